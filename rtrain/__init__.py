@@ -1,0 +1,30 @@
+"""rtrain: declarative distributed training on Ray. The whole public Python API is on this screen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+__all__ = ["ConfigError", "Run", "RtrainError", "TrainingError", "__version__", "fit"]
+
+if TYPE_CHECKING:
+    from rtrain.errors import ConfigError, RtrainError, TrainingError
+    from rtrain.runs.run import Run
+    from rtrain.training import fit
+
+_HOMES = {
+    "fit": "rtrain.training",
+    "Run": "rtrain.runs.run",
+    "ConfigError": "rtrain.errors",
+    "RtrainError": "rtrain.errors",
+    "TrainingError": "rtrain.errors",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used, so that ``import rtrain`` stays free."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'rtrain' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)

@@ -1,0 +1,44 @@
+"""Every error that rtrain raises on purpose. Each message names the place and the way out."""
+
+from __future__ import annotations
+
+
+class RtrainError(Exception):
+    """Base of all errors meant for the user; the CLI prints the message without a traceback.
+
+    Args:
+        message: What is wrong and where, in one or a few short lines.
+        hint: What to do about it, best as a command or line that can be pasted.
+    """
+
+    exit_code = 1
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return self.message if self.hint is None else f"{self.message}\n{self.hint}"
+
+
+class ConfigError(RtrainError):
+    """The config, or what it asks for, is wrong; found before anything was started or written."""
+
+    exit_code = 2
+
+
+class DatasetError(ConfigError):
+    """The data that the config names is missing, unreadable or not what the trainer needs."""
+
+
+class NotEnoughResourcesError(ConfigError):
+    """The cluster can never give what the config asks for."""
+
+
+class CheckpointError(RtrainError):
+    """A checkpoint can't be written or read."""
+
+
+class TrainingError(RtrainError):
+    """Training started and then failed; the run directory tells the whole story."""
