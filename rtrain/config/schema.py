@@ -1,0 +1,146 @@
+"""What a config may say: the root and every part that no plugin owns. The docstring under a field is the user's documentation.
+
+Each dataclass serves twice: OmegaConf reads it as a structured config while Hydra composes, and pydantic checks ranges
+and cross-field rules afterwards. Fields therefore use only types that both understand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, WithJsonSchema
+
+
+def one_of(*choices: str) -> Any:
+    """Return the annotations that restrict a ``str`` field to ``choices`` (OmegaConf 2.3 knows no ``Literal``)."""
+
+    def check(value: str) -> str:
+        if value not in choices:
+            raise ValueError(f"must be one of: {', '.join(choices)}")
+        return value
+
+    return AfterValidator(check), WithJsonSchema({"type": "string", "enum": list(choices)})
+
+
+@dataclass(kw_only=True)
+class ScalingConf:
+    """How many workers train, and what each of them gets."""
+
+    num_workers: Annotated[int, Field(ge=0)] = 1
+    """Number of training processes. 0 trains inside this process, without Ray."""
+
+    use_gpu: bool = False
+    """Give each worker one GPU."""
+
+    cpus_per_worker: Annotated[float, Field(gt=0)] = 1.0
+    """Cores each worker reserves; on a cluster of rtrain's own, workers may share cores."""
+
+    resources_per_worker: dict[str, float] = field(default_factory=dict)
+    """More Ray resources each worker reserves, by Ray's names, e.g. ``{GPU: 0.5, TPU: 4}``."""
+
+    placement_strategy: Annotated[str, *one_of("PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD")] = "PACK"
+    """How Ray places the workers on nodes."""
+
+    start_timeout_seconds: Annotated[float, Field(gt=0)] = 120.0
+    """Longest wait for the workers to start before the run fails with a message."""
+
+
+@dataclass(kw_only=True)
+class CheckpointConf:
+    """When a checkpoint is written and which ones stay."""
+
+    every_epochs: Annotated[int, Field(ge=1)] | None = 1
+    """Write one after each so many epochs; null for none by epoch."""
+
+    every_steps: Annotated[int, Field(ge=1)] | None = None
+    """Write one after each so many optimizer steps; null for none by step."""
+
+    keep: Annotated[int, Field(ge=1)] = 1
+    """Number of newest checkpoints that stay; the best one always stays too."""
+
+    monitor: str | None = None
+    """Metric that tells the best checkpoint, e.g. ``val/accuracy``; null: the trainer's own choice."""
+
+    mode: Annotated[str, *one_of("auto", "min", "max")] = "auto"
+    """Whether a smaller or a larger ``monitor`` is better; ``auto`` goes by the metric's name."""
+
+
+@dataclass(kw_only=True)
+class FailureConf:
+    """How many failures a run survives."""
+
+    max_failures: Annotated[int, Field(ge=0)] = 0
+    """Number of times a run whose worker failed starts again from its last checkpoint."""
+
+
+@dataclass(kw_only=True)
+class RunConf:
+    """Where a run is recorded and what holds for it as a whole."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=120)] = "${hydra:job.name}"
+    """Folder below ``root_dir`` that collects the runs of this config; the config's file name unless set."""
+
+    root_dir: str = "runs"
+    """Folder that holds all runs. With workers on several machines, a folder that all of them reach."""
+
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
+    """Seed of weights, data order and everything else that is random."""
+
+    log_every_steps: Annotated[int, Field(ge=1)] = 10
+    """Optimizer steps between two lines of training metrics in ``events.jsonl``."""
+
+    checkpoint: CheckpointConf = field(default_factory=CheckpointConf)
+    failure: FailureConf = field(default_factory=FailureConf)
+
+
+@dataclass(kw_only=True)
+class ClusterConf:
+    """The Ray cluster to train on."""
+
+    address: str | None = None
+    """Address of a running cluster (``host:6379``, ``auto``); null: ``RAY_ADDRESS``, else one of rtrain's own."""
+
+    start_timeout_seconds: Annotated[float, Field(gt=0)] = 60.0
+    """Longest wait for the cluster to answer or start."""
+
+    object_store_bytes: Annotated[int, Field(ge=80_000_000)] | None = None
+    """Shared memory of a cluster of rtrain's own; null: by the size of the data."""
+
+    runtime_env: dict[str, Any] = field(default_factory=dict)
+    """Ray runtime environment of the workers, e.g. ``{env_vars: {NCCL_DEBUG: INFO}}``."""
+
+
+@dataclass(kw_only=True)
+class RtrainConf:
+    """The whole config. ``trainer`` and ``dataset`` are checked against the plugin that their ``type`` names."""
+
+    trainer: Any = "???"
+    """What trains: ``type`` names the plugin, the other keys are the plugin's."""
+
+    dataset: Any = None
+    """What is trained on: ``type`` names the source, the other keys are the source's."""
+
+    scaling: ScalingConf = field(default_factory=ScalingConf)
+    run: RunConf = field(default_factory=RunConf)
+    cluster: ClusterConf = field(default_factory=ClusterConf)
+
+    allow: list[str] = field(default_factory=list)
+    """Modules beyond the usual ones that a ``_target_`` may come from, e.g. ``my_pkg.*``."""
+
+    vars: dict[str, Any] = field(default_factory=dict)
+    """Free values for interpolation, e.g. ``${vars.width}``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schemas:
+    """The conf dataclasses of all plugins: config is below the plugins, so that these come in from above."""
+
+    trainer: Mapping[str, type]
+    dataset: Mapping[str, type]
+
+    def group(self, name: str) -> Mapping[str, type]:
+        """Return the plugins' dataclasses of the config group ``trainer`` or ``dataset``, by plugin name."""
+        groups: dict[str, Mapping[str, type]] = {"trainer": self.trainer, "dataset": self.dataset}
+        return groups[name]

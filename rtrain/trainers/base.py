@@ -1,0 +1,52 @@
+"""The contract of a trainer plugin."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from rtrain.config.schema import RtrainConf
+from rtrain.datasets.base import Dataset
+from rtrain.trainers.worker import Worker
+
+TrainLoop = Callable[[Worker], None]
+"""Trains on one worker until it is done or all ranks agree to stop; runs unchanged in a Ray worker and in the driver."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What a plugin is asked to train: plain data, composed and checked."""
+
+    conf: RtrainConf
+    dataset: Dataset | None
+    run_dir: str
+    allow: tuple[str, ...]
+    """Modules beyond rtrain's known frameworks that a ``_target_`` may come from."""
+
+
+class TrainerPlugin(ABC):
+    """One framework. Importing the plugin imports neither Ray nor the framework; its methods do."""
+
+    Conf: ClassVar[type]
+    """Dataclass of the plugin's own keys; each field's docstring is the user's documentation."""
+
+    requires: ClassVar[tuple[str, ...]] = ()
+    """Modules that must be importable for the plugin to work."""
+
+    @abstractmethod
+    def check(self, job: Job) -> None:
+        """Find what is wrong before anything starts; may import the framework, must not start or write anything.
+
+        Raises:
+            ConfigError: A target can't be built with its arguments, or conf and dataset don't fit together.
+        """
+
+    @abstractmethod
+    def train_loop(self, conf: Any) -> TrainLoop:
+        """Return the function that every worker runs; a module-level function, so that it can be sent by name."""
+
+    @abstractmethod
+    def backend_config(self, conf: Any) -> Any:
+        """Return the ``ray.train`` backend config that joins the workers of this framework into one world."""

@@ -1,0 +1,100 @@
+"""What a train loop may call: the same services for every plugin, in a Ray worker and inside the driver alike."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from rtrain.config.schema import RunConf
+from rtrain.datasets.base import Dataset
+from rtrain.runs.checkpoints import latest_checkpoint, write_checkpoint
+
+
+class Channel(Protocol):
+    """The way from a worker to the driver that keeps the run directory."""
+
+    def send(self, record: Mapping[str, Any]) -> None:
+        """Hand over a record without waiting; it is delivered in order and in batches."""
+
+    @property
+    def stop_reason(self) -> str | None:
+        """Why the driver wants the run to end, e.g. ``interrupted``; None to go on."""
+
+
+@dataclass
+class Worker:
+    """One of the processes that train."""
+
+    rank: int
+    world_size: int
+    local_rank: int
+    num_threads: int
+    """Cores this worker really has."""
+    run_dir: Path
+    conf: Any
+    """The plugin's conf."""
+    run: RunConf
+    dataset: Dataset | None
+    channel: Channel
+    started: float = field(default_factory=time.monotonic)
+
+    def report(self, metrics: Mapping[str, float], *, step: int, epoch: int) -> None:
+        """Record metrics in ``events.jsonl`` and on the display. Rank 0 speaks for all; other ranks may call it too.
+
+        Args:
+            metrics: Plain floats by name, ``train/loss`` or ``val/accuracy`` say.
+            step: Optimizer steps done.
+            epoch: Epochs done, counted from 0 while the first one runs.
+        """
+        if self.rank == 0:
+            values = {name: float(value) for name, value in metrics.items()}
+            self.channel.send({"kind": "metrics", "step": step, "epoch": epoch, "time": time.time(), "metrics": values})
+
+    def progress(self, *, step: int, epoch: int, steps_per_epoch: int | None, rows: int) -> None:
+        """Tell the display how far the run is; cheap enough for each step, and never written to a file.
+
+        Args:
+            step: Optimizer steps done.
+            epoch: Epochs done.
+            steps_per_epoch: Steps of one epoch; None while unknown.
+            rows: Rows of all workers that the step took.
+        """
+        if self.rank == 0:
+            record = {"kind": "progress", "step": step, "epoch": epoch, "steps_per_epoch": steps_per_epoch, "rows": rows}
+            self.channel.send(record)
+
+    def describe(self, facts: Mapping[str, Any]) -> None:
+        """Add plain facts about this worker (device, rows per split, threads) to the manifest."""
+        self.channel.send({"kind": "worker", "rank": self.rank, "facts": dict(facts)})
+
+    def save_checkpoint(
+        self, write: Callable[[Path], None], *, step: int, epoch: int, metrics: Mapping[str, float], best: bool = False
+    ) -> None:
+        """Write a checkpoint on rank 0, complete or not at all, and have the driver list it and drop old ones.
+
+        Args:
+            write: Fills the empty folder that it is given.
+            step: Optimizer steps done.
+            epoch: Epochs done.
+            metrics: The newest metrics, kept beside the checkpoint.
+            best: It is the best one so far by the run's monitor.
+        """
+        if self.rank == 0:
+            record = write_checkpoint(self.run_dir, write, step=step, epoch=epoch, metrics=metrics, best=best)
+            self.channel.send({"kind": "checkpoint", **record})
+
+    def resume_dir(self) -> Path | None:
+        """Return the newest complete checkpoint of this run, or None when the run is new."""
+        return latest_checkpoint(self.run_dir)
+
+    @property
+    def stop_reason(self) -> str | None:
+        """Why the run should end soon, as this worker knows it; the loop lets all ranks agree before it acts on it."""
+        return self.channel.stop_reason
+
+    def elapsed_seconds(self) -> float:
+        """Return the seconds since this worker started."""
+        return time.monotonic() - self.started
