@@ -1,0 +1,1 @@
+"""Everything inside a run directory; standard library only, so that reading one needs nothing else."""

@@ -1,0 +1,102 @@
+"""Checkpoints of a run: complete or absent, each with a list of its files beside them."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rtrain.errors import CheckpointError
+from rtrain.runs.files import sha256_of, sync_directory, sync_file, write_atomic
+
+RECORD_NAME = "checkpoint.json"
+
+
+def checkpoints_dir(run_dir: Path) -> Path:
+    """Return the folder of all checkpoints of a run."""
+    return run_dir / "checkpoints"
+
+
+def write_checkpoint(
+    run_dir: Path, write: Callable[[Path], None], *, step: int, epoch: int, metrics: Mapping[str, float], best: bool
+) -> dict[str, Any]:
+    """Write one checkpoint and return its record.
+
+    ``write`` fills a folder with a temporary name; its files are synced and listed in ``checkpoint.json``, then the folder
+    gets its name. A checkpoint of the same step that is already there is kept as it is.
+
+    Raises:
+        CheckpointError: The folder can't be written.
+    """
+    folder = checkpoints_dir(run_dir)
+    target = folder / f"epoch-{epoch:04d}-step-{step:08d}"
+    if (target / RECORD_NAME).exists():
+        return {**read_record(target), "best": best}
+    temporary = folder / f".{target.name}-{secrets.token_hex(3)}.tmp"
+    try:
+        temporary.mkdir(parents=True)
+        write(temporary)
+        record = describe_checkpoint(temporary, name=target.name, step=step, epoch=epoch, metrics=metrics)
+        write_atomic(temporary / RECORD_NAME, json.dumps(record, indent=2))
+        temporary.rename(target)
+        sync_directory(folder)
+    except OSError as error:
+        raise CheckpointError(
+            f"can't write the checkpoint {target}: {error.strerror or error}.",
+            "Training needs a run.root_dir that every worker can write, with space for the checkpoints.",
+        ) from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    return {**record, "best": best}
+
+
+def describe_checkpoint(
+    folder: Path, *, name: str, step: int, epoch: int, metrics: Mapping[str, float]
+) -> dict[str, Any]:
+    """Return the record of a filled folder: its place, progress, metrics, and the size and sha256 of each file."""
+    files = {}
+    for path in sorted(p for p in folder.rglob("*") if p.is_file() and p.name != RECORD_NAME):
+        sync_file(path)
+        files[path.relative_to(folder).as_posix()] = {"size_bytes": path.stat().st_size, "sha256": sha256_of(path)}
+    return {
+        "name": name,
+        "step": step,
+        "epoch": epoch,
+        "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+        "metrics": dict(metrics),
+        "size_bytes": sum(file["size_bytes"] for file in files.values()),
+        "files": files,
+    }
+
+
+def read_record(checkpoint: Path) -> dict[str, Any]:
+    """Return the record inside a checkpoint folder.
+
+    Raises:
+        CheckpointError: The folder is no complete checkpoint.
+    """
+    try:
+        record: dict[str, Any] = json.loads((checkpoint / RECORD_NAME).read_text(encoding="utf-8"))
+    except (OSError, json.JSONDecodeError) as error:
+        raise CheckpointError(f"{checkpoint} is no complete checkpoint: {error}") from error
+    return record
+
+
+def latest_checkpoint(run_dir: Path) -> Path | None:
+    """Return the complete checkpoint with the most steps, or None."""
+    found = [path.parent for path in checkpoints_dir(run_dir).glob(f"[!.]*/{RECORD_NAME}")]
+    return max(found, key=lambda path: int(read_record(path)["step"]), default=None)
+
+
+def prune_checkpoints(run_dir: Path, records: Iterable[Mapping[str, Any]], keep: int) -> list[dict[str, Any]]:
+    """Delete all but the ``keep`` newest checkpoints and the best one; return the records that stay, oldest first."""
+    ordered = sorted(records, key=lambda record: (record["step"], record["name"]))
+    stay = {record["name"] for record in ordered[-keep:]} | {record["name"] for record in ordered if record["best"]}
+    for record in ordered:
+        if record["name"] not in stay:
+            shutil.rmtree(checkpoints_dir(run_dir) / record["name"], ignore_errors=True)
+    return [dict(record) for record in ordered if record["name"] in stay]

@@ -1,0 +1,73 @@
+"""Facts about the machine and the code that a run needs to be understood later."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import subprocess
+from collections.abc import Iterable
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+FRAMEWORKS = (
+    "ray", "torch", "torchmetrics", "hydra-core", "omegaconf", "numpy", "pandas", "pyarrow", "scikit-learn", "safetensors",
+    "xgboost", "lightgbm", "lightning", "transformers", "tensorflow", "keras", "jax", "flax", "optax",
+)  # fmt: skip
+
+
+def installed_versions(packages: Iterable[str] = FRAMEWORKS) -> dict[str, str]:
+    """Return the versions of Python, rtrain and those ``packages`` that are installed; imports none of them."""
+    versions = {"python": platform.python_version()}
+    for package in ("rtrain", *packages):
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return versions
+
+
+def describe_host() -> dict[str, Any]:
+    """Return name, platform, cores and memory of this machine, and the process id."""
+    return {
+        "hostname": platform.node(),
+        "pid": os.getpid(),
+        "platform": platform.platform(),
+        "num_cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+    }
+
+
+def describe_git(folder: Path) -> dict[str, Any] | None:
+    """Return commit, branch and dirtiness of the checkout that holds ``folder``; None outside git or without it."""
+    commit = _git(folder, "rev-parse", "HEAD")
+    if commit is None:
+        return None
+    diff = _git(folder, "diff", "HEAD", "--no-ext-diff")
+    untracked = _git(folder, "ls-files", "--others", "--exclude-standard")
+    dirty = bool(diff or untracked)
+    facts: dict[str, Any] = {
+        "commit": commit,
+        "branch": _git(folder, "rev-parse", "--abbrev-ref", "HEAD"),
+        "dirty": dirty,
+    }
+    if dirty:
+        facts["diff_sha256"] = hashlib.sha256((diff or "").encode()).hexdigest()
+        facts["num_untracked"] = len((untracked or "").splitlines())
+    return facts
+
+
+def _git(folder: Path, *words: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(folder), *words],
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=False,
+            errors="replace",
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None

@@ -1,0 +1,48 @@
+"""Write files so that a reader finds them whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from pathlib import Path
+
+
+def write_atomic(path: Path, text: str) -> None:
+    """Replace ``path`` by ``text``: a reader, or a machine that loses power, sees the old file or the new one."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(3)}.tmp")
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    sync_directory(path.parent)
+
+
+def sync_directory(path: Path) -> None:
+    """Make renames inside ``path`` durable (a no-op where folders can't be synced)."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError:  # some network filesystems refuse; the rename itself is done
+        return
+    finally:
+        os.close(descriptor)
+
+
+def sync_file(path: Path) -> None:
+    """Make the content of a written file durable."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def sha256_of(path: Path) -> str:
+    """Return the hexadecimal sha256 of a file's content."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

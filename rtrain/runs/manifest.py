@@ -1,0 +1,97 @@
+"""The manifest: what a run was asked, what it did, where its files are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rtrain.errors import RtrainError
+from rtrain.runs.files import write_atomic
+
+SCHEMA_VERSION = 1
+FILE_NAME = "manifest.json"
+STATUSES = ("running", "succeeded", "failed", "interrupted", "preempted")
+
+
+def utc_now() -> str:
+    """Return the time as UTC, ISO 8601."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+@dataclass(kw_only=True)
+class Manifest:
+    """The record of one run, kept in ``manifest.json``. A run that was killed stays ``running``."""
+
+    schema_version: int = SCHEMA_VERSION
+    run_id: str
+    """Name of the run directory."""
+    run_name: str
+    status: str = "running"
+    """``running``, ``succeeded``, ``failed``, ``interrupted`` (Ctrl-C) or ``preempted`` (SIGTERM)."""
+    exit_reason: str | None = None
+    """Why the run ended, in one line; None while it runs."""
+    error: dict[str, Any] | None = None
+    """Of a failed run: ``type``, ``message``, ``rank`` (None for the driver) and ``traceback``."""
+    command: list[str]
+    """The command line, with secrets masked."""
+    config_file: str | None
+    config_hash: str
+    """sha256 over the resolved config."""
+    config: Mapping[str, Any]
+    """The resolved config; environment variables stay symbolic, secrets are masked."""
+    overrides: list[str]
+    seed: int
+    versions: Mapping[str, str]
+    """Versions of Python, rtrain and every framework that is installed."""
+    git: Mapping[str, Any] | None
+    """``commit``, ``dirty`` and, if dirty, ``diff_sha256`` of the project that holds the config; None outside git."""
+    host: Mapping[str, Any]
+    """Name, platform, cores and memory of the machine that started the run, and the process id."""
+    resources: Mapping[str, Any] = field(default_factory=dict)
+    """Workers asked for, and what the cluster has."""
+    dataset: Mapping[str, Any] | None = None
+    """Source, fingerprint, rows per split, classes, and whether it was resident or streamed."""
+    workers: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By rank: host, process id, device, threads, and rows per split."""
+    started_at: str = field(default_factory=utc_now)
+    ended_at: str | None = None
+    timings_seconds: dict[str, float] = field(default_factory=dict)
+    """Wall time by stage: ``prepare``, ``start``, ``train``, ``total``."""
+    step: int = 0
+    epoch: int = 0
+    metrics: dict[str, float] = field(default_factory=dict)
+    """The newest value of each metric."""
+    best: dict[str, Any] | None = None
+    """``monitor``, ``mode``, ``value``, ``step`` and ``epoch`` of the best checkpoint."""
+    checkpoints: list[dict[str, Any]] = field(default_factory=list)
+    """What is on disk, oldest first: name, step, epoch, metrics, and the size and sha256 of each file."""
+    best_checkpoint: str | None = None
+    """Path of the best checkpoint below the run directory."""
+    attempts: list[dict[str, Any]] = field(default_factory=list)
+    """Each start of the workers: when, from which step, and why the one before ended."""
+    parent_run: str | None = None
+
+    def write(self, run_dir: Path) -> None:
+        """Replace ``manifest.json`` in one step."""
+        write_atomic(run_dir / FILE_NAME, json.dumps(asdict(self), indent=2, default=str) + "\n")
+
+
+def read_manifest(run_dir: Path) -> Manifest:
+    """Return the manifest of a run directory. Keys of newer versions are left out; nothing is executed.
+
+    Raises:
+        RtrainError: There is no readable manifest.
+    """
+    path = run_dir / FILE_NAME
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        known = {f.name for f in fields(Manifest)}
+        return Manifest(**{key: value for key, value in stored.items() if key in known})
+    except FileNotFoundError as error:
+        raise RtrainError(f"{run_dir} is no run directory: it has no {FILE_NAME}.") from error
+    except (json.JSONDecodeError, TypeError) as error:
+        raise RtrainError(f"{path} is not a manifest that this rtrain can read: {error}") from error
