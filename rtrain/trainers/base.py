@@ -12,7 +12,7 @@ from rtrain.datasets.base import Dataset
 from rtrain.trainers.worker import Worker
 
 TrainLoop = Callable[[Worker], None]
-"""Trains on one worker until it is done or all ranks agree to stop; runs unchanged in a Ray worker and in the driver."""
+"""Trains on one worker until it is done or all ranks agree to stop; the same in a Ray worker and in the driver."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,10 +20,13 @@ class Job:
     """What a plugin is asked to train: plain data, composed and checked."""
 
     conf: RtrainConf
+    trainer_name: str
+    """Name of the plugin: ``trainer.type`` of the config."""
     dataset: Dataset | None
-    run_dir: str
     allow: tuple[str, ...]
     """Modules beyond rtrain's known frameworks that a ``_target_`` may come from."""
+    project_root: str
+    """Folder whose modules the driver and the workers can import."""
 
 
 class TrainerPlugin(ABC):

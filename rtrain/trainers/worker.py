@@ -39,6 +39,8 @@ class Worker:
     run: RunConf
     dataset: Dataset | None
     channel: Channel
+    allow: tuple[str, ...] = ()
+    """Modules beyond rtrain's known frameworks that a ``_target_`` may come from."""
     started: float = field(default_factory=time.monotonic)
 
     def report(self, metrics: Mapping[str, float], *, step: int, epoch: int) -> None:
@@ -63,8 +65,8 @@ class Worker:
             rows: Rows of all workers that the step took.
         """
         if self.rank == 0:
-            record = {"kind": "progress", "step": step, "epoch": epoch, "steps_per_epoch": steps_per_epoch, "rows": rows}
-            self.channel.send(record)
+            done = {"step": step, "epoch": epoch, "steps_per_epoch": steps_per_epoch, "rows": rows}
+            self.channel.send({"kind": "progress", **done})
 
     def describe(self, facts: Mapping[str, Any]) -> None:
         """Add plain facts about this worker (device, rows per split, threads) to the manifest."""

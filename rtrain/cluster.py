@@ -1,0 +1,126 @@
+"""The Ray cluster of a run: joined, or started for it and shut down after it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from rtrain.config.schema import ClusterConf
+from rtrain.errors import ConfigError, NotEnoughResourcesError
+
+QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
+    "RAY_TRAIN_METRICS_ENABLED": "0",
+    "RAY_CHDIR_TO_TRIAL_DIR": "0",  # relative paths in user code keep their meaning
+    "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+}
+"""Ray's settings that only the environment can carry; a user's own value wins."""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster that answers."""
+
+    own: bool
+    """rtrain started it for this run."""
+    nodes: tuple[Mapping[str, float], ...]
+    """Total resources of each node."""
+
+
+class StartingCluster:
+    """A cluster that starts in the background, so that its start-up hides behind reading data and importing frameworks."""
+
+    def __init__(self, conf: ClusterConf, num_cpus: int) -> None:
+        self._conf, self._num_cpus = conf, num_cpus
+        self._ready, self._over = threading.Event(), threading.Event()
+        self._error: BaseException | None = None
+        self._address = conf.address or os.environ.get("RAY_ADDRESS")
+        self._was_connected = "ray" in sys.modules and sys.modules["ray"].is_initialized()
+        # Ray's processes die with the thread that started them: it stays until the end.
+        self._thread = threading.Thread(target=self._live, name="rtrain-ray", daemon=True)
+        self._thread.start()
+
+    @property
+    def own(self) -> bool:
+        """Whether it is started for this run, not joined."""
+        return self._address is None and not self._was_connected
+
+    def _live(self) -> None:
+        for name, value in QUIET.items():
+            os.environ.setdefault(name, value)
+        logging.getLogger("ray").propagate = False
+        try:
+            if not self._was_connected:
+                self._connect()
+        except BaseException as error:  # handed to wait(), which raises it in the caller's thread
+            self._error = error
+        finally:
+            self._ready.set()
+        self._over.wait()
+        if self._error is None and not self._was_connected:
+            sys.modules["ray"].shutdown()
+
+    def _connect(self) -> None:
+        import ray
+
+        common: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
+        if self._address is not None:
+            ray.init(address=self._address, runtime_env=self._conf.runtime_env or None, **common)
+            return
+        ray.init(
+            address="local",
+            num_cpus=self._num_cpus,
+            include_dashboard=False,
+            object_store_memory=self._conf.object_store_bytes,
+            **common,
+        )
+
+    def wait(self) -> Cluster:
+        """Return when the cluster answers.
+
+        Raises:
+            ConfigError: It doesn't within ``cluster.start_timeout_seconds``, or refuses.
+        """
+        where = f"the Ray cluster at {self._address}" if self._address else "a local Ray cluster"
+        if not self._ready.wait(self._conf.start_timeout_seconds):
+            raise ConfigError(
+                f"{where} did not answer within {self._conf.start_timeout_seconds:g} seconds.",
+                "Check cluster.address, raise cluster.start_timeout_seconds, or train without Ray: num_workers=0",
+            )
+        if self._error is not None:
+            raise ConfigError(
+                f"can't connect to {where}: {_first_line(self._error)}",
+                "Start one with `ray start --head`, correct cluster.address, or leave it out for a cluster of rtrain's own.",
+            ) from self._error
+        ray = sys.modules["ray"]
+        nodes = tuple(node["Resources"] for node in ray.nodes() if node["Alive"])
+        if not nodes:
+            raise NotEnoughResourcesError(f"{where} has no live node.")
+        return Cluster(own=self.own, nodes=nodes)
+
+    def close(self) -> None:
+        """Disconnect; shut the cluster down if it is rtrain's own."""
+        self._over.set()
+        self._thread.join(timeout=60)
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().partition("\n")[0] or type(error).__name__
+
+
+@contextmanager
+def connect(conf: ClusterConf, num_cpus: int) -> Iterator[StartingCluster]:
+    """Join the cluster that ``conf`` names, or start one with ``num_cpus`` CPUs, and leave it when the block ends."""
+    cluster = StartingCluster(conf, num_cpus)
+    try:
+        yield cluster
+    finally:
+        cluster.close()

@@ -1,0 +1,102 @@
+"""Workers and their resources: what a run asks for, whether the cluster has it, and how Ray is told."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rtrain.config.schema import ScalingConf
+from rtrain.errors import ConfigError, NotEnoughResourcesError
+
+RAY_RESOURCE_NAMES = {"cpu": "CPU", "gpu": "GPU", "tpu": "TPU", "Memory": "memory"}
+"""Ray takes a misspelt name for a custom resource that nobody has, and waits for it forever."""
+
+
+def num_cores() -> int:
+    """Return the cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def worker_resources(conf: ScalingConf) -> dict[str, float]:
+    """Return what one worker reserves, by Ray's resource names.
+
+    Raises:
+        ConfigError: A name differs from Ray's only by its case.
+    """
+    for name in conf.resources_per_worker:
+        if name in RAY_RESOURCE_NAMES:
+            raise ConfigError(
+                f"scaling.resources_per_worker.{name}: Ray's resource names are case-sensitive.",
+                f"Write {RAY_RESOURCE_NAMES[name]} instead of {name}.",
+            )
+    own = {"CPU": conf.cpus_per_worker, **({"GPU": 1.0} if conf.use_gpu else {})}
+    return {**own, **conf.resources_per_worker}
+
+
+def cluster_cpus(conf: ScalingConf, spare: int = 0) -> int:
+    """Return the CPUs that a cluster of rtrain's own declares: its workers may share the real cores.
+
+    ``spare`` CPUs are left for Ray Data, which otherwise waits forever when the workers hold all.
+    """
+    return max(num_cores(), math.ceil(conf.num_workers * worker_resources(conf)["CPU"]) + spare)
+
+
+def sharing_notice(conf: ScalingConf) -> str | None:
+    """Return the line that tells that workers share cores on this machine, or None when they don't."""
+    cores = num_cores()
+    if conf.num_workers <= cores:
+        return None
+    return f"{conf.num_workers} workers share {cores} cores; num_workers={cores} would train faster on this machine"
+
+
+def threads_per_worker(conf: ScalingConf, *, own_cluster: bool) -> int:
+    """Return the cores that each worker really has: a share of this machine, or what it reserves on a joined cluster."""
+    if conf.num_workers == 0:
+        return num_cores()
+    if own_cluster and not conf.use_gpu:
+        return max(1, num_cores() // conf.num_workers)
+    return max(1, int(worker_resources(conf)["CPU"]))
+
+
+def check_feasible(conf: ScalingConf, nodes: Sequence[Mapping[str, float]], command: str) -> None:
+    """Compare the request with what each node has.
+
+    Args:
+        conf: The request.
+        nodes: Total resources of each node.
+        command: The command to suggest, without its ``num_workers``.
+
+    Raises:
+        NotEnoughResourcesError: The workers don't fit, now or ever.
+    """
+    wanted = worker_resources(conf)
+    fitting = sum(_fitting(wanted, node) for node in nodes)
+    if fitting >= conf.num_workers:
+        return
+    have = {name: sum(node.get(name, 0) for node in nodes) for name in wanted}
+    asked = ", ".join(f"{conf.num_workers * amount:g} {name}" for name, amount in wanted.items())
+    there = ", ".join(f"{have[name]:g} {name}" for name in wanted)
+    way_out = f"Try: {command} num_workers={fitting}" if fitting else "Ask for less per worker, or join another cluster."
+    raise NotEnoughResourcesError(
+        f"scaling asks for {conf.num_workers} workers ({asked}), but the cluster has {there} on {len(nodes)} "
+        f"{'node' if len(nodes) == 1 else 'nodes'}: room for {fitting}.",
+        way_out,
+    )
+
+
+def _fitting(wanted: Mapping[str, float], node: Mapping[str, float]) -> int:
+    return min(int(node.get(name, 0) / amount + 1e-9) for name, amount in wanted.items() if amount > 0)
+
+
+def ray_scaling_config(conf: ScalingConf) -> Any:
+    """Return the ``ray.train.ScalingConfig`` of the request."""
+    from ray.train import ScalingConfig
+
+    return ScalingConfig(
+        num_workers=conf.num_workers,
+        use_gpu=conf.use_gpu,
+        resources_per_worker=worker_resources(conf),
+        placement_strategy=conf.placement_strategy,
+    )

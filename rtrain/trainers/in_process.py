@@ -1,0 +1,49 @@
+"""Train inside this process: no Ray cluster, so that debuggers, notebooks and quick tests work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rtrain.interrupts import StopRequest
+from rtrain.runs.recorder import Recorder
+from rtrain.scaling import num_cores
+from rtrain.trainers.base import Job, TrainerPlugin
+from rtrain.trainers.output import copied_output
+from rtrain.trainers.worker import Worker
+
+
+class DirectChannel:
+    """A channel to a driver that is this very process."""
+
+    def __init__(self, recorder: Recorder, stop: StopRequest) -> None:
+        self._recorder, self._stop = recorder, stop
+
+    def send(self, record: Mapping[str, Any]) -> None:
+        """Record at once."""
+        self._recorder.accept(record)
+
+    @property
+    def stop_reason(self) -> str | None:
+        """Why the user or the system wants the run to end."""
+        return self._stop.reason
+
+
+def train_in_process(plugin: TrainerPlugin, job: Job, recorder: Recorder, stop: StopRequest) -> None:
+    """Run the plugin's train loop here as the only worker."""
+    channel = DirectChannel(recorder, stop)
+    worker = Worker(
+        rank=0,
+        world_size=1,
+        local_rank=0,
+        num_threads=num_cores(),
+        run_dir=recorder.run_dir,
+        conf=job.conf.trainer,
+        run=job.conf.run,
+        dataset=job.dataset,
+        channel=channel,
+        allow=job.allow,
+    )
+    channel.send({"kind": "attempt", "num_workers": 0})
+    with copied_output(0, channel.send):
+        plugin.train_loop(job.conf.trainer)(worker)

@@ -1,0 +1,141 @@
+"""Train on Ray workers, seen from the driver: build the trainer, record what comes in, turn failures into errors."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import secrets
+import threading
+from pathlib import Path
+from typing import Any
+
+from rtrain.cluster import Cluster
+from rtrain.datasets.base import Dataset
+from rtrain.errors import TrainingError
+from rtrain.interrupts import StopRequest
+from rtrain.runs.checkpoints import checkpoints_dir
+from rtrain.runs.recorder import Recorder
+from rtrain.scaling import ray_scaling_config, threads_per_worker
+from rtrain.trainers.base import Job, TrainerPlugin
+from rtrain.trainers.ray_channel import DriverChannel
+
+CONTROLLER_FAILURE_LIMIT = 2
+POLL_SECONDS = 0.1
+
+
+def train_on_ray(plugin: TrainerPlugin, job: Job, recorder: Recorder, stop: StopRequest, cluster: Cluster) -> None:
+    """Run the plugin's train loop on ``scaling.num_workers`` workers and wait for the end.
+
+    Raises:
+        TrainingError: A worker failed more often than ``run.failure.max_failures``, or the workers did not start.
+    """
+    channel = DriverChannel(recorder.run_dir.name, recorder.accept)
+    marker = checkpoints_dir(recorder.run_dir) / f".reached-{secrets.token_hex(4)}"
+    marker.touch()
+    try:
+        trainer = _build_trainer(plugin, job, recorder.run_dir, marker.name, cluster)
+        error = _fit(trainer, channel, stop)
+    finally:
+        marker.unlink(missing_ok=True)
+        channel.close()
+    if error is not None:
+        raise _explain(error, recorder, job) from error
+
+
+def _build_trainer(plugin: TrainerPlugin, job: Job, run_dir: Path, marker: str, cluster: Cluster) -> Any:
+    import ray
+    from ray.train import FailureConfig, RunConfig
+    from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
+
+    from rtrain.trainers.ray_trainer import LocalClusterTrainer
+    from rtrain.trainers.ray_worker import train_on_worker
+
+    conf = job.conf
+    streams = _streams(job.dataset)
+    config = {
+        "job": dataclasses.replace(job, dataset=None),
+        "trainer": job.trainer_name,
+        "dataset": job.dataset if streams or job.dataset is None else ray.put(job.dataset),
+        "run_dir": str(run_dir),
+        "marker": marker,
+        "num_threads": threads_per_worker(conf.scaling, own_cluster=cluster.own),
+    }
+    failures = FailureConfig(
+        max_failures=conf.run.failure.max_failures, controller_failure_limit=CONTROLLER_FAILURE_LIMIT
+    )
+    arguments: dict[str, Any] = {
+        "train_loop_config": config,
+        "backend_config": plugin.backend_config(conf.trainer),
+        "scaling_config": ray_scaling_config(conf.scaling),
+        "run_config": RunConfig(
+            name="checkpoints",
+            storage_path=str(run_dir),
+            failure_config=failures,
+            worker_runtime_env=None if cluster.own else _runtime_env(job),
+        ),
+        "datasets": streams or None,
+    }
+    if cluster.own:
+        timeout = conf.scaling.start_timeout_seconds
+        return LocalClusterTrainer(train_on_worker, start_timeout_seconds=timeout, **arguments)
+    os.environ.setdefault("RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S", str(conf.scaling.start_timeout_seconds))
+    os.environ.setdefault("RAY_TRAIN_HEALTH_CHECK_INTERVAL_S", "0.5")
+    return DataParallelTrainer(train_on_worker, **arguments)
+
+
+def _runtime_env(job: Job) -> dict[str, Any]:
+    """Return the workers' environment on a joined cluster: the user's, with the project on the import path."""
+    env = dict(job.conf.cluster.runtime_env)
+    if "working_dir" not in env:
+        variables = dict(env.get("env_vars", {}))
+        paths = [job.project_root, *filter(None, [variables.get("PYTHONPATH")])]
+        env["env_vars"] = {**variables, "PYTHONPATH": os.pathsep.join(paths)}
+    return env
+
+
+def _streams(dataset: Dataset | None) -> dict[str, Any]:
+    """Return the Ray Datasets of a streamed dataset by split; empty for a resident one."""
+    if dataset is None or dataset.info.memory != "stream":
+        return {}
+    return {name: split.ray_dataset() for name, split in dataset.splits.items()}  # type: ignore[attr-defined]
+
+
+def _fit(trainer: Any, channel: DriverChannel, stop: StopRequest) -> BaseException | None:
+    """Run ``trainer.fit()`` beside this thread, which stays free for signals; return what it raised."""
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            trainer.fit()
+        except BaseException as error:  # returned to the caller's thread
+            raised.append(error)
+
+    thread = threading.Thread(target=run, name="rtrain-fit", daemon=True)
+    thread.start()
+    asked = False
+    while thread.is_alive():
+        thread.join(POLL_SECONDS)
+        if stop.reason is not None and not asked:
+            channel.request_stop(stop.reason)
+            asked = True
+    return raised[0] if raised else None
+
+
+def _explain(error: BaseException, recorder: Recorder, job: Job) -> TrainingError:
+    """Say what a worker really raised, and where; Ray's own error wraps it several times."""
+    if recorder.failures:
+        first = min(recorder.failures, key=lambda failure: failure["time"])
+        others = len({failure["rank"] for failure in recorder.failures}) - 1
+        also = f" ({others} other workers failed after it)" if others > 0 else ""
+        return TrainingError(
+            f"{first['type']} on worker {first['rank']}{also}: {first['message']}",
+            f"The whole traceback is in {recorder.run_dir}/logs/worker-{first['rank']}.log",
+        )
+    text = str(error)
+    if "StartupTimeout" in text or "failed to start" in text:
+        return TrainingError(
+            f"the {job.conf.scaling.num_workers} workers did not start within "
+            f"{job.conf.scaling.start_timeout_seconds:g} seconds.",
+            "Ask for fewer workers, wait until the cluster is free, or raise scaling.start_timeout_seconds.",
+        )
+    return TrainingError(f"training failed: {text.strip()}")

@@ -1,0 +1,55 @@
+"""What user code prints: to its log file in the run directory, and on to where it would have gone."""
+
+from __future__ import annotations
+
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from io import TextIOBase
+from typing import Any, TextIO
+
+
+class _Tee(TextIOBase):
+    """Writes to a stream and hands the same text to a function."""
+
+    def __init__(self, stream: TextIO, also: Callable[[str], None]) -> None:
+        self._stream, self._also = stream, also
+
+    def write(self, text: str) -> int:
+        self._also(text)
+        return self._stream.write(text)
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+
+@contextmanager
+def copied_output(rank: int, send: Callable[[dict[str, Any]], None]) -> Iterator[None]:
+    """Copy stdout and stderr of this process into ``log`` records while the block runs.
+
+    An exception that leaves the block is recorded with its traceback as a ``failure`` first, and goes on.
+    """
+
+    def log(text: str) -> None:
+        send({"kind": "log", "rank": rank, "text": text})
+
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = _Tee(before[0], log), _Tee(before[1], log)
+    try:
+        yield
+    except Exception as error:
+        text = traceback.format_exc()
+        log(text)
+        facts = {"type": type(error).__name__, "message": str(error), "traceback": text, "time": time.time()}
+        send({"kind": "failure", "rank": rank, **facts})
+        raise
+    finally:
+        sys.stdout, sys.stderr = before

@@ -1,0 +1,117 @@
+"""The way between workers and driver on a Ray cluster: batches in the cluster's own key-value store.
+
+It needs no shared disk and no process of its own. Workers put numbered batches under their run's prefix, the driver takes
+them out in order; the driver puts a stop reason, the workers look for it at each flush.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+INTERVAL_SECONDS = 0.25
+NAMESPACE = "rtrain"
+
+
+class WorkerChannel:
+    """The worker's end; a thread delivers what was sent, a few times a second."""
+
+    def __init__(self, run_id: str, rank: int, attempt: str) -> None:
+        self._prefix, self._stop_key = f"{run_id}/{attempt}-{rank:05d}/", f"{run_id}!stop"
+        self._pending: list[Mapping[str, Any]] = []
+        self._progress: Mapping[str, Any] | None = None
+        self._rows = 0
+        self._number = 0
+        self._reason: str | None = None
+        self._lock, self._closing = threading.Lock(), threading.Event()
+        self._thread = threading.Thread(target=self._deliver, name="rtrain-channel", daemon=True)
+        self._thread.start()
+
+    @property
+    def stop_reason(self) -> str | None:
+        """Why the driver wants the run to end."""
+        return self._reason
+
+    def send(self, record: Mapping[str, Any]) -> None:
+        """Queue a record; of ``progress`` only the newest is delivered, with the rows of all since the last."""
+        with self._lock:
+            if record["kind"] == "progress":
+                self._progress = record
+                self._rows += record["rows"]
+            else:
+                self._pending.append(record)
+
+    def close(self) -> None:
+        """Deliver what is left."""
+        self._closing.set()
+        self._thread.join(timeout=30)
+
+    def _deliver(self) -> None:
+        from ray.experimental.internal_kv import _internal_kv_get
+
+        while True:
+            last = self._closing.wait(INTERVAL_SECONDS)
+            self._flush()
+            found = _internal_kv_get(self._stop_key, namespace=NAMESPACE)
+            self._reason = found.decode() if found else None
+            if last:
+                return
+
+    def _flush(self) -> None:
+        from ray.experimental.internal_kv import _internal_kv_put
+
+        with self._lock:
+            batch, self._pending = self._pending, []
+            if self._progress is not None:
+                batch.append({**self._progress, "rows": self._rows})
+                self._progress, self._rows = None, 0
+        if batch:
+            key = f"{self._prefix}{self._number:010d}"
+            _internal_kv_put(key, json.dumps(batch, default=str), namespace=NAMESPACE)
+            self._number += 1
+
+
+class DriverChannel:
+    """The driver's end; a thread hands every record to ``accept`` as it comes."""
+
+    def __init__(self, run_id: str, accept: Callable[[Mapping[str, Any]], None]) -> None:
+        self._run_id, self._accept = run_id, accept
+        self._closing = threading.Event()
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._collect, name="rtrain-collect", daemon=True)
+        self._thread.start()
+
+    def request_stop(self, reason: str) -> None:
+        """Ask all workers to end the run."""
+        from ray.experimental.internal_kv import _internal_kv_put
+
+        _internal_kv_put(f"{self._run_id}!stop", reason, namespace=NAMESPACE)
+
+    def close(self) -> None:
+        """Take what is left, remove the run's keys, and raise what recording raised."""
+        from ray.experimental.internal_kv import _internal_kv_del
+
+        self._closing.set()
+        self._thread.join(timeout=60)
+        _internal_kv_del(f"{self._run_id}!stop", namespace=NAMESPACE)
+        if self._error is not None:
+            raise self._error
+
+    def _collect(self) -> None:
+        try:
+            while not self._closing.wait(INTERVAL_SECONDS):
+                self._take()
+            self._take()
+        except BaseException as error:  # raised by close() in the driver's main thread
+            self._error = error
+
+    def _take(self) -> None:
+        from ray.experimental.internal_kv import _internal_kv_del, _internal_kv_get, _internal_kv_list
+
+        for key in sorted(_internal_kv_list(f"{self._run_id}/", namespace=NAMESPACE)):
+            batch = _internal_kv_get(key, namespace=NAMESPACE)
+            for record in json.loads(batch) if batch else ():
+                self._accept(record)
+            _internal_kv_del(key, namespace=NAMESPACE)
