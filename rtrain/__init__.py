@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["ConfigError", "Run", "RtrainError", "TrainingError", "__version__", "fit"]
+__all__ = ["ConfigError", "RtrainError", "Run", "TrainingError", "__version__", "fit"]
 
 if TYPE_CHECKING:
     from rtrain.errors import ConfigError, RtrainError, TrainingError

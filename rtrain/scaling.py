@@ -78,7 +78,9 @@ def check_feasible(conf: ScalingConf, nodes: Sequence[Mapping[str, float]], comm
     have = {name: sum(node.get(name, 0) for node in nodes) for name in wanted}
     asked = ", ".join(f"{conf.num_workers * amount:g} {name}" for name, amount in wanted.items())
     there = ", ".join(f"{have[name]:g} {name}" for name in wanted)
-    way_out = f"Try: {command} num_workers={fitting}" if fitting else "Ask for less per worker, or join another cluster."
+    way_out = (
+        f"Try: {command} num_workers={fitting}" if fitting else "Ask for less per worker, or join another cluster."
+    )
     raise NotEnoughResourcesError(
         f"scaling asks for {conf.num_workers} workers ({asked}), but the cluster has {there} on {len(nodes)} "
         f"{'node' if len(nodes) == 1 else 'nodes'}: room for {fitting}.",

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from rtrain.cluster import StartingCluster, connect
-from rtrain.config.schema import Schemas
 from rtrain.config.session import Composed, Session
 from rtrain.datasets import registry as datasets
 from rtrain.errors import RtrainError
@@ -25,16 +24,12 @@ from rtrain.runs.manifest import Manifest, utc_now
 from rtrain.runs.recorder import Observer, Recorder
 from rtrain.runs.run import Run
 from rtrain.scaling import check_feasible, cluster_cpus, num_cores, sharing_notice, worker_resources
+from rtrain.schemas import schemas
 from rtrain.trainers import registry as trainers
 from rtrain.trainers.base import Job, TrainerPlugin
 
 DATA_CPUS = 2
 """Logical CPUs kept free for Ray Data beside workers that would hold them all."""
-
-
-def schemas() -> Schemas:
-    """Return the conf dataclasses of all installed plugins."""
-    return Schemas(trainer=trainers.confs(), dataset=datasets.confs())
 
 
 def fit(config: str, overrides: Sequence[str] = (), *, config_dir: str | None = None) -> Run:

@@ -26,8 +26,8 @@ def write_checkpoint(
 ) -> dict[str, Any]:
     """Write one checkpoint and return its record.
 
-    ``write`` fills a folder with a temporary name; its files are synced and listed in ``checkpoint.json``, then the folder
-    gets its name. A checkpoint of the same step that is already there is kept as it is.
+    ``write`` fills a folder with a temporary name; its files are synced and listed in ``checkpoint.json``, then the
+    folder gets its name. A checkpoint of the same step that is already there is kept as it is.
 
     Raises:
         CheckpointError: The folder can't be written.

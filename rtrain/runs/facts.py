@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 FRAMEWORKS = (
-    "ray", "torch", "torchmetrics", "hydra-core", "omegaconf", "numpy", "pandas", "pyarrow", "scikit-learn", "safetensors",
+    "ray", "torch", "torchmetrics", "hydra-core", "omegaconf", "numpy", "pandas", "pyarrow", "safetensors", "scikit-learn",
     "xgboost", "lightgbm", "lightning", "transformers", "tensorflow", "keras", "jax", "flax", "optax",
 )  # fmt: skip
 

@@ -42,6 +42,8 @@ class Recorder:
 
     def __init__(self, run_dir: Path, manifest: Manifest, observer: Observer, keep: int) -> None:
         self.run_dir, self.manifest, self.observer = run_dir, manifest, observer
+        self.failures: list[dict[str, Any]] = []
+        """What workers raised, in order: ``rank``, ``type``, ``message``, ``traceback``, ``time``."""
         self._keep = keep
         self._lock = threading.RLock()
         self._written = 0.0
@@ -63,7 +65,7 @@ class Recorder:
             self._events.close()
 
     def accept(self, record: Mapping[str, Any]) -> None:
-        """Take one record of a worker: ``metrics``, ``progress``, ``checkpoint``, ``worker``, ``attempt`` or ``log``."""
+        """Take one record of a worker; its ``kind`` names the method below that knows what to do with it."""
         with self._lock:
             getattr(self, f"_accept_{record['kind']}")(record)
 
@@ -81,6 +83,9 @@ class Recorder:
 
     def _accept_worker(self, record: Mapping[str, Any]) -> None:
         self.manifest.workers.setdefault(str(record["rank"]), {}).update(record["facts"])
+
+    def _accept_failure(self, record: Mapping[str, Any]) -> None:
+        self.failures.append({key: value for key, value in record.items() if key != "kind"})
 
     def _accept_attempt(self, record: Mapping[str, Any]) -> None:
         self.manifest.attempts.append({"started_at": utc_now(), **{k: v for k, v in record.items() if k != "kind"}})

@@ -1,0 +1,58 @@
+"""The ``rtrain`` application: its commands, and how errors reach the terminal."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import typer
+
+from rtrain.cli import completion, fit, listing, schema
+from rtrain.errors import RtrainError
+
+INTERRUPTED = 130
+
+app = typer.Typer(
+    name="rtrain",
+    help="Train what a YAML describes: any framework, on Ray, with a run directory that tells everything about it.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich" if sys.stdout.isatty() else None,
+    pretty_exceptions_enable=False,
+)
+app.command("fit")(fit.fit)
+app.command("schema")(schema.schema)
+app.command("trainers")(listing.trainers)
+app.command("datasets")(listing.datasets)
+app.command("completion")(completion.completion)
+app.command("complete", hidden=True)(completion.complete)
+
+
+@app.callback()
+def options(version: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:
+    """Train what a YAML describes: any framework, on Ray, with a run directory that tells everything about it."""
+    if version:
+        from rtrain import __version__
+
+        typer.echo(f"rtrain {__version__}")
+        raise typer.Exit
+
+
+def run(words: Sequence[str]) -> int:
+    """Run one command line and return its exit code.
+
+    0 is success, 1 a failed run, 2 a wrong command line or config, 130 Ctrl-C and 143 SIGTERM.
+    """
+    try:
+        code = app(fit.with_optional_values(words), standalone_mode=True)
+    except SystemExit as end:
+        code = end.code
+    except RtrainError as error:
+        if os.environ.get("RTRAIN_TRACEBACK"):
+            raise
+        typer.echo(f"error: {error}", err=True)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return code if isinstance(code, int) else 0

@@ -1,0 +1,101 @@
+"""``rtrain completion SHELL``: tab completion of commands, config files, groups, options, keys and values."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+BASH = r"""# bash: put  source <(rtrain completion bash)  into ~/.bashrc
+_rtrain_complete() {
+    local line="${COMP_LINE:0:COMP_POINT}" word prefix
+    word="${line##*[[:space:]]}"
+    prefix="${word%"${COMP_WORDS[COMP_CWORD]#[=:]}"}"
+    local IFS=$'\n'
+    COMPREPLY=($(rtrain complete -- "$line" 2>/dev/null))
+    COMPREPLY=("${COMPREPLY[@]#"$prefix"}")
+    if [[ ${#COMPREPLY[@]} -ne 1 || "${COMPREPLY[0]}" == *[=./,] ]]; then compopt -o nospace; fi
+}
+complete -F _rtrain_complete rtrain
+"""
+ZSH = r"""#compdef rtrain
+# zsh: put  source <(rtrain completion zsh)  into ~/.zshrc, after compinit
+_rtrain_complete() {
+    local -a found
+    found=("${(@f)$(rtrain complete -- "${LBUFFER}" 2>/dev/null)}")
+    compadd -Q -S '' -- $found
+}
+compdef _rtrain_complete rtrain
+"""
+FISH = r"""# fish: put  rtrain completion fish | source  into ~/.config/fish/config.fish
+complete -c rtrain -f -a '(rtrain complete -- (commandline -cp) 2>/dev/null)'
+"""
+
+
+class Shell(StrEnum):
+    """Shells with a completion script."""
+
+    bash = "bash"
+    zsh = "zsh"
+    fish = "fish"
+
+
+SCRIPTS = {Shell.bash: BASH, Shell.zsh: ZSH, Shell.fish: FISH}
+
+
+def completion(shell: Annotated[Shell, typer.Argument(help="The shell to print the script for.")]) -> None:
+    """Print the script that switches tab completion on; its first lines say where to put it."""
+    typer.echo(SCRIPTS[shell], nl=False)
+
+
+def complete(line: Annotated[str, typer.Argument(help="The command line up to the cursor.")]) -> None:
+    """Print what may follow, one candidate per line (called by the completion scripts)."""
+    for candidate in candidates(line):
+        typer.echo(candidate)
+
+
+def candidates(line: str) -> list[str]:
+    """Return the words that can stand where ``line`` ends."""
+    *words, incomplete = line.split(" ") if " " in line else [line, ""]
+    words = [word for word in words if word][1:]
+    if not words:
+        return [name for name in _commands() if name.startswith(incomplete)]
+    if words[0] != "fit":
+        return []
+    if incomplete.startswith("-"):
+        return [name for name in _options() if name.startswith(incomplete)]
+    positional = [word for word in words[1:] if not word.startswith("-")]
+    if not positional:
+        return _config_files(incomplete)
+    from rtrain.config.completion import complete as complete_override
+    from rtrain.schemas import schemas
+
+    return complete_override(positional, incomplete, schemas())
+
+
+def _commands() -> list[str]:
+    from rtrain.cli.app import app
+
+    return sorted(command.name for command in app.registered_commands if command.name and not command.hidden)
+
+
+def _options() -> list[str]:
+    return ["--cfg", "--config-dir", "--help", "--info", "--multirun", "--package", "--resolve"]
+
+
+def _config_files(incomplete: str) -> list[str]:
+    """Return YAML files and folders that start with ``incomplete``, and the names of built-in configs."""
+    from rtrain.config.session import builtin_config_dir
+
+    folder, _, start = incomplete.rpartition("/")
+    found = []
+    for path in sorted(Path(folder or ".").glob(f"{start}*")):
+        shown = f"{folder}/{path.name}" if folder or incomplete.startswith("/") else path.name
+        if path.is_dir() and not path.name.startswith("."):
+            found.append(f"{shown}/")
+        elif path.suffix == ".yaml":
+            found.append(shown)
+    names = [path.stem for path in sorted(builtin_config_dir().glob("*.yaml"))]
+    return found + [name for name in names if name.startswith(incomplete)]

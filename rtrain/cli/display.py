@@ -1,0 +1,123 @@
+"""What a person sees while a run goes on: live on a terminal, one line per epoch elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rtrain.runs.events import Event
+from rtrain.runs.manifest import Manifest
+from rtrain.runs.recorder import Observer
+
+DIGITS = 4
+
+
+@contextmanager
+def make_display() -> Iterator[Observer]:
+    """Return the display that fits the terminal; it is taken down when the block ends."""
+    if not sys.stdout.isatty():
+        yield PlainDisplay()
+        return
+    from rtrain.cli.live import LiveDisplay
+
+    with LiveDisplay() as display:
+        yield display
+
+
+class PlainDisplay:
+    """Plain lines, for logs and pipes."""
+
+    def stage(self, name: str) -> None:
+        """Say nothing: stages last seconds."""
+
+    def notice(self, text: str) -> None:
+        """Print a warning line."""
+        print(f"note: {text}", file=sys.stderr, flush=True)
+
+    def started(self, run_dir: Path, manifest: Manifest) -> None:
+        """Print what starts."""
+        self._limits = Limits.of(manifest)
+        print(start_line(run_dir, manifest), flush=True)
+
+    def progress(self, record: Mapping[str, Any]) -> None:
+        """Say nothing: an epoch gets one line."""
+
+    def event(self, event: Event) -> None:
+        """Print one line at the end of an epoch or evaluation."""
+        if is_milestone(event):
+            print(event_line(event, self._limits), flush=True)
+
+    def ended(self, run_dir: Path, manifest: Manifest) -> None:
+        """Print the five lines that end every run."""
+        print("\n".join(end_lines(run_dir, manifest)), flush=True)
+
+
+class Limits:
+    """How far a run is to go, where the config says so."""
+
+    def __init__(self, max_epochs: int | None, max_steps: int | None) -> None:
+        self.max_epochs, self.max_steps = max_epochs, max_steps
+        self.began = time.monotonic()
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> Limits:
+        """Read the limits from the config in the manifest."""
+        trainer = manifest.config.get("trainer") or {}
+        return cls(trainer.get("max_epochs"), trainer.get("max_steps"))
+
+
+def is_milestone(event: Event) -> bool:
+    """Tell whether an event is worth a line of its own: it holds an evaluation or a whole epoch."""
+    return any(not name.startswith("train/") for name in event.metrics) or "train/epoch_loss" in event.metrics
+
+
+def event_line(event: Event, limits: Limits) -> str:
+    """Return one line for a report: where it is, and its metrics."""
+    place = f"epoch {event.epoch}" + (f"/{limits.max_epochs}" if limits.max_epochs else "")
+    return f"{place}  step {event.step}  {metrics_text(event.metrics)}"
+
+
+def metrics_text(metrics: Mapping[str, float]) -> str:
+    """Return metrics as ``name value`` pairs with four significant digits."""
+    return "  ".join(f"{name} {value:.{DIGITS}g}" for name, value in metrics.items())
+
+
+def start_line(run_dir: Path, manifest: Manifest) -> str:
+    """Return the line that a run begins with."""
+    workers = manifest.resources["num_workers"]
+    where = "in this process" if workers == 0 else f"on {workers} worker{'s' if workers > 1 else ''}"
+    trainer = (manifest.config.get("trainer") or {}).get("type")
+    data = manifest.dataset
+    what = f" on {data['name']} ({data['num_rows'].get('train', 0):,} rows)" if data else ""
+    return f"training {manifest.run_name} with {trainer}{what} {where} -> {_shown(run_dir)}"
+
+
+def end_lines(run_dir: Path, manifest: Manifest) -> list[str]:
+    """Return the end of every run: result, best metric, checkpoint, run directory, next command."""
+    best = manifest.best or {}
+    where = manifest.best_checkpoint or "none"
+    metric = f"{best['monitor']} {best['value']:.{DIGITS}g} (epoch {best['epoch']}, step {best['step']})"
+    return [
+        f"result      {manifest.status} after {manifest.timings_seconds['total']:.1f} s: {manifest.exit_reason}",
+        f"best        {metric if best.get('value') is not None else metrics_text(manifest.metrics) or 'none'}",
+        f"checkpoint  {_shown(run_dir / where) if manifest.best_checkpoint else 'none'}",
+        f"run         {_shown(run_dir)}",
+        f"next        {_next_command(run_dir, manifest)}",
+    ]
+
+
+def _next_command(run_dir: Path, manifest: Manifest) -> str:
+    if manifest.status == "failed":
+        return f"less {_shown(run_dir)}/logs/driver.log"
+    return f"rtrain fit {_shown(run_dir)}/config.yaml"
+
+
+def _shown(path: Path) -> str:
+    try:
+        return str(path.resolve().relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)

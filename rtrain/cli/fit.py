@@ -1,0 +1,70 @@
+"""``rtrain fit``: train what a config describes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+INFO_CHOICES = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
+EXIT_CODES = {"interrupted": 130, "preempted": 143}
+
+
+class Cfg(StrEnum):
+    """Parts of the composed config that ``--cfg`` shows."""
+
+    job = "job"
+    hydra = "hydra"
+    all = "all"
+
+
+def with_optional_values(words: Sequence[str]) -> list[str]:
+    """Give ``--info`` its default, ``all``: Hydra allows it without a value, Typer doesn't."""
+    out: list[str] = []
+    for position, word in enumerate(words):
+        out.append(word)
+        following = words[position + 1] if position + 1 < len(words) else ""
+        if word in ("--info", "-i") and following not in INFO_CHOICES:
+            out.append("all")
+    return out
+
+
+def fit(
+    config: Annotated[str, typer.Argument(help="A YAML file, or the name of a config in ./configs or built in.")],
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(help="Hydra overrides: num_workers=2 optimizer.lr=0.1 dataset=mnist ~scheduler"),
+    ] = None,
+    multirun: Annotated[bool, typer.Option("--multirun", "-m", help="Train every combination: lr=0.1,0.01")] = False,
+    cfg: Annotated[Cfg | None, typer.Option("--cfg", "-c", help="Show the composed config and exit.")] = None,
+    resolve: Annotated[bool, typer.Option("--resolve", help="With --cfg: resolve interpolations.")] = False,
+    package: Annotated[str | None, typer.Option("--package", "-p", help="With --cfg: show only this part.")] = None,
+    info: Annotated[str | None, typer.Option("--info", "-i", help=f"Show {', '.join(INFO_CHOICES)}; exit.")] = None,
+    config_dir: Annotated[str | None, typer.Option("--config-dir", help="One more folder of config groups.")] = None,
+) -> None:
+    """Train what CONFIG describes, with OVERRIDES; options and overrides may stand in any order."""
+    from rtrain.config.session import Session
+    from rtrain.schemas import schemas
+
+    if (resolve or package) and cfg is None:
+        raise typer.BadParameter("--resolve and --package go with --cfg job, hydra or all")
+    with Session(config, overrides or [], schemas(), config_dir) as session:
+        if cfg is not None:
+            typer.echo(session.show_cfg(cfg.value, package, resolve), nl=False)
+        elif info is not None:
+            typer.echo(session.show_info(info), nl=False)
+        else:
+            _train(session, multirun)
+
+
+def _train(session: object, multirun: bool) -> None:
+    from rtrain.cli.display import make_display
+    from rtrain.training import fit_session, fit_sweep
+
+    with make_display() as display:
+        runs = fit_sweep(session, display) if multirun else [fit_session(session, display)]
+    worst = max((EXIT_CODES.get(run.status, 0) for run in runs), default=0)
+    if worst:
+        raise typer.Exit(worst)

@@ -1,0 +1,122 @@
+"""The live display: epoch and step progress, rows per second, loss, metrics and the time left."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from rtrain.cli.display import DIGITS, Limits, end_lines, event_line, is_milestone, start_line
+from rtrain.runs.events import Event
+from rtrain.runs.manifest import Manifest
+
+RATE_WINDOW_SECONDS = 5.0
+
+
+class _TimeLeft(ProgressColumn):
+    """Time left, from the share that is done."""
+
+    def render(self, task: Any) -> Text:
+        """Return ``1:23 left`` once it can be told."""
+        if not task.total or not task.completed or task.finished:
+            return Text("")
+        seconds = int((task.elapsed or 0) * (task.total - task.completed) / task.completed)
+        return Text(f"{seconds // 60}:{seconds % 60:02d} left", style="cyan")
+
+
+class LiveDisplay:
+    """Watches one run after the other on a terminal."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self._console = console or Console()
+        self._progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=32),
+            TextColumn("{task.fields[detail]}"),
+            TimeElapsedColumn(),
+            _TimeLeft(),
+            console=self._console,
+        )
+        self._metrics: dict[str, float] = {}
+        self._rows: deque[tuple[float, int]] = deque()
+        self._task: TaskID | None = None
+        self._limits = Limits(None, None)
+        self._live = Live(get_renderable=self._render, console=self._console, refresh_per_second=8, transient=True)
+
+    def __enter__(self) -> LiveDisplay:
+        self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self._live.stop()
+
+    def stage(self, name: str) -> None:
+        """Show what happens before training."""
+        self._describe(name, detail="")
+
+    def notice(self, text: str) -> None:
+        """Print a line above the live part."""
+        self._console.print(f"[yellow]note[/yellow]: {text}", highlight=False)
+
+    def started(self, run_dir: Path, manifest: Manifest) -> None:
+        """Print what starts, and wait for the workers."""
+        self._limits = Limits.of(manifest)
+        self._metrics.clear()
+        self._rows.clear()
+        self._console.print(start_line(run_dir, manifest), highlight=False, soft_wrap=True)
+        self._describe("starting workers", detail="")
+
+    def progress(self, record: Mapping[str, Any]) -> None:
+        """Move the bar."""
+        now = time.monotonic()
+        self._rows.append((now, record["rows"]))
+        while self._rows and now - self._rows[0][0] > RATE_WINDOW_SECONDS:
+            self._rows.popleft()
+        per_epoch = record["steps_per_epoch"]
+        total = self._limits.max_steps
+        if total is None and per_epoch and self._limits.max_epochs:
+            total = per_epoch * self._limits.max_epochs
+        epoch = f"epoch {record['epoch'] + 1}" + (f"/{self._limits.max_epochs}" if self._limits.max_epochs else "")
+        detail = f"step {record['step']}" + (f"/{total}" if total else "") + f"  {self._rate():,.0f} rows/s"
+        self._describe(epoch, detail=detail, completed=record["step"], total=total)
+
+    def event(self, event: Event) -> None:
+        """Show new metrics; keep a line of each epoch."""
+        self._metrics.update(event.metrics)
+        if is_milestone(event):
+            self._console.print(event_line(event, self._limits), highlight=False, soft_wrap=True)
+
+    def ended(self, run_dir: Path, manifest: Manifest) -> None:
+        """Print the end of the run and clear the bar."""
+        if self._task is not None:
+            self._progress.remove_task(self._task)
+            self._task = None
+        self._metrics.clear()
+        self._console.print("\n".join(end_lines(run_dir, manifest)), highlight=False, soft_wrap=True)
+
+    def _describe(self, text: str, detail: str, completed: int = 0, total: int | None = None) -> None:
+        if self._task is None:
+            self._task = self._progress.add_task(text, total=total, detail=detail)
+        self._progress.update(self._task, description=text, detail=detail, completed=completed, total=total)
+
+    def _rate(self) -> float:
+        span = time.monotonic() - self._rows[0][0]
+        return sum(rows for _, rows in self._rows) / span if span > 0.2 else 0.0
+
+    def _render(self) -> Group:
+        table = Table.grid(padding=(0, 2))
+        for name, value in self._metrics.items():
+            table.add_row(Text(name, style="dim"), f"{value:.{DIGITS}g}")
+        return Group(self._progress, table)

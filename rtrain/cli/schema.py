@@ -1,0 +1,25 @@
+"""``rtrain schema``: the JSON schema of the config, for editors."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def schema(
+    group: Annotated[
+        str | None, typer.Argument(help="Only this part: trainer, dataset, scaling, run, cluster.")
+    ] = None,
+) -> None:
+    """Print the JSON schema of a config, for completion and checks in an editor.
+
+    Put `# yaml-language-server: $schema=rtrain.schema.json` on top of a YAML after
+    `rtrain schema > rtrain.schema.json`.
+    """
+    import json
+
+    from rtrain.config.session import json_schema
+    from rtrain.schemas import schemas
+
+    typer.echo(json.dumps(json_schema(schemas(), group), indent=2))
