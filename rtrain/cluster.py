@@ -36,7 +36,7 @@ class Cluster:
 
 
 class StartingCluster:
-    """A cluster that starts in the background, so that its start-up hides behind reading data and importing frameworks."""
+    """A cluster that starts in the background, hidden behind reading data and importing frameworks."""
 
     def __init__(self, conf: ClusterConf, num_cpus: int) -> None:
         self._conf, self._num_cpus = conf, num_cpus
@@ -98,7 +98,7 @@ class StartingCluster:
         if self._error is not None:
             raise ConfigError(
                 f"can't connect to {where}: {_first_line(self._error)}",
-                "Start one with `ray start --head`, correct cluster.address, or leave it out for a cluster of rtrain's own.",
+                "Start one with `ray start --head`, correct cluster.address, or leave it out for a local one.",
             ) from self._error
         ray = sys.modules["ray"]
         nodes = tuple(node["Resources"] for node in ray.nodes() if node["Alive"])

@@ -52,7 +52,7 @@ def sharing_notice(conf: ScalingConf) -> str | None:
 
 
 def threads_per_worker(conf: ScalingConf, *, own_cluster: bool) -> int:
-    """Return the cores that each worker really has: a share of this machine, or what it reserves on a joined cluster."""
+    """Return the cores each worker really has: a share of this machine, or what it reserves on a joined cluster."""
     if conf.num_workers == 0:
         return num_cores()
     if own_cluster and not conf.use_gpu:
@@ -78,9 +78,7 @@ def check_feasible(conf: ScalingConf, nodes: Sequence[Mapping[str, float]], comm
     have = {name: sum(node.get(name, 0) for node in nodes) for name in wanted}
     asked = ", ".join(f"{conf.num_workers * amount:g} {name}" for name, amount in wanted.items())
     there = ", ".join(f"{have[name]:g} {name}" for name in wanted)
-    way_out = (
-        f"Try: {command} num_workers={fitting}" if fitting else "Ask for less per worker, or join another cluster."
-    )
+    way_out = f"Try: {command} num_workers={fitting}" if fitting else "Ask for less per worker."
     raise NotEnoughResourcesError(
         f"scaling asks for {conf.num_workers} workers ({asked}), but the cluster has {there} on {len(nodes)} "
         f"{'node' if len(nodes) == 1 else 'nodes'}: room for {fitting}.",

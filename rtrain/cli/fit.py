@@ -35,7 +35,7 @@ def fit(
     config: Annotated[str, typer.Argument(help="A YAML file, or the name of a config in ./configs or built in.")],
     overrides: Annotated[
         list[str] | None,
-        typer.Argument(help="Hydra overrides: num_workers=2 optimizer.lr=0.1 dataset=mnist ~scheduler"),
+        typer.Argument(help="Hydra overrides: num_workers=2 optimizer.lr=0.1 dataset=mnist"),
     ] = None,
     multirun: Annotated[bool, typer.Option("--multirun", "-m", help="Train every combination: lr=0.1,0.01")] = False,
     cfg: Annotated[Cfg | None, typer.Option("--cfg", "-c", help="Show the composed config and exit.")] = None,

@@ -24,9 +24,11 @@ def datasets() -> None:
 def _print(rows: Sequence[tuple[str, str, Sequence[str], str | None]]) -> None:
     width = max(len(name) for name, *_ in rows)
     for name, summary, missing, extra in rows:
-        state = (
-            "ready"
-            if not missing
-            else f"needs {', '.join(missing)}" + (f": pip install 'rtrain[{extra}]'" if extra else "")
-        )
-        typer.echo(f"{name:<{width}}  {summary}  [{state}]")
+        typer.echo(f"{name:<{width}}  {summary}  [{_state(missing, extra)}]")
+
+
+def _state(missing: Sequence[str], extra: str | None) -> str:
+    if not missing:
+        return "ready"
+    how = f": pip install 'rtrain[{extra}]'" if extra else ""
+    return f"needs {', '.join(missing)}{how}"

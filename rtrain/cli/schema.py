@@ -8,9 +8,7 @@ import typer
 
 
 def schema(
-    group: Annotated[
-        str | None, typer.Argument(help="Only this part: trainer, dataset, scaling, run, cluster.")
-    ] = None,
+    group: Annotated[str | None, typer.Argument(help="Only trainer, dataset, scaling, run or cluster.")] = None,
 ) -> None:
     """Print the JSON schema of a config, for completion and checks in an editor.
 

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 FRAMEWORKS = (
-    "ray", "torch", "torchmetrics", "hydra-core", "omegaconf", "numpy", "pandas", "pyarrow", "safetensors", "scikit-learn",
-    "xgboost", "lightgbm", "lightning", "transformers", "tensorflow", "keras", "jax", "flax", "optax",
-)  # fmt: skip
+    *("ray", "hydra-core", "omegaconf", "numpy", "pandas", "pyarrow", "safetensors", "scikit-learn"),
+    *("torch", "torchmetrics", "xgboost", "lightgbm", "lightning", "transformers", "tensorflow", "keras"),
+    *("jax", "flax", "optax"),
+)
 
 
 def installed_versions(packages: Iterable[str] = FRAMEWORKS) -> dict[str, str]:

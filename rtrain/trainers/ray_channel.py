@@ -1,7 +1,7 @@
 """The way between workers and driver on a Ray cluster: batches in the cluster's own key-value store.
 
-It needs no shared disk and no process of its own. Workers put numbered batches under their run's prefix, the driver takes
-them out in order; the driver puts a stop reason, the workers look for it at each flush.
+It needs no shared disk and no process of its own. Workers put numbered batches under their run's prefix, the driver
+takes them out in order; the driver puts a stop reason, the workers look for it at each flush.
 """
 
 from __future__ import annotations

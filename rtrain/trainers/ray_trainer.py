@@ -1,8 +1,8 @@
 """Ray Train's trainer, without the processes that a cluster of rtrain's own has no use for.
 
-On a joined cluster Ray's trainer is used as it is. On our own, which is gone after the run, three things are left out that
-take seconds at every start (measured on 2 cores): the placement-group cleaner and the autoscaling coordinator (an actor
-each), and a runtime environment for the controller, which would keep it from using a process that already started.
+On a joined cluster Ray's trainer is used as it is. On our own, which is gone after the run, three things are left out
+that take seconds at every start (measured on 2 cores): the placement-group cleaner and the autoscaling coordinator (an
+actor each), and a runtime environment for the controller, which would keep it from using a process that is there.
 """
 
 from __future__ import annotations

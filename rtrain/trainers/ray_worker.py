@@ -22,8 +22,8 @@ def train_on_worker(config: dict[str, Any]) -> None:
     """Train as one of the workers of ``ray.train``.
 
     Args:
-        config: ``job`` (a ``Job`` without dataset), ``trainer`` (the plugin's name), ``dataset`` (object reference of the
-            resident dataset, or the streamed one itself), ``run_dir``, ``marker`` and ``num_threads``.
+        config: ``job`` (a ``Job`` without dataset), ``trainer`` (the plugin's name), ``dataset`` (object reference of
+            the resident dataset, or the streamed one itself), ``run_dir``, ``marker`` and ``num_threads``.
     """
     import ray.train
 

@@ -1,0 +1,37 @@
+# `make demo` and `make test` need nothing but Python 3.11+, git and make.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: demo test test-all lint bench clean
+
+demo: .venv/demo
+	$(BIN)/rtrain fit configs/resnet.yaml
+
+test: .venv/test lint
+	$(BIN)/python -m pytest
+
+test-all: .venv/test lint
+	$(BIN)/python -m pytest -m "slow or not slow"
+
+lint: .venv/test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: .venv/test
+	$(BIN)/python tests/benchmarks/run.py
+
+# torch comes first: with it installed, nothing else asks the index for another build of it.
+.venv/demo: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(PIP_INSTALL) torch
+	$(PIP_INSTALL) --editable .
+	touch $@
+
+.venv/test: .venv/demo
+	$(PIP_INSTALL) --editable ".[test]"
+	touch $@
+
+clean:
+	rm -rf .venv runs multirun build dist
