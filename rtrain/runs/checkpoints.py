@@ -22,7 +22,7 @@ def checkpoints_dir(run_dir: Path) -> Path:
 
 
 def write_checkpoint(
-    run_dir: Path, write: Callable[[Path], None], *, step: int, epoch: int, metrics: Mapping[str, float], best: bool
+    run_dir: Path, write: Callable[[Path], None], *, step: int, epoch: int, metrics: Mapping[str, float]
 ) -> dict[str, Any]:
     """Write one checkpoint and return its record.
 
@@ -35,7 +35,7 @@ def write_checkpoint(
     folder = checkpoints_dir(run_dir)
     target = folder / f"epoch-{epoch:04d}-step-{step:08d}"
     if (target / RECORD_NAME).exists():
-        return {**read_record(target), "best": best}
+        return read_record(target)
     temporary = folder / f".{target.name}-{secrets.token_hex(3)}.tmp"
     try:
         temporary.mkdir(parents=True)
@@ -51,7 +51,14 @@ def write_checkpoint(
         ) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-    return {**record, "best": best}
+    return record
+
+
+def adopt_checkpoint(folder: Path, *, step: int, epoch: int, metrics: Mapping[str, float]) -> dict[str, Any]:
+    """List the files of a complete checkpoint folder that something else wrote, and return its record."""
+    record = describe_checkpoint(folder, name=folder.name, step=step, epoch=epoch, metrics=metrics)
+    write_atomic(folder / RECORD_NAME, json.dumps(record, indent=2))
+    return record
 
 
 def describe_checkpoint(

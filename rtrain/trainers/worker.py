@@ -8,9 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from rtrain.config.schema import RunConf
+from rtrain.config.schema import CheckpointConf, RunConf
 from rtrain.datasets.base import Dataset
 from rtrain.runs.checkpoints import latest_checkpoint, write_checkpoint
+
+
+SMALLER_IS_BETTER = ("loss", "error", "mse", "mae", "rmse", "perplexity", "logloss")
 
 
 class Channel(Protocol):
@@ -22,6 +25,35 @@ class Channel(Protocol):
     @property
     def stop_reason(self) -> str | None:
         """Why the driver wants the run to end, e.g. ``interrupted``; None to go on."""
+
+
+@dataclass
+class Monitor:
+    """The metric that tells the best checkpoint, and its best value so far."""
+
+    name: str | None
+    mode: str
+    """``min`` or ``max``."""
+    best: float | None = None
+
+    @classmethod
+    def of(cls, conf: CheckpointConf, default: str | None = None) -> Monitor:
+        """Take the metric from the config, else ``default``; ``auto`` mode goes by the metric's name."""
+        name = conf.monitor or default
+        if conf.mode != "auto" or name is None:
+            return cls(name, "max" if conf.mode == "auto" else conf.mode)
+        smaller = any(word in name.lower() for word in SMALLER_IS_BETTER)
+        return cls(name, "min" if smaller else "max")
+
+    def improves(self, metrics: Mapping[str, float]) -> bool:
+        """Take new metrics and tell whether they are the best so far; False when the metric is absent or NaN."""
+        value = metrics.get(self.name) if self.name is not None else None
+        if value is None or value != value:
+            return False
+        better = self.best is None or (value < self.best if self.mode == "min" else value > self.best)
+        if better:
+            self.best = value
+        return better
 
 
 @dataclass
@@ -39,6 +71,8 @@ class Worker:
     run: RunConf
     dataset: Dataset | None
     channel: Channel
+    in_process: bool = False
+    """The worker is the driver's own process: there is no cluster."""
     allow: tuple[str, ...] = ()
     """Modules beyond rtrain's known frameworks that a ``_target_`` may come from."""
     started: float = field(default_factory=time.monotonic)
@@ -73,7 +107,14 @@ class Worker:
         self.channel.send({"kind": "worker", "rank": self.rank, "facts": dict(facts)})
 
     def save_checkpoint(
-        self, write: Callable[[Path], None], *, step: int, epoch: int, metrics: Mapping[str, float], best: bool = False
+        self,
+        write: Callable[[Path], None],
+        *,
+        step: int,
+        epoch: int,
+        metrics: Mapping[str, float],
+        best: bool = False,
+        monitor: Monitor | None = None,
     ) -> None:
         """Write a checkpoint on rank 0, complete or not at all, and have the driver list it and drop old ones.
 
@@ -82,11 +123,17 @@ class Worker:
             step: Optimizer steps done.
             epoch: Epochs done.
             metrics: The newest metrics, kept beside the checkpoint.
-            best: It is the best one so far by the run's monitor.
+            best: It is the best one so far by ``monitor``.
+            monitor: The metric that decides.
         """
         if self.rank == 0:
-            record = write_checkpoint(self.run_dir, write, step=step, epoch=epoch, metrics=metrics, best=best)
-            self.channel.send({"kind": "checkpoint", **record})
+            record = write_checkpoint(self.run_dir, write, step=step, epoch=epoch, metrics=metrics)
+            self.list_checkpoint(record, best=best, monitor=monitor)
+
+    def list_checkpoint(self, record: Mapping[str, Any], *, best: bool, monitor: Monitor | None) -> None:
+        """Tell the driver of a checkpoint that is complete and in its place."""
+        by = None if monitor is None else {"name": monitor.name, "mode": monitor.mode}
+        self.channel.send({"kind": "checkpoint", **record, "best": best, "monitor": by})
 
     def resume_dir(self) -> Path | None:
         """Return the newest complete checkpoint of this run, or None when the run is new."""

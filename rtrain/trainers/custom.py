@@ -1,0 +1,165 @@
+"""Run a user's own Ray Train loop, ``train_loop_per_worker(config)``, unchanged: its reports reach the run directory."""
+
+from __future__ import annotations
+
+import inspect
+import shutil
+from collections.abc import Mapping, Sequence
+from functools import partial
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+import ray.train
+from ray.train import Checkpoint
+from ray.train.v2._internal.execution.train_fn_utils import (
+    DistributedTrainFnUtils,
+    LocalTrainFnUtils,
+    set_train_fn_utils,
+)
+
+from rtrain.config.targets import locate
+from rtrain.errors import ConfigError
+from rtrain.runs.checkpoints import adopt_checkpoint, checkpoints_dir, latest_checkpoint
+from rtrain.trainers.worker import Monitor, Worker
+
+
+class StopTraining(BaseException):
+    """Leaves the user's loop at a report, where all workers are at the same point; no ``except Exception`` holds it."""
+
+
+def train_custom(worker: Worker, path: str, config: Mapping[str, Any]) -> None:
+    """Call the function ``path`` (``module:function``) on this worker, with ``config`` if it takes an argument.
+
+    ``ray.train.report``, ``get_checkpoint``, ``get_context`` and ``prepare_model`` work as under Ray Train, also without
+    a cluster. When the run is to stop, the loop ends at its next report.
+    """
+    function = locate(path, "trainer.train_loop", worker.allow)
+    if worker.in_process:
+        set_train_fn_utils(_LocalReports(worker))
+    else:
+        set_train_fn_utils(_RayReports(worker))
+    try:
+        function(dict(config)) if takes_config(function) else function()
+    except StopTraining:
+        return
+
+
+def check_custom(path: str, allow: Sequence[str]) -> None:
+    """Find out before anything starts whether ``path`` is a function that a worker can call.
+
+    Raises:
+        ConfigError: It can't be imported, or takes more than one argument.
+    """
+    function = locate(path, "trainer.train_loop", allow)
+    if not callable(function):
+        raise ConfigError(f"trainer.train_loop: {path} is a {type(function).__name__}, not a function.")
+    takes_config(function)
+
+
+def takes_config(function: Any) -> bool:
+    """Tell whether a train loop takes a config, as Ray Train decides it.
+
+    Raises:
+        ConfigError: It needs more than one argument.
+    """
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    parameters = inspect.signature(function).parameters.values()
+    needed = sum(one.kind in kinds and one.default is one.empty for one in parameters)
+    if needed > 1:
+        name = getattr(function, "__name__", str(function))
+        raise ConfigError(
+            f"trainer.train_loop: {name} needs {needed} arguments; a train loop takes none, or one config."
+        )
+    return needed == 1
+
+
+class _Reports:
+    """Turns what a loop reports into events and listed checkpoints."""
+
+    def __init__(self, worker: Worker) -> None:
+        self.worker = worker
+        self.number = 0 if worker.resume_dir() is None else _numbers(worker.run_dir)
+        self.monitor = Monitor.of(worker.run.checkpoint)
+
+    def record(self, metrics: Mapping[str, Any], folder: Path | None) -> None:
+        """Send one report of rank 0; ``folder`` is the checkpoint, complete and in its place."""
+        plain = {name: float(value) for name, value in metrics.items() if _is_number(value)}
+        step, epoch = int(plain.get("step", self.number)), int(plain.get("epoch", self.number))
+        self.worker.report(plain, step=step, epoch=epoch)
+        if folder is not None and self.worker.rank == 0:
+            best = self.monitor.improves(plain)
+            record = adopt_checkpoint(folder, step=self.number, epoch=epoch, metrics=plain)
+            self.worker.list_checkpoint(record, best=best, monitor=self.monitor)
+
+
+class _RayReports(DistributedTrainFnUtils):
+    """Ray's own functions on a worker; each report is recorded once Ray has taken it."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._reports = _Reports(worker)
+
+    def report(
+        self,
+        metrics: dict[str, Any],
+        checkpoint: Checkpoint | None = None,
+        checkpoint_dir_name: str | None = None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> None:
+        """Report to Ray, then to the run directory; ends the loop here if the run is to stop."""
+        self._reports.number += 1
+        name = checkpoint_dir_name or f"report-{self._reports.number:06d}"
+        super().report(metrics, checkpoint, name, *args, **kwargs)
+        # All ranks meet here, so that the checkpoint is complete, and all of them stop or none.
+        reason = self.broadcast_from_rank_zero(self._reports.worker.stop_reason)
+        folder = checkpoints_dir(self._reports.worker.run_dir) / name
+        self._reports.record(metrics, folder if folder.exists() else None)
+        if reason:
+            raise StopTraining
+
+
+class _LocalReports(LocalTrainFnUtils):
+    """The same without a cluster: one worker, in this process."""
+
+    def __init__(self, worker: Worker) -> None:
+        super().__init__(experiment_name=worker.run_dir.name, dataset_shards={})
+        self._reports = _Reports(worker)
+
+    def report(
+        self,
+        metrics: dict[str, Any],
+        checkpoint: Checkpoint | None = None,
+        checkpoint_dir_name: str | None = None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> None:
+        """Record metrics, and keep a copy of the checkpoint."""
+        self._reports.number += 1
+        name = checkpoint_dir_name or f"report-{self._reports.number:06d}"
+        folder = None
+        if checkpoint is not None:
+            folder = checkpoints_dir(self._reports.worker.run_dir) / name
+            with checkpoint.as_directory() as source:
+                shutil.copytree(source, folder)
+        self._reports.record(metrics, folder)
+        if self._reports.worker.stop_reason:
+            raise StopTraining
+
+    def get_checkpoint(self) -> Checkpoint | None:
+        """Return the newest checkpoint of this run."""
+        newest = latest_checkpoint(self._reports.worker.run_dir)
+        return None if newest is None else ray.train.Checkpoint(str(newest))
+
+
+def custom_loop(path: str, config: Mapping[str, Any]) -> partial[None]:
+    """Return the train loop that runs ``path``."""
+    return partial(train_custom, path=path, config=config)
+
+
+def _numbers(run_dir: Path) -> int:
+    return sum(1 for path in checkpoints_dir(run_dir).iterdir() if path.is_dir() and not path.name.startswith("."))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) or (hasattr(value, "item") and getattr(value, "size", None) == 1)
