@@ -5,12 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
-Columns = Mapping[str, np.ndarray]
-"""One split in memory. ``x``: (rows, *input_shape), float32 or uint8; ``y``: (rows,), int64 classes or float32 targets."""
+Columns: TypeAlias = "Mapping[str, np.ndarray]"
+"""One split in memory.
+
+``x``: (rows, *input_shape), float32 or uint8; ``y``: (rows,), int64 classes or float32 targets.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +81,9 @@ class ResidentSplit(Split):
     """A split held in memory by every worker, shuffled by a permutation that all workers agree on."""
 
     def __init__(self, columns: Columns) -> None:
-        self.columns = columns
+        import numpy as np
+
+        self.columns = {name: np.ascontiguousarray(values) for name, values in columns.items()}
         self.num_rows = len(columns["y"])
 
     def indices(self, one: Pass) -> Iterator[tuple[np.ndarray, int]]:
@@ -86,6 +92,8 @@ class ResidentSplit(Split):
         Step ``s`` takes rows ``s * global_batch_size`` and on of the epoch's permutation, cut into ``world_size``
         contiguous parts that differ by at most one row: the same steps for any number of workers.
         """
+        import numpy as np
+
         order = np.arange(self.num_rows)
         if one.shuffle:
             order = np.random.default_rng((one.seed, one.epoch)).permutation(self.num_rows)
@@ -113,6 +121,12 @@ class Source(ABC):
 
     Conf: ClassVar[type]
     """Dataclass of the source's own keys; importing it imports no reader library."""
+
+    requires: ClassVar[tuple[str, ...]] = ()
+    """Modules that must be importable for the source to work."""
+
+    extra: ClassVar[str | None] = None
+    """The extra of rtrain that brings them, where its core doesn't."""
 
     @abstractmethod
     def load(self, conf: Any) -> Dataset:

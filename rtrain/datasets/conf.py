@@ -1,0 +1,111 @@
+"""The keys that several dataset sources share. The docstring under a field is the user's documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, WithJsonSchema
+
+from rtrain.config.schema import one_of
+
+
+@dataclass(kw_only=True)
+class SplitConf:
+    """Which shares of the train rows are kept back to measure with."""
+
+    val: Annotated[float, Field(ge=0, lt=1)] | None = None
+    """Share of rows for ``val``. null: the data's own val files, else none; 0: none at all."""
+
+    test: Annotated[float, Field(ge=0, lt=1)] | None = None
+    """Share of rows for ``test``. null: the data's own test files, else 0.2 if there is no ``val``; 0: none at all."""
+
+
+def _check_normalize(value: Any) -> Any:
+    if isinstance(value, bool):
+        return value
+    if not isinstance(value, Mapping) or set(value) != {"mean", "std"}:
+        raise ValueError("must be true, false or {mean: [...], std: [...]}")
+    for key in ("mean", "std"):
+        numbers = value[key]
+        if not isinstance(numbers, list) or not all(type(number) in (int, float) for number in numbers):
+            raise ValueError(f"{key} must be a list of numbers")
+    if not all(number > 0 for number in value["std"]):
+        raise ValueError("std must hold numbers above 0")
+    return value
+
+
+_NUMBERS = {"type": "array", "items": {"type": "number"}}
+_STATISTICS = {"type": "object", "properties": {"mean": _NUMBERS, "std": _NUMBERS}, "required": ["mean", "std"]}
+Normalize = Annotated[
+    Any, AfterValidator(_check_normalize), WithJsonSchema({"anyOf": [{"type": "boolean"}, _STATISTICS]})
+]
+
+
+@dataclass(kw_only=True)
+class RowsConf:
+    """Which rows are used, how they are split, and whether inputs are normalized."""
+
+    split: SplitConf = field(default_factory=SplitConf)
+    """Shares of the train rows for ``val`` and ``test``; chosen by ``seed``, and per class where ``y`` is a class."""
+
+    seed: Annotated[int, Field(ge=0)] = 0
+    """Seed of the split and of ``limit``. The order of training follows ``run.seed`` instead."""
+
+    limit: Annotated[int, Field(ge=1)] | None = None
+    """Most rows to use, chosen by ``seed`` before the split; each split with files of its own is limited by itself."""
+
+    normalize: Normalize = True
+    """true: inputs minus mean, by standard deviation, of the train split, per channel or feature; or {mean, std}."""
+
+
+@dataclass(kw_only=True)
+class MemoryConf:
+    """Whether data is held in memory or streamed from its files."""
+
+    memory: Annotated[str, *one_of("auto", "resident", "stream")] = "auto"
+    """``resident`` holds all rows in memory, ``stream`` reads files each epoch; auto: by size against free memory."""
+
+    num_shuffle_rows: Annotated[int, Field(ge=1)] = 10_000
+    """Rows held back at a time to shuffle streamed data; files and their parts are shuffled besides."""
+
+
+def _check_path(value: Any) -> Any:
+    if isinstance(value, str) and value:
+        return value
+    if isinstance(value, Mapping) and all(isinstance(one, str) and one for one in value.values()):
+        if "train" in value and set(value) <= {"train", "val", "test"}:
+            return value
+        raise ValueError("must name train, and may name val and test")
+    raise ValueError("must be a file, a folder, a glob, or {train: ..., val: ..., test: ...}")
+
+
+_PATHS = {"type": "object", "properties": {name: {"type": "string"} for name in ("train", "val", "test")}}
+TablePath = Annotated[
+    Any, AfterValidator(_check_path), WithJsonSchema({"anyOf": [{"type": "string"}, {**_PATHS, "required": ["train"]}]})
+]
+
+
+@dataclass(kw_only=True)
+class TableConf(RowsConf):
+    """A table in one or many files. With ``memory: stream``, the shares of ``split`` are drawn row by row: only about right.
+
+    Streaming takes one pass over the label column before training, to count rows and find the classes, and a second
+    one over the features for ``normalize: true`` and ``on_missing: mean``.
+    """
+
+    path: TablePath
+    """File, folder or glob, or {train: ..., test: ...}. In a folder, what is called train, val or test is that split."""
+
+    label: str
+    """Column to predict."""
+
+    features: list[str] | None = None
+    """Columns to predict from, numbers or booleans; null: all but the label."""
+
+    task: Annotated[str, *one_of("auto", "classification", "regression")] = "auto"
+    """auto: a label of text, booleans or at most 100 different whole numbers is a class, any other one a number."""
+
+    on_missing: Annotated[str, *one_of("error", "keep", "mean")] = "error"
+    """Empty feature values: stop with a message; ``keep`` as NaN, for trees; or the ``mean`` of the train split."""

@@ -1,0 +1,100 @@
+"""The files that a dataset path names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from rtrain.errors import DatasetError
+
+SPLIT_NAMES = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
+"""Names of files and folders that make a split."""
+
+
+def existing_path(text: str, key: str = "dataset.path") -> Path:
+    """Return the file or folder that ``text`` names; ``~`` is the home folder.
+
+    Raises:
+        DatasetError: It does not exist, or is a URL.
+    """
+    if "://" in text:
+        raise DatasetError(f"{key}: {text} is a URL; only local paths can be read.", "Copy or mount it first.")
+    path = Path(text).expanduser()
+    if path.exists():
+        return path
+    parent = path.parent
+    while not parent.exists():
+        path, parent = parent, parent.parent
+    message = f"{key}: {text} does not exist (there is no '{path.name}' in {parent.resolve()})."
+    raise DatasetError(message, _near_names(path.name, parent))
+
+
+def _near_names(name: str, folder: Path) -> str:
+    children = folder.iterdir() if folder.is_dir() else ()
+    there = sorted(child.name for child in children if not child.name.startswith("."))
+    close = get_close_matches(name, there, 3, 0.5)
+    if close:
+        return f"Did you mean {' or '.join(str(folder / one) for one in close)}?"
+    return f"There are: {', '.join(there[:8])}" if there else "That folder is empty."
+
+
+def files_by_split(path: Any, endings: Sequence[str]) -> dict[str, list[Path]]:
+    """Return the files of each split that ``path`` names: a file, folder or glob, or a mapping from split to one.
+
+    Raises:
+        DatasetError: Something named does not exist, or holds no file with one of ``endings``.
+    """
+    if isinstance(path, Mapping):
+        return {split: files_at(one, endings, f"dataset.path.{split}") for split, one in path.items()}
+    files = files_at(path, endings)
+    folder = Path(path).expanduser()
+    named: dict[str, list[Path]] = {}
+    if folder.is_dir():
+        for file in files:
+            top = file.relative_to(folder).parts[0].partition(".")[0]
+            named.setdefault(SPLIT_NAMES.get(top, ""), []).append(file)
+    return named if "train" in named and "" not in named else {"train": files}
+
+
+def files_at(text: str, endings: Sequence[str], key: str = "dataset.path") -> list[Path]:
+    """Return the files that a file, folder or glob names, in the order of their names."""
+    if any(sign in text for sign in "*?["):
+        return _globbed(text, key)
+    path = existing_path(text, key)
+    if path.is_file():
+        return [path]
+    files = sorted(file for file in path.rglob("*") if file.name.lower().endswith(tuple(endings)))
+    files = [file for file in files if file.is_file() and not _hidden(file.relative_to(path))]
+    if not files:
+        raise DatasetError(f"{key}: folder {text} holds no {' or '.join(endings)} file.", _near_names("", path))
+    return files
+
+
+def _hidden(path: Path) -> bool:
+    return any(part.startswith((".", "_")) for part in path.parts)
+
+
+def _globbed(text: str, key: str) -> list[Path]:
+    pattern = Path(text).expanduser()
+    fixed = Path(*pattern.parts[: _first_glob(pattern)])
+    root = existing_path(str(fixed), key)
+    files = sorted(file for file in root.glob(str(pattern.relative_to(fixed))) if file.is_file())
+    if not files:
+        raise DatasetError(f"{key}: no file matches {text}.", _near_names("", root))
+    return files
+
+
+def _first_glob(pattern: Path) -> int:
+    return next(at for at, part in enumerate(pattern.parts) if any(sign in part for sign in "*?["))
+
+
+def files_fingerprint(files: Iterable[Path]) -> str:
+    """Return the sha256 over name, size and time of change of each file; contents are not read."""
+    digest = sha256()
+    for file in files:
+        stat = file.stat()
+        digest.update(f"{file.parent.name}/{file.name}\0{stat.st_size}\0{stat.st_mtime_ns // 1_000_000}\n".encode())
+    return digest.hexdigest()

@@ -1,0 +1,98 @@
+"""Mean and standard deviation per channel or feature, gathered chunk by chunk."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rtrain.errors import DatasetError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+CHUNK_VALUES = 1 << 21
+
+
+class Moments:
+    """Running mean and variance over axis 1 of ``x``; NaN is left out and uint8 counts as 0 to 1.
+
+    Chunks are merged as in Chan, Golub & LeVeque, "Updating formulae and a pairwise algorithm for computing sample
+    variances" (1979).
+    """
+
+    def __init__(self) -> None:
+        self._count: Any = 0.0
+        self._mean: Any = 0.0
+        self._squares: Any = 0.0
+
+    def add(self, x: np.ndarray) -> None:
+        """Take in the rows of ``x``, (rows, channels or features, ...), float or uint8."""
+        rows = max(1, CHUNK_VALUES // max(1, x[:1].size))
+        for start in range(0, len(x), rows):
+            chunk = x[start : start + rows]
+            self._merge(*(_of_bytes(chunk) if chunk.dtype == "uint8" else _of_floats(chunk)))
+
+    def _merge(self, count: np.ndarray, mean: np.ndarray, squares: np.ndarray) -> None:
+        import numpy as np
+
+        total = self._count + count
+        share = np.divide(count, total, out=np.zeros_like(mean), where=total > 0)
+        delta = np.where(count > 0, mean - self._mean, 0.0)
+        self._squares = self._squares + squares + delta**2 * self._count * share
+        self._mean = self._mean + delta * share
+        self._count = total
+
+    @property
+    def mean(self) -> tuple[float, ...]:
+        """Mean per channel or feature; NaN where there was no value."""
+        import numpy as np
+
+        return tuple(np.where(self._count > 0, self._mean, np.nan).tolist())
+
+    @property
+    def std(self) -> tuple[float, ...]:
+        """Standard deviation per channel or feature; 1 where all values are equal."""
+        import numpy as np
+
+        std = np.sqrt(self._squares / np.maximum(self._count, 1))
+        return tuple(np.where(std > 1e-12 * np.maximum(np.abs(self._mean), 1e-300), std, 1.0).tolist())
+
+
+def _of_floats(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    import numpy as np
+
+    values = np.moveaxis(x, 1, 0).reshape(x.shape[1], -1).astype(np.float64)
+    present = ~np.isnan(values)
+    count = present.sum(axis=1).astype(np.float64)
+    mean = np.where(present, values, 0).sum(axis=1) / np.maximum(count, 1)
+    return count, mean, np.where(present, (values - mean[:, None]) ** 2, 0).sum(axis=1)
+
+
+def _of_bytes(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    import numpy as np
+
+    axes = (0, *range(2, x.ndim))
+    wide = x.astype(np.uint16)
+    total = wide.sum(axis=axes, dtype=np.uint64).astype(np.float64)
+    squares = np.square(wide).sum(axis=axes, dtype=np.uint64).astype(np.float64)
+    count = np.full(x.shape[1], x.size / x.shape[1])
+    return count, total / count / 255, (squares - total**2 / count) / 255**2
+
+
+def given_statistics(normalize: Any, num_channels: int) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
+    """Return mean and std as the config gives them: empty for ``false``, None for ``true``.
+
+    Raises:
+        DatasetError: The config gives more or fewer numbers than there are channels or features.
+    """
+    if normalize is True:
+        return None
+    if normalize is False:
+        return (), ()
+    for key in ("mean", "std"):
+        if len(normalize[key]) != num_channels:
+            raise DatasetError(
+                f"dataset.normalize.{key} has {len(normalize[key])} numbers, but the data has {num_channels} "
+                "channels or features.",
+                f"Give {num_channels} numbers, or normalize: true for those of the train split.",
+            )
+    return tuple(map(float, normalize["mean"])), tuple(map(float, normalize["std"]))

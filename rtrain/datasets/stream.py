@@ -1,0 +1,192 @@
+"""Splits that are read from their files in each epoch: for data that is larger than memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rtrain.datasets.base import Batch, Columns, Pass, Split
+from rtrain.datasets.moments import Moments
+from rtrain.datasets.splits import evenly
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of the files that is read at once: a row group, a text file, some images."""
+
+    key: Any
+    """What the reader needs to find it; plain data."""
+    first_row: int
+    """Rows of all pieces before it."""
+    num_rows: int
+
+
+class Reader(Protocol):
+    """Turns a piece into rows; pickled to the processes that read."""
+
+    def read(self, key: Any) -> Iterator[Columns]:
+        """Yield all rows of a piece, in order and some at a time."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """Which rows of the pieces belong to a split: those whose random number lies in an interval."""
+
+    seed: int = 0
+    low: float = 0.0
+    high: float = 1.0
+    num_rows: int = 0
+    """Rows of all pieces; only needed with ``limit``."""
+    limit: int | None = None
+    """Rows that are looked at, evenly spread."""
+
+    def mask(self, first_row: int, count: int) -> np.ndarray:
+        """Return which of the rows from ``first_row`` on belong to the split."""
+        import numpy as np
+
+        chosen = np.ones(count, bool)
+        if self.low > 0 or self.high < 1:
+            numbers = row_numbers(self.seed, first_row, count)
+            chosen = (numbers >= self.low) & (numbers < self.high)
+        if self.limit is not None and self.limit < self.num_rows:
+            chosen &= evenly(self.num_rows, self.limit, first_row, count)
+        return chosen
+
+    def count(self, pieces: Iterable[Piece]) -> int:
+        """Return how many rows of ``pieces`` belong to the split."""
+        if self.low <= 0 and self.high >= 1 and self.limit is None:
+            return sum(piece.num_rows for piece in pieces)
+        return sum(int(self.mask(piece.first_row, piece.num_rows).sum()) for piece in pieces)
+
+
+def row_numbers(seed: int, first_row: int, count: int) -> np.ndarray:
+    """Return a random number in [0, 1) for each row, which depends on nothing but ``seed`` and the row.
+
+    The mixing function is that of SplitMix64 (Steele, Lea & Flood, "Fast splittable pseudorandom number generators",
+    2014).
+    """
+    import numpy as np
+
+    start = np.random.default_rng(seed).integers(0, 2**63, dtype=np.uint64)
+    rows = np.arange(first_row, first_row + count, dtype=np.uint64)
+    mixed = (rows + start) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed ^= mixed >> np.uint64(31)
+    return (mixed >> np.uint64(11)) * 2.0**-53
+
+
+@dataclass
+class StreamSplit(Split):
+    """A split that is read piece by piece.
+
+    ``batches`` reads in this process. With several workers each one reads everything and keeps its part, so that the
+    steps are the same for any number of workers; ``ray_shards`` shares the reading instead.
+    """
+
+    reader: Reader
+    pieces: Sequence[Piece]
+    share: Share
+    num_rows: int
+    row_bytes: int
+    """Size of a row once decoded."""
+    num_shuffle_rows: int
+
+    def batches(self, one: Pass) -> Iterator[Batch]:
+        """Yield this worker's batches of one pass, shuffled in windows of ``num_shuffle_rows`` rows."""
+        import numpy as np
+
+        rng = np.random.default_rng((one.seed, one.epoch))
+        chunks = self.chunks(rng.permutation(len(self.pieces))) if one.shuffle else self.chunks()
+        if one.shuffle:
+            chunks = _shuffled(chunks, rng, self.num_shuffle_rows)
+        for number, step in enumerate(_steps(chunks, one.global_batch_size)):
+            if number >= one.skip_steps:
+                size = len(step["y"])
+                low, high = (size * rank // one.world_size for rank in (one.rank, one.rank + 1))
+                yield Batch(step["x"][low:high], step["y"][low:high], size)
+
+    def chunks(self, order: Iterable[int] | None = None) -> Iterator[Columns]:
+        """Yield the rows of the split, some at a time, piece by piece in ``order`` (by default the files')."""
+        for index in range(len(self.pieces)) if order is None else order:
+            row = self.pieces[index].first_row
+            for columns in self.reader.read(self.pieces[index].key):
+                count = len(columns["y"])
+                chosen = self.share.mask(row, count)
+                row += count
+                if chosen.all():
+                    yield columns
+                elif chosen.any():
+                    yield {name: values[chosen] for name, values in columns.items()}
+
+    def ray_dataset(self, seed: int | None = None) -> Any:
+        """Return the split as a ray.data.Dataset, its pieces in a new order in each epoch if there is a ``seed``."""
+        from rtrain.datasets.ray_shards import ray_dataset
+
+        return ray_dataset(self, seed)
+
+    def moments(self, max_rows: int) -> Moments:
+        """Return mean and standard deviation over whole pieces, evenly spread, of about ``max_rows`` rows."""
+        wanted = max(1, len(self.pieces) * max_rows // max(self.num_rows, 1))
+        moments = Moments()
+        for columns in self.chunks(range(0, len(self.pieces), max(1, -(-len(self.pieces) // wanted)))):
+            moments.add(columns["x"])
+        return moments
+
+
+def pieces_of(keys: Iterable[tuple[Any, int]], first_row: int = 0) -> list[Piece]:
+    """Return the pieces for pairs of key and number of rows."""
+    pieces = []
+    for key, num_rows in keys:
+        pieces.append(Piece(key, first_row, num_rows))
+        first_row += num_rows
+    return pieces
+
+
+def _shuffled(chunks: Iterable[Columns], rng: np.random.Generator, num_rows: int) -> Iterator[Columns]:
+    """Yield the rows in a random order: collect ``num_rows`` of them, shuffle, give out half, fill up again."""
+    held: list[Columns] = []
+    size = 0
+    for chunk in chunks:
+        held.append(chunk)
+        size += len(chunk["y"])
+        if size >= num_rows:
+            window = _joined(held)
+            order = rng.permutation(size)
+            yield _rows(window, order[: size - num_rows // 2])
+            held, size = [_rows(window, order[size - num_rows // 2 :])], num_rows // 2
+    if size:
+        yield _rows(_joined(held), rng.permutation(size))
+
+
+def _steps(chunks: Iterable[Columns], size: int) -> Iterator[Columns]:
+    """Yield the rows in steps of ``size``; the last one may be smaller."""
+    held: list[Columns] = []
+    count = 0
+    for chunk in chunks:
+        held.append(chunk)
+        count += len(chunk["y"])
+        if count >= size:
+            window = _joined(held)
+            whole = count - count % size
+            for start in range(0, whole, size):
+                yield _rows(window, slice(start, start + size))
+            held, count = [_rows(window, slice(whole, None))], count - whole
+    if count:
+        yield _joined(held)
+
+
+def _joined(chunks: Sequence[Columns]) -> Columns:
+    import numpy as np
+
+    if len(chunks) == 1:
+        return chunks[0]
+    return {name: np.concatenate([chunk[name] for chunk in chunks]) for name in chunks[0]}
+
+
+def _rows(columns: Columns, rows: np.ndarray | slice) -> Columns:
+    return {name: values[rows] for name, values in columns.items()}
