@@ -56,7 +56,6 @@ class StartingCluster:
     def _live(self) -> None:
         for name, value in QUIET.items():
             os.environ.setdefault(name, value)
-        logging.getLogger("ray").propagate = False
         try:
             if not self._was_connected:
                 self._connect()
@@ -72,16 +71,17 @@ class StartingCluster:
         import ray
 
         common: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
-        if self._address is not None:
-            ray.init(address=self._address, runtime_env=self._conf.runtime_env or None, **common)
-            return
-        ray.init(
-            address="local",
-            num_cpus=self._num_cpus,
-            include_dashboard=False,
-            object_store_memory=self._conf.object_store_bytes,
-            **common,
-        )
+        with _silenced(logging.getLogger("ray")):
+            if self._address is not None:
+                ray.init(address=self._address, runtime_env=self._conf.runtime_env or None, **common)
+                return
+            ray.init(
+                address="local",
+                num_cpus=self._num_cpus,
+                include_dashboard=False,
+                object_store_memory=self._conf.object_store_bytes,
+                **common,
+            )
 
     def wait(self) -> Cluster:
         """Return when the cluster answers.
@@ -110,6 +110,18 @@ class StartingCluster:
         """Disconnect; shut the cluster down if it is rtrain's own."""
         self._over.set()
         self._thread.join(timeout=60)
+
+
+@contextmanager
+def _silenced(logger: logging.Logger) -> Iterator[None]:
+    """Keep a library's messages off the terminal while it starts, whatever handlers it takes away meanwhile."""
+    logger.propagate = False
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(logging.INFO)
+        logger.handlers = [logging.NullHandler()]  # without any, Python prints warnings to the terminal
 
 
 def _first_line(error: BaseException) -> str:

@@ -146,7 +146,7 @@ def _train(prepared: _Prepared, run_dir: Path, observer: Observer) -> Run:
         except KeyboardInterrupt:
             _finish(manifest, prepared.stop.reason or "interrupted", "ended at once by a second signal")
         except Exception as error:
-            _finish(manifest, "failed", str(error))
+            _finish(manifest, "failed", str(error).partition("\n")[0])
             manifest.error = _describe_error(error, recorder)
             raise
         finally:
@@ -227,8 +227,9 @@ def _driver_log(run_dir: Path) -> Iterator[None]:
     handler = logging.FileHandler(run_dir / "logs" / "driver.log", encoding="utf-8")
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     loggers = [logging.getLogger(name) for name in ("rtrain", "ray")]
+    before = [(logger.handlers, logger.propagate) for logger in loggers]
     for logger in loggers:
-        logger.addHandler(handler)
+        logger.handlers, logger.propagate = [handler], False
     try:
         yield
     except RtrainError:
@@ -237,6 +238,6 @@ def _driver_log(run_dir: Path) -> Iterator[None]:
         logging.getLogger("rtrain").exception("the run failed")
         raise
     finally:
-        for logger in loggers:
-            logger.removeHandler(handler)
+        for logger, (handlers, propagate) in zip(loggers, before, strict=True):
+            logger.handlers, logger.propagate = handlers, propagate
         handler.close()

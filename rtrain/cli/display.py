@@ -31,17 +31,21 @@ def make_display() -> Iterator[Observer]:
 class PlainDisplay:
     """Plain lines, for logs and pipes."""
 
+    def __init__(self) -> None:
+        # The stream of now: what user code prints later is also copied to a log, the display's lines are not.
+        self._out, self._err = sys.stdout, sys.stderr
+
     def stage(self, name: str) -> None:
         """Say nothing: stages last seconds."""
 
     def notice(self, text: str) -> None:
         """Print a warning line."""
-        print(f"note: {text}", file=sys.stderr, flush=True)
+        print(f"note: {text}", file=self._err, flush=True)
 
     def started(self, run_dir: Path, manifest: Manifest) -> None:
         """Print what starts."""
         self._limits = Limits.of(manifest)
-        print(start_line(run_dir, manifest), flush=True)
+        print(start_line(run_dir, manifest), file=self._out, flush=True)
 
     def progress(self, record: Mapping[str, Any]) -> None:
         """Say nothing: an epoch gets one line."""
@@ -49,11 +53,11 @@ class PlainDisplay:
     def event(self, event: Event) -> None:
         """Print one line at the end of an epoch or evaluation."""
         if is_milestone(event):
-            print(event_line(event, self._limits), flush=True)
+            print(event_line(event, self._limits), file=self._out, flush=True)
 
     def ended(self, run_dir: Path, manifest: Manifest) -> None:
         """Print the five lines that end every run."""
-        print("\n".join(end_lines(run_dir, manifest)), flush=True)
+        print("\n".join(end_lines(run_dir, manifest)), file=self._out, flush=True)
 
 
 class Limits:
@@ -98,16 +102,22 @@ def start_line(run_dir: Path, manifest: Manifest) -> str:
 
 def end_lines(run_dir: Path, manifest: Manifest) -> list[str]:
     """Return the end of every run: result, best metric, checkpoint, run directory, next command."""
-    best = manifest.best or {}
-    where = manifest.best_checkpoint or "none"
-    metric = f"{best['monitor']} {best['value']:.{DIGITS}g} (epoch {best['epoch']}, step {best['step']})"
+    newest = f"checkpoints/{manifest.checkpoints[-1]['name']}" if manifest.checkpoints else None
+    checkpoint = manifest.best_checkpoint or newest
     return [
         f"result      {manifest.status} after {manifest.timings_seconds['total']:.1f} s: {manifest.exit_reason}",
-        f"best        {metric if best.get('value') is not None else metrics_text(manifest.metrics) or 'none'}",
-        f"checkpoint  {_shown(run_dir / where) if manifest.best_checkpoint else 'none'}",
+        f"best        {_best_metric(manifest)}",
+        f"checkpoint  {_shown(run_dir / checkpoint) if checkpoint else 'none'}",
         f"run         {_shown(run_dir)}",
         f"next        {_next_command(run_dir, manifest)}",
     ]
+
+
+def _best_metric(manifest: Manifest) -> str:
+    best = manifest.best or {}
+    if best.get("value") is None:
+        return metrics_text(manifest.metrics) or "none"
+    return f"{best['monitor']} {best['value']:.{DIGITS}g} (epoch {best['epoch']}, step {best['step']})"
 
 
 def _next_command(run_dir: Path, manifest: Manifest) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import deque
 from collections.abc import Mapping
@@ -37,7 +38,7 @@ class LiveDisplay:
     """Watches one run after the other on a terminal."""
 
     def __init__(self, console: Console | None = None) -> None:
-        self._console = console or Console()
+        self._console = console or Console(file=sys.stdout)
         self._progress = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}"),

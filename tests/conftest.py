@@ -1,0 +1,31 @@
+"""Fixtures for all tests: none may leak an environment variable, a working directory or a running Ray."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+# Ray sets these for its own processes when it is imported or started; they outlive it by design.
+LEFT_BY_LIBRARIES = ("RAY_", "OMP_NUM_THREADS", "KMP_", "TORCH", "PYTEST_CURRENT_TEST", "COLUMNS", "LINES", "TF_", "CUDA_")
+
+
+@pytest.fixture(autouse=True)
+def no_leaks() -> Iterator[None]:
+    """Fail a test that leaves an environment variable, another working directory or a Ray session behind."""
+    before, folder = dict(os.environ), os.getcwd()  # noqa: PTH109
+    yield
+    leaked = {
+        name for name in os.environ if os.environ[name] != before.get(name) and not name.startswith(LEFT_BY_LIBRARIES)
+    }
+    ray_runs = "ray" in sys.modules and sys.modules["ray"].is_initialized()
+    moved = os.getcwd()  # noqa: PTH109
+    os.environ.update(before)
+    os.chdir(folder)
+    if ray_runs:
+        sys.modules["ray"].shutdown()
+    assert not leaked, f"the test leaves environment variables behind: {sorted(leaked)}"
+    assert not ray_runs, "the test leaves a Ray session running"
+    assert moved == folder, "the test leaves another working directory behind"

@@ -1,0 +1,109 @@
+import json
+import os
+
+import pytest
+
+from rtrain.errors import RtrainError
+from rtrain.runs.events import Event, EventLog, read_events
+from rtrain.runs.files import write_atomic
+from rtrain.runs.manifest import Manifest, read_manifest
+from rtrain.runs.recorder import Recorder
+from rtrain.runs.run import Run
+
+
+def a_manifest(**changes):
+    return Manifest(
+        **{
+            "run_id": "r1", "run_name": "r", "command": ["rtrain"], "config_file": None, "config_hash": "0", "config": {},
+            "overrides": [], "seed": 0, "versions": {}, "git": None, "host": {}, **changes,
+        }
+    )  # fmt: skip
+
+
+class Watcher:
+    def __init__(self):
+        self.events = []
+
+    def event(self, event):
+        self.events.append(event)
+
+    def progress(self, record):
+        self.events.append(record)
+
+
+def checkpoint(step, best, **metrics):
+    return {"kind": "checkpoint", "name": f"c{step}", "step": step, "epoch": 0, "metrics": metrics, "best": best,
+            "monitor": {"name": "val/loss", "mode": "min"}}  # fmt: skip
+
+
+@pytest.fixture
+def recorder(tmp_path):
+    return Recorder(tmp_path, a_manifest(), Watcher(), keep=1)
+
+
+def test_manifest_is_on_disk_from_the_start(recorder, tmp_path):
+    assert read_manifest(tmp_path).status == "running"
+
+
+def test_metrics_reach_events_manifest_and_observer(recorder, tmp_path):
+    recorder.accept({"kind": "metrics", "step": 3, "epoch": 1, "time": 0.0, "metrics": {"train/loss": 0.5}})
+    recorder.close()
+    (event,) = read_events(tmp_path / "events.jsonl")
+    assert (event.step, event.epoch, event.metrics) == (3, 1, {"train/loss": 0.5})
+    assert event.time == "1970-01-01T00:00:00.000+00:00"
+    assert read_manifest(tmp_path).metrics == {"train/loss": 0.5}
+    assert recorder.observer.events == [event]
+
+
+def test_best_checkpoint_is_noted_and_only_one(recorder, tmp_path):
+    for step, best, loss in ((1, True, 0.9), (2, True, 0.5), (3, False, 0.7)):
+        (tmp_path / "checkpoints" / f"c{step}").mkdir()
+        recorder.accept(checkpoint(step, best, **{"val/loss": loss}))
+    manifest = read_manifest(tmp_path)
+    assert manifest.best == {"monitor": "val/loss", "mode": "min", "value": 0.5, "step": 2, "epoch": 0}
+    assert manifest.best_checkpoint == "checkpoints/c2"
+    assert [(one["name"], one["best"]) for one in manifest.checkpoints] == [("c2", True), ("c3", False)]
+    assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == ["c2", "c3"]
+
+
+def test_logs_are_kept_by_rank(recorder, tmp_path):
+    recorder.accept({"kind": "log", "rank": 1, "text": "hello\n"})
+    assert (tmp_path / "logs" / "worker-1.log").read_text() == "hello\n"
+
+
+def test_a_line_that_is_being_written_is_left_for_later(tmp_path):
+    log = EventLog(tmp_path / "events.jsonl")
+    log.append(Event(step=1, epoch=0, time="t", metrics={"a": 1.0}))
+    log.close()
+    with (tmp_path / "events.jsonl").open("a") as file:
+        file.write('{"step":2,"ep')
+    assert [event.step for event in read_events(tmp_path / "events.jsonl")] == [1]
+
+
+def test_replacing_a_file_leaves_no_temporary_one(tmp_path):
+    for text in ("one", "two"):
+        write_atomic(tmp_path / "f", text)
+    assert [(p.name, p.read_text()) for p in tmp_path.iterdir()] == [("f", "two")]
+
+
+def test_unknown_keys_of_a_newer_manifest_are_left_out(tmp_path):
+    a_manifest().write(tmp_path)
+    stored = json.loads((tmp_path / "manifest.json").read_text())
+    (tmp_path / "manifest.json").write_text(json.dumps({**stored, "from_the_future": 1}))
+    assert read_manifest(tmp_path).run_id == "r1"
+
+
+def test_a_folder_that_is_no_run_is_a_clear_error(tmp_path):
+    with pytest.raises(RtrainError, match="is no run directory"):
+        Run.load(tmp_path)
+
+
+def test_run_reads_what_the_recorder_wrote(recorder, tmp_path):
+    (tmp_path / "checkpoints" / "c1").mkdir()
+    recorder.accept(checkpoint(1, True, **{"val/loss": 0.1}))
+    recorder.accept({"kind": "metrics", "step": 1, "epoch": 0, "time": 1.0, "metrics": {"val/loss": 0.1}})
+    recorder.close()
+    run = Run.load(os.fspath(tmp_path))
+    assert run.metrics == {"val/loss": 0.1}
+    assert run.best_checkpoint == tmp_path / "checkpoints" / "c1"
+    assert [event.step for event in run.events()] == [1]

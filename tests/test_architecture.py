@@ -1,0 +1,109 @@
+"""The shape of the code that DESIGN promises: who may import whom, and what stays unimported."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rtrain
+
+ROOT = Path(rtrain.__file__).parent
+FILES = sorted(ROOT.rglob("*.py"))
+LAYERS = [
+    {"cli"},
+    {"training"},
+    {"schemas"},
+    {"trainers.*"},
+    {"trainers"},
+    {"datasets", "scaling", "cluster", "interrupts"},
+    {"config"},
+    {"runs"},
+    {"errors"},
+]
+"""From top to bottom; a layer imports only layers below it, and siblings don't import each other."""
+OWNERS = {
+    "typer": ("cli",),
+    "hydra": ("config",),
+    "omegaconf": ("config",),
+    "ray": ("trainers", "datasets", "scaling", "cluster"),
+    "torch": ("trainers/torch",),
+    "torchmetrics": ("trainers/torch",),
+    "rich": ("cli",),
+}
+
+
+def layer_of(module):
+    parts = module.split(".")[1:]
+    if not parts or parts == ["__init__"]:
+        return None
+    if parts[0] == "trainers" and len(parts) > 1 and (ROOT / "trainers" / parts[1]).is_dir():
+        return next(i for i, names in enumerate(LAYERS) if "trainers.*" in names), parts[1]
+    return next(i for i, names in enumerate(LAYERS) if parts[0] in names), parts[0]
+
+
+def imports_of(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            yield from ((f"{node.module}.{alias.name}", node.lineno) for alias in node.names)
+
+
+def module_of(path):
+    return ".".join(["rtrain", *path.relative_to(ROOT).with_suffix("").parts]).removesuffix(".__init__")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_layer_imports_only_layers_below_it(path):
+    here = layer_of(module_of(path))
+    if here is None:
+        return
+    for name, line in imports_of(path):
+        if not name.startswith("rtrain."):
+            continue
+        there = layer_of(name) if name.split(".")[1][0] != "_" else None
+        if there is None or there[1] == here[1]:
+            continue
+        assert there[0] > here[0], f"{path.relative_to(ROOT)}:{line} imports {name}, which is not below it"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_library_is_imported_only_by_its_owner(path):
+    where = path.relative_to(ROOT).as_posix()
+    for name, line in imports_of(path):
+        owners = OWNERS.get(name.split(".")[0])
+        if owners and "TYPE_CHECKING" not in path.read_text():
+            assert where.startswith(owners), f"{where}:{line} imports {name}; only {', '.join(owners)} may"
+
+
+def test_the_record_of_runs_needs_only_the_standard_library():
+    for path in (ROOT / "runs").glob("*.py"):
+        for name, line in imports_of(path):
+            first = name.split(".")[0]
+            assert first in sys.stdlib_module_names or first == "rtrain", f"{path.name}:{line} imports {name}"
+
+
+def test_nobody_is_called_utils():
+    for path in FILES:
+        assert not {"utils", "helpers", "common", "manager"} & set(path.relative_to(ROOT).with_suffix("").parts)
+
+
+HEAVY = "{'ray', 'torch', 'pandas', 'sklearn', 'pyarrow', 'xgboost', 'lightgbm', 'torchmetrics'}"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--help"], ["fit", "--help"], ["fit", "resnet", "--cfg", "job"], ["trainers"], ["datasets"], ["schema"]],
+    ids=" ".join,
+)
+def test_light_commands_import_no_framework(words, tmp_path):
+    code = f"import sys; from rtrain.cli.app import run; code = run({words!r}); print(code, {HEAVY} & set(sys.modules), file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True)
+    assert done.stderr.strip().splitlines()[-1] == "0 set()"
+
+
+def test_importing_the_package_imports_nothing_else():
+    code = "import sys, rtrain; print({'typer', 'hydra', 'ray', 'torch', 'pydantic', 'numpy'} & set(sys.modules))"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "set()"

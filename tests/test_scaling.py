@@ -1,0 +1,51 @@
+import pytest
+
+from rtrain.config.schema import ScalingConf
+from rtrain.errors import ConfigError, NotEnoughResourcesError
+from rtrain.scaling import (
+    check_feasible,
+    cluster_cpus,
+    num_cores,
+    sharing_notice,
+    threads_per_worker,
+    worker_resources,
+)
+
+
+def test_a_request_that_fits_passes():
+    check_feasible(ScalingConf(num_workers=3), [{"CPU": 2}, {"CPU": 1}], "rtrain fit x")
+
+
+def test_too_many_workers_name_numbers_and_the_way_out():
+    with pytest.raises(NotEnoughResourcesError) as caught:
+        check_feasible(ScalingConf(num_workers=9, use_gpu=True), [{"CPU": 8, "GPU": 2}, {"CPU": 8}], "rtrain fit x")
+    assert "9 workers (9 CPU, 9 GPU), but the cluster has 16 CPU, 2 GPU on 2 nodes: room for 2" in str(caught.value)
+    assert "Try: rtrain fit x num_workers=2" in str(caught.value)
+
+
+def test_workers_are_not_cut_over_nodes():
+    with pytest.raises(NotEnoughResourcesError, match="room for 0"):
+        check_feasible(ScalingConf(num_workers=1, cpus_per_worker=3), [{"CPU": 2}, {"CPU": 2}], "rtrain fit x")
+
+
+def test_misspelt_resource_name_is_an_error():
+    with pytest.raises(ConfigError, match="Write GPU instead of gpu"):
+        worker_resources(ScalingConf(resources_per_worker={"gpu": 1}))
+
+
+def test_own_cluster_has_a_cpu_for_each_worker_and_some_for_data():
+    assert cluster_cpus(ScalingConf(num_workers=40), spare=2) == 42
+
+
+def test_sharing_is_told_in_one_line():
+    cores = num_cores()
+    assert sharing_notice(ScalingConf(num_workers=cores)) is None
+    assert f"{cores + 1} workers share {cores} cores" in sharing_notice(ScalingConf(num_workers=cores + 1))
+
+
+def test_threads_follow_the_cores_a_worker_really_has():
+    cores = num_cores()
+    assert threads_per_worker(ScalingConf(num_workers=0), own_cluster=True) == cores
+    assert threads_per_worker(ScalingConf(num_workers=1), own_cluster=True) == cores
+    assert threads_per_worker(ScalingConf(num_workers=cores * 4), own_cluster=True) == 1
+    assert threads_per_worker(ScalingConf(num_workers=1, cpus_per_worker=3), own_cluster=False) == 3
