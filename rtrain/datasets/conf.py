@@ -88,15 +88,15 @@ TablePath = Annotated[
 
 
 @dataclass(kw_only=True)
-class TableConf(RowsConf):
-    """A table in one or many files. With ``memory: stream``, the shares of ``split`` are drawn row by row: only about right.
+class TableConf(RowsConf, MemoryConf):
+    """A table in one or many files. With ``memory: stream``, the shares of ``split`` are only about right.
 
     Streaming takes one pass over the label column before training, to count rows and find the classes, and a second
     one over the features for ``normalize: true`` and ``on_missing: mean``.
     """
 
     path: TablePath
-    """File, folder or glob, or {train: ..., test: ...}. In a folder, what is called train, val or test is that split."""
+    """File, folder or glob, or {train: ..., test: ...}. In a folder, what is named train, val or test is that split."""
 
     label: str
     """Column to predict."""

@@ -1,0 +1,200 @@
+"""From image files to a dataset, in memory or streamed."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rtrain.datasets.base import Columns, Dataset, DatasetInfo
+from rtrain.datasets.files import files_fingerprint
+from rtrain.datasets.memory import MemoryChoice, choose_memory
+from rtrain.datasets.moments import given_statistics
+from rtrain.datasets.resident import Content, resident_dataset
+from rtrain.datasets.sources.images import PIECE_ROWS, STATISTICS_ROWS, ImagesConf
+from rtrain.datasets.splits import split_parts
+from rtrain.datasets.stream import Share, StreamSplit, pieces_of
+from rtrain.errors import DatasetError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Folders = Mapping[str, Mapping[str, Path]]
+
+
+@dataclass(frozen=True)
+class ImageReader:
+    """Reads images; a key is a sequence of pairs of file and class."""
+
+    height: int
+    width: int
+    channels: int
+
+    @property
+    def row_bytes(self) -> int:
+        """Size of an image once decoded."""
+        return self.height * self.width * self.channels
+
+    def read(self, key: Any) -> Iterator[Columns]:
+        """Yield the images of a piece at once."""
+        import numpy as np
+
+        x = np.empty((len(key), self.channels, self.height, self.width), np.uint8)
+        for row, (file, _) in enumerate(key):
+            x[row] = self.image(file)
+        yield {"x": x, "y": np.asarray([label for _, label in key], np.int64)}
+
+    def image(self, file: str) -> np.ndarray:
+        """Return an image, (channels, height, width) uint8.
+
+        Raises:
+            DatasetError: The file is no image, or a broken one.
+        """
+        import numpy as np
+        from PIL import Image
+
+        mode = "L" if self.channels == 1 else "RGB"
+        try:
+            with Image.open(file) as image:
+                image.draft(mode, (self.width, self.height))
+                pixels = image.convert(mode)
+        # What Pillow raises for broken files depends on the format.
+        except (OSError, ValueError, SyntaxError, EOFError, struct.error, Image.DecompressionBombError) as error:
+            raise DatasetError(
+                f"{file}: can't be read as an image ({error}).", "Remove or replace the file."
+            ) from error
+        if pixels.size != (self.width, self.height):
+            pixels = pixels.resize((self.width, self.height), Image.Resampling.BILINEAR)
+        values = np.asarray(pixels)
+        return values[None] if self.channels == 1 else values.transpose(2, 0, 1)
+
+
+def load_images(folders: Folders, conf: ImagesConf) -> Dataset:
+    """Return the dataset of the images in ``folders``, by split and class.
+
+    Raises:
+        DatasetError: A split has no images, or one can't be read.
+    """
+    class_names = tuple(folders["train"])
+    files, labels = _listed(folders, class_names)
+    reader = _reader(files["train"][0], conf)
+    num_rows = sum(min(len(part), conf.limit or len(part)) for part in files.values())
+    choice = choose_memory(conf.memory, num_rows * reader.row_bytes)
+    chosen = split_parts(labels, conf, stratify=True)
+    load = _resident if choice.memory == "resident" else _stream
+    return load(_Chosen(reader, files, chosen, class_names), conf, choice)
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """Which images make which split: the rows of ``rows`` number the files of the split that the data has them in."""
+
+    reader: ImageReader
+    files: Mapping[str, Sequence[str]]
+    rows: Mapping[str, Columns]
+    class_names: tuple[str, ...]
+
+    def keys(self, split: str) -> list[tuple[str, int]]:
+        files = self.files.get(split, self.files["train"])
+        part = self.rows[split]
+        return [(files[row], label) for row, label in zip(part["row"].tolist(), part["y"].tolist(), strict=True)]
+
+
+def _listed(folders: Folders, class_names: Sequence[str]) -> tuple[dict[str, list[str]], dict[str, Columns]]:
+    """Return the files of each split, and their rows and classes."""
+    import numpy as np
+    from PIL import Image
+
+    endings = frozenset(Image.registered_extensions())
+    files: dict[str, list[str]] = {}
+    labels: dict[str, Columns] = {}
+    for split, classes in folders.items():
+        found = [(str(file), class_names.index(name)) for name in classes for file in _images(classes[name], endings)]
+        if not found:
+            place = next(iter(classes.values())).parent if classes else split
+            raise DatasetError(f"{place}: there are no images for the split '{split}'.", "Check dataset.path.")
+        files[split] = [file for file, _ in found]
+        labels[split] = {"y": np.asarray([label for _, label in found], np.int64), "row": np.arange(len(found))}
+    _check_all_classes(labels["train"]["y"], folders["train"], class_names)
+    return files, labels
+
+
+def _check_all_classes(y: np.ndarray, classes: Mapping[str, Path], class_names: Sequence[str]) -> None:
+    import numpy as np
+
+    empty = np.flatnonzero(np.bincount(y, minlength=len(class_names)) == 0)
+    if empty.size:
+        folder = classes[class_names[empty[0]]]
+        raise DatasetError(f"{folder}: the class folder holds no image.", "Remove the folder, or put images there.")
+
+
+def _images(folder: Path, endings: frozenset[str]) -> list[Path]:
+    return sorted(
+        file
+        for file in folder.rglob("*")
+        if file.suffix.lower() in endings and not file.name.startswith(".") and file.is_file()
+    )
+
+
+def _reader(first: str, conf: ImagesConf) -> ImageReader:
+    from PIL import Image, UnidentifiedImageError
+
+    if conf.image_size is not None:
+        return ImageReader(conf.image_size[0], conf.image_size[1], conf.channels)
+    try:
+        with Image.open(first) as image:
+            return ImageReader(image.height, image.width, conf.channels)
+    except (UnidentifiedImageError, OSError) as error:
+        raise DatasetError(f"{first}: can't be read as an image ({error}).", "Remove or replace the file.") from error
+
+
+def _resident(chosen: _Chosen, conf: ImagesConf, choice: MemoryChoice) -> Dataset:
+    import numpy as np
+
+    reader = chosen.reader
+    splits = {}
+    with ThreadPoolExecutor() as pool:  # Pillow decodes outside the interpreter lock
+        for split, part in chosen.rows.items():
+            x = np.empty((len(part["y"]), reader.channels, reader.height, reader.width), np.uint8)
+            images = pool.map(reader.image, [file for file, _ in chosen.keys(split)])
+            for row, image in enumerate(images):
+                x[row] = image
+            splits[split] = {"x": x, "y": part["y"]}
+    content = Content(name="images", task="classification", class_names=chosen.class_names, memory_reason=choice.reason)
+    return resident_dataset(splits, content, conf)
+
+
+def _stream(chosen: _Chosen, conf: ImagesConf, choice: MemoryChoice) -> Dataset:
+    reader = chosen.reader
+    splits = {split: _stream_split(chosen.keys(split), reader, conf) for split in chosen.rows}
+    statistics = given_statistics(conf.normalize, reader.channels)
+    if statistics is None:
+        moments = splits["train"].moments(STATISTICS_ROWS)
+        statistics = moments.mean, moments.std
+    info = DatasetInfo(
+        name="images",
+        task="classification",
+        input_shape=(reader.channels, reader.height, reader.width),
+        num_classes=len(chosen.class_names),
+        class_names=chosen.class_names,
+        num_rows={name: split.num_rows for name, split in splits.items()},
+        fingerprint=files_fingerprint(Path(file) for part in chosen.files.values() for file in part),
+        memory="stream",
+        memory_reason=choice.reason,
+        mean=statistics[0],
+        std=statistics[1],
+    )
+    return Dataset(info, splits)
+
+
+def _stream_split(keys: Sequence[tuple[str, int]], reader: ImageReader, conf: ImagesConf) -> StreamSplit:
+    """Return the split of these images, mixed once so that each piece has images of all classes."""
+    import numpy as np
+
+    order = np.random.default_rng(conf.seed).permutation(len(keys))
+    groups = [[keys[row] for row in order[start : start + PIECE_ROWS]] for start in range(0, len(keys), PIECE_ROWS)]
+    pieces = pieces_of((tuple(group), len(group)) for group in groups)
+    return StreamSplit(reader, pieces, Share(), len(keys), reader.row_bytes, conf.num_shuffle_rows)

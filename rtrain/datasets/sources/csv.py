@@ -1,0 +1,123 @@
+"""CSV files with a header line, also compressed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
+
+from rtrain.datasets.base import Dataset, Source
+from rtrain.datasets.conf import TableConf
+from rtrain.errors import DatasetError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+COMPRESSED_FACTOR = 5
+"""How much larger a compressed text is guessed to be once unpacked."""
+
+
+@dataclass(kw_only=True)
+class CsvConf(TableConf):
+    """CSV files; the first line names the columns. ``.gz``, ``.bz2`` and ``.zst`` are unpacked while reading."""
+
+    delimiter: Annotated[str, Field(min_length=1, max_length=1)] = ","
+    """Character between two values."""
+
+
+class Csv(Source):
+    """CSV files with a header line: one, a folder or a glob; in memory or streamed."""
+
+    Conf = CsvConf
+
+    def load(self, conf: CsvConf) -> Dataset:
+        """Read, or open for streaming, the files at ``path``."""
+        from rtrain.datasets.table_source import load_table
+
+        return load_table("csv", CsvFormat(conf.delimiter), conf)
+
+
+@dataclass(frozen=True)
+class CsvFormat:
+    """Reads CSV files with pyarrow."""
+
+    delimiter: str
+    endings: Sequence[str] = (".csv", ".csv.gz", ".csv.bz2", ".csv.zst")
+
+    def schema(self, file: Path) -> pa.Schema:
+        """Return the columns, with the types that the first megabyte suggests."""
+        with self._open(file, None) as reader:
+            return reader.schema
+
+    def read(self, file: Path, columns: Sequence[str]) -> pa.Table:
+        """Return the whole file."""
+        import pyarrow as pa
+        from pyarrow import csv
+
+        try:
+            return csv.read_csv(file, parse_options=self._parse(), convert_options=_convert(columns, {}))
+        except (pa.ArrowInvalid, OSError) as error:
+            raise _unreadable(file, error) from error
+
+    def decoded_bytes(self, file: Path, num_columns: int) -> int:
+        """Return the size of the text: numbers are rarely smaller than their digits."""
+        size = file.stat().st_size
+        return size if file.suffix == ".csv" else size * COMPRESSED_FACTOR
+
+    def pieces(self, file: Path) -> list[Any]:
+        """Return the file itself: a text has to be read from its beginning."""
+        return [str(file)]
+
+    def batches(self, piece: Any, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield the rows, about a megabyte of text at a time."""
+        import pyarrow as pa
+
+        try:
+            with self._open(Path(piece), columns) as reader:
+                for batch in reader:
+                    yield pa.Table.from_batches([batch])
+        except (pa.ArrowInvalid, OSError) as error:
+            raise _unreadable(Path(piece), error) from error
+
+    def _open(self, file: Path, columns: Sequence[str] | None) -> Any:
+        import pyarrow as pa
+        from pyarrow import csv
+
+        try:
+            types = {} if columns is None else self._types(file, columns)
+            return csv.open_csv(file, parse_options=self._parse(), convert_options=_convert(columns, types))
+        except (pa.ArrowInvalid, OSError) as error:
+            raise _unreadable(file, error) from error
+
+    def _types(self, file: Path, columns: Sequence[str]) -> dict[str, Any]:
+        """Return wider types for columns of whole numbers: what comes later in the file may have a point."""
+        import pyarrow as pa
+
+        schema = self.schema(file)
+        kinds = {name: schema.field(name).type for name in columns}
+        label = columns[-1]
+        return {
+            name: pa.float64()
+            for name, kind in kinds.items()
+            if pa.types.is_null(kind) or (pa.types.is_integer(kind) and name != label)
+        }
+
+    def _parse(self) -> Any:
+        from pyarrow import csv
+
+        return csv.ParseOptions(delimiter=self.delimiter)
+
+
+def _convert(columns: Sequence[str] | None, types: dict[str, Any]) -> Any:
+    from pyarrow import csv
+
+    return csv.ConvertOptions(include_columns=columns, column_types=types, strings_can_be_null=True)
+
+
+def _unreadable(file: Path, error: Exception) -> DatasetError:
+    if "Empty CSV" in str(error):
+        return DatasetError(f"{file}: the file is empty.", "A CSV file needs a line with the names of its columns.")
+    return DatasetError(f"{file}: {error}", "Is dataset.delimiter right?")

@@ -1,0 +1,92 @@
+"""Parquet files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rtrain.datasets.base import Dataset, Source
+from rtrain.datasets.conf import TableConf
+from rtrain.errors import DatasetError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BATCH_ROWS = 65_536
+
+
+@dataclass(kw_only=True)
+class ParquetConf(TableConf):
+    """Parquet files with flat columns."""
+
+
+class Parquet(Source):
+    """Parquet files: one, a folder or a glob; in memory or streamed by row group."""
+
+    Conf = ParquetConf
+
+    def load(self, conf: ParquetConf) -> Dataset:
+        """Read, or open for streaming, the files at ``path``."""
+        from rtrain.datasets.table_source import load_table
+
+        return load_table("parquet", ParquetFormat(), conf)
+
+
+@dataclass(frozen=True)
+class ParquetFormat:
+    """Reads Parquet files with pyarrow; a piece is a row group."""
+
+    endings: Sequence[str] = (".parquet", ".pq")
+
+    def schema(self, file: Path) -> pa.Schema:
+        """Return the columns and their types."""
+        with _opened(file) as parquet:
+            return parquet.schema_arrow
+
+    def read(self, file: Path, columns: Sequence[str]) -> pa.Table:
+        """Return the whole file."""
+        import pyarrow as pa
+
+        with _opened(file) as parquet:
+            try:
+                return parquet.read(list(columns))
+            except (pa.ArrowException, OSError) as error:
+                raise _unreadable(file, error) from error
+
+    def decoded_bytes(self, file: Path, num_columns: int) -> int:
+        """Return rows times columns of four bytes, from the file's own figures."""
+        with _opened(file) as parquet:
+            return int(parquet.metadata.num_rows) * (4 * num_columns + 4)
+
+    def pieces(self, file: Path) -> list[Any]:
+        """Return file and number of each row group."""
+        with _opened(file) as parquet:
+            return [(str(file), group) for group in range(parquet.num_row_groups)]
+
+    def batches(self, piece: Any, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield the rows of a row group, some ten thousand at a time."""
+        import pyarrow as pa
+
+        file, group = piece
+        with _opened(Path(file)) as parquet:
+            try:
+                for batch in parquet.iter_batches(BATCH_ROWS, row_groups=[group], columns=list(columns)):
+                    yield pa.Table.from_batches([batch])
+            except (pa.ArrowException, OSError) as error:
+                raise _unreadable(Path(file), error) from error
+
+
+def _opened(file: Path) -> Any:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        return parquet.ParquetFile(file)
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(file, error) from error
+
+
+def _unreadable(file: Path, error: Exception) -> DatasetError:
+    return DatasetError(f"{file}: {error}", "Is it a Parquet file, and complete?")

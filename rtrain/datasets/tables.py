@@ -1,0 +1,225 @@
+"""Tables of numbers: from columns of a file to the rows that a trainer takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rtrain.datasets.base import Columns
+from rtrain.datasets.conf import TableConf
+from rtrain.datasets.labels import Labels
+from rtrain.errors import DatasetError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+
+class TableFormat(Protocol):
+    """Reads tables from files of one format; pickled to the processes that read."""
+
+    @property
+    def endings(self) -> Sequence[str]:
+        """How the files' names end."""
+
+    def schema(self, file: Path) -> pa.Schema:
+        """Return the columns and their types."""
+
+    def read(self, file: Path, columns: Sequence[str]) -> pa.Table:
+        """Return the whole file."""
+
+    def decoded_bytes(self, file: Path, num_columns: int) -> int:
+        """Return about how large the rows are in memory, without reading them."""
+
+    def pieces(self, file: Path) -> list[Any]:
+        """Return the keys of the parts that can be read by themselves."""
+
+    def batches(self, piece: Any, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield the rows of a part, some at a time; errors of the format are DatasetErrors."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableSpec:
+    """Which columns become ``x`` and ``y``, and how."""
+
+    features: tuple[str, ...]
+    labels: Labels
+    on_missing: str
+    fill: tuple[float, ...] = ()
+    """What missing values become with ``on_missing: mean``; unset while the means are not known."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns to read."""
+        return (*self.features, self.labels.column)
+
+    @property
+    def row_bytes(self) -> int:
+        """Size of a row once decoded."""
+        return 4 * len(self.features) + 8
+
+    def filled(self, means: tuple[float, ...]) -> TableSpec:
+        """Return the spec that replaces missing values by ``means``.
+
+        Raises:
+            DatasetError: A column has no value at all, and so no mean.
+        """
+        for name, mean in zip(self.features, means, strict=True):
+            if mean != mean:
+                message = f"feature '{name}' has no value in the train split, and so no mean to fill in."
+                raise DatasetError(message, "Leave it out of dataset.features.")
+        return replace(self, fill=means)
+
+    def decode(self, table: pa.Table, where: str, first_row: int = 0) -> Columns:
+        """Return ``x``, (rows, features) float32, and ``y`` of a table.
+
+        Raises:
+            DatasetError: A value is missing or is no number; names column and row, counted from 1.
+        """
+        y = self.labels.encode(table[self.labels.column], where, first_row)
+        return {"x": self.decode_features(table, where, first_row), "y": y}
+
+    def decode_features(self, table: pa.Table, where: str, first_row: int = 0) -> np.ndarray:
+        """Return the features alone, (rows, features) float32."""
+        import numpy as np
+
+        x = np.empty((table.num_rows, len(self.features)), np.float32)
+        for index, name in enumerate(self.features):
+            x[:, index] = _numbers(table[name], name, where, first_row)
+        self._check_finite(x, where, first_row)
+        return self.fill_missing(x)
+
+    def fill_missing(self, x: np.ndarray) -> np.ndarray:
+        """Return ``x`` with the means for missing values, once they are known."""
+        import numpy as np
+
+        if self.fill:
+            np.copyto(x, np.asarray(self.fill, np.float32), where=np.isnan(x))
+        return x
+
+    def _check_finite(self, x: np.ndarray, where: str, first_row: int) -> None:
+        import numpy as np
+
+        if np.isfinite(x).all():
+            return
+        infinite = np.isinf(x)
+        if infinite.any():
+            row, column = np.argwhere(infinite)[0]
+            raise DatasetError(
+                f"{where}: feature '{self.features[column]}' is infinite, or too large for float32, "
+                f"in row {first_row + row + 1}.",
+                "Correct the value, or leave the column out of dataset.features.",
+            )
+        if self.on_missing == "error":
+            raise _missing_values(self.features, np.isnan(x), where, first_row)
+
+
+def _missing_values(features: Sequence[str], missing: np.ndarray, where: str, first_row: int) -> DatasetError:
+    counts = missing.sum(axis=0)
+    parts = [
+        f"'{name}' {count} times (first in row {first_row + int(missing[:, index].argmax()) + 1})"
+        for index, (name, count) in enumerate(zip(features, counts, strict=True))
+        if count
+    ]
+    return DatasetError(
+        f"{where}: values are missing in {', '.join(parts)}.",
+        "Use dataset.on_missing=mean to fill in the mean of the train split, or dataset.on_missing=keep for trees.",
+    )
+
+
+def _numbers(values: pa.ChunkedArray, name: str, where: str, first_row: int) -> np.ndarray:
+    """Return a feature column as floats, with NaN for what is missing."""
+    import numpy as np
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    if not is_numeric(values.type):
+        raise _not_numeric(values, name, where, first_row)
+    if pa.types.is_boolean(values.type):
+        values = values.cast(pa.int8())
+    kind = pa.float32() if pa.types.is_floating(values.type) else pa.float64()
+    with np.errstate(over="ignore"):
+        return np.asarray(values.cast(kind, safe=False).to_numpy())
+
+
+def is_numeric(kind: pa.DataType) -> bool:
+    """Return whether a column of this type can be a feature."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    checks = (pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_null)
+    return any(check(kind) for check in checks)
+
+
+def _not_numeric(values: pa.ChunkedArray, name: str, where: str, first_row: int) -> DatasetError:
+    """Name the first value that is no number."""
+    for row, value in enumerate(values):
+        if value.is_valid and not _is_number(value.as_py()):
+            shown = repr(value.as_py())
+            shown = shown if len(shown) <= 40 else f"{shown[:37]}..."
+            place = f"row {first_row + row + 1} holds {shown}"
+            break
+    else:
+        place = f"it is of type {values.type}"
+    return DatasetError(
+        f"{where}: feature '{name}' is not numeric: {place}.",
+        "Features are numbers or booleans: leave the column out of dataset.features, or encode it as numbers.",
+    )
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def choose_features(conf: TableConf, schema: pa.Schema, where: str) -> tuple[str, ...]:
+    """Return the feature columns.
+
+    Raises:
+        DatasetError: The label or a feature is no column of the file, or is named twice; or there is no feature.
+    """
+    check_columns([conf.label], schema, where, "label")
+    features = tuple(name for name in schema.names if name != conf.label) if conf.features is None else conf.features
+    check_columns(features, schema, where, "features")
+    if conf.label in features:
+        raise DatasetError(f"dataset.features holds the label '{conf.label}'.", "Remove it: the model would see it.")
+    if not features:
+        raise DatasetError(f"{where}: there is no column besides the label '{conf.label}'.")
+    _check_types(features, schema, where, conf)
+    return tuple(features)
+
+
+def check_columns(names: Sequence[str], schema: pa.Schema, where: str, key: str) -> None:
+    """Raise a DatasetError if a name is no column, or the name of several."""
+    for name in names:
+        found = schema.names.count(name)
+        if found > 1 or list(names).count(name) > 1:
+            raise DatasetError(f"{where}: dataset.{key} names '{name}', and there are several of it.")
+        if not found:
+            close = get_close_matches(name, schema.names, 1, 0.5)
+            shown = f"{', '.join(schema.names[:12])}{', ...' if len(schema.names) > 12 else ''}"
+            hint = f"Did you mean dataset.{key}={close[0]}?" if close and key == "label" else None
+            hint = hint or (f"Did you mean '{close[0]}'?" if close else f"There are: {shown}")
+            raise DatasetError(f"{where}: dataset.{key} names '{name}', which is no column.", hint)
+
+
+def _check_types(features: Sequence[str], schema: pa.Schema, where: str, conf: TableConf) -> None:
+    """Raise a DatasetError for nested, time and binary columns, which no value can make a number."""
+    import pyarrow as pa
+
+    numeric = [name for name in features if is_numeric(schema.field(name).type)]
+    for name in features:
+        kind = schema.field(name).type
+        if name in numeric or pa.types.is_string(kind) or pa.types.is_large_string(kind):
+            continue
+        nested = "nested, " if pa.types.is_nested(kind) else ""
+        hint = f"Use the numeric ones: 'dataset.features=[{','.join(numeric)}]'" if numeric else None
+        raise DatasetError(f"{where}: feature '{name}' is not numeric: {nested}of type {kind}.", hint)
