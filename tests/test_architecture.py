@@ -13,6 +13,7 @@ ROOT = Path(rtrain.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 LAYERS = [
     {"cli"},
+    {"testing"},
     {"training"},
     {"schemas"},
     {"trainers.*"},

@@ -1,0 +1,1 @@
+"""Tests that the author of a plugin inherits."""
