@@ -69,7 +69,7 @@ def files_at(text: str, endings: Sequence[str], key: str = "dataset.path") -> li
     files = sorted(file for file in path.rglob("*") if file.name.lower().endswith(tuple(endings)))
     files = [file for file in files if file.is_file() and not _hidden(file.relative_to(path))]
     if not files:
-        raise DatasetError(f"{key}: folder {text} holds no {' or '.join(endings)} file.", _near_names("", path))
+        raise DatasetError(f"{key}: folder {text} holds no {' or '.join(endings[:2])} file.", _near_names("", path))
     return files
 
 

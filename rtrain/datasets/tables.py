@@ -88,9 +88,16 @@ class TableSpec:
 
         x = np.empty((table.num_rows, len(self.features)), np.float32)
         for index, name in enumerate(self.features):
-            x[:, index] = _numbers(table[name], name, where, first_row)
+            if not is_numeric(table[name].type):
+                raise self._not_numeric(table, name, where, first_row)
+            x[:, index] = _numbers(table[name])
         self._check_finite(x, where, first_row)
         return self.fill_missing(x)
+
+    def _not_numeric(self, table: pa.Table, name: str, where: str, first_row: int) -> DatasetError:
+        numeric = [other for other in self.features if is_numeric(table[other].type)]
+        place = _first_text(table[name], first_row)
+        return DatasetError(f"{where}: feature '{name}' is not numeric: {place}.", numeric_hint(numeric))
 
     def fill_missing(self, x: np.ndarray) -> np.ndarray:
         """Return ``x`` with the means for missing values, once they are known."""
@@ -130,15 +137,13 @@ def _missing_values(features: Sequence[str], missing: np.ndarray, where: str, fi
     )
 
 
-def _numbers(values: pa.ChunkedArray, name: str, where: str, first_row: int) -> np.ndarray:
+def _numbers(values: pa.ChunkedArray) -> np.ndarray:
     """Return a feature column as floats, with NaN for what is missing."""
     import numpy as np
     import pyarrow as pa
 
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
-    if not is_numeric(values.type):
-        raise _not_numeric(values, name, where, first_row)
     if pa.types.is_boolean(values.type):
         values = values.cast(pa.int8())
     kind = pa.float32() if pa.types.is_floating(values.type) else pa.float64()
@@ -156,20 +161,20 @@ def is_numeric(kind: pa.DataType) -> bool:
     return any(check(kind) for check in checks)
 
 
-def _not_numeric(values: pa.ChunkedArray, name: str, where: str, first_row: int) -> DatasetError:
+def _first_text(values: pa.ChunkedArray, first_row: int) -> str:
     """Name the first value that is no number."""
     for row, value in enumerate(values):
         if value.is_valid and not _is_number(value.as_py()):
             shown = repr(value.as_py())
-            shown = shown if len(shown) <= 40 else f"{shown[:37]}..."
-            place = f"row {first_row + row + 1} holds {shown}"
-            break
-    else:
-        place = f"it is of type {values.type}"
-    return DatasetError(
-        f"{where}: feature '{name}' is not numeric: {place}.",
-        "Features are numbers or booleans: leave the column out of dataset.features, or encode it as numbers.",
-    )
+            return f"row {first_row + row + 1} holds {shown if len(shown) <= 40 else f'{shown[:37]}...'}"
+    return f"it is of type {values.type}"
+
+
+def numeric_hint(numeric: Sequence[str]) -> str:
+    """Return what to do about a feature that is no number, with the override to paste."""
+    if not numeric:
+        return "Features are numbers or booleans; encode them as such."
+    return f"Use the numeric ones: 'dataset.features=[{','.join(numeric)}]'"
 
 
 def _is_number(value: Any) -> bool:
@@ -221,5 +226,4 @@ def _check_types(features: Sequence[str], schema: pa.Schema, where: str, conf: T
         if name in numeric or pa.types.is_string(kind) or pa.types.is_large_string(kind):
             continue
         nested = "nested, " if pa.types.is_nested(kind) else ""
-        hint = f"Use the numeric ones: 'dataset.features=[{','.join(numeric)}]'" if numeric else None
-        raise DatasetError(f"{where}: feature '{name}' is not numeric: {nested}of type {kind}.", hint)
+        raise DatasetError(f"{where}: feature '{name}' is not numeric: {nested}of type {kind}.", numeric_hint(numeric))

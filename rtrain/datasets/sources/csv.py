@@ -120,4 +120,5 @@ def _convert(columns: Sequence[str] | None, types: dict[str, Any]) -> Any:
 def _unreadable(file: Path, error: Exception) -> DatasetError:
     if "Empty CSV" in str(error):
         return DatasetError(f"{file}: the file is empty.", "A CSV file needs a line with the names of its columns.")
-    return DatasetError(f"{file}: {error}", "Is dataset.delimiter right?")
+    message = "".join(sign if sign.isprintable() else "?" for sign in str(error))
+    return DatasetError(f"{file}: {message[:200]}", "Is it a CSV file, and dataset.delimiter right?")
