@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -161,13 +161,16 @@ def _load_stream(table: _Table, choice: MemoryChoice) -> Dataset:
 def _scan(table: _Table, files: Files) -> tuple[dict[str, list[Piece]], Labels]:
     """Read the label column once: the classes of ``train``, and the rows of each piece of all splits."""
     scan = LabelScan(table.conf.label, table.conf.task)
-    pieces = {split: _scanned(table, part, scan if split == "train" else None) for split, part in files.items()}
+    pieces = {"train": _scanned(table, files["train"], scan.add)}
+    _check_rows({"train": _num_rows(pieces["train"])}, files)
+    labels = scan.labels()
+    pieces |= {split: _scanned(table, part, labels.encode) for split, part in files.items() if split != "train"}
     _check_rows({split: _num_rows(found) for split, found in pieces.items()}, files)
-    return pieces, scan.labels()
+    return pieces, labels
 
 
-def _scanned(table: _Table, files: Sequence[Path], scan: LabelScan | None) -> list[Piece]:
-    """Return the pieces of a split with their rows; ``scan`` sees their labels."""
+def _scanned(table: _Table, files: Sequence[Path], look: Callable[[pa.Array, str, int], object]) -> list[Piece]:
+    """Return the pieces of a split with their rows; ``look`` sees their labels, and may refuse them."""
     pieces: list[Piece] = []
     row = 0
     for file in files:
@@ -175,8 +178,7 @@ def _scanned(table: _Table, files: Sequence[Path], scan: LabelScan | None) -> li
         for key in table.reading.pieces(file):
             first = row
             for batch in table.reading.batches(key, [table.conf.label]):
-                if scan is not None:
-                    scan.add(batch[table.conf.label], str(file), row - start)
+                look(batch[table.conf.label], str(file), row - start)
                 row += batch.num_rows
             pieces.append(Piece((str(file), first - start, key), first, row - first))
     return pieces

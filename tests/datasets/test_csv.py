@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import gzip
+
+import pytest
+
+from rtrain.errors import DatasetError
+
+
+def test_delimiter_and_compression(load, tmp_path):
+    text = "a;b;y\n" + "".join(f"{i};{i / 2};{'no' if i % 2 else 'yes'}\n" for i in range(20))
+    (tmp_path / "x.csv.gz").write_bytes(gzip.compress(text.encode()))
+    for memory in ("resident", "stream"):
+        info = load("csv", path=str(tmp_path), label="y", delimiter=";", memory=memory).info
+        assert info.class_names == ("no", "yes")
+        assert sum(info.num_rows.values()) == 20
+
+
+def test_whole_numbers_that_get_a_point_later_can_be_streamed(load, tmp_path):
+    lines = ["a,y\n", *(f"{i},{i % 2}\n" for i in range(200_000)), "0.5,1\n"]
+    (tmp_path / "x.csv").write_text("".join(lines))
+    info = load("csv", path=str(tmp_path / "x.csv"), label="y", memory="stream", split={"test": 0}).info
+    assert info.num_rows == {"train": 200_001}
+
+
+def test_text_far_down_is_an_error_that_names_row_or_value(load, tmp_path):
+    lines = ["a,y\n", *(f"{i},{i % 2}\n" for i in range(200_000)), "oops,1\n"]
+    (tmp_path / "x.csv").write_text("".join(lines))
+    with pytest.raises(DatasetError, match="row 200001 holds 'oops'"):
+        load("csv", path=str(tmp_path / "x.csv"), label="y", memory="resident")
+    with pytest.raises(DatasetError, match=r"x\.csv: .*invalid value 'oops'"):
+        load("csv", path=str(tmp_path / "x.csv"), label="y", memory="stream", split={"test": 0})
+
+
+@pytest.mark.parametrize("memory", ["resident", "stream"])
+@pytest.mark.parametrize(
+    ("content", "message"), [(b"", "the file is empty"), (b"a,y\n1,2\n1,2,3\n", "Expected 2 columns, got 3")]
+)
+def test_a_malformed_file_is_named(load, tmp_path, memory, content, message):
+    (tmp_path / "x.csv").write_bytes(content)
+    with pytest.raises(DatasetError, match=rf"x\.csv: .*{message}"):
+        load("csv", path=str(tmp_path / "x.csv"), label="y", memory=memory)
+
+
+def test_broken_compression_is_named(load, tmp_path):
+    (tmp_path / "x.csv.gz").write_bytes(b"not gzip at all")
+    with pytest.raises(DatasetError, match=r"x\.csv\.gz"):
+        load("csv", path=str(tmp_path), label="y")

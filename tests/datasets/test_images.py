@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PIL import Image
+from sklearn.datasets import load_digits
+
+from rtrain.datasets.base import Pass
+from rtrain.errors import DatasetError
+
+
+def write_digits(folder, num_rows=60, first=0, ending="png"):
+    """Write digits as (12, 10) images into a folder per class."""
+    bunch = load_digits()
+    for row in range(first, first + num_rows):
+        path = folder / f"digit-{bunch.target[row]}" / f"{row:04}.{ending}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray((bunch.images[row] * 15).astype(np.uint8)).resize((10, 12)).save(path)
+
+
+def test_a_folder_per_class(load, tmp_path):
+    write_digits(tmp_path)
+    (tmp_path / "digit-0" / "notes.txt").write_text("not an image")
+    dataset = load("images", path=str(tmp_path), channels=1)
+    info = dataset.info
+    assert info.class_names == tuple(f"digit-{i}" for i in range(10))
+    assert info.input_shape == (1, 12, 10)
+    assert info.num_rows == {"train": 48, "test": 12}
+    assert dataset.splits["train"].columns["x"].dtype == np.uint8
+    assert info.memory == "resident"
+    assert "fit in" in info.memory_reason
+
+
+def test_pixels_are_those_of_the_file(load, tmp_path):
+    write_digits(tmp_path, 30)
+    columns = load("images", path=str(tmp_path), channels=1, split={"test": 0}).splits["train"].columns
+    first = sorted((tmp_path / "digit-0").iterdir())[0]
+    np.testing.assert_array_equal(columns["x"][0, 0], np.asarray(Image.open(first)))
+
+
+def test_split_folders_and_image_size(load, tmp_path):
+    write_digits(tmp_path / "train", 40, ending="jpg")
+    write_digits(tmp_path / "validation", 20, first=100, ending="bmp")
+    info = load("images", path=str(tmp_path), image_size=[6, 5]).info
+    assert info.num_rows == {"train": 40, "val": 20}
+    assert info.input_shape == (3, 6, 5)
+    assert len(info.mean) == 3
+
+
+def test_streamed_images_are_the_resident_ones(load, tmp_path):
+    write_digits(tmp_path, 150)
+    rows = {}
+    for memory in ("resident", "stream"):
+        dataset = load("images", path=str(tmp_path), memory=memory, normalize={"mean": [0] * 3, "std": [1] * 3})
+        batches = list(dataset.splits["test"].batches(Pass(rank=0, world_size=1, global_batch_size=7, seed=0)))
+        rows[memory] = sorted((int(y), x.tobytes()) for batch in batches for x, y in zip(batch.x, batch.y, strict=True))
+    assert rows["resident"] == rows["stream"]
+
+
+def test_streamed_statistics_are_those_of_train(load, tmp_path):
+    write_digits(tmp_path, 100)
+    resident, stream = (load("images", path=str(tmp_path), memory=memory).info for memory in ("resident", "stream"))
+    np.testing.assert_allclose(resident.mean, stream.mean)
+    np.testing.assert_allclose(resident.std, stream.std)
+    assert resident.num_rows == stream.num_rows
+    assert stream.memory == "stream"
+
+
+@pytest.mark.parametrize("memory", ["resident", "stream"])
+@pytest.mark.parametrize("content", [b"no image", b""])
+def test_a_corrupt_image_is_named(load, tmp_path, memory, content):
+    write_digits(tmp_path)
+    (tmp_path / "digit-3" / "broken.png").write_bytes(content)
+    with pytest.raises(DatasetError, match=r"broken\.png: can't be read as an image"):
+        load("images", path=str(tmp_path), memory=memory, image_size=[4, 4], split={"test": 0})
+
+
+def test_a_cut_off_image_is_named(load, tmp_path):
+    write_digits(tmp_path, ending="jpg")
+    file = sorted((tmp_path / "digit-1").iterdir())[0]
+    file.write_bytes(file.read_bytes()[:-200])
+    with pytest.raises(DatasetError, match=file.name):
+        load("images", path=str(tmp_path))
+
+
+def test_classes_must_agree_between_splits(load, tmp_path):
+    write_digits(tmp_path / "train", 40)
+    write_digits(tmp_path / "test", 10)
+    (tmp_path / "test" / "digit-x").mkdir()
+    with pytest.raises(DatasetError, match="split 'test' has a class folder 'digit-x' that train has not"):
+        load("images", path=str(tmp_path))
+
+
+def test_an_empty_class_folder_is_an_error(load, tmp_path):
+    write_digits(tmp_path)
+    (tmp_path / "digit-x").mkdir()
+    with pytest.raises(DatasetError, match="digit-x: the class folder holds no image"):
+        load("images", path=str(tmp_path))
+
+
+def test_a_folder_without_classes_is_an_error(load, tmp_path):
+    with pytest.raises(DatasetError, match="two or more classes; found: none"):
+        load("images", path=str(tmp_path))
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    with pytest.raises(DatasetError, match="no images for the split 'train'"):
+        load("images", path=str(tmp_path))
+    with pytest.raises(DatasetError, match="does not exist"):
+        load("images", path=str(tmp_path / "no"))

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import datetime
+import decimal
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from rtrain.errors import DatasetError
+
+
+def write(path, columns):
+    parquet.write_table(pa.table(columns), path)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        ([[1, 2], [3], [4]], "nested, of type list"),
+        ([{"b": 1}, {"b": 2}, {"b": 3}], "nested, of type struct"),
+        ([datetime.datetime(2020, 1, 1)] * 3, "of type timestamp"),
+        ([b"a", b"b", b"c"], "of type binary"),
+    ],
+)
+def test_types_that_are_no_numbers_are_refused_with_the_ones_that_are(load, tmp_path, column, message):
+    path = write(tmp_path / "x.parquet", {"a": [1, 2, 3], "b": column, "y": [0, 1, 0]})
+    with pytest.raises(DatasetError, match=rf"'b' is not numeric: {message}[\s\S]*features=\[a\]"):
+        load("parquet", path=path, label="y")
+    with pytest.raises(DatasetError, match="the label 'b' is of type"):
+        load("parquet", path=path, label="b", features=["a"], task="regression")
+
+
+def test_dictionaries_decimals_and_bytes_are_understood(load, tmp_path):
+    columns = {
+        "a": pa.array([decimal.Decimal("1.25"), decimal.Decimal("2.50")] * 5),
+        "b": pa.array([3, 4] * 5).dictionary_encode(),
+        "y": pa.array([b"no", b"yes"] * 5).dictionary_encode(),
+    }
+    for memory in ("resident", "stream"):
+        dataset = load("parquet", path=write(tmp_path / "x.parquet", columns), label="y", memory=memory)
+        assert dataset.info.class_names == ("no", "yes")
+        assert dataset.info.mean == pytest.approx((1.875, 3.5), abs=0.5)
+
+
+def test_a_cut_off_file_is_named(load, tmp_path):
+    path = tmp_path / "x.parquet"
+    write(path, {"a": [1, 2], "y": [0, 1]})
+    path.write_bytes(path.read_bytes()[:-10])
+    with pytest.raises(DatasetError, match=r"x\.parquet: .*Parquet"):
+        load("parquet", path=str(path), label="y")
