@@ -1,4 +1,4 @@
-"""Run a user's own Ray Train loop, ``train_loop_per_worker(config)``, unchanged: its reports reach the run directory."""
+"""Run a user's Ray Train loop, ``train_loop_per_worker(config)``, unchanged; its reports reach the run directory."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class StopTraining(BaseException):
 def train_custom(worker: Worker, path: str, config: Mapping[str, Any]) -> None:
     """Call the function ``path`` (``module:function``) on this worker, with ``config`` if it takes an argument.
 
-    ``ray.train.report``, ``get_checkpoint``, ``get_context`` and ``prepare_model`` work as under Ray Train, also without
-    a cluster. When the run is to stop, the loop ends at its next report.
+    ``ray.train.report``, ``get_checkpoint``, ``get_context`` and ``prepare_model`` work as under Ray Train, also
+    without a cluster. When the run is to stop, the loop ends at its next report.
     """
     function = locate(path, "trainer.train_loop", worker.allow)
     if worker.in_process:

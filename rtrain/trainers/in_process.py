@@ -43,6 +43,7 @@ def train_in_process(plugin: TrainerPlugin, job: Job, recorder: Recorder, stop: 
         dataset=job.dataset,
         channel=channel,
         allow=job.allow,
+        use_gpu=job.conf.scaling.use_gpu,
         in_process=True,
     )
     channel.send({"kind": "attempt", "num_workers": 0})

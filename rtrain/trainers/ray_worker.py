@@ -58,6 +58,7 @@ def _make_worker(config: dict[str, Any], context: Any, channel: WorkerChannel) -
         dataset=ray.get(dataset) if isinstance(dataset, ray.ObjectRef) else dataset,
         channel=channel,
         allow=job.allow,
+        use_gpu=job.conf.scaling.use_gpu,
     )
     if worker.rank == 0:
         newest = latest_checkpoint(run_dir)

@@ -12,7 +12,6 @@ from rtrain.config.schema import CheckpointConf, RunConf
 from rtrain.datasets.base import Dataset
 from rtrain.runs.checkpoints import latest_checkpoint, write_checkpoint
 
-
 SMALLER_IS_BETTER = ("loss", "error", "mse", "mae", "rmse", "perplexity", "logloss")
 
 
@@ -40,9 +39,12 @@ class Monitor:
     def of(cls, conf: CheckpointConf, default: str | None = None) -> Monitor:
         """Take the metric from the config, else ``default``; ``auto`` mode goes by the metric's name."""
         name = conf.monitor or default
-        if conf.mode != "auto" or name is None:
-            return cls(name, "max" if conf.mode == "auto" else conf.mode)
-        smaller = any(word in name.lower() for word in SMALLER_IS_BETTER)
+        return cls.by_name(name) if conf.mode == "auto" else cls(name, conf.mode)
+
+    @classmethod
+    def by_name(cls, name: str | None) -> Monitor:
+        """Take a metric, with the mode that its name tells: losses and errors go down, everything else up."""
+        smaller = name is not None and any(word in name.lower() for word in SMALLER_IS_BETTER)
         return cls(name, "min" if smaller else "max")
 
     def improves(self, metrics: Mapping[str, float]) -> bool:
@@ -71,6 +73,8 @@ class Worker:
     run: RunConf
     dataset: Dataset | None
     channel: Channel
+    use_gpu: bool = False
+    """The worker has a GPU."""
     in_process: bool = False
     """The worker is the driver's own process: there is no cluster."""
     allow: tuple[str, ...] = ()

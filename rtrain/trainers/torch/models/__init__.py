@@ -1,0 +1,6 @@
+"""Models that ship with the torch trainer."""
+
+from rtrain.trainers.torch.models.mlp import MLP
+from rtrain.trainers.torch.models.resnet import ResNet
+
+__all__ = ["MLP", "ResNet"]

@@ -1,0 +1,74 @@
+"""What can be wrong with a torch config and be found before anything starts."""
+
+from __future__ import annotations
+
+import torch
+
+from rtrain.config.targets import check_node
+from rtrain.datasets.base import DatasetInfo
+from rtrain.errors import ConfigError
+from rtrain.trainers.base import Job
+from rtrain.trainers.torch.build import SCHEDULE_LENGTHS, evaluated_split, fill_from_dataset, monitor_of
+from rtrain.trainers.torch.config import Conf
+
+
+def check_conf(conf: Conf, info: DatasetInfo, job: Job) -> None:
+    """Check targets, devices, splits and sizes.
+
+    Raises:
+        ConfigError: Something can't work; names the key.
+    """
+    _check_targets(conf, info, job)
+    _check_device(conf, job)
+    split = evaluated_split(conf, info)
+    if conf.evaluate_split not in ("auto", "none") and conf.evaluate_split not in info.num_rows:
+        there = ", ".join(info.num_rows)
+        raise ConfigError(f"trainer.evaluate_split: {info.name} has no split {conf.evaluate_split}, only {there}.")
+    if conf.early_stopping is not None and split is None:
+        raise ConfigError("trainer.early_stopping needs an evaluation, but there is no split to evaluate on.")
+    total = conf.batch_size_of_all(max(1, job.conf.scaling.num_workers))
+    if total < job.conf.scaling.num_workers:
+        raise ConfigError(
+            f"trainer.global_batch_size={total} is less than one row for each of "
+            f"{job.conf.scaling.num_workers} workers."
+        )
+    _check_monitor(conf, info, job)
+
+
+def _check_targets(conf: Conf, info: DatasetInfo, job: Job) -> None:
+    check_node(fill_from_dataset(conf.model, info), "trainer.model", job.allow)
+    check_node(conf.optimizer, "trainer.optimizer", job.allow, num_args=1)
+    if conf.scheduler is not None:
+        provided = {key: 1 for key in SCHEDULE_LENGTHS if conf.scheduler.get(key) == "auto"}
+        check_node({**conf.scheduler, **provided}, "trainer.scheduler", job.allow, num_args=1)
+    if conf.loss is not None:
+        check_node(conf.loss, "trainer.loss", job.allow)
+    for name, node in conf.metrics.items():
+        check_node(fill_from_dataset(node, info), f"trainer.metrics.{name}", job.allow)
+
+
+def _check_device(conf: Conf, job: Job) -> None:
+    scaling = job.conf.scaling
+    if scaling.use_gpu and scaling.num_workers == 0 and not torch.cuda.is_available():
+        raise ConfigError("scaling.use_gpu: torch sees no GPU on this machine.", "Try: use_gpu=false")
+    if conf.sync_batchnorm and not scaling.use_gpu:
+        raise ConfigError(
+            "trainer.sync_batchnorm works on GPUs only.",
+            "On CPUs a model with group norm gives the same result for any number of workers: trainer.model.norm=group",
+        )
+
+
+def _check_monitor(conf: Conf, info: DatasetInfo, job: Job) -> None:
+    monitor = monitor_of(conf, info, job.conf.run.checkpoint)
+    split = evaluated_split(conf, info)
+    named = [("run.checkpoint.monitor", job.conf.run.checkpoint.monitor)]
+    if conf.early_stopping is not None:
+        named.append(("trainer.early_stopping.monitor", conf.early_stopping.monitor))
+    known = {"train/loss", "train/epoch_loss"}
+    if split is not None:
+        built_in = ("loss", "accuracy") if info.task == "classification" else ("loss", "mae")
+        known |= {f"{split}/{name}" for name in (*built_in, *conf.metrics)}
+    for key, name in named:
+        if name is not None and name not in known:
+            raise ConfigError(f"{key}: this run reports no {name}, only {', '.join(sorted(known))}.")
+    assert monitor.mode in ("min", "max")

@@ -1,0 +1,132 @@
+"""What a config may say to the torch trainer; each field's docstring is its documentation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from rtrain.config.schema import one_of
+
+
+@dataclass(kw_only=True)
+class EarlyStoppingConf:
+    """Stop when a metric no longer gets better."""
+
+    monitor: str | None = None
+    """Metric to watch, e.g. ``val/loss``; null: the one that also decides the best checkpoint."""
+
+    mode: Annotated[str, *one_of("auto", "min", "max")] = "auto"
+    """Whether smaller or larger is better; ``auto`` goes by the metric's name."""
+
+    patience: Annotated[int, Field(ge=1)] = 5
+    """Evaluations in a row without improvement that end the run."""
+
+    min_delta: Annotated[float, Field(ge=0)] = 0.0
+    """Change that counts as an improvement."""
+
+
+@dataclass(kw_only=True)
+class Conf:
+    """Trains any torch module, declared or by a loop of your own."""
+
+    model: dict[str, Any] = field(default_factory=dict)
+    """The module, by ``_target_``. ``auto`` for in_channels, in_features, input_shape, num_classes and out_features
+    takes the value from the dataset."""
+
+    optimizer: dict[str, Any] = field(default_factory=dict)
+    """The optimizer, by ``_target_``; it gets the model's parameters first."""
+
+    scheduler: dict[str, Any] | None = None
+    """The learning rate's schedule, by ``_target_``; it gets the optimizer first. ``auto`` for T_max, total_steps and
+    total_iters is the number of its steps in the whole run. Null: a constant rate."""
+
+    scheduler_interval: Annotated[str, *one_of("step", "epoch")] = "step"
+    """When the schedule moves on."""
+
+    loss: dict[str, Any] | None = None
+    """The loss of (output, target), by ``_target_``; null: cross entropy, or squared error for a regression."""
+
+    metrics: dict[str, Any] = field(default_factory=dict)
+    """More metrics of each evaluation: name to a torchmetrics class by ``_target_``."""
+
+    max_epochs: Annotated[int, Field(ge=1)] | None = None
+    """Passes over the training data; null for no limit."""
+
+    max_steps: Annotated[int, Field(ge=1)] | None = None
+    """Optimizer steps; null for no limit."""
+
+    max_seconds: Annotated[float, Field(gt=0)] | None = None
+    """Seconds of training; null for no limit."""
+
+    batch_size: Annotated[int, Field(ge=1)] | None = None
+    """Rows per worker and backward pass; give this or ``global_batch_size``. 32 without either."""
+
+    global_batch_size: Annotated[int, Field(ge=1)] | None = None
+    """Rows of all workers per backward pass, cut as evenly as possible."""
+
+    accumulate_steps: Annotated[int, Field(ge=1)] = 1
+    """Backward passes per optimizer step; workers exchange gradients at the last one only."""
+
+    eval_batch_size: Annotated[int, Field(ge=1)] = 256
+    """Rows per worker and step of an evaluation."""
+
+    eval_every_epochs: Annotated[int, Field(ge=1)] | None = 1
+    """Evaluate after each so many epochs; null for none by epoch."""
+
+    eval_every_steps: Annotated[int, Field(ge=1)] | None = None
+    """Evaluate after each so many optimizer steps; null for none by step."""
+
+    evaluate_split: Annotated[str, *one_of("auto", "val", "test", "none")] = "auto"
+    """Split to evaluate on; ``auto``: ``val`` if there is one, else ``test``, else none."""
+
+    clip_norm: Annotated[float, Field(gt=0)] | None = None
+    """Largest norm of all gradients together."""
+
+    clip_value: Annotated[float, Field(gt=0)] | None = None
+    """Largest absolute value of each gradient."""
+
+    precision: Annotated[str, *one_of("fp32", "bf16", "fp16")] = "fp32"
+    """Type of the forward pass under autocast; fp16 scales the loss."""
+
+    ema_decay: Annotated[float, Field(gt=0, lt=1)] | None = None
+    """Decay per step of a moving average of the weights, which evaluations then use; null for none."""
+
+    early_stopping: EarlyStoppingConf | None = None
+    """Stop when a metric no longer gets better; null: train to the limit."""
+
+    compile: bool = False
+    """Compile the model with ``torch.compile``."""
+
+    channels_last: bool = False
+    """Keep images in the channels-last memory format."""
+
+    sync_batchnorm: bool = False
+    """Share batch statistics between workers (GPUs only)."""
+
+    deterministic: bool = True
+    """Use deterministic algorithms where torch has them, so that the same seed gives the same numbers."""
+
+    train_loop: str | None = None
+    """A Ray Train loop of your own, ``module:function``, in place of all of the above."""
+
+    train_loop_config: dict[str, Any] = field(default_factory=dict)
+    """What ``train_loop`` gets as its config."""
+
+    def __post_init__(self) -> None:
+        if self.train_loop is not None:
+            return
+        for name in ("model", "optimizer"):
+            if "_target_" not in getattr(self, name):
+                raise ValueError(f"{name} is not chosen: add `- {name}: ...` to the defaults, or give it a _target_")
+        if self.batch_size is not None and self.global_batch_size is not None:
+            raise ValueError("batch_size and global_batch_size contradict each other: give one of them")
+        if self.max_epochs is None and self.max_steps is None and self.max_seconds is None:
+            raise ValueError("training would never end: give max_epochs, max_steps or max_seconds")
+        if self.clip_norm is not None and self.clip_value is not None:
+            raise ValueError("clip_norm and clip_value contradict each other: give one of them")
+
+    def batch_size_of_all(self, world_size: int) -> int:
+        """Return the rows of all workers per backward pass."""
+        return self.global_batch_size or (self.batch_size or 32) * world_size

@@ -1,0 +1,46 @@
+"""The torch plugin as the driver sees it; torch itself is imported only by its methods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rtrain.errors import ConfigError
+from rtrain.trainers.base import Job, TrainerPlugin, TrainLoop
+from rtrain.trainers.torch.config import Conf
+
+
+class Plugin(TrainerPlugin):
+    """PyTorch: any module, declared by _target_ or trained by your own Ray Train loop."""
+
+    Conf = Conf
+    requires = ("torch",)
+
+    def check(self, job: Job) -> None:
+        """Check every target's arguments against its signature, and conf against dataset."""
+        conf: Conf = job.conf.trainer
+        if conf.train_loop is not None:
+            from rtrain.trainers.custom import check_custom
+
+            check_custom(conf.train_loop, job.allow)
+            return
+        from rtrain.trainers.torch.checks import check_conf
+
+        if job.dataset is None:
+            raise ConfigError("the torch trainer needs a dataset.", "Add `- dataset: digits` to the defaults list.")
+        check_conf(conf, job.dataset.info, job)
+
+    def train_loop(self, conf: Conf) -> TrainLoop:
+        """Return the declared loop, or the user's own."""
+        if conf.train_loop is not None:
+            from rtrain.trainers.custom import custom_loop
+
+            return custom_loop(conf.train_loop, conf.train_loop_config)
+        from rtrain.trainers.torch.loop import train
+
+        return train
+
+    def backend_config(self, conf: Conf) -> Any:
+        """Let Ray set up ``torch.distributed``: gloo on CPUs, nccl on GPUs."""
+        from ray.train.torch import TorchConfig
+
+        return TorchConfig()
