@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ NUM_EPOCHS = 3
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Start a small cluster with two CPUs beyond those of the workers, for reading."""
     settings = {
+        "PYTHONBREAKPOINT": "0",  # Ray sets it and leaves it behind
         "RAY_AUTH_MODE": "disabled",
         "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
         "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
@@ -31,9 +33,12 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
     import ray
+    from ray import cloudpickle
 
     ray.init(num_cpus=4, include_dashboard=False, object_store_memory=100_000_000, log_to_driver=False)
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers can't import this file
     yield
+    cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
     ray.shutdown()
 
 
@@ -75,6 +80,7 @@ def datasets(load, tmp_path):
     }
 
 
+@pytest.mark.timeout(180)
 def test_two_workers_see_each_row_exactly_once_per_epoch(cluster, load, tmp_path):
     from ray.train import RunConfig, ScalingConfig
     from ray.train.torch import TorchTrainer
