@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import yaml
 from omegaconf import OmegaConf
 from pydantic import TypeAdapter
 
-from rtrain.datasets.registry import confs, describe, load_source, source_names
+from rtrain.datasets.registry import ENTRY_POINTS, confs, describe, load_source, modules, source_names
 from rtrain.errors import ConfigError
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "dataset"
@@ -25,6 +26,36 @@ def test_built_in_sources_are_found():
 def test_an_unknown_source_is_an_error_with_the_nearest_name():
     with pytest.raises(ConfigError, match="Did you mean 'digits'"):
         load_source("digit")
+
+
+def test_an_entry_point_adds_a_source(monkeypatch, tmp_path):
+    code = """
+from dataclasses import dataclass
+from rtrain.datasets.base import Source
+
+@dataclass
+class MoonsConf:
+    noise: float = 0.1
+
+class Moons(Source):
+    \"\"\"Two moons.\"\"\"
+    Conf = MoonsConf
+    requires = ("no_such_module",)
+    extra = "moons"
+    def load(self, conf): ...
+"""
+    (tmp_path / "moons_of_a_plugin.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    point = metadata.EntryPoint("moons", "moons_of_a_plugin", ENTRY_POINTS)
+    monkeypatch.setattr(metadata, "entry_points", lambda group: [point])
+    modules.cache_clear()
+    try:
+        assert confs()["moons"].__name__ == "MoonsConf"
+        assert [info.missing for info in describe() if info.name == "moons"] == [("no_such_module",)]
+        with pytest.raises(ConfigError, match=r"pip install 'rtrain\[moons\]'"):
+            load_source("moons")
+    finally:
+        modules.cache_clear()
 
 
 def test_confs_import_no_reader_library():
