@@ -1,0 +1,86 @@
+"""Which modules a ``_target_`` may come from. No module is imported to find out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from importlib.machinery import PathFinder
+from pathlib import Path
+from typing import Any
+
+FRAMEWORKS = frozenset(
+    "torch torchvision torchaudio torchtext torchdata torchmetrics torch_geometric timm transformers diffusers peft "
+    "accelerate datasets tokenizers evaluate sentence_transformers open_clip monai segmentation_models_pytorch kornia "
+    "albumentations bitsandbytes deepspeed lightning lightning_fabric pytorch_lightning pl_bolts sklearn xgboost "
+    "lightgbm catboost keras tensorflow tensorflow_addons keras_core jax flax optax equinox orbax haiku einops rtrain "
+    "ray.train ray.data.preprocessors".split()
+)
+"""rtrain's known frameworks."""
+
+_INSTALLED = frozenset({"site-packages", "dist-packages", ".venv", "venv", "node_modules"})
+
+
+class ProjectPath(str):
+    """The entry of ``sys.path`` that is the project's folder."""
+
+    __slots__ = ()
+
+
+def use_project_root(root: str | Path) -> None:
+    """Make the modules in ``root`` importable and allowed; a second call with the same folder changes nothing."""
+    path = ProjectPath(Path(root).resolve())
+    if not any(isinstance(one, ProjectPath) and one == path for one in sys.path):
+        sys.path[:] = [path, *(one for one in sys.path if one != path)]
+
+
+def project_roots() -> list[Path]:
+    """Return the folders that ``use_project_root`` was told."""
+    return [Path(one) for one in sys.path if isinstance(one, ProjectPath)]
+
+
+def is_allowed(module: str, allow: Sequence[str], roots: Sequence[Path] | None = None) -> bool:
+    """Return whether the dotted path ``module`` is a known framework, in ``allow``, or in a project folder."""
+    if any(module == one or module.startswith(f"{one}.") for one in FRAMEWORKS):
+        return True
+    if any(_matches(module, pattern) for pattern in allow):
+        return True
+    top = module.partition(".")[0]
+    if top in sys.stdlib_module_names or top in sys.builtin_module_names:
+        return False
+    return any(_lies_in(top, root) for root in (project_roots() if roots is None else roots))
+
+
+def targets_in(node: Any, where: str) -> Iterator[tuple[str, Any]]:
+    """Yield (key, value) of each ``_target_`` at or below ``node``."""
+    if isinstance(node, Mapping):
+        for key, value in node.items():
+            if key == "_target_":
+                yield f"{where}._target_", value
+            else:
+                yield from targets_in(value, f"{where}.{key}")
+    elif isinstance(node, list | tuple):
+        for index, value in enumerate(node):
+            yield from targets_in(value, f"{where}.{index}")
+
+
+def _matches(module: str, pattern: str) -> bool:
+    stem = pattern.removesuffix(".*")
+    return module == stem or module.startswith(f"{stem}.") or fnmatchcase(module, pattern)
+
+
+def _lies_in(top: str, root: Path) -> bool:
+    """Return whether the top-level module ``top`` would be imported from a file of the project in ``root``."""
+    spec = PathFinder.find_spec(top, [str(root), *sys.path])
+    if spec is None:
+        return False
+    origins = [spec.origin] if spec.origin else list(spec.submodule_search_locations or [])
+    return any(_is_own(Path(origin), root) for origin in origins)
+
+
+def _is_own(path: Path, root: Path) -> bool:
+    try:
+        inside = path.resolve().relative_to(root.resolve())
+    except ValueError:
+        return False
+    return not _INSTALLED.intersection(inside.parts)

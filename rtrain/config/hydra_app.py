@@ -1,0 +1,195 @@
+"""The one place that drives Hydra: search path, composing, and Hydra's own job life cycle."""
+
+from __future__ import annotations
+
+import io
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import hydra.version
+from hydra._internal.callbacks import Callbacks
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra._internal.hydra import Hydra
+from hydra._internal.utils import create_config_search_path
+from hydra.core.config_search_path import ConfigSearchPath, SearchPathQuery
+from hydra.core.default_element import ResultDefault
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.plugins import Plugins
+from hydra.core.utils import JobReturn, JobStatus, configure_log, run_job
+from hydra.plugins.config_source import ConfigSource
+from hydra.types import HydraContext, RunMode
+from omegaconf import DictConfig, OmegaConf
+
+from rtrain.config.locations import Primary
+from rtrain.config.secrets import masked_config
+from rtrain.config.sources import RtrainSource, source_uri
+
+Task = Callable[[Any], Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choices:
+    """What the files have to know about the choices of the command line."""
+
+    replaced: tuple[str, ...] = ()
+    overriding: tuple[str, ...] = ()
+
+
+class HydraApp:
+    """Hydra, set up for one primary config.
+
+    What Hydra writes to disk or hands to callbacks is masked; only the task sees the true values.
+    """
+
+    def __init__(self, primary: Primary, folders: Sequence[tuple[str, Path]], choices: Choices) -> None:
+        if hydra.version.getbase() is None:
+            hydra.version.setbase("1.3")
+        Plugins.instance().register(RtrainSource)
+        self.primary = primary
+        self.loader = _MaskingLoader(_search_path(primary, folders, choices))
+        self._hydra = Hydra(task_name=primary.name, config_loader=self.loader)
+        GlobalHydra.instance().clear()
+        GlobalHydra.instance().initialize(self._hydra)
+
+    @property
+    def sources(self) -> list[ConfigSource]:
+        """The folders and stores that configs come from, first hit wins."""
+        return self.loader.get_sources()
+
+    def compose(self, overrides: Sequence[str], mode: RunMode = RunMode.RUN) -> DictConfig:
+        """Return the composed config with its node ``hydra``."""
+        return self.loader.load_configuration(self.primary.name, list(overrides), mode)
+
+    def defaults(self, overrides: Sequence[str]) -> list[ResultDefault]:
+        """Return the configs that are merged, in order."""
+        return self.loader.compute_defaults_list(self.primary.name, list(overrides), RunMode.RUN).defaults
+
+    def groups(self) -> Sequence[str]:
+        """Return all config groups."""
+        return self._hydra.list_all_config_groups()
+
+    def run(self, cfg: DictConfig, task: Task) -> Any:
+        """Run one job: run dir, ``.hydra``, HydraConfig and Hydra's callbacks around ``task``."""
+        masked = masked_config(cfg)
+        configure_log(masked.hydra.hydra_logging, masked.hydra.verbose)
+        callbacks = Callbacks(masked)
+        callbacks.on_run_start(config=masked, config_name=self.primary.name)
+        done = run_job(
+            task_function=task,
+            config=masked,
+            job_dir_key="hydra.run.dir",
+            job_subdir_key=None,
+            hydra_context=HydraContext(config_loader=self.loader, callbacks=callbacks),
+        )
+        callbacks.on_run_end(config=masked, config_name=self.primary.name, job_return=done)
+        return _result(done)
+
+    def multirun(self, cfg: DictConfig, task: Task) -> None:
+        """Run all jobs of a sweep through Hydra's sweeper; raise the first job's exception after the last job."""
+        masked = masked_config(cfg)
+        configure_log(masked.hydra.hydra_logging, masked.hydra.verbose)
+        callbacks = _SweepCallbacks(masked)
+        callbacks.on_multirun_start(config=masked, config_name=self.primary.name)
+        context = HydraContext(config_loader=self.loader, callbacks=callbacks)
+        plugins = Plugins.instance()
+        sweeper = plugins.instantiate_sweeper(config=masked, hydra_context=context, task_function=task)
+        with hydra_config(masked):
+            sweeper.sweep(arguments=list(cfg.hydra.overrides.task))
+        callbacks.on_multirun_end(config=masked, config_name=self.primary.name)
+        if callbacks.failures:
+            raise callbacks.failures[0]
+
+    def sweep_jobs(self, cfg: DictConfig) -> list[list[str]]:
+        """Return the overrides of each job that Hydra's basic sweeper makes of ``cfg``, in order."""
+        params = OmegaConf.select(cfg, "hydra.sweeper.params") or {}
+        words = [*(f"{key}={value}" for key, value in params.items()), *cfg.hydra.overrides.task]
+        parsed = OverridesParser.create(config_loader=self.loader).parse_overrides(words)
+        return [job for batch in BasicSweeper.split_arguments(parsed, None) for job in batch]
+
+    def load_job(self, cfg: DictConfig, overrides: Sequence[str]) -> DictConfig:
+        """Return the true config of one job of the sweep ``cfg``."""
+        return ConfigLoaderImpl.load_sweep_config(self.loader, cfg, list(overrides))
+
+    def info(self, what: str, overrides: Sequence[str]) -> str:
+        """Return what Hydra prints for ``--info``."""
+        out = io.StringIO()
+        with redirect_stdout(out), _root_logger_restored():
+            self._hydra.show_info(what, self.primary.name, list(overrides))
+        return out.getvalue()
+
+
+class _MaskingLoader(ConfigLoaderImpl):
+    """Hands launchers configs without secrets, since these write them to disk."""
+
+    def load_sweep_config(self, master_config: DictConfig, sweep_overrides: list[str]) -> DictConfig:
+        """Return the masked config of one job."""
+        return masked_config(super().load_sweep_config(master_config, sweep_overrides))
+
+
+class _SweepCallbacks(Callbacks):
+    """Keeps the failures of jobs, so that Hydra doesn't print them and the first is raised as it is."""
+
+    def __init__(self, config: DictConfig) -> None:
+        super().__init__(config)
+        self.failures: list[BaseException] = []
+
+    def on_job_end(self, config: DictConfig, job_return: JobReturn, **kwargs: Any) -> None:
+        """Tell the user's callbacks, then take the exception out of Hydra's hands."""
+        super().on_job_end(config=config, job_return=job_return, **kwargs)
+        if job_return.status == JobStatus.FAILED:
+            self.failures.append(job_return._return_value)
+            job_return.status = JobStatus.COMPLETED
+
+
+def sanitized(cfg: DictConfig, what: str) -> DictConfig:
+    """Return the part of ``cfg`` that Hydra's ``--cfg job|hydra|all`` shows; ``cfg`` itself changes."""
+    OmegaConf.set_readonly(cfg.hydra, None)
+    hydra_of_config: Hydra = GlobalHydra.instance().hydra  # type: ignore[assignment]
+    return hydra_of_config.get_sanitized_cfg(cfg, what)
+
+
+@contextmanager
+def hydra_config(cfg: DictConfig) -> Iterator[None]:
+    """Let ``${hydra:...}`` resolve against ``cfg`` while the block runs."""
+    instance = HydraConfig.instance()
+    before = instance.cfg
+    instance.set_config(cfg)
+    try:
+        yield
+    finally:
+        instance.cfg = before
+
+
+def _result(done: JobReturn) -> Any:
+    if done.status == JobStatus.FAILED:
+        raise done._return_value
+    return done.return_value
+
+
+def _search_path(primary: Primary, folders: Sequence[tuple[str, Path]], choices: Choices) -> ConfigSearchPath:
+    main = source_uri(primary.folder, primary.name, choices.replaced, choices.overriding)
+    path = create_config_search_path(main)
+    replaced = choices.replaced
+    for provider, folder in folders:
+        anchor = SearchPathQuery(provider="schema")
+        if provider != "main":
+            path.prepend(provider=provider, path=source_uri(folder, replaced=replaced), anchor=anchor)
+    return path
+
+
+@contextmanager
+def _root_logger_restored() -> Iterator[None]:
+    """Undo what Hydra's ``--info`` does to the root logger."""
+    root = logging.getLogger()
+    before, level = list(root.handlers), root.level
+    try:
+        yield
+    finally:
+        root.handlers[:], root.level = before, level

@@ -1,0 +1,78 @@
+"""The JSON schema of the config, for completion and checks in an editor."""
+
+from __future__ import annotations
+
+from typing import Any, get_type_hints
+
+from pydantic import TypeAdapter
+
+from rtrain.config.schema import RtrainConf, Schemas
+from rtrain.config.store import PLUGIN_GROUPS
+from rtrain.config.validate import forbid_extra
+from rtrain.errors import ConfigError
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def json_schema(schemas: Schemas, group: str | None = None) -> dict[str, Any]:
+    """Return the JSON schema of the whole config, or of the part ``group``.
+
+    ``trainer`` and ``dataset`` are one of the plugins' schemas, told apart by the constant ``type``.
+
+    Raises:
+        ConfigError: There is no such part.
+    """
+    hints = get_type_hints(RtrainConf)
+    if group is not None and group not in hints:
+        raise ConfigError(f"the config has no part '{group}'; there are: {', '.join(hints)}")
+    if group in PLUGIN_GROUPS:
+        return {"$schema": DIALECT, "title": group, **_lifted(_any_of(schemas, group))}
+    if group is not None:
+        return {"$schema": DIALECT, **_schema(hints[group])}
+    return _whole(schemas)
+
+
+def _whole(schemas: Schemas) -> dict[str, Any]:
+    schema = _schema(RtrainConf)
+    properties = schema["properties"]
+    definitions = schema.setdefault("$defs", {})
+    for group in PLUGIN_GROUPS:
+        part = _lifted(_any_of(schemas, group))
+        definitions.update(part.pop("$defs", {}))
+        description = properties[group].get("description")
+        properties[group] = {**part, **({"description": description} if description else {})}
+    properties["defaults"] = {
+        "type": "array",
+        "description": "Hydra's defaults list: the options this config is made of.",
+    }
+    properties["hydra"] = {"type": "object", "description": "Hydra's own settings."}
+    return {"$schema": DIALECT, **schema, "title": "rtrain config"}
+
+
+def _any_of(schemas: Schemas, group: str) -> dict[str, Any]:
+    return {"anyOf": [_plugin(name, conf) for name, conf in schemas.group(group).items()]}
+
+
+def _plugin(name: str, conf: type) -> dict[str, Any]:
+    schema = _schema(conf)
+    schema["properties"] = {"type": {"const": name, "type": "string"}, **schema.get("properties", {})}
+    # A group option may set what a config leaves out: only the name of the plugin is needed in every file.
+    schema["required"] = ["type"]
+    return schema
+
+
+def _schema(conf: Any) -> dict[str, Any]:
+    kind = forbid_extra(conf, docstrings=True) if isinstance(conf, type) else conf
+    schema = TypeAdapter(kind).json_schema()
+    if isinstance(conf, type):
+        forbid_extra(conf)
+        schema.pop("required", None)
+    return schema
+
+
+def _lifted(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return ``schema`` with the definitions of its alternatives moved up to where ``$ref`` looks for them."""
+    definitions: dict[str, Any] = {}
+    for one in schema["anyOf"]:
+        definitions.update(one.pop("$defs", {}))
+    return {**schema, **({"$defs": definitions} if definitions else {})}

@@ -1,0 +1,175 @@
+"""Where configs are: the file that a command names, the folders beside it, the project around it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+from rtrain.errors import ConfigError
+
+CONFIG_FOLDERS = ("configs", "config", "conf")
+PROJECT_MARKS = ("pyproject.toml", ".git")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Primary:
+    """The config that the command names."""
+
+    path: Path
+    builtin: bool
+
+    @property
+    def folder(self) -> Path:
+        """Folder that becomes the main config source."""
+        return self.path.parent
+
+    @property
+    def name(self) -> str:
+        """Name of the config in its folder."""
+        return self.path.stem
+
+
+def builtin_config_dir() -> Path:
+    """Return the folder of built-in configs: inside the package when installed, beside it in a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    installed = package / "configs"
+    return installed if installed.is_dir() else package.parent / "configs"
+
+
+def find_primary(config: str) -> Primary:
+    """Return the file that ``config``, a path or a name, stands for.
+
+    Raises:
+        ConfigError: There is no such file, or it is not a YAML file that can be read.
+    """
+    if not config.strip():
+        raise ConfigError("the config has no name.", "Try: rtrain fit configs/resnet.yaml")
+    path = Path(config).expanduser()
+    if path.suffix == ".yml":
+        raise _wrong_suffix(config, path)
+    if path.suffix == ".yaml" or path.exists():
+        return Primary(path=_readable(config, path), builtin=False)
+    return _by_name(config)
+
+
+def search_folders(primary: Primary, config_dir: str | None) -> list[tuple[str, Path]]:
+    """Return (provider, folder) of all config folders, first hit wins."""
+    found = [("main", primary.folder)]
+    ancestor = nearest_config_folder(primary.folder)
+    if ancestor is not None:
+        found.append(("project", ancestor))
+    if config_dir is not None:
+        found.append(("command-line", _existing_folder(config_dir)))
+    found.append(("rtrain", builtin_config_dir()))
+    return _without_repeats(found)
+
+
+def nearest_config_folder(folder: Path) -> Path | None:
+    """Return the nearest ancestor of ``folder``, itself included, that is called configs, config or conf."""
+    return next((one for one in (folder, *folder.parents) if one.name in CONFIG_FOLDERS), None)
+
+
+def find_project_root(primary: Primary) -> Path:
+    """Return the folder whose modules a config may name.
+
+    That is the nearest ancestor with a pyproject.toml or .git; else the config's folder, or the one around it where
+    the folder is called configs, config or conf. A built-in config belongs to the current folder.
+    """
+    if primary.builtin:
+        return Path.cwd()
+    for folder in primary.path.parents:
+        if any((folder / mark).exists() for mark in PROJECT_MARKS):
+            return folder
+    return primary.folder.parent if primary.folder.name in CONFIG_FOLDERS else primary.folder
+
+
+def shown(path: Path) -> str:
+    """Return ``path`` as a user would type it: relative where it lies below the current folder."""
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+def did_you_mean(word: str, known: Sequence[str]) -> str | None:
+    """Return the line that names the known word closest to ``word``, if one is close."""
+    close = get_close_matches(word, known, 1, 0.6)
+    return f"  did you mean: {close[0]}" if close else None
+
+
+def _readable(config: str, path: Path) -> Path:
+    if path.is_dir():
+        raise ConfigError(f"{config} is a folder, not a YAML file.", _listing(path))
+    if path.suffix != ".yaml":
+        raise ConfigError(f"{config} is not a .yaml file.", f"  try: rtrain fit {path.with_suffix('.yaml')}")
+    if not path.exists():
+        raise _missing(config, path)
+    if not os.access(path, os.R_OK):
+        raise ConfigError(f"{config} can't be read: permission denied.", f"  try: chmod +r {config}")
+    return path.resolve()
+
+
+def _missing(config: str, path: Path) -> ConfigError:
+    yml = path.with_suffix(".yml")
+    if yml.exists():
+        return _wrong_suffix(str(yml), yml)
+    folder = path.parent
+    if not folder.is_dir():
+        return ConfigError(f"{config} doesn't exist: there is no folder {folder}.")
+    names = [one.name for one in sorted(folder.glob("*.yaml"))]
+    hint = did_you_mean(path.name, names) or _listing(folder)
+    return ConfigError(f"{config} doesn't exist.", hint)
+
+
+def _listing(folder: Path) -> str:
+    names = [one.name for one in sorted(folder.glob("*.yaml"))]
+    if not names:
+        return f"  there is no YAML file in {folder}"
+    return f"  in it: {_few(names)}\n  try: rtrain fit {folder / names[0]}"
+
+
+def _few(names: Sequence[str], most: int = 12) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def _wrong_suffix(config: str, path: Path) -> ConfigError:
+    if not path.exists():
+        return ConfigError(f"{config} doesn't exist, and configs end in .yaml.")
+    renamed = path.with_suffix(".yaml")
+    return ConfigError(f"{config} ends in .yml; configs end in .yaml.", f"  try: mv {config} {renamed}")
+
+
+def _by_name(config: str) -> Primary:
+    local = [Path(folder) / f"{config}.yaml" for folder in CONFIG_FOLDERS]
+    for path in local:
+        if path.exists():
+            return Primary(path=_readable(str(path), path), builtin=False)
+    builtin = builtin_config_dir() / f"{config}.yaml"
+    if builtin.is_file():
+        return Primary(path=builtin, builtin=True)
+    names = sorted(set(_known_names()))
+    hint = did_you_mean(config, names) or f"  there are: {_few(names)}" if names else None
+    folders = ", ".join(f"./{folder}" for folder in CONFIG_FOLDERS)
+    raise ConfigError(f"there is no config called '{config}' in {folders} or built in.", hint)
+
+
+def _known_names() -> Iterator[str]:
+    for folder in (*map(Path, CONFIG_FOLDERS), builtin_config_dir()):
+        yield from (path.stem for path in folder.glob("*.yaml"))
+
+
+def _existing_folder(config_dir: str) -> Path:
+    folder = Path(config_dir).expanduser()
+    if not folder.is_dir():
+        raise ConfigError(f"--config-dir {config_dir}: there is no such folder.")
+    return folder.resolve()
+
+
+def _without_repeats(found: list[tuple[str, Path]]) -> list[tuple[str, Path]]:
+    seen: dict[Path, str] = {}
+    for provider, folder in found:
+        seen.setdefault(folder, provider)
+    return [(provider, folder) for folder, provider in seen.items()]

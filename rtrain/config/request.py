@@ -1,0 +1,150 @@
+"""What one command line asks for, in the words that Hydra needs to do it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypeVar
+
+from hydra.errors import ConfigCompositionException
+from hydra.types import RunMode
+from omegaconf import DictConfig
+
+from rtrain.config.aliases import CHOOSABLE, GROUPS, Word, expand, split_word
+from rtrain.config.hydra_app import Choices, HydraApp
+from rtrain.config.locations import Primary, find_primary, search_folders
+from rtrain.config.sources import localize
+
+MAX_REPAIRS = 20
+R = TypeVar("R")
+
+
+@dataclass(kw_only=True)
+class Request:
+    """A config, the user's overrides, and what became of them."""
+
+    config: str
+    overrides: tuple[str, ...]
+    primary: Primary
+    folders: list[tuple[str, Path]]
+    words: tuple[Word, ...]
+    choices: Choices = field(default_factory=Choices)
+    app: HydraApp = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._restart()
+
+    @property
+    def texts(self) -> list[str]:
+        """The overrides as Hydra gets them."""
+        return [word.text for word in self.words]
+
+    @property
+    def command(self) -> list[str]:
+        """The command as the user typed it."""
+        return ["rtrain", "fit", self.config, *self.overrides]
+
+    def compose(self) -> DictConfig:
+        """Return the composed config of the one job."""
+        return self._repairing(lambda: self.app.compose(self.texts))
+
+    def compose_sweep(self) -> tuple[DictConfig, list[list[str]]]:
+        """Return the composed config of the sweep as a whole, and the overrides of each job."""
+
+        def attempt() -> tuple[DictConfig, list[list[str]]]:
+            cfg = self.app.compose(self.texts, RunMode.MULTIRUN)
+            jobs = self.app.sweep_jobs(cfg)
+            self.app.load_job(cfg, jobs[0])
+            return cfg, jobs
+
+        return self._repairing(attempt)
+
+    def _repairing(self, attempt: Callable[[], R]) -> R:
+        for _ in range(MAX_REPAIRS):
+            try:
+                return attempt()
+            except ConfigCompositionException as error:
+                if not self._repair(str(error)):
+                    raise
+                self._restart()
+        return attempt()
+
+    def _repair(self, error: str) -> bool:
+        """Change the words so that a choice of a group works whether or not a defaults list has the group."""
+        for pattern, change in (
+            (r"Could not override '([\w/]+)'\. No match in the defaults list", self._append),
+            (r"Multiple values for ([\w/]+)\.", self._override),
+            (r"Could not delete '([\w/]+)(?:=[^']*)?'\. No match", self._drop),
+        ):
+            match = re.match(pattern, error)
+            if match and change(match[1]):
+                return True
+        return False
+
+    def _append(self, group: str) -> bool:
+        """Append the group, since no defaults list has it; groups inside another one come after it."""
+        changed = self._reword(group, "", "+")
+        self.words = tuple(sorted(self.words, key=lambda word: word.text.startswith("+") and "/" in word.key))
+        return changed
+
+    def _override(self, group: str) -> bool:
+        """Override the group instead of appending it, since a defaults list has it."""
+        if self._reword(group, "+", ""):
+            return True
+        before = self.choices
+        self.choices = replace(before, overriding=_with(before.overriding, group))
+        return self.choices != before
+
+    def _drop(self, group: str) -> bool:
+        """Leave it at dropping the inline value, since no defaults list has the group."""
+        kept = tuple(word for word in self.words if split_word(word.text)[:2] != ("~", group))
+        changed = len(kept) < len(self.words)
+        self.words = kept
+        return changed
+
+    def _reword(self, group: str, sign: str, new_sign: str) -> bool:
+        before = self.words
+        self.words = tuple(
+            replace(word, text=new_sign + word.text[len(sign) :])
+            if split_word(word.text)[:2] == (sign, group)
+            else word
+            for word in before
+        )
+        return self.words != before
+
+    def _restart(self) -> None:
+        self.app = HydraApp(self.primary, self.folders, self.choices)
+
+
+def prepare(config: str, overrides: Sequence[str], config_dir: str | None) -> Request:
+    """Find the config and spell out the overrides.
+
+    Raises:
+        ConfigError: There is no such config.
+    """
+    primary = find_primary(config)
+    words = tuple(replace(word, text=_localized(word.text, primary.folder)) for word in expand(overrides))
+    chosen = dict.fromkeys(word.key.replace("/", ".") for word in words if word.key in (*CHOOSABLE, *GROUPS.values()))
+    return Request(
+        config=config,
+        overrides=tuple(overrides),
+        primary=primary,
+        folders=search_folders(primary, config_dir),
+        words=words,
+        choices=Choices(replaced=tuple(chosen)),
+    )
+
+
+def _localized(word: str, folder: Path) -> str:
+    """Return ``hydra.searchpath=[...]`` with the addresses of rtrain's own config source; other words unchanged."""
+    sign, key, value = split_word(word)
+    if key != "hydra.searchpath" or not value or not value.startswith("["):
+        return word
+    paths = [path.strip().strip("'\"") for path in value[1:].rstrip("]").split(",")]
+    return f"{sign}{key}=[{','.join(repr(localize(path, folder)) for path in paths if path)}]"
+
+
+def _with(names: tuple[str, ...], name: str) -> tuple[str, ...]:
+    return names if name in names else (*names, name)

@@ -1,0 +1,178 @@
+"""From a composed config to plain data: missing values, interpolations, and the two texts that are written."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+from omegaconf import Container, DictConfig, ListConfig, OmegaConf, flag_override, open_dict, read_write
+from omegaconf.errors import OmegaConfBaseException
+
+from rtrain.config.hydra_app import hydra_config, sanitized
+from rtrain.config.secrets import mask, masked_config, spell_out, symbolic_environment
+
+
+class Unresolved(Exception):
+    """Some interpolations can't be resolved."""
+
+    def __init__(self, errors: dict[str, Exception]) -> None:
+        super().__init__(f"{len(errors)} interpolations can't be resolved")
+        self.errors = errors
+        """What went wrong, by key."""
+
+
+class Missing(Exception):
+    """Some values have to be given."""
+
+    def __init__(self, keys: list[str]) -> None:
+        super().__init__(", ".join(keys))
+        self.keys = keys
+
+
+class NoPackage(Exception):
+    """The config has no such part."""
+
+    def __init__(self, package: str, cfg: DictConfig) -> None:
+        super().__init__(package)
+        self.package = package
+        self.known = [str(key) for key in cfg]
+
+
+def place_job(cfg: DictConfig, num: int | None = None) -> None:
+    """Tell ``cfg`` what Hydra tells it when the job starts: its number in a sweep, and its output folder."""
+    with read_write(cfg.hydra), open_dict(cfg.hydra):
+        if num is not None:
+            cfg.hydra.job.num = num
+            cfg.hydra.job.id = f"{cfg.hydra.job.name}_{num}" if num else cfg.hydra.job.name
+        with hydra_config(cfg):
+            if num is None:
+                folder = str(OmegaConf.select(cfg, "hydra.run.dir"))
+            else:
+                parts = [str(OmegaConf.select(cfg, f"hydra.sweep.{key}")) for key in ("dir", "subdir")]
+                folder = os.path.join(*parts)  # noqa: PTH118
+    with read_write(cfg.hydra), open_dict(cfg.hydra):
+        cfg.hydra.runtime.output_dir = os.path.abspath(folder)  # noqa: PTH100
+
+
+def job_config(cfg: DictConfig) -> DictConfig:
+    """Return a copy of ``cfg`` without its node ``hydra``."""
+    job = copy.deepcopy(cfg)
+    with flag_override(job, ["struct", "readonly"], False):
+        del job["hydra"]
+    return job
+
+
+def resolve(job: DictConfig) -> dict[str, Any]:
+    """Return ``job`` as plain data without interpolations.
+
+    Raises:
+        Unresolved: Interpolations refer to what is not there.
+    """
+    try:
+        return _plain(job, resolve=True)
+    except OmegaConfBaseException:
+        errors = dict(_interpolation_errors(job))
+        if not errors:
+            raise
+        raise Unresolved(errors) from None
+
+
+def refuse_missing(job: DictConfig) -> None:
+    """Check that no value is ``???``.
+
+    Raises:
+        Missing: With all keys that have to be given.
+    """
+    keys = list(_missing(job))
+    if keys:
+        raise Missing(keys)
+
+
+def shown_config(cfg: DictConfig, what: str, package: str | None, resolve: bool) -> str:
+    """Return ``cfg`` as Hydra's ``--cfg`` prints it.
+
+    Raises:
+        NoPackage: There is no part ``package``.
+    """
+    masked = masked_config(cfg)
+    with hydra_config(masked):
+        part: Any = sanitized(masked, what)
+        if package not in (None, "_global_"):
+            selected = OmegaConf.select(part, package)
+            if selected is None:
+                raise NoPackage(package, part)
+            part = selected
+        if not isinstance(part, Container):
+            return f"{part}\n"
+        header = f"# @package {package}\n" if package not in (None, "_global_") else ""
+        return header + OmegaConf.to_yaml(part, resolve=resolve)
+
+
+def symbolic(job: DictConfig) -> tuple[dict[str, Any], str]:
+    """Return the resolved config for the record, and the text of ``config.yaml``; neither holds a secret."""
+    untyped = OmegaConf.create(_plain(job, resolve=False))
+    with symbolic_environment():
+        plain = _lenient(untyped)
+    shown = _type_first(mask(spell_out(plain, escape=False)))
+    text = yaml.safe_dump(
+        _type_first(mask(spell_out(plain, escape=True))), sort_keys=False, allow_unicode=True, width=110
+    )
+    return shown, text
+
+
+def _missing(node: DictConfig | ListConfig, path: str = "") -> Iterator[str]:
+    if node._is_none() or node._is_missing() or node._is_interpolation():
+        return
+    for key in list(node.keys()) if isinstance(node, DictConfig) else range(len(node)):
+        full = f"{path}.{key}" if path else str(key)
+        child = node._get_node(key)
+        if child is not None and child._is_missing():
+            yield full
+        elif isinstance(child, DictConfig | ListConfig):
+            yield from _missing(child, full)
+
+
+def _plain(job: DictConfig, *, resolve: bool) -> dict[str, Any]:
+    data: Any = OmegaConf.to_container(job, resolve=resolve)
+    assert isinstance(data, dict)
+    return data
+
+
+def _interpolation_errors(node: DictConfig | ListConfig, path: str = "") -> Iterator[tuple[str, Exception]]:
+    keys = list(node.keys()) if isinstance(node, DictConfig) else list(range(len(node)))
+    for key in keys:
+        full = f"{path}.{key}" if path else str(key)
+        try:
+            child = node[key]
+        except (OmegaConfBaseException, RecursionError) as error:
+            yield full, error
+            continue
+        if isinstance(child, DictConfig | ListConfig) and not node._get_node(key)._is_interpolation():
+            yield from _interpolation_errors(child, full)
+
+
+def _lenient(node: Any) -> Any:
+    """Return plain data; where a resolver can't work on the mark of a variable, the text of the interpolation."""
+    if isinstance(node, DictConfig):
+        return {str(key): _lenient_child(node, key) for key in node}
+    return [_lenient_child(node, index) for index in range(len(node))]
+
+
+def _lenient_child(node: Any, key: Any) -> Any:
+    try:
+        child = node[key]
+    except OmegaConfBaseException:
+        text = str(node._get_node(key)._value())
+        return text.replace("${", "\ue000").replace("}", "\ue001")
+    return _lenient(child) if isinstance(child, DictConfig | ListConfig) else child
+
+
+def _type_first(data: dict[str, Any]) -> dict[str, Any]:
+    for group in ("trainer", "dataset"):
+        node = data.get(group)
+        if isinstance(node, dict) and "type" in node:
+            data[group] = {"type": node["type"], **node}
+    return data

@@ -1,0 +1,131 @@
+"""Keep secrets out of what is written: masked by key, cut from URLs, environment variables left symbolic."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from omegaconf import DictConfig, ListConfig, OmegaConf, flag_override
+from omegaconf.resolvers import oc
+
+MASK = "***"
+_SECRET_KEY = re.compile(
+    r"(^|[_-])(secret|password|passwd|passphrase|api_?key|access_?key|private_?key|credentials?)s?([_-]|$)|(^|[_-])token$",
+    re.IGNORECASE,
+)
+_TEXT_TOKENS = re.compile(r"(pad|eos|bos|unk|sep|cls|mask|start|end|image|special)_token$", re.IGNORECASE)
+_USERINFO = re.compile(r"(?<=://)[^/@\s'\"]+@")
+_PAIR = re.compile(r"""(['"]?)([\w\-]+)\1(\s*:\s*)('[^']*'|"[^"]*"|[^,}\]\s][^,}\]]*)""")
+_OPEN, _CLOSE = "\ue000", "\ue001"
+
+
+def is_secret(key: str) -> bool:
+    """Return whether a key is named like a secret."""
+    return _SECRET_KEY.search(key) is not None and _TEXT_TOKENS.search(key) is None
+
+
+def mask_value(key: str, value: Any) -> Any:
+    """Return a scalar as it may be written under ``key``; a reference to another value stays."""
+    if value is None or isinstance(value, bool):
+        return value
+    if is_secret(key) and not (isinstance(value, str) and (value.startswith("${") or not value)):
+        return MASK
+    return _USERINFO.sub("", value) if isinstance(value, str) else value
+
+
+def mask(data: Any, key: str = "") -> Any:
+    """Return plain data with secrets masked."""
+    if isinstance(data, dict):
+        return {name: mask(value, str(name)) for name, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [mask(value, key) for value in data]
+    return mask_value(key, data)
+
+
+def mask_word(word: str) -> str:
+    """Return an override as it may be written."""
+    key, equals, value = word.partition("=")
+    if equals and is_secret(key.lstrip("+~").rpartition(".")[2]) and value and not value.startswith("${"):
+        return f"{key}={MASK}"
+    masked = _PAIR.sub(lambda pair: _mask_pair(*pair.group(1, 2, 3, 4)), value)
+    return _USERINFO.sub("", f"{key}{equals}{masked}")
+
+
+def masked_config(cfg: DictConfig) -> DictConfig:
+    """Return a copy of a composed config, its node ``hydra`` included, without secrets."""
+    masked = copy.deepcopy(cfg)
+    with flag_override(masked, ["readonly", "struct"], False):
+        _mask_nodes(masked)
+        hydra = masked.hydra
+        with flag_override(hydra, ["readonly", "struct"], False):
+            hydra.overrides.task = [mask_word(word) for word in cfg.hydra.overrides.task]
+            hydra.overrides.hydra = [mask_word(word) for word in cfg.hydra.overrides.hydra]
+            hydra.job.env_set = dict.fromkeys(cfg.hydra.job.env_set, MASK)
+            secrets = [word for word in cfg.hydra.overrides.task if mask_word(word) != word]
+            for word in secrets:
+                hydra.job.override_dirname = hydra.job.override_dirname.replace(word, mask_word(word))
+    return masked
+
+
+@contextmanager
+def symbolic_environment() -> Iterator[None]:
+    """Let ``${oc.env:KEY}`` resolve to a mark for itself while the block runs; ``spell_out`` reads the mark."""
+
+    def env(key: str, *default: Any) -> str:
+        shown = "".join(f",{'null' if one is None else one}" for one in default)
+        return f"{_OPEN}oc.env:{key}{shown}{_CLOSE}"
+
+    def decode(text: Any) -> Any:
+        marked = isinstance(text, str) and _OPEN in text
+        return f"{_OPEN}oc.decode:{text}{_CLOSE}" if marked else oc.decode(text, _parent_=OmegaConf.create())
+
+    OmegaConf.register_new_resolver("oc.env", env, replace=True)
+    OmegaConf.register_new_resolver("oc.decode", decode, replace=True)
+    try:
+        yield
+    finally:
+        OmegaConf.register_new_resolver("oc.env", oc.env, replace=True)
+        OmegaConf.register_new_resolver("oc.decode", oc.decode, replace=True)
+
+
+def spell_out(data: Any, *, escape: bool) -> Any:
+    """Return plain data with the marks of environment variables written as ``${oc.env:KEY}``.
+
+    Args:
+        data: Data that was resolved inside ``symbolic_environment``.
+        escape: Whether other text that looks like an interpolation is escaped, as a YAML needs it.
+    """
+    if isinstance(data, dict):
+        return {key: spell_out(value, escape=escape) for key, value in data.items()}
+    if isinstance(data, list):
+        return [spell_out(value, escape=escape) for value in data]
+    if not isinstance(data, str):
+        return data
+    text = data.replace("${", "\\${") if escape else data
+    return text.replace(_OPEN, "${").replace(_CLOSE, "}")
+
+
+def _mask_pair(quote: str, key: str, colon: str, value: str) -> str:
+    shown = MASK if is_secret(key) and not value.startswith("${") else value
+    return f"{quote}{key}{quote}{colon}{shown}"
+
+
+def _mask_nodes(node: DictConfig | ListConfig, key: str = "") -> None:
+    """Mask the scalars below ``node`` in place."""
+    if node._is_none() or node._is_missing() or node._is_interpolation():
+        return
+    names = list(node.keys()) if isinstance(node, DictConfig) else list(range(len(node)))
+    for name in names:
+        child = node._get_node(name)
+        own = str(name) if isinstance(node, DictConfig) else key
+        if isinstance(child, DictConfig | ListConfig):
+            _mask_nodes(child, own)
+        elif child is not None:
+            value = child._value()
+            masked = mask_value(own, value)
+            if masked is not value and masked != value:
+                with flag_override(child, "readonly", False):
+                    child._set_value(masked)

@@ -1,0 +1,190 @@
+"""Compose, check and run what one command line asks for."""
+
+from __future__ import annotations
+
+import secrets
+import tomllib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.utils import env_override
+from omegaconf import DictConfig, OmegaConf
+
+from rtrain.config.explain import explained
+from rtrain.config.hydra_app import hydra_config
+from rtrain.config.json_schema import json_schema
+from rtrain.config.locations import builtin_config_dir, find_project_root
+from rtrain.config.request import prepare
+from rtrain.config.resolve import job_config, place_job, refuse_missing, resolve, shown_config, symbolic
+from rtrain.config.schema import RtrainConf, Schemas
+from rtrain.config.secrets import mask_word
+from rtrain.config.store import store_schemas
+from rtrain.config.targets import check_names, use_project_root
+from rtrain.config.validate import validate
+from rtrain.errors import ConfigError
+
+__all__ = ["Composed", "Session", "builtin_config_dir", "json_schema"]
+
+T = TypeVar("T")
+INFO = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Composed:
+    """One job: composed, resolved and checked; plain data."""
+
+    conf: RtrainConf
+    """Dataclasses all the way down; ``dataset`` may be None."""
+    resolved: dict[str, Any]
+    """For the record: resolved, environment variables symbolic, secrets masked."""
+    yaml: str
+    """The same as a YAML that ``rtrain fit`` takes."""
+    config_name: str
+    config_path: Path | None
+    """None for a built-in config."""
+    overrides: tuple[str, ...]
+    """In full words, secrets masked."""
+    project_root: Path
+    """Folder whose modules the config may name; importable on the driver, and to be made so on workers."""
+    allow: tuple[str, ...]
+    """Modules that a ``_target_`` may come from beyond the known frameworks and the project."""
+
+
+class Session:
+    """One command line. Nothing is written before ``run`` or ``multirun``, and Hydra's globals are cleared around it."""
+
+    def __init__(self, config: str, overrides: Sequence[str], schemas: Schemas, config_dir: str | None = None) -> None:
+        self._config, self._overrides, self._config_dir = config, tuple(overrides), config_dir
+        self._schemas = schemas
+        self._checked: tuple[DictConfig, Composed] | None = None
+
+    def __enter__(self) -> Self:
+        """Find the config and set Hydra up.
+
+        Raises:
+            ConfigError: There is no such config.
+        """
+        GlobalHydra.instance().clear()
+        store_schemas(self._schemas)
+        run_id = secrets.token_hex(2)
+        OmegaConf.register_new_resolver("rtrain_id", lambda: run_id, replace=True)
+        self._request = prepare(self._config, self._overrides, self._config_dir)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Clear Hydra's globals."""
+        GlobalHydra.instance().clear()
+
+    def check(self) -> Composed:
+        """Compose and check the config; nothing is written.
+
+        Raises:
+            ConfigError: Something is wrong with it.
+        """
+        if self._checked is None:
+            with explained(self._request):
+                cfg = self._request.compose()
+                self._checked = cfg, self._finish(cfg, self._request.texts)
+        return self._checked[1]
+
+    def run(self, task: Callable[[Composed, Path], T]) -> T:
+        """Run ``task`` as a Hydra job: it gets the config and its run directory. Its exceptions pass unchanged."""
+        composed = self.check()
+        assert self._checked is not None
+        cfg = self._checked[0]
+
+        def job(_: DictConfig) -> T:
+            with env_override(dict(cfg.hydra.job.env_set)):
+                return task(composed, Path(HydraConfig.get().runtime.output_dir))
+
+        result: T = self._request.app.run(cfg, job)
+        return result
+
+    def multirun(self, task: Callable[[Composed, Path], T]) -> list[T]:
+        """Run ``task`` for each combination of the sweep's values, in order; all jobs are checked before the first.
+
+        Raises:
+            ConfigError: Something is wrong with a job; no job has started then.
+        """
+        with explained(self._request):
+            sweep, jobs = self._request.compose_sweep()
+            cfgs = [self._request.app.load_job(sweep, job) for job in jobs]
+            composed = [self._finish(cfg, job, num) for num, (cfg, job) in enumerate(zip(cfgs, jobs, strict=True))]
+        results: dict[int, T] = {}
+
+        def job(_: DictConfig) -> None:
+            runtime = HydraConfig.get()
+            num = int(runtime.job.num)
+            with env_override(dict(cfgs[num].hydra.job.env_set)):
+                results[num] = task(composed[num], Path(runtime.runtime.output_dir))
+
+        self._request.app.multirun(sweep, job)
+        return [results[num] for num in sorted(results)]
+
+    def show_cfg(self, what: str, package: str | None = None, resolve: bool = False) -> str:
+        """Return the composed config as Hydra's ``--cfg job|hydra|all`` prints it, secrets masked.
+
+        Raises:
+            ConfigError: It can't be composed, or has no part ``package``.
+        """
+        with explained(self._request):
+            cfg = self._request.compose()
+            place_job(cfg)
+            return shown_config(cfg, what, package, resolve)
+
+    def show_info(self, what: str) -> str:
+        """Return what Hydra's ``--info`` prints: all, config, defaults, defaults-tree, plugins or searchpath.
+
+        Raises:
+            ConfigError: The config can't be composed, or ``what`` is none of these.
+        """
+        if what not in INFO:
+            raise ConfigError(f"--info {what}: there is no such part; there are: {', '.join(INFO)}")
+        with explained(self._request):
+            self._request.compose()
+            return self._request.app.info(what, self._request.texts)
+
+    def _finish(self, cfg: DictConfig, words: Sequence[str], num: int | None = None) -> Composed:
+        """Resolve and check one composed job."""
+        primary = self._request.primary
+        place_job(cfg, num)
+        with hydra_config(cfg):
+            job = job_config(cfg)
+            refuse_missing(job)
+            data = resolve(job)
+            conf = validate(data, self._schemas)
+            resolved, text = symbolic(job)
+        root = find_project_root(primary)
+        allow = (*conf.allow, *_allowed_by_project(root))
+        for group in ("trainer", "dataset"):
+            check_names(data[group], group, allow, [root])
+        check_names(
+            OmegaConf.to_container(cfg.hydra.callbacks), "hydra.callbacks", (*allow, "hydra.experimental.*"), [root]
+        )
+        use_project_root(root)
+        return Composed(
+            conf=conf,
+            resolved=resolved,
+            yaml=text,
+            config_name=primary.name,
+            config_path=None if primary.builtin else primary.path,
+            overrides=tuple(mask_word(word) for word in words),
+            project_root=root,
+            allow=allow,
+        )
+
+
+def _allowed_by_project(root: Path) -> tuple[str, ...]:
+    """Return ``allow`` of ``[tool.rtrain]`` in the project's pyproject.toml."""
+    file = root / "pyproject.toml"
+    if not file.is_file():
+        return ()
+    try:
+        settings = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{file} can't be read: {error}") from None
+    return tuple(str(one) for one in settings.get("tool", {}).get("rtrain", {}).get("allow", []))

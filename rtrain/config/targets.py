@@ -1,0 +1,261 @@
+"""Import and build what a ``_target_`` names: hydra.utils.instantiate on plain data, for allowed modules only."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+import traceback
+from collections.abc import Callable, Collection, Mapping, Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from pathlib import Path
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+from rtrain.config.allowed import is_allowed, targets_in, use_project_root
+from rtrain.errors import ConfigError
+
+__all__ = ["build", "check_names", "check_node", "locate", "use_project_root"]
+
+SPECIAL = frozenset({"_target_", "_args_", "_partial_", "_recursive_", "_convert_"})
+_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*([.:][^\W\d]\w*)")
+
+
+def locate(path: str, where: str, allow: Sequence[str]) -> Any:
+    """Return the object at the dotted ``path``; ``module:name`` works too.
+
+    Args:
+        path: ``torch.optim.SGD``, say.
+        where: The config key that holds the path, for messages.
+        allow: Modules allowed beyond the known frameworks and the project's own.
+
+    Raises:
+        ConfigError: The path is not allowed, is not there, or its module fails to import.
+    """
+    _refuse_unless_allowed(path, where, allow)
+    module, names = _import_longest(path.replace(":", "."), where)
+    found: Any = module
+    walked = module.__name__
+    for name in names:
+        if not hasattr(found, name):
+            raise _no_attribute(found, walked, name, where, path)
+        found = getattr(found, name)
+        walked = f"{walked}.{name}"
+        owner = found.__name__ if isinstance(found, ModuleType) else _owner(found)
+        if owner is not None and not is_allowed(owner, allow):
+            raise ConfigError(f"{where}: {path} leads to {owner}, which is not allowed.", _allow_hint(owner))
+    return found
+
+
+def build(node: Mapping[str, Any], where: str, allow: Sequence[str], *args: Any, **kwargs: Any) -> Any:
+    """Return what ``node`` describes, as ``hydra.utils.instantiate`` does; ``kwargs`` win over the keys of ``node``.
+
+    Raises:
+        ConfigError: A target is not allowed or not there, or refuses its arguments.
+    """
+    target = locate(_target(node, where), f"{where}._target_", allow)
+    recursive = node.get("_recursive_", True)
+    given = {key: value for key, value in node.items() if key not in SPECIAL and key not in kwargs}
+    positional = args or tuple(node.get("_args_", ()))
+    if recursive:
+        given = {key: _build_inside(value, f"{where}.{key}", allow) for key, value in given.items()}
+        positional = tuple(_build_inside(one, f"{where}._args_", allow) for one in positional)
+    if node.get("_partial_", False):
+        return functools.partial(target, *positional, **given, **kwargs)
+    try:
+        return target(*positional, **given, **kwargs)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(
+            f"{where}: {node['_target_']} failed: {type(error).__name__}: {error}", _raised_at(error)
+        ) from error
+
+
+def check_node(
+    node: Mapping[str, Any], where: str, allow: Sequence[str], provided: Collection[str] = (), num_args: int = 0
+) -> None:
+    """Import the targets in ``node`` and bind their arguments without calling anything.
+
+    Args:
+        node: A mapping with ``_target_``.
+        where: Its key in the config, for messages.
+        allow: Modules allowed beyond the known frameworks and the project's own.
+        provided: Names of arguments that ``build`` will get as ``kwargs``.
+        num_args: Number of positional arguments that ``build`` will get.
+
+    Raises:
+        ConfigError: A target is not allowed or not there, an argument is unknown, or one is missing.
+    """
+    target = locate(_target(node, where), f"{where}._target_", allow)
+    names = [key for key in node if key not in SPECIAL]
+    count = num_args or len(node.get("_args_", ()))
+    parameters = _parameters(target)
+    if parameters is not None:
+        _check_names_known(parameters, names, where, node["_target_"])
+        if not node.get("_partial_", False):
+            _check_complete(parameters, {*names, *provided}, count, where, node["_target_"])
+    if node.get("_recursive_", True):
+        for key in names:
+            _check_inside(node[key], f"{where}.{key}", allow)
+
+
+def check_names(node: Any, where: str, allow: Sequence[str], roots: Sequence[Path]) -> None:
+    """Check every ``_target_`` at or below ``node`` by its name alone; nothing is imported.
+
+    Raises:
+        ConfigError: One is not allowed.
+    """
+    for key, value in targets_in(node, where):
+        if not isinstance(value, str):
+            raise ConfigError(f"{key} must be a dotted path, not {value!r}.", "  try: _target_: torch.optim.SGD")
+        _refuse_unless_allowed(value, key, allow, roots)
+
+
+def _target(node: Mapping[str, Any], where: str) -> str:
+    target = node.get("_target_")
+    if not isinstance(target, str):
+        raise ConfigError(f"{where} has no _target_.", f"  try: {where}._target_=torch.nn.Identity")
+    return target
+
+
+def _build_inside(value: Any, where: str, allow: Sequence[str]) -> Any:
+    if isinstance(value, Mapping):
+        if "_target_" in value:
+            return build(value, where, allow)
+        return {key: _build_inside(one, f"{where}.{key}", allow) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_build_inside(one, f"{where}.{index}", allow) for index, one in enumerate(value)]
+    return value
+
+
+def _check_inside(value: Any, where: str, allow: Sequence[str]) -> None:
+    if isinstance(value, Mapping):
+        if "_target_" in value:
+            check_node(value, where, allow)
+            return
+        for key, one in value.items():
+            _check_inside(one, f"{where}.{key}", allow)
+    elif isinstance(value, list | tuple):
+        for index, one in enumerate(value):
+            _check_inside(one, f"{where}.{index}", allow)
+
+
+def _refuse_unless_allowed(path: str, where: str, allow: Sequence[str], roots: Sequence[Path] | None = None) -> None:
+    if not _PATH.fullmatch(path) or "__" in path.replace(":", "."):
+        raise ConfigError(f"{where}: '{path}' is no dotted path of a module and a name in it.")
+    if not is_allowed(path.replace(":", "."), allow, roots):
+        raise ConfigError(
+            f"{where}: {path} is not allowed: {path.partition('.')[0]} is neither a known framework nor in the project.",
+            _allow_hint(path),
+        )
+
+
+def _allow_hint(path: str) -> str:
+    return f"  if you trust it, put this into the config: allow: [{path.partition('.')[0]}.*]"
+
+
+def _import_longest(path: str, where: str) -> tuple[ModuleType, list[str]]:
+    """Import the longest leading part of ``path`` that is a module; return it and the names that are left."""
+    parts = path.split(".")
+    module = _import(parts[0], where, path)
+    for index, part in enumerate(parts[1:], start=1):
+        if part in vars(module) or not hasattr(module, "__path__"):
+            return module, parts[index:]
+        name = ".".join(parts[: index + 1])
+        try:
+            module = _import(name, where, path)
+        except _NotThere:
+            return module, parts[index:]
+    return module, []
+
+
+class _NotThere(ConfigError):
+    """There is no module of this name."""
+
+
+def _import(name: str, where: str, path: str) -> ModuleType:
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name == name:
+            hint = None if "." in name else f"  try: pip install {name}, or check the spelling of {path}"
+            raise _NotThere(f"{where}: there is no module '{name}'.", hint) from None
+        raise _import_failed(name, where, error) from error
+    except Exception as error:
+        raise _import_failed(name, where, error) from error
+
+
+def _import_failed(name: str, where: str, error: Exception) -> ConfigError:
+    message = f"{where}: importing {name} failed: {type(error).__name__}: {getattr(error, 'msg', None) or error}"
+    if isinstance(error, SyntaxError):
+        return ConfigError(message, f"  --> {error.filename}:{error.lineno}")
+    return ConfigError(message, _raised_at(error))
+
+
+def _raised_at(error: BaseException) -> str | None:
+    """Return the line that names the last place in the traceback outside of rtrain and the import system."""
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith("<frozen") and frame.filename != __file__ and "importlib" not in frame.filename
+    ]
+    if not frames:
+        return None
+    last = frames[-1]
+    return f"  --> {last.filename}:{last.lineno}" + (f"\n    {last.line}" if last.line else "")
+
+
+def _no_attribute(found: Any, walked: str, name: str, where: str, path: str) -> ConfigError:
+    known = [one for one in dir(found) if not one.startswith("_")]
+    close = get_close_matches(name, known, 1, 0.6)
+    hint = f"  did you mean: {walked}.{close[0]}" if close else None
+    return ConfigError(f"{where}: {path} is not there: {walked} has no '{name}'.", hint)
+
+
+def _owner(found: Any) -> str | None:
+    """Return the module that defines a class or function; None for other values and for what doesn't tell."""
+    if isinstance(found, functools.partial):
+        return _owner(found.func)
+    if isinstance(found, type | FunctionType | BuiltinFunctionType | MethodType):
+        owner = getattr(found, "__module__", None)
+        return owner if isinstance(owner, str) else None
+    return None
+
+
+def _parameters(target: Callable[..., Any]) -> Mapping[str, inspect.Parameter] | None:
+    try:
+        return inspect.signature(target).parameters
+    except (ValueError, TypeError):
+        return None
+
+
+def _check_names_known(
+    parameters: Mapping[str, inspect.Parameter], names: Sequence[str], where: str, path: str
+) -> None:
+    if any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
+        return
+    known = [name for name, one in parameters.items() if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
+    for name in names:
+        if name not in known:
+            close = get_close_matches(name, known, 1, 0.6)
+            hint = f"  did you mean: {close[0]}" if close else f"  it has: {', '.join(known)}"
+            raise ConfigError(f"{where}.{name}: {path} has no argument '{name}'.", hint)
+
+
+def _check_complete(
+    parameters: Mapping[str, inspect.Parameter], names: Collection[str], count: int, where: str, path: str
+) -> None:
+    positional = [one for one in parameters.values() if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    if count > len(positional) and not any(one.kind is one.VAR_POSITIONAL for one in parameters.values()):
+        raise ConfigError(f"{where}: {path} takes {len(positional)} positional arguments, not {count}.")
+    filled = {one.name for one in positional[:count]}
+    missing = [
+        name
+        for name, one in parameters.items()
+        if one.default is one.empty
+        and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+        and name not in names
+        and name not in filled
+    ]
+    if missing:
+        raise ConfigError(f"{where}: {path} needs {', '.join(missing)}.", f"  try: +{where}.{missing[0]}=...")

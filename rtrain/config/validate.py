@@ -1,0 +1,207 @@
+"""Check resolved data against the dataclasses: ranges, cross-field rules, and keys that came in through ``+key``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, get_args, get_type_hints
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
+
+from rtrain.config.schema import RtrainConf, Schemas
+from rtrain.config.store import PLUGIN_GROUPS
+from rtrain.errors import ConfigError, RtrainError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """One thing that is wrong with one key."""
+
+    key: str
+    message: str
+    known: tuple[str, ...] = ()
+    """Words that stand where the wrong one is, for a suggestion."""
+    word: str | None = None
+    """The wrong word."""
+
+
+class Invalid(Exception):
+    """The config has problems."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        super().__init__(f"{len(problems)} problems")
+        self.problems = problems
+
+
+def validate(data: Mapping[str, Any], schemas: Schemas) -> RtrainConf:
+    """Return ``data`` as dataclasses all the way down.
+
+    Raises:
+        Invalid: With all problems at once.
+    """
+    problems: list[Problem] = []
+    parts = {group: _plugin_conf(group, data.get(group), schemas, problems) for group in PLUGIN_GROUPS}
+    rest = {key: value for key, value in data.items() if key not in PLUGIN_GROUPS}
+    conf = _checked(RtrainConf, {**rest, **dict.fromkeys(PLUGIN_GROUPS)}, "", problems)
+    if problems:
+        raise Invalid(problems)
+    assert isinstance(conf, RtrainConf)
+    conf.trainer, conf.dataset = parts["trainer"], parts["dataset"]
+    return conf
+
+
+def forbid_extra(conf: type, *, docstrings: bool = False) -> type:
+    """Make pydantic refuse keys that ``conf``, or a dataclass inside it, doesn't have."""
+    settings = ConfigDict(extra="forbid", use_attribute_docstrings=docstrings)
+    for one in _dataclasses(conf, set()):
+        one.__pydantic_config__ = settings  # type: ignore[attr-defined]
+    return conf
+
+
+def key_names(conf: type) -> tuple[str, ...]:
+    """Return the names of the keys of a dataclass."""
+    return tuple(one.name for one in fields(conf) if one.init)
+
+
+def _plugin_conf(group: str, node: Any, schemas: Schemas, problems: list[Problem]) -> Any:
+    known = tuple(schemas.group(group))
+    if node is None and group == "dataset":
+        return None
+    if not isinstance(node, Mapping):
+        shown = "is not chosen" if node is None else f"must be a mapping with a type, not {_shown(node)}"
+        problems.append(Problem(key=group, message=f"{shown}; there are: {', '.join(known)}"))
+        return None
+    name = node.get("type")
+    if name is None:
+        problems.append(Problem(key=group, message=f"has no type; there are: {', '.join(known)}"))
+        return None
+    if name not in known:
+        message = f"there is no {group} '{name}'; there are: {', '.join(known)}"
+        problems.append(Problem(key=f"{group}.type", message=message, known=known, word=str(name)))
+        return None
+    return _checked(
+        schemas.group(group)[name], {key: value for key, value in node.items() if key != "type"}, group, problems
+    )
+
+
+def _checked(conf: type, data: dict[str, Any], where: str, problems: list[Problem]) -> Any:
+    try:
+        return TypeAdapter(forbid_extra(conf)).validate_python(data)
+    except ValidationError as error:
+        problems.extend(_merged([_problem(one, conf, data, where) for one in error.errors(include_url=False)]))
+    except ConfigError as error:
+        problems.append(Problem(key=where, message=str(error)))
+    except RtrainError:
+        raise
+    return None
+
+
+def _problem(error: ErrorDetails, conf: type, data: Any, where: str) -> Problem:
+    location = _real_location(error, data)
+    key = ".".join([*([where] if where else []), *location])
+    if error["type"] == "unexpected_keyword_argument":
+        owner = _owner(conf, location[:-1])
+        known = key_names(owner) if owner is not None else ()
+        return Problem(key=key, message=f"there is no key '{location[-1]}' here", known=known, word=location[-1])
+    return Problem(key=key, message=_plain_words(error))
+
+
+def _real_location(error: ErrorDetails, data: Any) -> list[str]:
+    """Return the part of pydantic's location that is keys and indexes, without its names of union members."""
+    found = []
+    for part in error["loc"]:
+        inside = (isinstance(data, Mapping) and part in data) or (isinstance(data, list) and isinstance(part, int))
+        if not inside and error["type"] not in ("missing", "missing_keyword_only_argument"):
+            break
+        found.append(str(part))
+        data = data[part] if inside else None
+    return found
+
+
+def _merged(problems: list[Problem]) -> Iterator[Problem]:
+    """Yield one problem for each key; the members of a union each have their own to say."""
+    by_key: dict[str, list[Problem]] = {}
+    for problem in problems:
+        by_key.setdefault(problem.key, []).append(problem)
+    for same in by_key.values():
+        first = same[0]
+        messages = list(dict.fromkeys(one.message for one in same))
+        if len(messages) == 1:
+            yield first
+        else:
+            yield Problem(key=first.key, message=" or ".join(messages), known=first.known, word=first.word)
+
+
+_BOUNDS = {
+    "greater_than_equal": ("ge", "must be at least {}"),
+    "greater_than": ("gt", "must be above {}"),
+    "less_than_equal": ("le", "must be at most {}"),
+    "less_than": ("lt", "must be below {}"),
+    "multiple_of": ("multiple_of", "must be a multiple of {}"),
+    "string_pattern_mismatch": ("pattern", "must match {}"),
+    "string_too_long": ("max_length", "may have at most {} characters"),
+    "string_too_short": ("min_length", "must have at least {} characters"),
+    "too_short": ("min_length", "must have at least {} items"),
+    "too_long": ("max_length", "may have at most {} items"),
+}
+_TYPES = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "string": "text",
+    "list": "a list",
+    "dict": "a mapping",
+    "dataclass": "a mapping",
+    "tuple": "a list",
+    "literal": "one of the known values",
+}
+
+
+def _plain_words(error: ErrorDetails) -> str:
+    kind, value = error["type"], _shown(error["input"])
+    if kind in _BOUNDS:
+        name, text = _BOUNDS[kind]
+        return f"{text.format(error.get('ctx', {}).get(name))}, not {value}"
+    if kind == "value_error":
+        return f"{error['msg'].removeprefix('Value error, ')}" + (
+            "" if isinstance(error["input"], dict) else f", not {value}"
+        )
+    if kind.startswith("missing"):
+        return "is required"
+    expected = _TYPES.get(kind.split("_")[0])
+    return f"must be {expected}, not {value}" if expected else f"{error['msg']}, not {value}"
+
+
+def _shown(value: Any) -> str:
+    text = "null" if value is None else str(value).lower() if isinstance(value, bool) else repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _owner(conf: type, location: list[str]) -> type | None:
+    """Return the dataclass that holds the keys at ``location`` below ``conf``."""
+    for part in location:
+        if is_dataclass(conf) and part in key_names(conf):
+            inner = [one for one in _mentioned(get_type_hints(conf)[part]) if is_dataclass(one)]
+            if not inner:
+                return None
+            conf = inner[0]
+        elif not part.isdigit() and not is_dataclass(conf):
+            return None
+    return conf
+
+
+def _dataclasses(conf: Any, seen: set[type]) -> Iterator[Any]:
+    if not isinstance(conf, type) or not is_dataclass(conf) or conf in seen:
+        return
+    seen.add(conf)
+    yield conf
+    for hint in get_type_hints(conf).values():
+        for one in _mentioned(hint):
+            yield from _dataclasses(one, seen)
+
+
+def _mentioned(hint: Any) -> Iterator[Any]:
+    yield hint
+    for one in get_args(hint):
+        yield from _mentioned(one)

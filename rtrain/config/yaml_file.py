@@ -1,0 +1,172 @@
+"""Read one YAML file: bounded in size, without duplicate keys, each key with its line."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from omegaconf._utils import get_yaml_loader
+
+from rtrain.config.locations import shown
+from rtrain.config.screen import Spot, render
+from rtrain.errors import ConfigError
+
+MAX_BYTES = 1_000_000
+MAX_NODES = 50_000
+"""Most nodes that a file may have once its aliases are expanded."""
+
+
+@dataclass(frozen=True)
+class YamlFile:
+    """The text of a file and the syntax tree of its one document."""
+
+    path: Path
+    text: str
+    root: yaml.Node | None
+
+    def spot(self, keys: Sequence[str]) -> Spot | None:
+        """Return where the key path ``keys`` stands in the file, or None."""
+        node, mark = self.root, None
+        for key in keys:
+            entry = _entry(node, key)
+            if entry is None:
+                return None
+            mark, node = entry
+        return None if mark is None else self.spot_of(mark)
+
+    def spot_of(self, node: yaml.Node) -> Spot:
+        """Return where ``node`` stands in the file."""
+        start, end = node.start_mark, node.end_mark
+        width = end.column - start.column if end.line == start.line else 1
+        return Spot(shown(self.path), self.text, start.line, start.column, max(width, 1))
+
+
+def read_yaml(path: Path) -> tuple[dict[str, Any], YamlFile]:
+    """Return the mapping in ``path`` as plain data, and the file with its lines.
+
+    Raises:
+        ConfigError: The file can't be read, is no YAML, is too big once expanded, or is no mapping.
+    """
+    loader = _Loader(_read_text(path))
+    try:
+        root = loader.get_single_node()
+        file = YamlFile(path, loader.text, root)
+        if root is None:
+            return {}, file
+        _check(file, root)
+        data = loader.construct_document(root)
+    except yaml.MarkedYAMLError as error:
+        raise _syntax_error(path, loader.text, error) from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{shown(path)} is no YAML: {error}") from None
+    finally:
+        loader.dispose()
+    if not isinstance(data, dict):
+        raise ConfigError(render(f"{shown(path)} is not a mapping of keys to values", spot=file.spot_of(root)))
+    return data, file
+
+
+class _Loader(get_yaml_loader()):  # type: ignore[misc]  # OmegaConf's: YAML 1.1 with floats like 1e-3
+    """OmegaConf's loader, with the text kept for messages."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+
+def _read_text(path: Path) -> str:
+    try:
+        size = path.stat().st_size
+        if size > MAX_BYTES:
+            raise ConfigError(f"{shown(path)} has {size} bytes; a config may have {MAX_BYTES}.")
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{shown(path)} is not UTF-8 text (byte {error.start}).") from None
+    except OSError as error:
+        raise ConfigError(f"{shown(path)} can't be read: {(error.strerror or str(error)).lower()}.") from None
+
+
+def _check(file: YamlFile, root: yaml.Node) -> None:
+    """Refuse a file whose aliases expand without bounds, and a key that stands twice in one mapping."""
+    _count_nodes(file, root, {}, set())
+    for mapping in _mappings(root, set()):
+        first: dict[Hashable, yaml.Node] = {}
+        for key, _ in mapping.value:
+            if not isinstance(key, yaml.ScalarNode) or key.tag == "tag:yaml.org,2002:merge":
+                continue
+            if key.value in first:
+                line = first[key.value].start_mark.line + 1
+                message = f"the key '{key.value}' stands twice in one mapping, first in line {line}"
+                raise ConfigError(render(message, spot=file.spot_of(key)))
+            first[key.value] = key
+
+
+def _count_nodes(file: YamlFile, node: yaml.Node, sizes: dict[int, int], open_nodes: set[int]) -> int:
+    """Return the number of nodes below ``node`` with all aliases expanded; refuse a loop and too many."""
+    if id(node) in sizes:
+        return sizes[id(node)]
+    if id(node) in open_nodes:
+        raise ConfigError(render("an alias refers to the mapping or list that holds it", spot=file.spot_of(node)))
+    open_nodes.add(id(node))
+    size = 1 + sum(_count_nodes(file, child, sizes, open_nodes) for child in _children(node))
+    open_nodes.discard(id(node))
+    if size > MAX_NODES:
+        message = f"aliases expand this file to more than {MAX_NODES} values"
+        raise ConfigError(render(message, spot=file.spot_of(node)))
+    sizes[id(node)] = size
+    return size
+
+
+def _mappings(node: yaml.Node, seen: set[int]) -> Iterator[yaml.MappingNode]:
+    if id(node) in seen:
+        return
+    seen.add(id(node))
+    if isinstance(node, yaml.MappingNode):
+        yield node
+    for child in _children(node):
+        yield from _mappings(child, seen)
+
+
+def _children(node: yaml.Node) -> Iterator[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            yield key
+            yield value
+    elif isinstance(node, yaml.SequenceNode):
+        yield from node.value
+
+
+def _entry(node: yaml.Node | None, key: str) -> tuple[yaml.Node, yaml.Node] | None:
+    """Return the key node and the value node of ``key`` below ``node``."""
+    if isinstance(node, yaml.SequenceNode) and key.isdigit() and int(key) < len(node.value):
+        return node.value[int(key)], node.value[int(key)]
+    if not isinstance(node, yaml.MappingNode):
+        return None
+    return next(((one, value) for one, value in node.value if one.value == key), None)
+
+
+def _syntax_error(path: Path, text: str, error: yaml.MarkedYAMLError) -> ConfigError:
+    mark = error.problem_mark or error.context_mark
+    if mark is None:
+        return ConfigError(f"{shown(path)} is no YAML: {error.problem}")
+    lines = text.split("\n")
+    line = lines[mark.line] if mark.line < len(lines) else ""
+    spot = Spot(shown(path), text, min(mark.line, len(lines) - 1), mark.column, 1)
+    if "\t" in line[: mark.column + 1]:
+        spot = Spot(spot.file, text, mark.line, line.index("\t"), 1)
+        return ConfigError(render("YAML forbids tabs as indentation", spot=spot), "  try: two spaces instead")
+    return ConfigError(render(f"this is no YAML: {error.problem}", spot=spot), _syntax_hint(error))
+
+
+def _syntax_hint(error: yaml.MarkedYAMLError) -> str | None:
+    problem = error.problem or ""
+    if "mapping values are not allowed" in problem:
+        return "  write 'key: value' on a line of its own, and quote text that holds a colon"
+    if "expected <block end>" in problem or "could not find expected ':'" in problem:
+        return "  check the indentation and the ':' of this line and the one above"
+    if "found character '@'" in problem or "cannot start any token" in problem:
+        return "  quote text that starts with a special character"
+    return None
