@@ -77,6 +77,24 @@ class Split(ABC):
         """Yield this worker's batches of one pass; over all workers each row comes exactly once."""
 
 
+def step_rows(num_rows: int, one: Pass) -> Iterator[tuple[np.ndarray, int]]:
+    """Yield for each step of a pass the rows of this worker and the number of rows of all workers.
+
+    Step ``s`` takes rows ``s * global_batch_size`` and on of the epoch's permutation, cut into ``world_size``
+    contiguous parts that differ by at most one row: the same steps for any number of workers.
+    """
+    import numpy as np
+
+    order = np.arange(num_rows)
+    if one.shuffle:
+        order = np.random.default_rng((one.seed, one.epoch)).permutation(num_rows)
+    first = one.skip_steps * one.global_batch_size
+    for start in range(first, num_rows, one.global_batch_size):
+        step = order[start : start + one.global_batch_size]
+        low, high = (len(step) * r // one.world_size for r in (one.rank, one.rank + 1))
+        yield step[low:high], len(step)
+
+
 class ResidentSplit(Split):
     """A split held in memory by every worker, shuffled by a permutation that all workers agree on."""
 
@@ -87,21 +105,8 @@ class ResidentSplit(Split):
         self.num_rows = len(columns["y"])
 
     def indices(self, one: Pass) -> Iterator[tuple[np.ndarray, int]]:
-        """Yield for each step the rows of this worker and the number of rows of all workers.
-
-        Step ``s`` takes rows ``s * global_batch_size`` and on of the epoch's permutation, cut into ``world_size``
-        contiguous parts that differ by at most one row: the same steps for any number of workers.
-        """
-        import numpy as np
-
-        order = np.arange(self.num_rows)
-        if one.shuffle:
-            order = np.random.default_rng((one.seed, one.epoch)).permutation(self.num_rows)
-        first = one.skip_steps * one.global_batch_size
-        for start in range(first, self.num_rows, one.global_batch_size):
-            step = order[start : start + one.global_batch_size]
-            low, high = (len(step) * r // one.world_size for r in (one.rank, one.rank + 1))
-            yield step[low:high], len(step)
+        """Yield for each step the rows of this worker and the number of rows of all workers."""
+        return step_rows(self.num_rows, one)
 
     def batches(self, one: Pass) -> Iterator[Batch]:
         for rows, num_global in self.indices(one):

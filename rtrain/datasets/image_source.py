@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import struct
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rtrain.datasets.base import Columns, Dataset, DatasetInfo
+from rtrain.datasets.base import Batch, Columns, Dataset, DatasetInfo, Pass, step_rows
 from rtrain.datasets.files import files_fingerprint
 from rtrain.datasets.memory import MemoryChoice, choose_memory
 from rtrain.datasets.moments import given_statistics
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
     import numpy as np
 
 Folders = Mapping[str, Mapping[str, Path]]
+MAX_THREADS = 8
+STEPS_AHEAD = 2
+"""Steps whose images are read while the trainer works on another one."""
 
 
 @dataclass(frozen=True)
@@ -132,11 +137,8 @@ def _check_all_classes(y: np.ndarray, classes: Mapping[str, Path], class_names: 
 
 
 def _images(folder: Path, endings: frozenset[str]) -> list[Path]:
-    return sorted(
-        file
-        for file in folder.rglob("*")
-        if file.suffix.lower() in endings and not file.name.startswith(".") and file.is_file()
-    )
+    files = (file for file in folder.rglob("*") if file.suffix.lower() in endings and not file.name.startswith("."))
+    return sorted((file for file in files if file.is_file()), key=str)
 
 
 def _reader(first: str, conf: ImagesConf) -> ImageReader:
@@ -190,11 +192,40 @@ def _stream(chosen: _Chosen, conf: ImagesConf, choice: MemoryChoice) -> Dataset:
     return Dataset(info, splits)
 
 
-def _stream_split(keys: Sequence[tuple[str, int]], reader: ImageReader, conf: ImagesConf) -> StreamSplit:
-    """Return the split of these images, mixed once so that each piece has images of all classes."""
+class ImageSplit(StreamSplit):
+    """Streamed images. Each is a file, so that a worker reads its own rows only, in the order of a ResidentSplit."""
+
+    reader: ImageReader
+
+    def batches(self, one: Pass) -> Iterator[Batch]:
+        """Yield this worker's batches of one pass, read some steps ahead by a few threads."""
+        files = sorted((label, file) for piece in self.pieces for file, label in piece.key)
+        with ThreadPoolExecutor(max(1, min(MAX_THREADS, (os.cpu_count() or 1) // one.world_size))) as pool:
+            ahead: deque[tuple[list[int], list[Future[np.ndarray]], int]] = deque()
+            for rows, num_global in step_rows(len(files), one):
+                chosen = [files[row] for row in rows.tolist()]
+                images = [pool.submit(self.reader.image, file) for _, file in chosen]
+                ahead.append(([label for label, _ in chosen], images, num_global))
+                if len(ahead) > STEPS_AHEAD:
+                    yield self._batch(*ahead.popleft())
+            while ahead:
+                yield self._batch(*ahead.popleft())
+
+    def _batch(self, labels: Sequence[int], images: Sequence[Future[np.ndarray]], num_global: int) -> Batch:
+        import numpy as np
+
+        reader = self.reader
+        x = np.empty((len(labels), reader.channels, reader.height, reader.width), np.uint8)
+        for row, image in enumerate(images):
+            x[row] = image.result()
+        return Batch(x, np.asarray(labels, np.int64), num_global)
+
+
+def _stream_split(keys: Sequence[tuple[str, int]], reader: ImageReader, conf: ImagesConf) -> ImageSplit:
+    """Return the split of these images, mixed once so that each piece for Ray has images of all classes."""
     import numpy as np
 
     order = np.random.default_rng(conf.seed).permutation(len(keys))
     groups = [[keys[row] for row in order[start : start + PIECE_ROWS]] for start in range(0, len(keys), PIECE_ROWS)]
     pieces = pieces_of((tuple(group), len(group)) for group in groups)
-    return StreamSplit(reader, pieces, Share(), len(keys), reader.row_bytes, conf.num_shuffle_rows)
+    return ImageSplit(reader, pieces, Share(), len(keys), reader.row_bytes, conf.num_shuffle_rows)

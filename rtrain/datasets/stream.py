@@ -85,7 +85,8 @@ class StreamSplit(Split):
     """A split that is read piece by piece.
 
     ``batches`` reads in this process. With several workers each one reads everything and keeps its part, so that the
-    steps are the same for any number of workers; ``ray_shards`` shares the reading instead.
+    steps are the same for any number of workers; ``ray_shards`` shares the reading instead, which pays when reading
+    costs more than Ray Data does (about 1.5 seconds for a million rows of 28 numbers, four times as long as reading).
     """
 
     reader: Reader

@@ -47,14 +47,30 @@ def test_split_folders_and_image_size(load, tmp_path):
     assert len(info.mean) == 3
 
 
-def test_streamed_images_are_the_resident_ones(load, tmp_path):
+@pytest.mark.parametrize("world_size", [1, 2, 3])
+@pytest.mark.parametrize("skip_steps", [0, 4])
+def test_streamed_steps_are_the_resident_ones(load, tmp_path, world_size, skip_steps):
     write_digits(tmp_path, 150)
-    rows = {}
-    for memory in ("resident", "stream"):
-        dataset = load("images", path=str(tmp_path), memory=memory, normalize={"mean": [0] * 3, "std": [1] * 3})
-        batches = list(dataset.splits["test"].batches(Pass(rank=0, world_size=1, global_batch_size=7, seed=0)))
-        rows[memory] = sorted((int(y), x.tobytes()) for batch in batches for x, y in zip(batch.x, batch.y, strict=True))
-    assert rows["resident"] == rows["stream"]
+    resident, stream = (
+        load("images", path=str(tmp_path), memory=memory).splits["train"] for memory in ("resident", "stream")
+    )
+    for rank in range(world_size):
+        one = Pass(rank=rank, world_size=world_size, global_batch_size=7, seed=3, epoch=1, skip_steps=skip_steps)
+        for expected, found in zip(resident.batches(one), stream.batches(one), strict=True):
+            np.testing.assert_array_equal(expected.x, found.x)
+            np.testing.assert_array_equal(expected.y, found.y)
+            assert expected.num_global == found.num_global
+
+
+def test_a_pass_over_streamed_images_may_be_left_early(load, tmp_path):
+    write_digits(tmp_path, 60)
+    batches = (
+        load("images", path=str(tmp_path), memory="stream")
+        .splits["train"]
+        .batches(Pass(rank=0, world_size=1, global_batch_size=7, seed=3))
+    )
+    assert len(next(batches).y) == 7
+    batches.close()
 
 
 def test_streamed_statistics_are_those_of_train(load, tmp_path):
