@@ -154,19 +154,26 @@ def _reader(first: str, conf: ImagesConf) -> ImageReader:
 
 
 def _resident(chosen: _Chosen, conf: ImagesConf, choice: MemoryChoice) -> Dataset:
-    import numpy as np
-
-    reader = chosen.reader
-    splits = {}
-    with ThreadPoolExecutor() as pool:  # Pillow decodes outside the interpreter lock
-        for split, part in chosen.rows.items():
-            x = np.empty((len(part["y"]), reader.channels, reader.height, reader.width), np.uint8)
-            images = pool.map(reader.image, [file for file, _ in chosen.keys(split)])
-            for row, image in enumerate(images):
-                x[row] = image
-            splits[split] = {"x": x, "y": part["y"]}
+    splits = {
+        split: {"x": _read_all(chosen.reader, [file for file, _ in chosen.keys(split)]), "y": part["y"]}
+        for split, part in chosen.rows.items()
+    }
     content = Content(name="images", task="classification", class_names=chosen.class_names, memory_reason=choice.reason)
     return resident_dataset(splits, content, conf)
+
+
+def _read_all(reader: ImageReader, files: Sequence[str]) -> np.ndarray:
+    """Return the images, (rows, channels, height, width), read by a thread per core: Pillow and numpy let them run."""
+    import numpy as np
+
+    x = np.empty((len(files), reader.channels, reader.height, reader.width), np.uint8)
+
+    def read(row: int) -> None:
+        x[row] = reader.image(files[row])
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        deque(pool.map(read, range(len(files))), maxlen=0)
+    return x
 
 
 def _stream(chosen: _Chosen, conf: ImagesConf, choice: MemoryChoice) -> Dataset:
