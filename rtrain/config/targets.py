@@ -143,9 +143,10 @@ def _check_inside(value: Any, where: str, allow: Sequence[str]) -> None:
 def _refuse_unless_allowed(path: str, where: str, allow: Sequence[str], roots: Sequence[Path] | None = None) -> None:
     if not _PATH.fullmatch(path) or "__" in path.replace(":", "."):
         raise ConfigError(f"{where}: '{path}' is no dotted path of a module and a name in it.")
+    top = path.partition(".")[0]
     if not is_allowed(path.replace(":", "."), allow, roots):
         raise ConfigError(
-            f"{where}: {path} is not allowed: {path.partition('.')[0]} is neither a known framework nor in the project.",
+            f"{where}: {path} is not allowed: {top} is neither a known framework nor in the project.",
             _allow_hint(path),
         )
 
@@ -159,17 +160,18 @@ def _import_longest(path: str, where: str) -> tuple[ModuleType, list[str]]:
     parts = path.split(".")
     module = _import(parts[0], where, path)
     for index, part in enumerate(parts[1:], start=1):
-        if part in vars(module) or not hasattr(module, "__path__"):
+        here = vars(module).get(part)
+        if not hasattr(module, "__path__") or (here is not None and not isinstance(here, ModuleType)):
             return module, parts[index:]
         name = ".".join(parts[: index + 1])
         try:
             module = _import(name, where, path)
-        except _NotThere:
+        except _NotThereError:
             return module, parts[index:]
     return module, []
 
 
-class _NotThere(ConfigError):
+class _NotThereError(ConfigError):
     """There is no module of this name."""
 
 
@@ -179,7 +181,7 @@ def _import(name: str, where: str, path: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name == name:
             hint = None if "." in name else f"  try: pip install {name}, or check the spelling of {path}"
-            raise _NotThere(f"{where}: there is no module '{name}'.", hint) from None
+            raise _NotThereError(f"{where}: there is no module '{name}'.", hint) from None
         raise _import_failed(name, where, error) from error
     except Exception as error:
         raise _import_failed(name, where, error) from error
