@@ -94,9 +94,10 @@ def expand_keys(data: dict[str, Any], file: YamlFile) -> None:
             hint = f"  try: defaults: [{short}: {value}, _self_]"
             raise ConfigError(render(message, spot=file.spot([short])), hint)
         _place(data, short, value, file)
-    sweeper = data.get("hydra", {}).get("sweeper") if isinstance(data.get("hydra"), dict) else None
+    hydra = data.get("hydra")
+    sweeper = hydra.get("sweeper") if isinstance(hydra, dict) else None
     params = sweeper.get("params") if isinstance(sweeper, dict) else None
-    if isinstance(params, dict):
+    if isinstance(sweeper, dict) and isinstance(params, dict):
         words = [text for key, value in params.items() for text in expand_word(f"{key}={value}")]
         pairs = [split_word(word) for word in words]
         sweeper["params"] = {f"{sign}{key}": value for sign, key, value in pairs}

@@ -9,13 +9,14 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
-FRAMEWORKS = frozenset(
-    "torch torchvision torchaudio torchtext torchdata torchmetrics torch_geometric timm transformers diffusers peft "
-    "accelerate datasets tokenizers evaluate sentence_transformers open_clip monai segmentation_models_pytorch kornia "
-    "albumentations bitsandbytes deepspeed lightning lightning_fabric pytorch_lightning pl_bolts sklearn xgboost "
-    "lightgbm catboost keras tensorflow tensorflow_addons keras_core jax flax optax equinox orbax haiku einops rtrain "
-    "ray.train ray.data.preprocessors".split()
-)
+_NAMES = """
+torch torchvision torchaudio torchtext torchdata torchmetrics torch_geometric timm transformers diffusers peft
+accelerate datasets tokenizers evaluate sentence_transformers open_clip monai segmentation_models_pytorch
+kornia albumentations bitsandbytes deepspeed lightning lightning_fabric pytorch_lightning pl_bolts sklearn
+xgboost lightgbm catboost keras tensorflow tensorflow_addons keras_core jax flax optax equinox orbax haiku
+einops rtrain ray.train ray.data.preprocessors
+"""
+FRAMEWORKS = frozenset(_NAMES.split())
 """rtrain's known frameworks."""
 
 _INSTALLED = frozenset({"site-packages", "dist-packages", ".venv", "venv", "node_modules"})

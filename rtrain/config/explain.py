@@ -1,25 +1,105 @@
-"""Turn what Hydra and OmegaConf raise into one screen of plain words."""
+"""Turn what is wrong with a config into one screen of plain words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
 
+from rtrain.config.explain_hydra import explain_hydra
+from rtrain.config.finding import Finding, command
+from rtrain.config.places import Places
+from rtrain.config.plain_words import reference_problem
 from rtrain.config.request import Request
-from rtrain.config.resolve import Missing, NoPackage, Unresolved
-from rtrain.config.validate import Invalid
+from rtrain.config.resolve import MissingValuesError, NoPackageError, UnresolvedError
+from rtrain.config.schema import Schemas
+from rtrain.config.screen import Spot, Typed
+from rtrain.config.suggest import closest
+from rtrain.config.validate import InvalidError, Problem
 from rtrain.errors import ConfigError
+
+MOST = 10
+"""Most problems that one screen shows."""
 
 
 @contextmanager
-def explained(request: Request) -> Iterator[None]:
+def explained(request: Request, schemas: Schemas) -> Iterator[None]:
     """Turn errors of composing and checking into ConfigError; must not surround the user's task."""
     try:
         yield
-    except Invalid as error:
-        raise ConfigError("\n".join(f"{one.key}: {one.message}" for one in error.problems)) from error
-    except (HydraException, OmegaConfBaseException, Missing, NoPackage, Unresolved, ValueError) as error:
-        raise ConfigError(str(error)) from error
+    except InvalidError as error:
+        raise _invalid(request, error.problems) from error
+    except MissingValuesError as error:
+        raise _missing(request, schemas, error.keys) from error
+    except UnresolvedError as error:
+        raise _unresolved(request, error.errors) from error
+    except NoPackageError as error:
+        raise _no_package(request, error) from error
+    except (HydraException, OmegaConfBaseException, ValueError, RecursionError) as error:
+        raise explain_hydra(request, schemas, error).as_error() from error
+
+
+def _invalid(request: Request, problems: Sequence[Problem]) -> ConfigError:
+    places = Places(request)
+    if len(problems) == 1:
+        one = problems[0]
+        place = places.of(one.key)
+        meant = closest(one.word, one.known) if one.word is not None else None
+        message = f"{one.key}: {one.message}" if one.key else one.message
+        return Finding(message, place, meant, _corrected(place, one.word, meant)).as_error()
+    lines = []
+    for one in problems[:MOST]:
+        meant = closest(one.word, one.known) if one.word is not None else None
+        suggestion = f" (did you mean: {meant})" if meant else ""
+        lines.append(f"  {one.key}: {one.message}{suggestion}{_at(places.of(one.key))}")
+    if len(problems) > MOST:
+        lines.append(f"  and {len(problems) - MOST} more")
+    return ConfigError("\n".join([f"{len(problems)} keys are wrong", *lines]))
+
+
+def _missing(request: Request, schemas: Schemas, keys: Sequence[str]) -> ConfigError:
+    if "trainer" in keys:
+        names = ", ".join(schemas.trainer)
+        attempt = command(request, f"trainer={next(iter(schemas.trainer), '...')}")
+        return ConfigError(f"no trainer is chosen; there are: {names}", f"  try: {attempt}")
+    places = Places(request)
+    lines = [f"  {key}{_at(places.of(key))}" for key in keys[:MOST]]
+    if len(keys) > MOST:
+        lines.append(f"  and {len(keys) - MOST} more")
+    message = "one value has to be given" if len(keys) == 1 else f"{len(keys)} values have to be given"
+    attempt = command(request, *(f"{key}=..." for key in keys[:MOST]))
+    return ConfigError("\n".join([message, *lines]), f"  try: {attempt}")
+
+
+def _unresolved(request: Request, errors: dict[str, Exception]) -> ConfigError:
+    places = Places(request)
+    if len(errors) == 1:
+        key, error = next(iter(errors.items()))
+        return Finding(f"{key}: {reference_problem(error)}", places.of(key)).as_error()
+    lines = [f"  {key}: {reference_problem(error)}{_at(places.of(key))}" for key, error in list(errors.items())[:MOST]]
+    return ConfigError("\n".join([f"{len(errors)} references can't be resolved", *lines]))
+
+
+def _no_package(request: Request, error: NoPackageError) -> ConfigError:
+    first = error.package.split(".")[0]
+    meant = closest(first, error.known)
+    return Finding(f"--package {error.package}: the config has no such part", None, meant).as_error()
+
+
+def _corrected(place: Spot | Typed | None, word: str | None, meant: str | None) -> str | None:
+    """Return the typed command with ``meant`` instead of ``word``."""
+    if not isinstance(place, Typed) or word is None or meant is None:
+        return None
+    words = list(place.command)
+    head, found, tail = words[place.index].rpartition(word)
+    words[place.index] = f"{head}{meant}{tail}" if found else words[place.index]
+    return shlex.join(words) if found else None
+
+
+def _at(place: Spot | Typed | None) -> str:
+    if isinstance(place, Spot):
+        return f"  ({place.file}:{place.line + 1})"
+    return f"  ({place.command[place.index]})" if isinstance(place, Typed) else ""

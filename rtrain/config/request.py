@@ -16,6 +16,8 @@ from rtrain.config.aliases import CHOOSABLE, GROUPS, Word, expand, split_word
 from rtrain.config.hydra_app import Choices, HydraApp
 from rtrain.config.locations import Primary, find_primary, search_folders
 from rtrain.config.sources import localize
+from rtrain.config.yaml_file import read_yaml
+from rtrain.errors import ConfigError
 
 MAX_REPAIRS = 20
 R = TypeVar("R")
@@ -45,6 +47,17 @@ class Request:
     def command(self) -> list[str]:
         """The command as the user typed it."""
         return ["rtrain", "fit", self.config, *self.overrides]
+
+    @property
+    def searched(self) -> list[str]:
+        """The folders of ``hydra.searchpath``, of the command or the primary config."""
+        words = [word.text for word in self.words if word.key == "hydra.searchpath"]
+        text = words[0] if words else self._primary_searchpath()
+        return re.findall(r"rtrain://([^'\",\]]+)", text)
+
+    def is_choice(self, word: Word) -> bool:
+        """Return whether ``word`` chooses an option of a config group."""
+        return any(source.is_group(word.key) for source in self.app.sources)
 
     def compose(self) -> DictConfig:
         """Return the composed config of the one job."""
@@ -113,6 +126,15 @@ class Request:
             for word in before
         )
         return self.words != before
+
+    def _primary_searchpath(self) -> str:
+        try:
+            data, _ = read_yaml(self.primary.path)
+        except ConfigError:
+            return ""
+        hydra = data.get("hydra")
+        paths = hydra.get("searchpath") if isinstance(hydra, dict) else None
+        return str([localize(str(path), self.primary.folder) for path in paths]) if isinstance(paths, list) else ""
 
     def _restart(self) -> None:
         self.app = HydraApp(self.primary, self.folders, self.choices)

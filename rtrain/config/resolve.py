@@ -8,14 +8,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import yaml
-from omegaconf import Container, DictConfig, ListConfig, OmegaConf, flag_override, open_dict, read_write
+from omegaconf import DictConfig, ListConfig, OmegaConf, flag_override, open_dict, read_write
 from omegaconf.errors import OmegaConfBaseException
 
 from rtrain.config.hydra_app import hydra_config, sanitized
+from rtrain.config.nodes import Container, children, joined
 from rtrain.config.secrets import mask, masked_config, spell_out, symbolic_environment
 
 
-class Unresolved(Exception):
+class UnresolvedError(Exception):
     """Some interpolations can't be resolved."""
 
     def __init__(self, errors: dict[str, Exception]) -> None:
@@ -24,7 +25,7 @@ class Unresolved(Exception):
         """What went wrong, by key."""
 
 
-class Missing(Exception):
+class MissingValuesError(Exception):
     """Some values have to be given."""
 
     def __init__(self, keys: list[str]) -> None:
@@ -32,7 +33,7 @@ class Missing(Exception):
         self.keys = keys
 
 
-class NoPackage(Exception):
+class NoPackageError(Exception):
     """The config has no such part."""
 
     def __init__(self, package: str, cfg: DictConfig) -> None:
@@ -69,7 +70,7 @@ def resolve(job: DictConfig) -> dict[str, Any]:
     """Return ``job`` as plain data without interpolations.
 
     Raises:
-        Unresolved: Interpolations refer to what is not there.
+        UnresolvedError: Interpolations refer to what is not there.
     """
     try:
         return _plain(job, resolve=True)
@@ -77,25 +78,25 @@ def resolve(job: DictConfig) -> dict[str, Any]:
         errors = dict(_interpolation_errors(job))
         if not errors:
             raise
-        raise Unresolved(errors) from None
+        raise UnresolvedError(errors) from None
 
 
 def refuse_missing(job: DictConfig) -> None:
     """Check that no value is ``???``.
 
     Raises:
-        Missing: With all keys that have to be given.
+        MissingValuesError: With all keys that have to be given.
     """
     keys = list(_missing(job))
     if keys:
-        raise Missing(keys)
+        raise MissingValuesError(keys)
 
 
 def shown_config(cfg: DictConfig, what: str, package: str | None, resolve: bool) -> str:
     """Return ``cfg`` as Hydra's ``--cfg`` prints it.
 
     Raises:
-        NoPackage: There is no part ``package``.
+        NoPackageError: There is no part ``package``.
     """
     masked = masked_config(cfg)
     with hydra_config(masked):
@@ -103,7 +104,7 @@ def shown_config(cfg: DictConfig, what: str, package: str | None, resolve: bool)
         if package not in (None, "_global_"):
             selected = OmegaConf.select(part, package)
             if selected is None:
-                raise NoPackage(package, part)
+                raise NoPackageError(package, part)
             part = selected
         if not isinstance(part, Container):
             return f"{part}\n"
@@ -123,15 +124,12 @@ def symbolic(job: DictConfig) -> tuple[dict[str, Any], str]:
     return shown, text
 
 
-def _missing(node: DictConfig | ListConfig, path: str = "") -> Iterator[str]:
-    if node._is_none() or node._is_missing() or node._is_interpolation():
-        return
-    for key in list(node.keys()) if isinstance(node, DictConfig) else range(len(node)):
-        full = f"{path}.{key}" if path else str(key)
-        child = node._get_node(key)
-        if child is not None and child._is_missing():
+def _missing(node: Container, path: str = "") -> Iterator[str]:
+    for name, _, child in children(node):
+        full = joined(path, name)
+        if child._is_missing():
             yield full
-        elif isinstance(child, DictConfig | ListConfig):
+        elif isinstance(child, Container):
             yield from _missing(child, full)
 
 
@@ -141,16 +139,15 @@ def _plain(job: DictConfig, *, resolve: bool) -> dict[str, Any]:
     return data
 
 
-def _interpolation_errors(node: DictConfig | ListConfig, path: str = "") -> Iterator[tuple[str, Exception]]:
-    keys = list(node.keys()) if isinstance(node, DictConfig) else list(range(len(node)))
-    for key in keys:
-        full = f"{path}.{key}" if path else str(key)
+def _interpolation_errors(node: Container, path: str = "") -> Iterator[tuple[str, Exception]]:
+    for name, key, child in children(node):
+        full = joined(path, name)
         try:
-            child = node[key]
+            node[key]
         except (OmegaConfBaseException, RecursionError) as error:
             yield full, error
             continue
-        if isinstance(child, DictConfig | ListConfig) and not node._get_node(key)._is_interpolation():
+        if isinstance(child, Container):
             yield from _interpolation_errors(child, full)
 
 

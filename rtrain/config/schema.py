@@ -1,4 +1,4 @@
-"""What a config may say: the root and every part that no plugin owns. The docstring under a field is the user's documentation.
+"""What a config may say: the root and every part that no plugin owns. A field's docstring is the user's documentation.
 
 Each dataclass serves twice: OmegaConf reads it as a structured config while Hydra composes, and pydantic checks ranges
 and cross-field rules afterwards. Fields therefore use only types that both understand.

@@ -34,7 +34,7 @@ class Spot:
 
 
 @dataclass(frozen=True)
-class Word:
+class Typed:
     """One word of the command line; the carets stand under it."""
 
     command: Sequence[str]
@@ -52,10 +52,9 @@ class Word:
         return [f"    {line}", f"    {' ' * (len(before) + 1)}{'^' * len(word)}"]
 
 
-def render(message: str, spot: Spot | None = None, word: Word | None = None) -> str:
+def render(message: str, spot: Spot | Typed | None = None) -> str:
     """Return the message with the place that it is about below it."""
-    place = spot.render() if spot is not None else word.render() if word is not None else []
-    return "\n".join([message, *place])
+    return "\n".join([message, *(spot.render() if spot is not None else [])])
 
 
 def _plain(line: str) -> str:

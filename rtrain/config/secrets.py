@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from omegaconf import DictConfig, ListConfig, OmegaConf, flag_override
+from omegaconf import DictConfig, OmegaConf, flag_override
 from omegaconf.resolvers import oc
+
+from rtrain.config.nodes import Container, children
 
 MASK = "***"
 _SECRET_KEY = re.compile(
@@ -78,9 +80,9 @@ def symbolic_environment() -> Iterator[None]:
         shown = "".join(f",{'null' if one is None else one}" for one in default)
         return f"{_OPEN}oc.env:{key}{shown}{_CLOSE}"
 
-    def decode(text: Any) -> Any:
+    def decode(text: Any, *, _parent_: Any, _node_: Any) -> Any:
         marked = isinstance(text, str) and _OPEN in text
-        return f"{_OPEN}oc.decode:{text}{_CLOSE}" if marked else oc.decode(text, _parent_=OmegaConf.create())
+        return f"{_OPEN}oc.decode:{text}{_CLOSE}" if marked else oc.decode(text, _parent_, _node_)
 
     OmegaConf.register_new_resolver("oc.env", env, replace=True)
     OmegaConf.register_new_resolver("oc.decode", decode, replace=True)
@@ -113,19 +115,15 @@ def _mask_pair(quote: str, key: str, colon: str, value: str) -> str:
     return f"{quote}{key}{quote}{colon}{shown}"
 
 
-def _mask_nodes(node: DictConfig | ListConfig, key: str = "") -> None:
-    """Mask the scalars below ``node`` in place."""
-    if node._is_none() or node._is_missing() or node._is_interpolation():
-        return
-    names = list(node.keys()) if isinstance(node, DictConfig) else list(range(len(node)))
-    for name in names:
-        child = node._get_node(name)
-        own = str(name) if isinstance(node, DictConfig) else key
-        if isinstance(child, DictConfig | ListConfig):
+def _mask_nodes(node: Container, key: str = "") -> None:
+    """Mask the scalars below ``node`` in place; the items of a list go by the key of the list."""
+    for name, _, child in children(node):
+        own = name if isinstance(node, DictConfig) else key
+        if isinstance(child, Container):
             _mask_nodes(child, own)
-        elif child is not None:
-            value = child._value()
-            masked = mask_value(own, value)
-            if masked is not value and masked != value:
-                with flag_override(child, "readonly", False):
-                    child._set_value(masked)
+            continue
+        value = child._value()
+        masked = mask_value(own, value)
+        if masked is not value and masked != value:
+            with flag_override(child, "readonly", False):
+                child._set_value(masked)

@@ -55,7 +55,7 @@ class Composed:
 
 
 class Session:
-    """One command line. Nothing is written before ``run`` or ``multirun``, and Hydra's globals are cleared around it."""
+    """One command line. Nothing is written before ``run`` or ``multirun``; Hydra's globals are cleared around it."""
 
     def __init__(self, config: str, overrides: Sequence[str], schemas: Schemas, config_dir: str | None = None) -> None:
         self._config, self._overrides, self._config_dir = config, tuple(overrides), config_dir
@@ -86,7 +86,7 @@ class Session:
             ConfigError: Something is wrong with it.
         """
         if self._checked is None:
-            with explained(self._request):
+            with explained(self._request, self._schemas):
                 cfg = self._request.compose()
                 self._checked = cfg, self._finish(cfg, self._request.texts)
         return self._checked[1]
@@ -110,7 +110,7 @@ class Session:
         Raises:
             ConfigError: Something is wrong with a job; no job has started then.
         """
-        with explained(self._request):
+        with explained(self._request, self._schemas):
             sweep, jobs = self._request.compose_sweep()
             cfgs = [self._request.app.load_job(sweep, job) for job in jobs]
             composed = [self._finish(cfg, job, num) for num, (cfg, job) in enumerate(zip(cfgs, jobs, strict=True))]
@@ -131,7 +131,7 @@ class Session:
         Raises:
             ConfigError: It can't be composed, or has no part ``package``.
         """
-        with explained(self._request):
+        with explained(self._request, self._schemas):
             cfg = self._request.compose()
             place_job(cfg)
             return shown_config(cfg, what, package, resolve)
@@ -144,7 +144,7 @@ class Session:
         """
         if what not in INFO:
             raise ConfigError(f"--info {what}: there is no such part; there are: {', '.join(INFO)}")
-        with explained(self._request):
+        with explained(self._request, self._schemas):
             self._request.compose()
             return self._request.app.info(what, self._request.texts)
 

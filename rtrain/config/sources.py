@@ -90,7 +90,7 @@ class RtrainSource(ConfigSource):
             self._prepare_primary(data, file)
         elif "/" not in name:
             expand_keys(data, file)
-            self._inject(data, file, _inline_schemas(data))
+            _inject(data, file, _inline_schemas(data))
         else:
             self._prepare_option(name, data, file)
         return ConfigResult(
@@ -108,12 +108,12 @@ class RtrainSource(ConfigSource):
             _forget(data, keys.split("."))
         _localize_searchpath(data, file)
         base = [f"/{SCHEMA_GROUP}/base", f"/{SCHEMA_GROUP}/config"]
-        self._inject(data, file, base + _inline_schemas(data))
+        _inject(data, file, base + _inline_schemas(data), self.overriding)
 
     def _prepare_option(self, name: str, data: dict[str, Any], file: YamlFile) -> None:
         group, _, stem = name.partition("/")
         if group not in PLUGIN_GROUPS or "/" in stem:
-            self._inject(data, file, [], relative=False)
+            _inject(data, file, [], relative=False)
             return
         for keys in self.replaced:
             first, _, rest = keys.partition(".")
@@ -121,23 +121,26 @@ class RtrainSource(ConfigSource):
                 _forget(data, rest.split("."))
         plugin = data.get("type", stem)
         known = isinstance(plugin, str) and knows_plugin(group, plugin)
-        self._inject(data, file, [schema_of(group, plugin, "_here_")] if known else [], relative=False)
+        _inject(data, file, [schema_of(group, plugin, "_here_")] if known else [], relative=False)
 
-    def _inject(self, data: dict[str, Any], file: YamlFile, entries: list[str], *, relative: bool = True) -> None:
-        """Put ``entries`` in front of the defaults list, and ``_self_`` behind all but the overrides if absent."""
-        defaults = data.get("defaults")
-        if defaults is not None and not isinstance(defaults, list):
-            message = render("defaults must be a list", spot=file.spot(["defaults"]))
-            raise ConfigError(message, "  try: defaults: [_self_]")
-        defaults = expand_defaults(defaults or [], relative=relative)
-        defaults = [_as_override(one, self.overriding) for one in defaults]
-        if not entries and not defaults:
-            data.pop("defaults", None)
-            return
-        if "_self_" not in defaults:
-            defaults = [*defaults, "_self_"]
-        plain = [one for one in defaults if not _is_override(one)]
-        data["defaults"] = [*entries, *plain, *(one for one in defaults if _is_override(one))]
+
+def _inject(
+    data: dict[str, Any], file: YamlFile, entries: list[str], overriding: tuple[str, ...] = (), *, relative: bool = True
+) -> None:
+    """Put ``entries`` in front of the defaults list, and ``_self_`` behind all but the overrides if absent."""
+    defaults = data.get("defaults")
+    if defaults is not None and not isinstance(defaults, list):
+        message = render("defaults must be a list", spot=file.spot(["defaults"]))
+        raise ConfigError(message, "  try: defaults: [_self_]")
+    defaults = expand_defaults(defaults or [], relative=relative)
+    defaults = [_as_override(one, overriding) for one in defaults]
+    if not entries and not defaults:
+        data.pop("defaults", None)
+        return
+    if "_self_" not in defaults:
+        defaults = [*defaults, "_self_"]
+    plain = [one for one in defaults if not _is_override(one)]
+    data["defaults"] = [*entries, *plain, *(one for one in defaults if _is_override(one))]
 
 
 def _inline_schemas(data: dict[str, Any]) -> list[str]:

@@ -26,7 +26,7 @@ class Problem:
     """The wrong word."""
 
 
-class Invalid(Exception):
+class InvalidError(Exception):
     """The config has problems."""
 
     def __init__(self, problems: list[Problem]) -> None:
@@ -38,14 +38,14 @@ def validate(data: Mapping[str, Any], schemas: Schemas) -> RtrainConf:
     """Return ``data`` as dataclasses all the way down.
 
     Raises:
-        Invalid: With all problems at once.
+        InvalidError: With all problems at once.
     """
     problems: list[Problem] = []
     parts = {group: _plugin_conf(group, data.get(group), schemas, problems) for group in PLUGIN_GROUPS}
     rest = {key: value for key, value in data.items() if key not in PLUGIN_GROUPS}
     conf = _checked(RtrainConf, {**rest, **dict.fromkeys(PLUGIN_GROUPS)}, "", problems)
     if problems:
-        raise Invalid(problems)
+        raise InvalidError(problems)
     assert isinstance(conf, RtrainConf)
     conf.trainer, conf.dataset = parts["trainer"], parts["dataset"]
     return conf
@@ -55,7 +55,7 @@ def forbid_extra(conf: type, *, docstrings: bool = False) -> type:
     """Make pydantic refuse keys that ``conf``, or a dataclass inside it, doesn't have."""
     settings = ConfigDict(extra="forbid", use_attribute_docstrings=docstrings)
     for one in _dataclasses(conf, set()):
-        one.__pydantic_config__ = settings  # type: ignore[attr-defined]
+        one.__pydantic_config__ = settings
     return conf
 
 
@@ -185,10 +185,15 @@ def _owner(conf: type, location: list[str]) -> type | None:
             inner = [one for one in _mentioned(get_type_hints(conf)[part]) if is_dataclass(one)]
             if not inner:
                 return None
-            conf = inner[0]
+            conf = _as_class(inner[0])
         elif not part.isdigit() and not is_dataclass(conf):
             return None
     return conf
+
+
+def _as_class(one: Any) -> type:
+    assert isinstance(one, type)
+    return one
 
 
 def _dataclasses(conf: Any, seen: set[type]) -> Iterator[Any]:

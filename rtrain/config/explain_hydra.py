@@ -1,0 +1,328 @@
+"""What Hydra and OmegaConf say while composing, with its place and a way out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Any
+
+from hydra.errors import HydraException, MissingConfigException, OverrideParseException
+from omegaconf import DictConfig
+from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
+
+from rtrain.config.aliases import CHOOSABLE, GROUPS, KEYS, expand_key, split_word
+from rtrain.config.finding import Finding, command, command_with
+from rtrain.config.nodes import Container, children, joined
+from rtrain.config.places import Places
+from rtrain.config.plain_words import plain_words
+from rtrain.config.request import Request
+from rtrain.config.schema import Schemas
+from rtrain.config.screen import Spot, Typed
+from rtrain.config.suggest import all_keys, closest, closest_key, names_of
+from rtrain.errors import ConfigError
+
+
+def explain_hydra(request: Request, schemas: Schemas, error: Exception) -> Finding:
+    """Return what ``error``, raised by Hydra or OmegaConf for ``request``, means to the user."""
+    explainer = _Explainer(request, schemas)
+    if isinstance(error, OverrideParseException):
+        return explainer.unreadable_word(error)
+    if isinstance(error, MissingConfigException):
+        return explainer.no_option(error)
+    return explainer.composition(error)
+
+
+class _Explainer:
+    def __init__(self, request: Request, schemas: Schemas) -> None:
+        self.request, self.schemas = request, schemas
+        self.places = Places(request)
+
+    def unreadable_word(self, error: OverrideParseException) -> Finding:
+        """Explain an override that Hydra can't parse."""
+        place = self.places.of_word(error.override)
+        sign, key, value = split_word(error.override)
+        if value is None:
+            attempt = command_with(place, f"{place.command[place.index]}=...") if place else None
+            return Finding(f"'{error.override}' has no value: an override is key=value", place, None, attempt)
+        if not key:
+            return Finding(f"'{error.override}' has no key: an override is key=value", place)
+        if re.search(r"[^\w.@/\-:$]", key):
+            return Finding(f"'{key}' can't be read as a key", place, None, None, "a key is names joined by dots")
+        quoted = value.replace('"', '\\"')
+        attempt = command_with(place, f'{sign}{key}="{quoted}"') if place else None
+        note = "quote text that has special characters; lists are [a,b] and mappings {a: 1}"
+        return Finding(f"the value of '{key}' can't be read: {value}", place, None, attempt, note)
+
+    def no_option(self, error: MissingConfigException) -> Finding:
+        """Explain an option or a group that no config folder has."""
+        missing = error.missing_cfg_file or ""
+        group, _, option = missing.rpartition("/")
+        parent = re.match(r"In '([^']*)'", str(error))
+        place = self._place_of_choice(group, option) or (self.places.word_in(parent[1], option) if parent else None)
+        options = [one for one in error.options or [] if not one.startswith("_")]
+        if not options:
+            return self._no_group(group, option, place)
+        yml = [path for path in self._folders_of(group) if (path / f"{option}.yml").exists()]
+        if yml:
+            file = yml[0] / f"{option}.yml"
+            return Finding(
+                f"{group}/{option}.yml ends in .yml; configs end in .yaml",
+                place,
+                None,
+                f"mv {file} {file.with_suffix('.yaml')}",
+            )
+        meant = closest(option, options)
+        note = f"there are: {', '.join(options[:12])}{', ...' if len(options) > 12 else ''}"
+        return Finding(
+            f"there is no '{option}' in config group '{group}'", place, meant, self._swapped(place, option, meant), note
+        )
+
+    def composition(self, error: Exception) -> Finding:
+        """Explain what went wrong while configs and overrides were merged."""
+        text = str(error)
+        for pattern, explain in self._known_messages():
+            match = re.search(pattern, text, re.DOTALL)
+            if match:
+                return explain(match, error)
+        cause = _omegaconf_error(error)
+        if cause is not None:
+            key = cause.full_key or ""
+            return self._bad_value(key, cause, self.places.of(key) if key else None)
+        return Finding(plain_words(text) or f"the config can't be composed: {type(error).__name__}")
+
+    def _known_messages(self) -> Iterator[tuple[str, Callable[[re.Match[str], Exception], Finding]]]:
+        yield r"^Could not override '([^']*)'\.\s*(?:To append|No match|Did you mean)", self._unknown_word
+        yield r"^Error merging override (.*)$", self._bad_word
+        yield r"^In '([^']*)': \w+ raised while composing config", self._bad_file
+        yield r"^Could not append to config\. An item is already at '([^']*)'", self._already_there
+        yield r"^Could not delete from config\. '([^']*)' does not exist", self._nothing_to_delete
+        yield r"^Could not delete '([^'=]*)", self._nothing_to_delete
+        yield r"^Override (\S+) looks like a config group override, but config group '([^']*)'", self._unknown_group
+        yield r"^Ambiguous value for argument '(.*?)'\n", self._sweep_without_multirun
+        yield r"^Sweep parameters '(.*)' requires", self._sweep_without_multirun
+        yield r"^Sweeping over Hydra's configuration is not supported : '(.*)'", self._hydra_sweep
+        yield r"^In '([^']*)': Could not override '([^']*)'", self._unused_override_entry
+        yield r"^Multiple values for (\S+)\. To override a value use '(.*)'", self._two_choices
+        yield r"^(\S+) appears more than once in the final defaults list", self._two_choices
+        yield (
+            r"^In '?([^':]*)'?: (Override '.*' is defined before|Too many keys|Missing group name)",
+            self._bad_defaults,
+        )
+        yield r"does not support sweep type : (\w+)", self._unknown_sweep
+        yield r"^Config group override (?:must be|deletion)", self._group_needs_name
+
+    def _unknown_word(self, match: re.Match[str], _: Exception) -> Finding:
+        key = match[1]
+        place = self.places.of_word(key) or self.places.of(key)
+        return self._wrong_key(key, place)
+
+    def _wrong_key(self, key: str, place: Spot | Typed | None, owner: Any = None) -> Finding:
+        """Explain a key that is not there."""
+        parent = key.rpartition(".")[0]
+        own = [joined(parent, name) for name in names_of(owner)]
+        full = closest_key(key, own) if own else None
+        full = full or closest_key(key, [*self._keys, *own])
+        if not isinstance(place, Typed):
+            return Finding(_no_key(key, full), place, _short(key, full))
+        typed = place.command[place.index]
+        sign, own_key, value = split_word(typed)
+        if full is None:
+            attempt = command_with(place, f"+{typed.lstrip('+~')}") if self._is_free(parent) else None
+            return Finding(f"there is no key '{own_key}'", place, None, attempt)
+        meant = _in_own_words(own_key, key, full)
+        word = f"{sign}{meant}" + ("" if value is None else f"={value}")
+        note = f"or add it with +{typed.lstrip('+~')}" if self._is_free(parent) else None
+        return Finding(f"there is no key '{own_key}'", place, meant, command_with(place, word), note)
+
+    def _bad_word(self, match: re.Match[str], error: Exception) -> Finding:
+        place = self.places.of_word(match[1])
+        cause = _omegaconf_error(error)
+        key = split_word(match[1])[1]
+        if cause is None:
+            return Finding(f"'{match[1]}' can't be set", place)
+        if isinstance(cause, ConfigKeyError | ConfigAttributeError):
+            return self._wrong_key(cause.full_key or key, place, cause.object_type)
+        return self._bad_value(key, cause, place)
+
+    def _bad_file(self, match: re.Match[str], error: Exception) -> Finding:
+        cause = _omegaconf_error(error)
+        if cause is None:
+            return Finding(plain_words(str(error)))
+        key = cause.full_key or ""
+        place = self.places.in_config(match[1], key)
+        if isinstance(cause, ConfigKeyError | ConfigAttributeError):
+            return self._wrong_key(key, place, cause.object_type)
+        return self._bad_value(key, cause, place)
+
+    def _bad_value(self, key: str, cause: OmegaConfBaseException, place: Spot | Typed | None) -> Finding:
+        if isinstance(cause, ConfigKeyError | ConfigAttributeError):
+            return self._wrong_key(key, place, cause.object_type)
+        problem = plain_words(cause.msg or str(cause))
+        return Finding(f"{key}: {problem}" if key else problem, place)
+
+    def _already_there(self, match: re.Match[str], _: Exception) -> Finding:
+        place = self.places.of_word(match[1])
+        attempt = command_with(place, place.command[place.index].lstrip("+")) if place else None
+        return Finding(f"'{match[1]}' is there already, so + can't add it", place, None, attempt)
+
+    def _nothing_to_delete(self, match: re.Match[str], _: Exception) -> Finding:
+        key = match[1]
+        place = self.places.of_word(key)
+        meant = closest_key(key, self._keys)
+        attempt = command_with(place, f"~{meant}" if meant else None) if place else None
+        return Finding(f"there is no '{key}' to take out", place, meant, attempt)
+
+    def _unknown_group(self, match: re.Match[str], _: Exception) -> Finding:
+        word, group = match[1], match[2]
+        place = self.places.of_word(word)
+        meant = closest(group, self.request.app.groups())
+        return Finding(f"there is no config group '{group}'", place, meant, self._swapped(place, group, meant))
+
+    def _no_group(self, group: str, option: str, place: Spot | Typed | None) -> Finding:
+        if not group:
+            meant = closest(option, [path.stem for folder in self._folders_of("") for path in folder.glob("*.yaml")])
+            return Finding(f"there is no config '{option}'", place, meant, self._swapped(place, option, meant))
+        groups = [one for one in self.request.app.groups() if not one.startswith(("hydra", "rtrain_schema"))]
+        meant = closest(group, groups)
+        return Finding(f"there is no config group '{group}'", place, meant, self._swapped(place, group, meant))
+
+    def _sweep_without_multirun(self, match: re.Match[str], _: Exception) -> Finding:
+        place = self.places.of_word(match[1])
+        value = split_word(match[1])[2]
+        note = f"or, if one value is meant, a list: [{value}]"
+        attempt = command(self.request, "--multirun")
+        return Finding(f"'{match[1]}' has several values", place, None, attempt, note)
+
+    def _hydra_sweep(self, match: re.Match[str], _: Exception) -> Finding:
+        return Finding("Hydra's own settings can't be swept", self.places.of_word(match[1]))
+
+    def _unknown_sweep(self, match: re.Match[str], _: Exception) -> Finding:
+        kind = match[1].removesuffix("_SWEEP").lower()
+        place = next((self.places.of_word(word) for word in self.request.texts if f"{kind}(" in word), None)
+        return Finding(
+            f"a sweep can't draw from {kind}(...)", place, None, None, "list the values: lr=0.1,0.01 or range(1,4)"
+        )
+
+    def _unused_override_entry(self, match: re.Match[str], _: Exception) -> Finding:
+        config, group = match[1], match[2]
+        place = self.places.word_in(config, group.rpartition("/")[2])
+        return Finding(
+            f"'override {group}' overrides nothing: no defaults list before it has the group",
+            place,
+            None,
+            None,
+            "leave out the word 'override'",
+        )
+
+    def _two_choices(self, match: re.Match[str], _: Exception) -> Finding:
+        group = match[1]
+        place = self.places.word_in(self.request.primary.name, group.rpartition("/")[2])
+        return Finding(
+            f"two defaults lists choose a different '{group}'", place, None, None, f"write: - override /{group}: ..."
+        )
+
+    def _bad_defaults(self, match: re.Match[str], error: Exception) -> Finding:
+        place = self.places.in_config(match[1], "defaults")
+        text = " ".join(str(error).split())
+        if "is defined before" in text:
+            return Finding("entries with 'override' must stand at the end of the defaults list", place)
+        return Finding("an entry of a defaults list is '- group: option' or '- name'", place)
+
+    def _group_needs_name(self, _: re.Match[str], __: Exception) -> Finding:
+        words = [word for word in self.request.texts if self._is_group_with_value(word)]
+        place = self.places.of_word(words[0]) if words else None
+        group = split_word(words[0])[1] if words else "a config group"
+        options = self.request.app.loader.get_group_options(group) if words else []
+        note = f"there are: {', '.join(options)}" if options else None
+        return Finding(f"'{group}' takes the name of an option", place, None, None, note)
+
+    def _is_group_with_value(self, word: str) -> bool:
+        _, key, value = split_word(word)
+        return any(source.is_group(key) for source in self.request.app.sources) and not re.fullmatch(
+            r"[A-Za-z_][\w/.\-]*", value or ""
+        )
+
+    def _place_of_choice(self, group: str, option: str) -> Typed | None:
+        for word in self.request.words:
+            value = split_word(word.text)[2] or ""
+            if word.key == group and option in re.split(r"[,\[\]() ]+", value):
+                return self.places.of_word(word.text)
+        return None
+
+    def _folders_of(self, group: str) -> list[Any]:
+        return [folder / group for _, folder in self.request.folders]
+
+    @staticmethod
+    def _swapped(place: Spot | Typed | None, wrong: str, meant: str | None) -> str | None:
+        if not isinstance(place, Typed) or meant is None:
+            return None
+        typed = place.command[place.index]
+        head, found, tail = typed.rpartition(wrong)
+        return command_with(place, f"{head}{meant}{tail}") if found else None
+
+    @cached_property
+    def _keys(self) -> list[str]:
+        """All keys that could have been meant: of the schemas, and of the config without the user's values."""
+        composed = self._composed_choices()
+        plugins = {}
+        for group in CHOOSABLE:
+            node = composed.get(group) if composed is not None else None
+            plugins[group] = node.get("type") if isinstance(node, DictConfig) else None
+        found = list(all_keys(self.schemas, plugins["trainer"], plugins["dataset"]))
+        return found if composed is None else [*found, *_leaves(composed)]
+
+    def _composed_choices(self) -> Any:
+        choices = [word.text for word in self.request.words if self.request.is_choice(word)]
+        for words in (choices, []):
+            try:
+                cfg = self.request.app.compose(words)
+            except (HydraException, OmegaConfBaseException, ValueError, ConfigError):
+                continue
+            return {str(key): cfg._get_node(key) for key in cfg if key != "hydra"}
+        return None
+
+    def _is_free(self, parent: str) -> bool:
+        """Return whether any key may be added below ``parent``."""
+        first, _, rest = parent.partition(".")
+        return first == "vars" or (first == "trainer" and rest.partition(".")[0] in (*GROUPS, "params"))
+
+
+def _omegaconf_error(error: BaseException | None) -> OmegaConfBaseException | None:
+    while error is not None:
+        if isinstance(error, OmegaConfBaseException):
+            return error
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def _leaves(nodes: Any, path: str = "") -> Iterator[str]:
+    pairs = nodes.items() if isinstance(nodes, dict) else ((name, child) for name, _, child in children(nodes))
+    for name, child in pairs:
+        full = joined(path, str(name))
+        yield full
+        if isinstance(child, Container):
+            yield from _leaves(child, full)
+
+
+def _no_key(key: str, full: str | None) -> str:
+    parts, other = key.split("."), (full or "").split(".")
+    wrong = next((part for part, one in zip(parts, other, strict=False) if part != one), parts[-1])
+    return f"{key}: there is no key '{wrong}' here"
+
+
+def _short(key: str, full: str | None) -> str | None:
+    """Return the one part of ``full`` that differs from ``key``; all of it if it belongs elsewhere."""
+    if full is None:
+        return None
+    parts, other = key.split("."), full.split(".")
+    different = [one for part, one in zip(parts, other, strict=False) if part != one]
+    return different[0] if len(parts) == len(other) and len(different) == 1 else full
+
+
+def _in_own_words(typed: str, key: str, full: str) -> str:
+    """Return ``full`` as the user would type it: with the short name that they used for its beginning."""
+    short = typed.partition(".")[0]
+    if (short in GROUPS or short in KEYS) and full.startswith(f"{expand_key(short)}."):
+        return short + full[len(expand_key(short)) :]
+    return full

@@ -1,0 +1,91 @@
+"""Guess what a wrong word was meant to be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import fields, is_dataclass
+from difflib import get_close_matches
+from typing import Any, get_args, get_type_hints
+
+from rtrain.config.aliases import GROUPS, KEYS
+from rtrain.config.schema import RtrainConf, Schemas
+
+CUTOFF = 0.6
+
+
+def closest(word: str, known: Iterable[str]) -> str | None:
+    """Return the known word closest to ``word``; one that is a single edit away always counts as close."""
+    words = [one for one in dict.fromkeys(known) if one != word]
+    near = [one for one in words if _one_edit(word, one)]
+    if near:
+        return max(near, key=lambda one: _same_start(word, one))
+    found = get_close_matches(word, words, 1, CUTOFF)
+    return found[0] if found else None
+
+
+def closest_key(wrong: str, keys: Iterable[str]) -> str | None:
+    """Return the full key closest to the dotted key ``wrong``.
+
+    The first part that is not there is compared with its siblings, then with the last part of all keys.
+    """
+    known = list(keys)
+    prefixes = {".".join(key.split(".")[:count]) for key in known for count in range(1, key.count(".") + 2)}
+    parts = wrong.split(".")
+    for index, part in enumerate(parts):
+        parent = ".".join(parts[:index])
+        if ".".join(parts[: index + 1]) in prefixes:
+            continue
+        siblings = {prefix.split(".")[index] for prefix in prefixes if _inside(prefix, parent, index)}
+        fitting = closest(part, sorted(siblings))
+        if fitting is not None:
+            return ".".join([*parts[:index], fitting, *parts[index + 1 :]])
+        break
+    ends: dict[str, str] = {}
+    for key in known:
+        ends.setdefault(key.rpartition(".")[2], key)
+    end = parts[-1] if parts[-1] in ends else closest(parts[-1], ends)
+    return None if end is None else ends[end]
+
+
+def all_keys(schemas: Schemas, trainer: str | None = None, dataset: str | None = None) -> Iterator[str]:
+    """Yield the full keys of the config, with the plugins' own where the plugin is known, and the short names."""
+    yield from _keys(RtrainConf, "")
+    for group, plugin in (("trainer", trainer), ("dataset", dataset)):
+        yield f"{group}.type"
+        conf = schemas.group(group).get(plugin or "")
+        if conf is not None:
+            yield from _keys(conf, group)
+    yield from (*KEYS, *GROUPS, "defaults", "hydra")
+
+
+def names_of(conf: Any) -> list[str]:
+    """Return the names of the fields of a dataclass; none for anything else."""
+    return [one.name for one in fields(conf)] if is_dataclass(conf) else []
+
+
+def _keys(conf: Any, where: str) -> Iterator[str]:
+    hints = get_type_hints(conf)
+    for name in names_of(conf):
+        full = f"{where}.{name}" if where else name
+        yield full
+        inner = next((one for one in (hints[name], *get_args(hints[name])) if is_dataclass(one)), None)
+        if inner is not None:
+            yield from _keys(inner, full)
+
+
+def _inside(prefix: str, parent: str, index: int) -> bool:
+    return prefix.count(".") >= index and (not parent or prefix.startswith(f"{parent}."))
+
+
+def _same_start(left: str, right: str) -> int:
+    return next((i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))
+
+
+def _one_edit(left: str, right: str) -> bool:
+    """Return whether one letter added, dropped, changed or swapped with the next one turns ``left`` into ``right``."""
+    if abs(len(left) - len(right)) > 1 or len(left) < 2:
+        return False
+    start = _same_start(left, right)
+    rest_left, rest_right = left[start:], right[start:]
+    swapped = rest_left[:2] == rest_right[1::-1] and rest_left[2:] == rest_right[2:] and len(rest_left) > 1
+    return swapped or rest_left[1:] == rest_right[1:] or rest_left[1:] == rest_right or rest_left == rest_right[1:]
