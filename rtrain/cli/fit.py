@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from rtrain.config.session import Session
 
 INFO_CHOICES = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
 EXIT_CODES = {"interrupted": 130, "preempted": 143}
@@ -59,7 +62,7 @@ def fit(
             _train(session, multirun)
 
 
-def _train(session: object, multirun: bool) -> None:
+def _train(session: Session, multirun: bool) -> None:
     from rtrain.cli.display import make_display
     from rtrain.training import fit_session, fit_sweep
 

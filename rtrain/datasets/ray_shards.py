@@ -10,7 +10,7 @@ import ray.data
 import ray.train
 from ray.data import ExecutionOptions
 
-from rtrain.datasets.base import Batch, Columns, Dataset, Pass, Split
+from rtrain.datasets.base import Batch, Columns, Dataset, Pass, ResidentSplit, Split
 from rtrain.datasets.stream import StreamSplit
 
 if TYPE_CHECKING:
@@ -44,15 +44,28 @@ class StreamDataConfig(ray.train.DataConfig):  # type: ignore[misc]
 
 
 def ray_datasets(dataset: Dataset, seed: int) -> dict[str, ray.data.Dataset]:
-    """Return what ``datasets=`` of a Ray trainer takes: a ray.data.Dataset for each streamed split; on the driver.
+    """Return what ``datasets=`` of a Ray trainer takes: a ray.data.Dataset for each split; on the driver.
 
     The cluster needs at least one CPU beyond those that the workers reserve, or reading never starts.
     """
     return {
         name: ray_dataset(split, seed if name == "train" else None)
-        for name, split in dataset.splits.items()
         if isinstance(split, StreamSplit)
+        else resident_ray_dataset(split)
+        for name, split in dataset.splits.items()
     }
+
+
+def resident_ray_dataset(split: Split) -> ray.data.Dataset:
+    """Return the rows of a split in memory as a ray.data.Dataset with the columns ``x`` and ``y``, in their order."""
+    assert isinstance(split, ResidentSplit)
+    columns = ray.put(dict(split.columns))
+    return ray.data.range(split.num_rows).map_batches(_take_rows, fn_kwargs={"columns": columns})
+
+
+def _take_rows(batch: Mapping[str, np.ndarray], columns: Any) -> dict[str, np.ndarray]:
+    held = ray.get(columns) if isinstance(columns, ray.ObjectRef) else columns
+    return {name: values[batch["id"]] for name, values in held.items()}
 
 
 def ray_dataset(split: StreamSplit, seed: int | None) -> ray.data.Dataset:

@@ -53,3 +53,7 @@ class TrainerPlugin(ABC):
     @abstractmethod
     def backend_config(self, conf: Any) -> Any:
         """Return the ``ray.train`` backend config that joins the workers of this framework into one world."""
+
+    def takes_ray_datasets(self, conf: Any) -> bool:
+        """Tell whether the loop reads its data with ``ray.train.get_dataset_shard`` instead of ``worker.dataset``."""
+        return False

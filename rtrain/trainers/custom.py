@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from numbers import Real
 from pathlib import Path
@@ -19,6 +19,7 @@ from ray.train.v2._internal.execution.train_fn_utils import (
 )
 
 from rtrain.config.targets import locate
+from rtrain.datasets.base import Pass, Split
 from rtrain.errors import ConfigError
 from rtrain.runs.checkpoints import adopt_checkpoint, checkpoints_dir, latest_checkpoint
 from rtrain.trainers.worker import Monitor, Worker
@@ -123,7 +124,9 @@ class _LocalReports(LocalTrainFnUtils):
     """The same without a cluster: one worker, in this process."""
 
     def __init__(self, worker: Worker) -> None:
-        super().__init__(experiment_name=worker.run_dir.name, dataset_shards={})
+        splits = {} if worker.dataset is None else worker.dataset.splits
+        shards = {name: _LocalShard(split, worker.run.seed) for name, split in splits.items()}
+        super().__init__(experiment_name=worker.run_dir.name, dataset_shards=shards)
         self._reports = _Reports(worker)
 
     def report(
@@ -150,6 +153,30 @@ class _LocalReports(LocalTrainFnUtils):
         """Return the newest checkpoint of this run."""
         newest = latest_checkpoint(self._reports.worker.run_dir)
         return None if newest is None else ray.train.Checkpoint(str(newest))
+
+
+class _LocalShard:
+    """What ``ray.train.get_dataset_shard`` returns without a cluster: a whole split, as columns ``x`` and ``y``."""
+
+    def __init__(self, split: Split, seed: int) -> None:
+        self._split, self._seed = split, seed
+
+    def count(self) -> int:
+        """Return the rows of the split."""
+        return self._split.num_rows
+
+    def iter_batches(self, *, batch_size: int = 256, **_: Any) -> Iterator[dict[str, Any]]:
+        """Yield batches of NumPy arrays, in the split's order."""
+        one = Pass(rank=0, world_size=1, global_batch_size=batch_size, seed=self._seed, shuffle=False)
+        for batch in self._split.batches(one):
+            yield {"x": batch.x, "y": batch.y}
+
+    def iter_torch_batches(self, *, batch_size: int = 256, **_: Any) -> Iterator[dict[str, Any]]:
+        """Yield batches of torch tensors, in the split's order."""
+        import torch
+
+        for batch in self.iter_batches(batch_size=batch_size):
+            yield {name: torch.from_numpy(values) for name, values in batch.items()}
 
 
 def custom_loop(path: str, config: Mapping[str, Any]) -> partial[None]:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from rtrain.cluster import Cluster
-from rtrain.datasets.base import Dataset
 from rtrain.errors import TrainingError
 from rtrain.interrupts import StopRequest
 from rtrain.runs.checkpoints import checkpoints_dir
@@ -51,11 +50,10 @@ def _build_trainer(plugin: TrainerPlugin, job: Job, run_dir: Path, marker: str, 
     from rtrain.trainers.ray_worker import train_on_worker
 
     conf = job.conf
-    streams = _streams(job.dataset)
     config = {
         "job": dataclasses.replace(job, dataset=None),
-        "trainer": job.trainer_name,
-        "dataset": job.dataset if streams or job.dataset is None else ray.put(job.dataset),
+        "dataset": None if job.dataset is None else ray.put(job.dataset),
+        "sharded": _is_sharded(plugin, job),
         "run_dir": str(run_dir),
         "marker": marker,
         "num_threads": threads_per_worker(conf.scaling, own_cluster=cluster.own),
@@ -73,7 +71,7 @@ def _build_trainer(plugin: TrainerPlugin, job: Job, run_dir: Path, marker: str, 
             failure_config=failures,
             worker_runtime_env=None if cluster.own else _runtime_env(job),
         ),
-        "datasets": streams or None,
+        **_ray_data_arguments(plugin, job),
     }
     if cluster.own:
         timeout = conf.scaling.start_timeout_seconds
@@ -93,11 +91,20 @@ def _runtime_env(job: Job) -> dict[str, Any]:
     return env
 
 
-def _streams(dataset: Dataset | None) -> dict[str, Any]:
-    """Return the Ray Datasets of a streamed dataset by split; empty for a resident one."""
-    if dataset is None or dataset.info.memory != "stream":
+def _is_sharded(plugin: TrainerPlugin, job: Job) -> bool:
+    """Tell whether Ray Data reads the data: for loops that ask for it, and for streams that several workers share."""
+    if job.dataset is None:
+        return False
+    shared_stream = job.dataset.info.memory == "stream" and job.conf.scaling.num_workers > 1
+    return shared_stream or plugin.takes_ray_datasets(job.conf.trainer)
+
+
+def _ray_data_arguments(plugin: TrainerPlugin, job: Job) -> dict[str, Any]:
+    if job.dataset is None or not _is_sharded(plugin, job):
         return {}
-    return {name: split.ray_dataset() for name, split in dataset.splits.items()}  # type: ignore[attr-defined]
+    from rtrain.datasets.ray_shards import StreamDataConfig, ray_datasets
+
+    return {"datasets": ray_datasets(job.dataset, job.conf.run.seed), "dataset_config": StreamDataConfig()}
 
 
 def _fit(trainer: Any, channel: DriverChannel, stop: StopRequest) -> BaseException | None:

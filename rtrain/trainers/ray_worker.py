@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rtrain.config.targets import use_project_root
+from rtrain.datasets.base import Dataset
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import checkpoints_dir, latest_checkpoint
 from rtrain.trainers.base import Job
@@ -22,8 +23,8 @@ def train_on_worker(config: dict[str, Any]) -> None:
     """Train as one of the workers of ``ray.train``.
 
     Args:
-        config: ``job`` (a ``Job`` without dataset), ``trainer`` (the plugin's name), ``dataset`` (object reference of
-            the resident dataset, or the streamed one itself), ``run_dir``, ``marker`` and ``num_threads``.
+        config: ``job`` (a ``Job`` without dataset), ``dataset`` (an object reference to it, or None), ``sharded`` (Ray
+            Data reads the streamed splits), ``run_dir``, ``marker`` (a file there) and ``num_threads``.
     """
     import ray.train
 
@@ -33,20 +34,17 @@ def train_on_worker(config: dict[str, Any]) -> None:
     try:
         with copied_output(rank, channel.send):
             worker = _make_worker(config, context, channel)
-            plugin = load_trainer(config["trainer"])
+            plugin = load_trainer(config["job"].trainer_name)
             plugin.train_loop(worker.conf)(worker)
     finally:
         channel.close()
 
 
 def _make_worker(config: dict[str, Any], context: Any, channel: WorkerChannel) -> Worker:
-    import ray
-
     job: Job = config["job"]
     use_project_root(Path(job.project_root))
     run_dir = Path(config["run_dir"])
     _check_storage(run_dir, config["marker"])
-    dataset = config["dataset"]
     worker = Worker(
         rank=context.get_world_rank(),
         world_size=context.get_world_size(),
@@ -55,7 +53,7 @@ def _make_worker(config: dict[str, Any], context: Any, channel: WorkerChannel) -
         run_dir=run_dir,
         conf=job.conf.trainer,
         run=job.conf.run,
-        dataset=ray.get(dataset) if isinstance(dataset, ray.ObjectRef) else dataset,
+        dataset=_fetch_dataset(config),
         channel=channel,
         allow=job.allow,
         use_gpu=job.conf.scaling.use_gpu,
@@ -66,6 +64,20 @@ def _make_worker(config: dict[str, Any], context: Any, channel: WorkerChannel) -
         channel.send({"kind": "attempt", "num_workers": worker.world_size, "from_checkpoint": origin})
     worker.describe({"host": socket.gethostname(), "pid": os.getpid(), "node_rank": context.get_node_rank()})
     return worker
+
+
+def _fetch_dataset(config: dict[str, Any]) -> Dataset | None:
+    """Return the dataset: its arrays lie in memory that all workers of this machine share."""
+    import ray
+
+    if config["dataset"] is None:
+        return None
+    dataset: Dataset = ray.get(config["dataset"])
+    if not config["sharded"]:
+        return dataset
+    from rtrain.datasets.ray_shards import with_shards
+
+    return with_shards(dataset)
 
 
 def _check_storage(run_dir: Path, marker: str) -> None:
