@@ -18,6 +18,7 @@ from rtrain.config.resolve import MissingValuesError, NoPackageError, Unresolved
 from rtrain.config.schema import Schemas
 from rtrain.config.screen import Spot, Typed
 from rtrain.config.suggest import closest
+from rtrain.config.targets import TargetError
 from rtrain.config.validate import InvalidError, Problem
 from rtrain.errors import ConfigError
 
@@ -36,6 +37,9 @@ def explained(request: Request, schemas: Schemas) -> Iterator[None]:
         raise _missing(request, schemas, error.keys) from error
     except UnresolvedError as error:
         raise _unresolved(request, error.errors) from error
+    except TargetError as error:
+        hint = error.hint and error.hint.strip()
+        raise Finding(error.message, Places(request).of(error.key), note=hint).as_error() from error
     except NoPackageError as error:
         raise _no_package(request, error) from error
     except (HydraException, OmegaConfBaseException, ValueError, RecursionError) as error:

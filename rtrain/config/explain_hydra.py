@@ -13,13 +13,14 @@ from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBase
 
 from rtrain.config.aliases import CHOOSABLE, GROUPS, KEYS, expand_key, split_word
 from rtrain.config.finding import Finding, command, command_with
+from rtrain.config.locations import shown
 from rtrain.config.nodes import Container, children, joined
 from rtrain.config.places import Places
 from rtrain.config.plain_words import plain_words
 from rtrain.config.request import Request
 from rtrain.config.schema import Schemas
 from rtrain.config.screen import Spot, Typed
-from rtrain.config.suggest import all_keys, closest, closest_key, names_of
+from rtrain.config.suggest import all_keys, closest, closest_key, key_of_class, names_of
 from rtrain.errors import ConfigError
 
 
@@ -59,7 +60,9 @@ class _Explainer:
         missing = error.missing_cfg_file or ""
         group, _, option = missing.rpartition("/")
         parent = re.match(r"In '([^']*)'", str(error))
-        place = self._place_of_choice(group, option) or (self.places.word_in(parent[1], option) if parent else None)
+        place: Spot | Typed | None = self._place_of_choice(group, option)
+        if place is None and parent:
+            place = self.places.word_in(parent[1], option if error.options else group.rpartition("/")[2] or option)
         options = [one for one in error.options or [] if not one.startswith("_")]
         if not options:
             return self._no_group(group, option, place)
@@ -70,7 +73,7 @@ class _Explainer:
                 f"{group}/{option}.yml ends in .yml; configs end in .yaml",
                 place,
                 None,
-                f"mv {file} {file.with_suffix('.yaml')}",
+                f"mv {shown(file)} {shown(file.with_suffix('.yaml'))}",
             )
         meant = closest(option, options)
         note = f"there are: {', '.join(options[:12])}{', ...' if len(options) > 12 else ''}"
@@ -81,6 +84,9 @@ class _Explainer:
     def composition(self, error: Exception) -> Finding:
         """Explain what went wrong while configs and overrides were merged."""
         text = str(error)
+        nameless = next((word for word in self.request.texts if not split_word(word)[1]), None)
+        if nameless is not None:
+            return Finding(f"'{nameless}' has no key: an override is key=value", self.places.of_word(nameless))
         for pattern, explain in self._known_messages():
             match = re.search(pattern, text, re.DOTALL)
             if match:
@@ -115,7 +121,7 @@ class _Explainer:
     def _unknown_word(self, match: re.Match[str], _: Exception) -> Finding:
         key = match[1]
         place = self.places.of_word(key) or self.places.of(key)
-        return self._wrong_key(key, place)
+        return self._no_group(key, "", place) if "/" in key else self._wrong_key(key, place)
 
     def _wrong_key(self, key: str, place: Spot | Typed | None, owner: Any = None) -> Finding:
         """Explain a key that is not there."""
@@ -149,7 +155,8 @@ class _Explainer:
         cause = _omegaconf_error(error)
         if cause is None:
             return Finding(plain_words(str(error)))
-        key = cause.full_key or ""
+        section = re.search(r"is not a subclass of (\w+)", str(cause))
+        key = cause.full_key or (key_of_class(section[1], self.schemas) if section else None) or ""
         place = self.places.in_config(match[1], key)
         if isinstance(cause, ConfigKeyError | ConfigAttributeError):
             return self._wrong_key(key, place, cause.object_type)

@@ -46,7 +46,7 @@ def find_primary(config: str) -> Primary:
         ConfigError: There is no such file, or it is not a YAML file that can be read.
     """
     if not config.strip():
-        raise ConfigError("the config has no name.", "Try: rtrain fit configs/resnet.yaml")
+        raise ConfigError("the config has no name.", "  try: rtrain fit configs/resnet.yaml")
     path = Path(config).expanduser()
     if path.suffix == ".yml":
         raise _wrong_suffix(config, path)

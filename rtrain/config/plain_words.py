@@ -9,20 +9,23 @@ _WORDS: tuple[tuple[str, str], ...] = (
     (r"Value '(.*)' of type '\w+' could not be converted to Float", "must be a number, not {0}"),
     (r"Value '(.*)' is not a valid bool \(type .*\)", "must be true or false, not {0}"),
     (r"Value '(.*)' of type '.*' is incompatible with type hint '(.*)'", "must be {type}, not {0}"),
-    (r"Invalid type assigned: (\w+) is not a subclass of \w+\. value: (.*)", "must be a mapping, not {1}"),
+    (
+        r"(?:Invalid type assigned|Merge error): (\w+) is not a subclass of \w+\. value: (.*)",
+        "must be a mapping, not {1}",
+    ),
     (r"Cannot convert '(\w+)' to string: '(.*)'", "must be text, not {1}"),
     (r"field '.*' is not Optional", "can't be null"),
     (r"Incompatible value '(.*)' for field of type '.*'", "can't be {0}"),
     (r"Cannot merge (Dict|List)Config with (Dict|List)Config", "is a {container0}, and a {container1} is given"),
     (r"'(\w+)' is not .*a (dict|list).*", "can't be {0}"),
-    (r"Unsupported interpolation type (\S+)", "there is no resolver '{0}'"),
-    (r"Interpolation key '(.*)' not found", "refers to '{0}', which is not there"),
+    (r"Unsupported interpolation type (\S+)", "there is no resolver {0}"),
+    (r"Interpolation key '(.*)' not found", "refers to {0}, which is not there"),
     (r"Missing mandatory value: .*", "refers to a value that has to be given"),
     (r".*MissingMandatoryValue.*", "refers to a value that has to be given"),
-    (r".*Environment variable '(.*)' not found.*", "refers to the environment variable {0}, which is not set"),
+    (r".*Environment variable '(.*)' not found.*", "refers to the environment variable {raw}, which is not set"),
     (r".*Recursive interpolation.*", "refers to itself"),
     (r".*maximum recursion depth.*", "refers to itself"),
-    (r"(?:\w+ raised while resolving interpolation: )(.*)", "can't be resolved: {0}"),
+    (r"(?:\w+ raised while resolving interpolation: )(.*)", "can't be resolved: {raw}"),
     (r"(?:missing|mismatched|extraneous|no viable|token).*", "can't be read as a reference: check its ${{...}}"),
 )
 _HINTS = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "text"}
@@ -32,13 +35,18 @@ _CONTAINERS = {"Dict": "mapping", "List": "list"}
 def plain_words(message: str) -> str:
     """Return the first line of a message of OmegaConf in plain words."""
     first = message.strip().partition("\n")[0].strip()
+    inner = re.fullmatch(r"While dereferencing interpolation '(.*)': (.*)", first)
+    if inner:
+        return f"{plain_words(inner[2])}, which {inner[1]} gives"
     for pattern, words in _WORDS:
         match = re.fullmatch(pattern, first)
         if match:
             groups = match.groups()
             hint = groups[1] if len(groups) > 1 else ""
             names = {f"container{index}": _CONTAINERS.get(group, group) for index, group in enumerate(groups)}
-            return words.format(*map(_shown, groups), type=_HINTS.get(hint, hint), **names)
+            return words.format(
+                *map(_shown, groups), raw=groups[0] if groups else "", type=_HINTS.get(hint, hint), **names
+            )
     return first
 
 
@@ -50,4 +58,5 @@ def reference_problem(error: Exception) -> str:
 
 
 def _shown(value: str) -> str:
-    return value if len(value) <= 60 else f"{value[:57]}..."
+    text = value if len(value) <= 60 else f"{value[:57]}..."
+    return text if re.fullmatch(r"[\d.eE+\-]+|true|false|null|None|\[.*|\{.*|'.*'", text) else f"'{text}'"

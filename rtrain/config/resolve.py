@@ -43,7 +43,22 @@ class NoPackageError(Exception):
 
 
 def place_job(cfg: DictConfig, num: int | None = None) -> None:
-    """Tell ``cfg`` what Hydra tells it when the job starts: its number in a sweep, and its output folder."""
+    """Tell ``cfg`` what Hydra tells it when the job starts: its number in a sweep, and its output folder.
+
+    Raises:
+        UnresolvedError: The folder's name refers to values that can't be resolved.
+    """
+    try:
+        _place_job(cfg, num)
+    except OmegaConfBaseException:
+        with hydra_config(cfg):
+            job = job_config(cfg)
+            refuse_missing(job)
+            resolve(job)
+        raise
+
+
+def _place_job(cfg: DictConfig, num: int | None) -> None:
     with read_write(cfg.hydra), open_dict(cfg.hydra):
         if num is not None:
             cfg.hydra.job.num = num

@@ -72,7 +72,7 @@ class Session:
         store_schemas(self._schemas)
         run_id = secrets.token_hex(2)
         OmegaConf.register_new_resolver("rtrain_id", lambda: run_id, replace=True)
-        self._request = prepare(self._config, self._overrides, self._config_dir)
+        self.request = prepare(self._config, self._overrides, self._config_dir)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -86,9 +86,9 @@ class Session:
             ConfigError: Something is wrong with it.
         """
         if self._checked is None:
-            with explained(self._request, self._schemas):
-                cfg = self._request.compose()
-                self._checked = cfg, self._finish(cfg, self._request.texts)
+            with explained(self.request, self._schemas):
+                cfg = self.request.compose()
+                self._checked = cfg, self._finish(cfg, self.request.texts)
         return self._checked[1]
 
     def run(self, task: Callable[[Composed, Path], T]) -> T:
@@ -101,7 +101,7 @@ class Session:
             with env_override(dict(cfg.hydra.job.env_set)):
                 return task(composed, Path(HydraConfig.get().runtime.output_dir))
 
-        result: T = self._request.app.run(cfg, job)
+        result: T = self.request.app.run(cfg, job)
         return result
 
     def multirun(self, task: Callable[[Composed, Path], T]) -> list[T]:
@@ -110,9 +110,9 @@ class Session:
         Raises:
             ConfigError: Something is wrong with a job; no job has started then.
         """
-        with explained(self._request, self._schemas):
-            sweep, jobs = self._request.compose_sweep()
-            cfgs = [self._request.app.load_job(sweep, job) for job in jobs]
+        with explained(self.request, self._schemas):
+            sweep, jobs = self.request.compose_sweep()
+            cfgs = [self.request.app.load_job(sweep, job) for job in jobs]
             composed = [self._finish(cfg, job, num) for num, (cfg, job) in enumerate(zip(cfgs, jobs, strict=True))]
         results: dict[int, T] = {}
 
@@ -122,7 +122,7 @@ class Session:
             with env_override(dict(cfgs[num].hydra.job.env_set)):
                 results[num] = task(composed[num], Path(runtime.runtime.output_dir))
 
-        self._request.app.multirun(sweep, job)
+        self.request.app.multirun(sweep, job)
         return [results[num] for num in sorted(results)]
 
     def show_cfg(self, what: str, package: str | None = None, resolve: bool = False) -> str:
@@ -131,8 +131,8 @@ class Session:
         Raises:
             ConfigError: It can't be composed, or has no part ``package``.
         """
-        with explained(self._request, self._schemas):
-            cfg = self._request.compose()
+        with explained(self.request, self._schemas):
+            cfg = self.request.compose()
             place_job(cfg)
             return shown_config(cfg, what, package, resolve)
 
@@ -144,13 +144,13 @@ class Session:
         """
         if what not in INFO:
             raise ConfigError(f"--info {what}: there is no such part; there are: {', '.join(INFO)}")
-        with explained(self._request, self._schemas):
-            self._request.compose()
-            return self._request.app.info(what, self._request.texts)
+        with explained(self.request, self._schemas):
+            self.request.compose()
+            return self.request.app.info(what, self.request.texts)
 
     def _finish(self, cfg: DictConfig, words: Sequence[str], num: int | None = None) -> Composed:
         """Resolve and check one composed job."""
-        primary = self._request.primary
+        primary = self.request.primary
         place_job(cfg, num)
         with hydra_config(cfg):
             job = job_config(cfg)

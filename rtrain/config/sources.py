@@ -72,7 +72,8 @@ class RtrainSource(ConfigSource):
         found: list[str] = []
         for path in (self.folder / config_path).iterdir():
             if path.is_dir() or path.suffix == ".yaml":
-                self._list_add_result(found, f"{config_path}/{path.name}", path.name, results_filter)
+                inner = f"{config_path}/{path.name}" if config_path else path.name
+                self._list_add_result(found, inner, path.name, results_filter)
         return sorted(set(found))
 
     def file_of(self, config_path: str) -> Path:

@@ -7,7 +7,7 @@ from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
 from typing import Any, get_args, get_type_hints
 
-from rtrain.config.aliases import GROUPS, KEYS
+from rtrain.config.aliases import CHOOSABLE, GROUPS, KEYS
 from rtrain.config.schema import RtrainConf, Schemas
 
 CUTOFF = 0.6
@@ -16,7 +16,7 @@ CUTOFF = 0.6
 def closest(word: str, known: Iterable[str]) -> str | None:
     """Return the known word closest to ``word``; one that is a single edit away always counts as close."""
     words = [one for one in dict.fromkeys(known) if one != word]
-    near = [one for one in words if _one_edit(word, one)]
+    near = [one for one in words if one_edit(word, one)]
     if near:
         return max(near, key=lambda one: _same_start(word, one))
     found = get_close_matches(word, words, 1, CUTOFF)
@@ -58,19 +58,34 @@ def all_keys(schemas: Schemas, trainer: str | None = None, dataset: str | None =
     yield from (*KEYS, *GROUPS, "defaults", "hydra")
 
 
+def key_of_class(name: str, schemas: Schemas) -> str | None:
+    """Return the key whose value is the dataclass called ``name``, if there is just one."""
+    confs = [("", RtrainConf), *((group, one) for group in CHOOSABLE for one in schemas.group(group).values())]
+    found = {key for where, conf in confs for key, inner in _sections(conf, where) if inner.__name__ == name}
+    found |= {where for where, conf in confs if conf.__name__ == name}
+    return found.pop() if len(found) == 1 else None
+
+
 def names_of(conf: Any) -> list[str]:
     """Return the names of the fields of a dataclass; none for anything else."""
     return [one.name for one in fields(conf)] if is_dataclass(conf) else []
 
 
 def _keys(conf: Any, where: str) -> Iterator[str]:
-    hints = get_type_hints(conf)
     for name in names_of(conf):
+        yield f"{where}.{name}" if where else name
+    for key, inner in _sections(conf, where, deep=False):
+        yield from _keys(inner, key)
+
+
+def _sections(conf: Any, where: str, *, deep: bool = True) -> Iterator[tuple[str, Any]]:
+    """Yield (key, dataclass) of the dataclasses inside ``conf``."""
+    for name, hint in get_type_hints(conf).items():
         full = f"{where}.{name}" if where else name
-        yield full
-        inner = next((one for one in (hints[name], *get_args(hints[name])) if is_dataclass(one)), None)
-        if inner is not None:
-            yield from _keys(inner, full)
+        for inner in (one for one in (hint, *get_args(hint)) if isinstance(one, type) and is_dataclass(one)):
+            yield full, inner
+            if deep:
+                yield from _sections(inner, full)
 
 
 def _inside(prefix: str, parent: str, index: int) -> bool:
@@ -81,7 +96,7 @@ def _same_start(left: str, right: str) -> int:
     return next((i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))
 
 
-def _one_edit(left: str, right: str) -> bool:
+def one_edit(left: str, right: str) -> bool:
     """Return whether one letter added, dropped, changed or swapped with the next one turns ``left`` into ``right``."""
     if abs(len(left) - len(right)) > 1 or len(left) < 2:
         return False

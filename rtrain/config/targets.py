@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
+import sys
 import traceback
 from collections.abc import Callable, Collection, Mapping, Sequence
 from difflib import get_close_matches
@@ -20,6 +21,14 @@ __all__ = ["build", "check_names", "check_node", "locate", "use_project_root"]
 
 SPECIAL = frozenset({"_target_", "_args_", "_partial_", "_recursive_", "_convert_"})
 _PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*([.:][^\W\d]\w*)")
+
+
+class TargetError(ConfigError):
+    """A ``_target_`` is not allowed; ``key`` says where it stands."""
+
+    def __init__(self, key: str, problem: str, hint: str | None = None) -> None:
+        super().__init__(f"{key}: {problem}", hint)
+        self.key = key
 
 
 def locate(path: str, where: str, allow: Sequence[str]) -> Any:
@@ -44,7 +53,7 @@ def locate(path: str, where: str, allow: Sequence[str]) -> Any:
         walked = f"{walked}.{name}"
         owner = found.__name__ if isinstance(found, ModuleType) else _owner(found)
         if owner is not None and not is_allowed(owner, allow):
-            raise ConfigError(f"{where}: {path} leads to {owner}, which is not allowed.", _allow_hint(owner))
+            raise TargetError(where, f"{path} leads to {owner}, which is not allowed", _allow_hint(owner))
     return found
 
 
@@ -107,7 +116,7 @@ def check_names(node: Any, where: str, allow: Sequence[str], roots: Sequence[Pat
     """
     for key, value in targets_in(node, where):
         if not isinstance(value, str):
-            raise ConfigError(f"{key} must be a dotted path, not {value!r}.", "  try: _target_: torch.optim.SGD")
+            raise TargetError(key, f"must be a dotted path, not {value!r}", "  try: _target_: torch.optim.SGD")
         _refuse_unless_allowed(value, key, allow, roots)
 
 
@@ -142,16 +151,17 @@ def _check_inside(value: Any, where: str, allow: Sequence[str]) -> None:
 
 def _refuse_unless_allowed(path: str, where: str, allow: Sequence[str], roots: Sequence[Path] | None = None) -> None:
     if not _PATH.fullmatch(path) or "__" in path.replace(":", "."):
-        raise ConfigError(f"{where}: '{path}' is no dotted path of a module and a name in it.")
+        raise TargetError(where, f"'{path}' is no dotted path of a module and a name in it", "  e.g. torch.optim.SGD")
     top = path.partition(".")[0]
     if not is_allowed(path.replace(":", "."), allow, roots):
-        raise ConfigError(
-            f"{where}: {path} is not allowed: {top} is neither a known framework nor in the project.",
-            _allow_hint(path),
-        )
+        problem = f"{path} is not allowed: {top} is neither a known framework nor in the project"
+        raise TargetError(where, problem, _allow_hint(path))
 
 
-def _allow_hint(path: str) -> str:
+def _allow_hint(path: str) -> str | None:
+    """Return how to allow a module; Python's own modules have no place in a config."""
+    if path.partition(".")[0] in sys.stdlib_module_names:
+        return None
     return f"  if you trust it, put this into the config: allow: [{path.partition('.')[0]}.*]"
 
 

@@ -11,6 +11,7 @@ from pydantic_core import ErrorDetails
 
 from rtrain.config.schema import RtrainConf, Schemas
 from rtrain.config.store import PLUGIN_GROUPS
+from rtrain.config.suggest import one_edit
 from rtrain.errors import ConfigError, RtrainError
 
 
@@ -73,6 +74,11 @@ def _plugin_conf(group: str, node: Any, schemas: Schemas, problems: list[Problem
         problems.append(Problem(key=group, message=f"{shown}; there are: {', '.join(known)}"))
         return None
     name = node.get("type")
+    near = next((key for key in node if one_edit(str(key), "type")), None)
+    if name is None and near is not None:
+        message = f"there is no key '{near}' here, and no type"
+        problems.append(Problem(key=f"{group}.{near}", message=message, known=("type",), word=str(near)))
+        return None
     if name is None:
         problems.append(Problem(key=group, message=f"has no type; there are: {', '.join(known)}"))
         return None

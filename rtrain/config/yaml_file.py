@@ -158,7 +158,8 @@ def _syntax_error(path: Path, text: str, error: yaml.MarkedYAMLError) -> ConfigE
     if "\t" in line[: mark.column + 1]:
         spot = Spot(spot.file, text, mark.line, line.index("\t"), 1)
         return ConfigError(render("YAML forbids tabs as indentation", spot=spot), "  try: two spaces instead")
-    return ConfigError(render(f"this is no YAML: {error.problem}", spot=spot), _syntax_hint(error))
+    problem = "the file ends too early" if "'<stream end>'" in (error.problem or "") else error.problem
+    return ConfigError(render(f"this is no YAML: {problem}", spot=spot), _syntax_hint(error))
 
 
 def _syntax_hint(error: yaml.MarkedYAMLError) -> str | None:

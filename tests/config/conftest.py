@@ -8,6 +8,11 @@ from pathlib import Path
 import pytest
 from tests_config import FILES, write
 
+from rtrain.config import locations
+
+BUILTIN = Path(__file__).parent / "builtin"
+"""Stands for the built-in configs, so that no test depends on which plugins there are."""
+
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -16,6 +21,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     root.mkdir()
     monkeypatch.chdir(root)
     monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(locations, "builtin_config_dir", lambda: BUILTIN)
     for name, text in FILES.items():
         write(name, text)
     return root

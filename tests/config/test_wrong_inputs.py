@@ -59,5 +59,14 @@ def test_an_unreadable_file_is_named(project):
 @pytest.mark.parametrize("name", CASES)
 def test_no_jargon(name):
     text = (GOLDEN / f"{name}.txt").read_text()
-    for word in ("full_key", "object_type", "reference_type", "DictConfig", "ListConfig", "OmegaConf", "pydantic", "Traceback"):
+    for word in (
+        "full_key",
+        "object_type",
+        "reference_type",
+        "DictConfig",
+        "ListConfig",
+        "OmegaConf",
+        "pydantic",
+        "Traceback",
+    ):
         assert word not in text

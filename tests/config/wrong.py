@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from tests_config import write
 
@@ -151,5 +152,5 @@ CASES: dict[str, Wrong] = {
 def unreadable() -> str:
     """Write a file that nobody may read; return its path, or an empty string where the user may read anything."""
     path = write("configs/secret.yaml", HEAD)
-    os.chmod(path, 0)
+    Path(path).chmod(0)
     return "" if os.access(path, os.R_OK) else path

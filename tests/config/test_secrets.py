@@ -1,0 +1,99 @@
+"""No secret reaches a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from tests_config import SCHEMAS, check, refused, write
+
+from rtrain.config.secrets import is_secret, mask_word
+from rtrain.config.session import Session
+
+WORDS = [
+    "+vars.hf_token=s3cret",
+    "+vars.nested={api_key: s3cret, size: 3}",
+    "+vars.url=https://me:s3cret@example.org/x",
+    "hydra.job.env_set={MY_PASSWORD: s3cret}",
+]
+
+
+def test_the_task_sees_the_true_values_and_no_file_does(project):
+    with Session("digits", WORDS, SCHEMAS) as session:
+        vars_, folder = session.run(lambda composed, folder: (composed.conf.vars, folder))
+    assert vars_["hf_token"] == "s3cret"
+    assert vars_["nested"]["api_key"] == "s3cret"
+    files = [path for path in Path(folder).rglob("*") if path.is_file()]
+    assert len(files) == 3
+    assert not [path for path in files if "s3cret" in path.read_text()]
+
+
+def test_a_sweep_keeps_them_too(project):
+    words = [*WORDS, "lr=0.1,0.2", "hydra.sweep.subdir=${hydra.job.override_dirname}"]
+    with Session("digits", words, SCHEMAS) as session:
+        seen = session.multirun(lambda composed, folder: composed.conf.vars["hf_token"])
+    assert seen == ["s3cret", "s3cret"]
+    files = list((project / "runs").rglob("*"))
+    assert not [path for path in files if "s3cret" in path.name or (path.is_file() and "s3cret" in path.read_text())]
+
+
+def test_the_record_masks_them(project):
+    composed = check("digits", *WORDS)
+    assert composed.resolved["vars"] == {
+        "hf_token": "***",
+        "nested": {"api_key": "***", "size": 3},
+        "url": "https://example.org/x",
+    }
+    assert "s3cret" not in composed.yaml + " ".join(composed.overrides)
+    assert composed.conf.vars["url"] == "https://me:s3cret@example.org/x"
+
+
+def test_environment_variables_stay_symbolic(project, monkeypatch):
+    monkeypatch.setenv("RTRAIN_TEST_VALUE", "12")
+    words = [
+        "+vars.a=${oc.env:RTRAIN_TEST_VALUE}",
+        "+vars.b=x-${vars.a}-${oc.env:NOT_SET,fallback}",
+        "run.seed=${oc.decode:${oc.env:RTRAIN_TEST_VALUE}}",
+    ]
+    composed = check("digits", *words)
+    assert composed.conf.vars == {"a": "12", "b": "x-12-fallback"}
+    assert composed.conf.run.seed == 12
+    assert composed.resolved["vars"]["b"] == "x-${oc.env:RTRAIN_TEST_VALUE}-${oc.env:NOT_SET,fallback}"
+    assert composed.resolved["run"]["seed"] == "${oc.decode:${oc.env:RTRAIN_TEST_VALUE}}"
+    again = check(write("again.yaml", composed.yaml))
+    assert (again.conf, again.yaml) == (composed.conf, composed.yaml)
+
+
+def test_text_that_looks_like_a_reference_survives_the_written_config(project):
+    write("configs/odd.yaml", "defaults: [digits]\nvars: {prompt: 'costs \\${price}'}\n")
+    composed = check("odd")
+    assert composed.conf.vars["prompt"] == "costs ${price}"
+    assert yaml.safe_load(composed.yaml)["vars"]["prompt"] == "costs \\${price}"
+    assert check(write("again.yaml", composed.yaml)).conf == composed.conf
+
+
+def test_error_screens_mask_them(project):
+    assert "s3cret" not in refused("digits", "+vars.token=s3cret", "num_workers=-1", "nothing.password=s3cret")
+    assert "s3cret" not in refused("digits", "+vars.token=s3cret", "lr=0.1,0.2")
+
+
+@pytest.mark.parametrize(
+    "key", ["token", "hf_token", "HF_TOKEN", "client_secret", "secret_key", "db_password", "api_key"]
+)
+def test_keys_named_like_secrets(key):
+    assert is_secret(key)
+
+
+@pytest.mark.parametrize(
+    "key", ["num_tokens", "max_tokens", "tokenizer", "pad_token", "eos_token", "token_dim", "secretary"]
+)
+def test_keys_that_only_sound_like_secrets(key):
+    assert not is_secret(key)
+
+
+def test_words():
+    assert mask_word("+vars.token=abc") == "+vars.token=***"
+    assert mask_word("vars={token: abc, size: 3}") == "vars={token: ***, size: 3}"
+    assert mask_word("x.url=s3://key:abc@bucket/p") == "x.url=s3://bucket/p"
+    assert mask_word("vars.token=${oc.env:HF_TOKEN}") == "vars.token=${oc.env:HF_TOKEN}"
