@@ -6,54 +6,89 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import torch
 from torch import nn
+from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from rtrain.config.schema import CheckpointConf
 from rtrain.config.targets import build
 from rtrain.datasets.base import DatasetInfo
+from rtrain.errors import ConfigError
 from rtrain.trainers.torch.config import Conf
-from rtrain.trainers.worker import Monitor
+from rtrain.trainers.torch.state import TrainState, has_only_batch_statistics, make_ema
+from rtrain.trainers.torch.world import World
+from rtrain.trainers.worker import Monitor, Worker
 
 AUTO = "auto"
 SCHEDULE_LENGTHS = ("T_max", "total_steps", "total_iters", "num_training_steps")
 """Arguments of schedules that mean the number of their steps in the whole run."""
 
 
-def fill_from_dataset(node: Mapping[str, Any], info: DatasetInfo) -> dict[str, Any]:
-    """Return ``node`` with each ``auto`` replaced by what the dataset says, at any depth."""
+def fill_from_dataset(node: Mapping[str, Any], info: DatasetInfo, where: str = "trainer.model") -> dict[str, Any]:
+    """Return ``node`` with each ``auto`` replaced by what the dataset says, at any depth.
+
+    Raises:
+        ConfigError: The dataset can't say it; names the key.
+    """
     outputs = info.num_classes if info.task == "classification" else 1
     known = {
-        "in_channels": info.input_shape[0],
+        "in_channels": info.input_shape[0] if len(info.input_shape) == 3 else None,
         "in_features": math.prod(info.input_shape),
         "input_shape": list(info.input_shape),
         "num_classes": outputs,
         "out_features": outputs,
     }
-    return {
-        key: known[key]
-        if value == AUTO and key in known
-        else fill_from_dataset(value, info)
-        if isinstance(value, Mapping)
-        else value
-        for key, value in node.items()
-    }
+
+    def fill(value: Any, place: str) -> Any:
+        key = place.rpartition(".")[2]
+        if isinstance(value, Mapping):
+            return {name: fill(inner, f"{place}.{name}") for name, inner in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [fill(inner, f"{place}[{index}]") for index, inner in enumerate(value)]
+        if value != AUTO or key not in known:
+            return value
+        if known[key] is None:
+            raise ConfigError(
+                f"{place}: auto can't be filled in, the rows of {info.name} have the shape {info.input_shape}.",
+                "A model of images needs a dataset of images; for other rows try: model=mlp",
+            )
+        return known[key]
+
+    filled: dict[str, Any] = fill(node, where)
+    return filled
 
 
 def build_model(node: Mapping[str, Any], info: DatasetInfo, allow: tuple[str, ...]) -> nn.Module:
-    """Build the module that ``node`` names."""
+    """Build the module that ``node`` names.
+
+    Raises:
+        ConfigError: It is not a module.
+    """
     model = build(fill_from_dataset(node, info), "trainer.model", allow)
-    assert isinstance(model, nn.Module), f"trainer.model: {node['_target_']} did not make a torch.nn.Module"
+    if not isinstance(model, nn.Module):
+        raise ConfigError(f"trainer.model: {node['_target_']} makes a {type(model).__name__}, not a torch.nn.Module.")
     return model
 
 
 def build_loss(conf: Conf, info: DatasetInfo, allow: tuple[str, ...]) -> nn.Module:
-    """Build the loss, or the usual one of the task."""
-    if conf.loss is not None:
-        loss: nn.Module = build(conf.loss, "trainer.loss", allow)
-        return loss
-    return nn.CrossEntropyLoss() if info.task == "classification" else nn.MSELoss()
+    """Build the loss, or the usual one of the task; a mean over rows, whatever ``reduction`` says."""
+    if conf.loss is None:
+        return nn.CrossEntropyLoss() if info.task == "classification" else nn.MSELoss()
+    loss: nn.Module = build(fill_from_dataset(conf.loss, info, "trainer.loss"), "trainer.loss", allow)
+    if hasattr(loss, "reduction"):
+        loss.reduction = "mean"  # type: ignore[assignment]
+    return loss
+
+
+def build_metrics(conf: Conf, info: DatasetInfo, allow: tuple[str, ...]) -> dict[str, Any]:
+    """Build the torchmetrics of each evaluation, by name."""
+    found = {}
+    for name, node in conf.metrics.items():
+        where = f"trainer.metrics.{name}"
+        found[name] = build(fill_from_dataset(node, info, where), where, allow)
+    return found
 
 
 def build_optimizer(conf: Conf, model: nn.Module, allow: tuple[str, ...]) -> Optimizer:
@@ -69,9 +104,59 @@ def build_scheduler(
     """Build the schedule; ``num_steps`` is how often it will move on, where that is known."""
     if conf.scheduler is None:
         return None
-    lengths = {key: num_steps or 1 for key in SCHEDULE_LENGTHS if conf.scheduler.get(key) == AUTO}
+    lengths = dict.fromkeys(auto_lengths(conf), num_steps)
     scheduler: LRScheduler = build({**conf.scheduler, **lengths}, "trainer.scheduler", allow, optimizer)
     return scheduler
+
+
+def auto_lengths(conf: Conf) -> list[str]:
+    """Return the arguments of the schedule that the length of the run fills in."""
+    return [key for key in SCHEDULE_LENGTHS if (conf.scheduler or {}).get(key) == AUTO]
+
+
+def schedule_length(conf: Conf, steps_per_epoch: int) -> int | None:
+    """Return how often the schedule moves on in the whole run; None when only the clock ends it."""
+    by_step = conf.scheduler_interval == "step"
+    limits = []
+    if conf.max_epochs is not None:
+        limits.append(conf.max_epochs * steps_per_epoch if by_step else conf.max_epochs)
+    if conf.max_steps is not None:
+        limits.append(conf.max_steps if by_step else math.ceil(conf.max_steps / steps_per_epoch))
+    return min(limits, default=None)
+
+
+def build_state(worker: Worker, world: World, steps_per_epoch: int) -> TrainState:
+    """Build model, optimizer, schedule and what belongs to them, the same on every rank."""
+    conf: Conf = worker.conf
+    assert worker.dataset is not None, "checked by the plugin"
+    model = build_model(conf.model, worker.dataset.info, worker.allow).to(world.device)
+    if conf.channels_last:
+        model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    if conf.sync_batchnorm and world.size > 1:
+        model = nn.SyncBatchNorm.convert_sync_batchnorm(model)  # type: ignore[no-untyped-call]
+    optimizer = build_optimizer(conf, model, worker.allow)
+    return TrainState(
+        model=model,
+        optimizer=optimizer,
+        scheduler=build_scheduler(conf, optimizer, schedule_length(conf, steps_per_epoch), worker.allow),
+        scaler=torch.amp.GradScaler(world.device.type, enabled=conf.precision == "fp16"),
+        ema=make_ema(model, conf.ema_decay),
+    )
+
+
+def wrap_model(model: nn.Module, conf: Conf, world: World) -> nn.Module:
+    """Return the model as training calls it: compiled, and exchanging gradients where there are several ranks."""
+    if conf.compile:
+        model.compile()
+    if world.size == 1:
+        return model
+    return DistributedDataParallel(
+        model,
+        device_ids=[world.device] if world.device.type == "cuda" else None,
+        gradient_as_bucket_view=True,
+        broadcast_buffers=not has_only_batch_statistics(model),
+        find_unused_parameters=conf.find_unused_parameters,
+    )
 
 
 def evaluated_split(conf: Conf, info: DatasetInfo) -> str | None:

@@ -8,7 +8,7 @@ from rtrain.config.targets import check_node
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
-from rtrain.trainers.torch.build import SCHEDULE_LENGTHS, evaluated_split, fill_from_dataset, monitor_of
+from rtrain.trainers.torch.build import auto_lengths, evaluated_split, fill_from_dataset, monitor_of, schedule_length
 from rtrain.trainers.torch.config import Conf
 
 
@@ -39,12 +39,18 @@ def _check_targets(conf: Conf, info: DatasetInfo, job: Job) -> None:
     check_node(fill_from_dataset(conf.model, info), "trainer.model", job.allow)
     check_node(conf.optimizer, "trainer.optimizer", job.allow, num_args=1)
     if conf.scheduler is not None:
-        provided = {key: 1 for key in SCHEDULE_LENGTHS if conf.scheduler.get(key) == "auto"}
+        provided = dict.fromkeys(auto_lengths(conf), 1)
+        if provided and schedule_length(conf, steps_per_epoch=1) is None:
+            raise ConfigError(
+                f"trainer.scheduler.{next(iter(provided))}: auto needs a run whose steps are known before.",
+                "Set trainer.max_epochs or trainer.max_steps, or a number here.",
+            )
         check_node({**conf.scheduler, **provided}, "trainer.scheduler", job.allow, num_args=1)
     if conf.loss is not None:
-        check_node(conf.loss, "trainer.loss", job.allow)
+        check_node(fill_from_dataset(conf.loss, info, "trainer.loss"), "trainer.loss", job.allow)
     for name, node in conf.metrics.items():
-        check_node(fill_from_dataset(node, info), f"trainer.metrics.{name}", job.allow)
+        where = f"trainer.metrics.{name}"
+        check_node(fill_from_dataset(node, info, where), where, job.allow)
 
 
 def _check_device(conf: Conf, job: Job) -> None:
@@ -66,7 +72,7 @@ def _check_monitor(conf: Conf, info: DatasetInfo, job: Job) -> None:
         named.append(("trainer.early_stopping.monitor", conf.early_stopping.monitor))
     known = {"train/loss", "train/epoch_loss"}
     if split is not None:
-        built_in = ("loss", "accuracy") if info.task == "classification" else ("loss", "mae")
+        built_in = ("loss", "accuracy") if info.task == "classification" else ("loss", "mae", "mse")
         known |= {f"{split}/{name}" for name in (*built_in, *conf.metrics)}
     for key, name in named:
         if name is not None and name not in known:

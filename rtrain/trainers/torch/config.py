@@ -108,6 +108,12 @@ class Conf:
     deterministic: bool = True
     """Use deterministic algorithms where torch has them, so that the same seed gives the same numbers."""
 
+    num_threads: Annotated[int, Field(ge=1)] | None = None
+    """Threads of each worker; null: as many as it has cores."""
+
+    find_unused_parameters: bool = False
+    """Let a step leave out weights of the model, at some cost; needed by several workers only."""
+
     train_loop: str | None = None
     """A Ray Train loop of your own, ``module:function``, in place of all of the above."""
 
@@ -126,6 +132,10 @@ class Conf:
             raise ValueError("training would never end: give max_epochs, max_steps or max_seconds")
         if self.clip_norm is not None and self.clip_value is not None:
             raise ValueError("clip_norm and clip_value contradict each other: give one of them")
+
+    def rows_per_step(self, world_size: int) -> int:
+        """Return the rows of all workers per optimizer step."""
+        return self.batch_size_of_all(world_size) * self.accumulate_steps
 
     def batch_size_of_all(self, world_size: int) -> int:
         """Return the rows of all workers per backward pass."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -24,28 +25,58 @@ class Step:
     """Rows of all ranks together."""
 
 
+class Inputs:
+    """Makes rows of a dataset into what a model takes: on the device, float, standardized."""
+
+    def __init__(self, info: DatasetInfo, device: torch.device, channels_last: bool) -> None:
+        self._device = device
+        self._format = torch.channels_last if channels_last and len(info.input_shape) == 3 else None
+        shape = (1, -1, *[1] * (len(info.input_shape) - 1))
+        self._mean = torch.tensor(info.mean, device=device).reshape(shape) if info.mean else None
+        self._std = torch.tensor(info.std, device=device).reshape(shape) if info.mean else None
+
+    def place(self, values: np.ndarray) -> Tensor:
+        """Return ``values`` on the device, without a copy where the device is the CPU."""
+        with warnings.catch_warnings():
+            # Arrays in shared memory are read-only, of which torch warns; nothing here writes to them.
+            warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+            return torch.from_numpy(values).to(self._device)
+
+    def ready(self, x: Tensor) -> Tensor:
+        """Return float rows: uint8 from 0 to 1, then standardized, in the memory format of the model."""
+        if x.dtype == torch.uint8:
+            x = x.float() / 255
+        if self._mean is not None and self._std is not None:
+            x = (x - self._mean) / self._std
+        return x if self._format is None else x.contiguous(memory_format=self._format)
+
+
 class Feed:
     """One split as tensors: held on the device when it is resident, sent there batch by batch when it is streamed."""
 
     def __init__(self, split: Split, info: DatasetInfo, world: World, channels_last: bool) -> None:
         self._split, self._world = split, world
-        self._format = torch.channels_last if channels_last and len(info.input_shape) == 3 else None
-        shape = (1, -1, *[1] * (len(info.input_shape) - 1))
-        self._mean = torch.tensor(info.mean, device=world.device).reshape(shape) if info.mean else None
-        self._std = torch.tensor(info.std, device=world.device).reshape(shape) if info.mean else None
+        self._inputs = Inputs(info, world.device, channels_last)
+        self._empty = torch.zeros((0, *info.input_shape)), torch.zeros(0)
         self._x: Tensor | None = None
         if isinstance(split, ResidentSplit):
             self._hold(split)
 
     def _hold(self, split: ResidentSplit) -> None:
-        x = self._to_device(split.columns["x"])
+        x = self._inputs.place(split.columns["x"])
         # Float rows are brought into shape once; uint8 rows stay small and are converted batch by batch.
-        self._x = x if x.dtype == torch.uint8 else self._ready(x)
-        self._y = self._to_device(split.columns["y"])
+        self._x = x if x.dtype == torch.uint8 else self._inputs.ready(x)
+        self._y = self._inputs.place(split.columns["y"])
 
     def num_steps(self, rows_per_step: int) -> int:
-        """Return the steps of one pass."""
+        """Return the steps of one pass; a guess where workers get their rows from Ray Data."""
         return math.ceil(self._split.num_rows / rows_per_step)
+
+    def num_own_rows(self, one: Pass) -> int | None:
+        """Return the rows of this rank in one pass; None when only the pass itself can tell."""
+        if not isinstance(self._split, ResidentSplit):
+            return None
+        return sum(len(rows) for rows, _ in self._split.indices(one))
 
     def steps(self, one: Pass) -> Iterator[Step]:
         """Yield the steps of one pass; a rank without rows gets empty tensors while another one still has some."""
@@ -55,35 +86,22 @@ class Feed:
         assert isinstance(self._split, ResidentSplit)
         for rows, num_global in self._split.indices(one):
             index = torch.from_numpy(rows).to(self._world.device)
-            x = self._x[index]
-            yield Step(x if x.is_floating_point() else self._ready(x), self._y[index], num_global)
+            x = self._x.index_select(0, index)
+            yield Step(
+                x if x.is_floating_point() else self._inputs.ready(x), self._y.index_select(0, index), num_global
+            )
 
     def _streamed(self, one: Pass) -> Iterator[Step]:
+        """Go on until no rank has rows; one small exchange per step tells how many all of them have."""
         batches = iter(self._split.batches(one))
-        empty = None
         while True:
             batch = next(batches, None)
-            there = 0 if batch is None else len(batch.y)
-            num_global = there if self._world.size == 1 else int(self._world.sum([there])[0])
+            num_own = 0 if batch is None else len(batch.y)
+            num_global = num_own if self._world.size == 1 else int(self._world.sum([num_own])[0])
             if num_global == 0:
                 return
-            if batch is not None:
-                step = Step(self._ready(self._to_device(batch.x)), self._to_device(batch.y), num_global)
-                empty = Step(step.x[:0], step.y[:0], 0)
-                yield step
+            if batch is None:
+                x, y = (part.to(self._world.device) for part in self._empty)
             else:
-                assert empty is not None, "a rank without a single row can't take part in training"
-                yield Step(empty.x, empty.y, num_global)
-
-    def _to_device(self, values: np.ndarray) -> Tensor:
-        # Arrays from shared memory are read-only, which torch does not accept.
-        own = values if values.flags.writeable else values.copy()
-        return torch.from_numpy(own).to(self._world.device)
-
-    def _ready(self, x: Tensor) -> Tensor:
-        """Return float rows: uint8 from 0 to 1, then standardized, in the memory format of the model."""
-        if x.dtype == torch.uint8:
-            x = x.float() / 255
-        if self._mean is not None:
-            x = (x - self._mean) / self._std
-        return x if self._format is None else x.contiguous(memory_format=self._format)
+                x, y = self._inputs.ready(self._inputs.place(batch.x)), self._inputs.place(batch.y)
+            yield Step(x, y, num_global)

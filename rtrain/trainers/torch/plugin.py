@@ -6,18 +6,18 @@ from typing import Any
 
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job, TrainerPlugin, TrainLoop
-from rtrain.trainers.torch.config import Conf
+from rtrain.trainers.torch import config
 
 
 class Plugin(TrainerPlugin):
     """PyTorch: any module, declared by _target_ or trained by your own Ray Train loop."""
 
-    Conf = Conf
+    Conf = config.Conf
     requires = ("torch",)
 
     def check(self, job: Job) -> None:
         """Check every target's arguments against its signature, and conf against dataset."""
-        conf: Conf = job.conf.trainer
+        conf: config.Conf = job.conf.trainer
         if conf.train_loop is not None:
             from rtrain.trainers.custom import check_custom
 
@@ -29,7 +29,7 @@ class Plugin(TrainerPlugin):
             raise ConfigError("the torch trainer needs a dataset.", "Add `- dataset: digits` to the defaults list.")
         check_conf(conf, job.dataset.info, job)
 
-    def train_loop(self, conf: Conf) -> TrainLoop:
+    def train_loop(self, conf: config.Conf) -> TrainLoop:
         """Return the declared loop, or the user's own."""
         if conf.train_loop is not None:
             from rtrain.trainers.custom import custom_loop
@@ -39,8 +39,12 @@ class Plugin(TrainerPlugin):
 
         return train
 
-    def backend_config(self, conf: Conf) -> Any:
+    def backend_config(self, conf: config.Conf) -> Any:
         """Let Ray set up ``torch.distributed``: gloo on CPUs, nccl on GPUs."""
         from ray.train.torch import TorchConfig
 
         return TorchConfig()
+
+    def takes_ray_datasets(self, conf: config.Conf) -> bool:
+        """Give the user's own loop its data the way Ray's docs do."""
+        return conf.train_loop is not None

@@ -16,14 +16,17 @@ from torch.optim.lr_scheduler import LRScheduler
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from rtrain.datasets.base import DatasetInfo
+from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.world import World
 
 WEIGHTS, AVERAGED, TRAINING, DESCRIPTION = "model.safetensors", "model_ema.safetensors", "training.pt", "model.json"
+BATCH_STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
+"""Buffers of batch normalisation, which training itself never reads."""
 
 
 @dataclass
 class Progress:
-    """Where training is."""
+    """Where training is; the same on every rank."""
 
     step: int = 0
     """Optimizer steps done."""
@@ -31,13 +34,17 @@ class Progress:
     """Epochs done."""
     step_in_epoch: int = 0
     """Steps done of the epoch that is under way."""
+    seconds: float = 0.0
+    """Time that the run has taken."""
     best: float | None = None
     """Best value of the monitor so far."""
     early_best: float | None = None
     bad_evaluations: int = 0
     """Evaluations in a row without improvement."""
+    evaluated_step: int = -1
+    """Step of the last evaluation."""
     loss_sum: float = 0.0
-    """Sum of this rank's row losses in the epoch under way."""
+    """Sum of all row losses in the epoch under way, over all ranks."""
     rows: int = 0
     """Rows behind ``loss_sum``."""
 
@@ -47,18 +54,26 @@ class TrainState:
     """Model, optimizer and what belongs to them."""
 
     model: nn.Module
-    """The bare module: neither wrapped for distribution nor compiled."""
+    """The bare module, without the wrapper that exchanges gradients."""
     optimizer: Optimizer
     scheduler: LRScheduler | None
     scaler: torch.amp.GradScaler
     ema: AveragedModel | None
     progress: Progress = field(default_factory=Progress)
+    metrics: dict[str, float] = field(default_factory=dict)
+    """The newest value of each metric."""
 
     def evaluated_model(self) -> nn.Module:
         """Return the module that evaluations use: averaged weights if there are any."""
         return self.model if self.ema is None else self.ema.module
 
-    def save(self, folder: Path, random_states: list[Any], description: Mapping[str, Any]) -> None:
+    def share_buffers(self, world: World) -> None:
+        """Give every rank the buffers of rank 0: batch statistics differ between ranks while they train."""
+        world.copy_from_first(self.model.buffers())
+        if self.ema is not None:
+            world.copy_from_first(self.ema.module.buffers())
+
+    def save(self, folder: Path, description: Mapping[str, Any]) -> None:
         """Write weights, training state and description into ``folder``."""
         save_model(self.model, str(folder / WEIGHTS))
         if self.ema is not None:
@@ -66,11 +81,11 @@ class TrainState:
         torch.save(
             {
                 "optimizer": self.optimizer.state_dict(),
-                "scheduler": None if self.scheduler is None else _plain(self.scheduler.state_dict()),
+                "scheduler": None if self.scheduler is None else self.scheduler.state_dict(),
                 "scaler": self.scaler.state_dict(),
                 "ema_updates": None if self.ema is None else self.ema.n_averaged,
                 "progress": asdict(self.progress),
-                "random": random_states,
+                "metrics": self.metrics,
             },
             folder / TRAINING,
         )
@@ -89,37 +104,45 @@ class TrainState:
             load_model(self.ema.module, str(folder / AVERAGED), device=str(world.device))
             self.ema.n_averaged = stored["ema_updates"]
         self.progress = Progress(**stored["progress"])
-        if len(stored["random"]) == world.size:
-            restore_random(stored["random"][world.rank])
+        self.metrics = dict(stored["metrics"])
 
 
-def random_state() -> dict[str, Any]:
-    """Return the state of torch's random generators of this rank."""
-    state = {"cpu": torch.get_rng_state()}
-    if torch.cuda.is_available() and torch.cuda.is_initialized():
-        state["cuda"] = torch.cuda.get_rng_state()
-    return state
+def seed_step(seed: int, rank: int, step: int, device: torch.device) -> None:
+    """Make the random numbers of a step depend on nothing but ``seed``, ``rank`` and ``step``.
 
-
-def restore_random(state: Mapping[str, Any]) -> None:
-    """Continue the random numbers where ``random_state`` left them."""
-    torch.set_rng_state(state["cpu"].cpu())
-    if "cuda" in state:
-        torch.cuda.set_rng_state(state["cuda"].cpu())
+    A resumed run thus draws the same dropout as one that was never interrupted, whatever else drew numbers meanwhile.
+    The three are mixed as in SplitMix64 (Steele, Lea & Flood, 2014): torch looks at the low 32 bits of a seed only.
+    """
+    mixed = (seed << 20) + rank
+    for part in (step, 0):
+        mixed = (mixed + part + 0x9E3779B97F4A7C15) & 0xFFFFFFFFFFFFFFFF
+        mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & 0xFFFFFFFFFFFFFFFF
+        mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & 0xFFFFFFFFFFFFFFFF
+        mixed ^= mixed >> 31
+    # torch.manual_seed asks every kind of device, which takes longer than a small step.
+    torch.default_generator.manual_seed(mixed)
+    if device.type == "cuda":
+        torch.cuda.manual_seed(mixed)
 
 
 def make_ema(model: nn.Module, decay: float | None) -> AveragedModel | None:
     """Return a moving average of the model's weights and buffers, or None."""
     if decay is None:
         return None
-    return AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(decay), use_buffers=True)
+    average = get_ema_multi_avg_fn(decay)  # type: ignore[no-untyped-call]
+    return AveragedModel(model, multi_avg_fn=average, use_buffers=True)
 
 
-def describe_model(node: Mapping[str, Any], info: DatasetInfo, averaged: bool) -> dict[str, Any]:
-    """Return what a predictor needs to build the model again: its node without ``auto``, and the dataset."""
-    return {"model": dict(node), "weights": AVERAGED if averaged else WEIGHTS, "dataset": asdict(info)}
+def has_only_batch_statistics(model: nn.Module) -> bool:
+    """Tell whether training never reads a buffer of the model, so that ranks need not exchange them at every step."""
+    return all(name.rpartition(".")[2] in BATCH_STATISTICS for name, _ in model.named_buffers())
 
 
-def _plain(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out what only a pickle could hold: a schedule's functions are built again from the config."""
-    return {key: value for key, value in state.items() if not callable(value) and key != "lr_lambdas"}
+def describe_model(conf: Conf, node: Mapping[str, Any], info: DatasetInfo) -> dict[str, Any]:
+    """Return what a predictor needs to build the model again: its ``node`` without ``auto``, and the dataset."""
+    return {
+        "model": dict(node),
+        "weights": WEIGHTS if conf.ema_decay is None else AVERAGED,
+        "precision": conf.precision,
+        "dataset": {**asdict(info), "num_rows": dict(info.num_rows)},
+    }

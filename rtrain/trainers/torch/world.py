@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 import torch.distributed as dist
 
+from rtrain.errors import TrainingError
 from rtrain.trainers.worker import Worker
 
 CHECK_SECONDS = 0.2
@@ -27,10 +27,19 @@ class World:
 
     @classmethod
     def of(cls, worker: Worker) -> World:
-        """Take the place that Ray gave this worker; alone, no process group is needed."""
+        """Take the place that Ray gave this worker; alone, no process group is needed.
+
+        Raises:
+            TrainingError: The worker has a GPU that its torch can't use.
+        """
         device = torch.device("cpu")
+        if worker.use_gpu and not torch.cuda.is_available():
+            raise TrainingError(
+                f"worker {worker.rank} has a GPU, but its torch {torch.__version__} can't use it.",
+                "Install torch with CUDA on every node, or set use_gpu=false.",
+            )
         if worker.use_gpu and worker.in_process:
-            device = torch.device("cuda")
+            device = torch.device("cuda", torch.cuda.current_device())
         elif worker.use_gpu:
             from ray.train.torch import get_device
 
@@ -52,15 +61,13 @@ class World:
         largest = torch.tensor(values, dtype=torch.float64, device=self.device)
         if self.size > 1:
             dist.all_reduce(largest, op=dist.ReduceOp.MAX)
-        return [float(value) for value in largest]
+        return [float(value) for value in largest.cpu()]
 
-    def gather(self, value: Any) -> list[Any]:
-        """Return what each rank has, in the order of ranks; plain objects and tensors."""
-        if self.size == 1:
-            return [value]
-        found: list[Any] = [None] * self.size
-        dist.all_gather_object(found, value)
-        return found
+    def copy_from_first(self, tensors: Iterable[torch.Tensor]) -> None:
+        """Give every rank the values that rank 0 has, in place."""
+        if self.size > 1:
+            for tensor in tensors:
+                dist.broadcast(tensor, src=0)
 
 
 class StopSignal:
@@ -68,31 +75,47 @@ class StopSignal:
 
     Ranks exchange their wishes at agreed steps only; at each of them rank 0 proposes the next one, so that about
     ``CHECK_SECONDS`` pass in between.
+
+    Args:
+        worker: Knows what the driver wants, and the time.
+        world: All ranks.
+        max_seconds: Limit of the time, or None.
+        seconds_before: What the run took before it was resumed.
     """
 
-    def __init__(self, worker: Worker, world: World, max_seconds: float | None) -> None:
-        self._worker, self._world, self._max_seconds = worker, world, max_seconds
-        self._next, self._last_step, self._last_time = 0, 0, time.monotonic()
+    def __init__(self, worker: Worker, world: World, max_seconds: float | None, seconds_before: float = 0.0) -> None:
+        self._worker, self._world = worker, world
+        self._max_seconds, self._seconds_before = max_seconds, seconds_before
+        self._next = 0
+        self._last: tuple[int, float] | None = None
+        """Step and time of the exchange before."""
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that the run has taken, interruptions left out."""
+        return self._seconds_before + self._worker.elapsed_seconds()
 
     def agreed(self, step: int) -> str:
-        """Return why all ranks stop after ``step``, or an empty string; every rank calls it at every step."""
+        """Return why all ranks stop at ``step``, or an empty string; every rank calls it at every step."""
         if self._world.size == 1:
             return STOPS[self._wish()]
         if step < self._next:
             return ""
-        wish, proposal = self._world.max([self._wish(), self._propose(step) if self._world.rank == 0 else 0])
-        self._next = step + int(proposal)
+        wish, pause = self._world.max([self._wish(), self._pause(step) if self._world.rank == 0 else 0])
+        self._next = step + int(pause)
         return STOPS[int(wish)]
 
     def _wish(self) -> int:
         reason = self._worker.stop_reason
-        if reason in STOPS:
-            return STOPS.index(reason)
-        over = self._max_seconds is not None and self._worker.elapsed_seconds() >= self._max_seconds
-        return 1 if over else 0
+        if reason:
+            return STOPS.index(reason) if reason in STOPS else STOPS.index("interrupted")
+        return 1 if self._max_seconds is not None and self.seconds >= self._max_seconds else 0
 
-    def _propose(self, step: int) -> int:
-        now = time.monotonic()
-        per_step = (now - self._last_time) / max(1, step - self._last_step)
-        self._last_step, self._last_time = step, now
-        return max(1, min(1000, int(CHECK_SECONDS / max(per_step, 1e-6))))
+    def _pause(self, step: int) -> int:
+        """Return how many steps may pass until the next exchange, by the speed since the last one."""
+        now, last = time.monotonic(), self._last
+        self._last = step, now
+        if last is None:
+            return 1
+        seconds_per_step = (now - last[1]) / max(1, step - last[0])
+        return max(1, min(1000, int(CHECK_SECONDS / max(seconds_per_step, 1e-6))))

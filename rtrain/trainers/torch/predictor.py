@@ -1,0 +1,92 @@
+"""Predict with the checkpoint of a torch run, from its files alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import load_model
+from torch import Tensor, nn
+
+from rtrain.datasets.base import DatasetInfo
+from rtrain.errors import CheckpointError
+from rtrain.trainers.torch.build import build_model
+from rtrain.trainers.torch.data import Inputs
+from rtrain.trainers.torch.evaluation import autocast, fit_target
+from rtrain.trainers.torch.state import DESCRIPTION
+
+
+class Predictor:
+    """A trained model that takes rows as the dataset gives them and prepares them as training did.
+
+    Args:
+        model: The model with its trained weights.
+        info: The dataset that it was trained on.
+        precision: Precision of the forward pass, as in training.
+        device: Where to predict.
+    """
+
+    def __init__(self, model: nn.Module, info: DatasetInfo, precision: str, device: torch.device) -> None:
+        self.info = info
+        self._model = model.to(device).eval()
+        self._inputs = Inputs(info, device, channels_last=False)
+        self._precision, self._device = precision, device
+
+    @torch.no_grad()
+    def predict(self, x: np.ndarray, batch_size: int = 1024) -> np.ndarray:
+        """Return a probability for each class, or the value of a regression.
+
+        Args:
+            x: (rows, *input_shape), uint8 or float32, not standardized: as the dataset has them.
+            batch_size: Rows that are computed at once.
+
+        Returns:
+            float32: (rows, num_classes), or (rows,) for a regression.
+
+        Raises:
+            ValueError: The rows have another shape than those of training.
+        """
+        if x.shape[1:] != self.info.input_shape:
+            raise ValueError(f"rows have the shape {x.shape[1:]}, but the model was trained on {self.info.input_shape}")
+        parts = [self._outputs(x[start : start + batch_size]) for start in range(0, max(len(x), 1), batch_size)]
+        return np.concatenate(parts)
+
+    def _outputs(self, x: np.ndarray) -> np.ndarray:
+        rows = self._inputs.ready(self._inputs.place(np.ascontiguousarray(x)))
+        with autocast(self._precision, self._device):
+            output: Tensor = self._model(rows)
+        if self.info.task == "classification":
+            # Of logarithms of probabilities, softmax gives the probabilities back.
+            return np.asarray(output.float().softmax(1).cpu())
+        return np.asarray(fit_target(output.float(), torch.empty(len(x))).cpu())
+
+
+def load_predictor(checkpoint_dir: Path, allow: Sequence[str] = (), device: str = "cpu") -> Predictor:
+    """Build the model of a checkpoint with its best weights: the moving average, if training kept one.
+
+    Args:
+        checkpoint_dir: Folder of one checkpoint.
+        allow: Modules beyond rtrain's known frameworks that the model may come from.
+        device: Where to predict, e.g. ``cuda``.
+
+    Raises:
+        CheckpointError: The folder is no checkpoint of the torch trainer, or its weights don't fit its model.
+    """
+    try:
+        description = json.loads((checkpoint_dir / DESCRIPTION).read_text(encoding="utf-8"))
+        info = _info(description["dataset"])
+        model = build_model(description["model"], info, tuple(allow))
+        load_model(model, str(checkpoint_dir / description["weights"]))
+    except (OSError, KeyError, json.JSONDecodeError, RuntimeError) as error:
+        raise CheckpointError(f"{checkpoint_dir} is no checkpoint of a torch model: {error}") from error
+    return Predictor(model, info, description["precision"], torch.device(device))
+
+
+def _info(plain: dict[str, Any]) -> DatasetInfo:
+    """Return the description of a dataset as it was before JSON made lists of its tuples."""
+    fields: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in plain.items()}
+    return DatasetInfo(**fields)

@@ -1,0 +1,140 @@
+"""One optimizer step: the gradient over the rows of all ranks, and what moves on with it."""
+
+from __future__ import annotations
+
+import contextlib
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.optim.lr_scheduler import ReduceLROnPlateau
+
+from rtrain.datasets.base import DatasetInfo
+from rtrain.errors import TrainingError
+from rtrain.trainers.torch.build import wrap_model
+from rtrain.trainers.torch.config import Conf
+from rtrain.trainers.torch.data import Step
+from rtrain.trainers.torch.evaluation import autocast, fit_target
+from rtrain.trainers.torch.state import TrainState
+from rtrain.trainers.torch.world import World
+
+
+class OptimizerStep:
+    """Takes optimizer steps.
+
+    Args:
+        conf: Precision, clipping and accumulation.
+        info: The dataset.
+        world: All ranks; they step together.
+        state: What a step changes.
+        loss: Mean over rows.
+        schedule_length: How often the schedule moves on at most, where that is known.
+    """
+
+    def __init__(
+        self,
+        conf: Conf,
+        info: DatasetInfo,
+        world: World,
+        state: TrainState,
+        loss: nn.Module,
+        schedule_length: int | None,
+    ) -> None:
+        self.conf, self.info, self.world, self.state, self.loss = conf, info, world, state, loss
+        self.schedule_length = schedule_length
+        self.wrapped = wrap_model(state.model, conf, world)
+
+    def take(self, step: Step) -> Tensor:
+        """Do one optimizer step and return the sum of this rank's row losses.
+
+        The gradient is that of the mean over all rows of all ranks: each part's mean loss is weighted by its share of
+        the rows, because DDP averages gradients over ranks whatever rows they had.
+        """
+        if self.conf.accumulate_steps == 1:
+            total = self._backward(step.x, step.y, step.num_global)
+        else:
+            total = self._backward_in_parts(step)
+        self._update()
+        return total
+
+    def _backward_in_parts(self, step: Step) -> Tensor:
+        """Go through the rows in ``accumulate_steps`` parts; ranks exchange gradients at the last one only."""
+        total = torch.zeros((), device=self.world.device)
+        parts = self.conf.accumulate_steps
+        xs, ys = torch.tensor_split(step.x, parts), torch.tensor_split(step.y, parts)
+        for number, (x, y) in enumerate(zip(xs, ys, strict=True), start=1):
+            hold = isinstance(self.wrapped, DistributedDataParallel) and number < parts
+            with self.wrapped.no_sync() if hold else contextlib.nullcontext():  # type: ignore[operator]
+                total += self._backward(x, y, step.num_global)
+        return total
+
+    def _backward(self, x: Tensor, y: Tensor, num_global: int) -> Tensor:
+        num_rows = len(y)
+        if num_rows == 0:
+            return self._backward_without_rows(x)
+        with self._autocast():
+            output = fit_target(self.wrapped(x), y)
+            self._check_output(output, y)
+            loss = self.loss(output, y)
+        self.state.scaler.scale(loss * (num_rows * self.world.size / num_global)).backward()
+        row_losses: Tensor = loss.detach() * num_rows
+        return row_losses.float()
+
+    def _backward_without_rows(self, x: Tensor) -> Tensor:
+        """Take part in the exchange of gradients with zeros; batch statistics are left alone."""
+        if not self.conf.sync_batchnorm:
+            # Shared batch statistics need the empty rows of this rank in training mode; all else needs one row.
+            self.wrapped.eval()
+            x = x.new_zeros((1, *x.shape[1:]))
+        with self._autocast():
+            output = self.wrapped(x)
+        self.state.scaler.scale(output.sum() * 0).backward()
+        self.wrapped.train()
+        return torch.zeros((), device=self.world.device)
+
+    def _autocast(self) -> contextlib.AbstractContextManager[object]:
+        if self.conf.precision == "fp32":
+            return contextlib.nullcontext()
+        return autocast(self.conf.precision, self.world.device)
+
+    def _check_output(self, output: Tensor, target: Tensor) -> None:
+        """Find a model that doesn't fit the data, where the loss would give a riddle or broadcast in silence."""
+        if self.conf.loss is not None:
+            return
+        if self.info.task == "regression" and output.shape != target.shape:
+            raise TrainingError(
+                f"the model gives {tuple(output.shape)} for {len(target)} targets of shape {tuple(target.shape)}.",
+                "Set the model's number of outputs to auto, or give trainer.loss.",
+            )
+        if self.info.task == "classification" and output.shape[1:2] < (self.info.num_classes,):
+            raise TrainingError(
+                f"the model gives {tuple(output.shape[1:])} numbers per row, but {self.info.name} has "
+                f"{self.info.num_classes} classes.",
+                "Set the model's number of outputs to auto, or give trainer.loss.",
+            )
+
+    def _update(self) -> None:
+        """Clip the gradients and move weights, schedule and average on."""
+        state = self.state
+        if self.conf.clip_norm is not None or self.conf.clip_value is not None:
+            state.scaler.unscale_(state.optimizer)
+        if self.conf.clip_norm is not None:
+            nn.utils.clip_grad_norm_(state.model.parameters(), self.conf.clip_norm)
+        if self.conf.clip_value is not None:
+            nn.utils.clip_grad_value_(state.model.parameters(), self.conf.clip_value)
+        state.scaler.step(state.optimizer)
+        state.scaler.update()
+        state.optimizer.zero_grad(set_to_none=True)
+        if self.conf.scheduler_interval == "step":
+            self.move_schedule()
+        if state.ema is not None:
+            state.ema.update_parameters(state.model)
+
+    def move_schedule(self) -> None:
+        """Move the schedule on, except one that watches a metric: that one moves with evaluations."""
+        scheduler = self.state.scheduler
+        if scheduler is None or isinstance(scheduler, ReduceLROnPlateau):
+            return
+        # A streamed epoch can have more steps than were foreseen, and some schedules raise beyond their last one.
+        if self.schedule_length is None or scheduler.last_epoch < self.schedule_length:
+            scheduler.step()

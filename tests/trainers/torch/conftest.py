@@ -1,0 +1,20 @@
+import pytest
+from torch_runs import World
+
+
+@pytest.fixture(scope="session")
+def world(tmp_path_factory):
+    """Two ranks."""
+    two = World(tmp_path_factory.mktemp("world"))
+    yield two
+    two.close()
+
+
+@pytest.fixture(autouse=True)
+def no_other_threads():
+    """Train on one thread; what torch is set to is put back by the loop itself."""
+    import torch
+
+    before = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    yield
+    assert (torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()) == before

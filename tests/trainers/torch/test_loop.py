@@ -1,0 +1,249 @@
+"""The declared loop on one worker."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch_runs import EXACT, MLP, MODELS, SGD, RecordingChannel, assert_same, fit, make_conf, small_dataset, weights
+
+from rtrain.datasets.base import Dataset, ResidentSplit
+from rtrain.errors import TrainingError
+from rtrain.runs.checkpoints import latest_checkpoint
+
+DROPOUT = {**MLP, "dropout": 0.5}
+
+
+def steady(channel):
+    return [
+        {name: value for name, value in record["metrics"].items() if "per_second" not in name}
+        for record in channel.of("metrics")
+    ]
+
+
+def test_it_learns_and_reports(tmp_path):
+    channel, _ = fit(tmp_path, make_conf(max_epochs=8), log_every_steps=2)
+    assert channel.metrics["test/accuracy"] > 0.9
+    assert {
+        "train/loss",
+        "train/epoch_loss",
+        "train/lr",
+        "train/rows_per_second",
+        "test/loss",
+    } <= channel.metrics.keys()
+    steps = [record["step"] for record in channel.of("metrics")]
+    assert steps == sorted(steps)
+    facts = channel.of("worker")[0]["facts"]
+    assert facts["num_rows"] == {"train": 150, "test": 37}
+    assert facts["num_parameters"] == 64 * 16 + 16 + 16 * 3 + 3
+
+
+def test_the_same_seed_gives_the_same_numbers(tmp_path):
+    first, a = fit(tmp_path / "a", make_conf(model=DROPOUT), seed=3)
+    second, b = fit(tmp_path / "b", make_conf(model=DROPOUT), seed=3)
+    other, _ = fit(tmp_path / "c", make_conf(model=DROPOUT), seed=4)
+    assert steady(first) == steady(second) != steady(other)
+    assert_same(a, b, **EXACT)
+
+
+def test_accumulated_halves_are_one_whole_batch(tmp_path):
+    _, whole = fit(tmp_path / "a", make_conf(batch_size=64))
+    _, halves = fit(tmp_path / "b", make_conf(batch_size=32, accumulate_steps=2))
+    assert_same(whole, halves)
+
+
+@pytest.mark.parametrize("keys", [{"ema_decay": 0.9}, {"precision": "fp16"}, {"precision": "bf16"}, {"clip_norm": 1.0}])
+@pytest.mark.parametrize("scheduler", ["cosine", "warmup"])
+def test_resuming_inside_an_epoch_changes_nothing(tmp_path, keys, scheduler):
+    schedules = {
+        "cosine": {"_target_": "torch.optim.lr_scheduler.CosineAnnealingLR", "T_max": "auto"},
+        "warmup": {"_target_": "rtrain.trainers.torch.schedules.warmup_cosine", "num_training_steps": "auto"},
+    }
+    conf = make_conf(model=DROPOUT, batch_size=16, max_epochs=3, scheduler=schedules[scheduler], **keys)
+    whole, expected = fit(tmp_path / "a", conf)
+    stopped, _ = fit(tmp_path / "b", conf, channel=RecordingChannel(stop_after=14))
+    assert stopped.of("checkpoint")[-1]["step"] == 14
+    resumed, found = fit(tmp_path / "b", conf)
+    assert_same(expected, found, **EXACT)
+    if "ema_decay" in keys:
+        assert_same(*(weights(tmp_path / run, "model_ema.safetensors") for run in "ab"), **EXACT)
+    last, again = steady(whole)[-1], steady(resumed)[-1]
+    assert last == pytest.approx(again, rel=1e-12)
+
+
+@pytest.mark.parametrize("optimizer", ["SGD", "Adam", "AdamW"])
+def test_every_optimizer_resumes(tmp_path, optimizer):
+    node = {"_target_": f"torch.optim.{optimizer}", "lr": 0.01}
+    conf = make_conf(optimizer=node, max_epochs=2)
+    _, expected = fit(tmp_path / "a", conf)
+    fit(tmp_path / "b", conf, channel=RecordingChannel(stop_after=2))
+    assert_same(expected, fit(tmp_path / "b", conf)[1], **EXACT)
+
+
+def test_a_finished_run_has_nothing_to_resume(tmp_path):
+    conf = make_conf()
+    _, before = fit(tmp_path, conf)
+    channel, after = fit(tmp_path, conf)
+    assert channel.of("metrics") == []
+    assert_same(before, after, **EXACT)
+
+
+def test_a_longer_limit_continues_a_finished_run(tmp_path):
+    fit(tmp_path / "a", make_conf(max_epochs=1))
+    _, found = fit(tmp_path / "a", make_conf(max_epochs=2))
+    assert_same(fit(tmp_path / "b", make_conf(max_epochs=2))[1], found, **EXACT)
+
+
+@pytest.mark.parametrize("keys", [{"max_steps": 5}, {"max_steps": 3, "max_epochs": 9}])
+def test_max_steps_ends_the_run_with_an_evaluation(tmp_path, keys):
+    channel, _ = fit(tmp_path, make_conf(**keys))
+    assert channel.of("checkpoint")[-1]["step"] == keys["max_steps"]
+    assert channel.of("metrics")[-1]["step"] == keys["max_steps"]
+    assert "test/accuracy" in channel.of("metrics")[-1]["metrics"]
+
+
+def test_max_seconds_ends_the_run(tmp_path):
+    channel, _ = fit(tmp_path, make_conf(max_seconds=0.3))
+    assert channel.of("checkpoint")[-1]["step"] > 3
+    assert "test/accuracy" in channel.of("metrics")[-1]["metrics"]
+
+
+def test_a_signal_saves_without_evaluating(tmp_path):
+    channel, _ = fit(tmp_path, make_conf(max_epochs=50), channel=RecordingChannel(stop_after=1, reason="preempted"))
+    assert [record["step"] for record in channel.of("checkpoint")] == [1]
+    assert channel.of("metrics") == []
+
+
+def test_early_stopping_counts_evaluations(tmp_path):
+    early = {"monitor": "test/loss", "patience": 2, "min_delta": 100.0}
+    channel, _ = fit(tmp_path, make_conf(max_epochs=50, early_stopping=_early(**early)))
+    assert channel.of("metrics")[-1]["epoch"] == 3
+    again, _ = fit(tmp_path, make_conf(max_epochs=50, early_stopping=_early(**early)))
+    assert again.of("metrics") == []
+
+
+def _early(**keys):
+    from rtrain.trainers.torch.config import EarlyStoppingConf
+
+    return EarlyStoppingConf(**keys)
+
+
+def test_checkpoints_and_evaluations_by_step(tmp_path):
+    conf = make_conf(max_epochs=2, batch_size=50, eval_every_steps=2, eval_every_epochs=None)
+    channel, _ = fit(tmp_path, conf, checkpoint={"every_epochs": None, "every_steps": 2})
+    assert [record["step"] for record in channel.of("checkpoint")] == [2, 4, 6]
+    evaluated = [record["step"] for record in channel.of("metrics") if "test/loss" in record["metrics"]]
+    assert evaluated == [2, 4, 6]
+
+
+def test_the_best_checkpoint_is_known_after_a_resume(tmp_path):
+    conf = make_conf(max_epochs=3)
+    first, _ = fit(tmp_path, conf)
+    best = [record for record in first.of("checkpoint") if record["best"]][-1]
+    second, _ = fit(tmp_path, make_conf(max_epochs=4, optimizer={**SGD, "lr": 0.0}))
+    assert not any(record["best"] for record in second.of("checkpoint"))
+    assert best["monitor"] == {"name": "test/accuracy", "mode": "max"}
+
+
+@pytest.mark.parametrize("interval", ["step", "epoch"])
+def test_the_schedule_ends_at_zero(tmp_path, interval):
+    node = {
+        "_target_": "torch.optim.lr_scheduler.LinearLR",
+        "start_factor": 1.0,
+        "end_factor": 0.0,
+        "total_iters": "auto",
+    }
+    conf = make_conf(max_epochs=4, batch_size=50, scheduler=node, scheduler_interval=interval)
+    channel, _ = fit(tmp_path, conf, log_every_steps=1)
+    rates = [record["metrics"]["train/lr"] for record in channel.of("metrics") if "train/lr" in record["metrics"]]
+    expected = [0.1 * (1 - step / 12) for step in range(1, 13)] if interval == "step" else [0.1, 0.1, 0.1, 0.1]
+    assert rates[:4] == pytest.approx([*expected[:3], expected[2]])
+    stored = torch.load(latest_checkpoint(tmp_path) / "training.pt", weights_only=True)
+    assert stored["optimizer"]["param_groups"][0]["lr"] == pytest.approx(0)
+
+
+def test_a_plateau_lowers_the_rate(tmp_path):
+    node = {"_target_": "torch.optim.lr_scheduler.ReduceLROnPlateau", "mode": "max", "patience": 0, "threshold": 10.0}
+    channel, _ = fit(tmp_path, make_conf(max_epochs=4, scheduler=node))
+    assert channel.metrics["train/lr"] < 0.1
+
+
+def test_evaluation_uses_the_moving_average(tmp_path):
+    channel, _ = fit(tmp_path, make_conf(max_epochs=1, ema_decay=0.999999, optimizer={**SGD, "lr": 1.0}))
+    plain, averaged = weights(tmp_path), weights(tmp_path, "model_ema.safetensors")
+    assert any(not torch.equal(plain[name], averaged[name]) for name in plain)
+    assert channel.metrics["test/accuracy"] < 0.95
+
+
+@pytest.mark.parametrize("dtype", ["float32", "uint8"])
+def test_a_small_resnet_learns_images(tmp_path, dtype):
+    model = {"_target_": f"{MODELS}.ResNet", "in_channels": "auto", "num_classes": "auto", "layers": [1, 1], "width": 8}
+    conf = make_conf(model=model, max_epochs=6, channels_last=True)
+    channel, _ = fit(tmp_path, conf, dataset=small_dataset(dtype=dtype))
+    assert channel.metrics["test/accuracy"] > 0.6
+
+
+def test_a_regression_reports_its_errors(tmp_path):
+    conf = make_conf(max_epochs=30, optimizer={"_target_": "torch.optim.Adam", "lr": 0.01})
+    channel, _ = fit(tmp_path, conf, dataset=small_dataset(task="regression", shape=(5,)))
+    assert channel.metrics["test/loss"] == pytest.approx(channel.metrics["test/mse"])
+    assert channel.metrics["test/mae"] < 0.8
+    assert channel.of("checkpoint")[-1]["monitor"] == {"name": "test/loss", "mode": "min"}
+
+
+def test_torchmetrics_are_reported(tmp_path):
+    node = {"_target_": "torchmetrics.classification.MulticlassF1Score", "num_classes": "auto"}
+    channel, _ = fit(tmp_path, make_conf(max_epochs=4, metrics={"f1": node}))
+    assert channel.metrics["test/f1"] == pytest.approx(channel.metrics["test/accuracy"], abs=0.1)
+
+
+def test_a_metric_of_several_numbers_is_refused(tmp_path):
+    node = {"_target_": "torchmetrics.classification.MulticlassF1Score", "num_classes": "auto", "average": None}
+    with pytest.raises(TrainingError, match="gives 3 numbers"):
+        fit(tmp_path, make_conf(metrics={"f1": node}))
+
+
+@pytest.mark.parametrize("reduction", ["sum", "none"])
+def test_a_loss_is_a_mean_whatever_it_says(tmp_path, reduction):
+    node = {"_target_": "torch.nn.CrossEntropyLoss", "reduction": reduction}
+    _, found = fit(tmp_path / "a", make_conf(loss=node))
+    assert_same(fit(tmp_path / "b", make_conf())[1], found, **EXACT)
+
+
+def test_a_loss_that_explodes_names_its_step(tmp_path):
+    dataset = small_dataset(task="regression", shape=(5,))
+    with pytest.raises(TrainingError, match=r"loss of step \d+ is not a finite number") as raised:
+        fit(tmp_path, make_conf(max_epochs=500, optimizer={**SGD, "lr": 1e6}), dataset=dataset)
+    assert "clip_norm" in str(raised.value)
+
+
+def test_a_model_with_too_few_outputs_is_refused(tmp_path):
+    with pytest.raises(TrainingError, match="3 classes"):
+        fit(tmp_path, make_conf(model={**MLP, "num_classes": 2}))
+
+
+def test_too_many_outputs_for_a_regression_are_refused(tmp_path):
+    dataset = small_dataset(task="regression", shape=(5,))
+    with pytest.raises(TrainingError, match="targets of shape"):
+        fit(tmp_path, make_conf(model={**MLP, "num_classes": 2}), dataset=dataset)
+
+
+def test_no_split_to_evaluate_is_fine(tmp_path):
+    whole = small_dataset()
+    info = whole.info.__class__(**{**vars(whole.info), "num_rows": {"train": 150}})
+    only_train = Dataset(info, {"train": whole.splits["train"]})
+    channel, _ = fit(tmp_path, make_conf(), dataset=only_train)
+    assert channel.of("checkpoint")[-1]["monitor"] == {"name": "train/epoch_loss", "mode": "min"}
+    assert not math.isnan(channel.metrics["train/epoch_loss"])
+
+
+def test_read_only_rows_train_without_a_warning(tmp_path, recwarn):
+    dataset = small_dataset(dtype="uint8")
+    for split in dataset.splits.values():
+        assert isinstance(split, ResidentSplit)
+        for values in split.columns.values():
+            values.setflags(write=False)
+    before = dataset.splits["train"].columns["x"].copy()
+    fit(tmp_path, make_conf(), dataset=dataset)
+    assert not [warning for warning in recwarn if "writable" in str(warning.message)]
+    assert np.array_equal(before, dataset.splits["train"].columns["x"])

@@ -1,0 +1,175 @@
+"""Workers, datasets and worlds for the tests of the torch trainer: in process, or as two processes that talk by gloo."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+from rtrain.config.schema import CheckpointConf, RunConf
+from rtrain.datasets.base import Dataset, DatasetInfo, ResidentSplit
+from rtrain.runs.checkpoints import checkpoints_dir, latest_checkpoint
+from rtrain.trainers.torch.config import Conf
+from rtrain.trainers.torch.loop import train
+from rtrain.trainers.worker import Worker
+
+MODELS = "rtrain.trainers.torch.models"
+MLP = {"_target_": f"{MODELS}.MLP", "in_features": "auto", "num_classes": "auto", "hidden": [16]}
+SGD = {"_target_": "torch.optim.SGD", "lr": 0.1, "momentum": 0.9}
+
+
+class RecordingChannel:
+    """Keeps what a worker sends; asks for a stop once a step is done."""
+
+    def __init__(self, stop_after=None, reason="interrupted"):
+        self.records, self._stop_after, self._reason, self.asked = [], stop_after, reason, 0
+
+    def send(self, record):
+        self.records.append(dict(record))
+
+    @property
+    def stop_reason(self):
+        self.asked += 1
+        return self._reason if self._stop_after is not None and self.asked > self._stop_after else None
+
+    def of(self, kind):
+        return [record for record in self.records if record["kind"] == kind]
+
+    @property
+    def metrics(self):
+        """The newest value of each metric."""
+        return {name: value for record in self.of("metrics") for name, value in record["metrics"].items()}
+
+
+def small_dataset(num_train=150, num_test=37, task="classification", shape=(1, 8, 8), dtype="float32", seed=0):
+    """Three classes, or a linear function, that can be learned from a few rows."""
+    rng = np.random.default_rng(seed)
+    centers = rng.normal(size=(3, *shape))
+    splits = {}
+    for name, count in {"train": num_train, "test": num_test}.items():
+        labels = rng.integers(0, 3, count)
+        x = (centers[labels] + rng.normal(size=(count, *shape))).astype("float32")
+        if dtype == "uint8":
+            x = np.clip(x * 30 + 128, 0, 255).astype("uint8")
+        y = labels.astype("int64") if task == "classification" else x.reshape(count, -1)[:, :3].sum(1)
+        splits[name] = ResidentSplit({"x": x, "y": y})
+    x = splits["train"].columns["x"].astype("float32") / (255 if dtype == "uint8" else 1)
+    axes = (0, *range(2, x.ndim))
+    info = DatasetInfo(
+        name="small",
+        task=task,
+        input_shape=shape,
+        num_classes=3 if task == "classification" else None,
+        num_rows={name: split.num_rows for name, split in splits.items()},
+        fingerprint="",
+        memory="resident",
+        memory_reason="",
+        mean=tuple(x.mean(axes).tolist()),
+        std=tuple(x.std(axes).tolist()),
+    )
+    return Dataset(info, splits)
+
+
+def make_worker(folder, conf, *, dataset=None, channel=None, rank=0, world_size=1, seed=0, **run):
+    """A worker whose run directory is ``folder``."""
+    checkpoints_dir(Path(folder)).mkdir(parents=True, exist_ok=True)
+    cadence = CheckpointConf(**run.pop("checkpoint", {}))
+    return Worker(
+        rank=rank,
+        world_size=world_size,
+        local_rank=rank,
+        num_threads=1,
+        run_dir=Path(folder),
+        conf=conf,
+        run=RunConf(name="test", seed=seed, checkpoint=cadence, **run),
+        dataset=dataset or small_dataset(),
+        channel=channel or RecordingChannel(),
+        in_process=world_size == 1,
+    )
+
+
+def make_conf(**keys):
+    """A conf for a small MLP and two epochs, changed by ``keys``."""
+    limit = {} if keys.keys() & {"max_epochs", "max_steps", "max_seconds"} else {"max_epochs": 2}
+    size = {} if keys.keys() & {"batch_size", "global_batch_size"} else {"batch_size": 64}
+    return Conf(**{"model": MLP, "optimizer": SGD, **limit, **size, **keys})
+
+
+def fit(folder, conf, **keys):
+    """Train in this process and return the channel and the weights of the last checkpoint."""
+    channel = keys.pop("channel", None) or RecordingChannel()
+    train(make_worker(folder, conf, channel=channel, **keys))
+    return channel, weights(folder)
+
+
+def weights(folder, name="model.safetensors"):
+    from safetensors.torch import load_file
+
+    return load_file(latest_checkpoint(Path(folder)) / name)
+
+
+def assert_same(first, second, **tolerance):
+    assert first.keys() == second.keys()
+    for name in first:
+        torch.testing.assert_close(first[name], second[name], msg=lambda text, n=name: f"{n}: {text}", **tolerance)
+
+
+EXACT = {"rtol": 0, "atol": 0}
+
+
+class World:
+    """Two processes of one gloo world that live for the whole test session; a fresh one costs seconds of imports."""
+
+    def __init__(self, folder):
+        context = torch.multiprocessing.get_context("spawn")
+        self._pipes, self._processes = [], []
+        for rank in range(2):
+            here, there = context.Pipe()
+            process = context.Process(target=_serve, args=(there, rank, str(folder)), daemon=True)
+            process.start()
+            self._pipes.append(here)
+            self._processes.append(process)
+
+    def run(self, function, *args, **kwargs):
+        """Call ``function(rank, *args, **kwargs)`` on both ranks and return both results."""
+        for pipe in self._pipes:
+            pipe.send((function, args, kwargs))
+        results = []
+        for pipe in self._pipes:
+            assert pipe.poll(60), "a rank hangs"
+            results.append(pipe.recv())
+        for error, _ in results:
+            assert error is None, error
+        return [value for _, value in results]
+
+    def close(self):
+        for pipe in self._pipes:
+            pipe.send(None)
+        for process in self._processes:
+            process.join(10)
+            process.kill()
+
+
+def _serve(pipe, rank, folder):
+    os.environ.pop("OMP_NUM_THREADS", None)
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=2)
+    while (job := pipe.recv()) is not None:
+        function, args, kwargs = job
+        try:
+            pipe.send((None, function(rank, *args, **kwargs)))
+        except BaseException:
+            pipe.send((traceback.format_exc(), None))
+    dist.destroy_process_group()
+
+
+def fit_rank(rank, folder, conf, **keys):
+    """Train as one of two ranks and return what this rank sent."""
+    stop_after = keys.pop("stop_after", {}).get(rank)
+    channel = RecordingChannel(stop_after)
+    train(make_worker(folder, conf, channel=channel, rank=rank, world_size=2, **keys))
+    return channel.records
