@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from rtrain.config.schema import ClusterConf
@@ -56,6 +57,10 @@ class StartingCluster:
     def _live(self) -> None:
         for name, value in QUIET.items():
             os.environ.setdefault(name, value)
+        if self._address is not None:
+            os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # of this process; the cluster keeps its own
+            if _has_token():
+                os.environ.setdefault("RAY_AUTH_MODE", "token")
         try:
             if not self._was_connected:
                 self._connect()
@@ -98,7 +103,8 @@ class StartingCluster:
         if self._error is not None:
             raise ConfigError(
                 f"can't connect to {where}: {_first_line(self._error)}",
-                "Start one with `ray start --head`, correct cluster.address, or leave it out for a local one.",
+                "Is it running, and does it want a token (RAY_AUTH_TOKEN, or ~/.ray/auth_token)? Without cluster.address, "
+                "rtrain starts a local one.",
             ) from self._error
         ray = sys.modules["ray"]
         nodes = tuple(node["Resources"] for node in ray.nodes() if node["Alive"])
@@ -107,9 +113,10 @@ class StartingCluster:
         return Cluster(own=self.own, nodes=nodes)
 
     def close(self) -> None:
-        """Disconnect; shut the cluster down if it is rtrain's own."""
+        """Disconnect; shut the cluster down if it is rtrain's own. One that never answered is not waited for."""
         self._over.set()
-        self._thread.join(timeout=60)
+        if self._ready.is_set():
+            self._thread.join(timeout=60)
 
 
 @contextmanager
@@ -122,6 +129,12 @@ def _silenced(logger: logging.Logger) -> Iterator[None]:
     finally:
         logger.setLevel(logging.INFO)
         logger.handlers = [logging.NullHandler()]  # without any, Python prints warnings to the terminal
+
+
+def _has_token() -> bool:
+    """Tell whether Ray would find an authentication token; it looks for one by itself on local addresses only."""
+    path = os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token"
+    return "RAY_AUTH_TOKEN" in os.environ or Path(path).is_file()
 
 
 def _first_line(error: BaseException) -> str:
