@@ -57,10 +57,8 @@ class StartingCluster:
     def _live(self) -> None:
         for name, value in QUIET.items():
             os.environ.setdefault(name, value)
-        if self._address is not None:
-            os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # of this process; the cluster keeps its own
-            if _has_token():
-                os.environ.setdefault("RAY_AUTH_MODE", "token")
+        if self._address is not None and _has_token():
+            os.environ.setdefault("RAY_AUTH_MODE", "token")
         try:
             if not self._was_connected:
                 self._connect()

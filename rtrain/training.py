@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import sys
 import time
 import traceback
 from collections.abc import Iterator, Sequence
@@ -126,7 +125,7 @@ def _check_job(composed: Composed, observer: Observer) -> tuple[Job, TrainerPlug
 def _check_cluster(composed: Composed, pending: StartingCluster, observer: Observer) -> None:
     cluster = pending.wait()
     scaling = composed.conf.scaling
-    check_feasible(scaling, cluster.nodes, f"rtrain fit {composed.config_path or composed.config_name}")
+    check_feasible(scaling, cluster.nodes, " ".join(_command(composed, without="scaling.num_workers")))
     notice = sharing_notice(scaling) if cluster.own and not scaling.use_gpu else None
     if notice is not None:
         observer.notice(notice)
@@ -196,10 +195,10 @@ def _first_manifest(prepared: _Prepared, run_dir: Path) -> Manifest:
     )
 
 
-def _command(composed: Composed) -> list[str]:
-    """Return the command that repeats this run, without the secrets that may have been typed."""
-    program = Path(sys.argv[0]).name or "python"
-    return [program, "fit", str(composed.config_path or composed.config_name), *composed.overrides]
+def _command(composed: Composed, without: str | None = None) -> list[str]:
+    """Return the command that repeats this run, with secrets masked, and without the override of one key."""
+    overrides = [word for word in composed.overrides if word.partition("=")[0] != without]
+    return ["rtrain", "fit", str(composed.config_path or composed.config_name), *overrides]
 
 
 def _finish(manifest: Manifest, status: str, reason: str | None = None) -> None:
