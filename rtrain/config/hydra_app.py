@@ -28,6 +28,7 @@ from hydra.types import HydraContext, RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from rtrain.config.locations import Primary
+from rtrain.config.nodes import words_of
 from rtrain.config.secrets import masked_config
 from rtrain.config.sources import RtrainSource, source_uri
 
@@ -101,7 +102,7 @@ class HydraApp:
         plugins = Plugins.instance()
         sweeper = plugins.instantiate_sweeper(config=masked, hydra_context=context, task_function=task)
         with hydra_config(masked):
-            sweeper.sweep(arguments=list(cfg.hydra.overrides.task))
+            sweeper.sweep(arguments=words_of(cfg.hydra.overrides.task))
         callbacks.on_multirun_end(config=masked, config_name=self.primary.name)
         if callbacks.failures:
             raise callbacks.failures[0]
@@ -109,7 +110,7 @@ class HydraApp:
     def sweep_jobs(self, cfg: DictConfig) -> list[list[str]]:
         """Return the overrides of each job that Hydra's basic sweeper makes of ``cfg``, in order."""
         params = OmegaConf.select(cfg, "hydra.sweeper.params") or {}
-        words = [*(f"{key}={value}" for key, value in params.items()), *cfg.hydra.overrides.task]
+        words = [*(f"{key}={value}" for key, value in params.items()), *words_of(cfg.hydra.overrides.task)]
         parsed = OverridesParser.create(config_loader=self.loader).parse_overrides(words)
         return [job for batch in BasicSweeper.split_arguments(parsed, None) for job in batch]
 

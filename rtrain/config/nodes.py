@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from omegaconf import DictConfig, ListConfig, Node
+from omegaconf import DictConfig, ListConfig, Node, OmegaConf
 
 Container = DictConfig | ListConfig
 
@@ -24,3 +24,9 @@ def children(node: Container) -> Iterator[tuple[str, Any, Node]]:
 def joined(path: str, name: str) -> str:
     """Return the full key of ``name`` below ``path``."""
     return f"{path}.{name}" if path else name
+
+
+def words_of(overrides: ListConfig) -> list[str]:
+    """Return overrides as they were typed: references in them stay."""
+    words: Any = OmegaConf.to_container(overrides, resolve=False)
+    return [str(word) for word in words]

@@ -89,6 +89,8 @@ class Request:
         for pattern, change in (
             (r"Could not override '([\w/]+)'\. No match in the defaults list", self._append),
             (r"Multiple values for ([\w/]+)\.", self._override),
+            (r"([\w/]+) appears more than once in the final defaults list", self._override),
+            (r"force-add of config groups is not supported: '\+\+([\w/]+)=", self._choose),
             (r"Could not delete '([\w/]+)(?:=[^']*)?'\. No match", self._drop),
         ):
             match = re.match(pattern, error)
@@ -99,8 +101,18 @@ class Request:
     def _append(self, group: str) -> bool:
         """Append the group, since no defaults list has it; groups inside another one come after it."""
         changed = self._reword(group, "", "+")
-        self.words = tuple(sorted(self.words, key=lambda word: word.text.startswith("+") and "/" in word.key))
+        parent = group.rpartition("/")[0]
+        outer = next((word for word in self.words if split_word(word.text)[:2] == ("+", parent)), None)
+        inner = [word for word in self.words if word.key.startswith(f"{parent}/")]
+        if outer is not None:
+            rest = [word for word in self.words if word not in inner]
+            position = rest.index(outer) + 1
+            self.words = (*rest[:position], *inner, *rest[position:])
         return changed
+
+    def _choose(self, group: str) -> bool:
+        """Choose the group as if it had been typed without ``++``."""
+        return self._reword(group, "++", "")
 
     def _override(self, group: str) -> bool:
         """Override the group instead of appending it, since a defaults list has it."""

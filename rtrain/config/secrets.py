@@ -11,7 +11,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf, flag_override
 from omegaconf.resolvers import oc
 
-from rtrain.config.nodes import Container, children
+from rtrain.config.nodes import Container, children, words_of
 
 MASK = "***"
 _SECRET_KEY = re.compile(
@@ -48,10 +48,10 @@ def mask(data: Any, key: str = "") -> Any:
 
 
 def mask_word(word: str) -> str:
-    """Return an override as it may be written."""
+    """Return an override as it may be written; Hydra can still parse it."""
     key, equals, value = word.partition("=")
     if equals and is_secret(key.lstrip("+~").rpartition(".")[2]) and value and not value.startswith("${"):
-        return f"{key}={MASK}"
+        return f"{key}='{MASK}'"
     masked = _PAIR.sub(lambda pair: _mask_pair(*pair.group(1, 2, 3, 4)), value)
     return _USERINFO.sub("", f"{key}{equals}{masked}")
 
@@ -63,11 +63,11 @@ def masked_config(cfg: DictConfig) -> DictConfig:
         _mask_nodes(masked)
         hydra = masked.hydra
         with flag_override(hydra, ["readonly", "struct"], False):
-            hydra.overrides.task = [mask_word(word) for word in cfg.hydra.overrides.task]
-            hydra.overrides.hydra = [mask_word(word) for word in cfg.hydra.overrides.hydra]
+            words = words_of(cfg.hydra.overrides.task)
+            hydra.overrides.task = [mask_word(word) for word in words]
+            hydra.overrides.hydra = [mask_word(word) for word in words_of(cfg.hydra.overrides.hydra)]
             hydra.job.env_set = dict.fromkeys(cfg.hydra.job.env_set, MASK)
-            secrets = [word for word in cfg.hydra.overrides.task if mask_word(word) != word]
-            for word in secrets:
+            for word in words:
                 hydra.job.override_dirname = hydra.job.override_dirname.replace(word, mask_word(word))
     return masked
 
@@ -111,7 +111,7 @@ def spell_out(data: Any, *, escape: bool) -> Any:
 
 
 def _mask_pair(quote: str, key: str, colon: str, value: str) -> str:
-    shown = MASK if is_secret(key) and not value.startswith("${") else value
+    shown = f"'{MASK}'" if is_secret(key) and not value.startswith("${") else value
     return f"{quote}{key}{quote}{colon}{shown}"
 
 

@@ -15,7 +15,7 @@ WORDS = [
     "+vars.hf_token=s3cret",
     "+vars.nested={api_key: s3cret, size: 3}",
     "+vars.url=https://me:s3cret@example.org/x",
-    "hydra.job.env_set={MY_PASSWORD: s3cret}",
+    "+hydra.job.env_set.MY_PASSWORD=s3cret",
 ]
 
 
@@ -54,7 +54,7 @@ def test_environment_variables_stay_symbolic(project, monkeypatch):
     words = [
         "+vars.a=${oc.env:RTRAIN_TEST_VALUE}",
         "+vars.b=x-${vars.a}-${oc.env:NOT_SET,fallback}",
-        "run.seed=${oc.decode:${oc.env:RTRAIN_TEST_VALUE}}",
+        "run.seed='${oc.decode:${oc.env:RTRAIN_TEST_VALUE}}'",
     ]
     composed = check("digits", *words)
     assert composed.conf.vars == {"a": "12", "b": "x-12-fallback"}
@@ -93,7 +93,7 @@ def test_keys_that_only_sound_like_secrets(key):
 
 
 def test_words():
-    assert mask_word("+vars.token=abc") == "+vars.token=***"
-    assert mask_word("vars={token: abc, size: 3}") == "vars={token: ***, size: 3}"
+    assert mask_word("+vars.token=abc") == "+vars.token='***'"
+    assert mask_word("vars={token: abc, size: 3}") == "vars={token: '***', size: 3}"
     assert mask_word("x.url=s3://key:abc@bucket/p") == "x.url=s3://bucket/p"
     assert mask_word("vars.token=${oc.env:HF_TOKEN}") == "vars.token=${oc.env:HF_TOKEN}"
