@@ -67,8 +67,11 @@ def masked_config(cfg: DictConfig) -> DictConfig:
             hydra.overrides.task = [mask_word(word) for word in words]
             hydra.overrides.hydra = [mask_word(word) for word in words_of(cfg.hydra.overrides.hydra)]
             hydra.job.env_set = dict.fromkeys(cfg.hydra.job.env_set, MASK)
+            dirname: Any = hydra.job._get_node("override_dirname")
+            dirname = dirname._value()
             for word in words:
-                hydra.job.override_dirname = hydra.job.override_dirname.replace(word, mask_word(word))
+                dirname = dirname.replace(word, mask_word(word))
+            hydra.job.override_dirname = dirname
     return masked
 
 
