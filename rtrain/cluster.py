@@ -101,8 +101,8 @@ class StartingCluster:
         if self._error is not None:
             raise ConfigError(
                 f"can't connect to {where}: {_first_line(self._error)}",
-                "Is it running, and does it want a token (RAY_AUTH_TOKEN, or ~/.ray/auth_token)? Without cluster.address, "
-                "rtrain starts a local one.",
+                "Is it running, and does it want a token (RAY_AUTH_TOKEN, or ~/.ray/auth_token)? "
+                "Without cluster.address, rtrain starts a local one.",
             ) from self._error
         ray = sys.modules["ray"]
         nodes = tuple(node["Resources"] for node in ray.nodes() if node["Alive"])
