@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
@@ -26,24 +25,27 @@ MOST = 10
 """Most problems that one screen shows."""
 
 
-@contextmanager
-def explained(request: Request, schemas: Schemas) -> Iterator[None]:
-    """Turn errors of composing and checking into ConfigError; must not surround the user's task."""
-    try:
-        yield
-    except InvalidError as error:
-        raise _invalid(request, error.problems) from error
-    except MissingValuesError as error:
-        raise _missing(request, schemas, error.keys) from error
-    except UnresolvedError as error:
-        raise _unresolved(request, error.errors) from error
-    except TargetError as error:
-        hint = error.hint and error.hint.strip()
-        raise Finding(error.message, Places(request).of(error.key), note=hint).as_error() from error
-    except NoPackageError as error:
-        raise _no_package(request, error) from error
-    except (HydraException, OmegaConfBaseException, ValueError, RecursionError) as error:
-        raise explain_hydra(request, schemas, error).as_error() from error
+def explain(request: Request, schemas: Schemas, error: Exception) -> Exception:
+    """Return the ConfigError that says what ``error``, raised while composing or checking, means to the user.
+
+    An error that is none of Hydra's, OmegaConf's or ours comes back as it is.
+    """
+    if isinstance(error, InvalidError):
+        return _invalid(request, error.problems)
+    if isinstance(error, MissingValuesError):
+        return _missing(request, schemas, error.keys)
+    if isinstance(error, UnresolvedError):
+        return _unresolved(request, error.errors)
+    if isinstance(error, NoPackageError):
+        return _no_package(request, error)
+    if isinstance(error, HydraException | OmegaConfBaseException | ValueError | RecursionError | AssertionError):
+        return explain_hydra(request, schemas, error).as_error()
+    return error
+
+
+def place_target(request: Request, error: TargetError) -> ConfigError:
+    """Return ``error`` with the place that names the target."""
+    return Finding(error.message, Places(request).of(error.key), note=error.hint and error.hint.strip()).as_error()
 
 
 def _invalid(request: Request, problems: Sequence[Problem]) -> ConfigError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
@@ -152,14 +152,22 @@ class Request:
         self.app = HydraApp(self.primary, self.folders, self.choices)
 
 
-def prepare(config: str, overrides: Sequence[str], config_dir: str | None) -> Request:
+def prepare(config: str, overrides: Sequence[str], config_dir: str | None, sections: Collection[str] = ()) -> Request:
     """Find the config and spell out the overrides.
+
+    Args:
+        config: Path or name of the config.
+        overrides: The user's overrides.
+        config_dir: One more folder of config groups.
+        sections: Keys whose value is a section or null; keys inside them are added while it is null.
 
     Raises:
         ConfigError: There is no such config.
     """
     primary = find_primary(config)
-    words = tuple(replace(word, text=_localized(word.text, primary.folder)) for word in expand(overrides))
+    words = tuple(
+        replace(word, text=_forced(_localized(word.text, primary.folder), sections)) for word in expand(overrides)
+    )
     chosen = dict.fromkeys(word.key.replace("/", ".") for word in words if word.key in (*CHOOSABLE, *GROUPS.values()))
     return Request(
         config=config,
@@ -178,6 +186,12 @@ def _localized(word: str, folder: Path) -> str:
         return word
     paths = [path.strip().strip("'\"") for path in value[1:].rstrip("]").split(",")]
     return f"{sign}{key}=[{','.join(repr(localize(path, folder)) for path in paths if path)}]"
+
+
+def _forced(word: str, sections: Collection[str]) -> str:
+    sign, key, value = split_word(word)
+    inside = any(key.startswith(f"{section}.") for section in sections)
+    return f"++{key}={value}" if inside and sign in ("", "+") and value is not None else word
 
 
 def _with(names: tuple[str, ...], name: str) -> tuple[str, ...]:

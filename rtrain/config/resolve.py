@@ -13,7 +13,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from rtrain.config.hydra_app import hydra_config, sanitized
 from rtrain.config.nodes import Container, children, joined
-from rtrain.config.secrets import mask, masked_config, spell_out, symbolic_environment
+from rtrain.config.secrets import mask, mask_in_place, spell_out, symbolic_environment
 
 
 class UnresolvedError(Exception):
@@ -108,14 +108,14 @@ def refuse_missing(job: DictConfig) -> None:
 
 
 def shown_config(cfg: DictConfig, what: str, package: str | None, resolve: bool) -> str:
-    """Return ``cfg`` as Hydra's ``--cfg`` prints it.
+    """Return ``cfg`` as Hydra's ``--cfg`` prints it; ``cfg`` itself is masked and taken apart.
 
     Raises:
         NoPackageError: There is no part ``package``.
     """
-    masked = masked_config(cfg)
-    with hydra_config(masked):
-        part: Any = sanitized(masked, what)
+    mask_in_place(cfg)
+    with hydra_config(cfg):
+        part: Any = sanitized(cfg, what)
         if package not in (None, "_global_"):
             selected = OmegaConf.select(part, package)
             if selected is None:

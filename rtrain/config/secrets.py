@@ -59,20 +59,25 @@ def mask_word(word: str) -> str:
 def masked_config(cfg: DictConfig) -> DictConfig:
     """Return a copy of a composed config, its node ``hydra`` included, without secrets."""
     masked = copy.deepcopy(cfg)
+    mask_in_place(masked)
+    return masked
+
+
+def mask_in_place(masked: DictConfig) -> None:
+    """Take the secrets out of a composed config."""
     with flag_override(masked, ["readonly", "struct"], False):
         _mask_nodes(masked)
         hydra = masked.hydra
         with flag_override(hydra, ["readonly", "struct"], False):
-            words = words_of(cfg.hydra.overrides.task)
+            words = words_of(hydra.overrides.task)
             hydra.overrides.task = [mask_word(word) for word in words]
-            hydra.overrides.hydra = [mask_word(word) for word in words_of(cfg.hydra.overrides.hydra)]
-            hydra.job.env_set = dict.fromkeys(cfg.hydra.job.env_set, MASK)
+            hydra.overrides.hydra = [mask_word(word) for word in words_of(hydra.overrides.hydra)]
+            hydra.job.env_set = dict.fromkeys(hydra.job.env_set, MASK)
             dirname: Any = hydra.job._get_node("override_dirname")
             dirname = dirname._value()
             for word in words:
                 dirname = dirname.replace(word, mask_word(word))
             hydra.job.override_dirname = dirname
-    return masked
 
 
 @contextmanager

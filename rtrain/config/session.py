@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import secrets
-import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -14,18 +14,15 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.core.utils import env_override
 from omegaconf import DictConfig, OmegaConf
 
-from rtrain.config.explain import explained
 from rtrain.config.hydra_app import hydra_config
-from rtrain.config.json_schema import json_schema
 from rtrain.config.locations import builtin_config_dir, find_project_root
 from rtrain.config.request import prepare
 from rtrain.config.resolve import job_config, place_job, refuse_missing, resolve, shown_config, symbolic
 from rtrain.config.schema import RtrainConf, Schemas
 from rtrain.config.secrets import mask_word
-from rtrain.config.store import store_schemas
-from rtrain.config.targets import check_names, use_project_root
-from rtrain.config.validate import validate
-from rtrain.errors import ConfigError
+from rtrain.config.store import optional_sections, store_schemas
+from rtrain.config.targets import TargetError, check_names, use_project_root
+from rtrain.errors import ConfigError, RtrainError
 
 __all__ = ["Composed", "Session", "builtin_config_dir", "json_schema"]
 
@@ -72,7 +69,7 @@ class Session:
         store_schemas(self._schemas)
         run_id = secrets.token_hex(2)
         OmegaConf.register_new_resolver("rtrain_id", lambda: run_id, replace=True)
-        self.request = prepare(self._config, self._overrides, self._config_dir)
+        self.request = prepare(self._config, self._overrides, self._config_dir, optional_sections(self._schemas))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -86,7 +83,7 @@ class Session:
             ConfigError: Something is wrong with it.
         """
         if self._checked is None:
-            with explained(self.request, self._schemas):
+            with self._explained():
                 cfg = self.request.compose()
                 self._checked = cfg, self._finish(cfg, self.request.texts)
         return self._checked[1]
@@ -110,7 +107,7 @@ class Session:
         Raises:
             ConfigError: Something is wrong with a job; no job has started then.
         """
-        with explained(self.request, self._schemas):
+        with self._explained():
             sweep, jobs = self.request.compose_sweep()
             cfgs = [self.request.app.load_job(sweep, job) for job in jobs]
             composed = [self._finish(cfg, job, num) for num, (cfg, job) in enumerate(zip(cfgs, jobs, strict=True))]
@@ -131,9 +128,10 @@ class Session:
         Raises:
             ConfigError: It can't be composed, or has no part ``package``.
         """
-        with explained(self.request, self._schemas):
+        with self._explained():
             cfg = self.request.compose()
-            place_job(cfg)
+            if what != "job" or resolve:
+                place_job(cfg)
             return shown_config(cfg, what, package, resolve)
 
     def show_info(self, what: str) -> str:
@@ -144,12 +142,30 @@ class Session:
         """
         if what not in INFO:
             raise ConfigError(f"--info {what}: there is no such part; there are: {', '.join(INFO)}")
-        with explained(self.request, self._schemas):
+        with self._explained():
             self.request.compose()
             return self.request.app.info(what, self.request.texts)
 
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Turn errors of composing and checking into ConfigError; what explains them is imported when needed."""
+        try:
+            yield
+        except TargetError as error:
+            from rtrain.config.explain import place_target
+
+            raise place_target(self.request, error) from error
+        except RtrainError:
+            raise
+        except Exception as error:
+            from rtrain.config.explain import explain
+
+            raise explain(self.request, self._schemas, error) from error
+
     def _finish(self, cfg: DictConfig, words: Sequence[str], num: int | None = None) -> Composed:
         """Resolve and check one composed job."""
+        from rtrain.config.validate import validate
+
         primary = self.request.primary
         place_job(cfg, num)
         with hydra_config(cfg):
@@ -178,8 +194,17 @@ class Session:
         )
 
 
+def json_schema(schemas: Schemas, group: str | None = None) -> dict[str, Any]:
+    """Return the JSON schema of the whole config, or of the part ``group``; see ``rtrain.config.json_schema``."""
+    from rtrain.config import json_schema as module
+
+    return module.json_schema(schemas, group)
+
+
 def _allowed_by_project(root: Path) -> tuple[str, ...]:
     """Return ``allow`` of ``[tool.rtrain]`` in the project's pyproject.toml."""
+    import tomllib
+
     file = root / "pyproject.toml"
     if not file.is_file():
         return ()

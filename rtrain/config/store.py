@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, Field, field, fields, make_dataclass
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, field, fields, is_dataclass, make_dataclass
+from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from hydra.core.config_store import ConfigStore
+from hydra.core.config_store import ConfigNode, ConfigStore
 from hydra.core.object_type import ObjectType
+from omegaconf import OmegaConf
 
 from rtrain.config.schema import RtrainConf, Schemas
 
@@ -31,9 +34,18 @@ def store_schemas(schemas: Schemas) -> None:
     store.store(group=SCHEMA_GROUP, name="base", node=BASE, package="_global_", provider="rtrain")
     store.store(group=SCHEMA_GROUP, name="config", node=RtrainConf, package="_global_", provider="rtrain")
     for group in PLUGIN_GROUPS:
-        for name, conf in schemas.group(group).items():
-            node = typed_conf(name, conf)
-            store.store(group=f"{SCHEMA_GROUP}/{group}", name=name, node=node, provider="rtrain")
+        store.repo[SCHEMA_GROUP][group] = _PluginNodes(schemas.group(group), f"{SCHEMA_GROUP}/{group}")
+
+
+def optional_sections(schemas: Schemas) -> set[str]:
+    """Return the keys of plugins whose value is a section or null."""
+    return {
+        f"{group}.{one.name}"
+        for group in PLUGIN_GROUPS
+        for conf in schemas.group(group).values()
+        for one in fields(conf)
+        if "None" in str(one.type) and _is_section(get_type_hints(conf)[one.name])
+    }
 
 
 def knows_plugin(group: str, name: str) -> bool:
@@ -46,6 +58,21 @@ def schema_of(group: str, name: str, package: str) -> str:
     return f"/{SCHEMA_GROUP}/{group}/{name}@{package}"
 
 
+class _PluginNodes(dict[str, Any]):
+    """A folder of Hydra's store that makes the node of a plugin when it is first asked for it."""
+
+    def __init__(self, confs: Mapping[str, type], group: str) -> None:
+        super().__init__({f"{name}.yaml": None for name in confs})
+        self._confs, self._group = confs, group
+
+    def __getitem__(self, file: str) -> Any:
+        if super().__getitem__(file) is None:
+            name = file.removesuffix(".yaml")
+            node = OmegaConf.structured(typed_conf(name, self._confs[name]))
+            self[file] = ConfigNode(name=file, node=node, group=self._group, package=None, provider="rtrain")
+        return super().__getitem__(file)
+
+
 def typed_conf(name: str, conf: type) -> type:
     """Return ``conf`` as Hydra composes it: with the key ``type``, and with free nodes that can be replaced or null."""
     hints = get_type_hints(conf)
@@ -56,9 +83,18 @@ def typed_conf(name: str, conf: type) -> type:
 
 
 def _is_free(hint: Any) -> bool:
-    if get_origin(hint) is Union or type(hint).__name__ == "UnionType":
-        return all(one is type(None) or _is_free(one) for one in get_args(hint))
+    if _is_union(hint):
+        return _is_section(hint) or all(one is type(None) or _is_free(one) for one in get_args(hint))
     return hint is dict or get_origin(hint) is dict
+
+
+def _is_section(hint: Any) -> bool:
+    """Return whether ``hint`` is a dataclass or null; OmegaConf can't merge keys into such a node while it is null."""
+    return _is_union(hint) and any(is_dataclass(one) for one in get_args(hint))
+
+
+def _is_union(hint: Any) -> bool:
+    return get_origin(hint) in (Union, UnionType)
 
 
 def _same_default(one: Field[Any]) -> Any:

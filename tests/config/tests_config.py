@@ -33,6 +33,7 @@ class TorchConf:
     scheduler: dict[str, Any] | None = None
     gradient_clip: Annotated[float, Field(gt=0)] | None = None
     stop: StopConf = field(default_factory=StopConf)
+    stop_early: StopConf | None = None
 
     def __post_init__(self) -> None:
         if self.max_epochs > 1000 and self.gradient_clip is None:
