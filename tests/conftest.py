@@ -9,7 +9,18 @@ from collections.abc import Iterator
 import pytest
 
 # Ray sets these for its own processes when it is imported or started; they outlive it by design.
-LEFT_BY_LIBRARIES = ("RAY_", "OMP_NUM_THREADS", "KMP_", "TORCH", "PYTEST_CURRENT_TEST", "COLUMNS", "LINES", "TF_", "CUDA_", "PYTHONBREAKPOINT")
+LEFT_BY_LIBRARIES = (
+    "RAY_",
+    "OMP_NUM_THREADS",
+    "KMP_",
+    "TORCH",
+    "PYTEST_CURRENT_TEST",
+    "COLUMNS",
+    "LINES",
+    "TF_",
+    "CUDA_",
+    "PYTHONBREAKPOINT",
+)
 
 
 @pytest.fixture(autouse=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
@@ -29,14 +30,21 @@ app.command("completion")(completion.completion)
 app.command("complete", hidden=True)(completion.complete)
 
 
-@app.callback()
-def options(version: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:
-    """Train what a YAML describes: any framework, on Ray, with a run directory that tells everything about it."""
-    if version:
+def _print_version(wanted: bool) -> None:
+    if wanted:
         from rtrain import __version__
 
         typer.echo(f"rtrain {__version__}")
         raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Train what a YAML describes: any framework, on Ray, with a run directory that tells everything about it."""
 
 
 def run(words: Sequence[str]) -> int:

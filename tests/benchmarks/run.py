@@ -28,7 +28,9 @@ def seconds_of(command: Sequence[str], times: int) -> float:
 def _once(command: Sequence[str]) -> float:
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=os.environ | {"RAY_DEDUP_LOGS": "1"})
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, env=os.environ | {"RAY_DEDUP_LOGS": "1"}
+        )
         spent = time.perf_counter() - began
     if done.returncode != 0:
         sys.exit(f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")
@@ -53,7 +55,9 @@ def whole(times: int) -> None:
     """Whole processes, from nothing to a trained model."""
     for workers, goal in ((0, 0.2), (1, 0.5), (2, 0.5)):
         peer = [sys.executable, str(PEERS / "ray_train_script.py"), str(max(workers, 1))]
-        compare(f"digits MLP, num_workers={workers} / script", [RTRAIN, *MLP, f"num_workers={workers}"], peer, goal, times)
+        compare(
+            f"digits MLP, num_workers={workers} / script", [RTRAIN, *MLP, f"num_workers={workers}"], peer, goal, times
+        )
 
 
 def epochs(times: int) -> None:
@@ -63,7 +67,11 @@ def epochs(times: int) -> None:
         print(subprocess.run(command, capture_output=True, text=True, check=True).stdout.rstrip(), flush=True)
 
 
-SUITES: dict[str, tuple[Callable[[int], None], int]] = {"startup": (startup, 9), "whole": (whole, 3), "epochs": (epochs, 5)}
+SUITES: dict[str, tuple[Callable[[int], None], int]] = {
+    "startup": (startup, 9),
+    "whole": (whole, 3),
+    "epochs": (epochs, 5),
+}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)

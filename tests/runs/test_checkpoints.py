@@ -15,7 +15,11 @@ from rtrain.runs.files import sha256_of
 
 def write_one(run_dir, step, text="weights"):
     return write_checkpoint(
-        run_dir, lambda folder: (folder / "model").write_text(text) and None, step=step, epoch=step // 10, metrics={"a": 1.0}
+        run_dir,
+        lambda folder: (folder / "model").write_text(text) and None,
+        step=step,
+        epoch=step // 10,
+        metrics={"a": 1.0},
     )
 
 

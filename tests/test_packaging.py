@@ -1,0 +1,60 @@
+"""The wheel: it holds every config and recipe of the checkout, and answers without any extra."""
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    (path,) = folder.glob("*.whl")
+    return path
+
+
+@pytest.mark.parametrize("folder", ["configs", "recipes"])
+def test_the_wheel_holds_every_file_of(wheel, folder):
+    with zipfile.ZipFile(wheel) as archive:
+        inside = {name.removeprefix("rtrain/") for name in archive.namelist() if name.startswith(f"rtrain/{folder}/")}
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", folder]
+    there = set(subprocess.check_output(command, cwd=ROOT, text=True).split())
+    assert there
+    assert inside == {name for name in there if (ROOT / name).exists()}
+
+
+def test_the_wheel_is_typed_and_has_no_tests(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    assert "rtrain/py.typed" in names
+    assert not [name for name in names if name.startswith("tests/") or "__pycache__" in name]
+
+
+def test_an_unpacked_wheel_composes_its_own_configs(wheel, tmp_path):
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "site")
+    site = str(tmp_path / "site")
+    code = f"import sys; sys.path.insert(0, {site!r}); from rtrain.cli.app import run; sys.exit(run(sys.argv[1:]))"
+    command = [sys.executable, "-c", code, "fit", "resnet", "--cfg", "job", "--package", "dataset"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "type: digits" in done.stdout
+    code = code.replace("from rtrain.cli.app", "import rtrain; print(rtrain.__file__); from rtrain.cli.app")
+    done = subprocess.run(
+        [sys.executable, "-c", code, "--help"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert str(tmp_path) in done.stdout.splitlines()[0]
+
+
+def test_constraints_hold_names_and_versions_only():
+    for line in (ROOT / "constraints.txt").read_text().splitlines():
+        name, separator, version = line.partition("==")
+        assert separator, line
+        assert name, line
+        assert version[0].isdigit(), line
+        assert "/" not in line, line

@@ -1,0 +1,10 @@
+"""The torch trainer keeps the contract of every trainer."""
+
+from rtrain.testing.trainer_contract import TrainerContract
+
+
+class TestTorch(TrainerContract):
+    config = "mlp"
+    overrides = ("trainer.max_epochs=2",)
+    trainer = "torch"
+    framework = "torch"
