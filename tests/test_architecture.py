@@ -100,7 +100,8 @@ HEAVY = "{'ray', 'torch', 'pandas', 'sklearn', 'pyarrow', 'xgboost', 'lightgbm',
     ids=" ".join,
 )
 def test_light_commands_import_no_framework(words, tmp_path):
-    code = f"import sys; from rtrain.cli.app import run; code = run({words!r}); print(code, {HEAVY} & set(sys.modules), file=sys.stderr)"
+    heavy = f"{HEAVY} & set(sys.modules)"
+    code = f"import sys; from rtrain.cli.app import run; code = run({words!r}); print(code, {heavy}, file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True)
     assert done.stderr.strip().splitlines()[-1] == "0 set()"
 

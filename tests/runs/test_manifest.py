@@ -1,7 +1,9 @@
 import json
 import os
+from pathlib import Path
 
 import pytest
+from pydantic import TypeAdapter
 
 from rtrain.errors import RtrainError
 from rtrain.runs.events import Event, EventLog, read_events
@@ -11,13 +13,12 @@ from rtrain.runs.recorder import Recorder
 from rtrain.runs.run import Run
 
 
-def a_manifest(**changes):
-    return Manifest(
-        **{
-            "run_id": "r1", "run_name": "r", "command": ["rtrain"], "config_file": None, "config_hash": "0", "config": {},
-            "overrides": [], "seed": 0, "versions": {}, "git": None, "host": {}, **changes,
-        }
-    )  # fmt: skip
+FACTS = {"run_id": "r1", "run_name": "r", "command": ["rtrain"], "config_file": None, "config_hash": "0", "config": {}}
+MORE = {"overrides": [], "seed": 0, "versions": {}, "git": None, "host": {}}
+
+
+def a_manifest():
+    return Manifest(**FACTS, **MORE)
 
 
 class Watcher:
@@ -107,3 +108,11 @@ def test_run_reads_what_the_recorder_wrote(recorder, tmp_path):
     assert run.metrics == {"val/loss": 0.1}
     assert run.best_checkpoint == tmp_path / "checkpoints" / "c1"
     assert [event.step for event in run.events()] == [1]
+
+
+def test_the_published_schema_is_that_of_the_manifest():
+    published = Path(__file__).parents[2] / "docs" / "manifest.schema.json"
+    schema = TypeAdapter(Manifest).json_schema()
+    if os.environ.get("RTRAIN_UPDATE_SCHEMA"):
+        published.write_text(json.dumps(schema, indent=2) + "\n")
+    assert json.loads(published.read_text()) == schema
