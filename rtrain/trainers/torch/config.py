@@ -127,11 +127,13 @@ class Conf:
             if "_target_" not in getattr(self, name):
                 raise ValueError(f"{name} is not chosen: add `- {name}: ...` to the defaults, or give it a _target_")
         if self.batch_size is not None and self.global_batch_size is not None:
-            raise ValueError("batch_size and global_batch_size contradict each other: give one of them")
+            raise ValueError(
+                "batch_size and global_batch_size contradict each other: give one, and set the other to null"
+            )
         if self.max_epochs is None and self.max_steps is None and self.max_seconds is None:
             raise ValueError("training would never end: give max_epochs, max_steps or max_seconds")
         if self.clip_norm is not None and self.clip_value is not None:
-            raise ValueError("clip_norm and clip_value contradict each other: give one of them")
+            raise ValueError("clip_norm and clip_value contradict each other: give one, and set the other to null")
 
     def rows_per_step(self, world_size: int) -> int:
         """Return the rows of all workers per optimizer step."""

@@ -1,4 +1,4 @@
-"""Workers, datasets and worlds for the tests of the torch trainer: in process, or as two processes that talk by gloo."""
+"""Workers, datasets and two-process worlds for the tests of the torch trainer; ranks talk by gloo."""
 
 from __future__ import annotations
 

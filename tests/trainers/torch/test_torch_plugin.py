@@ -1,0 +1,115 @@
+"""What the torch plugin finds wrong before anything starts."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+from pydantic import TypeAdapter, ValidationError
+from torch_runs import MLP, MODELS, SGD, make_conf, small_dataset
+
+from rtrain.config.schema import CheckpointConf, RtrainConf, RunConf, ScalingConf
+from rtrain.errors import ConfigError
+from rtrain.trainers.base import Job
+from rtrain.trainers.torch.config import Conf, EarlyStoppingConf
+from rtrain.trainers.torch.plugin import Plugin
+
+COSINE = {"_target_": "torch.optim.lr_scheduler.CosineAnnealingLR", "T_max": "auto"}
+
+
+def check(conf, *, dataset=None, num_workers=1, monitor=None, use_gpu=False):
+    root = RtrainConf(
+        trainer=conf,
+        scaling=ScalingConf(num_workers=num_workers, use_gpu=use_gpu),
+        run=RunConf(name="test", checkpoint=CheckpointConf(monitor=monitor)),
+    )
+    Plugin().check(Job(conf=root, trainer_name="torch", dataset=dataset or small_dataset(), allow=(), project_root="."))
+
+
+def test_a_good_conf_passes():
+    check(make_conf(scheduler=COSINE, metrics={"f1": {"_target_": "torchmetrics.F1Score", "task": "multiclass"}}))
+    check(make_conf(early_stopping=EarlyStoppingConf(monitor="test/loss")), monitor="train/epoch_loss")
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"model": {**MLP, "hiden": [3]}}, "hiden"),
+        ({"model": {"_target_": f"{MODELS}.MPL"}}, "MLP"),
+        ({"optimizer": {"_target_": "torch.optim.SGD", "learning_rate": 1}}, "learning_rate"),
+        ({"scheduler": {"_target_": "torch.optim.lr_scheduler.StepLR"}}, "step_size"),
+        ({"model": {"_target_": "subprocess.Popen", "args": "ls"}}, "allow"),
+        ({"loss": {"_target_": "torch.nn.CrossEntropyLos"}}, "CrossEntropyLoss"),
+        ({"metrics": {"f1": {"_target_": "torchmetrics.F1Scor"}}}, "F1Score"),
+        ({"scheduler": COSINE, "max_seconds": 3.0}, "max_epochs or trainer.max_steps"),
+        ({"evaluate_split": "val"}, "no split val"),
+        ({"early_stopping": EarlyStoppingConf(monitor="val/acc")}, "test/accuracy"),
+        ({"early_stopping": EarlyStoppingConf(), "evaluate_split": "none"}, "early_stopping"),
+        ({"sync_batchnorm": True}, "GPUs only"),
+    ],
+)
+def test_a_mistake_is_named(keys, message):
+    with pytest.raises(ConfigError) as raised:
+        check(make_conf(**keys))
+    assert message in str(raised.value)
+
+
+def test_more_workers_than_rows_of_a_batch_are_refused():
+    with pytest.raises(ConfigError, match="global_batch_size"):
+        check(make_conf(global_batch_size=3), num_workers=4)
+
+
+def test_a_monitor_that_is_never_reported_is_refused():
+    with pytest.raises(ConfigError, match="val/accuracy"):
+        check(make_conf(), monitor="val/accuracy")
+
+
+def test_images_are_needed_where_channels_are():
+    resnet = {"_target_": f"{MODELS}.ResNet", "in_channels": "auto", "num_classes": "auto"}
+    with pytest.raises(ConfigError, match="in_channels"):
+        check(make_conf(model=resnet), dataset=small_dataset(shape=(5,)))
+
+
+def test_a_dataset_is_needed():
+    root = RtrainConf(trainer=make_conf())
+    with pytest.raises(ConfigError, match="needs a dataset"):
+        Plugin().check(Job(conf=root, trainer_name="torch", dataset=None, allow=(), project_root="."))
+
+
+def test_autos_are_filled_at_any_depth():
+    from rtrain.trainers.torch.build import fill_from_dataset
+
+    node = {
+        "head": {"num_classes": "auto", "padding": "auto"},
+        "parts": [{"in_features": "auto"}],
+        "in_channels": "auto",
+    }
+    filled = fill_from_dataset(node, small_dataset().info)
+    expected = {"head": {"num_classes": 3, "padding": "auto"}, "parts": [{"in_features": 64}], "in_channels": 1}
+    assert filled == expected
+    regression = replace(small_dataset().info, task="regression", num_classes=None)
+    assert fill_from_dataset({"out_features": "auto"}, regression) == {"out_features": 1}
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"batch_size": 3, "global_batch_size": 6}, "null"),
+        ({"max_epochs": None}, "never end"),
+        ({"clip_norm": 1.0, "clip_value": 1.0}, "clip_norm"),
+        ({"model": {}}, "model is not chosen"),
+        ({"precision": "fp8"}, "fp32, bf16, fp16"),
+        ({"ema_decay": 1.5}, "less than 1"),
+        ({"early_stopping": {"patience": 0}}, "patience"),
+    ],
+)
+def test_the_schema_refuses(keys, message):
+    plain = {"model": MLP, "optimizer": SGD, "max_epochs": 1, **keys}
+    with pytest.raises(ValidationError) as raised:
+        TypeAdapter(Conf).validate_python(plain)
+    assert message in str(raised.value)
+
+
+def test_plugin_and_conf_import_no_framework():
+    code = "import sys, rtrain.trainers.torch.plugin; print({'torch', 'ray'} & set(sys.modules))"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "set()"

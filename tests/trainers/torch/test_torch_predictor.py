@@ -1,0 +1,62 @@
+"""Predictions from a checkpoint alone."""
+
+import numpy as np
+import pytest
+import torch
+from torch_runs import MLP, MODELS, RecordingChannel, make_conf, make_worker, small_dataset
+
+from rtrain.errors import CheckpointError
+from rtrain.runs.checkpoints import latest_checkpoint
+from rtrain.trainers.torch.loop import Loop
+from rtrain.trainers.torch.predictor import load_predictor
+
+RESNET = {"_target_": f"{MODELS}.ResNet", "in_channels": "auto", "num_classes": "auto", "layers": [1, 1], "width": 8}
+
+
+def trained(folder, conf, dataset):
+    loop = Loop.build(make_worker(folder, conf, dataset=dataset, channel=RecordingChannel()))
+    loop.run()
+    return loop, load_predictor(latest_checkpoint(folder))
+
+
+@pytest.mark.parametrize("keys", [{}, {"ema_decay": 0.9}, {"model": RESNET}, {"precision": "bf16"}], ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "uint8"])
+def test_predictions_are_those_of_the_trained_model(tmp_path, keys, dtype):
+    dataset = small_dataset(dtype=dtype)
+    loop, predictor = trained(tmp_path, make_conf(max_epochs=3, **keys), dataset)
+    rows = dataset.splits["test"].columns
+    found = predictor.predict(rows["x"])
+    accuracy = (found.argmax(1) == rows["y"]).mean()
+    assert accuracy == pytest.approx(loop.state.metrics["test/accuracy"])
+    assert found.dtype == np.float32
+    assert found.sum(1) == pytest.approx(np.ones(len(found)))
+    loss = -np.log(found[np.arange(len(found)), rows["y"]]).mean()
+    assert loss == pytest.approx(loop.state.metrics["test/loss"], rel=1e-2 if "precision" in keys else 1e-4)
+
+
+def test_a_regression_gives_one_value_per_row(tmp_path):
+    dataset = small_dataset(task="regression", shape=(5,))
+    conf = make_conf(max_epochs=20, optimizer={"_target_": "torch.optim.Adam", "lr": 0.01})
+    loop, predictor = trained(tmp_path, conf, dataset)
+    rows = dataset.splits["test"].columns
+    found = predictor.predict(rows["x"], batch_size=10)
+    assert found.shape == (37,)
+    assert np.square(found - rows["y"]).mean() == pytest.approx(loop.state.metrics["test/mse"], rel=1e-4)
+    assert predictor.predict(rows["x"][:0]).shape == (0,)
+
+
+def test_rows_of_another_shape_are_refused(tmp_path):
+    _, predictor = trained(tmp_path, make_conf(), small_dataset())
+    with pytest.raises(ValueError, match="8, 9"):
+        predictor.predict(np.zeros((2, 1, 8, 9), "float32"))
+
+
+def test_a_folder_that_is_no_checkpoint_is_named(tmp_path):
+    with pytest.raises(CheckpointError, match="no checkpoint of a torch model"):
+        load_predictor(tmp_path)
+
+
+def test_nothing_in_a_checkpoint_runs_code(tmp_path):
+    schedule = {"_target_": "torch.optim.lr_scheduler.OneCycleLR", "max_lr": 0.1, "total_steps": "auto"}
+    trained(tmp_path, make_conf(model={**MLP, "dropout": 0.1}, scheduler=schedule, ema_decay=0.9), small_dataset())
+    torch.load(latest_checkpoint(tmp_path) / "training.pt", weights_only=True)
