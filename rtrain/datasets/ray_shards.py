@@ -21,7 +21,7 @@ NUM_BLOCKS = 64
 MAX_BLOCK_BYTES = 32 << 20
 
 
-class StreamDataConfig(ray.train.DataConfig):  # type: ignore[misc]
+class StreamDataConfig(ray.train.DataConfig):
     """Shares each split among the workers, every row to exactly one: none is dropped to make the shares equal."""
 
     def configure(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from rtrain.errors import RtrainError
 from rtrain.runs.files import write_atomic
@@ -25,6 +25,9 @@ def utc_now() -> str:
 @dataclass(kw_only=True)
 class Manifest:
     """The record of one run, kept in ``manifest.json``. A run that was killed stays ``running``."""
+
+    __pydantic_config__: ClassVar[dict[str, bool]] = {"use_attribute_docstrings": True}
+    """For whoever makes a JSON schema of this class: the docstrings below are the descriptions."""
 
     schema_version: int = SCHEMA_VERSION
     run_id: str
