@@ -14,6 +14,7 @@ from rtrain.runs.manifest import Manifest
 from rtrain.runs.recorder import Observer
 
 DIGITS = 4
+SPEED = "train/rows_per_second"
 
 
 @contextmanager
@@ -82,7 +83,9 @@ def is_milestone(event: Event) -> bool:
 def event_line(event: Event, limits: Limits) -> str:
     """Return one line for a report: where it is, and its metrics."""
     place = f"epoch {event.epoch}" + (f"/{limits.max_epochs}" if limits.max_epochs else "")
-    return f"{place}  step {event.step}  {metrics_text(event.metrics)}"
+    told = {name: value for name, value in event.metrics.items() if name not in ("train/lr", SPEED)}
+    speed = f"  {event.metrics[SPEED]:,.0f} rows/s" if SPEED in event.metrics else ""
+    return f"{place}  step {event.step}  {metrics_text(told)}{speed}"
 
 
 def metrics_text(metrics: Mapping[str, float]) -> str:
