@@ -9,6 +9,8 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
+from rtrain.config.closest import closest
+
 _NAMES = """
 torch torchvision torchaudio torchtext torchdata torchmetrics torch_geometric timm transformers diffusers peft
 accelerate datasets tokenizers evaluate sentence_transformers open_clip monai segmentation_models_pytorch
@@ -18,6 +20,9 @@ einops rtrain ray.train ray.data.preprocessors
 """
 FRAMEWORKS = frozenset(_NAMES.split())
 """rtrain's known frameworks."""
+
+SPECIAL = frozenset({"_target_", "_args_", "_partial_", "_recursive_", "_convert_"})
+"""Keys of a node that say how to build it."""
 
 _INSTALLED = frozenset({"site-packages", "dist-packages", ".venv", "venv", "node_modules"})
 
@@ -53,16 +58,21 @@ def is_allowed(module: str, allow: Sequence[str], roots: Sequence[Path] | None =
 
 
 def targets_in(node: Any, where: str) -> Iterator[tuple[str, Any]]:
-    """Yield (key, value) of each ``_target_`` at or below ``node``."""
+    """Yield (key, value) of each ``_target_`` at or below ``node``, and of what is one misspelt."""
     if isinstance(node, Mapping):
         for key, value in node.items():
-            if key == "_target_":
-                yield f"{where}._target_", value
+            if key == "_target_" or _is_misspelt(str(key)):
+                yield f"{where}.{key}", value
             else:
                 yield from targets_in(value, f"{where}.{key}")
     elif isinstance(node, list | tuple):
         for index, value in enumerate(node):
             yield from targets_in(value, f"{where}.{index}")
+
+
+def _is_misspelt(key: str) -> bool:
+    odd = key not in SPECIAL and (key.startswith("_") or key.endswith("_"))
+    return odd and closest(key, SPECIAL, 0.75) is not None
 
 
 def _matches(module: str, pattern: str) -> bool:

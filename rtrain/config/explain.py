@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
 
+from rtrain.config.closest import closest
 from rtrain.config.explain_hydra import explain_hydra
 from rtrain.config.finding import Finding, command
 from rtrain.config.places import Places
@@ -16,7 +17,6 @@ from rtrain.config.request import Request
 from rtrain.config.resolve import MissingValuesError, NoPackageError, UnresolvedError
 from rtrain.config.schema import Schemas
 from rtrain.config.screen import Spot, Typed
-from rtrain.config.suggest import closest
 from rtrain.config.targets import TargetError
 from rtrain.config.validate import InvalidError, Problem
 from rtrain.errors import ConfigError

@@ -12,6 +12,7 @@ from omegaconf import DictConfig
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
 from rtrain.config.aliases import CHOOSABLE, GROUPS, KEYS, expand_key, split_word
+from rtrain.config.closest import closest
 from rtrain.config.finding import Finding, command, command_with
 from rtrain.config.locations import shown
 from rtrain.config.nodes import Container, children, joined
@@ -20,7 +21,7 @@ from rtrain.config.plain_words import plain_words
 from rtrain.config.request import Request
 from rtrain.config.schema import Schemas
 from rtrain.config.screen import Spot, Typed
-from rtrain.config.suggest import all_keys, closest, closest_key, key_of_class, names_of
+from rtrain.config.suggest import all_keys, closest_key, key_of_class, names_of
 from rtrain.errors import ConfigError
 
 

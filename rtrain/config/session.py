@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -67,9 +67,11 @@ class Session:
         """
         GlobalHydra.instance().clear()
         store_schemas(self._schemas)
-        run_id = secrets.token_hex(2)
+        run_id = os.urandom(2).hex()
         OmegaConf.register_new_resolver("rtrain_id", lambda: run_id, replace=True)
-        self.request = prepare(self._config, self._overrides, self._config_dir, optional_sections(self._schemas))
+        deep = any(word.partition("=")[0].count(".") > 1 for word in self._overrides)
+        sections = optional_sections(self._schemas) if deep else ()
+        self.request = prepare(self._config, self._overrides, self._config_dir, sections)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -172,15 +174,14 @@ class Session:
             job = job_config(cfg)
             refuse_missing(job)
             data = resolve(job)
+            root = find_project_root(primary)
+            allow = (*data["allow"], *_allowed_by_project(root))
+            callbacks = OmegaConf.to_container(cfg.hydra.callbacks)
+            for where, node in (("trainer", data["trainer"]), ("dataset", data["dataset"])):
+                check_names(node, where, allow, [root])
+            check_names(callbacks, "hydra.callbacks", (*allow, "hydra.experimental.*"), [root])
             conf = validate(data, self._schemas)
             resolved, text = symbolic(job)
-        root = find_project_root(primary)
-        allow = (*conf.allow, *_allowed_by_project(root))
-        for group in ("trainer", "dataset"):
-            check_names(data[group], group, allow, [root])
-        check_names(
-            OmegaConf.to_container(cfg.hydra.callbacks), "hydra.callbacks", (*allow, "hydra.experimental.*"), [root]
-        )
         use_project_root(root)
         return Composed(
             conf=conf,

@@ -4,23 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
-from difflib import get_close_matches
 from typing import Any, get_args, get_type_hints
 
 from rtrain.config.aliases import CHOOSABLE, GROUPS, KEYS
+from rtrain.config.closest import closest
 from rtrain.config.schema import RtrainConf, Schemas
-
-CUTOFF = 0.6
-
-
-def closest(word: str, known: Iterable[str]) -> str | None:
-    """Return the known word closest to ``word``; one that is a single edit away always counts as close."""
-    words = [one for one in dict.fromkeys(known) if one != word]
-    near = [one for one in words if one_edit(word, one)]
-    if near:
-        return max(near, key=lambda one: _same_start(word, one))
-    found = get_close_matches(word, words, 1, CUTOFF)
-    return found[0] if found else None
 
 
 def closest_key(wrong: str, keys: Iterable[str]) -> str | None:
@@ -90,17 +78,3 @@ def _sections(conf: Any, where: str, *, deep: bool = True) -> Iterator[tuple[str
 
 def _inside(prefix: str, parent: str, index: int) -> bool:
     return prefix.count(".") >= index and (not parent or prefix.startswith(f"{parent}."))
-
-
-def _same_start(left: str, right: str) -> int:
-    return next((i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))
-
-
-def one_edit(left: str, right: str) -> bool:
-    """Return whether one letter added, dropped, changed or swapped with the next one turns ``left`` into ``right``."""
-    if abs(len(left) - len(right)) > 1 or len(left) < 2:
-        return False
-    start = _same_start(left, right)
-    rest_left, rest_right = left[start:], right[start:]
-    swapped = rest_left[:2] == rest_right[1::-1] and rest_left[2:] == rest_right[2:] and len(rest_left) > 1
-    return swapped or rest_left[1:] == rest_right[1:] or rest_left[1:] == rest_right or rest_left == rest_right[1:]

@@ -8,18 +8,17 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Collection, Mapping, Sequence
-from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from rtrain.config.allowed import is_allowed, targets_in, use_project_root
+from rtrain.config.allowed import SPECIAL, is_allowed, targets_in, use_project_root
+from rtrain.config.closest import closest
 from rtrain.errors import ConfigError
 
 __all__ = ["build", "check_names", "check_node", "locate", "use_project_root"]
 
-SPECIAL = frozenset({"_target_", "_args_", "_partial_", "_recursive_", "_convert_"})
 _PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*([.:][^\W\d]\w*)")
 
 
@@ -109,12 +108,15 @@ def check_node(
 
 
 def check_names(node: Any, where: str, allow: Sequence[str], roots: Sequence[Path]) -> None:
-    """Check every ``_target_`` at or below ``node`` by its name alone; nothing is imported.
+    """Check every ``_target_`` at or below ``node`` by its name alone, and the names of such keys; nothing is imported.
 
     Raises:
         ConfigError: One is not allowed.
     """
     for key, value in targets_in(node, where):
+        name = key.rpartition(".")[2]
+        if name != "_target_":
+            raise TargetError(key, f"there is no key '{name}' here", f"  did you mean: {closest(name, SPECIAL)}")
         if not isinstance(value, str):
             raise TargetError(key, f"must be a dotted path, not {value!r}", "  try: _target_: torch.optim.SGD")
         _refuse_unless_allowed(value, key, allow, roots)
@@ -219,8 +221,8 @@ def _raised_at(error: BaseException) -> str | None:
 
 def _no_attribute(found: Any, walked: str, name: str, where: str, path: str) -> ConfigError:
     known = [one for one in dir(found) if not one.startswith("_")]
-    close = get_close_matches(name, known, 1, 0.6)
-    hint = f"  did you mean: {walked}.{close[0]}" if close else None
+    meant = closest(name, known)
+    hint = f"  did you mean: {walked}.{meant}" if meant else None
     return ConfigError(f"{where}: {path} is not there: {walked} has no '{name}'.", hint)
 
 
@@ -249,8 +251,8 @@ def _check_names_known(
     known = [name for name, one in parameters.items() if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
     for name in names:
         if name not in known:
-            close = get_close_matches(name, known, 1, 0.6)
-            hint = f"  did you mean: {close[0]}" if close else f"  it has: {', '.join(known)}"
+            meant = closest(name, known)
+            hint = f"  did you mean: {meant}" if meant else f"  it has: {', '.join(known)}"
             raise ConfigError(f"{where}.{name}: {path} has no argument '{name}'.", hint)
 
 

@@ -9,9 +9,9 @@ from typing import Any, get_args, get_type_hints
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
+from rtrain.config.closest import one_edit
 from rtrain.config.schema import RtrainConf, Schemas
 from rtrain.config.store import PLUGIN_GROUPS
-from rtrain.config.suggest import one_edit
 from rtrain.errors import ConfigError, RtrainError
 
 

@@ -188,6 +188,14 @@ def test_names_are_checked_without_importing(project):
     assert "own_loud" not in sys.modules
 
 
+def test_a_misspelt_target_is_found_and_an_argument_called_target_is_none(project):
+    node = {"model": {"_target_": "models.Net", "target": 1, "args": 2, "convert_": 3}}
+    with pytest.raises(ConfigError, match="there is no key 'convert_' here"):
+        check_names(node, "trainer", (), [project])
+    del node["model"]["convert_"]
+    check_names(node, "trainer", (), [project])
+
+
 def test_targets_needs_no_hydra():
     code = "import sys, rtrain.config.targets; print({'hydra', 'omegaconf', 'torch', 'pydantic'} & set(sys.modules))"
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "set()"

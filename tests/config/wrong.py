@@ -144,6 +144,7 @@ CASES: dict[str, Wrong] = {
     "target_not_a_path": words("digits", "model={_target_: Net}"),
     "target_dunder": words("digits", "model={_target_: torch.__builtins__.exec}"),
     "target_number": words("digits", "model={_target_: 5}"),
+    "target_misspelt": yaml(HEAD + "trainer:\n  model:\n    _taregt_: models.Net\n"),
     "target_callback": words("digits", "+hydra.callbacks.x._target_=os.getcwd"),
     "package_unknown": words("digits", "--package", "trainr"),
 }

@@ -1,0 +1,129 @@
+"""Every key of every shipped config, with one letter wrong, is refused, and the right key is suggested."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from tests_config import SCHEMAS
+
+from rtrain.config import locations
+from rtrain.config.locations import builtin_config_dir
+from rtrain.config.session import Session
+from rtrain.config.targets import check_node
+from rtrain.errors import ConfigError
+
+SHIPPED = builtin_config_dir()
+PROVIDED = {"params", "optimizer"}
+"""Arguments that a trainer adds to a target by itself."""
+
+
+@pytest.fixture(scope="module")
+def schemas():
+    if importlib.util.find_spec("rtrain.schemas") is None:
+        return SCHEMAS
+    from rtrain.schemas import schemas
+
+    return schemas()
+
+
+def key_lines(path: Path) -> Iterator[tuple[int, int, str]]:
+    """Yield line, column and text of each key of a YAML; the lines of a defaults list are no keys."""
+    root = yaml.compose(path.read_text())
+
+    def walk(node):
+        if isinstance(node, yaml.MappingNode):
+            for key, value in node.value:
+                yield key.start_mark.line, key.start_mark.column, key.value
+                if key.value != "defaults":
+                    yield from walk(value)
+        elif isinstance(node, yaml.SequenceNode):
+            for one in node.value:
+                yield from walk(one)
+
+    return walk(root)
+
+
+def edited(key: str, seed: str) -> str:
+    """Return ``key`` with one letter dropped, doubled, changed, or two swapped."""
+    rng = random.Random(f"{seed}/{key}")
+    while True:
+        at = rng.randrange(1, len(key)) if len(key) > 1 else 0
+        new = rng.choice(
+            [
+                key[:at] + key[at + 1 :],
+                key[:at] + key[at] + key[at:],
+                key[:at] + rng.choice("abcdefghijklmnopqrstuvwxyz") + key[at + 1 :],
+                key[: at - 1] + key[at] + key[at - 1] + key[at + 1 :] if at else key + "x",
+            ]
+        )
+        if new and new != key and new.isidentifier():
+            return new
+
+
+def refuse(config: str, words: list[str], schemas) -> str:
+    """Return the message that refuses a config, also one of the trainer's check of its targets."""
+    try:
+        with Session(config, words, schemas) as session:
+            composed = session.check()
+        trainer = composed.resolved["trainer"]
+        for name, node in trainer.items():
+            if isinstance(node, dict) and node and name in ("model", "optimizer", "scheduler", "loss"):
+                check_node(node, f"trainer.{name}", composed.allow, provided=PROVIDED, num_args=0)
+    except ConfigError as error:
+        return str(error)
+    return ""
+
+
+def cases() -> Iterator[tuple[Path, int, int, str]]:
+    for path in sorted(SHIPPED.rglob("*.yaml")):
+        for line, column, key in key_lines(path):
+            yield path.relative_to(SHIPPED), line, column, key
+
+
+def words_for(path: Path) -> tuple[str, list[str]]:
+    """Return a config and the words that make it use the option in ``path``."""
+    if len(path.parts) == 1:
+        return path.stem, []
+    group = path.parent.as_posix()
+    return "mlp", [f"{group}={path.stem}"]
+
+
+def test_every_shipped_option_composes(schemas, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    for path in sorted(SHIPPED.rglob("*.yaml")):
+        config, words = words_for(path.relative_to(SHIPPED))
+        message = refuse(config, words, schemas)
+        assert not message or "to be given" in message, f"{path}: {message}"
+
+
+def test_one_wrong_letter_in_any_key_is_refused_and_the_key_suggested(schemas, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    shutil.copytree(SHIPPED, tmp_path / "builtin")
+    monkeypatch.setattr(locations, "builtin_config_dir", lambda: tmp_path / "builtin")
+    accepted, unsuggested, total = [], [], 0
+    for path, line, column, key in cases():
+        file = tmp_path / "builtin" / path
+        before = file.read_text()
+        lines = before.split("\n")
+        wrong = edited(key, str(path))
+        lines[line] = lines[line][:column] + wrong + lines[line][column + len(key) :]
+        file.write_text("\n".join(lines))
+        message = refuse(*words_for(path), schemas)
+        file.write_text(before)
+        total += 1
+        if not message:
+            accepted.append(f"{path}:{line + 1} {key} -> {wrong}")
+        elif not any(key in one.split() or one.rstrip().endswith(f".{key}") for one in message.split("\n")[-3:]):
+            unsuggested.append(f"{path}:{line + 1} {key} -> {wrong}: {message}")
+    assert total > 20
+    assert not accepted
+    assert len(unsuggested) <= 0.05 * total, "\n".join(unsuggested)
