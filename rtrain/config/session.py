@@ -111,6 +111,7 @@ class Session:
         """
         with self._explained():
             sweep, jobs = self.request.compose_sweep()
+            _refuse_other_sweepers(sweep)
             cfgs = [self.request.app.load_job(sweep, job) for job in jobs]
             composed = [self._finish(cfg, job, num) for num, (cfg, job) in enumerate(zip(cfgs, jobs, strict=True))]
         results: dict[int, T] = {}
@@ -162,7 +163,10 @@ class Session:
         except Exception as error:
             from rtrain.config.explain import explain
 
-            raise explain(self.request, self._schemas, error) from error
+            explained = explain(self.request, self._schemas, error)
+            if explained is error:
+                raise
+            raise explained from error
 
     def _finish(self, cfg: DictConfig, words: Sequence[str], num: int | None = None) -> Composed:
         """Resolve and check one composed job."""
@@ -193,6 +197,14 @@ class Session:
             project_root=root,
             allow=allow,
         )
+
+
+def _refuse_other_sweepers(sweep: DictConfig) -> None:
+    """Check that jobs will run one after the other in this process: others would not see what was checked."""
+    for part in ("sweeper", "launcher"):
+        target = str(OmegaConf.select(sweep, f"hydra.{part}._target_"))
+        if not target.startswith("hydra._internal.core_plugins.basic_"):
+            raise ConfigError(f"rtrain sweeps with hydra/{part}=basic only, not {target}.")
 
 
 def json_schema(schemas: Schemas, group: str | None = None) -> dict[str, Any]:

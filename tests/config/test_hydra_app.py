@@ -1,0 +1,203 @@
+"""Hydra's own life cycle under rtrain: run folders, callbacks, sweeps, and what ``--cfg`` and ``--info`` show."""
+
+from __future__ import annotations
+
+import logging
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.utils import JobStatus
+from hydra.experimental.callback import Callback
+from tests_config import SCHEMAS, check, write
+
+from rtrain.config.session import Session
+from rtrain.errors import ConfigError
+
+# Hydra's life cycle
+
+
+def test_check_writes_nothing(project):
+    before = sorted(project.rglob("*"))
+    check("digits")
+    assert sorted(path for path in project.rglob("*") if "__pycache__" not in str(path)) == before
+
+
+def test_a_run_has_hydras_folder_and_config(project):
+    def task(composed, folder):
+        assert HydraConfig.get().runtime.output_dir == str(folder)
+        assert HydraConfig.get().overrides.task == ["run.seed=3"]
+        return composed, folder
+
+    with Session("digits", ["seed=3"], SCHEMAS) as session:
+        composed, folder = session.run(task)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d-[0-9a-f]{4}", folder.name)
+    assert folder.parent == project / "runs/digits"
+    assert sorted(path.name for path in (folder / ".hydra").iterdir()) == [
+        "config.yaml",
+        "hydra.yaml",
+        "overrides.yaml",
+    ]
+    assert yaml.safe_load((folder / ".hydra/config.yaml").read_text())["run"]["seed"] == 3
+    assert composed.overrides == ("run.seed=3",)
+    assert Path.cwd() == project
+    assert not GlobalHydra.instance().is_initialized()
+
+
+def test_the_run_folder_is_the_one_that_was_checked(project):
+    with Session("digits", ["+vars.out=${hydra:runtime.output_dir}"], SCHEMAS) as session:
+        checked = session.check().conf.vars["out"]
+        assert session.run(lambda composed, folder: (str(folder), composed.conf.vars["out"])) == (checked, checked)
+
+
+def test_the_root_logger_is_left_alone(project):
+    before = list(logging.getLogger().handlers), logging.getLogger().level
+    with Session("digits", [], SCHEMAS) as session:
+        session.run(lambda composed, folder: session.show_info("all"))
+    assert (list(logging.getLogger().handlers), logging.getLogger().level) == before
+
+
+def test_an_exception_of_the_task_passes_unchanged_and_silently(project, capfd):
+    boom = ValueError("In 'x': looks like Hydra")
+
+    def task(composed, folder):
+        raise boom
+
+    for words, method in (([], "run"), (["lr=0.1,0.2"], "multirun")):
+        with (
+            pytest.raises(ValueError, match="looks like Hydra") as caught,
+            Session("digits", words, SCHEMAS) as session,
+        ):
+            getattr(session, method)(task)
+        assert caught.value is boom
+    assert capfd.readouterr() == ("", "")
+
+
+class Witness(Callback):
+    """A user's Hydra callback."""
+
+    seen: list = []  # noqa: RUF012
+
+    def on_run_start(self, config, **kwargs):
+        self.seen.append("run_start")
+
+    def on_job_end(self, config, job_return, **kwargs):
+        self.seen.append(job_return.status)
+
+
+def test_hydras_callbacks_are_called(project, monkeypatch):
+    monkeypatch.setattr(Witness, "seen", [])
+    monkeypatch.setitem(__import__("sys").modules, "witness", __import__("sys").modules[__name__])
+    write("witness.py", "")
+    words = ["+hydra.callbacks.w._target_=witness.Witness"]
+    with Session("digits", words, SCHEMAS) as session:
+        session.run(lambda composed, folder: None)
+    with pytest.raises(RuntimeError), Session("digits", [*words, "lr=1,2"], SCHEMAS) as session:
+        session.multirun(lambda composed, folder: 1 / 0 if composed.conf.run.seed == 99 else _fail())
+    assert Witness.seen == ["run_start", JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.FAILED]
+
+
+def _fail():
+    raise RuntimeError("no")
+
+
+# Sweeps
+
+
+def test_a_sweep_runs_each_combination_in_its_own_folder(project):
+    words = ["lr=0.1,0.2", "optimizer=sgd,adamw", "++num_workers=range(1,3)"]
+    with Session("inline", words, SCHEMAS) as session:
+        seen = session.multirun(
+            lambda one, folder: (one.conf.trainer.optimizer["lr"], one.conf.scaling.num_workers, folder)
+        )
+    assert [(lr, workers) for lr, workers, _ in seen] == [
+        (lr, w) for lr in (0.1, 0.2) for _ in range(2) for w in (1, 2)
+    ]
+    folders = [folder for _, _, folder in seen]
+    assert [folder.name for folder in folders] == [str(num) for num in range(8)]
+    assert len({folder.parent for folder in folders}) == 1
+    assert (folders[0].parent / "multirun.yaml").is_file()
+    assert all((folder / ".hydra/config.yaml").is_file() for folder in folders)
+
+
+def test_all_jobs_are_checked_before_the_first_starts(project):
+    started = []
+    with pytest.raises(ConfigError) as caught, Session("digits", ["epochs=1,0"], SCHEMAS) as session:
+        session.multirun(lambda composed, folder: started.append(folder))
+    assert str(caught.value).startswith(
+        "trainer.max_epochs: must be at least 1, not 0\n    rtrain fit digits epochs=1,0"
+    )
+    assert not started
+    assert not Path("runs").exists()
+
+
+def test_a_sweep_may_be_part_of_the_config(project):
+    write(
+        "configs/sweep.yaml",
+        "defaults: [digits]\nhydra:\n  sweeper:\n    params: {lr: '0.1,0.2', optimizer: 'sgd,adamw'}\n",
+    )
+    with Session("sweep", [], SCHEMAS) as session:
+        seen = session.multirun(lambda one, folder: (one.conf.trainer.optimizer["_target_"], HydraConfig.get().job.num))
+    assert [name.rpartition(".")[2] for name, _ in seen] == ["SGD", "AdamW", "SGD", "AdamW"]
+    assert [num for _, num in seen] == [0, 1, 2, 3]
+
+
+def test_a_sweep_over_targets(project):
+    words = ["model={_target_: models.Net, width: 1},{_target_: models.Net, depth: 2}"]
+    with Session("digits", words, SCHEMAS) as session:
+        seen = session.multirun(lambda one, folder: one.conf.trainer.model)
+    assert seen == [{"_target_": "models.Net", "width": 1}, {"_target_": "models.Net", "depth": 2}]
+
+
+# What Hydra shows
+
+
+def test_cfg_has_the_shape_of_hydras_own(project):
+    with Session("digits", ["seed=3"], SCHEMAS) as session:
+        job = yaml.safe_load(session.show_cfg("job"))
+        assert list(job) == ["trainer", "dataset", "scaling", "run", "cluster", "allow", "vars"]
+        assert job["run"]["name"] == "${hydra:job.name}"
+        assert list(yaml.safe_load(session.show_cfg("hydra"))) == ["hydra"]
+        assert set(yaml.safe_load(session.show_cfg("all"))) == {*job, "hydra"}
+        assert session.show_cfg("job", "trainer.optimizer").startswith("# @package trainer.optimizer\n_target_: torch")
+        assert session.show_cfg("job", "run.seed") == "3\n"
+        assert yaml.safe_load(session.show_cfg("job", None, True))["run"]["name"] == "digits"
+
+
+def test_cfg_equals_what_hydra_prints(project, capsys):
+    with Session("digits", ["seed=3"], SCHEMAS) as session:
+        for what in ("job", "hydra", "all"):
+            session.request.app._hydra.show_cfg("digits", session.request.texts, what, None)
+            printed = re.sub(r"output_dir: \S+", "", capsys.readouterr().out)
+            assert re.sub(r"output_dir: \S+", "", session.show_cfg(what)) == printed
+
+
+@pytest.mark.parametrize(
+    ("what", "expected"),
+    [
+        ("all", "Installed Hydra Plugins"),
+        ("config", "Config search path"),
+        ("defaults", "trainer/optimizer/sgd"),
+        ("defaults-tree", "trainer/optimizer: sgd"),
+        ("plugins", "RtrainSource"),
+        ("searchpath", "rtrain://"),
+    ],
+)
+def test_info(what, expected, project, capsys):
+    with Session("digits", [], SCHEMAS) as session:
+        assert expected in session.show_info(what)
+    assert capsys.readouterr().out == ""
+
+
+def test_info_knows_its_parts(project):
+    with pytest.raises(ConfigError, match="there is no such part"), Session("digits", [], SCHEMAS) as session:
+        session.show_info("nothing")
+
+
+def test_a_sweeper_that_would_leave_the_process_is_refused(project):
+    words = ["lr=0.1,0.2", "hydra.launcher._target_=hydra_plugins.joblib.Launcher"]
+    with pytest.raises(ConfigError, match="hydra/launcher=basic only"), Session("digits", words, SCHEMAS) as session:
+        session.multirun(lambda composed, folder: None)
