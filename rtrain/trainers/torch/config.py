@@ -39,17 +39,18 @@ class Conf:
     """The optimizer, by ``_target_``; it gets the model's parameters first."""
 
     scheduler: dict[str, Any] | None = None
-    """The learning rate's schedule, by ``_target_``; it gets the optimizer first. ``auto`` for T_max, total_steps and
-    total_iters is the number of its steps in the whole run. Null: a constant rate."""
+    """The learning rate's schedule, by ``_target_``; it gets the optimizer first. ``auto`` for T_max, total_steps,
+    total_iters and num_training_steps is the number of its steps in the whole run. Null: a constant rate."""
 
     scheduler_interval: Annotated[str, *one_of("step", "epoch")] = "step"
-    """When the schedule moves on."""
+    """When the schedule moves on; one that watches a metric (ReduceLROnPlateau) does at each evaluation."""
 
     loss: dict[str, Any] | None = None
     """The loss of (output, target), by ``_target_``; null: cross entropy, or squared error for a regression."""
 
     metrics: dict[str, Any] = field(default_factory=dict)
-    """More metrics of each evaluation: name to a torchmetrics class by ``_target_``."""
+    """More metrics of each evaluation, beside loss and accuracy or errors: name to a torchmetrics class by
+    ``_target_``. ``auto`` works as in ``model``."""
 
     max_epochs: Annotated[int, Field(ge=1)] | None = None
     """Passes over the training data; null for no limit."""
@@ -58,7 +59,7 @@ class Conf:
     """Optimizer steps; null for no limit."""
 
     max_seconds: Annotated[float, Field(gt=0)] | None = None
-    """Seconds of training; null for no limit."""
+    """Seconds of training, those before a resume counted in; null for no limit."""
 
     batch_size: Annotated[int, Field(ge=1)] | None = None
     """Rows per worker and backward pass; give this or ``global_batch_size``. 32 without either."""

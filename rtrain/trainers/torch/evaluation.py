@@ -16,8 +16,17 @@ from rtrain.trainers.torch.world import World
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
-def fit_target(output: Tensor, target: Tensor) -> Tensor:
-    """Drop the last axis of a single output, so that (rows, 1) meets a target of (rows,)."""
+def fit_target(output: Any, target: Tensor) -> Tensor:
+    """Drop the last axis of a single output, so that (rows, 1) meets a target of (rows,).
+
+    Raises:
+        TrainingError: The model's output is no tensor.
+    """
+    if not isinstance(output, Tensor):
+        raise TrainingError(
+            f"the model returns a {type(output).__name__}, but the loss needs one tensor.",
+            "Wrap the model so that forward returns its logits, or give trainer.train_loop a loop of your own.",
+        )
     return output.squeeze(-1) if output.ndim == target.ndim + 1 and output.shape[-1] == 1 else output
 
 

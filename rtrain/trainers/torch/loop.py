@@ -104,6 +104,7 @@ class Loop:
             self.monitor.best = progress.best
             self.saved_step = progress.step
             self.stop = StopSignal(self.worker, self.world, self.conf.max_seconds, progress.seconds)
+        self.state.expect_rows_per_step(self.conf.rows_per_step(self.world.size))
 
     def run(self) -> None:
         """Train epoch after epoch, and leave a checkpoint of where it ends."""

@@ -34,6 +34,8 @@ class Progress:
     """Epochs done."""
     step_in_epoch: int = 0
     """Steps done of the epoch that is under way."""
+    rows_per_step: int = 0
+    """Rows of all ranks per step."""
     seconds: float = 0.0
     """Time that the run has taken."""
     best: float | None = None
@@ -105,6 +107,16 @@ class TrainState:
             self.ema.n_averaged = stored["ema_updates"]
         self.progress = Progress(**stored["progress"])
         self.metrics = dict(stored["metrics"])
+
+    def expect_rows_per_step(self, rows_per_step: int) -> None:
+        """Find the place in the epoch again if steps have another size than before: with more workers, say.
+
+        The order of the rows stays; less than one step of them comes twice.
+        """
+        progress = self.progress
+        if progress.step_in_epoch > 0 and progress.rows_per_step != rows_per_step:
+            progress.step_in_epoch = progress.rows // rows_per_step
+        progress.rows_per_step = rows_per_step
 
 
 def seed_step(seed: int, rank: int, step: int, device: torch.device) -> None:

@@ -71,6 +71,13 @@ def test_resuming_inside_an_epoch_changes_nothing(tmp_path, keys, scheduler):
     assert last == pytest.approx(again, rel=1e-12)
 
 
+def test_steps_of_another_size_find_their_place_in_the_epoch(tmp_path):
+    fit(tmp_path, make_conf(batch_size=16), channel=RecordingChannel(stop_after=3))
+    channel, _ = fit(tmp_path, make_conf(batch_size=8))
+    # 150 rows: 3 steps of 16, then 102 rows in 13 steps of 8.
+    assert next(record["step"] for record in channel.of("checkpoint")) == 3 + 13
+
+
 @pytest.mark.parametrize("optimizer", ["SGD", "Adam", "AdamW"])
 def test_every_optimizer_resumes(tmp_path, optimizer):
     node = {"_target_": f"torch.optim.{optimizer}", "lr": 0.01}
@@ -226,6 +233,12 @@ def test_too_many_outputs_for_a_regression_are_refused(tmp_path):
     dataset = small_dataset(task="regression", shape=(5,))
     with pytest.raises(TrainingError, match="targets of shape"):
         fit(tmp_path, make_conf(model={**MLP, "num_classes": 2}), dataset=dataset)
+
+
+def test_a_model_that_returns_no_tensor_is_refused(tmp_path):
+    lstm = {"_target_": "torch.nn.LSTM", "input_size": 5, "hidden_size": 3}
+    with pytest.raises(TrainingError, match="returns a tuple"):
+        fit(tmp_path, make_conf(model=lstm), dataset=small_dataset(shape=(5,)))
 
 
 def test_no_split_to_evaluate_is_fine(tmp_path):
