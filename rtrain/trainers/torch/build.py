@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -150,12 +151,16 @@ def wrap_model(model: nn.Module, conf: Conf, world: World) -> nn.Module:
         model.compile()
     if world.size == 1:
         return model
+    # torch has renamed the argument; the old name warns.
+    known = inspect.signature(DistributedDataParallel).parameters
+    sync_buffers = "forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers"
+    options: dict[str, Any] = {sync_buffers: not has_only_batch_statistics(model)}
     return DistributedDataParallel(
         model,
         device_ids=[world.device] if world.device.type == "cuda" else None,
         gradient_as_bucket_view=True,
-        broadcast_buffers=not has_only_batch_statistics(model),
         find_unused_parameters=conf.find_unused_parameters,
+        **options,
     )
 
 

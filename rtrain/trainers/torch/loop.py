@@ -9,6 +9,7 @@ import torch
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from rtrain.datasets.base import DatasetInfo, Pass
+from rtrain.errors import TrainingError
 from rtrain.trainers.torch.build import (
     build_loss,
     build_metrics,
@@ -21,7 +22,7 @@ from rtrain.trainers.torch.build import (
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.data import Feed
 from rtrain.trainers.torch.evaluation import Evaluation
-from rtrain.trainers.torch.meter import Meter
+from rtrain.trainers.torch.meter import WAY_OUT, Meter
 from rtrain.trainers.torch.settings import torch_settings
 from rtrain.trainers.torch.state import TrainState, describe_model, seed_step
 from rtrain.trainers.torch.step import OptimizerStep
@@ -205,6 +206,8 @@ class Loop:
                 self.state.share_buffers(self.world)
                 values = self.evaluation.run(self.state.evaluated_model())
             self.optimizer_step.wrapped.train()
+            if math.isnan(values["loss"]):
+                raise TrainingError(f"{self.split}/loss is not a number at step {progress.step}.", WAY_OUT)
             found |= {f"{self.split}/{name}": value for name, value in values.items()}
         progress.evaluated_step = progress.step
         if found:

@@ -19,6 +19,7 @@ from rtrain.trainers.worker import Worker
 PROGRESS_SECONDS = 0.1
 MAX_HELD = 1000
 """Steps whose losses stay on the device at most; looking at each at once would make a GPU wait."""
+WAY_OUT = "Lower trainer.optimizer.lr, set trainer.clip_norm=1, or train with trainer.precision=fp32."
 
 
 class Meter:
@@ -40,13 +41,13 @@ class Meter:
         self._rows_shown += step.num_global
         if len(self._losses) >= MAX_HELD:
             self.look()
-        now = time.monotonic()
-        if now - self._shown >= PROGRESS_SECONDS:
-            done = self._state.progress
-            self._worker.progress(
-                step=done.step, epoch=done.epoch, steps_per_epoch=self._steps_per_epoch, rows=self._rows_shown
-            )
-            self._shown, self._rows_shown = now, 0
+        if time.monotonic() - self._shown >= PROGRESS_SECONDS:
+            self._show()
+
+    def _show(self) -> None:
+        done, steps = self._state.progress, self._steps_per_epoch
+        self._worker.progress(step=done.step, epoch=done.epoch, steps_per_epoch=steps, rows=self._rows_shown)
+        self._shown, self._rows_shown = time.monotonic(), 0
 
     def look(self) -> None:
         """Add up the losses over all ranks; every rank calls it at the same step.
@@ -84,6 +85,7 @@ class Meter:
     def epoch_metrics(self) -> dict[str, float]:
         """Return the mean loss of the epoch that ends, the rate, and the speed since training began this epoch."""
         self.look()
+        self._show()
         progress = self._state.progress
         found = {
             "train/epoch_loss": progress.loss_sum / max(progress.rows, 1),
@@ -112,5 +114,5 @@ class Meter:
         first = -self._world.max([-float(bad[0]) if bad else -math.inf])[0]
         raise TrainingError(
             f"the training loss of step {first:.0f} is not a finite number.",
-            "Lower trainer.optimizer.lr, set trainer.clip_norm=1, or train with trainer.precision=fp32.",
+            WAY_OUT,
         )

@@ -220,8 +220,14 @@ def test_a_loss_is_a_mean_whatever_it_says(tmp_path, reduction):
 def test_a_loss_that_explodes_names_its_step(tmp_path):
     dataset = small_dataset(task="regression", shape=(5,))
     with pytest.raises(TrainingError, match=r"loss of step \d+ is not a finite number") as raised:
-        fit(tmp_path, make_conf(max_epochs=500, optimizer={**SGD, "lr": 1e6}), dataset=dataset)
+        fit(tmp_path, make_conf(max_epochs=500, evaluate_split="none", optimizer={**SGD, "lr": 1e6}), dataset=dataset)
     assert "clip_norm" in str(raised.value)
+
+
+def test_weights_that_are_no_numbers_fail_the_evaluation(tmp_path):
+    with pytest.raises(TrainingError, match="test/loss is not a number at step 1"):
+        fit(tmp_path, make_conf(max_steps=1, optimizer={**SGD, "lr": float("nan")}))
+    assert latest_checkpoint(tmp_path) is None
 
 
 def test_a_model_with_too_few_outputs_is_refused(tmp_path):
