@@ -1,8 +1,8 @@
 """What every trainer plugin has to do, as tests to inherit.
 
-    class TestMyTrainer(TrainerContract):
-        config = "path/to/primary.yaml"
-        more = "trainer.max_epochs=4"      # trains longer than ``config`` alone
+class TestMyTrainer(TrainerContract):
+    config = "path/to/primary.yaml"
+    more = "trainer.max_epochs=4"      # trains longer than ``config`` alone
 """
 
 from __future__ import annotations
