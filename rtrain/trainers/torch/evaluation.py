@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from rtrain.datasets.base import Pass
 from rtrain.errors import TrainingError
+from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.data import Feed
 from rtrain.trainers.torch.world import World
 
@@ -42,28 +43,20 @@ class Evaluation:
         feed: Rows of the split.
         loss: Mean over rows.
         world: All ranks; they evaluate together.
-        classification: Count right answers, instead of errors.
-        batch_size: Rows per rank and step.
+        conf: Batch size and precision.
         metrics: The user's metrics by name.
-        precision: Precision of the forward pass.
+        classification: Count right answers, instead of errors.
     """
 
     def __init__(
-        self,
-        feed: Feed,
-        loss: nn.Module,
-        world: World,
-        *,
-        classification: bool,
-        batch_size: int,
-        metrics: dict[str, Any],
-        precision: str = "fp32",
+        self, feed: Feed, loss: nn.Module, world: World, conf: Conf, *, metrics: dict[str, Any], classification: bool
     ) -> None:
-        self._feed, self._loss, self._world, self._precision = feed, loss, world, precision
+        self._feed, self._loss, self._world, self._precision = feed, loss, world, conf.precision
         self._classification = classification
         self._metrics = {name: metric.to(world.device) for name, metric in metrics.items()}
+        rows_per_step = conf.eval_batch_size * world.size
         self._pass = Pass(
-            rank=world.rank, world_size=world.size, global_batch_size=batch_size * world.size, seed=0, shuffle=False
+            rank=world.rank, world_size=world.size, global_batch_size=rows_per_step, seed=0, shuffle=False
         )
 
     @torch.no_grad()

@@ -77,10 +77,9 @@ class Loop:
                 Feed(dataset.splits[split], info, world, conf.channels_last),
                 loss,
                 world,
-                classification=info.task == "classification",
-                batch_size=conf.eval_batch_size,
+                conf,
                 metrics=build_metrics(conf, info, worker.allow),
-                precision=conf.precision,
+                classification=info.task == "classification",
             )
         return cls(
             worker=worker,
