@@ -60,19 +60,25 @@ def threads_per_worker(conf: ScalingConf, *, own_cluster: bool) -> int:
     return max(1, int(worker_resources(conf)["CPU"]))
 
 
-def check_feasible(conf: ScalingConf, nodes: Sequence[Mapping[str, float]], command: str) -> None:
+def check_feasible(
+    conf: ScalingConf, nodes: Sequence[Mapping[str, float]], command: str, *, data_cpus: float = 0
+) -> None:
     """Compare the request with what each node has.
 
     Args:
         conf: The request.
         nodes: Total resources of each node.
         command: The command to suggest, without its ``num_workers``.
+        data_cpus: CPUs that must be left over for Ray Data, which waits forever without any.
 
     Raises:
         NotEnoughResourcesError: The workers don't fit, now or ever.
     """
     wanted = worker_resources(conf)
     fitting = sum(_fitting(wanted, node) for node in nodes)
+    if data_cpus:
+        spare = sum(node.get("CPU", 0) for node in nodes) - data_cpus
+        fitting = max(0, min(fitting, int(spare / wanted["CPU"] + 1e-9)))
     if fitting >= conf.num_workers:
         return
     have = {name: sum(node.get(name, 0) for node in nodes) for name in wanted}
@@ -81,7 +87,8 @@ def check_feasible(conf: ScalingConf, nodes: Sequence[Mapping[str, float]], comm
     way_out = f"Try: {command} num_workers={fitting}" if fitting else "Ask for less per worker."
     raise NotEnoughResourcesError(
         f"scaling asks for {conf.num_workers} workers ({asked}), but the cluster has {there} on {len(nodes)} "
-        f"{'node' if len(nodes) == 1 else 'nodes'}: room for {fitting}.",
+        f"{'node' if len(nodes) == 1 else 'nodes'}: room for {fitting}"
+        + (f", with {data_cpus:g} CPU left to read the data." if data_cpus else "."),
         way_out,
     )
 

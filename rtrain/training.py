@@ -96,7 +96,7 @@ def _prepared(composed: Composed, observer: Observer) -> Iterator[_Prepared]:
             cluster = stack.enter_context(connect(composed.conf.cluster, cluster_cpus(scaling, DATA_CPUS)))
         job, plugin = _check_job(composed, observer)
         if cluster is not None:
-            _check_cluster(composed, cluster, observer)
+            _check_cluster(composed, job, plugin, cluster, observer)
         stop = stack.enter_context(stop_on_signals())
         seconds = time.monotonic() - began
         yield _Prepared(composed=composed, job=job, plugin=plugin, cluster=cluster, stop=stop, seconds=seconds)
@@ -122,10 +122,15 @@ def _check_job(composed: Composed, observer: Observer) -> tuple[Job, TrainerPlug
     return job, plugin
 
 
-def _check_cluster(composed: Composed, pending: StartingCluster, observer: Observer) -> None:
+def _check_cluster(
+    composed: Composed, job: Job, plugin: TrainerPlugin, pending: StartingCluster, observer: Observer
+) -> None:
+    from rtrain.trainers.on_ray import is_sharded
+
     cluster = pending.wait()
     scaling = composed.conf.scaling
-    check_feasible(scaling, cluster.nodes, " ".join(_command(composed, without="scaling.num_workers")))
+    command = " ".join(_command(composed, without="scaling.num_workers"))
+    check_feasible(scaling, cluster.nodes, command, data_cpus=1 if is_sharded(plugin, job) else 0)
     notice = sharing_notice(scaling) if cluster.own and not scaling.use_gpu else None
     if notice is not None:
         observer.notice(notice)

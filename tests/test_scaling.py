@@ -28,6 +28,12 @@ def test_workers_are_not_cut_over_nodes():
         check_feasible(ScalingConf(num_workers=1, cpus_per_worker=3), [{"CPU": 2}, {"CPU": 2}], "rtrain fit x")
 
 
+def test_ray_data_keeps_a_cpu_of_its_own():
+    check_feasible(ScalingConf(num_workers=2), [{"CPU": 3}], "rtrain fit x", data_cpus=1)
+    with pytest.raises(NotEnoughResourcesError, match="room for 1, with 1 CPU left to read the data"):
+        check_feasible(ScalingConf(num_workers=2), [{"CPU": 2}], "rtrain fit x", data_cpus=1)
+
+
 def test_misspelt_resource_name_is_an_error():
     with pytest.raises(ConfigError, match="Write GPU instead of gpu"):
         worker_resources(ScalingConf(resources_per_worker={"gpu": 1}))

@@ -53,7 +53,7 @@ def _build_trainer(plugin: TrainerPlugin, job: Job, run_dir: Path, marker: str, 
     config = {
         "job": dataclasses.replace(job, dataset=None),
         "dataset": None if job.dataset is None else ray.put(job.dataset),
-        "sharded": _is_sharded(plugin, job),
+        "sharded": is_sharded(plugin, job),
         "run_dir": str(run_dir),
         "marker": marker,
         "num_threads": threads_per_worker(conf.scaling, own_cluster=cluster.own),
@@ -91,7 +91,7 @@ def _runtime_env(job: Job) -> dict[str, Any]:
     return env
 
 
-def _is_sharded(plugin: TrainerPlugin, job: Job) -> bool:
+def is_sharded(plugin: TrainerPlugin, job: Job) -> bool:
     """Tell whether Ray Data reads the data: for loops that ask for it, and for streams that several workers share."""
     if job.dataset is None:
         return False
@@ -100,7 +100,7 @@ def _is_sharded(plugin: TrainerPlugin, job: Job) -> bool:
 
 
 def _ray_data_arguments(plugin: TrainerPlugin, job: Job) -> dict[str, Any]:
-    if job.dataset is None or not _is_sharded(plugin, job):
+    if job.dataset is None or not is_sharded(plugin, job):
         return {}
     from rtrain.datasets.ray_shards import StreamDataConfig, ray_datasets
 

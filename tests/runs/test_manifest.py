@@ -38,7 +38,9 @@ def checkpoint(step, best, **metrics):
 
 @pytest.fixture
 def recorder(tmp_path):
-    return Recorder(tmp_path, a_manifest(), Watcher(), keep=1)
+    recorder = Recorder(tmp_path, a_manifest(), Watcher(), keep=1)
+    yield recorder
+    recorder.close()
 
 
 def test_manifest_is_on_disk_from_the_start(recorder, tmp_path):
