@@ -1,0 +1,101 @@
+"""Milliseconds per epoch on digits in memory: rtrain's loop against a plain PyTorch loop that does the same.
+
+Usage: epoch.py mlp|resnet TIMES. Both train with one thread and batches of 64, and evaluate after each epoch.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from rtrain.config.schema import CheckpointConf, RunConf
+from rtrain.datasets.base import Dataset
+from rtrain.datasets.registry import confs, load_source
+from rtrain.trainers.torch.config import Conf
+from rtrain.trainers.torch.loop import Loop
+from rtrain.trainers.torch.models import MLP, ResNet
+from rtrain.trainers.torch.settings import torch_settings
+from rtrain.trainers.worker import Worker
+
+EPOCHS = 20
+BATCH = 64
+GOAL = 1.3
+MODELS = {
+    "mlp": (MLP, {"hidden": [128, 128]}, {"in_features": 64}),
+    "resnet": (ResNet, {"layers": [1, 1, 1], "width": 16}, {"in_channels": 1}),
+}
+
+
+class Nowhere:
+    """A channel that drops what it gets."""
+
+    stop_reason = None
+
+    def send(self, record: object) -> None:
+        """Drop it."""
+
+
+def ours(name: str, dataset: Dataset) -> float:
+    """Return the seconds of rtrain's loop, without checkpoints."""
+    target, shape, inputs = MODELS[name]
+    model = {"_target_": f"{target.__module__}.{target.__name__}", **shape, "num_classes": 10, **inputs}
+    optimizer = {"_target_": "torch.optim.SGD", "lr": 0.05, "momentum": 0.9}
+    worker = Worker(
+        rank=0,
+        world_size=1,
+        local_rank=0,
+        num_threads=1,
+        run_dir=Path(tempfile.mkdtemp()),
+        conf=Conf(model=model, optimizer=optimizer, batch_size=BATCH, max_epochs=EPOCHS),
+        run=RunConf(name="epoch", checkpoint=CheckpointConf(every_epochs=None)),
+        dataset=dataset,
+        channel=Nowhere(),
+        in_process=True,
+    )
+    with torch_settings(worker):
+        loop = Loop.build(worker)
+        began = time.perf_counter()
+        loop.run()
+        return time.perf_counter() - began
+
+
+def plain(name: str, dataset: Dataset) -> float:
+    """Return the seconds of a loop as one would write it by hand."""
+    mean, std = dataset.info.mean[0], dataset.info.std[0]
+    (x, y), (test_x, test_y) = (
+        ((torch.from_numpy(split.columns["x"]) - mean) / std, torch.from_numpy(split.columns["y"]))
+        for split in (dataset.splits["train"], dataset.splits["test"])
+    )
+    target, shape, inputs = MODELS[name]
+    model = target(num_classes=10, **shape, **inputs)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    loss_function = nn.CrossEntropyLoss()
+    began = time.perf_counter()
+    for _ in range(EPOCHS):
+        model.train()
+        for rows in torch.randperm(len(y)).split(BATCH):
+            optimizer.zero_grad()
+            loss_function(model(x[rows]), y[rows]).backward()
+            optimizer.step()
+        model.eval()
+        with torch.no_grad():
+            for some_x, some_y in zip(test_x.split(256), test_y.split(256), strict=True):
+                output = model(some_x)
+                (output.argmax(1) == some_y).sum().item()
+                loss_function(output, some_y).item()
+    return time.perf_counter() - began
+
+
+if __name__ == "__main__":
+    which, times = sys.argv[1], int(sys.argv[2])
+    torch.set_num_threads(1)
+    digits = load_source("digits").load(confs()["digits"]())
+    pairs = [(ours(which, digits), plain(which, digits)) for _ in range(times + 1)][1:]
+    mine, other = (min(column) / EPOCHS * 1000 for column in zip(*pairs, strict=True))
+    name = f"{which} epoch on digits / plain PyTorch"
+    print(f"{name:<44} {mine:7.2f} ms {other:7.2f} ms   ratio {mine / other:5.2f}   goal {GOAL}")
