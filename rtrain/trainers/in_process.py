@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rtrain.errors import RtrainError, TrainingError
 from rtrain.interrupts import StopRequest
 from rtrain.runs.recorder import Recorder
 from rtrain.scaling import num_cores
@@ -30,7 +31,11 @@ class DirectChannel:
 
 
 def train_in_process(plugin: TrainerPlugin, job: Job, recorder: Recorder, stop: StopRequest) -> None:
-    """Run the plugin's train loop here as the only worker."""
+    """Run the plugin's train loop here as the only worker.
+
+    Raises:
+        TrainingError: The loop raised; its own exception is the cause.
+    """
     channel = DirectChannel(recorder, stop)
     worker = Worker(
         rank=0,
@@ -47,5 +52,11 @@ def train_in_process(plugin: TrainerPlugin, job: Job, recorder: Recorder, stop: 
         in_process=True,
     )
     channel.send({"kind": "attempt", "num_workers": 0})
-    with copied_output(0, channel.send):
-        plugin.train_loop(job.conf.trainer)(worker)
+    try:
+        with copied_output(0, channel.send):
+            plugin.train_loop(job.conf.trainer)(worker)
+    except RtrainError:
+        raise
+    except Exception as error:
+        log = recorder.run_dir / "logs" / "worker-0.log"
+        raise TrainingError(f"{type(error).__name__}: {error}", f"The whole traceback is in {log}") from error

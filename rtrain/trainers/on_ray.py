@@ -76,7 +76,8 @@ def _build_trainer(plugin: TrainerPlugin, job: Job, run_dir: Path, marker: str, 
     if cluster.own:
         timeout = conf.scaling.start_timeout_seconds
         return LocalClusterTrainer(train_on_worker, start_timeout_seconds=timeout, **arguments)
-    os.environ.setdefault("RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S", str(conf.scaling.start_timeout_seconds))
+    # Ray takes these from the environment only.
+    os.environ["RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S"] = str(conf.scaling.start_timeout_seconds)
     os.environ.setdefault("RAY_TRAIN_HEALTH_CHECK_INTERVAL_S", "0.5")
     return DataParallelTrainer(train_on_worker, **arguments)
 
@@ -138,11 +139,16 @@ def _explain(error: BaseException, recorder: Recorder, job: Job) -> TrainingErro
             f"{first['type']} on worker {first['rank']}{also}: {first['message']}",
             f"The whole traceback is in {recorder.run_dir}/logs/worker-{first['rank']}.log",
         )
-    text = str(error)
-    if "StartupTimeout" in text or "failed to start" in text:
+    if _start_timed_out(error):
         return TrainingError(
             f"the {job.conf.scaling.num_workers} workers did not start within "
             f"{job.conf.scaling.start_timeout_seconds:g} seconds.",
             "Ask for fewer workers, wait until the cluster is free, or raise scaling.start_timeout_seconds.",
         )
-    return TrainingError(f"training failed: {text.strip()}")
+    return TrainingError(f"training failed: {str(error).strip()}")
+
+
+def _start_timed_out(error: BaseException) -> bool:
+    from ray.train.v2._internal.exceptions import WorkerGroupStartupTimeoutError
+
+    return isinstance(getattr(error, "controller_failure", error), WorkerGroupStartupTimeoutError)

@@ -113,8 +113,24 @@ def test_a_cluster_of_someone_else_is_joined_and_left_running(tmp_path):
         assert run.status == "succeeded"
         assert run.manifest.resources["own_cluster"] is False
         assert ray.is_initialized()
+        _take_all_cpus()
+        overrides = ["num_workers=1", "scaling.start_timeout_seconds=1", f"run.root_dir={tmp_path}"]
+        with pytest.raises(TrainingError, match="the 1 workers did not start within 1 seconds"):
+            rtrain.fit("mlp", overrides)
     finally:
         ray.shutdown()
+
+
+def _take_all_cpus():
+    import ray
+
+    @ray.remote(num_cpus=2)
+    class Hog:
+        def there(self):
+            return True
+
+    hog = Hog.options(lifetime="detached", name="hog").remote()
+    assert ray.get(hog.there.remote())
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,123 @@
+"""Whole runs in one process: how they end, and what they leave behind."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import rtrain
+from rtrain.errors import TrainingError
+from rtrain.interrupts import StopRequest, stop_on_signals
+from rtrain.runs.checkpoints import read_record
+from rtrain.runs.events import read_events
+from rtrain.runs.run import Run
+
+RTRAIN = Path(sys.executable).with_name("rtrain")
+
+LOOPS = """
+import ray.train
+
+
+def takes_config(config):
+    for step in range(config["steps"]):
+        ray.train.report({"loss": 1.0 / (step + 1), "step": step})
+
+
+def fails():
+    print("about to fail")
+    raise ValueError("no luck")
+"""
+
+
+@pytest.fixture
+def project(tmp_path):
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "own_loops.py").write_text(LOOPS)
+    return tmp_path
+
+
+def fit_loop(project, loop):
+    text = f"trainer: {{type: torch, train_loop: 'own_loops:{loop}', train_loop_config: {{steps: 3}}}}\n"
+    (project / "loop.yaml").write_text(text)
+    return rtrain.fit(str(project / "loop.yaml"), ["num_workers=0", f"run.root_dir={project}/runs"])
+
+
+def test_rays_own_example_runs_without_an_edit(tmp_path):
+    (tmp_path / "linear.yaml").write_text(
+        "trainer: {type: torch, train_loop: 'ray.train.examples.pytorch.torch_linear_example:train_func'}\n"
+    )
+    run = rtrain.fit(str(tmp_path / "linear.yaml"), ["num_workers=0", f"run.root_dir={tmp_path}/runs"])
+    assert run.status == "succeeded"
+    assert len(list(run.events())) == 3
+    assert (run.best_checkpoint / "model.pt").exists()
+    assert set(read_record(run.best_checkpoint)["files"]) == {"model.pt"}
+
+
+def test_a_loop_with_a_config_gets_it(project):
+    run = fit_loop(project, "takes_config")
+    assert [event.metrics["loss"] for event in run.events()] == [1, 1 / 2, 1 / 3]
+
+
+def test_a_failed_run_keeps_its_error(project):
+    with pytest.raises(TrainingError, match="ValueError: no luck") as caught:
+        fit_loop(project, "fails")
+    assert isinstance(caught.value.__cause__, ValueError)
+    (path,) = (project / "runs" / "loop").iterdir()
+    manifest = Run.load(path).manifest
+    assert (manifest.status, manifest.exit_reason) == ("failed", "ValueError: no luck")
+    assert manifest.error["type"] == "ValueError"
+    assert "own_loops.py" in manifest.error["traceback"]
+    assert (path / "logs" / "worker-0.log").read_text().startswith("about to fail")
+
+
+def start(folder, *overrides):
+    command = [RTRAIN, "fit", "mlp", "num_workers=0", "trainer.max_epochs=100000", "run.root_dir=runs", *overrides]
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and process.poll() is None:
+        paths = list(folder.glob("runs/*/*/events.jsonl"))
+        if paths and any(event.epoch > 1 for event in read_events(paths[0])):
+            return process, paths[0].parent
+        time.sleep(0.05)
+    process.kill()
+    pytest.fail(f"no events: {process.communicate()[0]}")
+
+
+def test_ctrl_c_stops_saves_and_marks(tmp_path):
+    process, path = start(tmp_path)
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode == 130, output
+    run = Run.load(path)
+    assert run.status == "interrupted"
+    assert run.manifest.checkpoints[-1]["step"] >= max(event.step for event in run.events())
+
+
+def test_a_killed_run_keeps_a_readable_manifest_and_whole_checkpoints(tmp_path):
+    process, path = start(tmp_path)
+    process.kill()
+    process.communicate()
+    run = Run.load(path)
+    assert run.status == "running"
+    assert run.manifest.best_checkpoint is not None
+    for folder in (path / "checkpoints").glob("[!.]*"):
+        assert read_record(folder)["name"] == folder.name
+
+
+def test_the_second_signal_ends_at_once():
+    request = StopRequest()
+    request.receive(signal.SIGINT)
+    assert request.reason == "interrupted"
+    with pytest.raises(KeyboardInterrupt):
+        request.receive(signal.SIGINT)
+
+
+def test_signal_handlers_are_put_back():
+    before = signal.getsignal(signal.SIGTERM)
+    with stop_on_signals() as request:
+        signal.raise_signal(signal.SIGTERM)
+        assert request.reason == "preempted"
+    assert signal.getsignal(signal.SIGTERM) is before
