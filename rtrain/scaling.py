@@ -46,7 +46,7 @@ def cluster_cpus(conf: ScalingConf, spare: int = 0) -> int:
 def sharing_notice(conf: ScalingConf) -> str | None:
     """Return the line that tells that workers share cores on this machine, or None when they don't."""
     cores = num_cores()
-    if conf.num_workers <= cores:
+    if conf.num_workers <= cores or conf.use_gpu:
         return None
     return f"{conf.num_workers} workers share {cores} cores; num_workers={cores} would train faster on this machine"
 

@@ -15,6 +15,8 @@ LAYERS = [
     {"cli"},
     {"testing"},
     {"training"},
+    {"recording"},
+    {"preparation"},
     {"schemas"},
     {"trainers.*"},
     {"trainers"},

@@ -1,0 +1,98 @@
+"""Everything that can be found out before a run writes anything, while Ray starts in the background."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from rtrain.cluster import Cluster, StartingCluster, connect
+from rtrain.config.session import Composed
+from rtrain.datasets import registry as datasets
+from rtrain.interrupts import StopRequest, stop_on_signals
+from rtrain.runs.recorder import Observer
+from rtrain.scaling import check_feasible, cluster_cpus, sharing_notice, worker_resources
+from rtrain.trainers import registry as trainers
+from rtrain.trainers.base import Job, TrainerPlugin
+
+DATA_CPUS = 2
+"""Logical CPUs kept free for Ray Data beside workers that would hold them all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """A job that is sure to start: data read, targets checked, cluster up."""
+
+    composed: Composed
+    job: Job
+    plugin: TrainerPlugin
+    cluster: Cluster | None
+    """None: train in this process."""
+    stop: StopRequest
+    seconds: float
+    """What the preparation took."""
+
+    def command(self) -> list[str]:
+        """Return the command that repeats the run, with secrets masked."""
+        return command_of(self.composed)
+
+
+@contextmanager
+def prepared(composed: Composed, observer: Observer) -> Iterator[Prepared]:
+    """Read the data, check targets and cluster, and keep the cluster while the block runs.
+
+    Raises:
+        ConfigError: Something can't work; nothing has been written.
+    """
+    began = time.monotonic()
+    scaling = composed.conf.scaling
+    worker_resources(scaling)
+    with ExitStack() as stack:
+        starting = None
+        if scaling.num_workers > 0:
+            observer.stage("starting Ray")
+            starting = stack.enter_context(connect(composed.conf.cluster, cluster_cpus(scaling, DATA_CPUS)))
+        job, plugin = _check_job(composed, observer)
+        cluster = None if starting is None else _check_cluster(job, plugin, starting, command_of(composed))
+        notice = None if cluster is None or not cluster.own else sharing_notice(scaling)
+        if notice is not None:
+            observer.notice(notice)
+        stop = stack.enter_context(stop_on_signals())
+        seconds = time.monotonic() - began
+        yield Prepared(composed=composed, job=job, plugin=plugin, cluster=cluster, stop=stop, seconds=seconds)
+
+
+def command_of(composed: Composed) -> list[str]:
+    """Return the command line of a job, with secrets masked."""
+    return ["rtrain", "fit", str(composed.config_path or composed.config_name), *composed.overrides]
+
+
+def _check_job(composed: Composed, observer: Observer) -> tuple[Job, TrainerPlugin]:
+    dataset = None
+    if composed.conf.dataset is not None:
+        name = composed.resolved["dataset"]["type"]
+        observer.stage(f"reading {name}")
+        dataset = datasets.load_source(name).load(composed.conf.dataset)
+    trainer_name = composed.resolved["trainer"]["type"]
+    plugin = trainers.load_trainer(trainer_name)
+    observer.stage(f"checking {trainer_name}")
+    job = Job(
+        conf=composed.conf,
+        trainer_name=trainer_name,
+        dataset=dataset,
+        allow=composed.allow,
+        project_root=str(composed.project_root),
+    )
+    plugin.check(job)
+    return job, plugin
+
+
+def _check_cluster(job: Job, plugin: TrainerPlugin, starting: StartingCluster, command: list[str]) -> Cluster:
+    from rtrain.trainers.on_ray import is_sharded
+
+    cluster = starting.wait()
+    rest = [word for word in command if not word.startswith("scaling.num_workers=")]
+    data_cpus = 1 if is_sharded(plugin, job) else 0
+    check_feasible(job.conf.scaling, cluster.nodes, " ".join(rest), data_cpus=data_cpus)
+    return cluster

@@ -1,0 +1,112 @@
+"""Keep the record of a run from its first second to its last."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rtrain.errors import RtrainError
+from rtrain.preparation import Prepared
+from rtrain.runs.facts import describe_git, describe_host, installed_versions
+from rtrain.runs.manifest import Manifest, utc_now
+from rtrain.runs.recorder import Observer, Recorder
+from rtrain.scaling import num_cores, worker_resources
+
+REASONS = {"succeeded": "trained to the end", "interrupted": "stopped by Ctrl-C", "preempted": "stopped by SIGTERM"}
+
+
+@contextmanager
+def recorded(prepared: Prepared, run_dir: Path, observer: Observer) -> Iterator[Recorder]:
+    """Write the run directory: the manifest says how the block ended, however it does."""
+    began = time.monotonic()
+    run_dir.mkdir(parents=True, exist_ok=True)
+    (run_dir / "config.yaml").write_text(prepared.composed.yaml, encoding="utf-8")
+    manifest = _first_manifest(prepared, run_dir)
+    recorder = Recorder(run_dir, manifest, observer, prepared.composed.conf.run.checkpoint.keep)
+    with _driver_log(run_dir):
+        try:
+            observer.started(run_dir, manifest)
+            yield recorder
+            _finish(manifest, prepared.stop.reason or "succeeded")
+        except KeyboardInterrupt:
+            _finish(manifest, prepared.stop.reason or "interrupted", "ended at once by a second signal")
+        except Exception as error:
+            _finish(manifest, "failed", str(error).partition("\n")[0])
+            manifest.error = _describe_error(error, recorder)
+            raise
+        finally:
+            train = time.monotonic() - began
+            manifest.timings_seconds |= {"train": round(train, 3), "total": round(prepared.seconds + train, 3)}
+            recorder.close()
+            observer.ended(run_dir, manifest)
+
+
+def _first_manifest(prepared: Prepared, run_dir: Path) -> Manifest:
+    composed, dataset, cluster = prepared.composed, prepared.job.dataset, prepared.cluster
+    canonical = json.dumps(composed.resolved, sort_keys=True, default=str)
+    return Manifest(
+        run_id=run_dir.name,
+        run_name=composed.conf.run.name,
+        command=prepared.command(),
+        config_file=None if composed.config_path is None else str(composed.config_path),
+        config_hash=hashlib.sha256(canonical.encode()).hexdigest(),
+        config=composed.resolved,
+        overrides=list(composed.overrides),
+        seed=composed.conf.run.seed,
+        versions=installed_versions(),
+        git=describe_git(composed.project_root),
+        host=describe_host(),
+        resources={
+            "num_workers": composed.conf.scaling.num_workers,
+            "per_worker": worker_resources(composed.conf.scaling),
+            "own_cluster": None if cluster is None else cluster.own,
+            "nodes": [] if cluster is None else [dict(node) for node in cluster.nodes],
+            "num_cores": num_cores(),
+        },
+        dataset=None if dataset is None else asdict(dataset.info),
+        timings_seconds={"prepare": round(prepared.seconds, 3)},
+    )
+
+
+def _finish(manifest: Manifest, status: str, reason: str | None = None) -> None:
+    manifest.status = status
+    manifest.exit_reason = reason or REASONS[status]
+    manifest.ended_at = utc_now()
+
+
+def _describe_error(error: Exception, recorder: Recorder) -> dict[str, Any]:
+    if recorder.failures:
+        first = min(recorder.failures, key=lambda failure: failure["time"])
+        return {key: value for key, value in first.items() if key != "time"}
+    text = "".join(traceback.format_exception(error))
+    return {"type": type(error).__name__, "message": str(error), "rank": None, "traceback": text}
+
+
+@contextmanager
+def _driver_log(run_dir: Path) -> Iterator[None]:
+    """Send the log messages of rtrain and Ray to ``logs/driver.log`` while the block runs."""
+    handler = logging.FileHandler(run_dir / "logs" / "driver.log", encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    loggers = [logging.getLogger(name) for name in ("rtrain", "ray")]
+    before = [(logger.handlers, logger.propagate) for logger in loggers]
+    for logger in loggers:
+        logger.handlers, logger.propagate = [handler], False
+    try:
+        yield
+    except RtrainError:
+        raise
+    except Exception:
+        logging.getLogger("rtrain").exception("the run failed")
+        raise
+    finally:
+        for logger, (handlers, propagate) in zip(loggers, before, strict=True):
+            logger.handlers, logger.propagate = handlers, propagate
+        handler.close()
