@@ -84,13 +84,19 @@ def event_line(event: Event, limits: Limits) -> str:
     """Return one line for a report: where it is, and its metrics."""
     place = f"epoch {event.epoch}" + (f"/{limits.max_epochs}" if limits.max_epochs else "")
     told = {name: value for name, value in event.metrics.items() if name not in ("train/lr", SPEED)}
-    speed = f"  {event.metrics[SPEED]:,.0f} rows/s" if SPEED in event.metrics else ""
+    rate = event.metrics.get(SPEED)
+    speed = "" if rate is None else f"  {rate:,.0f} rows/s"
     return f"{place}  step {event.step}  {metrics_text(told)}{speed}"
 
 
-def metrics_text(metrics: Mapping[str, float]) -> str:
+def metrics_text(metrics: Mapping[str, float | None]) -> str:
     """Return metrics as ``name value`` pairs with four significant digits."""
-    return "  ".join(f"{name} {value:.{DIGITS}g}" for name, value in metrics.items())
+    return "  ".join(f"{name} {number_text(value)}" for name, value in metrics.items())
+
+
+def number_text(value: float | None) -> str:
+    """Return a number with four significant digits; None stands for what was no number."""
+    return "nan" if value is None else f"{value:.{DIGITS}g}"
 
 
 def start_line(run_dir: Path, manifest: Manifest) -> str:

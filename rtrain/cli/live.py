@@ -16,7 +16,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Ta
 from rich.table import Table
 from rich.text import Text
 
-from rtrain.cli.display import DIGITS, Limits, end_lines, event_line, is_milestone, start_line
+from rtrain.cli.display import Limits, end_lines, event_line, is_milestone, number_text, start_line
 from rtrain.runs.events import Event
 from rtrain.runs.manifest import Manifest
 
@@ -48,7 +48,7 @@ class LiveDisplay:
             _TimeLeft(),
             console=self._console,
         )
-        self._metrics: dict[str, float] = {}
+        self._metrics: dict[str, float | None] = {}
         self._rows: deque[tuple[float, int]] = deque()
         self._task: TaskID | None = None
         self._limits = Limits(None, None)
@@ -119,5 +119,5 @@ class LiveDisplay:
     def _render(self) -> Group:
         table = Table.grid(padding=(0, 2))
         for name, value in self._metrics.items():
-            table.add_row(Text(name, style="dim"), f"{value:.{DIGITS}g}")
+            table.add_row(Text(name, style="dim"), number_text(value))
         return Group(self._progress, table)

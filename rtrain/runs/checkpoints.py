@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rtrain.errors import CheckpointError
-from rtrain.runs.files import sha256_of, sync_directory, sync_file, write_atomic
+from rtrain.runs.files import sha256_of, sync_directory, sync_file, to_json, write_atomic
 
 RECORD_NAME = "checkpoint.json"
 
@@ -41,7 +41,7 @@ def write_checkpoint(
         temporary.mkdir(parents=True)
         write(temporary)
         record = describe_checkpoint(temporary, name=target.name, step=step, epoch=epoch, metrics=metrics)
-        write_atomic(temporary / RECORD_NAME, json.dumps(record, indent=2))
+        write_atomic(temporary / RECORD_NAME, to_json(record, indent=2))
         temporary.rename(target)
         sync_directory(folder)
     except OSError as error:
@@ -57,7 +57,7 @@ def write_checkpoint(
 def adopt_checkpoint(folder: Path, *, step: int, epoch: int, metrics: Mapping[str, float]) -> dict[str, Any]:
     """List the files of a complete checkpoint folder that something else wrote, and return its record."""
     record = describe_checkpoint(folder, name=folder.name, step=step, epoch=epoch, metrics=metrics)
-    write_atomic(folder / RECORD_NAME, json.dumps(record, indent=2))
+    write_atomic(folder / RECORD_NAME, to_json(record, indent=2))
     return record
 
 

@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
 
+from rtrain.runs.files import to_json
+
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
@@ -19,7 +21,8 @@ class Event:
     epoch: int
     time: str
     """UTC, ISO 8601."""
-    metrics: Mapping[str, float]
+    metrics: Mapping[str, float | None]
+    """Values by name; None for what was NaN or infinite, once it is read back."""
 
     @classmethod
     def at(cls, timestamp: float, *, step: int, epoch: int, metrics: Mapping[str, float]) -> Event:
@@ -35,8 +38,8 @@ class EventLog:
         self._file: TextIO = path.open("a", encoding="utf-8", buffering=1)
 
     def append(self, event: Event) -> None:
-        """Add one line. NaN and infinity are kept as JSON's common extension ``NaN`` and ``Infinity``."""
-        self._file.write(json.dumps(asdict(event), separators=(",", ":")) + "\n")
+        """Add one line; NaN and infinity become null."""
+        self._file.write(to_json(asdict(event)) + "\n")
 
     def close(self) -> None:
         """Close the file."""

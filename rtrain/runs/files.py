@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import math
 import os
 import secrets
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 
 def write_atomic(path: Path, text: str) -> None:
@@ -20,6 +24,22 @@ def write_atomic(path: Path, text: str) -> None:
     finally:
         temporary.unlink(missing_ok=True)
     sync_directory(path.parent)
+
+
+def to_json(value: Any, indent: int | None = None) -> str:
+    """Return strict JSON: NaN and infinity, which JSON lacks, become null; what JSON does not know, its text."""
+    separators = None if indent else (",", ":")
+    return json.dumps(_finite(value), indent=indent, separators=separators, default=str, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): _finite(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(one) for one in value]
+    return value
 
 
 def sync_directory(path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from rtrain.errors import RtrainError
-from rtrain.runs.files import write_atomic
+from rtrain.runs.files import to_json, write_atomic
 
 SCHEMA_VERSION = 1
 FILE_NAME = "manifest.json"
@@ -66,8 +66,8 @@ class Manifest:
     """Wall time by stage: ``prepare``, ``start``, ``train``, ``total``."""
     step: int = 0
     epoch: int = 0
-    metrics: dict[str, float] = field(default_factory=dict)
-    """The newest value of each metric."""
+    metrics: dict[str, float | None] = field(default_factory=dict)
+    """The newest value of each metric; null for NaN and infinity."""
     best: dict[str, Any] | None = None
     """``monitor``, ``mode``, ``value``, ``step`` and ``epoch`` of the best checkpoint."""
     checkpoints: list[dict[str, Any]] = field(default_factory=list)
@@ -80,7 +80,7 @@ class Manifest:
 
     def write(self, run_dir: Path) -> None:
         """Replace ``manifest.json`` in one step."""
-        write_atomic(run_dir / FILE_NAME, json.dumps(asdict(self), indent=2, default=str) + "\n")
+        write_atomic(run_dir / FILE_NAME, to_json(asdict(self), indent=2) + "\n")
 
 
 def read_manifest(run_dir: Path) -> Manifest:

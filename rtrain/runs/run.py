@@ -33,7 +33,7 @@ class Run:
         return self.manifest.status
 
     @property
-    def metrics(self) -> Mapping[str, float]:
+    def metrics(self) -> Mapping[str, float | None]:
         """The last value of each metric."""
         return self.manifest.metrics
 

@@ -44,7 +44,7 @@ def _make_worker(config: dict[str, Any], context: Any, channel: WorkerChannel) -
     job: Job = config["job"]
     use_project_root(Path(job.project_root))
     run_dir = Path(config["run_dir"])
-    _check_storage(run_dir, config["marker"])
+    check_storage(run_dir, config["marker"])
     worker = Worker(
         rank=context.get_world_rank(),
         world_size=context.get_world_size(),
@@ -80,7 +80,7 @@ def _fetch_dataset(config: dict[str, Any]) -> Dataset | None:
     return with_shards(dataset)
 
 
-def _check_storage(run_dir: Path, marker: str) -> None:
+def check_storage(run_dir: Path, marker: str) -> None:
     """Fail before an epoch of work when this machine doesn't reach the run directory of the driver."""
     path = checkpoints_dir(run_dir) / marker
     if not path.exists():

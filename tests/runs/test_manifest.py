@@ -88,6 +88,19 @@ def test_replacing_a_file_leaves_no_temporary_one(tmp_path):
     assert [(p.name, p.read_text()) for p in tmp_path.iterdir()] == [("f", "two")]
 
 
+def test_what_is_no_number_is_null_in_strict_json(recorder, tmp_path):
+    metrics = {"loss": float("nan"), "best": float("inf"), "ok": 1.0}
+    recorder.accept({"kind": "metrics", "step": 1, "epoch": 0, "time": 1.0, "metrics": metrics})
+    recorder.close()
+
+    def refuse(word):
+        raise AssertionError(f"{word} is not JSON")
+
+    for name in ("manifest.json", "events.jsonl"):
+        found = json.loads((tmp_path / name).read_text(), parse_constant=refuse)
+        assert found["metrics"] == {"loss": None, "best": None, "ok": 1.0}
+
+
 def test_unknown_keys_of_a_newer_manifest_are_left_out(tmp_path):
     a_manifest().write(tmp_path)
     stored = json.loads((tmp_path / "manifest.json").read_text())
