@@ -133,8 +133,8 @@ def _explain(error: BaseException, recorder: Recorder, job: Job) -> TrainingErro
     """Say what a worker really raised, and where; Ray's own error wraps it several times."""
     if recorder.failures:
         first = min(recorder.failures, key=lambda failure: failure["time"])
-        others = len({failure["rank"] for failure in recorder.failures}) - 1
-        also = f" ({others} other workers failed after it)" if others > 0 else ""
+        later = sorted({failure["rank"] for failure in recorder.failures} - {first["rank"]})
+        also = f" (worker {', '.join(map(str, later))} failed after it)" if later else ""
         return TrainingError(
             f"{first['type']} on worker {first['rank']}{also}: {first['message']}",
             f"The whole traceback is in {recorder.run_dir}/logs/worker-{first['rank']}.log",
