@@ -6,7 +6,6 @@ import dataclasses
 import os
 import secrets
 import threading
-from pathlib import Path
 from typing import Any
 
 from rtrain.cluster import Cluster
@@ -28,11 +27,12 @@ def train_on_ray(plugin: TrainerPlugin, job: Job, recorder: Recorder, stop: Stop
     Raises:
         TrainingError: A worker failed more often than ``run.failure.max_failures``, or the workers did not start.
     """
-    channel = DriverChannel(recorder.run_dir.name, recorder.accept)
-    marker = checkpoints_dir(recorder.run_dir) / f".reached-{secrets.token_hex(4)}"
+    channel = DriverChannel(secrets.token_hex(8), recorder.accept)
+    marker = checkpoints_dir(recorder.run_dir) / f".reached-{channel.name}"
     marker.touch()
     try:
-        trainer = _build_trainer(plugin, job, recorder.run_dir, marker.name, cluster)
+        places = {"run_dir": str(recorder.run_dir), "marker": marker.name, "channel": channel.name}
+        trainer = _build_trainer(plugin, job, places, cluster)
         error = _fit(trainer, channel, stop)
     finally:
         marker.unlink(missing_ok=True)
@@ -41,7 +41,7 @@ def train_on_ray(plugin: TrainerPlugin, job: Job, recorder: Recorder, stop: Stop
         raise _explain(error, recorder, job) from error
 
 
-def _build_trainer(plugin: TrainerPlugin, job: Job, run_dir: Path, marker: str, cluster: Cluster) -> Any:
+def _build_trainer(plugin: TrainerPlugin, job: Job, places: dict[str, str], cluster: Cluster) -> Any:
     import ray
     from ray.train import FailureConfig, RunConfig
     from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
@@ -54,8 +54,7 @@ def _build_trainer(plugin: TrainerPlugin, job: Job, run_dir: Path, marker: str, 
         "job": dataclasses.replace(job, dataset=None),
         "dataset": None if job.dataset is None else ray.put(job.dataset),
         "sharded": is_sharded(plugin, job),
-        "run_dir": str(run_dir),
-        "marker": marker,
+        **places,
         "num_threads": threads_per_worker(conf.scaling, own_cluster=cluster.own),
     }
     failures = FailureConfig(
@@ -67,7 +66,7 @@ def _build_trainer(plugin: TrainerPlugin, job: Job, run_dir: Path, marker: str, 
         "scaling_config": ray_scaling_config(conf.scaling),
         "run_config": RunConfig(
             name="checkpoints",
-            storage_path=str(run_dir),
+            storage_path=places["run_dir"],
             failure_config=failures,
             worker_runtime_env=None if cluster.own else _runtime_env(job),
         ),

@@ -1,7 +1,7 @@
 """The way between workers and driver on a Ray cluster: batches in the cluster's own key-value store.
 
-It needs no shared disk and no process of its own. Workers put numbered batches under their run's prefix, the driver
-takes them out in order; the driver puts a stop reason, the workers look for it at each flush.
+It needs no shared disk and no process of its own. Workers put numbered batches under a name that is the run's alone,
+the driver takes them out in order; the driver puts a stop reason, the workers look for it at each flush.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ NAMESPACE = "rtrain"
 class WorkerChannel:
     """The worker's end; a thread delivers what was sent, a few times a second."""
 
-    def __init__(self, run_id: str, rank: int, attempt: str) -> None:
-        self._prefix, self._stop_key = f"{run_id}/{attempt}-{rank:05d}/", f"{run_id}!stop"
+    def __init__(self, name: str, rank: int, attempt: str) -> None:
+        self._prefix, self._stop_key = f"{name}/{attempt}-{rank:05d}/", f"{name}!stop"
         self._pending: list[Mapping[str, Any]] = []
         self._progress: Mapping[str, Any] | None = None
         self._rows = 0
@@ -76,8 +76,8 @@ class WorkerChannel:
 class DriverChannel:
     """The driver's end; a thread hands every record to ``accept`` as it comes."""
 
-    def __init__(self, run_id: str, accept: Callable[[Mapping[str, Any]], None]) -> None:
-        self._run_id, self._accept = run_id, accept
+    def __init__(self, name: str, accept: Callable[[Mapping[str, Any]], None]) -> None:
+        self.name, self._accept = name, accept
         self._closing = threading.Event()
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._collect, name="rtrain-collect", daemon=True)
@@ -87,7 +87,7 @@ class DriverChannel:
         """Ask all workers to end the run."""
         from ray.experimental.internal_kv import _internal_kv_put
 
-        _internal_kv_put(f"{self._run_id}!stop", reason, namespace=NAMESPACE)
+        _internal_kv_put(f"{self.name}!stop", reason, namespace=NAMESPACE)
 
     def close(self) -> None:
         """Take what is left, remove the run's keys, and raise what recording raised."""
@@ -95,7 +95,7 @@ class DriverChannel:
 
         self._closing.set()
         self._thread.join(timeout=60)
-        _internal_kv_del(f"{self._run_id}!stop", namespace=NAMESPACE)
+        _internal_kv_del(f"{self.name}!stop", namespace=NAMESPACE)
         if self._error is not None:
             raise self._error
 
@@ -110,7 +110,7 @@ class DriverChannel:
     def _take(self) -> None:
         from ray.experimental.internal_kv import _internal_kv_del, _internal_kv_get, _internal_kv_list
 
-        for key in sorted(_internal_kv_list(f"{self._run_id}/", namespace=NAMESPACE)):
+        for key in sorted(_internal_kv_list(f"{self.name}/", namespace=NAMESPACE)):
             batch = _internal_kv_get(key, namespace=NAMESPACE)
             for record in json.loads(batch) if batch else ():
                 self._accept(record)

@@ -24,13 +24,14 @@ def train_on_worker(config: dict[str, Any]) -> None:
 
     Args:
         config: ``job`` (a ``Job`` without dataset), ``dataset`` (an object reference to it, or None), ``sharded`` (Ray
-            Data reads the streamed splits), ``run_dir``, ``marker`` (a file there) and ``num_threads``.
+            Data reads the streamed splits), ``run_dir``, ``marker`` (a file there), ``channel`` (its name) and
+            ``num_threads``.
     """
     import ray.train
 
     context = ray.train.get_context()
     rank = context.get_world_rank()
-    channel = WorkerChannel(Path(config["run_dir"]).name, rank, attempt=f"{time.time():.3f}")
+    channel = WorkerChannel(config["channel"], rank, attempt=f"{time.time():.3f}")
     try:
         with copied_output(rank, channel.send):
             worker = _make_worker(config, context, channel)
