@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from tests_config import write
 
@@ -148,10 +146,3 @@ CASES: dict[str, Wrong] = {
     "target_callback": words("digits", "+hydra.callbacks.x._target_=os.getcwd"),
     "package_unknown": words("digits", "--package", "trainr"),
 }
-
-
-def unreadable() -> str:
-    """Write a file that nobody may read; return its path, or an empty string where the user may read anything."""
-    path = write("configs/secret.yaml", HEAD)
-    Path(path).chmod(0)
-    return "" if os.access(path, os.R_OK) else path
