@@ -16,6 +16,9 @@ from rtrain.runs.run import Run
 RTRAIN = Path(sys.executable).with_name("rtrain")
 
 LOOPS = '''
+import pathlib
+import tempfile
+
 import ray.train
 import torch
 from torch import nn
@@ -44,6 +47,23 @@ def data():
     ray.train.report({"rows": rows.item()})
 
 
+def fails_once(config):
+    start = 0
+    if ray.train.get_checkpoint():
+        with ray.train.get_checkpoint().as_directory() as folder:
+            start = int((pathlib.Path(folder) / "done").read_text())
+    for number in range(start, 4):
+        mark = pathlib.Path(config["mark"])
+        if number == 2 and not mark.exists():
+            mark.touch()
+            raise RuntimeError("once is enough")
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "done").write_text(str(number + 1))
+            first = ray.train.get_context().get_world_rank() == 0
+            checkpoint = ray.train.Checkpoint.from_directory(folder) if first else None
+            ray.train.report({"number": number, "start": start}, checkpoint=checkpoint)
+
+
 def fails_on_one_rank():
     ray.train.report({"loss": 1.0})
     if ray.train.get_context().get_world_rank() == 1:
@@ -61,7 +81,8 @@ def project(tmp_path):
 
 
 def fit_loop(project, loop, *overrides, more=""):
-    text = f"trainer: {{type: torch, train_loop: 'my_loops:{loop}', train_loop_config: {{lr: 0.1}}}}\n{more}"
+    config = f"{{lr: 0.1, mark: {project}/mark}}"
+    text = f"trainer: {{type: torch, train_loop: 'my_loops:{loop}', train_loop_config: {config}}}\n{more}"
     (project / "loop.yaml").write_text(text)
     return rtrain.fit(str(project / "loop.yaml"), ["num_workers=2", f"run.root_dir={project}/runs", *overrides])
 
@@ -88,6 +109,14 @@ def test_two_workers_train_what_one_process_trains(tmp_path):
 def test_a_loop_of_ones_own_gets_each_row_once(project):
     run = fit_loop(project, "data", more="defaults: [{dataset: digits}]\n")
     assert run.metrics["rows"] == run.manifest.dataset["num_rows"]["train"]
+
+
+def test_a_failure_that_is_allowed_goes_on_from_the_checkpoint(project):
+    run = fit_loop(project, "fails_once", "run.failure.max_failures=1")
+    assert run.status == "succeeded"
+    assert [event.step for event in run.events()] == [1, 2, 3, 4]
+    assert [event.metrics["start"] for event in run.events()] == [0, 0, 2, 2]
+    assert [attempt["from_checkpoint"] for attempt in run.manifest.attempts] == [None, "report-000002"]
 
 
 def test_the_true_error_comes_first_with_its_rank(project):

@@ -21,7 +21,7 @@ from ray.train.v2._internal.execution.train_fn_utils import (
 from rtrain.config.targets import locate
 from rtrain.datasets.base import Pass, Split
 from rtrain.errors import ConfigError
-from rtrain.runs.checkpoints import adopt_checkpoint, checkpoints_dir, latest_checkpoint
+from rtrain.runs.checkpoints import adopt_checkpoint, checkpoints_dir, latest_checkpoint, read_record
 from rtrain.trainers.worker import Monitor, Worker
 
 
@@ -80,7 +80,9 @@ class _Reports:
 
     def __init__(self, worker: Worker) -> None:
         self.worker = worker
-        self.number = 0 if worker.resume_dir() is None else _numbers(worker.run_dir)
+        newest = worker.resume_dir()
+        # After a failure, reports are counted on from the checkpoint that the loop starts from.
+        self.number = 0 if newest is None else int(read_record(newest)["step"])
         self.monitor = Monitor.of(worker.run.checkpoint)
 
     def record(self, metrics: Mapping[str, Any], folder: Path | None) -> None:
@@ -182,10 +184,6 @@ class _LocalShard:
 def custom_loop(path: str, config: Mapping[str, Any]) -> partial[None]:
     """Return the train loop that runs ``path``."""
     return partial(train_custom, path=path, config=config)
-
-
-def _numbers(run_dir: Path) -> int:
-    return sum(1 for path in checkpoints_dir(run_dir).iterdir() if path.is_dir() and not path.name.startswith("."))
 
 
 def _is_number(value: Any) -> bool:
