@@ -13,6 +13,8 @@ from typing import Any
 
 INTERVAL_SECONDS = 0.25
 NAMESPACE = "rtrain"
+AT_ONCE = ("attempt", "checkpoint", "failure")
+"""Kinds of records that don't wait for the next delivery."""
 
 
 class WorkerChannel:
@@ -25,7 +27,7 @@ class WorkerChannel:
         self._rows = 0
         self._number = 0
         self._reason: str | None = None
-        self._lock, self._closing = threading.Lock(), threading.Event()
+        self._lock, self._delivery, self._closing = threading.Lock(), threading.Lock(), threading.Event()
         self._thread = threading.Thread(target=self._deliver, name="rtrain-channel", daemon=True)
         self._thread.start()
 
@@ -35,13 +37,18 @@ class WorkerChannel:
         return self._reason
 
     def send(self, record: Mapping[str, Any]) -> None:
-        """Queue a record; of ``progress`` only the newest is delivered, with the rows of all since the last."""
+        """Queue a record; of ``progress`` only the newest is delivered, with the rows of all since the last.
+
+        A checkpoint, and what came before it, is delivered before this returns: a worker may be killed at any moment.
+        """
         with self._lock:
             if record["kind"] == "progress":
                 self._progress = record
                 self._rows += record["rows"]
             else:
                 self._pending.append(record)
+        if record["kind"] in AT_ONCE:
+            self._flush()
 
     def close(self) -> None:
         """Deliver what is left."""
@@ -62,15 +69,16 @@ class WorkerChannel:
     def _flush(self) -> None:
         from ray.experimental.internal_kv import _internal_kv_put
 
-        with self._lock:
-            batch, self._pending = self._pending, []
-            if self._progress is not None:
-                batch.append({**self._progress, "rows": self._rows})
-                self._progress, self._rows = None, 0
-        if batch:
-            key = f"{self._prefix}{self._number:010d}"
-            _internal_kv_put(key, json.dumps(batch, default=str), namespace=NAMESPACE)
-            self._number += 1
+        with self._delivery:
+            with self._lock:
+                batch, self._pending = self._pending, []
+                if self._progress is not None:
+                    batch.append({**self._progress, "rows": self._rows})
+                    self._progress, self._rows = None, 0
+            if batch:
+                key = f"{self._prefix}{self._number:010d}"
+                _internal_kv_put(key, json.dumps(batch, default=str), namespace=NAMESPACE)
+                self._number += 1
 
 
 class DriverChannel:
