@@ -20,11 +20,6 @@ RTRAIN = str(Path(sys.executable).parent / "rtrain")
 MLP = ["fit", "mlp", "trainer.max_epochs=3"]
 
 
-def seconds_of(command: Sequence[str], times: int) -> float:
-    """Return the least wall time of ``times`` runs of ``command``, each in an empty folder."""
-    return min(_once(command) for _ in range(times))
-
-
 def _once(command: Sequence[str]) -> float:
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()

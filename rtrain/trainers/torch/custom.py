@@ -85,6 +85,11 @@ class _Reports:
         self.number = 0 if newest is None else int(read_record(newest)["step"])
         self.monitor = Monitor.of(worker.run.checkpoint)
 
+    def next_name(self, wanted: str | None) -> str:
+        """Count one more report and return the name of its checkpoint."""
+        self.number += 1
+        return wanted or f"report-{self.number:06d}"
+
     def record(self, metrics: Mapping[str, Any], folder: Path | None) -> None:
         """Send one report of rank 0; ``folder`` is the checkpoint, complete and in its place."""
         plain = {name: float(value) for name, value in metrics.items() if _is_number(value)}
@@ -111,8 +116,7 @@ class _RayReports(DistributedTrainFnUtils):
         **kwargs: Any,
     ) -> None:
         """Report to Ray, then to the run directory; ends the loop here if the run is to stop."""
-        self._reports.number += 1
-        name = checkpoint_dir_name or f"report-{self._reports.number:06d}"
+        name = self._reports.next_name(checkpoint_dir_name)
         super().report(metrics, checkpoint, name, *args, **kwargs)
         # All ranks meet here, so that the checkpoint is complete, and all of them stop or none.
         reason = self.broadcast_from_rank_zero(self._reports.worker.stop_reason)
@@ -140,8 +144,7 @@ class _LocalReports(LocalTrainFnUtils):
         **kwargs: Any,
     ) -> None:
         """Record metrics, and keep a copy of the checkpoint."""
-        self._reports.number += 1
-        name = checkpoint_dir_name or f"report-{self._reports.number:06d}"
+        name = self._reports.next_name(checkpoint_dir_name)
         folder = None
         if checkpoint is not None:
             folder = checkpoints_dir(self._reports.worker.run_dir) / name
