@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from rtrain.cluster import Cluster, StartingCluster, connect
 from rtrain.config.session import Composed
 from rtrain.datasets import registry as datasets
+from rtrain.datasets.base import Dataset
 from rtrain.interrupts import StopRequest, stop_on_signals
 from rtrain.runs.recorder import Observer
 from rtrain.scaling import check_feasible, cluster_cpus, sharing_notice, worker_resources
 from rtrain.trainers import registry as trainers
 from rtrain.trainers.base import Job, TrainerPlugin
+from rtrain.trainers.trained import About
 
 DATA_CPUS = 2
 """Logical CPUs kept free for Ray Data beside workers that would hold them all."""
@@ -83,9 +85,21 @@ def _check_job(composed: Composed, observer: Observer) -> tuple[Job, TrainerPlug
         dataset=dataset,
         allow=composed.allow,
         project_root=str(composed.project_root),
+        about=_describe(composed, dataset),
     )
     plugin.check(job)
     return job, plugin
+
+
+def _describe(composed: Composed, dataset: Dataset | None) -> About:
+    return About(
+        trainer=composed.resolved["trainer"],
+        dataset=composed.resolved["dataset"],
+        info=None if dataset is None else dataset.info,
+        encoding={} if dataset is None else dataset.encoding,
+        allow=composed.allow,
+        project_root=str(composed.project_root),
+    )
 
 
 def _check_cluster(job: Job, plugin: TrainerPlugin, starting: StartingCluster, command: list[str]) -> Cluster:

@@ -14,7 +14,11 @@ FILES = sorted(ROOT.rglob("*.py"))
 LAYERS = [
     {"cli"},
     {"testing"},
+    {"smoke"},
+    {"recipes"},
     {"training"},
+    {"evaluation"},
+    {"prediction"},
     {"recording"},
     {"preparation"},
     {"schemas"},
@@ -30,9 +34,21 @@ OWNERS = {
     "typer": ("cli",),
     "hydra": ("config",),
     "omegaconf": ("config",),
-    "ray": ("trainers", "datasets", "scaling", "cluster"),
-    "torch": ("trainers/torch",),
-    "torchmetrics": ("trainers/torch",),
+    "ray": ("trainers", "datasets", "scaling", "cluster", "prediction"),
+    "torch": ("trainers/torch", "trainers/lightning", "trainers/transformers"),
+    "torchmetrics": ("trainers/torch", "trainers/lightning"),
+    "accelerate": ("trainers/torch", "trainers/transformers"),
+    "deepspeed": ("trainers/torch",),
+    "lightning": ("trainers/lightning",),
+    "transformers": ("trainers/transformers",),
+    "peft": ("trainers/transformers",),
+    "xgboost": ("trainers/xgboost",),
+    "lightgbm": ("trainers/lightgbm",),
+    "tensorflow": ("trainers/tensorflow",),
+    "keras": ("trainers/tensorflow",),
+    "jax": ("trainers/jax",),
+    "flax": ("trainers/jax",),
+    "optax": ("trainers/jax",),
     "rich": ("cli",),
 }
 
@@ -93,7 +109,10 @@ def test_nobody_is_called_utils():
         assert not {"utils", "helpers", "common", "manager"} & set(path.relative_to(ROOT).with_suffix("").parts)
 
 
-HEAVY = "{'ray', 'torch', 'pandas', 'sklearn', 'pyarrow', 'xgboost', 'lightgbm', 'torchmetrics'}"
+HEAVY = (
+    "{'ray', 'torch', 'pandas', 'sklearn', 'pyarrow', 'xgboost', 'lightgbm', 'torchmetrics', 'lightning', "
+    "'transformers', 'tensorflow', 'keras', 'jax', 'flax'}"
+)
 
 
 @pytest.mark.parametrize(

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     import numpy as np
 
 Columns: TypeAlias = "Mapping[str, np.ndarray]"
-"""One split in memory.
+"""Rows in memory, column by column.
 
-``x``: (rows, *input_shape), float32 or uint8; ``y``: (rows,), int64 classes or float32 targets.
+``x``: (rows, *input_shape) of ``DatasetInfo.dtype``; ``y``: (rows,) int64 classes or float32 targets, or (rows, length)
+int64 tokens or tags where each place of a sequence is predicted. Optional: ``weight`` (rows,) float32; ``group``
+(rows,) int64, equal for the consecutive rows of one query; ``base_margin`` (rows,) or (rows, classes) float32.
 """
+
+TASKS = ("classification", "regression", "ranking", "token-classification", "language-modeling")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,12 +27,21 @@ class DatasetInfo:
 
     name: str
     task: str
-    """``classification`` (``y`` counts from 0) or ``regression``."""
+    """One of ``TASKS``. Classes count from 0; the targets of a ranking are grades of relevance, float32."""
     input_shape: tuple[int, ...]
-    """Shape of one row of ``x``: (channels, height, width) for images, (features,) for tables."""
+    """Shape of one row of ``x``: (channels, height, width) for images, (features,) for tables, (length,) for tokens,
+    () for texts."""
+    dtype: str = "float32"
+    """Of ``x``: ``float32`` or ``float64`` (NaN is a missing value), ``uint8`` (images), ``int64`` (tokens), or
+    ``object`` (texts, one str per row)."""
     num_classes: int | None
+    """Number of classes, of tags, or of different tokens; None for regression and ranking."""
     class_names: tuple[str, ...] = ()
     feature_names: tuple[str, ...] = ()
+    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Features that are categories, with the names of their codes 0, 1, ...; a value not among them is NaN in ``x``."""
+    columns: tuple[str, ...] = ()
+    """Optional columns that the train split has: ``weight``, ``group``, ``base_margin``."""
     num_rows: Mapping[str, int]
     """Rows per split."""
     fingerprint: str
@@ -76,6 +89,14 @@ class Split(ABC):
     def batches(self, one: Pass) -> Iterator[Batch]:
         """Yield this worker's batches of one pass; over all workers each row comes exactly once."""
 
+    @abstractmethod
+    def own_rows(self, rank: int, world_size: int) -> Iterator[Columns]:
+        """Yield this worker's share of the rows, some at a time, the same ones and in the same order at every call.
+
+        Over all workers each row comes exactly once. Rows of one ``group`` stay together on one worker. With one worker
+        it is all rows in the order of the data.
+        """
+
 
 def step_rows(num_rows: int, one: Pass) -> Iterator[tuple[np.ndarray, int]]:
     """Yield for each step of a pass the rows of this worker and the number of rows of all workers.
@@ -112,6 +133,21 @@ class ResidentSplit(Split):
         for rows, num_global in self.indices(one):
             yield Batch(self.columns["x"][rows], self.columns["y"][rows], num_global)
 
+    def own_rows(self, rank: int, world_size: int) -> Iterator[Columns]:
+        """Yield one contiguous part, as views: nothing is copied."""
+        low, high = (self._border(self.num_rows * part // world_size) for part in (rank, rank + 1))
+        yield {name: values[low:high] for name, values in self.columns.items()}
+
+    def _border(self, row: int) -> int:
+        """Return the first row at or after ``row`` that begins a group; ``row`` itself where there are no groups."""
+        import numpy as np
+
+        group = self.columns.get("group")
+        if group is None or row in (0, self.num_rows):
+            return row
+        same = group[row:] == group[row - 1]
+        return row + (len(same) if same.all() else int(np.argmin(same)))
+
 
 @dataclass(frozen=True)
 class Dataset:
@@ -119,6 +155,32 @@ class Dataset:
 
     info: DatasetInfo
     splits: Mapping[str, Split]
+    encoding: Mapping[str, Any] = field(default_factory=dict)
+    """How raw rows became ``x``: columns, classes, fitted preprocessors, as plain data that JSON can hold. It is kept
+    in every checkpoint, and ``Source.open_rows`` gets it back to prepare new rows for a prediction."""
+
+
+@dataclass(frozen=True)
+class RawChunk:
+    """Some rows to predict, in the order of the data."""
+
+    x: np.ndarray
+    """Prepared as in training."""
+    y: np.ndarray | None
+    """Coded as in training; None where the data has no labels."""
+    kept: Mapping[str, Any]
+    """Columns for the output besides the prediction, by name: ids, file names; numpy or Arrow arrays, (rows,)."""
+
+
+class RowReader(Protocol):
+    """Reads rows to predict piece by piece; pickled to the processes that predict."""
+
+    @property
+    def pieces(self) -> Sequence[Any]:
+        """Keys of the parts that can be read by themselves, in the order of the data."""
+
+    def read(self, piece: Any) -> Iterator[RawChunk]:
+        """Yield the rows of a piece, some at a time."""
 
 
 class Source(ABC):
@@ -140,3 +202,15 @@ class Source(ABC):
         Raises:
             DatasetError: Something is missing, unreadable or unusable; names the file, row or column.
         """
+
+    def open_rows(self, conf: Any, encoding: Mapping[str, Any]) -> RowReader | None:
+        """Open all rows that ``conf`` names to predict them; labels may be missing, splits are not made.
+
+        Args:
+            conf: The conf of training, with what the user changed: another path, say.
+            encoding: ``Dataset.encoding`` of training.
+
+        Returns:
+            A reader; None if the source's rows can only be had by ``load``, split by split.
+        """
+        return None

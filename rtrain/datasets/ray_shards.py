@@ -121,6 +121,10 @@ class ShardSplit(Split):
             if number >= one.skip_steps:
                 yield _batch(columns)
 
+    def own_rows(self, rank: int, world_size: int) -> Iterator[Columns]:
+        """Yield the rows that Ray Data gives this worker; in each pass possibly others."""
+        yield from self._shard.iter_batches(batch_size=None, batch_format="numpy", prefetch_batches=2)
+
 
 def _batch(columns: Columns) -> Batch:
     return Batch(columns["x"], columns["y"], -1)

@@ -111,6 +111,15 @@ class StreamSplit(Split):
                 low, high = (size * rank // one.world_size for rank in (one.rank, one.rank + 1))
                 yield Batch(step["x"][low:high], step["y"][low:high], size)
 
+    def own_rows(self, rank: int, world_size: int) -> Iterator[Columns]:
+        """Yield the rows of every ``world_size``-th piece; with fewer pieces than workers, of a part of each chunk."""
+        if len(self.pieces) >= world_size:
+            yield from self.chunks(range(rank, len(self.pieces), world_size))
+            return
+        for chunk in self.chunks():
+            low, high = (len(chunk["y"]) * part // world_size for part in (rank, rank + 1))
+            yield _rows(chunk, slice(low, high))
+
     def chunks(self, order: Iterable[int] | None = None) -> Iterator[Columns]:
         """Yield the rows of the split, some at a time, piece by piece in ``order`` (by default the files')."""
         for index in range(len(self.pieces)) if order is None else order:

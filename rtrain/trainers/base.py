@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from rtrain.config.schema import RtrainConf
 from rtrain.datasets.base import Dataset
+from rtrain.trainers.trained import About, Predictor, Trained
 from rtrain.trainers.worker import Worker
 
 TrainLoop = Callable[[Worker], None]
@@ -27,6 +28,8 @@ class Job:
     """Modules beyond rtrain's known frameworks that a ``_target_`` may come from."""
     project_root: str
     """Folder whose modules the driver and the workers can import."""
+    about: About
+    """What each checkpoint will say of itself."""
 
 
 class TrainerPlugin(ABC):
@@ -53,6 +56,22 @@ class TrainerPlugin(ABC):
     @abstractmethod
     def backend_config(self, conf: Any) -> Any:
         """Return the ``ray.train`` backend config that joins the workers of this framework into one world."""
+
+    @abstractmethod
+    def load_predictor(self, trained: Trained, device: str) -> Predictor:
+        """Return the model of a checkpoint, ready to predict.
+
+        Args:
+            trained: A complete checkpoint that this plugin wrote.
+            device: Where to predict: ``cpu`` or ``cuda``.
+
+        Raises:
+            CheckpointError: The checkpoint doesn't hold what it should.
+        """
+
+    def worker_env(self, conf: Any) -> dict[str, str]:
+        """Return environment variables that Ray workers need before they import the framework."""
+        return {}
 
     def takes_ray_datasets(self, conf: Any) -> bool:
         """Tell whether the loop reads its data with ``ray.train.get_dataset_shard`` instead of ``worker.dataset``."""

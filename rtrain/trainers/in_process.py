@@ -47,6 +47,7 @@ def train_in_process(plugin: TrainerPlugin, job: Job, recorder: Recorder, stop: 
         run=job.conf.run,
         dataset=job.dataset,
         channel=channel,
+        about=job.about,
         allow=job.allow,
         use_gpu=job.conf.scaling.use_gpu,
         in_process=True,

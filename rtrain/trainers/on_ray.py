@@ -68,7 +68,7 @@ def _build_trainer(plugin: TrainerPlugin, job: Job, places: dict[str, str], clus
             name="checkpoints",
             storage_path=places["run_dir"],
             failure_config=failures,
-            worker_runtime_env=None if cluster.own else _runtime_env(job),
+            worker_runtime_env=_runtime_env(job, plugin.worker_env(conf.trainer), cluster),
         ),
         **_ray_data_arguments(plugin, job),
     }
@@ -81,14 +81,16 @@ def _build_trainer(plugin: TrainerPlugin, job: Job, places: dict[str, str], clus
     return DataParallelTrainer(train_on_worker, **arguments)
 
 
-def _runtime_env(job: Job) -> dict[str, Any]:
-    """Return the workers' environment on a joined cluster: the user's, with the project on the import path."""
+def _runtime_env(job: Job, needed: dict[str, str], cluster: Cluster) -> dict[str, Any] | None:
+    """Return the workers' environment: what the plugin needs, and on a joined cluster the user's and the project."""
+    if cluster.own:
+        return {"env_vars": needed} if needed else None
     env = dict(job.conf.cluster.runtime_env)
+    variables = {**needed, **env.get("env_vars", {})}
     if "working_dir" not in env:
-        variables = dict(env.get("env_vars", {}))
         paths = [job.project_root, *filter(None, [variables.get("PYTHONPATH")])]
-        env["env_vars"] = {**variables, "PYTHONPATH": os.pathsep.join(paths)}
-    return env
+        variables["PYTHONPATH"] = os.pathsep.join(paths)
+    return {**env, "env_vars": variables}
 
 
 def is_sharded(plugin: TrainerPlugin, job: Job) -> bool:

@@ -56,6 +56,7 @@ def _make_worker(config: dict[str, Any], context: Any, channel: WorkerChannel) -
         run=job.conf.run,
         dataset=_fetch_dataset(config),
         channel=channel,
+        about=job.about,
         allow=job.allow,
         use_gpu=job.conf.scaling.use_gpu,
     )

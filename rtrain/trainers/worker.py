@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from rtrain.config.schema import CheckpointConf, RunConf
 from rtrain.datasets.base import Dataset
 from rtrain.runs.checkpoints import latest_checkpoint, write_checkpoint
+from rtrain.trainers.trained import About
 
 SMALLER_IS_BETTER = ("loss", "error", "mse", "mae", "rmse", "perplexity", "logloss")
 
@@ -73,6 +74,8 @@ class Worker:
     run: RunConf
     dataset: Dataset | None
     channel: Channel
+    about: About
+    """What each checkpoint says of itself."""
     use_gpu: bool = False
     """The worker has a GPU."""
     in_process: bool = False
@@ -131,7 +134,12 @@ class Worker:
             monitor: The metric that decides.
         """
         if self.rank == 0:
-            record = write_checkpoint(self.run_dir, write, step=step, epoch=epoch, metrics=metrics)
+
+            def write_all(folder: Path) -> None:
+                write(folder)
+                self.about.write(folder)
+
+            record = write_checkpoint(self.run_dir, write_all, step=step, epoch=epoch, metrics=metrics)
             self.list_checkpoint(record, best=best, monitor=monitor)
 
     def list_checkpoint(self, record: Mapping[str, Any], *, best: bool, monitor: Monitor | None) -> None:

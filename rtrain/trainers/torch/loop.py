@@ -15,7 +15,6 @@ from rtrain.trainers.torch.build import (
     build_metrics,
     build_state,
     evaluated_split,
-    fill_from_dataset,
     monitor_of,
     schedule_length,
 )
@@ -24,7 +23,7 @@ from rtrain.trainers.torch.data import Feed
 from rtrain.trainers.torch.evaluation import Evaluation
 from rtrain.trainers.torch.meter import WAY_OUT, Meter
 from rtrain.trainers.torch.settings import torch_settings
-from rtrain.trainers.torch.state import TrainState, describe_model, seed_step
+from rtrain.trainers.torch.state import TrainState, seed_step
 from rtrain.trainers.torch.step import OptimizerStep
 from rtrain.trainers.torch.world import StopSignal, World
 from rtrain.trainers.worker import Monitor, Worker
@@ -240,9 +239,8 @@ class Loop:
             self.state.share_buffers(self.world)
             best = progress.evaluated_step == progress.step and self.monitor.improves(self.state.metrics)
             progress.best, progress.seconds = self.monitor.best, self.stop.seconds
-            description = describe_model(self.conf, fill_from_dataset(self.conf.model, self.info), self.info)
             self.worker.save_checkpoint(
-                lambda folder: self.state.save(folder, description),
+                self.state.save,
                 step=progress.step,
                 epoch=progress.epoch,
                 metrics=self.state.metrics,

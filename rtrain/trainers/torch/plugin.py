@@ -7,6 +7,7 @@ from typing import Any
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job, TrainerPlugin, TrainLoop
 from rtrain.trainers.torch import config
+from rtrain.trainers.trained import Predictor, Trained
 
 
 class Plugin(TrainerPlugin):
@@ -44,6 +45,12 @@ class Plugin(TrainerPlugin):
         from ray.train.torch import TorchConfig
 
         return TorchConfig()
+
+    def load_predictor(self, trained: Trained, device: str) -> Predictor:
+        """Build the declared model with the weights of the checkpoint."""
+        from rtrain.trainers.torch.predictor import load_predictor
+
+        return load_predictor(trained, device)
 
     def takes_ray_datasets(self, conf: config.Conf) -> bool:
         """Give the user's own loop its data the way Ray's docs do."""

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import torch
 from safetensors.torch import load_model
@@ -15,9 +10,11 @@ from torch import Tensor, nn
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import CheckpointError
 from rtrain.trainers.torch.build import build_model
+from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.data import Inputs
 from rtrain.trainers.torch.evaluation import autocast, fit_target
-from rtrain.trainers.torch.state import DESCRIPTION
+from rtrain.trainers.torch.state import AVERAGED, WEIGHTS
+from rtrain.trainers.trained import Trained
 
 
 class Predictor:
@@ -65,28 +62,25 @@ class Predictor:
         return np.asarray(fit_target(output.float(), torch.empty(len(x))).cpu())
 
 
-def load_predictor(checkpoint_dir: Path, allow: Sequence[str] = (), device: str = "cpu") -> Predictor:
+def load_predictor(trained: Trained, device: str = "cpu") -> Predictor:
     """Build the model of a checkpoint with its best weights: the moving average, if training kept one.
 
     Args:
-        checkpoint_dir: Folder of one checkpoint.
-        allow: Modules beyond rtrain's known frameworks that the model may come from.
+        trained: A checkpoint of the torch trainer.
         device: Where to predict, e.g. ``cuda``.
 
     Raises:
-        CheckpointError: The folder is no checkpoint of the torch trainer, or its weights don't fit its model.
+        CheckpointError: The weights are not there, or don't fit the model.
     """
+    conf: Conf = trained.conf
+    if conf.train_loop is not None:
+        raise CheckpointError(
+            f"{trained.folder} was written by {conf.train_loop}, a loop of your own; only it knows how to predict."
+        )
+    model = build_model(conf.model, trained.info, trained.allow)
     try:
-        description = json.loads((checkpoint_dir / DESCRIPTION).read_text(encoding="utf-8"))
-        info = _info(description["dataset"])
-        model = build_model(description["model"], info, tuple(allow))
-        load_model(model, str(checkpoint_dir / description["weights"]))
-    except (OSError, KeyError, json.JSONDecodeError, RuntimeError) as error:
-        raise CheckpointError(f"{checkpoint_dir} is no checkpoint of a torch model: {error}") from error
-    return Predictor(model, info, description["precision"], torch.device(device))
-
-
-def _info(plain: dict[str, Any]) -> DatasetInfo:
-    """Return the description of a dataset as it was before JSON made lists of its tuples."""
-    fields: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in plain.items()}
-    return DatasetInfo(**fields)
+        load_model(model, str(trained.folder / (WEIGHTS if conf.ema_decay is None else AVERAGED)))
+    except (OSError, RuntimeError) as error:
+        target = conf.model["_target_"]
+        raise CheckpointError(f"{trained.folder} does not hold the weights of {target}: {error}") from error
+    return Predictor(model, trained.info, conf.precision, torch.device(device))

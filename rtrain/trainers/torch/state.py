@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors.torch import load_model, save_model
@@ -15,11 +12,9 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from rtrain.datasets.base import DatasetInfo
-from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.world import World
 
-WEIGHTS, AVERAGED, TRAINING, DESCRIPTION = "model.safetensors", "model_ema.safetensors", "training.pt", "model.json"
+WEIGHTS, AVERAGED, TRAINING = "model.safetensors", "model_ema.safetensors", "training.pt"
 BATCH_STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
 """Buffers of batch normalisation, which training itself never reads."""
 
@@ -75,8 +70,8 @@ class TrainState:
         if self.ema is not None:
             world.copy_from_first(self.ema.module.buffers())
 
-    def save(self, folder: Path, description: Mapping[str, Any]) -> None:
-        """Write weights, training state and description into ``folder``."""
+    def save(self, folder: Path) -> None:
+        """Write weights and training state into ``folder``."""
         save_model(self.model, str(folder / WEIGHTS))
         if self.ema is not None:
             save_model(self.ema.module, str(folder / AVERAGED))
@@ -91,7 +86,6 @@ class TrainState:
             },
             folder / TRAINING,
         )
-        (folder / DESCRIPTION).write_text(json.dumps(description, indent=2), encoding="utf-8")
 
     def load(self, folder: Path, world: World) -> None:
         """Take everything from ``folder``; executes nothing that is in it."""
@@ -148,13 +142,3 @@ def make_ema(model: nn.Module, decay: float | None) -> AveragedModel | None:
 def has_only_batch_statistics(model: nn.Module) -> bool:
     """Tell whether training never reads a buffer of the model, so that ranks need not exchange them at every step."""
     return all(name.rpartition(".")[2] in BATCH_STATISTICS for name, _ in model.named_buffers())
-
-
-def describe_model(conf: Conf, node: Mapping[str, Any], info: DatasetInfo) -> dict[str, Any]:
-    """Return what a predictor needs to build the model again: its ``node`` without ``auto``, and the dataset."""
-    return {
-        "model": dict(node),
-        "weights": WEIGHTS if conf.ema_decay is None else AVERAGED,
-        "precision": conf.precision,
-        "dataset": {**asdict(info), "num_rows": dict(info.num_rows)},
-    }

@@ -8,19 +8,17 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
-from pathlib import Path
 
 import torch
 from torch import nn
 
-from rtrain.config.schema import CheckpointConf, RunConf
 from rtrain.datasets.base import Dataset
 from rtrain.datasets.registry import confs, load_source
+from rtrain.testing.workers import make_worker
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.loop import Loop
 from rtrain.trainers.torch.models import MLP, ResNet
 from rtrain.trainers.torch.settings import torch_settings
-from rtrain.trainers.worker import Worker
 
 EPOCHS = 20
 BATCH = 64
@@ -45,18 +43,8 @@ def ours(name: str, dataset: Dataset) -> float:
     target, shape, inputs = MODELS[name]
     model = {"_target_": f"{target.__module__}.{target.__name__}", **shape, "num_classes": 10, **inputs}
     optimizer = {"_target_": "torch.optim.SGD", "lr": 0.05, "momentum": 0.9}
-    worker = Worker(
-        rank=0,
-        world_size=1,
-        local_rank=0,
-        num_threads=1,
-        run_dir=Path(tempfile.mkdtemp()),
-        conf=Conf(model=model, optimizer=optimizer, batch_size=BATCH, max_epochs=EPOCHS),
-        run=RunConf(name="epoch", checkpoint=CheckpointConf(every_epochs=None)),
-        dataset=dataset,
-        channel=Nowhere(),
-        in_process=True,
-    )
+    conf = Conf(model=model, optimizer=optimizer, batch_size=BATCH, max_epochs=EPOCHS)
+    worker = make_worker(tempfile.mkdtemp(), conf, dataset, channel=Nowhere(), checkpoint={"every_epochs": None})
     with torch_settings(worker):
         loop = Loop.build(worker)
         began = time.perf_counter()

@@ -10,7 +10,7 @@ from torch_runs import MLP, MODELS, SGD, make_conf, small_dataset
 
 from rtrain.config.schema import CheckpointConf, RtrainConf, RunConf, ScalingConf
 from rtrain.errors import ConfigError
-from rtrain.trainers.base import Job
+from rtrain.testing.workers import make_job
 from rtrain.trainers.torch.config import Conf, EarlyStoppingConf
 from rtrain.trainers.torch.plugin import Plugin
 
@@ -23,7 +23,7 @@ def check(conf, *, dataset=None, num_workers=1, monitor=None, use_gpu=False):
         scaling=ScalingConf(num_workers=num_workers, use_gpu=use_gpu),
         run=RunConf(name="test", checkpoint=CheckpointConf(monitor=monitor)),
     )
-    Plugin().check(Job(conf=root, trainer_name="torch", dataset=dataset or small_dataset(), allow=(), project_root="."))
+    Plugin().check(make_job(root, dataset or small_dataset()))
 
 
 def test_a_good_conf_passes():
@@ -73,7 +73,7 @@ def test_images_are_needed_where_channels_are():
 def test_a_dataset_is_needed():
     root = RtrainConf(trainer=make_conf())
     with pytest.raises(ConfigError, match="needs a dataset"):
-        Plugin().check(Job(conf=root, trainer_name="torch", dataset=None, allow=(), project_root="."))
+        Plugin().check(make_job(root, None))
 
 
 def test_autos_are_filled_at_any_depth():

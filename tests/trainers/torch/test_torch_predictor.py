@@ -7,8 +7,10 @@ from torch_runs import MLP, MODELS, RecordingChannel, make_conf, make_worker, sm
 
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import latest_checkpoint
+from rtrain.testing.workers import newest
 from rtrain.trainers.torch.loop import Loop
 from rtrain.trainers.torch.predictor import load_predictor
+from rtrain.trainers.trained import Trained
 
 RESNET = {"_target_": f"{MODELS}.ResNet", "in_channels": "auto", "num_classes": "auto", "layers": [1, 1], "width": 8}
 
@@ -16,7 +18,7 @@ RESNET = {"_target_": f"{MODELS}.ResNet", "in_channels": "auto", "num_classes": 
 def trained(folder, conf, dataset):
     loop = Loop.build(make_worker(folder, conf, dataset=dataset, channel=RecordingChannel()))
     loop.run()
-    return loop, load_predictor(latest_checkpoint(folder))
+    return loop, load_predictor(newest(folder, conf, dataset))
 
 
 @pytest.mark.parametrize("keys", [{}, {"ema_decay": 0.9}, {"model": RESNET}, {"precision": "bf16"}], ids=str)
@@ -51,9 +53,10 @@ def test_rows_of_another_shape_are_refused(tmp_path):
         predictor.predict(np.zeros((2, 1, 8, 9), "float32"))
 
 
-def test_a_folder_that_is_no_checkpoint_is_named(tmp_path):
-    with pytest.raises(CheckpointError, match="no checkpoint of a torch model"):
-        load_predictor(tmp_path)
+def test_a_checkpoint_without_its_weights_is_named(tmp_path):
+    checkpoint = Trained(folder=tmp_path, conf=make_conf(), info=small_dataset().info)
+    with pytest.raises(CheckpointError, match="does not hold the weights"):
+        load_predictor(checkpoint)
 
 
 def test_nothing_in_a_checkpoint_runs_code(tmp_path):

@@ -10,39 +10,16 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from rtrain.config.schema import CheckpointConf, RunConf
 from rtrain.datasets.base import Dataset, DatasetInfo, ResidentSplit
-from rtrain.runs.checkpoints import checkpoints_dir, latest_checkpoint
+from rtrain.runs.checkpoints import latest_checkpoint
+from rtrain.testing import workers
+from rtrain.testing.workers import RecordingChannel
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.loop import train
-from rtrain.trainers.worker import Worker
 
 MODELS = "rtrain.trainers.torch.models"
 MLP = {"_target_": f"{MODELS}.MLP", "in_features": "auto", "num_classes": "auto", "hidden": [16]}
 SGD = {"_target_": "torch.optim.SGD", "lr": 0.1, "momentum": 0.9}
-
-
-class RecordingChannel:
-    """Keeps what a worker sends; asks for a stop once a step is done."""
-
-    def __init__(self, stop_after=None, reason="interrupted"):
-        self.records, self._stop_after, self._reason, self.asked = [], stop_after, reason, 0
-
-    def send(self, record):
-        self.records.append(dict(record))
-
-    @property
-    def stop_reason(self):
-        self.asked += 1
-        return self._reason if self._stop_after is not None and self.asked > self._stop_after else None
-
-    def of(self, kind):
-        return [record for record in self.records if record["kind"] == kind]
-
-    @property
-    def metrics(self):
-        """The newest value of each metric."""
-        return {name: value for record in self.of("metrics") for name, value in record["metrics"].items()}
 
 
 def small_dataset(num_train=150, num_test=37, task="classification", shape=(1, 8, 8), dtype="float32", seed=0):
@@ -74,22 +51,9 @@ def small_dataset(num_train=150, num_test=37, task="classification", shape=(1, 8
     return Dataset(info, splits)
 
 
-def make_worker(folder, conf, *, dataset=None, channel=None, rank=0, world_size=1, seed=0, **run):
+def make_worker(folder, conf, *, dataset=None, **keys):
     """A worker whose run directory is ``folder``."""
-    checkpoints_dir(Path(folder)).mkdir(parents=True, exist_ok=True)
-    cadence = CheckpointConf(**run.pop("checkpoint", {}))
-    return Worker(
-        rank=rank,
-        world_size=world_size,
-        local_rank=rank,
-        num_threads=1,
-        run_dir=Path(folder),
-        conf=conf,
-        run=RunConf(name="test", seed=seed, checkpoint=cadence, **run),
-        dataset=dataset or small_dataset(),
-        channel=channel or RecordingChannel(),
-        in_process=world_size == 1,
-    )
+    return workers.make_worker(folder, conf, dataset or small_dataset(), **keys)
 
 
 def make_conf(**keys):

@@ -1,0 +1,98 @@
+"""A worker without a run around it, for tests of train loops."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rtrain.config.schema import CheckpointConf, RtrainConf, RunConf
+from rtrain.datasets.base import Dataset
+from rtrain.runs.checkpoints import checkpoints_dir, latest_checkpoint
+from rtrain.trainers.base import Job
+from rtrain.trainers.trained import About, Trained
+from rtrain.trainers.worker import Worker
+
+
+class RecordingChannel:
+    """Keeps what a worker sends, and asks it to stop.
+
+    Args:
+        stop_after: How often the worker may ask whether to stop before the answer is yes; None: never.
+        reason: Why it is to stop.
+    """
+
+    def __init__(self, stop_after: int | None = None, reason: str = "interrupted") -> None:
+        self.records: list[dict[str, Any]] = []
+        self.asked = 0
+        self._stop_after, self._reason = stop_after, reason
+
+    def send(self, record: Mapping[str, Any]) -> None:
+        """Keep the record."""
+        self.records.append(dict(record))
+
+    @property
+    def stop_reason(self) -> str | None:
+        """The reason, once the worker has asked often enough."""
+        self.asked += 1
+        return self._reason if self._stop_after is not None and self.asked > self._stop_after else None
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        """Return the records of one kind, in order."""
+        return [record for record in self.records if record["kind"] == kind]
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """The newest value of each metric."""
+        return {name: value for record in self.of("metrics") for name, value in record["metrics"].items()}
+
+
+def make_worker(
+    folder: str | Path,
+    conf: Any,
+    dataset: Dataset | None,
+    *,
+    channel: Any = None,
+    rank: int = 0,
+    world_size: int = 1,
+    **run: Any,
+) -> Worker:
+    """Return a worker whose run directory is ``folder``.
+
+    Args:
+        folder: Made if it is not there; its newest checkpoint is what the worker resumes from.
+        conf: The plugin's conf.
+        dataset: What to train on.
+        channel: A ``RecordingChannel``, say.
+        rank: Number of the worker.
+        world_size: Number of workers.
+        run: Fields of ``RunConf``; ``checkpoint`` as a mapping.
+    """
+    checkpoints_dir(Path(folder)).mkdir(parents=True, exist_ok=True)
+    cadence = CheckpointConf(**run.pop("checkpoint", {}))
+    return Worker(
+        rank=rank,
+        world_size=world_size,
+        local_rank=rank,
+        num_threads=1,
+        run_dir=Path(folder),
+        conf=conf,
+        run=RunConf(**{"name": "test", "checkpoint": cadence, **run}),
+        dataset=dataset,
+        channel=RecordingChannel() if channel is None else channel,
+        about=About(trainer={}, dataset=None, info=None if dataset is None else dataset.info),
+        in_process=world_size == 1,
+    )
+
+
+def make_job(conf: RtrainConf, dataset: Dataset | None, trainer_name: str = "torch") -> Job:
+    """Return the job that a plugin checks, for a project in the current folder."""
+    about = About(trainer={}, dataset=None, info=None if dataset is None else dataset.info)
+    return Job(conf=conf, trainer_name=trainer_name, dataset=dataset, allow=(), project_root=".", about=about)
+
+
+def newest(folder: str | Path, conf: Any, dataset: Dataset) -> Trained:
+    """Return the newest checkpoint below the run directory ``folder``, for ``load_predictor``."""
+    checkpoint = latest_checkpoint(Path(folder))
+    assert checkpoint is not None, f"there is no checkpoint below {folder}"
+    return Trained(folder=checkpoint, conf=conf, info=dataset.info)

@@ -1,0 +1,79 @@
+"""What every checkpoint says of itself, whatever the trainer, so that it can predict without its run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from pydantic import TypeAdapter
+
+from rtrain.datasets.base import DatasetInfo
+from rtrain.errors import CheckpointError
+from rtrain.runs.files import to_json, write_atomic
+
+FILE_NAME = "about.json"
+
+
+class Predictor(Protocol):
+    """A trained model that takes rows as the dataset gives them."""
+
+    def predict(self, x: np.ndarray) -> np.ndarray:
+        """Return a prediction for each row, on its own of the others.
+
+        Args:
+            x: (rows, *input_shape) of ``DatasetInfo.dtype``, prepared as in training but not standardized.
+
+        Returns:
+            float32: (rows, num_classes) probabilities of a classification, (rows,) values of a regression or scores of
+            a ranking, (rows, length, num_classes) probabilities where each place of a sequence is predicted.
+        """
+
+
+@dataclass(frozen=True, kw_only=True)
+class About:
+    """What a model was trained by and on. The driver makes it, and each checkpoint holds it as ``about.json``."""
+
+    trainer: Mapping[str, Any]
+    """The resolved ``trainer`` section of the config, with ``type``."""
+    dataset: Mapping[str, Any] | None
+    """The resolved ``dataset`` section."""
+    info: DatasetInfo | None
+    encoding: Mapping[str, Any] = field(default_factory=dict)
+    """``Dataset.encoding``."""
+    allow: tuple[str, ...] = ()
+    """Modules beyond rtrain's known frameworks that a ``_target_`` may come from."""
+    project_root: str = ""
+    """Folder of the user's own modules."""
+
+    def write(self, folder: Path) -> None:
+        """Write ``about.json`` into the folder of a checkpoint."""
+        write_atomic(folder / FILE_NAME, to_json(asdict(self), indent=2))
+
+
+def read_about(checkpoint: Path) -> About:
+    """Return what the checkpoint says of itself; executes nothing.
+
+    Raises:
+        CheckpointError: The folder is no checkpoint of rtrain's.
+    """
+    try:
+        stored = json.loads((checkpoint / FILE_NAME).read_text(encoding="utf-8"))
+        return TypeAdapter(About).validate_python(stored)
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{checkpoint} is no checkpoint to predict with: {error}") from error
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trained:
+    """A checkpoint that a plugin makes a predictor of."""
+
+    folder: Path
+    conf: Any
+    """The plugin's conf, as in training."""
+    info: DatasetInfo
+    allow: tuple[str, ...] = ()
+    """Modules beyond rtrain's known frameworks that a ``_target_`` may come from."""
