@@ -25,6 +25,7 @@ LAYERS = [
     {"trainers.*"},
     {"trainers"},
     {"datasets", "scaling", "cluster", "interrupts"},
+    {"plugins"},
     {"config"},
     {"runs"},
     {"errors"},

@@ -3,32 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import typer
+
+if TYPE_CHECKING:
+    from rtrain.plugins import PluginInfo
 
 
 def trainers() -> None:
     """List the trainer plugins."""
     from rtrain.trainers.registry import describe
 
-    _print([(info.name, info.summary, info.missing, info.extra) for info in describe()])
+    _print(describe())
 
 
 def datasets() -> None:
     """List the dataset sources."""
     from rtrain.datasets.registry import describe
 
-    _print([(info.name, info.summary, info.missing, info.extra) for info in describe()])
+    _print(describe())
 
 
-def _print(rows: Sequence[tuple[str, str, Sequence[str], str | None]]) -> None:
-    width = max(len(name) for name, *_ in rows)
-    for name, summary, missing, extra in rows:
-        typer.echo(f"{name:<{width}}  {summary}  [{_state(missing, extra)}]")
+def _print(infos: Sequence[PluginInfo]) -> None:
+    width = max(len(info.name) for info in infos)
+    for info in infos:
+        typer.echo(f"{info.name:<{width}}  {info.summary}  [{_state(info)}]")
 
 
-def _state(missing: Sequence[str], extra: str | None) -> str:
-    if not missing:
+def _state(info: PluginInfo) -> str:
+    if info.installed:
         return "ready"
-    how = f": pip install 'rtrain[{extra}]'" if extra else ""
-    return f"needs {', '.join(missing)}{how}"
+    how = f": pip install 'rtrain[{info.extra}]'" if info.extra else ""
+    return f"needs {', '.join(info.missing)}{how}"

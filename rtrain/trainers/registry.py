@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
-from importlib import import_module, metadata, util
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rtrain.errors import ConfigError
+from rtrain.plugins import PluginInfo, check_installed, describe_plugin, find_modules, import_plugin
 
 if TYPE_CHECKING:
     from rtrain.trainers.base import TrainerPlugin
@@ -16,29 +14,16 @@ if TYPE_CHECKING:
 ENTRY_POINTS = "rtrain.trainers"
 
 
-@dataclass(frozen=True)
-class TrainerInfo:
-    """One line of ``rtrain trainers``."""
-
-    name: str
-    summary: str
-    missing: tuple[str, ...]
-    """Modules that have to be installed first."""
-    extra: str | None
-    """The pip extra that brings them."""
-
-
 @cache
 def packages() -> dict[str, str]:
     """Return the package of each plugin by name; an entry point's value is the dotted path of its folder."""
-    here = {path.parent.name: f"{__package__}.{path.parent.name}" for path in Path(__file__).parent.glob("*/plugin.py")}
-    others = {point.name: point.value for point in metadata.entry_points(group=ENTRY_POINTS)}
-    return dict(sorted({**others, **here}.items()))
+    own = {path.parent.name: f"{__package__}.{path.parent.name}" for path in Path(__file__).parent.glob("*/plugin.py")}
+    return find_modules(own, ENTRY_POINTS)
 
 
 def confs() -> dict[str, type]:
     """Return the ``Conf`` dataclass of each plugin by name; imports no framework."""
-    return {name: import_module(f"{package}.config").Conf for name, package in packages().items()}
+    return {name: import_plugin(name, f"{package}.config").Conf for name, package in packages().items()}
 
 
 def load_trainer(name: str) -> TrainerPlugin:
@@ -47,23 +32,22 @@ def load_trainer(name: str) -> TrainerPlugin:
     Raises:
         ConfigError: It needs a module that is not installed.
     """
-    plugin: TrainerPlugin = import_module(f"{packages()[name]}.plugin").Plugin()
-    missing = _missing(plugin)
-    if missing:
-        raise ConfigError(f"trainer '{name}' needs {', '.join(missing)}.", f"Try: pip install 'rtrain[{name}]'")
+    plugin = _plugin(name)
+    check_installed(f"trainer '{name}'", plugin.requires, _extra(name))
     return plugin
 
 
-def describe() -> list[TrainerInfo]:
+def describe() -> list[PluginInfo]:
     """Return what ``rtrain trainers`` lists."""
-    found = []
-    for name, package in packages().items():
-        plugin = import_module(f"{package}.plugin").Plugin()
-        summary = (type(plugin).__doc__ or "").partition("\n")[0]
-        own = package.startswith(f"{__package__}.")
-        found.append(TrainerInfo(name, summary, _missing(plugin), name if own else None))
-    return found
+    plugins = {name: _plugin(name) for name in packages()}
+    return [describe_plugin(name, type(plugin), plugin.requires, _extra(name)) for name, plugin in plugins.items()]
 
 
-def _missing(plugin: TrainerPlugin) -> tuple[str, ...]:
-    return tuple(module for module in plugin.requires if util.find_spec(module) is None)
+def _plugin(name: str) -> TrainerPlugin:
+    plugin: TrainerPlugin = import_plugin(name, f"{packages()[name]}.plugin").Plugin()
+    return plugin
+
+
+def _extra(name: str) -> str | None:
+    """Return the extra that brings what the plugin needs: rtrain's own plugins have one of their name."""
+    return name if packages()[name].startswith(f"{__package__}.") else None

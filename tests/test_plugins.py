@@ -1,0 +1,25 @@
+"""What trainer plugins and dataset sources share."""
+
+import pytest
+
+from rtrain.errors import ConfigError
+from rtrain.plugins import check_installed, import_plugin, missing_modules
+
+
+def test_modules_that_are_not_installed_are_named_with_what_brings_them():
+    assert missing_modules(["json", "no_such_package", "no_such_package.inner", "json.no_such_module"]) == (
+        "no_such_package",
+        "no_such_package.inner",
+        "json.no_such_module",
+    )
+    with pytest.raises(ConfigError, match=r"trainer 'x' needs no_such_package.\nTry: pip install 'rtrain\[x\]'"):
+        check_installed("trainer 'x'", ["no_such_package"], "x")
+    with pytest.raises(ConfigError, match="pip install no_such_package"):
+        check_installed("dataset 'x'", ["no_such_package"], None)
+
+
+def test_a_broken_plugin_is_told_from_rtrain(tmp_path, monkeypatch):
+    (tmp_path / "broken_plugin.py").write_text("import no_such_package\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ConfigError, match="the plugin 'broken' fails to import: broken_plugin: ModuleNotFoundError"):
+        import_plugin("broken", "broken_plugin")
