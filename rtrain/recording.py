@@ -13,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rtrain.errors import RtrainError
+from rtrain.errors import RtrainError, TrainingError
 from rtrain.preparation import Prepared
 from rtrain.runs.facts import describe_git, describe_host, installed_versions
 from rtrain.runs.manifest import Manifest, utc_now
@@ -35,6 +35,7 @@ def recorded(prepared: Prepared, run_dir: Path, observer: Observer) -> Iterator[
         try:
             observer.started(run_dir, manifest)
             yield recorder
+            check_rows(manifest)
             _finish(manifest, prepared.stop.reason or "succeeded")
         except KeyboardInterrupt:
             _finish(manifest, prepared.stop.reason or "interrupted", "ended at once by a second signal")
@@ -74,6 +75,24 @@ def _first_manifest(prepared: Prepared, run_dir: Path) -> Manifest:
         dataset=None if dataset is None else asdict(dataset.info),
         timings_seconds={"prepare": round(prepared.seconds, 3)},
     )
+
+
+def check_rows(manifest: Manifest) -> None:
+    """Raise a TrainingError if the workers together had more or fewer rows of a split than there are.
+
+    Only workers of the last attempt count. A split that one of them says nothing of is not checked.
+    """
+    num_workers = max(1, manifest.attempts[-1]["num_workers"]) if manifest.attempts else 1
+    counts = [manifest.workers.get(str(rank), {}).get("num_rows", {}) for rank in range(num_workers)]
+    for split, expected in (manifest.dataset or {}).get("num_rows", {}).items():
+        own = [count[split] for count in counts if split in count]
+        if len(own) == num_workers and sum(own) != expected:
+            parts = " + ".join(map(str, own))
+            raise TrainingError(
+                f"the workers had {parts} rows of the split '{split}', which has {expected}: "
+                "rows were seen twice or never.",
+                "Results of this run are not to be trusted; the checkpoints are kept.",
+            )
 
 
 def _finish(manifest: Manifest, status: str, reason: str | None = None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -59,6 +59,7 @@ class Feed:
         self._inputs = Inputs(info, world.device, channels_last)
         self._empty = torch.zeros((0, *info.input_shape)), torch.zeros(0)
         self._x: Tensor | None = None
+        self._streamed_rows: int | None = None
         if isinstance(split, ResidentSplit):
             self._hold(split)
 
@@ -68,15 +69,20 @@ class Feed:
         self._x = x if x.dtype == torch.uint8 else self._inputs.ready(x)
         self._y = self._inputs.place(split.columns["y"])
 
+    @property
+    def num_rows(self) -> int:
+        """Rows of the split, of all ranks together."""
+        return self._split.num_rows
+
     def num_steps(self, rows_per_step: int) -> int:
         """Return the steps of one pass; a guess where workers get their rows from Ray Data."""
         return math.ceil(self._split.num_rows / rows_per_step)
 
     def num_own_rows(self, one: Pass) -> int | None:
-        """Return the rows of this rank in one pass; None when only the pass itself can tell."""
+        """Return the rows of this rank in a whole pass; of a stream, those of the last one, or None before it."""
         if not isinstance(self._split, ResidentSplit):
-            return None
-        return sum(len(rows) for rows, _ in self._split.indices(one))
+            return self._streamed_rows
+        return sum(len(rows) for rows, _ in self._split.indices(replace(one, skip_steps=0)))
 
     def steps(self, one: Pass) -> Iterator[Step]:
         """Yield the steps of one pass; a rank without rows gets empty tensors while another one still has some."""
@@ -94,11 +100,14 @@ class Feed:
     def _streamed(self, one: Pass) -> Iterator[Step]:
         """Go on until no rank has rows; one small exchange per step tells how many all of them have."""
         batches = iter(self._split.batches(one))
+        rows = 0
         while True:
             batch = next(batches, None)
             num_own = 0 if batch is None else len(batch.y)
+            rows += num_own
             num_global = num_own if self._world.size == 1 else int(self._world.sum([num_own])[0])
             if num_global == 0:
+                self._streamed_rows = None if one.skip_steps else rows
                 return
             if batch is None:
                 x, y = (part.to(self._world.device) for part in self._empty)

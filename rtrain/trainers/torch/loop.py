@@ -115,6 +115,7 @@ class Loop:
         if reason not in SIGNALS and self.state.progress.evaluated_step != self.state.progress.step:
             self._evaluate()
         self._save()
+        self._describe()
 
     def _train_epoch(self) -> str:
         """Train one epoch, or what is left of it; return why training ends inside of it, or an empty string."""
@@ -133,8 +134,20 @@ class Loop:
             self.meter.add(loss, step)
             if progress.step % self.worker.run.log_every_steps == 0:
                 self._report(self.meter.metrics())
+        if one.skip_steps == 0:
+            self._check_rows()
         self._end_epoch()
         return ""
+
+    def _check_rows(self) -> None:
+        """Fail if rows of the epoch that ends came twice or never."""
+        self.meter.look()
+        seen, there = self.state.progress.rows, self.feed.num_rows
+        if seen != there:
+            raise TrainingError(
+                f"epoch {self.state.progress.epoch} had {seen} rows, but the train split has {there}.",
+                "Its files changed while they were read, or the dataset's source gives rows twice or never.",
+            )
 
     def _new_meter(self) -> Meter:
         steps_per_epoch = self.feed.num_steps(self.conf.rows_per_step(self.world.size))

@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch_runs import EXACT, MLP, MODELS, SGD, RecordingChannel, assert_same, fit, make_conf, small_dataset, weights
 
-from rtrain.datasets.base import Dataset, ResidentSplit
+from rtrain.datasets.base import Dataset, ResidentSplit, Split
+from rtrain.datasets.stream import Share, StreamSplit, pieces_of
 from rtrain.errors import TrainingError
 from rtrain.runs.checkpoints import latest_checkpoint
 
@@ -266,3 +267,52 @@ def test_read_only_rows_train_without_a_warning(tmp_path, recwarn):
     fit(tmp_path, make_conf(), dataset=dataset)
     assert not [warning for warning in recwarn if "writable" in str(warning.message)]
     assert np.array_equal(before, dataset.splits["train"].columns["x"])
+
+
+class TwiceSplit(Split):
+    """Gives its first batch once more at the end."""
+
+    def __init__(self, columns):
+        self._inner = ResidentSplit(columns)
+        self.num_rows = self._inner.num_rows
+
+    def batches(self, one):
+        all_batches = list(self._inner.batches(one))
+        return iter([*all_batches, all_batches[0]])
+
+    def own_rows(self, rank, world_size):
+        return self._inner.own_rows(rank, world_size)
+
+
+def test_rows_that_come_twice_fail_the_epoch(tmp_path):
+    whole = small_dataset()
+    twice = Dataset(whole.info, {**whole.splits, "train": TwiceSplit(whole.splits["train"].columns)})
+    with pytest.raises(TrainingError, match="epoch 0 had 214 rows, but the train split has 150"):
+        fit(tmp_path, make_conf(), dataset=twice)
+
+
+def test_rows_of_a_stream_are_described_once_they_were_counted(tmp_path):
+    columns = small_dataset().splits["train"].columns
+    reader = StreamSplit(
+        reader=InMemoryReader(columns),
+        pieces=pieces_of([(0, 150)]),
+        share=Share(),
+        num_rows=150,
+        row_bytes=8,
+        num_shuffle_rows=10,
+    )
+    whole = small_dataset()
+    channel, _ = fit(tmp_path, make_conf(), dataset=Dataset(whole.info, {**whole.splits, "train": reader}))
+    first, last = (channel.of("worker")[index]["facts"]["num_rows"] for index in (0, -1))
+    assert "train" not in first
+    assert last == {"train": 150, "test": 37}
+
+
+class InMemoryReader:
+    """A single piece."""
+
+    def __init__(self, columns):
+        self._columns = columns
+
+    def read(self, key):
+        yield self._columns

@@ -1,0 +1,46 @@
+"""What makes a run a failed one although its trainer ended well."""
+
+import pytest
+
+from rtrain.errors import TrainingError
+from rtrain.recording import check_rows
+from rtrain.runs.manifest import Manifest
+
+
+def a_manifest(*workers, num_workers=None):
+    return Manifest(
+        run_id="r1",
+        run_name="r",
+        command=["rtrain"],
+        config_file=None,
+        config_hash="0",
+        config={},
+        overrides=[],
+        seed=0,
+        versions={},
+        git=None,
+        host={},
+        dataset={"num_rows": {"train": 10, "test": 4}},
+        workers={str(rank): {"num_rows": rows} for rank, rows in enumerate(workers)},
+        attempts=[{"num_workers": 4}, {"num_workers": len(workers) if num_workers is None else num_workers}],
+    )
+
+
+def test_each_row_on_one_worker_is_right():
+    check_rows(a_manifest({"train": 6, "test": 4}, {"train": 4, "test": 0}))
+
+
+def test_rows_that_no_worker_had_fail_the_run():
+    with pytest.raises(TrainingError, match=r"the workers had 5 \+ 4 rows of the split 'train', which has 10"):
+        check_rows(a_manifest({"train": 5}, {"train": 4}))
+
+
+def test_every_worker_with_all_rows_fails_the_run():
+    with pytest.raises(TrainingError, match=r"10 \+ 10 rows"):
+        check_rows(a_manifest({"train": 10}, {"train": 10}))
+
+
+def test_workers_of_an_earlier_attempt_and_silent_ones_do_not_count():
+    check_rows(a_manifest({"train": 10}, {"train": 5}, num_workers=1))
+    check_rows(a_manifest({"train": 10}, num_workers=0))
+    check_rows(a_manifest({"train": 5}, {}))
