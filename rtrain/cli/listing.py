@@ -1,34 +1,55 @@
-"""``rtrain trainers`` and ``rtrain datasets``: what is installed, and what to install for the rest."""
+"""``rtrain trainers`` and ``rtrain datasets``: what is installed, what to install for the rest, and every key."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from textwrap import wrap
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from rtrain.errors import ConfigError
 
 if TYPE_CHECKING:
     from rtrain.plugins import PluginInfo
 
 
-def trainers() -> None:
-    """List the trainer plugins."""
-    from rtrain.trainers.registry import describe
+def trainers(name: Annotated[str | None, typer.Argument(help="Show all keys of this trainer.")] = None) -> None:
+    """List the trainer plugins, or the keys of one."""
+    from rtrain.trainers import registry
 
-    _print(describe())
-
-
-def datasets() -> None:
-    """List the dataset sources."""
-    from rtrain.datasets.registry import describe
-
-    _print(describe())
+    _print(registry.describe(), registry.confs(), name, "trainer")
 
 
-def _print(infos: Sequence[PluginInfo]) -> None:
+def datasets(name: Annotated[str | None, typer.Argument(help="Show all keys of this dataset source.")] = None) -> None:
+    """List the dataset sources, or the keys of one."""
+    from rtrain.datasets import registry
+
+    _print(registry.describe(), registry.confs(), name, "dataset")
+
+
+def _print(infos: Sequence[PluginInfo], confs: Mapping[str, type], name: str | None, group: str) -> None:
+    if name is not None and name not in confs:
+        close = get_close_matches(name, confs, 1)
+        hint = f"Did you mean '{close[0]}'?" if close else f"There are: {', '.join(confs)}"
+        raise ConfigError(f"there is no {group} '{name}'.", hint)
     width = max(len(info.name) for info in infos)
     for info in infos:
-        typer.echo(f"{info.name:<{width}}  {info.summary}  [{_state(info)}]")
+        if name in (None, info.name):
+            typer.echo(f"{info.name:<{width}}  {info.summary}  [{_state(info)}]")
+    if name is not None:
+        _print_keys(confs[name], group)
+
+
+def _print_keys(conf: type, group: str) -> None:
+    from rtrain.config.key_docs import key_docs
+
+    for key in key_docs(conf):
+        default = "" if key.default is None else f" = {key.default}"
+        typer.echo(f"\n{group}.{key.name}: {key.kind}{default}")
+        for line in wrap(key.text, 100):
+            typer.echo(f"    {line}")
 
 
 def _state(info: PluginInfo) -> str:

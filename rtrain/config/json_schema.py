@@ -28,12 +28,12 @@ def json_schema(schemas: Schemas, group: str | None = None) -> dict[str, Any]:
     if group in PLUGIN_GROUPS:
         return {"$schema": DIALECT, "title": group, **_lifted(_any_of(schemas, group))}
     if group is not None:
-        return {"$schema": DIALECT, **_schema(hints[group])}
+        return {"$schema": DIALECT, **schema_of(hints[group])}
     return _whole(schemas)
 
 
 def _whole(schemas: Schemas) -> dict[str, Any]:
-    schema = _schema(RtrainConf)
+    schema = schema_of(RtrainConf)
     properties = schema["properties"]
     definitions = schema.setdefault("$defs", {})
     for group in PLUGIN_GROUPS:
@@ -54,14 +54,15 @@ def _any_of(schemas: Schemas, group: str) -> dict[str, Any]:
 
 
 def _plugin(name: str, conf: type) -> dict[str, Any]:
-    schema = _schema(conf)
+    schema = schema_of(conf)
     schema["properties"] = {"type": {"const": name, "type": "string"}, **schema.get("properties", {})}
     # A group option may set what a config leaves out: only the name of the plugin is needed in every file.
     schema["required"] = ["type"]
     return schema
 
 
-def _schema(conf: Any) -> dict[str, Any]:
+def schema_of(conf: Any) -> dict[str, Any]:
+    """Return the JSON schema of one dataclass; no key is required, because options may set what a config leaves out."""
     kind = forbid_extra(conf, docstrings=True) if isinstance(conf, type) else conf
     schema = TypeAdapter(kind).json_schema()
     if isinstance(conf, type):

@@ -29,6 +29,21 @@ def test_trainers_and_datasets_are_listed(capsys):
     }
 
 
+def test_all_keys_of_a_plugin_are_explained(capsys):
+    assert run(["trainers", "torch"]) == 0
+    shown = capsys.readouterr().out
+    assert "trainer.accumulate_steps: integer >= 1 = 1\n    " in shown
+    assert 'trainer.precision: fp32 | bf16 | fp16 = "fp32"' in shown
+    assert "trainer.early_stopping.patience: integer >= 1" in shown
+    assert run(["datasets", "csv"]) == 0
+    assert "dataset.split.val: number >= 0 < 1 or null = null" in capsys.readouterr().out
+
+
+def test_a_plugin_that_is_not_there_is_told_with_the_nearest_one(capsys):
+    assert run(["trainers", "torhc"]) == 2
+    assert "Did you mean 'torch'?" in capsys.readouterr().err
+
+
 def test_schema_is_json_for_the_whole_config_and_for_a_group(capsys):
     assert run(["schema"]) == 0
     assert {"trainer", "dataset", "scaling"} <= set(json.loads(capsys.readouterr().out)["properties"])
