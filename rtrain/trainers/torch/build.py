@@ -19,6 +19,7 @@ from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.state import TrainState, has_only_batch_statistics, make_ema
+from rtrain.trainers.torch.tasks import usual_loss, usual_monitor
 from rtrain.trainers.torch.world import World
 from rtrain.trainers.worker import Monitor, Worker
 
@@ -33,13 +34,15 @@ def fill_from_dataset(node: Mapping[str, Any], info: DatasetInfo, where: str = "
     Raises:
         ConfigError: The dataset can't say it; names the key.
     """
-    outputs = info.num_classes if info.task == "classification" else 1
+    outputs = 1 if info.num_classes is None else info.num_classes
     known = {
+        "block_size": info.input_shape[0] if len(info.input_shape) == 1 else None,
         "in_channels": info.input_shape[0] if len(info.input_shape) == 3 else None,
         "in_features": math.prod(info.input_shape),
         "input_shape": list(info.input_shape),
         "num_classes": outputs,
         "out_features": outputs,
+        "vocab_size": info.num_classes if info.task == "language-modeling" else None,
     }
 
     def fill(value: Any, place: str) -> Any:
@@ -53,7 +56,9 @@ def fill_from_dataset(node: Mapping[str, Any], info: DatasetInfo, where: str = "
         if known[key] is None:
             raise ConfigError(
                 f"{place}: auto can't be filled in, the rows of {info.name} have the shape {info.input_shape}.",
-                "A model of images needs a dataset of images; for other rows try: model=mlp",
+                "A language model needs a dataset of tokens, e.g. dataset=text."
+                if key in ("block_size", "vocab_size")
+                else "A model of images needs a dataset of images; for other rows try: model=mlp",
             )
         return known[key]
 
@@ -76,7 +81,7 @@ def build_model(node: Mapping[str, Any], info: DatasetInfo, allow: tuple[str, ..
 def build_loss(conf: Conf, info: DatasetInfo, allow: tuple[str, ...]) -> nn.Module:
     """Build the loss, or the usual one of the task; a mean over rows, whatever ``reduction`` says."""
     if conf.loss is None:
-        return nn.CrossEntropyLoss() if info.task == "classification" else nn.MSELoss()
+        return usual_loss(info.task)
     loss: nn.Module = build(fill_from_dataset(conf.loss, info, "trainer.loss"), "trainer.loss", allow)
     if hasattr(loss, "reduction"):
         loss.reduction = "mean"  # type: ignore[assignment]
@@ -173,7 +178,7 @@ def evaluated_split(conf: Conf, info: DatasetInfo) -> str | None:
 
 
 def monitor_of(conf: Conf, info: DatasetInfo, checkpoint: CheckpointConf) -> Monitor:
-    """Return the metric that decides the best checkpoint: accuracy of a classification, loss of a regression."""
+    """Return the metric that decides the best checkpoint: accuracy of a classification, else the loss."""
     split = evaluated_split(conf, info)
-    usual = "accuracy" if info.task == "classification" else "loss"
-    return Monitor.of(checkpoint, default=f"{split}/{usual}" if split else "train/epoch_loss")
+    usual = f"{split}/{usual_monitor(info.task)}" if split else "train/epoch_loss"
+    return Monitor.of(checkpoint, default=usual)

@@ -10,6 +10,7 @@ from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
 from rtrain.trainers.torch.build import auto_lengths, evaluated_split, fill_from_dataset, monitor_of, schedule_length
 from rtrain.trainers.torch.config import Conf
+from rtrain.trainers.torch.tasks import metric_names
 
 
 def check_conf(conf: Conf, info: DatasetInfo, job: Job) -> None:
@@ -18,6 +19,11 @@ def check_conf(conf: Conf, info: DatasetInfo, job: Job) -> None:
     Raises:
         ConfigError: Something can't work; names the key.
     """
+    if info.dtype == "object":
+        raise ConfigError(
+            f"the torch trainer needs numbers, but the rows of {info.name} are texts.",
+            "Choose a tokenizer of the dataset, or a trainer that takes texts: trainer=transformers",
+        )
     _check_targets(conf, info, job)
     _check_device(conf, job)
     split = evaluated_split(conf, info)
@@ -72,8 +78,7 @@ def _check_monitor(conf: Conf, info: DatasetInfo, job: Job) -> None:
         named.append(("trainer.early_stopping.monitor", conf.early_stopping.monitor))
     known = {"train/loss", "train/epoch_loss"}
     if split is not None:
-        built_in = ("loss", "accuracy") if info.task == "classification" else ("loss", "mae", "mse")
-        known |= {f"{split}/{name}" for name in (*built_in, *conf.metrics)}
+        known |= {f"{split}/{name}" for name in (*metric_names(info.task), *conf.metrics)}
     for key, name in named:
         if name is not None and name not in known:
             raise ConfigError(f"{key}: this run reports no {name}, only {', '.join(sorted(known))}.")

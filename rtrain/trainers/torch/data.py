@@ -26,7 +26,7 @@ class Step:
 
 
 class Inputs:
-    """Makes rows of a dataset into what a model takes: on the device, float, standardized."""
+    """Makes rows of a dataset into what a model takes: on the device, float32 and standardized; tokens as they are."""
 
     def __init__(self, info: DatasetInfo, device: torch.device, channels_last: bool) -> None:
         self._device = device
@@ -43,9 +43,10 @@ class Inputs:
             return torch.from_numpy(values).to(self._device)
 
     def ready(self, x: Tensor) -> Tensor:
-        """Return float rows: uint8 from 0 to 1, then standardized, in the memory format of the model."""
-        if x.dtype == torch.uint8:
-            x = x.float() / 255
+        """Return tokens unchanged, other rows as float32: uint8 from 0 to 1, standardized, in the model's format."""
+        if x.dtype == torch.int64:
+            return x
+        x = x.float() / 255 if x.dtype == torch.uint8 else x.float()
         if self._mean is not None and self._std is not None:
             x = (x - self._mean) / self._std
         return x if self._format is None else x.contiguous(memory_format=self._format)
@@ -57,7 +58,7 @@ class Feed:
     def __init__(self, split: Split, info: DatasetInfo, world: World, channels_last: bool) -> None:
         self._split, self._world = split, world
         self._inputs = Inputs(info, world.device, channels_last)
-        self._empty = torch.zeros((0, *info.input_shape)), torch.zeros(0)
+        self._empty = torch.from_numpy(np.zeros((0, *info.input_shape), info.dtype)), torch.zeros(0)
         self._x: Tensor | None = None
         self._streamed_rows: int | None = None
         if isinstance(split, ResidentSplit):
@@ -93,9 +94,8 @@ class Feed:
         for rows, num_global in self._split.indices(one):
             index = torch.from_numpy(rows).to(self._world.device)
             x = self._x.index_select(0, index)
-            yield Step(
-                x if x.is_floating_point() else self._inputs.ready(x), self._y.index_select(0, index), num_global
-            )
+            x = self._inputs.ready(x) if x.dtype == torch.uint8 else x
+            yield Step(x, self._y.index_select(0, index), num_global)
 
     def _streamed(self, one: Pass) -> Iterator[Step]:
         """Go on until no rank has rows; one small exchange per step tells how many all of them have."""
@@ -112,5 +112,5 @@ class Feed:
             if batch is None:
                 x, y = (part.to(self._world.device) for part in self._empty)
             else:
-                x, y = self._inputs.ready(self._inputs.place(batch.x)), self._inputs.place(batch.y)
-            yield Step(x, y, num_global)
+                x, y = self._inputs.place(batch.x), self._inputs.place(batch.y)
+            yield Step(self._inputs.ready(x), y, num_global)

@@ -78,7 +78,7 @@ class Loop:
                 world,
                 conf,
                 metrics=build_metrics(conf, info, worker.allow),
-                classification=info.task == "classification",
+                task=info.task,
             )
         return cls(
             worker=worker,

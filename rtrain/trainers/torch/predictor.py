@@ -12,8 +12,9 @@ from rtrain.errors import CheckpointError
 from rtrain.trainers.torch.build import build_model
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.data import Inputs
-from rtrain.trainers.torch.evaluation import autocast, fit_target
+from rtrain.trainers.torch.evaluation import autocast
 from rtrain.trainers.torch.state import AVERAGED, WEIGHTS
+from rtrain.trainers.torch.tasks import CLASSES, fit_output
 from rtrain.trainers.trained import Trained
 
 
@@ -35,14 +36,14 @@ class Predictor:
 
     @torch.no_grad()
     def predict(self, x: np.ndarray, batch_size: int = 1024) -> np.ndarray:
-        """Return a probability for each class, or the value of a regression.
+        """Return a probability for each class, at each place of a sequence, or the value of a regression.
 
         Args:
-            x: (rows, *input_shape), uint8 or float32, not standardized: as the dataset has them.
+            x: (rows, *input_shape), uint8, float or int64 tokens, not standardized: as the dataset has them.
             batch_size: Rows that are computed at once.
 
         Returns:
-            float32: (rows, num_classes), or (rows,) for a regression.
+            float32: (rows, num_classes), (rows, length, num_classes), or (rows,) for a regression.
 
         Raises:
             ValueError: The rows have another shape than those of training.
@@ -56,10 +57,10 @@ class Predictor:
         rows = self._inputs.ready(self._inputs.place(np.ascontiguousarray(x)))
         with autocast(self._precision, self._device):
             output: Tensor = self._model(rows)
-        if self.info.task == "classification":
+        if self.info.task in CLASSES:
             # Of logarithms of probabilities, softmax gives the probabilities back.
-            return np.asarray(output.float().softmax(1).cpu())
-        return np.asarray(fit_target(output.float(), torch.empty(len(x))).cpu())
+            return np.asarray(output.float().softmax(-1).cpu())
+        return np.asarray(fit_output(output.float(), torch.empty(len(x)))[0].cpu())
 
 
 def load_predictor(trained: Trained, device: str = "cpu") -> Predictor:

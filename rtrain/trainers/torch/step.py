@@ -14,8 +14,9 @@ from rtrain.errors import TrainingError
 from rtrain.trainers.torch.build import wrap_model
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.data import Step
-from rtrain.trainers.torch.evaluation import autocast, fit_target
+from rtrain.trainers.torch.evaluation import autocast
 from rtrain.trainers.torch.state import TrainState
+from rtrain.trainers.torch.tasks import CLASSES, fit_output
 from rtrain.trainers.torch.world import World
 
 
@@ -73,9 +74,9 @@ class OptimizerStep:
         if num_rows == 0:
             return self._backward_without_rows(x)
         with self._autocast():
-            output = fit_target(self.wrapped(x), y)
-            self._check_output(output, y)
-            loss = self.loss(output, y)
+            output, target = fit_output(self.wrapped(x), y)
+            self._check_output(output, target)
+            loss = self.loss(output, target)
         self.state.scaler.scale(loss * (num_rows * self.world.size / num_global)).backward()
         row_losses: Tensor = loss.detach() * num_rows
         return row_losses.float()
@@ -106,7 +107,7 @@ class OptimizerStep:
                 f"the model gives {tuple(output.shape)} for {len(target)} targets of shape {tuple(target.shape)}.",
                 "Set the model's number of outputs to auto, or give trainer.loss.",
             )
-        if self.info.task == "classification" and output.shape[1:2] < (self.info.num_classes,):
+        if self.info.task in CLASSES and output.shape[1:2] < (self.info.num_classes,):
             raise TrainingError(
                 f"the model gives {tuple(output.shape[1:])} numbers per row, but {self.info.name} has "
                 f"{self.info.num_classes} classes.",

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
-from torch_runs import EXACT, SGD, RecordingChannel, assert_same, fit, make_conf, small_dataset
+from torch_runs import EXACT, SGD, RecordingChannel, assert_same, fit, make_conf, small_dataset, token_dataset
 
 import rtrain
 from rtrain.config.targets import build, check_node
@@ -26,10 +26,12 @@ def read(path):
 
 @pytest.mark.parametrize("path", options("model"), ids=lambda path: path.stem)
 def test_every_model_option_builds(path):
-    info = small_dataset(shape=(3, 64, 64), num_train=2, num_test=2).info
+    images = small_dataset(shape=(3, 64, 64), num_train=2, num_test=2).info
+    tokens = token_dataset().info
+    info, rows = (tokens, torch.zeros(2, 8).long()) if path.stem == "gpt" else (images, torch.zeros(2, 3, 64, 64))
     with torch.device("meta"):
         model = build(fill_from_dataset(read(path), info), "trainer.model", ())
-        assert model(torch.zeros(2, 3, 64, 64)).shape == (2, 3)
+        assert model(rows.to("meta")).shape == ((2, 8, 7) if path.stem == "gpt" else (2, 3))
 
 
 @pytest.mark.parametrize("path", options("optimizer"), ids=lambda path: path.stem)

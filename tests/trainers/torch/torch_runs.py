@@ -19,6 +19,14 @@ from rtrain.trainers.torch.loop import train
 
 MODELS = "rtrain.trainers.torch.models"
 MLP = {"_target_": f"{MODELS}.MLP", "in_features": "auto", "num_classes": "auto", "hidden": [16]}
+GPT = {
+    "_target_": f"{MODELS}.GPT",
+    "vocab_size": "auto",
+    "block_size": "auto",
+    "num_layers": 2,
+    "num_heads": 2,
+    "width": 16,
+}
 SGD = {"_target_": "torch.optim.SGD", "lr": 0.1, "momentum": 0.9}
 
 
@@ -47,6 +55,28 @@ def small_dataset(num_train=150, num_test=37, task="classification", shape=(1, 8
         memory_reason="",
         mean=tuple(x.mean(axes).tolist()),
         std=tuple(x.std(axes).tolist()),
+    )
+    return Dataset(info, splits)
+
+
+def token_dataset(num_train=60, num_val=14, length=8, vocab_size=7, seed=0):
+    """Sequences that count on by 1 or 2: the token before tells which, so that attention is needed."""
+    rng = np.random.default_rng(seed)
+    splits = {}
+    for name, count in {"train": num_train, "val": num_val}.items():
+        start, stride = rng.integers(0, vocab_size, (count, 1)), rng.integers(1, 3, (count, 1))
+        tokens = (start + stride * np.arange(length + 1)) % vocab_size
+        splits[name] = ResidentSplit({"x": tokens[:, :-1], "y": tokens[:, 1:]})
+    info = DatasetInfo(
+        name="tokens",
+        task="language-modeling",
+        input_shape=(length,),
+        dtype="int64",
+        num_classes=vocab_size,
+        num_rows={name: split.num_rows for name, split in splits.items()},
+        fingerprint="",
+        memory="resident",
+        memory_reason="",
     )
     return Dataset(info, splits)
 
