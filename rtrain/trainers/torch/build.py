@@ -17,53 +17,16 @@ from rtrain.config.schema import CheckpointConf
 from rtrain.config.targets import build
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
+from rtrain.trainers.from_dataset import AUTO, fill_from_dataset
+from rtrain.trainers.tasks import usual_monitor
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.state import TrainState, has_only_batch_statistics, make_ema
-from rtrain.trainers.torch.tasks import usual_loss, usual_monitor
+from rtrain.trainers.torch.tasks import usual_loss
 from rtrain.trainers.torch.world import World
 from rtrain.trainers.worker import Monitor, Worker
 
-AUTO = "auto"
 SCHEDULE_LENGTHS = ("T_max", "total_steps", "total_iters", "num_training_steps")
 """Arguments of schedules that mean the number of their steps in the whole run."""
-
-
-def fill_from_dataset(node: Mapping[str, Any], info: DatasetInfo, where: str = "trainer.model") -> dict[str, Any]:
-    """Return ``node`` with each ``auto`` replaced by what the dataset says, at any depth.
-
-    Raises:
-        ConfigError: The dataset can't say it; names the key.
-    """
-    outputs = 1 if info.num_classes is None else info.num_classes
-    known = {
-        "block_size": info.input_shape[0] if len(info.input_shape) == 1 else None,
-        "in_channels": info.input_shape[0] if len(info.input_shape) == 3 else None,
-        "in_features": math.prod(info.input_shape),
-        "input_shape": list(info.input_shape),
-        "num_classes": outputs,
-        "out_features": outputs,
-        "vocab_size": info.num_classes if info.task == "language-modeling" else None,
-    }
-
-    def fill(value: Any, place: str) -> Any:
-        key = place.rpartition(".")[2]
-        if isinstance(value, Mapping):
-            return {name: fill(inner, f"{place}.{name}") for name, inner in value.items()}
-        if isinstance(value, (list, tuple)):
-            return [fill(inner, f"{place}[{index}]") for index, inner in enumerate(value)]
-        if value != AUTO or key not in known:
-            return value
-        if known[key] is None:
-            raise ConfigError(
-                f"{place}: auto can't be filled in, the rows of {info.name} have the shape {info.input_shape}.",
-                "A language model needs a dataset of tokens, e.g. dataset=text."
-                if key in ("block_size", "vocab_size")
-                else "A model of images needs a dataset of images; for other rows try: model=mlp",
-            )
-        return known[key]
-
-    filled: dict[str, Any] = fill(node, where)
-    return filled
 
 
 def build_model(node: Mapping[str, Any], info: DatasetInfo, allow: tuple[str, ...]) -> nn.Module:

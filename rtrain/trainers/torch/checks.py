@@ -8,9 +8,10 @@ from rtrain.config.targets import check_node
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
-from rtrain.trainers.torch.build import auto_lengths, evaluated_split, fill_from_dataset, monitor_of, schedule_length
+from rtrain.trainers.from_dataset import fill_from_dataset
+from rtrain.trainers.tasks import metric_names
+from rtrain.trainers.torch.build import auto_lengths, evaluated_split, monitor_of, schedule_length
 from rtrain.trainers.torch.config import Conf
-from rtrain.trainers.torch.tasks import metric_names
 
 
 def check_conf(conf: Conf, info: DatasetInfo, job: Job) -> None:

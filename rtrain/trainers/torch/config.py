@@ -8,23 +8,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from rtrain.config.schema import one_of
-
-
-@dataclass(kw_only=True)
-class EarlyStoppingConf:
-    """Stop when a metric no longer gets better."""
-
-    monitor: str | None = None
-    """Metric to watch, e.g. ``val/loss``; null: the one that also decides the best checkpoint."""
-
-    mode: Annotated[str, *one_of("auto", "min", "max")] = "auto"
-    """Whether smaller or larger is better; ``auto`` goes by the metric's name."""
-
-    patience: Annotated[int, Field(ge=1)] = 5
-    """Evaluations in a row without improvement that end the run."""
-
-    min_delta: Annotated[float, Field(ge=0)] = 0.0
-    """Change that counts as an improvement."""
+from rtrain.trainers.epochs_conf import EarlyStoppingConf
 
 
 @dataclass(kw_only=True)

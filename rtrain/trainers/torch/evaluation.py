@@ -10,9 +10,10 @@ from torch import nn
 
 from rtrain.datasets.base import Pass
 from rtrain.errors import TrainingError
+from rtrain.trainers.tasks import derived_metrics, metric_names
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.data import Feed
-from rtrain.trainers.torch.tasks import derived_metrics, fit_output, metric_names, sums_over_rows
+from rtrain.trainers.torch.tasks import fit_output, sums_over_rows
 from rtrain.trainers.torch.world import World
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}

@@ -10,6 +10,7 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from rtrain.datasets.base import DatasetInfo, Pass
 from rtrain.errors import TrainingError
+from rtrain.trainers.stopping import SIGNALS, StopSignal
 from rtrain.trainers.torch.build import (
     build_loss,
     build_metrics,
@@ -25,11 +26,8 @@ from rtrain.trainers.torch.meter import WAY_OUT, Meter
 from rtrain.trainers.torch.settings import torch_settings
 from rtrain.trainers.torch.state import TrainState, seed_step
 from rtrain.trainers.torch.step import OptimizerStep
-from rtrain.trainers.torch.world import StopSignal, World
+from rtrain.trainers.torch.world import World
 from rtrain.trainers.worker import Monitor, Worker
-
-SIGNALS = ("interrupted", "preempted")
-"""Reasons to stop that leave no time for a last evaluation."""
 
 
 def train(worker: Worker) -> None:

@@ -9,12 +9,13 @@ from torch import Tensor, nn
 
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import CheckpointError
+from rtrain.trainers.tasks import CLASSES
 from rtrain.trainers.torch.build import build_model
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.data import Inputs
 from rtrain.trainers.torch.evaluation import autocast
 from rtrain.trainers.torch.state import AVERAGED, WEIGHTS
-from rtrain.trainers.torch.tasks import CLASSES, fit_output
+from rtrain.trainers.torch.tasks import fit_output
 from rtrain.trainers.trained import Trained
 
 

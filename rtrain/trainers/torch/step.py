@@ -11,12 +11,13 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import TrainingError
+from rtrain.trainers.tasks import CLASSES
 from rtrain.trainers.torch.build import wrap_model
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.data import Step
 from rtrain.trainers.torch.evaluation import autocast
 from rtrain.trainers.torch.state import TrainState
-from rtrain.trainers.torch.tasks import CLASSES, fit_output
+from rtrain.trainers.torch.tasks import fit_output
 from rtrain.trainers.torch.world import World
 
 

@@ -2,34 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from torch import Tensor, nn
 
 from rtrain.errors import TrainingError
-
-PLACES = ("token-classification", "language-modeling")
-"""Tasks that predict a class at each place of a sequence."""
-CLASSES = ("classification", *PLACES)
-"""Tasks that predict classes."""
+from rtrain.trainers.tasks import CLASSES
 
 
 def usual_loss(task: str) -> nn.Module:
     """Return cross entropy for classes, else squared error."""
     return nn.CrossEntropyLoss() if task in CLASSES else nn.MSELoss()
-
-
-def usual_monitor(task: str) -> str:
-    """Return the metric that tells the best checkpoint unless another one is chosen."""
-    return "accuracy" if task in ("classification", "token-classification") else "loss"
-
-
-def metric_names(task: str) -> tuple[str, ...]:
-    """Return the metrics that every evaluation has."""
-    if task == "language-modeling":
-        return ("loss", "accuracy", "perplexity")
-    return ("loss", "accuracy") if task in CLASSES else ("loss", "mae", "mse")
 
 
 def fit_output(output: Any, target: Tensor) -> tuple[Tensor, Tensor]:
@@ -59,11 +42,3 @@ def sums_over_rows(task: str, output: Tensor, target: Tensor, num_rows: int) -> 
         return [(output.argmax(1) == target).sum().double() * num_rows / max(1, len(target))]
     error = (output.double() - target.double()).reshape(len(target), -1)
     return [error.abs().mean(1).sum(), error.square().mean(1).sum()]
-
-
-def derived_metrics(task: str, metrics: dict[str, float]) -> dict[str, float]:
-    """Return ``metrics`` with those that follow from them: the perplexity of a language model."""
-    if task != "language-modeling":
-        return metrics
-    loss = metrics["loss"]
-    return {**metrics, "perplexity": math.exp(loss) if loss < math.log(1e300) else math.inf}

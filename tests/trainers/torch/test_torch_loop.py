@@ -131,7 +131,7 @@ def test_early_stopping_counts_evaluations(tmp_path):
 
 
 def _early(**keys):
-    from rtrain.trainers.torch.config import EarlyStoppingConf
+    from rtrain.trainers.epochs_conf import EarlyStoppingConf
 
     return EarlyStoppingConf(**keys)
 

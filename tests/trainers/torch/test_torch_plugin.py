@@ -11,7 +11,8 @@ from torch_runs import MLP, MODELS, SGD, make_conf, small_dataset
 from rtrain.config.schema import CheckpointConf, RtrainConf, RunConf, ScalingConf
 from rtrain.errors import ConfigError
 from rtrain.testing.workers import make_job
-from rtrain.trainers.torch.config import Conf, EarlyStoppingConf
+from rtrain.trainers.epochs_conf import EarlyStoppingConf
+from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.plugin import Plugin
 
 COSINE = {"_target_": "torch.optim.lr_scheduler.CosineAnnealingLR", "T_max": "auto"}

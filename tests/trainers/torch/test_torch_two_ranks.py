@@ -18,9 +18,10 @@ from torch_runs import (
 )
 
 from rtrain.datasets.base import Batch, Split
+from rtrain.trainers.stopping import StopSignal
 from rtrain.trainers.torch.evaluation import Evaluation
 from rtrain.trainers.torch.loop import Loop
-from rtrain.trainers.torch.world import StopSignal, World
+from rtrain.trainers.torch.world import World
 
 RESNET = {"_target_": f"{MODELS}.ResNet", "in_channels": "auto", "num_classes": "auto", "layers": [1, 1], "width": 8}
 
@@ -118,7 +119,7 @@ def test_a_time_limit_ends_both(world, tmp_path):
 
 
 def test_early_stopping_ends_both(world, tmp_path):
-    from rtrain.trainers.torch.config import EarlyStoppingConf
+    from rtrain.trainers.epochs_conf import EarlyStoppingConf
 
     early = EarlyStoppingConf(monitor="test/loss", patience=1, min_delta=100.0)
     records, _ = world.run(fit_rank, str(tmp_path), make_conf(max_epochs=50, early_stopping=early))

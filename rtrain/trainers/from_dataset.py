@@ -1,0 +1,150 @@
+"""What a trainer takes from the dataset: sizes that a config leaves to it, and the split to evaluate on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rtrain.config.schema import CheckpointConf
+from rtrain.datasets.base import DatasetInfo
+from rtrain.errors import ConfigError
+from rtrain.trainers.base import Job
+from rtrain.trainers.epochs_conf import EpochsConf
+from rtrain.trainers.tasks import metric_names, usual_monitor
+from rtrain.trainers.worker import Monitor
+
+AUTO = "auto"
+
+
+def fill_from_dataset(
+    node: Mapping[str, Any],
+    info: DatasetInfo,
+    where: str = "trainer.model",
+    input_shape: Sequence[int] | None = None,
+) -> dict[str, Any]:
+    """Return ``node`` with each ``auto`` replaced by what the dataset says, at any depth.
+
+    Args:
+        node: A part of the config.
+        info: The dataset.
+        where: The key of ``node``, for messages.
+        input_shape: Shape of one row as the framework has it; None: as the dataset has it.
+
+    Raises:
+        ConfigError: The dataset can't say it; names the key.
+    """
+    outputs = 1 if info.num_classes is None else info.num_classes
+    known = {
+        "block_size": info.input_shape[0] if len(info.input_shape) == 1 else None,
+        "in_channels": info.input_shape[0] if len(info.input_shape) == 3 else None,
+        "in_features": math.prod(info.input_shape),
+        "input_shape": list(info.input_shape if input_shape is None else input_shape),
+        "num_classes": outputs,
+        "out_features": outputs,
+        "vocab_size": info.num_classes if info.task == "language-modeling" else None,
+    }
+
+    def fill(value: Any, place: str) -> Any:
+        key = place.rpartition(".")[2]
+        if isinstance(value, Mapping):
+            return {name: fill(inner, f"{place}.{name}") for name, inner in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [fill(inner, f"{place}[{index}]") for index, inner in enumerate(value)]
+        if value != AUTO or key not in known:
+            return value
+        if known[key] is None:
+            raise ConfigError(
+                f"{place}: auto can't be filled in, the rows of {info.name} have the shape {info.input_shape}.",
+                "A language model needs a dataset of tokens, e.g. dataset=text."
+                if key in ("block_size", "vocab_size")
+                else "A model of images needs a dataset of images; for other rows try: model=mlp",
+            )
+        return known[key]
+
+    filled: dict[str, Any] = fill(node, where)
+    return filled
+
+
+def channels_last_shape(info: DatasetInfo) -> tuple[int, ...]:
+    """Return the shape of one row for frameworks that put channels last: (height, width, channels) for images."""
+    shape = info.input_shape
+    return (*shape[1:], shape[0]) if len(shape) == 3 else shape
+
+
+def evaluated_split(wanted: str, info: DatasetInfo) -> str | None:
+    """Return the split that ``trainer.evaluate_split`` means, or None."""
+    names = ("val", "test") if wanted == AUTO else (wanted,)
+    return next((name for name in names if info.num_rows.get(name)), None)
+
+
+def monitor_of(wanted: str, info: DatasetInfo, checkpoint: CheckpointConf) -> Monitor:
+    """Return the metric that decides the best checkpoint, unless the config names one.
+
+    Args:
+        wanted: ``trainer.evaluate_split``.
+        info: The dataset.
+        checkpoint: May name a metric.
+    """
+    split = evaluated_split(wanted, info)
+    return Monitor.of(checkpoint, default=f"{split}/{usual_monitor(info.task)}" if split else "train/epoch_loss")
+
+
+def check_split(wanted: str, info: DatasetInfo) -> None:
+    """Refuse a split that the dataset doesn't have.
+
+    Raises:
+        ConfigError: Names the splits that there are.
+    """
+    if wanted not in (AUTO, "none") and wanted not in info.num_rows:
+        there = ", ".join(info.num_rows)
+        raise ConfigError(f"trainer.evaluate_split: {info.name} has no split {wanted}, only {there}.")
+
+
+def check_task(trainer: str, info: DatasetInfo, tasks: Sequence[str]) -> None:
+    """Refuse a dataset that the trainer can't learn from.
+
+    Raises:
+        ConfigError: It holds texts, or its task is not among ``tasks``.
+    """
+    if info.dtype == "object":
+        raise ConfigError(
+            f"the {trainer} trainer needs numbers, but the rows of {info.name} are texts.",
+            "Choose a tokenizer of the dataset, or a trainer that takes texts: trainer=transformers",
+        )
+    if info.task not in tasks:
+        raise ConfigError(
+            f"the {trainer} trainer knows {' and '.join(tasks)}, but {info.name} is for {info.task}.",
+            "For a ranking try trainer=xgboost or trainer=lightgbm, for texts trainer=torch or trainer=transformers.",
+        )
+
+
+def check_monitors(conf: EpochsConf, info: DatasetInfo, job: Job, more: Sequence[str] = ()) -> None:
+    """Refuse to watch a metric that the run won't report, and steps of less than a row for each worker.
+
+    Args:
+        conf: What is watched.
+        info: The dataset.
+        job: Its config may name the metric of the best checkpoint.
+        more: Metrics of the user's choice, beside those of the task.
+
+    Raises:
+        ConfigError: Names the key.
+    """
+    check_split(conf.evaluate_split, info)
+    split, workers = evaluated_split(conf.evaluate_split, info), job.conf.scaling.num_workers
+    if conf.early_stopping is not None and split is None:
+        raise ConfigError("trainer.early_stopping needs an evaluation, but there is no split to evaluate on.")
+    known = {"train/loss", "train/epoch_loss"}
+    if split is not None:
+        known |= {f"{split}/{name}" for name in (*metric_names(info.task), *more)}
+    watched = {"run.checkpoint.monitor": job.conf.run.checkpoint.monitor}
+    if conf.early_stopping is not None:
+        watched["trainer.early_stopping.monitor"] = conf.early_stopping.monitor
+    for key, name in watched.items():
+        if name is not None and name not in known:
+            raise ConfigError(f"{key}: this run reports no {name}, only {', '.join(sorted(known))}.")
+    if conf.rows_per_step(max(1, workers)) < workers:
+        raise ConfigError(
+            f"trainer.global_batch_size={conf.global_batch_size} is less than one row for each of {workers} workers."
+        )

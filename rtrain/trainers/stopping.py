@@ -1,0 +1,81 @@
+"""Let all ranks of a run leave at the same step, without an exchange between them at every step."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Protocol
+
+from rtrain.trainers.worker import Worker
+
+CHECK_SECONDS = 0.2
+STOPS = ("", "time limit", "interrupted", "preempted")
+"""Reasons to stop early, by the number that ranks exchange."""
+SIGNALS = ("interrupted", "preempted")
+"""Reasons to stop that leave no time for a last evaluation."""
+
+
+class Ranks(Protocol):
+    """The workers of a run, as one of them sees them."""
+
+    @property
+    def rank(self) -> int:
+        """Number of this worker."""
+
+    @property
+    def size(self) -> int:
+        """Number of workers."""
+
+    def max(self, values: Sequence[float]) -> list[float]:
+        """Return the largest of each value over all ranks; every rank calls it with as many."""
+
+
+class StopSignal:
+    """Lets all ranks leave at the same step, without an exchange at every step.
+
+    Ranks exchange their wishes at agreed steps only; at each of them rank 0 proposes the next one, so that about
+    ``CHECK_SECONDS`` pass in between.
+
+    Args:
+        worker: Knows what the driver wants, and the time.
+        ranks: All of them.
+        max_seconds: Limit of the time, or None.
+        seconds_before: What the run took before it was resumed.
+    """
+
+    def __init__(self, worker: Worker, ranks: Ranks, max_seconds: float | None, seconds_before: float = 0.0) -> None:
+        self._worker, self._ranks = worker, ranks
+        self._max_seconds, self._seconds_before = max_seconds, seconds_before
+        self._next = 0
+        self._last: tuple[int, float] | None = None
+        """Step and time of the exchange before."""
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that the run has taken, interruptions left out."""
+        return self._seconds_before + self._worker.elapsed_seconds()
+
+    def agreed(self, step: int) -> str:
+        """Return why all ranks stop at ``step``, or an empty string; every rank calls it at every step."""
+        if self._ranks.size == 1:
+            return STOPS[self._wish()]
+        if step < self._next:
+            return ""
+        wish, pause = self._ranks.max([self._wish(), self._pause(step) if self._ranks.rank == 0 else 0])
+        self._next = step + int(pause)
+        return STOPS[int(wish)]
+
+    def _wish(self) -> int:
+        reason = self._worker.stop_reason
+        if reason:
+            return STOPS.index(reason) if reason in STOPS else STOPS.index("interrupted")
+        return 1 if self._max_seconds is not None and self.seconds >= self._max_seconds else 0
+
+    def _pause(self, step: int) -> int:
+        """Return how many steps may pass until the next exchange, by the speed since the last one."""
+        now, last = time.monotonic(), self._last
+        self._last = step, now
+        if last is None:
+            return 1
+        seconds_per_step = (now - last[1]) / max(1, step - last[0])
+        return max(1, min(1000, int(CHECK_SECONDS / max(seconds_per_step, 1e-6))))
