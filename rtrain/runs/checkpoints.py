@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -32,18 +33,26 @@ def write_checkpoint(
     Raises:
         CheckpointError: The folder can't be written.
     """
-    folder = checkpoints_dir(run_dir)
-    target = folder / f"epoch-{epoch:04d}-step-{step:08d}"
+    target = checkpoint_dir(run_dir, step=step, epoch=epoch)
     if (target / RECORD_NAME).exists():
         return read_record(target)
-    temporary = folder / f".{target.name}-{secrets.token_hex(3)}.tmp"
-    try:
+    temporary = target.with_name(f".{target.name}-{secrets.token_hex(3)}.tmp")
+    with writing(target, temporary):
         temporary.mkdir(parents=True)
         write(temporary)
-        record = describe_checkpoint(temporary, name=target.name, step=step, epoch=epoch, metrics=metrics)
-        write_atomic(temporary / RECORD_NAME, to_json(record, indent=2))
-        temporary.rename(target)
-        sync_directory(folder)
+        return complete_checkpoint(temporary, target, step=step, epoch=epoch, metrics=metrics)
+
+
+def checkpoint_dir(run_dir: Path, *, step: int, epoch: int) -> Path:
+    """Return the folder of the checkpoint of a step."""
+    return checkpoints_dir(run_dir) / f"epoch-{epoch:04d}-step-{step:08d}"
+
+
+@contextmanager
+def writing(target: Path, temporary: Path) -> Iterator[None]:
+    """Name the checkpoint in errors of the block, and leave nothing of ``temporary`` behind."""
+    try:
+        yield
     except OSError as error:
         raise CheckpointError(
             f"can't write the checkpoint {target}: {error.strerror or error}.",
@@ -51,6 +60,16 @@ def write_checkpoint(
         ) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def complete_checkpoint(
+    temporary: Path, target: Path, *, step: int, epoch: int, metrics: Mapping[str, float]
+) -> dict[str, Any]:
+    """Sync and list the files of a filled folder, give it its name, and return its record."""
+    record = describe_checkpoint(temporary, name=target.name, step=step, epoch=epoch, metrics=metrics)
+    write_atomic(temporary / RECORD_NAME, to_json(record, indent=2))
+    temporary.rename(target)
+    sync_directory(target.parent)
     return record
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,7 +11,15 @@ from typing import Any, Protocol
 
 from rtrain.config.schema import CheckpointConf, RunConf
 from rtrain.datasets.base import Dataset
-from rtrain.runs.checkpoints import latest_checkpoint, write_checkpoint
+from rtrain.runs.checkpoints import (
+    RECORD_NAME,
+    checkpoint_dir,
+    complete_checkpoint,
+    latest_checkpoint,
+    read_record,
+    write_checkpoint,
+    writing,
+)
 from rtrain.trainers.trained import About
 
 SMALLER_IS_BETTER = ("loss", "error", "mse", "mae", "rmse", "perplexity", "logloss")
@@ -25,6 +34,16 @@ class Channel(Protocol):
     @property
     def stop_reason(self) -> str | None:
         """Why the driver wants the run to end, e.g. ``interrupted``; None to go on."""
+
+
+class ShardWriter(Protocol):
+    """What each rank knows of a checkpoint that all of them write together."""
+
+    def write(self, folder: Path) -> None:
+        """Write this rank's part into ``folder``, which all ranks share."""
+
+    def wait(self) -> None:
+        """Return when every rank has called it."""
 
 
 @dataclass
@@ -141,6 +160,54 @@ class Worker:
 
             record = write_checkpoint(self.run_dir, write_all, step=step, epoch=epoch, metrics=metrics)
             self.list_checkpoint(record, best=best, monitor=monitor)
+
+    def save_sharded_checkpoint(
+        self,
+        shards: ShardWriter,
+        *,
+        step: int,
+        epoch: int,
+        metrics: Mapping[str, float],
+        best: bool = False,
+        monitor: Monitor | None = None,
+    ) -> None:
+        """Write a checkpoint that every rank has a part of, complete or not at all; every rank calls it.
+
+        Args:
+            shards: Writes this rank's part, and lets the ranks wait for each other.
+            step: Optimizer steps done.
+            epoch: Epochs done.
+            metrics: The newest metrics, kept beside the checkpoint.
+            best: It is the best one so far by ``monitor``.
+            monitor: The metric that decides.
+        """
+        target = checkpoint_dir(self.run_dir, step=step, epoch=epoch)
+        # All ranks look before any of them can have completed the folder.
+        there = (target / RECORD_NAME).exists()
+        shards.wait()
+        if there:
+            return
+        temporary = target.with_name(f".{target.name}.tmp")
+        if self.rank == 0:
+            self._complete_shards(shards, temporary, target, {"step": step, "epoch": epoch, "metrics": metrics})
+            self.list_checkpoint(read_record(target), best=best, monitor=monitor)
+        else:
+            shards.wait()
+            shards.write(temporary)
+            shards.wait()
+        shards.wait()
+
+    def _complete_shards(self, shards: ShardWriter, temporary: Path, target: Path, facts: Mapping[str, Any]) -> None:
+        """Make the folder, let every rank fill it, and give it its name."""
+        with writing(target, temporary):
+            # What a killed attempt left behind must not get into this checkpoint.
+            shutil.rmtree(temporary, ignore_errors=True)
+            temporary.mkdir(parents=True)
+            shards.wait()
+            shards.write(temporary)
+            shards.wait()
+            self.about.write(temporary)
+            complete_checkpoint(temporary, target, **facts)
 
     def list_checkpoint(self, record: Mapping[str, Any], *, best: bool, monitor: Monitor | None) -> None:
         """Tell the driver of a checkpoint that is complete and in its place."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import nn
-from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
@@ -20,9 +18,9 @@ from rtrain.errors import ConfigError
 from rtrain.trainers.from_dataset import AUTO, fill_from_dataset
 from rtrain.trainers.tasks import usual_monitor
 from rtrain.trainers.torch.config import Conf
-from rtrain.trainers.torch.state import TrainState, has_only_batch_statistics, make_ema
+from rtrain.trainers.torch.state import TrainState, make_ema
+from rtrain.trainers.torch.strategies.base import Strategy
 from rtrain.trainers.torch.tasks import usual_loss
-from rtrain.trainers.torch.world import World
 from rtrain.trainers.worker import Monitor, Worker
 
 SCHEDULE_LENGTHS = ("T_max", "total_steps", "total_iters", "num_training_steps")
@@ -60,9 +58,9 @@ def build_metrics(conf: Conf, info: DatasetInfo, allow: tuple[str, ...]) -> dict
     return found
 
 
-def build_optimizer(conf: Conf, model: nn.Module, allow: tuple[str, ...]) -> Optimizer:
+def build_optimizer(conf: Conf, model: nn.Module, strategy: Strategy, allow: tuple[str, ...]) -> Optimizer:
     """Build the optimizer of all parameters that train."""
-    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    trained = strategy.parameter_groups([parameter for parameter in model.parameters() if parameter.requires_grad])
     optimizer: Optimizer = build(conf.optimizer, "trainer.optimizer", allow, trained)
     return optimizer
 
@@ -94,41 +92,24 @@ def schedule_length(conf: Conf, steps_per_epoch: int) -> int | None:
     return min(limits, default=None)
 
 
-def build_state(worker: Worker, world: World, steps_per_epoch: int) -> TrainState:
+def build_state(worker: Worker, strategy: Strategy, steps_per_epoch: int) -> TrainState:
     """Build model, optimizer, schedule and what belongs to them, the same on every rank."""
     conf: Conf = worker.conf
     assert worker.dataset is not None, "checked by the plugin"
-    model = build_model(conf.model, worker.dataset.info, worker.allow).to(world.device)
+    world = strategy.world
+    model = build_model(conf.model, worker.dataset.info, worker.allow)
     if conf.channels_last:
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     if conf.sync_batchnorm and world.size > 1:
         model = nn.SyncBatchNorm.convert_sync_batchnorm(model)  # type: ignore[no-untyped-call]
-    optimizer = build_optimizer(conf, model, worker.allow)
+    model = strategy.place(model)
+    optimizer = build_optimizer(conf, model, strategy, worker.allow)
     return TrainState(
         model=model,
         optimizer=optimizer,
         scheduler=build_scheduler(conf, optimizer, schedule_length(conf, steps_per_epoch), worker.allow),
         scaler=torch.amp.GradScaler(world.device.type, enabled=conf.precision == "fp16"),
         ema=make_ema(model, conf.ema_decay),
-    )
-
-
-def wrap_model(model: nn.Module, conf: Conf, world: World) -> nn.Module:
-    """Return the model as training calls it: compiled, and exchanging gradients where there are several ranks."""
-    if conf.compile:
-        model.compile()
-    if world.size == 1:
-        return model
-    # torch has renamed the argument; the old name warns.
-    known = inspect.signature(DistributedDataParallel).parameters
-    sync_buffers = "forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers"
-    options: dict[str, Any] = {sync_buffers: not has_only_batch_statistics(model)}
-    return DistributedDataParallel(
-        model,
-        device_ids=[world.device] if world.device.type == "cuda" else None,
-        gradient_as_bucket_view=True,
-        find_unused_parameters=conf.find_unused_parameters,
-        **options,
     )
 
 

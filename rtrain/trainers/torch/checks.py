@@ -12,6 +12,7 @@ from rtrain.trainers.from_dataset import fill_from_dataset
 from rtrain.trainers.tasks import metric_names
 from rtrain.trainers.torch.build import auto_lengths, evaluated_split, monitor_of, schedule_length
 from rtrain.trainers.torch.config import Conf
+from rtrain.trainers.torch.strategies.checks import check_strategy
 
 
 def check_conf(conf: Conf, info: DatasetInfo, job: Job) -> None:
@@ -33,12 +34,12 @@ def check_conf(conf: Conf, info: DatasetInfo, job: Job) -> None:
         raise ConfigError(f"trainer.evaluate_split: {info.name} has no split {conf.evaluate_split}, only {there}.")
     if conf.early_stopping is not None and split is None:
         raise ConfigError("trainer.early_stopping needs an evaluation, but there is no split to evaluate on.")
-    total = conf.batch_size_of_all(max(1, job.conf.scaling.num_workers))
-    if total < job.conf.scaling.num_workers:
-        raise ConfigError(
-            f"trainer.global_batch_size={total} is less than one row for each of "
-            f"{job.conf.scaling.num_workers} workers."
-        )
+    num_workers = max(1, job.conf.scaling.num_workers)
+    sharing = conf.num_with_own_rows(num_workers)
+    total = conf.batch_size_of_all(sharing)
+    if total < sharing:
+        raise ConfigError(f"trainer.global_batch_size={total} is less than one row for each of {sharing} workers.")
+    check_strategy(conf, info, job)
     _check_monitor(conf, info, job)
 
 

@@ -10,6 +10,41 @@ from pydantic import Field
 from rtrain.config.schema import one_of
 from rtrain.trainers.epochs_conf import EarlyStoppingConf
 
+STRATEGIES = ("ddp", "fsdp", "tp", "fsdp_tp")
+
+
+@dataclass(kw_only=True)
+class StrategyConf:
+    """What the strategies can be told; each follows some of it and refuses the rest."""
+
+    blocks: list[str] = field(default_factory=list)
+    """Modules, by patterns of their names, that are sharded and recomputed one by one, e.g. ``layers.*``; empty: the
+    members of each ``ModuleList``."""
+
+    activation_checkpointing: Annotated[int, Field(ge=1)] | None = None
+    """Compute the activations of every so many-th block again in the backward pass instead of keeping them: 1 for all
+    blocks, 2 for every second one, null for none."""
+
+    reshard_after_forward: bool = True
+    """fsdp: free a block's whole weights between its forward and its backward pass."""
+
+    param_dtype: Annotated[str, *one_of("fp32", "bf16", "fp16")] = "fp32"
+    """fsdp: type that gathered weights and their computations have; the optimizer's weights stay fp32."""
+
+    reduce_dtype: Annotated[str, *one_of("fp32", "bf16", "fp16")] = "fp32"
+    """fsdp: type in which gradients are exchanged."""
+
+    tp_size: Annotated[int, Field(ge=1)] = 2
+    """fsdp_tp: workers that split each layer between them and see the same rows."""
+
+    tp_plan: dict[str, str] = field(default_factory=dict)
+    """tp: how layers are split, by patterns of their names: ``colwise`` (by outputs, which stay split), ``rowwise`` (by
+    inputs, which are split already) or ``colwise_gather`` (by outputs, which are gathered). Empty: the model's own
+    ``tensor_parallel_plan``."""
+
+    consolidate: bool = False
+    """Also write the whole weights into each sharded checkpoint, as ``model.safetensors``; worker 0 gathers them."""
+
 
 @dataclass(kw_only=True)
 class Conf:
@@ -46,7 +81,8 @@ class Conf:
     """Seconds of training, those before a resume counted in; null for no limit."""
 
     batch_size: Annotated[int, Field(ge=1)] | None = None
-    """Rows per worker and backward pass; give this or ``global_batch_size``. 32 without either."""
+    """Rows per worker and backward pass, workers that split layers (``tp``) counted as one; give this or
+    ``global_batch_size``. 32 without either."""
 
     global_batch_size: Annotated[int, Field(ge=1)] | None = None
     """Rows of all workers per backward pass, cut as evenly as possible."""
@@ -99,6 +135,13 @@ class Conf:
     find_unused_parameters: bool = False
     """Let a step leave out weights of the model, at some cost; needed by several workers only."""
 
+    strategy: Annotated[str, *one_of(*STRATEGIES)] = "ddp"
+    """How workers share the training: ``ddp`` (each has the whole model), ``fsdp`` (each holds a share of the weights),
+    ``tp`` (each computes a part of every layer), ``fsdp_tp`` (both)."""
+
+    strategy_options: StrategyConf = field(default_factory=StrategyConf)
+    """Options of the strategy."""
+
     train_loop: str | None = None
     """A Ray Train loop of your own, ``module:function``, in place of all of the above."""
 
@@ -120,10 +163,16 @@ class Conf:
         if self.clip_norm is not None and self.clip_value is not None:
             raise ValueError("clip_norm and clip_value contradict each other: give one, and set the other to null")
 
-    def rows_per_step(self, world_size: int) -> int:
+    def rows_per_step(self, num_with_own_rows: int) -> int:
         """Return the rows of all workers per optimizer step."""
-        return self.batch_size_of_all(world_size) * self.accumulate_steps
+        return self.batch_size_of_all(num_with_own_rows) * self.accumulate_steps
 
-    def batch_size_of_all(self, world_size: int) -> int:
+    def batch_size_of_all(self, num_with_own_rows: int) -> int:
         """Return the rows of all workers per backward pass."""
-        return self.global_batch_size or (self.batch_size or 32) * world_size
+        return self.global_batch_size or (self.batch_size or 32) * num_with_own_rows
+
+    def num_with_own_rows(self, world_size: int) -> int:
+        """Return the number of workers, those that see the same rows counted as one."""
+        if self.strategy == "tp":
+            return 1
+        return max(1, world_size // self.strategy_options.tp_size) if self.strategy == "fsdp_tp" else world_size

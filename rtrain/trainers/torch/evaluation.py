@@ -55,6 +55,8 @@ class Evaluation:
         sums = torch.zeros(1 + len(names), dtype=torch.float64, device=self._world.device)
         for step in self._feed.steps(self._pass):
             if len(step.y) == 0:
+                # A sharded model gathers its weights on all ranks at once, also where one has no rows.
+                model(step.x.new_zeros((1, *step.x.shape[1:])))
                 continue
             with autocast(self._precision, self._world.device):
                 output, target = fit_output(model(step.x), step.y)

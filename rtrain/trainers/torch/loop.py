@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch.optim.lr_scheduler import ReduceLROnPlateau
@@ -26,16 +27,21 @@ from rtrain.trainers.torch.meter import WAY_OUT, Meter
 from rtrain.trainers.torch.settings import torch_settings
 from rtrain.trainers.torch.state import TrainState, seed_step
 from rtrain.trainers.torch.step import OptimizerStep
+from rtrain.trainers.torch.strategies import make_strategy, process_group
+from rtrain.trainers.torch.strategies.base import Shards, Strategy
 from rtrain.trainers.torch.world import World
 from rtrain.trainers.worker import Monitor, Worker
 
 
 def train(worker: Worker) -> None:
     """Train until a limit is reached, a metric stops improving, or all ranks agree to stop."""
-    with torch_settings(worker):
+    with torch_settings(worker), process_group(worker):
         loop = Loop.build(worker)
-        loop.resume()
-        loop.run()
+        try:
+            loop.resume()
+            loop.run()
+        finally:
+            loop.strategy.close()
 
 
 @dataclass
@@ -45,7 +51,11 @@ class Loop:
     worker: Worker
     conf: Conf
     info: DatasetInfo
+    strategy: Strategy
     world: World
+    """All ranks."""
+    data: World
+    """The ranks with rows of their own."""
     state: TrainState
     optimizer_step: OptimizerStep
     feed: Feed
@@ -63,17 +73,19 @@ class Loop:
         conf, dataset = worker.conf, worker.dataset
         assert dataset is not None, "checked by the plugin"
         world, info = World.of(worker), dataset.info
-        feed = Feed(dataset.splits["train"], info, world, conf.channels_last)
-        steps_per_epoch = feed.num_steps(conf.rows_per_step(world.size))
-        state = build_state(worker, world, steps_per_epoch)
+        strategy = make_strategy(conf, world)
+        data = strategy.data
+        feed = Feed(dataset.splits["train"], info, data, conf.channels_last)
+        steps_per_epoch = feed.num_steps(conf.rows_per_step(data.size))
+        state = build_state(worker, strategy, steps_per_epoch)
         loss = build_loss(conf, info, worker.allow).to(world.device)
         split = evaluated_split(conf, info)
         evaluation = None
         if split is not None:
             evaluation = Evaluation(
-                Feed(dataset.splits[split], info, world, conf.channels_last),
+                Feed(dataset.splits[split], info, data, conf.channels_last),
                 loss,
-                world,
+                data,
                 conf,
                 metrics=build_metrics(conf, info, worker.allow),
                 task=info.task,
@@ -82,9 +94,11 @@ class Loop:
             worker=worker,
             conf=conf,
             info=info,
+            strategy=strategy,
             world=world,
+            data=data,
             state=state,
-            optimizer_step=OptimizerStep(conf, info, world, state, loss, schedule_length(conf, steps_per_epoch)),
+            optimizer_step=OptimizerStep(conf, info, strategy, state, loss, schedule_length(conf, steps_per_epoch)),
             feed=feed,
             split=split,
             evaluation=evaluation,
@@ -96,12 +110,12 @@ class Loop:
         """Go back to the newest checkpoint of this run, if there is one."""
         folder = self.worker.resume_dir()
         if folder is not None:
-            self.state.load(folder, self.world)
+            self.strategy.load(self.state, folder)
             progress = self.state.progress
             self.monitor.best = progress.best
             self.saved_step = progress.step
             self.stop = StopSignal(self.worker, self.world, self.conf.max_seconds, progress.seconds)
-        self.state.expect_rows_per_step(self.conf.rows_per_step(self.world.size))
+        self.state.expect_rows_per_step(self.conf.rows_per_step(self.data.size))
 
     def run(self) -> None:
         """Train epoch after epoch, and leave a checkpoint of where it ends."""
@@ -148,15 +162,15 @@ class Loop:
             )
 
     def _new_meter(self) -> Meter:
-        steps_per_epoch = self.feed.num_steps(self.conf.rows_per_step(self.world.size))
-        return Meter(self.worker, self.world, self.state, steps_per_epoch)
+        steps_per_epoch = self.feed.num_steps(self.conf.rows_per_step(self.data.size))
+        return Meter(self.worker, self.data, self.state, steps_per_epoch)
 
     def _next_pass(self) -> Pass:
         progress = self.state.progress
         return Pass(
-            rank=self.world.rank,
-            world_size=self.world.size,
-            global_batch_size=self.conf.rows_per_step(self.world.size),
+            rank=self.data.rank,
+            world_size=self.data.size,
+            global_batch_size=self.conf.rows_per_step(self.data.size),
             seed=self.worker.run.seed,
             epoch=progress.epoch,
             skip_steps=progress.step_in_epoch,
@@ -250,14 +264,12 @@ class Loop:
             self.state.share_buffers(self.world)
             best = progress.evaluated_step == progress.step and self.monitor.improves(self.state.metrics)
             progress.best, progress.seconds = self.monitor.best, self.stop.seconds
-            self.worker.save_checkpoint(
-                self.state.save,
-                step=progress.step,
-                epoch=progress.epoch,
-                metrics=self.state.metrics,
-                best=best,
-                monitor=self.monitor,
-            )
+            facts: dict[str, Any] = {"step": progress.step, "epoch": progress.epoch, "metrics": self.state.metrics}
+            shards = Shards(self.strategy, self.state)
+            if self.strategy.sharded:
+                self.worker.save_sharded_checkpoint(shards, **facts, best=best, monitor=self.monitor)
+            else:
+                self.worker.save_checkpoint(shards.write, **facts, best=best, monitor=self.monitor)
         self.saved_step = progress.step
 
     def _describe(self) -> None:
@@ -270,7 +282,9 @@ class Loop:
                 "device": str(self.world.device),
                 "num_threads": torch.get_num_threads(),
                 "num_parameters": sum(parameter.numel() for parameter in self.state.model.parameters()),
-                "num_rows": {name: count for name, count in num_rows.items() if count is not None},
+                "num_rows": {
+                    name: count if self.data.counts else 0 for name, count in num_rows.items() if count is not None
+                },
             }
         )
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import CheckpointError
 from rtrain.trainers.tasks import CLASSES
+from rtrain.trainers.torch import shards
 from rtrain.trainers.torch.build import build_model
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.data import Inputs
@@ -80,8 +81,12 @@ def load_predictor(trained: Trained, device: str = "cpu") -> Predictor:
             f"{trained.folder} was written by {conf.train_loop}, a loop of your own; only it knows how to predict."
         )
     model = build_model(conf.model, trained.info, trained.allow)
+    weights = trained.folder / (WEIGHTS if conf.ema_decay is None else AVERAGED)
+    if not weights.exists() and (trained.folder / shards.SHARDS).is_dir():
+        shards.load_whole(model, trained.folder)
+        return Predictor(model, trained.info, conf.precision, torch.device(device))
     try:
-        load_model(model, str(trained.folder / (WEIGHTS if conf.ema_decay is None else AVERAGED)))
+        load_model(model, str(weights))
     except (OSError, RuntimeError) as error:
         target = conf.model["_target_"]
         raise CheckpointError(f"{trained.folder} does not hold the weights of {target}: {error}") from error

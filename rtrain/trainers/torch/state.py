@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import load_model, save_model
@@ -75,30 +77,34 @@ class TrainState:
         save_model(self.model, str(folder / WEIGHTS))
         if self.ema is not None:
             save_model(self.ema.module, str(folder / AVERAGED))
-        torch.save(
-            {
-                "optimizer": self.optimizer.state_dict(),
-                "scheduler": None if self.scheduler is None else self.scheduler.state_dict(),
-                "scaler": self.scaler.state_dict(),
-                "ema_updates": None if self.ema is None else self.ema.n_averaged,
-                "progress": asdict(self.progress),
-                "metrics": self.metrics,
-            },
-            folder / TRAINING,
-        )
+        torch.save({"optimizer": self.optimizer.state_dict(), **self.rest()}, folder / TRAINING)
+
+    def rest(self) -> dict[str, Any]:
+        """Return what there is beside weights and optimizer, the same on every rank."""
+        return {
+            "scheduler": None if self.scheduler is None else self.scheduler.state_dict(),
+            "scaler": self.scaler.state_dict(),
+            "ema_updates": None if self.ema is None else self.ema.n_averaged,
+            "progress": asdict(self.progress),
+            "metrics": self.metrics,
+        }
 
     def load(self, folder: Path, world: World) -> None:
         """Take everything from ``folder``; executes nothing that is in it."""
         load_model(self.model, str(folder / WEIGHTS), device=str(world.device))
         stored = torch.load(folder / TRAINING, map_location=world.device, weights_only=True)
         self.optimizer.load_state_dict(stored["optimizer"])
+        if self.ema is not None and (folder / AVERAGED).exists():
+            load_model(self.ema.module, str(folder / AVERAGED), device=str(world.device))
+            self.ema.n_averaged = stored["ema_updates"]
+        self.take_rest(stored)
+
+    def take_rest(self, stored: Mapping[str, Any]) -> None:
+        """Take back what ``rest`` gave."""
         if self.scheduler is not None and stored["scheduler"] is not None:
             self.scheduler.load_state_dict(stored["scheduler"])
         if stored["scaler"]:
             self.scaler.load_state_dict(stored["scaler"])
-        if self.ema is not None and (folder / AVERAGED).exists():
-            load_model(self.ema.module, str(folder / AVERAGED), device=str(world.device))
-            self.ema.n_averaged = stored["ema_updates"]
         self.progress = Progress(**stored["progress"])
         self.metrics = dict(stored["metrics"])
 

@@ -6,19 +6,17 @@ import contextlib
 
 import torch
 from torch import Tensor, nn
-from torch.nn.parallel import DistributedDataParallel
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import TrainingError
 from rtrain.trainers.tasks import CLASSES
-from rtrain.trainers.torch.build import wrap_model
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.data import Step
 from rtrain.trainers.torch.evaluation import autocast
 from rtrain.trainers.torch.state import TrainState
+from rtrain.trainers.torch.strategies.base import Strategy
 from rtrain.trainers.torch.tasks import fit_output
-from rtrain.trainers.torch.world import World
 
 
 class OptimizerStep:
@@ -27,7 +25,7 @@ class OptimizerStep:
     Args:
         conf: Precision, clipping and accumulation.
         info: The dataset.
-        world: All ranks; they step together.
+        strategy: How the ranks share the step; they take it together.
         state: What a step changes.
         loss: Mean over rows.
         schedule_length: How often the schedule moves on at most, where that is known.
@@ -37,20 +35,21 @@ class OptimizerStep:
         self,
         conf: Conf,
         info: DatasetInfo,
-        world: World,
+        strategy: Strategy,
         state: TrainState,
         loss: nn.Module,
         schedule_length: int | None,
     ) -> None:
-        self.conf, self.info, self.world, self.state, self.loss = conf, info, world, state, loss
+        self.conf, self.info, self.strategy, self.state, self.loss = conf, info, strategy, state, loss
         self.schedule_length = schedule_length
-        self.wrapped = wrap_model(state.model, conf, world)
+        self.world = strategy.data
+        self.wrapped = strategy.wrap(state)
 
     def take(self, step: Step) -> Tensor:
         """Do one optimizer step and return the sum of this rank's row losses.
 
         The gradient is that of the mean over all rows of all ranks: each part's mean loss is weighted by its share of
-        the rows, because DDP averages gradients over ranks whatever rows they had.
+        the rows, because strategies average gradients over ranks whatever rows they had.
         """
         if self.conf.accumulate_steps == 1:
             total = self._backward(step.x, step.y, step.num_global)
@@ -65,8 +64,7 @@ class OptimizerStep:
         parts = self.conf.accumulate_steps
         xs, ys = torch.tensor_split(step.x, parts), torch.tensor_split(step.y, parts)
         for number, (x, y) in enumerate(zip(xs, ys, strict=True), start=1):
-            hold = isinstance(self.wrapped, DistributedDataParallel) and number < parts
-            with self.wrapped.no_sync() if hold else contextlib.nullcontext():  # type: ignore[operator]
+            with self.strategy.hold() if number < parts else contextlib.nullcontext():
                 total += self._backward(x, y, step.num_global)
         return total
 
@@ -78,7 +76,7 @@ class OptimizerStep:
             output, target = fit_output(self.wrapped(x), y)
             self._check_output(output, target)
             loss = self.loss(output, target)
-        self.state.scaler.scale(loss * (num_rows * self.world.size / num_global)).backward()
+        self.strategy.backward(self.state, loss * (num_rows * self.world.size / num_global))
         row_losses: Tensor = loss.detach() * num_rows
         return row_losses.float()
 
@@ -90,7 +88,7 @@ class OptimizerStep:
             x = x.new_zeros((1, *x.shape[1:]))
         with self._autocast():
             output = self.wrapped(x)
-        self.state.scaler.scale(output.sum() * 0).backward()
+        self.strategy.backward(self.state, output.sum() * 0)
         self.wrapped.train()
         return torch.zeros((), device=self.world.device)
 
@@ -116,17 +114,9 @@ class OptimizerStep:
             )
 
     def _update(self) -> None:
-        """Clip the gradients and move weights, schedule and average on."""
+        """Move weights, schedule and average on."""
         state = self.state
-        if self.conf.clip_norm is not None or self.conf.clip_value is not None:
-            state.scaler.unscale_(state.optimizer)
-        if self.conf.clip_norm is not None:
-            nn.utils.clip_grad_norm_(state.model.parameters(), self.conf.clip_norm)
-        if self.conf.clip_value is not None:
-            nn.utils.clip_grad_value_(state.model.parameters(), self.conf.clip_value)
-        state.scaler.step(state.optimizer)
-        state.scaler.update()
-        state.optimizer.zero_grad(set_to_none=True)
+        self.strategy.update(state)
         if self.conf.scheduler_interval == "step":
             self.move_schedule()
         if state.ema is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -19,6 +20,10 @@ class World:
     rank: int
     size: int
     device: torch.device
+    group: Any = None
+    """Process group of these ranks; None for that of all."""
+    counts: bool = True
+    """This rank speaks for its rows; false where another one has the same rows and does."""
 
     @classmethod
     def of(cls, worker: Worker) -> World:
@@ -48,14 +53,14 @@ class World:
         total = torch.as_tensor(values, dtype=torch.float64, device=self.device)
         if self.size > 1:
             total = total.clone()
-            dist.all_reduce(total)
+            dist.all_reduce(total, group=self.group)
         return total.cpu()
 
     def max(self, values: Sequence[float]) -> list[float]:
         """Return the largest of each value over all ranks."""
         largest = torch.tensor(values, dtype=torch.float64, device=self.device)
         if self.size > 1:
-            dist.all_reduce(largest, op=dist.ReduceOp.MAX)
+            dist.all_reduce(largest, op=dist.ReduceOp.MAX, group=self.group)
         return [float(value) for value in largest.cpu()]
 
     def copy_from_first(self, tensors: Iterable[torch.Tensor]) -> None:

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 from pydantic import TypeAdapter, ValidationError
-from torch_runs import MLP, MODELS, SGD, make_conf, small_dataset
+from torch_runs import GPT, MLP, MODELS, SGD, make_conf, small_dataset, token_dataset
 
 from rtrain.config.schema import CheckpointConf, RtrainConf, RunConf, ScalingConf
 from rtrain.errors import ConfigError
 from rtrain.testing.workers import make_job
 from rtrain.trainers.epochs_conf import EarlyStoppingConf
-from rtrain.trainers.torch.config import Conf
+from rtrain.trainers.torch.config import Conf, StrategyConf
 from rtrain.trainers.torch.plugin import Plugin
 
 COSINE = {"_target_": "torch.optim.lr_scheduler.CosineAnnealingLR", "T_max": "auto"}
@@ -53,6 +53,50 @@ def test_a_mistake_is_named(keys, message):
     with pytest.raises(ConfigError) as raised:
         check(make_conf(**keys))
     assert message in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"strategy": "fsdp", "ema_decay": 0.9}, "trainer.ema_decay=null, or trainer.strategy=ddp"),
+        ({"strategy": "tp", "compile": True}, "trainer.compile does not work with trainer.strategy=tp"),
+        ({"strategy": "fsdp_tp", "channels_last": True}, "trainer.channels_last"),
+        ({"strategy": "fsdp", "precision": "fp16"}, "trainer.precision=bf16"),
+        ({"strategy": "fsdp", "precision": "bf16", "options": {"param_dtype": "bf16"}}, "both choose"),
+        ({"strategy": "fsdp", "options": {"tp_plan": {"head": "colwise"}}}, "tp_plan means nothing"),
+        ({"options": {"consolidate": True}}, "consolidate means nothing to trainer.strategy=ddp"),
+        ({"strategy": "fsdp", "options": {"blocks": ["layer.*"]}}, "no module is called layer.*"),
+        ({"options": {"activation_checkpointing": 1}, "model": MLP}, "MLP has no ModuleList"),
+        ({"strategy": "tp", "model": MLP}, "MLP has no method tensor_parallel_plan"),
+        ({"strategy": "tp", "options": {"tp_plan": {"heads": "colwise"}}}, "no module is called heads"),
+        ({"strategy": "tp", "options": {"tp_plan": {"head": "columns"}}}, "colwise, rowwise, colwise_gather"),
+        ({"strategy": "tp", "options": {"tp_plan": {"norm": "colwise"}}}, "norm is a LayerNorm"),
+        ({"strategy": "tp", "options": {"tp_plan": {"head": "colwise"}}}, "7 outputs, which 4 workers"),
+        ({"strategy": "tp"}, "2 heads can't be shared by 4 workers"),
+        ({"strategy": "fsdp_tp", "options": {"tp_size": 3}}, "tp_size=3 does not divide num_workers=4"),
+    ],
+)
+def test_what_a_strategy_can_not_do_is_refused(keys, message):
+    given = {"model": GPT, **keys}
+    options = StrategyConf(**given.pop("options", {}))
+    dataset = small_dataset() if given["model"] is MLP else token_dataset()
+    with pytest.raises(ConfigError) as raised:
+        check(make_conf(strategy_options=options, **given), dataset=dataset, num_workers=4)
+    assert message in str(raised.value)
+
+
+@pytest.mark.parametrize("strategy", ["fsdp", "tp", "fsdp_tp"])
+def test_one_worker_and_none_may_use_every_strategy(strategy):
+    for num_workers in (0, 1, 2):
+        check(make_conf(model=GPT, strategy=strategy), dataset=token_dataset(), num_workers=num_workers)
+
+
+def test_workers_that_split_layers_need_the_same_rows():
+    dataset = token_dataset()
+    streamed = replace(dataset, info=replace(dataset.info, memory="stream"))
+    with pytest.raises(ConfigError, match=r"dataset\.memory=resident"):
+        check(make_conf(model=GPT, strategy="tp"), dataset=streamed, num_workers=2)
+    check(make_conf(model=GPT, strategy="fsdp"), dataset=streamed, num_workers=2)
 
 
 def test_more_workers_than_rows_of_a_batch_are_refused():

@@ -116,20 +116,20 @@ EXACT = {"rtol": 0, "atol": 0}
 
 
 class World:
-    """Two processes of one gloo world that live for the whole test session; a fresh one costs seconds of imports."""
+    """Processes of one gloo world that live for the whole test session; a fresh one costs seconds of imports."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, size=2):
         context = torch.multiprocessing.get_context("spawn")
         self._pipes, self._processes = [], []
-        for rank in range(2):
+        for rank in range(size):
             here, there = context.Pipe()
-            process = context.Process(target=_serve, args=(there, rank, str(folder)), daemon=True)
+            process = context.Process(target=_serve, args=(there, rank, size, str(folder)), daemon=True)
             process.start()
             self._pipes.append(here)
             self._processes.append(process)
 
     def run(self, function, *args, **kwargs):
-        """Call ``function(rank, *args, **kwargs)`` on both ranks and return both results."""
+        """Call ``function(rank, *args, **kwargs)`` on all ranks and return all results."""
         for pipe in self._pipes:
             pipe.send((function, args, kwargs))
         results = []
@@ -148,10 +148,10 @@ class World:
             process.kill()
 
 
-def _serve(pipe, rank, folder):
+def _serve(pipe, rank, size, folder):
     os.environ.pop("OMP_NUM_THREADS", None)
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=2)
+    dist.init_process_group("gloo", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=size)
     while (job := pipe.recv()) is not None:
         function, args, kwargs = job
         try:
@@ -162,8 +162,8 @@ def _serve(pipe, rank, folder):
 
 
 def fit_rank(rank, folder, conf, **keys):
-    """Train as one of two ranks and return what this rank sent."""
+    """Train as one of several ranks and return what this rank sent."""
     stop_after = keys.pop("stop_after", {}).get(rank)
     channel = RecordingChannel(stop_after)
-    train(make_worker(folder, conf, channel=channel, rank=rank, world_size=2, **keys))
+    train(make_worker(folder, conf, channel=channel, rank=rank, world_size=dist.get_world_size(), **keys))
     return channel.records

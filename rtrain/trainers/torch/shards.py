@@ -1,0 +1,163 @@
+"""Sharded checkpoints: each rank writes its parts of the tensors, and any number of ranks takes them back.
+
+torch.distributed.checkpoint does the work, in its safetensors format: one file per rank, whose header says where each
+part belongs. Nothing in it is executed when it is read.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor, nn
+from torch.distributed.checkpoint import state_dict_loader, state_dict_saver
+from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageReader, HuggingFaceStorageWriter
+from torch.distributed.fsdp import FSDPModule
+
+from rtrain.errors import CheckpointError
+from rtrain.trainers.torch.state import TRAINING, WEIGHTS, TrainState
+
+SHARDS = "shards"
+"""Folder of the parts, inside a checkpoint."""
+MODEL, OPTIMIZER = "model.", "optimizer."
+
+
+def save(state: TrainState, folder: Path, *, first: bool) -> None:
+    """Write this rank's parts of all tensors; the first rank writes what is the same on all. Every rank calls it."""
+    tensors, scalars = _optimizer_state(state)
+    tensors |= model_tensors(state.model)
+    writer = HuggingFaceStorageWriter(str(folder / SHARDS), save_distributed=True)
+    with _quiet():
+        state_dict_saver.save(tensors, storage_writer=writer)
+    if first:
+        groups = [
+            {key: value for key, value in group.items() if key != "params"} for group in state.optimizer.param_groups
+        ]
+        torch.save({"param_groups": groups, "scalars": scalars, **state.rest()}, folder / TRAINING)
+
+
+def load(state: TrainState, folder: Path, device: torch.device) -> None:
+    """Take everything from ``folder``; every rank calls it.
+
+    Raises:
+        CheckpointError: Tensors are missing, or belong to another model.
+    """
+    parameters = dict(state.model.named_parameters())
+    wanted = model_tensors(state.model)
+    there = _stored(folder)
+    _check_names(wanted, there, folder)
+    moments: dict[str, Tensor] = {}
+    for name, stored in there.items():
+        if name.startswith(OPTIMIZER):
+            _, key, owner = name.split(".", 2)
+            own = parameters[owner]
+            same = tuple(own.shape) == tuple(stored.size)
+            dtype = stored.properties.dtype
+            moments[name] = (
+                torch.zeros_like(own, dtype=dtype, requires_grad=False)
+                if same
+                else torch.zeros(stored.size, dtype=dtype, device=device)
+            )
+    _read(wanted | moments, folder)
+    rest = torch.load(folder / TRAINING, map_location="cpu", weights_only=True)
+    for owner, own in parameters.items():
+        state.optimizer.state[own] = dict(rest["scalars"].get(owner, {}))
+    for name, moment in moments.items():
+        _, key, owner = name.split(".", 2)
+        state.optimizer.state[parameters[owner]][key] = moment
+    for group, stored_group in zip(state.optimizer.param_groups, rest["param_groups"], strict=True):
+        group.update(stored_group)
+    state.take_rest(rest)
+
+
+def load_whole(model: nn.Module, folder: Path) -> None:
+    """Fill a model that is not sharded with the weights of a sharded checkpoint; this process alone reads all parts.
+
+    Raises:
+        CheckpointError: Weights are missing, or belong to another model.
+    """
+    wanted = model_tensors(model)
+    _check_names(wanted, _stored(folder), folder)
+    _read(wanted, folder, alone=True)
+
+
+def consolidate(folder: Path, out: Path) -> None:
+    """Write the whole weights of a sharded checkpoint as one safetensors file.
+
+    Args:
+        folder: A checkpoint of ``trainer.strategy`` fsdp, tp or fsdp_tp.
+        out: The file to write.
+
+    Raises:
+        CheckpointError: The checkpoint has no shards.
+    """
+    stored = {name: facts for name, facts in _stored(folder).items() if name.startswith(MODEL)}
+    whole = {name: torch.empty(facts.size, dtype=facts.properties.dtype) for name, facts in stored.items()}
+    _read(whole, folder, alone=True)
+    save_file({name.removeprefix(MODEL): tensor for name, tensor in whole.items()}, str(out))
+
+
+def model_tensors(model: nn.Module) -> dict[str, Tensor]:
+    """Return what of the model is stored, by name; a weight with two names comes once, buffers come as well."""
+    for module in model.modules():
+        if isinstance(module, FSDPModule):
+            # An evaluation may leave weights whole on every rank.
+            module.reshard()
+    everything = model.state_dict()
+    names = [name for name, _ in (*model.named_parameters(), *model.named_buffers()) if name in everything]
+    return {MODEL + name: everything[name] for name in names}
+
+
+def _optimizer_state(state: TrainState) -> tuple[dict[str, Tensor], dict[str, dict[str, Any]]]:
+    """Return the optimizer's tensors, by ``optimizer.<key>.<weight>``, and its numbers, by weight and key."""
+    model_tensors(state.model)  # the weights are sharded ones from here on, as the optimizer knows them
+    tensors: dict[str, Tensor] = {}
+    scalars: dict[str, dict[str, Any]] = {}
+    for name, parameter in state.model.named_parameters():
+        for key, value in state.optimizer.state.get(parameter, {}).items():
+            if isinstance(value, Tensor) and value.ndim > 0:
+                tensors[f"{OPTIMIZER}{key}.{name}"] = value
+            else:
+                scalars.setdefault(name, {})[key] = value
+    return tensors, scalars
+
+
+def _stored(folder: Path) -> dict[str, Any]:
+    path = folder / SHARDS
+    if not path.is_dir():
+        raise CheckpointError(f"{folder} has no shards: another strategy, or another trainer, wrote it.")
+    found: dict[str, Any] = HuggingFaceStorageReader(str(path)).read_metadata().state_dict_metadata
+    return found
+
+
+def _check_names(wanted: dict[str, Tensor], there: dict[str, Any], folder: Path) -> None:
+    stored = {name for name in there if name.startswith(MODEL)}
+    differing = sorted(stored ^ wanted.keys())
+    differing += [
+        name for name in sorted(stored & wanted.keys()) if tuple(there[name].size) != tuple(wanted[name].shape)
+    ]
+    if differing:
+        some = ", ".join(name.removeprefix(MODEL) for name in differing[:5])
+        raise CheckpointError(f"{folder} does not hold the weights of this model: {some} differ.")
+
+
+def _read(tensors: dict[str, Tensor], folder: Path, *, alone: bool = False) -> None:
+    with _quiet():
+        state_dict_loader.load(tensors, storage_reader=HuggingFaceStorageReader(str(folder / SHARDS)), no_dist=alone)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep to itself that torch writes without a process group where there is none."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="torch.distributed is")
+        warnings.filterwarnings("ignore", category=FutureWarning)
+        yield
+
+
+__all__ = ["SHARDS", "WEIGHTS", "consolidate", "load", "load_whole", "model_tensors", "save"]

@@ -1,0 +1,119 @@
+"""The contract of a strategy: how ranks share the work of a step, and what a checkpoint holds."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from rtrain.trainers.torch.blocks import recomputed_blocks
+from rtrain.trainers.torch.config import Conf
+from rtrain.trainers.torch.state import TrainState
+from rtrain.trainers.torch.world import World
+
+
+class Strategy(ABC):
+    """How the ranks share the work.
+
+    ``place`` comes first, then the optimizer is built, then ``wrap``; all ranks call everything at the same time.
+
+    Args:
+        conf: The trainer's conf.
+        world: All ranks.
+    """
+
+    options: ClassVar[frozenset[str]]
+    """Keys of ``strategy_options`` that it follows."""
+    refused: ClassVar[Mapping[str, Any]] = {}
+    """Keys of the trainer that it can't follow, with the one value that each must have."""
+    requires: ClassVar[str | None] = None
+    """Module that has to be installed."""
+    sharded: ClassVar[bool] = False
+    """Each rank holds a part of the weights, and writes it into checkpoints itself."""
+
+    def __init__(self, conf: Conf, world: World) -> None:
+        self.conf, self.world = conf, world
+
+    @property
+    def data(self) -> World:
+        """This rank among those that have rows of their own."""
+        return self.world
+
+    @classmethod
+    def check_model(cls, model: nn.Module, conf: Conf, num_workers: int) -> None:
+        """Find what of a model, built without numbers on the meta device, can't be shared.
+
+        Raises:
+            ConfigError: Names the key.
+        """
+        recomputed_blocks(model, conf.strategy_options)
+
+    def place(self, model: nn.Module) -> nn.Module:
+        """Bring a new model, the same on every rank, to the device; what is split is split here."""
+        return model.to(self.world.device)
+
+    @abstractmethod
+    def wrap(self, state: TrainState) -> nn.Module:
+        """Return the model as training calls it."""
+
+    def hold(self) -> AbstractContextManager[Any]:
+        """Return a context whose backward passes may leave out the exchange of gradients."""
+        return nullcontext()
+
+    def backward(self, state: TrainState, loss: Tensor) -> None:
+        """Add the gradients of ``loss``, which ranks average, to those that are there."""
+        scaled: Tensor = state.scaler.scale(loss)
+        torch.autograd.backward(scaled)
+
+    def update(self, state: TrainState) -> None:
+        """Clip the gradients, move the weights on, and forget the gradients."""
+        if self.conf.clip_norm is not None or self.conf.clip_value is not None:
+            state.scaler.unscale_(state.optimizer)
+            self.clip(list(state.model.parameters()))
+        state.scaler.step(state.optimizer)
+        state.scaler.update()
+        state.optimizer.zero_grad(set_to_none=True)
+
+    def clip(self, parameters: Sequence[nn.Parameter]) -> None:
+        """Bring the norm of all gradients, or the value of each, into its limit; the same on all ranks."""
+        if self.conf.clip_norm is not None:
+            nn.utils.clip_grad_norm_(parameters, self.conf.clip_norm)
+        if self.conf.clip_value is not None:
+            nn.utils.clip_grad_value_(parameters, self.conf.clip_value)
+
+    def parameter_groups(self, parameters: Sequence[nn.Parameter]) -> list[Any]:
+        """Return what the optimizer gets: parameters that it can work on together."""
+        return list(parameters)
+
+    def save(self, state: TrainState, folder: Path) -> None:
+        """Write this rank's part of a checkpoint; of one that is not sharded, rank 0 writes all."""
+        state.save(folder)
+
+    def load(self, state: TrainState, folder: Path) -> None:
+        """Take a checkpoint back, also one that another number of ranks wrote."""
+        state.load(folder, self.world)
+
+    def close(self) -> None:  # noqa: B027 (most have nothing to give back)
+        """Give back what the process would keep."""
+
+
+class Shards:
+    """What ``Worker.save_sharded_checkpoint`` asks each rank for."""
+
+    def __init__(self, strategy: Strategy, state: TrainState) -> None:
+        self._strategy, self._state = strategy, state
+
+    def write(self, folder: Path) -> None:
+        """Write this rank's part."""
+        self._strategy.save(self._state, folder)
+
+    def wait(self) -> None:
+        """Wait for all ranks."""
+        if self._strategy.world.size > 1:
+            dist.barrier()

@@ -1,0 +1,93 @@
+"""What can be wrong with a strategy and be found before anything starts."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from importlib.util import find_spec
+
+import torch
+from torch import nn
+
+from rtrain.datasets.base import DatasetInfo
+from rtrain.errors import ConfigError
+from rtrain.trainers.base import Job
+from rtrain.trainers.torch.build import build_model
+from rtrain.trainers.torch.config import Conf, StrategyConf
+from rtrain.trainers.torch.strategies import strategy_class
+from rtrain.trainers.torch.strategies.base import Strategy
+
+
+def check_strategy(conf: Conf, info: DatasetInfo, job: Job) -> None:
+    """Check that the strategy is installed, and that it can do what the conf asks for with this model and data.
+
+    Raises:
+        ConfigError: Names the key.
+    """
+    strategy, num_workers = strategy_class(conf.strategy), job.conf.scaling.num_workers
+    if strategy.requires is not None and find_spec(strategy.requires) is None:
+        raise ConfigError(
+            f"trainer.strategy={conf.strategy} needs {strategy.requires}, which is not installed.",
+            f"Try: pip install {strategy.requires}",
+        )
+    _check_options(strategy, conf)
+    _check_refused(strategy, conf)
+    _check_sizes(conf, info, num_workers)
+    if conf.strategy == "ddp" and conf.strategy_options.activation_checkpointing is None:
+        return
+    model = _outline(conf, info, job)
+    if model is not None:
+        strategy.check_model(model, conf, max(1, num_workers))
+
+
+def _check_options(strategy: type[Strategy], conf: Conf) -> None:
+    usual = StrategyConf()
+    for field in fields(StrategyConf):
+        changed = getattr(conf.strategy_options, field.name) != getattr(usual, field.name)
+        if changed and field.name not in strategy.options:
+            known = ", ".join(sorted(strategy.options))
+            raise ConfigError(
+                f"trainer.strategy_options.{field.name} means nothing to trainer.strategy={conf.strategy}.",
+                f"It follows: {known}.",
+            )
+
+
+def _check_refused(strategy: type[Strategy], conf: Conf) -> None:
+    for name, only in strategy.refused.items():
+        if getattr(conf, name) != only:
+            value = "null" if only is None else str(only).lower()
+            raise ConfigError(
+                f"trainer.{name} does not work with trainer.strategy={conf.strategy}.",
+                f"Try: trainer.{name}={value}, or trainer.strategy=ddp",
+            )
+    if strategy.sharded and conf.precision == "fp16":
+        raise ConfigError(
+            f"trainer.precision=fp16 does not work with trainer.strategy={conf.strategy}.",
+            "Try: trainer.precision=bf16, which needs no scaled loss",
+        )
+    if conf.precision != "fp32" and conf.strategy_options.param_dtype != "fp32":
+        raise ConfigError(
+            "trainer.precision and trainer.strategy_options.param_dtype both choose the type to compute in.",
+            "Try: trainer.precision=fp32",
+        )
+
+
+def _check_sizes(conf: Conf, info: DatasetInfo, num_workers: int) -> None:
+    options = conf.strategy_options
+    if conf.strategy == "fsdp_tp" and num_workers > 1 and num_workers % options.tp_size != 0:
+        raise ConfigError(
+            f"trainer.strategy_options.tp_size={options.tp_size} does not divide num_workers={num_workers}."
+        )
+    if conf.num_with_own_rows(num_workers) < num_workers and info.memory == "stream":
+        raise ConfigError(
+            f"trainer.strategy={conf.strategy} needs workers that see the same rows, which a stream doesn't give them.",
+            "Try: dataset.memory=resident, or trainer.strategy=fsdp",
+        )
+
+
+def _outline(conf: Conf, info: DatasetInfo, job: Job) -> nn.Module | None:
+    """Return the model without its numbers; None if it can't be built like that, so that only workers can check it."""
+    try:
+        with torch.device("meta"):
+            return build_model(conf.model, info, job.allow)
+    except (RuntimeError, NotImplementedError):
+        return None

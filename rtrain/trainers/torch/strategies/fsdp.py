@@ -1,0 +1,82 @@
+"""Every rank holds a share of each weight, and gathers one block at a time to compute with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import nn
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
+
+from rtrain.trainers.torch.blocks import blocks_of, recompute_activations
+from rtrain.trainers.torch.config import Conf, StrategyConf
+from rtrain.trainers.torch.evaluation import DTYPES
+from rtrain.trainers.torch.state import TrainState
+from rtrain.trainers.torch.strategies.sharded import Sharded
+from rtrain.trainers.torch.world import World
+
+OPTIONS = frozenset(
+    {"activation_checkpointing", "blocks", "consolidate", "param_dtype", "reduce_dtype", "reshard_after_forward"}
+)
+
+
+class FSDP(Sharded):
+    """Fully sharded data parallelism: torch's ``fully_shard`` on each block and on the model.
+
+    Rajbhandari et al., "ZeRO: memory optimizations toward training trillion parameter models" (2019), stage 3; Zhao et
+    al., "PyTorch FSDP: experiences on scaling fully sharded data parallel" (2023).
+    """
+
+    options = OPTIONS
+
+    def __init__(self, conf: Conf, world: World) -> None:
+        super().__init__(conf, world)
+        self._mesh = init_device_mesh(world.device.type, (world.size,), mesh_dim_names=("dp",))
+
+    def place(self, model: nn.Module) -> nn.Module:
+        """Leave this rank's share of each weight on its device."""
+        recompute_activations(model, self.conf.strategy_options)
+        shard(model, self._mesh, self.conf.strategy_options)
+        return model
+
+    def wrap(self, state: TrainState) -> nn.Module:
+        """Return the model itself: it gathers and frees its weights."""
+        self._model = state.model
+        return state.model
+
+    def hold(self) -> Any:
+        """Keep whole gradients on every rank until the last pass."""
+        return without_exchange(self._model)
+
+
+def shard(model: nn.Module, mesh: DeviceMesh, options: StrategyConf) -> None:
+    """Shard each block of the model, and then what is left of it, in place."""
+    inner = MixedPrecisionPolicy(param_dtype=_dtype(options.param_dtype), reduce_dtype=_dtype(options.reduce_dtype))
+    for block in blocks_of(model, options):
+        fully_shard(block, mesh=mesh, mp_policy=inner, reshard_after_forward=options.reshard_after_forward)
+    # Losses are computed from float32.
+    outer = replace(inner, output_dtype=None if inner.param_dtype is None else torch.float32)
+    fully_shard(model, mesh=mesh, mp_policy=outer, reshard_after_forward=options.reshard_after_forward)
+
+
+@contextmanager
+def without_exchange(model: nn.Module) -> Iterator[None]:
+    """Keep gradients where they are in the backward passes of the block."""
+    assert isinstance(model, FSDPModule)
+    model.set_requires_gradient_sync(False)
+    try:
+        yield
+    finally:
+        model.set_requires_gradient_sync(True)
+
+
+def _dtype(name: str) -> torch.dtype | None:
+    """Return the type; None, torch's word for that of the weights, for the usual one."""
+    return None if name == "fp32" else DTYPES[name]
+
+
+STRATEGY = FSDP

@@ -1,0 +1,63 @@
+"""Groups of ranks split each layer, and the groups share the weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+
+from rtrain.trainers.torch.blocks import recompute_activations
+from rtrain.trainers.torch.config import Conf
+from rtrain.trainers.torch.state import TrainState
+from rtrain.trainers.torch.strategies import fsdp, tp
+from rtrain.trainers.torch.strategies.sharded import Sharded
+from rtrain.trainers.torch.world import World
+
+
+class FSDPTP(Sharded):
+    """A mesh of two dimensions: tensor parallelism between ``tp_size`` ranks side by side, FSDP between such groups."""
+
+    options = fsdp.OPTIONS | tp.OPTIONS | {"tp_size"}
+
+    def __init__(self, conf: Conf, world: World) -> None:
+        super().__init__(conf, world)
+        num_groups = conf.num_with_own_rows(world.size)
+        shape = (num_groups, world.size // num_groups)
+        self._mesh = init_device_mesh(world.device.type, shape, mesh_dim_names=("dp", "tp"))
+
+    @property
+    def data(self) -> World:
+        """The place of this rank's group among the groups."""
+        across = self._mesh["dp"]
+        counts = self._mesh["tp"].get_local_rank() == 0
+        return World(across.get_local_rank(), across.size(), self.world.device, group=across.get_group(), counts=counts)
+
+    @classmethod
+    def check_model(cls, model: nn.Module, conf: Conf, num_workers: int) -> None:
+        """Find out whether ``blocks`` and the plan fit the model."""
+        super().check_model(model, conf, num_workers)
+        num_ranks = num_workers // conf.num_with_own_rows(num_workers)
+        tp.check_plan(model, tp.plan_of(model, conf, num_ranks), num_ranks)
+
+    def place(self, model: nn.Module) -> nn.Module:
+        """Split the layers inside of each group first, then shard the parts between the groups."""
+        options = self.conf.strategy_options
+        recompute_activations(model, options)
+        model.to(self.world.device)
+        inside = self._mesh["tp"]
+        tp.split(model, inside, tp.plan_of(model, self.conf, inside.size()))
+        fsdp.shard(model, self._mesh["dp"], options)
+        return model
+
+    def wrap(self, state: TrainState) -> nn.Module:
+        """Return the model itself."""
+        self._model = state.model
+        return state.model
+
+    def hold(self) -> Any:
+        """Keep the gradients of the group until the last pass."""
+        return fsdp.without_exchange(self._model)
+
+
+STRATEGY = FSDPTP

@@ -1,0 +1,69 @@
+"""What the strategies share whose ranks hold parts of the weights only."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
+
+from rtrain.trainers.torch import shards
+from rtrain.trainers.torch.state import TrainState
+from rtrain.trainers.torch.strategies.base import Strategy
+
+
+class Sharded(Strategy):
+    """Weights are ``DTensor``s, and checkpoints have one file per rank."""
+
+    sharded = True
+    refused: ClassVar[dict[str, Any]] = {
+        "ema_decay": None,
+        "compile": False,
+        "channels_last": False,
+        "sync_batchnorm": False,
+        "find_unused_parameters": False,
+    }
+
+    def parameter_groups(self, parameters: Sequence[nn.Parameter]) -> list[Any]:
+        """Return one group for each mesh: optimizers compute on all of a group at once, which a mixed one can't."""
+        return [{"params": group} for group in by_mesh(parameters)]
+
+    def clip(self, parameters: Sequence[nn.Parameter]) -> None:
+        """Bring the gradients into the limit, as torch.nn.utils does, which can't take those of several meshes."""
+        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+        if self.conf.clip_norm is not None:
+            factor = min(1.0, self.conf.clip_norm / (global_norm(gradients) + 1e-6))
+            for gradient in gradients:
+                gradient.mul_(factor)
+        if self.conf.clip_value is not None:
+            for gradient in gradients:
+                gradient.clamp_(-self.conf.clip_value, self.conf.clip_value)
+
+    def save(self, state: TrainState, folder: Path) -> None:
+        """Write this rank's parts; rank 0 also writes the rest, and the whole weights if they are wanted."""
+        shards.save(state, folder, first=self.world.rank == 0)
+        if self.conf.strategy_options.consolidate and self.world.rank == 0:
+            shards.consolidate(folder, folder / shards.WEIGHTS)
+
+    def load(self, state: TrainState, folder: Path) -> None:
+        """Take the parts of this rank, however many ranks wrote them."""
+        shards.load(state, folder, self.world.device)
+
+
+def by_mesh(tensors: Sequence[Any]) -> list[list[Any]]:
+    """Return the tensors in groups of one device mesh each, those without one first."""
+    groups: dict[Any, list[Any]] = {}
+    for tensor in tensors:
+        groups.setdefault(tensor.device_mesh if isinstance(tensor, DTensor) else None, []).append(tensor)
+    return [groups[mesh] for mesh in sorted(groups, key=lambda mesh: mesh is not None)]
+
+
+def global_norm(gradients: Sequence[Tensor]) -> float:
+    """Return the 2-norm of all gradients together; every part of each counts once. Every rank calls it."""
+    norms = [torch.nn.utils.get_total_norm(group) for group in by_mesh(gradients)]
+    whole = [norm.full_tensor() if isinstance(norm, DTensor) else norm for norm in norms]
+    return math.hypot(*(float(norm) for norm in whole))

@@ -1,0 +1,241 @@
+"""Every strategy trains what one process trains."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch_runs import (
+    EXACT,
+    GPT,
+    RecordingChannel,
+    World,
+    assert_same,
+    fit,
+    fit_rank,
+    make_conf,
+    make_worker,
+    small_dataset,
+    token_dataset,
+)
+
+from rtrain.runs.checkpoints import latest_checkpoint, read_record
+from rtrain.runs.files import sha256_of
+from rtrain.testing.workers import newest
+from rtrain.trainers.torch.config import StrategyConf
+from rtrain.trainers.torch.loop import Loop
+from rtrain.trainers.torch.predictor import load_predictor
+from rtrain.trainers.torch.shards import consolidate
+
+PLAN = {"layers.0": "colwise", "layers.2": "rowwise"}
+CLIPPED = {"clip_norm": 0.05}
+"""Smaller than the gradients are."""
+
+
+def whole(folder, tmp_path):
+    """The weights of the newest checkpoint, put together; a shared weight by the name that ddp stores it under."""
+    out = tmp_path / f"{folder.name}.safetensors"
+    consolidate(latest_checkpoint(folder), out)
+    return {name.replace("tokens.", "head."): weight for name, weight in load_file(out).items()}
+
+
+def last_metrics(records):
+    found = {}
+    for record in records:
+        if record["kind"] == "metrics":
+            found |= {name: value for name, value in record["metrics"].items() if "per_second" not in name}
+    return found
+
+
+@pytest.mark.parametrize("strategy", ["fsdp", "tp"])
+@pytest.mark.parametrize(
+    "keys",
+    [CLIPPED, {"accumulate_steps": 3, "strategy_options": {"activation_checkpointing": 1}}, {"clip_value": 0.001}],
+    ids=lambda keys: next(iter(keys)),
+)
+def test_two_workers_train_a_gpt_like_one_process(world, tmp_path, strategy, keys):
+    # 33 rows in steps of 16: the last step has one row, so that a rank of fsdp gets none. 7 tokens: uneven parts.
+    dataset = token_dataset(num_train=33)
+    options = StrategyConf(**keys.get("strategy_options", {}))
+    keys = {**keys, "model": GPT, "global_batch_size": 16, "strategy_options": options}
+    one, expected = fit(tmp_path / "one", make_conf(**keys), dataset=dataset)
+    conf = make_conf(strategy=strategy, **keys)
+    records, others = world.run(fit_rank, str(tmp_path / "two"), conf, dataset=dataset)
+    assert_same(expected, whole(tmp_path / "two", tmp_path), rtol=1e-3, atol=1e-5)
+    alone = {name: value for name, value in one.metrics.items() if "per_second" not in name}
+    assert last_metrics(records) == pytest.approx(alone, rel=1e-4)
+    rows = [record["facts"]["num_rows"] for part in (records, others) for record in part if record["kind"] == "worker"]
+    assert sum(count["train"] for count in rows[-1:] + rows[:1]) == 33
+
+
+@pytest.mark.parametrize("strategy", ["fsdp", "tp"])
+def test_gradients_are_clipped_by_the_norm_of_all_parts(world, tmp_path, strategy):
+    conf = make_conf(model=GPT, strategy=strategy, clip_norm=1e-3)
+    norms = world.run(_norms, str(tmp_path), conf, dataset=token_dataset())
+    assert norms == pytest.approx([1e-3, 1e-3], rel=1e-2)
+
+
+def _norms(rank, folder, conf, **keys):
+    """The norm of the clipped gradients, each put together first."""
+    loop = Loop.build(make_worker(folder, conf, rank=rank, world_size=2, **keys))
+    step = next(iter(loop.feed.steps(loop._next_pass())))
+    loop.optimizer_step._backward(step.x, step.y, step.num_global)
+    loop.strategy.clip(list(loop.state.model.parameters()))
+    gradients = [parameter.grad for parameter in loop.state.model.parameters()]
+    squares = [getattr(grad, "full_tensor", lambda g=grad: g)().square().sum().item() for grad in gradients]
+    return math.sqrt(sum(squares))
+
+
+@pytest.mark.parametrize("strategy", ["fsdp", "tp"])
+@pytest.mark.parametrize("optimizer", ["SGD", "AdamW"])
+def test_resuming_from_shards_changes_nothing(world, tmp_path, strategy, optimizer):
+    momentum = {"momentum": 0.9} if optimizer == "SGD" else {}
+    schedule = {"_target_": "torch.optim.lr_scheduler.CosineAnnealingLR", "T_max": "auto"}
+    conf = make_conf(
+        model={**GPT, "dropout": 0.1},
+        strategy=strategy,
+        optimizer={"_target_": f"torch.optim.{optimizer}", "lr": 0.01, **momentum},
+        scheduler=schedule,
+        global_batch_size=16,
+    )
+    dataset = token_dataset()
+    first, _ = world.run(fit_rank, str(tmp_path / "a"), conf, dataset=dataset)
+    world.run(fit_rank, str(tmp_path / "b"), conf, dataset=dataset, stop_after={0: 1})
+    assert (
+        read_record(latest_checkpoint(tmp_path / "b"))["step"] < read_record(latest_checkpoint(tmp_path / "a"))["step"]
+    )
+    second, _ = world.run(fit_rank, str(tmp_path / "b"), conf, dataset=dataset)
+    assert_same(whole(tmp_path / "a", tmp_path), whole(tmp_path / "b", tmp_path), **EXACT)
+    assert last_metrics(first) == pytest.approx(last_metrics(second), rel=1e-12)
+
+
+@pytest.mark.parametrize("strategy", ["fsdp", "tp"])
+def test_another_number_of_workers_takes_the_shards_over(world, tmp_path, strategy):
+    dataset = token_dataset()
+    conf = make_conf(model=GPT, strategy=strategy, global_batch_size=16)
+    _, expected = fit(tmp_path / "one", make_conf(model=GPT, global_batch_size=16), dataset=dataset)
+    world.run(fit_rank, str(tmp_path / "down"), conf, dataset=dataset, stop_after={0: 1})
+    _fit_alone(tmp_path / "down", conf, dataset)
+    assert_same(expected, whole(tmp_path / "down", tmp_path), rtol=1e-3, atol=1e-5)
+    _fit_alone(tmp_path / "up", conf, dataset, stop_after=3)
+    world.run(fit_rank, str(tmp_path / "up"), conf, dataset=dataset)
+    assert_same(expected, whole(tmp_path / "up", tmp_path), rtol=1e-3, atol=1e-5)
+
+
+def _fit_alone(folder, conf, dataset, stop_after=None):
+    from rtrain.trainers.torch.loop import train
+
+    channel = RecordingChannel(stop_after)
+    train(make_worker(folder, conf, dataset=dataset, channel=channel))
+    assert channel.of("checkpoint")
+    assert not torch.distributed.is_initialized()
+
+
+@pytest.mark.parametrize("strategy", ["fsdp", "tp"])
+def test_a_sharded_checkpoint_predicts_alone(world, tmp_path, strategy):
+    dataset = token_dataset()
+    conf = make_conf(model=GPT, strategy=strategy)
+    records, _ = world.run(fit_rank, str(tmp_path), conf, dataset=dataset)
+    rows = dataset.splits["val"].columns
+    found = load_predictor(newest(tmp_path, conf, dataset)).predict(rows["x"])
+    right = np.take_along_axis(found, rows["y"][..., None], axis=2)
+    assert -np.log(right).mean() == pytest.approx(last_metrics(records)["val/loss"], rel=1e-5)
+
+
+def test_every_rank_writes_its_part_of_one_checkpoint(world, tmp_path):
+    # 3 outputs for 2 workers, a model without a list of blocks, whole weights beside the shards.
+    options = StrategyConf(consolidate=True, blocks=["layers.0"])
+    conf = make_conf(strategy="fsdp", strategy_options=options)
+    records, others = world.run(fit_rank, str(tmp_path), conf)
+    folder = latest_checkpoint(tmp_path)
+    record = read_record(folder)
+    names = sorted(record["files"])
+    assert [name for name in names if name.startswith("shards/")] == [
+        f"shards/shard-0000{rank}-model-00001-of-00001.safetensors" for rank in (1, 2)
+    ]
+    assert {"about.json", "model.safetensors", "training.pt"} <= set(names)
+    for name, facts in record["files"].items():
+        assert sha256_of(folder / name) == facts["sha256"]
+    listed = [one for one in records if one["kind"] == "checkpoint"][-1]
+    assert {key: listed[key] for key in record} == record
+    assert not [one for one in others if one["kind"] == "checkpoint"]
+    assert not list(folder.parent.glob(".*")), "a temporary folder is left"
+    assert json.loads((folder / "about.json").read_text())["info"]["name"] == "small"
+    predictor = load_predictor(newest(tmp_path, conf, small_dataset()))
+    rows = small_dataset().splits["test"].columns
+    assert (predictor.predict(rows["x"]).argmax(1) == rows["y"]).mean() == last_metrics(records)["test/accuracy"]
+
+
+def test_a_rank_without_a_part_of_a_weight_saves_and_resumes(world, tmp_path):
+    dataset = small_dataset(task="regression", shape=(5,))  # one output: its bias lies on one rank only
+    adam = {"_target_": "torch.optim.Adam", "lr": 0.01}
+    conf = make_conf(strategy="fsdp", optimizer=adam, batch_size=16)
+    world.run(fit_rank, str(tmp_path / "a"), conf, dataset=dataset)
+    world.run(fit_rank, str(tmp_path / "b"), conf, dataset=dataset, stop_after={0: 1})
+    world.run(fit_rank, str(tmp_path / "b"), conf, dataset=dataset)
+    assert_same(whole(tmp_path / "a", tmp_path), whole(tmp_path / "b", tmp_path), **EXACT)
+
+
+def test_any_layers_can_be_split_by_a_plan_of_the_config(world, tmp_path):
+    conf = make_conf(batch_size=64)
+    split = make_conf(batch_size=64, strategy="tp", strategy_options=StrategyConf(tp_plan=PLAN))
+    one, expected = fit(tmp_path / "one", conf)
+    records, _ = world.run(fit_rank, str(tmp_path / "two"), split)
+    assert_same(expected, whole(tmp_path / "two", tmp_path), rtol=1e-4, atol=1e-6)
+    assert last_metrics(records)["test/accuracy"] == one.metrics["test/accuracy"]
+
+
+def test_weights_are_gathered_and_gradients_exchanged_in_a_smaller_type(world, tmp_path):
+    options = StrategyConf(param_dtype="bf16", reduce_dtype="bf16", reshard_after_forward=False)
+    one, _ = fit(tmp_path / "one", make_conf(model=GPT), dataset=token_dataset())
+    conf = make_conf(model=GPT, batch_size=32, strategy="fsdp", strategy_options=options)
+    records, _ = world.run(fit_rank, str(tmp_path / "two"), conf, dataset=token_dataset())
+    found = last_metrics(records)["val/loss"]
+    assert found != one.metrics["val/loss"]
+    assert found == pytest.approx(one.metrics["val/loss"], rel=0.02)
+    assert {weight.dtype for weight in whole(tmp_path / "two", tmp_path).values()} == {torch.float32}
+
+
+def test_a_block_can_compute_its_activations_twice(tmp_path):
+    options = StrategyConf(activation_checkpointing=2)
+    _, expected = fit(tmp_path / "a", make_conf(model={**GPT, "dropout": 0.2}), dataset=token_dataset())
+    conf = make_conf(model={**GPT, "dropout": 0.2}, strategy_options=options)
+    loop = Loop.build(make_worker(tmp_path / "b", conf, dataset=token_dataset()))
+    calls = []
+    for number, block in enumerate(loop.state.model.blocks):
+        block.attention_norm.register_forward_hook(lambda *_, number=number: calls.append(number))
+    step = next(iter(loop.feed.steps(loop._next_pass())))
+    loop.optimizer_step.take(step)
+    assert calls == [0, 1, 1]
+    _, found = fit(tmp_path / "c", conf, dataset=token_dataset())
+    assert_same(expected, found, **EXACT)
+
+
+@pytest.mark.slow
+def test_two_pairs_of_workers_share_weights_and_layers(tmp_path):
+    dataset = token_dataset(num_train=33, vocab_size=8)
+    keys = {"model": GPT, "global_batch_size": 16, **CLIPPED}
+    conf = make_conf(strategy="fsdp_tp", **keys)
+    _, expected = fit(tmp_path / "one", make_conf(**keys), dataset=dataset)
+    four = World(tmp_path, size=4)
+    try:
+        results = four.run(fit_rank, str(tmp_path / "four"), conf, dataset=dataset)
+        four.run(fit_rank, str(tmp_path / "again"), conf, dataset=dataset, stop_after={0: 1})
+        four.run(fit_rank, str(tmp_path / "again"), conf, dataset=dataset)
+    finally:
+        four.close()
+    assert_same(expected, whole(tmp_path / "four", tmp_path), rtol=1e-3, atol=1e-5)
+    assert_same(whole(tmp_path / "four", tmp_path), whole(tmp_path / "again", tmp_path), **EXACT)
+    rows = [next(one["facts"]["num_rows"]["train"] for one in part if one["kind"] == "worker") for part in results]
+    assert sorted(rows) == [0, 0, 16, 17]
+
+
+@pytest.mark.parametrize("tp_size", [1, 2])
+def test_a_mesh_of_two_dimensions_trains_like_one_process(world, tmp_path, tp_size):
+    dataset, keys = token_dataset(), {"model": GPT, "global_batch_size": 16, "accumulate_steps": 2, **CLIPPED}
+    _, expected = fit(tmp_path / "one", make_conf(**keys), dataset=dataset)
+    conf = make_conf(strategy="fsdp_tp", strategy_options=StrategyConf(tp_size=tp_size), **keys)
+    world.run(fit_rank, str(tmp_path / "two"), conf, dataset=dataset)
+    assert_same(expected, whole(tmp_path / "two", tmp_path), rtol=1e-3, atol=1e-5)
