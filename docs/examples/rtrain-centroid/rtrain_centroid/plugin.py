@@ -1,0 +1,30 @@
+from rtrain.errors import ConfigError
+from rtrain.trainers.base import TrainerPlugin
+from rtrain_centroid.config import Conf
+
+
+class Plugin(TrainerPlugin):
+    """The nearest mean of each class, in NumPy."""
+
+    Conf = Conf
+
+    def check(self, job):
+        if job.dataset is None or job.dataset.info.task != "classification":
+            raise ConfigError("trainer 'centroid' needs a dataset of classes.", "Try: dataset=digits")
+        if job.conf.scaling.num_workers > 1:
+            raise ConfigError("trainer 'centroid' trains on one worker.", "Try: num_workers=1")
+
+    def train_loop(self, conf):
+        from rtrain_centroid.loop import train
+
+        return train
+
+    def backend_config(self, conf):
+        from ray.train.backend import BackendConfig
+
+        return BackendConfig()
+
+    def load_predictor(self, trained, device):
+        from rtrain_centroid.loop import load
+
+        return load(trained)

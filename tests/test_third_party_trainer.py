@@ -1,0 +1,70 @@
+"""A trainer that another package brings through an entry point: the worked example of the docs, installed and run."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rtrain
+
+EXAMPLE = Path(__file__).parents[1] / "docs" / "examples" / "rtrain-centroid"
+CONTRACT = f"""
+from rtrain.testing.trainer_contract import TrainerContract
+
+
+class TestCentroid(TrainerContract):
+    config = {str(EXAMPLE / "digits.yaml")!r}
+    trainer = "centroid"
+    framework = "rtrain_centroid.loop"
+"""
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    """The environment of a process in which the example is installed: in a folder of its own, not beside rtrain."""
+    target = tmp_path_factory.mktemp("installed")
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--target", target]
+    subprocess.run([*pip, "--disable-pip-version-check", EXAMPLE], check=True, capture_output=True)
+    ours = str(Path(rtrain.__file__).parents[1])
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(target), ours])}
+
+
+def rtrain_says(environment, folder, *words):
+    command = [sys.executable, "-c", "from rtrain.cli import main; main()", *words]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_it_is_listed_and_its_keys_are_explained(environment, tmp_path):
+    listed = rtrain_says(environment, tmp_path, "trainers").stdout.splitlines()
+    assert ["centroid", "The nearest mean of each class, in NumPy.  [ready]"] in [
+        line.split(maxsplit=1) for line in listed
+    ]
+    explained = rtrain_says(environment, tmp_path, "trainers", "centroid").stdout
+    assert "trainer.sharpness: number > 0 = 1.0" in explained
+
+
+def test_it_trains_on_a_worker_of_ray(environment, tmp_path):
+    done = rtrain_says(environment, tmp_path, "fit", str(EXAMPLE / "digits.yaml"), "num_workers=1", "name=c")
+    assert done.returncode == 0, done.stderr
+    manifest = json.loads(next(tmp_path.glob("runs/c/*/manifest.json")).read_text())
+    assert manifest["metrics"]["test/accuracy"] > 0.85
+    assert manifest["workers"]["0"]["num_rows"] == manifest["dataset"]["num_rows"]
+
+
+def test_a_typo_and_too_many_workers_are_refused(environment, tmp_path):
+    typo = rtrain_says(environment, tmp_path, "fit", str(EXAMPLE / "digits.yaml"), "trainer.sharpnes=1")
+    assert typo.returncode == 2
+    assert "did you mean: trainer.sharpness" in typo.stderr
+    many = rtrain_says(environment, tmp_path, "fit", str(EXAMPLE / "digits.yaml"), "num_workers=2")
+    assert many.returncode == 2
+    assert "trains on one worker" in many.stderr
+
+
+def test_it_keeps_the_contract_of_every_trainer(environment, tmp_path):
+    (tmp_path / "test_centroid.py").write_text(CONTRACT)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_centroid.py"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
