@@ -10,12 +10,11 @@ from torch import Tensor, nn
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import CheckpointError
 from rtrain.trainers.tasks import CLASSES
-from rtrain.trainers.torch import shards
 from rtrain.trainers.torch.build import build_model
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.data import Inputs
 from rtrain.trainers.torch.evaluation import autocast
-from rtrain.trainers.torch.state import AVERAGED, WEIGHTS
+from rtrain.trainers.torch.state import AVERAGED, SHARDS, WEIGHTS
 from rtrain.trainers.torch.tasks import fit_output
 from rtrain.trainers.trained import Trained
 
@@ -82,8 +81,11 @@ def load_predictor(trained: Trained, device: str = "cpu") -> Predictor:
         )
     model = build_model(conf.model, trained.info, trained.allow)
     weights = trained.folder / (WEIGHTS if conf.ema_decay is None else AVERAGED)
-    if not weights.exists() and (trained.folder / shards.SHARDS).is_dir():
-        shards.load_whole(model, trained.folder)
+    if not weights.exists() and (trained.folder / SHARDS).is_dir():
+        # Half a second of imports, for sharded checkpoints only.
+        from rtrain.trainers.torch.shards import load_whole
+
+        load_whole(model, trained.folder)
         return Predictor(model, trained.info, conf.precision, torch.device(device))
     try:
         load_model(model, str(weights))

@@ -20,10 +20,8 @@ from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageReader, Hu
 from torch.distributed.fsdp import FSDPModule
 
 from rtrain.errors import CheckpointError
-from rtrain.trainers.torch.state import TRAINING, WEIGHTS, TrainState
+from rtrain.trainers.torch.state import SHARDS, TRAINING, TrainState
 
-SHARDS = "shards"
-"""Folder of the parts, inside a checkpoint."""
 MODEL, OPTIMIZER = "model.", "optimizer."
 
 
@@ -158,6 +156,3 @@ def _quiet() -> Iterator[None]:
         warnings.filterwarnings("ignore", message="torch.distributed is")
         warnings.filterwarnings("ignore", category=FutureWarning)
         yield
-
-
-__all__ = ["SHARDS", "WEIGHTS", "consolidate", "load", "load_whole", "model_tensors", "save"]

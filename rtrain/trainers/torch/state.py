@@ -17,6 +17,8 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from rtrain.trainers.torch.world import World
 
 WEIGHTS, AVERAGED, TRAINING = "model.safetensors", "model_ema.safetensors", "training.pt"
+SHARDS = "shards"
+"""Folder of the weights where each rank writes a part of them."""
 BATCH_STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
 """Buffers of batch normalisation, which training itself never reads."""
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
 from rtrain.trainers.torch import shards
-from rtrain.trainers.torch.state import TrainState
+from rtrain.trainers.torch.state import WEIGHTS, TrainState
 from rtrain.trainers.torch.strategies.base import Strategy
 
 
@@ -47,7 +47,7 @@ class Sharded(Strategy):
         """Write this rank's parts; rank 0 also writes the rest, and the whole weights if they are wanted."""
         shards.save(state, folder, first=self.world.rank == 0)
         if self.conf.strategy_options.consolidate and self.world.rank == 0:
-            shards.consolidate(folder, folder / shards.WEIGHTS)
+            shards.consolidate(folder, folder / WEIGHTS)
 
     def load(self, state: TrainState, folder: Path) -> None:
         """Take the parts of this rank, however many ranks wrote them."""
