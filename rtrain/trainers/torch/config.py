@@ -10,7 +10,7 @@ from pydantic import Field
 from rtrain.config.schema import one_of
 from rtrain.trainers.epochs_conf import EarlyStoppingConf
 
-STRATEGIES = ("ddp", "fsdp", "tp", "fsdp_tp")
+STRATEGIES = ("ddp", "fsdp", "tp", "fsdp_tp", "accelerate")
 
 
 @dataclass(kw_only=True)
@@ -41,6 +41,9 @@ class StrategyConf:
     """tp: how layers are split, by patterns of their names: ``colwise`` (by outputs, which stay split), ``rowwise`` (by
     inputs, which are split already) or ``colwise_gather`` (by outputs, which are gathered). Empty: the model's own
     ``tensor_parallel_plan``."""
+
+    accelerate: dict[str, Any] = field(default_factory=dict)
+    """accelerate: more arguments of its ``Accelerator``, e.g. ``{dynamo_backend: inductor}``."""
 
     consolidate: bool = False
     """Also write the whole weights into each sharded checkpoint, as ``model.safetensors``; worker 0 gathers them."""
@@ -137,7 +140,7 @@ class Conf:
 
     strategy: Annotated[str, *one_of(*STRATEGIES)] = "ddp"
     """How workers share the training: ``ddp`` (each has the whole model), ``fsdp`` (each holds a share of the weights),
-    ``tp`` (each computes a part of every layer), ``fsdp_tp`` (both)."""
+    ``tp`` (each computes a part of every layer), ``fsdp_tp`` (both), or ``accelerate`` (as Accelerate does it)."""
 
     strategy_options: StrategyConf = field(default_factory=StrategyConf)
     """Options of the strategy."""

@@ -19,6 +19,7 @@ from torch_runs import (
     make_worker,
     small_dataset,
     token_dataset,
+    weights,
 )
 
 from rtrain.runs.checkpoints import latest_checkpoint, read_record
@@ -239,3 +240,29 @@ def test_a_mesh_of_two_dimensions_trains_like_one_process(world, tmp_path, tp_si
     conf = make_conf(strategy="fsdp_tp", strategy_options=StrategyConf(tp_size=tp_size), **keys)
     world.run(fit_rank, str(tmp_path / "two"), conf, dataset=dataset)
     assert_same(expected, whole(tmp_path / "two", tmp_path), rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "keys", [CLIPPED, {"accumulate_steps": 3, "ema_decay": 0.9}], ids=lambda keys: next(iter(keys))
+)
+def test_accelerate_trains_like_one_process(world, tmp_path, keys):
+    dataset, keys = token_dataset(num_train=33), {"model": GPT, "global_batch_size": 16, **keys}
+    one, expected = fit(tmp_path / "one", make_conf(**keys), dataset=dataset)
+    conf = make_conf(strategy="accelerate", **keys)
+    alone, found = fit(tmp_path / "alone", conf, dataset=dataset)
+    assert_same(expected, found, **EXACT)
+    records, _ = world.run(fit_rank, str(tmp_path / "two"), conf, dataset=dataset)
+    assert_same(expected, weights(tmp_path / "two"), rtol=1e-3, atol=1e-5)
+    assert last_metrics(records)["val/loss"] == pytest.approx(one.metrics["val/loss"], rel=1e-4)
+    assert alone.metrics["val/loss"] == one.metrics["val/loss"]
+
+
+def test_accelerate_resumes_and_computes_in_a_smaller_type(world, tmp_path):
+    dataset = token_dataset()
+    conf = make_conf(model=GPT, strategy="accelerate", global_batch_size=16, precision="bf16")
+    world.run(fit_rank, str(tmp_path / "a"), conf, dataset=dataset)
+    world.run(fit_rank, str(tmp_path / "b"), conf, dataset=dataset, stop_after={0: 1})
+    world.run(fit_rank, str(tmp_path / "b"), conf, dataset=dataset)
+    assert_same(weights(tmp_path / "a"), weights(tmp_path / "b"), **EXACT)
+    _, plain = fit(tmp_path / "c", make_conf(model=GPT, global_batch_size=16), dataset=dataset)
+    assert not torch.equal(plain["head.weight"], weights(tmp_path / "a")["head.weight"])

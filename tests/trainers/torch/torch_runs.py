@@ -150,6 +150,8 @@ class World:
 
 def _serve(pipe, rank, size, folder):
     os.environ.pop("OMP_NUM_THREADS", None)
+    # What Ray Train tells each worker, and Accelerate and DeepSpeed ask for.
+    os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_WORLD_SIZE": str(size)}
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=size)
     while (job := pipe.recv()) is not None:

@@ -27,7 +27,7 @@ def check_strategy(conf: Conf, info: DatasetInfo, job: Job) -> None:
     if strategy.requires is not None and find_spec(strategy.requires) is None:
         raise ConfigError(
             f"trainer.strategy={conf.strategy} needs {strategy.requires}, which is not installed.",
-            f"Try: pip install {strategy.requires}",
+            f"Try: pip install 'rtrain[{conf.strategy}]'",
         )
     _check_options(strategy, conf)
     _check_refused(strategy, conf)
@@ -59,7 +59,7 @@ def _check_refused(strategy: type[Strategy], conf: Conf) -> None:
                 f"trainer.{name} does not work with trainer.strategy={conf.strategy}.",
                 f"Try: trainer.{name}={value}, or trainer.strategy=ddp",
             )
-    if strategy.sharded and conf.precision == "fp16":
+    if conf.strategy != "ddp" and conf.precision == "fp16":
         raise ConfigError(
             f"trainer.precision=fp16 does not work with trainer.strategy={conf.strategy}.",
             "Try: trainer.precision=bf16, which needs no scaled loss",

@@ -1,0 +1,106 @@
+"""Hugging Face Accelerate wraps model and optimizer of rtrain's own loop."""
+
+from __future__ import annotations
+
+import inspect
+from contextlib import AbstractContextManager
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from rtrain.config.closest import closest
+from rtrain.errors import ConfigError, TrainingError
+from rtrain.trainers.torch.blocks import recompute_activations
+from rtrain.trainers.torch.config import Conf
+from rtrain.trainers.torch.state import TrainState
+from rtrain.trainers.torch.strategies.base import Strategy
+from rtrain.trainers.torch.world import World
+
+OURS = ("cpu", "mixed_precision", "gradient_accumulation_steps")
+"""Arguments of ``Accelerator`` that follow from other keys of the trainer."""
+WHOLE_MODELS = ("NO", "MULTI_CPU", "MULTI_GPU")
+"""Kinds of distributed training in which each worker has the whole model."""
+
+
+class Accelerate(Strategy):
+    """Data parallelism by ``Accelerator.prepare``; batches, evaluations and checkpoints are rtrain's."""
+
+    options = frozenset({"accelerate", "activation_checkpointing", "blocks"})
+    refused: ClassVar[dict[str, Any]] = {"compile": False, "sync_batchnorm": False, "find_unused_parameters": False}
+    requires = "accelerate"
+
+    def __init__(self, conf: Conf, world: World) -> None:
+        super().__init__(conf, world)
+        from accelerate import Accelerator
+
+        threads = torch.get_num_threads()
+        self._accelerator = Accelerator(
+            cpu=world.device.type == "cpu",
+            mixed_precision="no" if conf.precision == "fp32" else conf.precision,
+            **conf.strategy_options.accelerate,
+        )
+        # Where OMP_NUM_THREADS is not set, Accelerate chooses a number of threads of its own.
+        torch.set_num_threads(threads)
+        self._check_world()
+
+    def _check_world(self) -> None:
+        kind, size = self._accelerator.distributed_type.value, self._accelerator.num_processes
+        if kind not in WHOLE_MODELS:
+            raise TrainingError(
+                f"the environment tells Accelerate to train with {kind}, which rtrain's checkpoints can't follow.",
+                "Unset the variables ACCELERATE_USE_*, and try trainer.strategy=fsdp.",
+            )
+        if size != self.world.size:
+            raise TrainingError(f"Accelerate sees {size} processes, but there are {self.world.size} workers.")
+
+    @classmethod
+    def check_model(cls, model: nn.Module, conf: Conf, num_workers: int) -> None:
+        """Check the names of the options against the arguments of ``Accelerator``."""
+        super().check_model(model, conf, num_workers)
+        from accelerate import Accelerator
+
+        known = [name for name in inspect.signature(Accelerator).parameters if name not in OURS]
+        for name in conf.strategy_options.accelerate:
+            where = f"trainer.strategy_options.accelerate.{name}"
+            if name in OURS:
+                raise ConfigError(f"{where}: rtrain sets it; use trainer.precision and trainer.accumulate_steps.")
+            if name not in known:
+                meant = closest(name, known)
+                raise ConfigError(f"{where}: Accelerator has no such argument.", meant and f"  did you mean: {meant}")
+
+    def place(self, model: nn.Module) -> nn.Module:
+        """Put the whole model on this rank's device."""
+        recompute_activations(model, self.conf.strategy_options)
+        return model.to(self.world.device)
+
+    def wrap(self, state: TrainState) -> nn.Module:
+        """Return what Accelerate makes of the model."""
+        self._wrapped, self._optimizer = self._accelerator.prepare(state.model, state.optimizer)
+        wrapped: nn.Module = self._wrapped
+        return wrapped
+
+    def hold(self) -> AbstractContextManager[Any]:
+        """Leave the exchange of gradients out."""
+        held: AbstractContextManager[Any] = self._accelerator.no_sync(self._wrapped)
+        return held
+
+    def backward(self, state: TrainState, loss: Tensor) -> None:
+        """Add gradients as Accelerate does."""
+        self._accelerator.backward(loss)
+
+    def update(self, state: TrainState) -> None:
+        """Clip the gradients, move the weights on, and forget the gradients."""
+        self.clip(list(state.model.parameters()))
+        self._optimizer.step()
+        self._optimizer.zero_grad(set_to_none=True)
+
+    def close(self) -> None:
+        """Let another Accelerator start afresh in this process."""
+        from accelerate.state import AcceleratorState, GradientState
+
+        AcceleratorState._reset_state(reset_partial_state=True)
+        GradientState._reset_state()
+
+
+STRATEGY = Accelerate
