@@ -78,6 +78,8 @@ class Batch:
     y: np.ndarray
     num_global: int
     """Rows of all workers together in this step; -1 when only the workers together can know (streamed data)."""
+    weight: np.ndarray | None = None
+    """(rows,) float32, where the dataset has weights."""
 
 
 class Split(ABC):
@@ -96,6 +98,12 @@ class Split(ABC):
         Over all workers each row comes exactly once. Rows of one ``group`` stay together on one worker. With one worker
         it is all rows in the order of the data.
         """
+
+
+def take_rows(columns: Columns, rows: np.ndarray | slice, num_global: int) -> Batch:
+    """Return some of the rows as a batch."""
+    weight = columns.get("weight")
+    return Batch(columns["x"][rows], columns["y"][rows], num_global, None if weight is None else weight[rows])
 
 
 def step_rows(num_rows: int, one: Pass) -> Iterator[tuple[np.ndarray, int]]:
@@ -131,7 +139,7 @@ class ResidentSplit(Split):
 
     def batches(self, one: Pass) -> Iterator[Batch]:
         for rows, num_global in self.indices(one):
-            yield Batch(self.columns["x"][rows], self.columns["y"][rows], num_global)
+            yield take_rows(self.columns, rows, num_global)
 
     def own_rows(self, rank: int, world_size: int) -> Iterator[Columns]:
         """Yield one contiguous part, as views: nothing is copied."""

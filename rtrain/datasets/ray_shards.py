@@ -10,7 +10,7 @@ import ray.data
 import ray.train
 from ray.data import ExecutionOptions
 
-from rtrain.datasets.base import Batch, Columns, Dataset, Pass, ResidentSplit, Split
+from rtrain.datasets.base import Batch, Columns, Dataset, Pass, ResidentSplit, Split, take_rows
 from rtrain.datasets.stream import StreamSplit
 
 if TYPE_CHECKING:
@@ -119,12 +119,8 @@ class ShardSplit(Split):
             options["local_shuffle_seed"] = (one.seed + one.epoch * 1_000_003 + one.rank) % 2**32
         for number, columns in enumerate(self._shard.iter_batches(**options)):
             if number >= one.skip_steps:
-                yield _batch(columns)
+                yield take_rows(columns, slice(None), -1)
 
     def own_rows(self, rank: int, world_size: int) -> Iterator[Columns]:
         """Yield the rows that Ray Data gives this worker; in each pass possibly others."""
         yield from self._shard.iter_batches(batch_size=None, batch_format="numpy", prefetch_batches=2)
-
-
-def _batch(columns: Columns) -> Batch:
-    return Batch(columns["x"], columns["y"], -1)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rtrain.datasets.base import Batch, Columns, Pass, Split
+from rtrain.datasets.base import Batch, Columns, Pass, Split, take_rows
 from rtrain.datasets.moments import Moments
 from rtrain.datasets.splits import evenly
 
@@ -109,7 +109,7 @@ class StreamSplit(Split):
             if number >= one.skip_steps:
                 size = len(step["y"])
                 low, high = (size * rank // one.world_size for rank in (one.rank, one.rank + 1))
-                yield Batch(step["x"][low:high], step["y"][low:high], size)
+                yield take_rows(step, slice(low, high), size)
 
     def own_rows(self, rank: int, world_size: int) -> Iterator[Columns]:
         """Yield the rows of every ``world_size``-th piece; with fewer pieces than workers, of a part of each chunk."""

@@ -15,16 +15,16 @@ SIGNALS = ("interrupted", "preempted")
 """Reasons to stop that leave no time for a last evaluation."""
 
 
-class Ranks(Protocol):
-    """The workers of a run, as one of them sees them."""
+class Voters(Protocol):
+    """All ranks, as one of them sees them."""
 
     @property
     def rank(self) -> int:
-        """Number of this worker."""
+        """Number of this one."""
 
     @property
     def size(self) -> int:
-        """Number of workers."""
+        """How many there are."""
 
     def max(self, values: Sequence[float]) -> list[float]:
         """Return the largest of each value over all ranks; every rank calls it with as many."""
@@ -43,7 +43,7 @@ class StopSignal:
         seconds_before: What the run took before it was resumed.
     """
 
-    def __init__(self, worker: Worker, ranks: Ranks, max_seconds: float | None, seconds_before: float = 0.0) -> None:
+    def __init__(self, worker: Worker, ranks: Voters, max_seconds: float | None, seconds_before: float = 0.0) -> None:
         self._worker, self._ranks = worker, ranks
         self._max_seconds, self._seconds_before = max_seconds, seconds_before
         self._next = 0

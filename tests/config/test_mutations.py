@@ -74,7 +74,7 @@ def refuse(config: str, words: list[str], schemas) -> str:
             composed = session.check()
         trainer = composed.resolved["trainer"]
         for name, node in trainer.items():
-            if isinstance(node, dict) and node and name in ("model", "optimizer", "scheduler", "loss"):
+            if isinstance(node, dict) and node and name in ("model", "optimizer", "scheduler", "loss", "estimator"):
                 check_node(node, f"trainer.{name}", composed.allow, provided=PROVIDED, num_args=0)
     except ConfigError as error:
         return str(error)
@@ -92,7 +92,14 @@ def words_for(path: Path) -> tuple[str, list[str]]:
     if len(path.parts) == 1:
         return path.stem, []
     group = path.parent.as_posix()
+    if group == "trainer":
+        return next(one.stem for one in sorted(SHIPPED.glob("*.yaml")) if uses_trainer(one, path.stem)), []
     return "mlp", [f"{group}={path.stem}"]
+
+
+def uses_trainer(primary: Path, name: str) -> bool:
+    """Tell whether a primary config chooses the trainer ``name``."""
+    return {"trainer": name} in yaml.safe_load(primary.read_text()).get("defaults", [])
 
 
 def test_every_shipped_option_composes(schemas, tmp_path, monkeypatch):

@@ -1,0 +1,203 @@
+"""Train in epochs: limits, evaluations, early stopping, checkpoints and resuming, the same for every framework."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from rtrain.datasets.base import Pass
+from rtrain.errors import TrainingError
+from rtrain.trainers.epochs_conf import EpochsConf
+from rtrain.trainers.feed import Feed
+from rtrain.trainers.from_dataset import evaluated_split, monitor_of
+from rtrain.trainers.learner import Learner, Ranks
+from rtrain.trainers.meter import Meter
+from rtrain.trainers.progress import Progress
+from rtrain.trainers.stopping import SIGNALS, StopSignal
+from rtrain.trainers.worker import Worker
+
+
+class EpochLoop:
+    """One training on one rank.
+
+    Args:
+        worker: Services and place of this rank.
+        conf: Limits, steps and evaluations.
+        learner: What learns.
+        ranks: All ranks; they step, evaluate and stop together.
+    """
+
+    def __init__(self, worker: Worker, conf: EpochsConf, learner: Learner, ranks: Ranks) -> None:
+        assert worker.dataset is not None, "checked by the plugin"
+        info, splits = worker.dataset.info, worker.dataset.splits
+        self.worker, self.conf, self.learner, self.ranks = worker, conf, learner, ranks
+        self.rows_per_step = conf.rows_per_step(ranks.size)
+        self.feed = Feed(splits["train"], info, ranks)
+        self.split = evaluated_split(conf.evaluate_split, info)
+        self.evaluated = None if self.split is None else Feed(splits[self.split], info, ranks)
+        self.monitor = monitor_of(conf.evaluate_split, info, worker.run.checkpoint)
+        self.progress, self.saved_step = Progress(), -1
+        self._resume()
+        self.stop = StopSignal(worker, ranks, conf.max_seconds, self.progress.seconds)
+        self.meter = self._new_meter()
+
+    def _resume(self) -> None:
+        """Go back to the newest checkpoint of this run, if there is one."""
+        folder = self.worker.resume_dir()
+        if folder is not None:
+            self.learner.load(folder)
+            self.progress = Progress.load(folder)
+            self.monitor.best, self.saved_step = self.progress.best, self.progress.step
+        self.progress.expect_rows_per_step(self.rows_per_step)
+
+    def run(self) -> None:
+        """Train epoch after epoch, and leave a checkpoint of where it ends."""
+        self._describe()
+        reason = self._limit()
+        while not reason:
+            reason = self._train_epoch() or self._limit()
+        if reason not in SIGNALS and self.progress.evaluated_step != self.progress.step:
+            self._evaluate({})
+        self._save()
+        self._describe()
+
+    def _train_epoch(self) -> str:
+        """Train one epoch, or what is left of it; return why training ends inside of it, or an empty string."""
+        progress, one = self.progress, self._next_pass()
+        self.meter = self._new_meter()
+        for batch in self.feed.steps(one):
+            reason = self._between_steps()
+            if reason:
+                return reason
+            taken = self.learner.take(batch, progress.step)
+            progress.step += 1
+            progress.step_in_epoch += 1
+            self.meter.add(taken, batch.num_global)
+            if progress.step % self.worker.run.log_every_steps == 0:
+                self._report(self.meter.metrics())
+        if one.skip_steps == 0:
+            self._check_rows()
+        self._end_epoch()
+        return ""
+
+    def _check_rows(self) -> None:
+        """Fail if rows of the epoch that ends came twice or never."""
+        self.meter.look()
+        seen, there = self.progress.rows, self.feed.num_rows
+        if seen != there:
+            raise TrainingError(
+                f"epoch {self.progress.epoch} had {seen} rows, but the train split has {there}.",
+                "Its files changed while they were read, or the dataset's source gives rows twice or never.",
+            )
+
+    def _between_steps(self) -> str:
+        """Do what is due after the step before, inside an epoch; return why training ends here, or an empty string."""
+        progress = self.progress
+        if progress.step_in_epoch > 0:
+            if _is_due(self.conf.eval_every_steps, progress.step):
+                self._evaluate({})
+            if _is_due(self.worker.run.checkpoint.every_steps, progress.step):
+                self._save()
+        return self._limit() or self.stop.agreed(progress.step)
+
+    def _limit(self) -> str:
+        """Return which limit is reached, or an empty string."""
+        progress, conf = self.progress, self.conf
+        if conf.max_epochs is not None and progress.epoch >= conf.max_epochs:
+            return "max_epochs"
+        if conf.max_steps is not None and progress.step >= conf.max_steps:
+            return "max_steps"
+        patience = math.inf if conf.early_stopping is None else conf.early_stopping.patience
+        return "early stopping" if progress.bad_evaluations >= patience else progress.ended
+
+    def _end_epoch(self) -> None:
+        """Evaluate, report and save as far as they are due, and move on to the next epoch."""
+        progress, conf, cadence = self.progress, self.conf, self.worker.run.checkpoint
+        progress.epoch += 1
+        progress.step_in_epoch = 0
+        found = self.meter.epoch_metrics()
+        due = _is_due(conf.eval_every_epochs, progress.epoch) or _is_due(conf.eval_every_steps, progress.step)
+        if due or self._limit():
+            self._evaluate(found)
+        else:
+            self._report(found)
+        progress.ended = self.learner.end_epoch(progress.epoch, progress.metrics)
+        if _is_due(cadence.every_epochs, progress.epoch) or _is_due(cadence.every_steps, progress.step):
+            self._save()
+
+    def _evaluate(self, found: dict[str, float]) -> None:
+        """Evaluate, unless this step was, and report together with ``found``."""
+        progress = self.progress
+        new = progress.evaluated_step != progress.step
+        if new and self.evaluated is not None:
+            self.meter.look()
+            with self.meter.paused():
+                values = self.learner.evaluate(self.evaluated.steps(self._evaluation_pass()))
+            if math.isnan(values.get("loss", 0.0)):
+                raise TrainingError(
+                    f"{self.split}/loss is not a number at step {progress.step}.",
+                    "Lower trainer.optimizer's learning rate, or look for extreme values in the data.",
+                )
+            found = found | {f"{self.split}/{name}": value for name, value in values.items()}
+        progress.evaluated_step = progress.step
+        if found:
+            self._report(found)
+        if found and new and self.conf.early_stopping is not None:
+            progress.judge(self.conf.early_stopping, self.monitor.name, progress.metrics)
+
+    def _report(self, metrics: dict[str, float]) -> None:
+        self.progress.metrics.update(metrics)
+        self.worker.report(metrics, step=self.progress.step, epoch=self.progress.epoch)
+
+    def _save(self) -> None:
+        """Write a checkpoint of this step, once."""
+        progress = self.progress
+        if self.saved_step == progress.step:
+            return
+        self.meter.look()
+        with self.meter.paused():
+            best = progress.evaluated_step == progress.step and self.monitor.improves(progress.metrics)
+            progress.best, progress.seconds = self.monitor.best, self.stop.seconds
+            self.worker.save_checkpoint(
+                self._write,
+                step=progress.step,
+                epoch=progress.epoch,
+                metrics=progress.metrics,
+                best=best,
+                monitor=self.monitor,
+            )
+        self.saved_step = progress.step
+
+    def _write(self, folder: Path) -> None:
+        self.learner.save(folder)
+        self.progress.save(folder)
+
+    def _new_meter(self) -> Meter:
+        return Meter(self.worker, self.learner, self.progress, self.feed.num_steps(self.rows_per_step))
+
+    def _next_pass(self) -> Pass:
+        return Pass(
+            rank=self.ranks.rank,
+            world_size=self.ranks.size,
+            global_batch_size=self.rows_per_step,
+            seed=self.worker.run.seed,
+            epoch=self.progress.epoch,
+            shuffle=self.conf.shuffle,
+            skip_steps=self.progress.step_in_epoch,
+        )
+
+    def _evaluation_pass(self) -> Pass:
+        rows = self.conf.eval_batch_size * self.ranks.size
+        return Pass(rank=self.ranks.rank, world_size=self.ranks.size, global_batch_size=rows, seed=0, shuffle=False)
+
+    def _describe(self) -> None:
+        """Tell the manifest on how much this rank trains."""
+        num_rows = {"train": self.feed.num_own_rows(self._next_pass())}
+        if self.evaluated is not None:
+            num_rows[str(self.split)] = self.evaluated.num_own_rows(self._evaluation_pass())
+        known = {name: count for name, count in num_rows.items() if count is not None}
+        self.worker.describe({**self.learner.facts(), "num_rows": known})
+
+
+def _is_due(every: int | None, count: int) -> bool:
+    return every is not None and count % every == 0

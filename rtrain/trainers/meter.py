@@ -1,0 +1,102 @@
+"""Loss, rate and speed of training, looked at now and then only: a look waits for the device."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rtrain.errors import TrainingError
+from rtrain.trainers.learner import Learner
+from rtrain.trainers.progress import Progress
+from rtrain.trainers.worker import Worker
+
+PROGRESS_SECONDS = 0.1
+MAX_HELD = 1000
+"""Steps whose losses stay on the device at most."""
+
+
+class Meter:
+    """Loss and speed since the last look, and of the epoch."""
+
+    def __init__(self, worker: Worker, learner: Learner, progress: Progress, steps_per_epoch: int) -> None:
+        self._worker, self._learner, self._progress = worker, learner, progress
+        self._steps_per_epoch = steps_per_epoch
+        self._taken: list[Any] = []
+        """What the steps since the last look gave."""
+        self._rows = self._rows_shown = self._window_rows = self._epoch_rows = 0
+        self._loss_sum, self._has_loss = 0.0, True
+        self._began = self._epoch_began = self._shown = time.monotonic()
+
+    def add(self, taken: Any, num_rows: int) -> None:
+        """Count one step of all ranks; tell the display now and then."""
+        self._taken.append(taken)
+        self._rows += num_rows
+        self._rows_shown += num_rows
+        if len(self._taken) >= MAX_HELD:
+            self.look()
+        if time.monotonic() - self._shown >= PROGRESS_SECONDS:
+            self._show()
+
+    def look(self) -> None:
+        """Add up the losses of the steps since the last look; every rank calls it at the same step.
+
+        Raises:
+            TrainingError: The loss of a step is not a number; names that step.
+        """
+        if not self._taken:
+            return
+        losses, progress = self._learner.losses(self._taken), self._progress
+        bad = next((number for number, loss in enumerate(losses, start=1) if not math.isfinite(loss)), None)
+        if bad is not None:
+            raise TrainingError(
+                f"the training loss of step {progress.step - len(losses) + bad} is not a finite number.",
+                "Lower trainer.optimizer's learning rate, or look for extreme values in the data.",
+            )
+        total = math.fsum(losses)
+        self._has_loss = bool(losses)
+        progress.loss_sum += total
+        progress.rows += self._rows
+        self._loss_sum += total
+        self._window_rows += self._rows
+        self._epoch_rows += self._rows
+        self._taken, self._rows = [], 0
+
+    def metrics(self) -> dict[str, float]:
+        """Return loss, rate and speed since the last call, over all ranks."""
+        self.look()
+        found = self._found("train/loss", self._loss_sum, self._window_rows)
+        found["train/rows_per_second"] = self._window_rows / max(time.monotonic() - self._began, 1e-9)
+        self._loss_sum, self._window_rows = 0.0, 0
+        self._began = time.monotonic()
+        return found
+
+    def epoch_metrics(self) -> dict[str, float]:
+        """Return the mean loss of the epoch that ends, the rate, and the speed since training began this epoch."""
+        self.look()
+        self._show()
+        progress = self._progress
+        found = self._found("train/epoch_loss", progress.loss_sum, progress.rows)
+        found["train/rows_per_second"] = self._epoch_rows / max(time.monotonic() - self._epoch_began, 1e-9)
+        progress.loss_sum, progress.rows = 0.0, 0
+        return found
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Leave the time of the block out of the speed."""
+        before = time.monotonic()
+        yield
+        pause = time.monotonic() - before
+        self._began += pause
+        self._epoch_began += pause
+
+    def _found(self, name: str, loss_sum: float, rows: int) -> dict[str, float]:
+        found = {name: loss_sum / max(rows, 1) if self._has_loss else None, "train/lr": self._learner.rate()}
+        return {name: value for name, value in found.items() if value is not None}
+
+    def _show(self) -> None:
+        done, steps = self._progress, self._steps_per_epoch
+        self._worker.progress(step=done.step, epoch=done.epoch, steps_per_epoch=steps, rows=self._rows_shown)
+        self._shown, self._rows_shown = time.monotonic(), 0

@@ -1,0 +1,84 @@
+"""Where a training in epochs is, and how that goes into a checkpoint and back."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from rtrain.runs.files import to_json, write_atomic
+from rtrain.trainers.epochs_conf import EarlyStoppingConf
+from rtrain.trainers.worker import Monitor
+
+FILE_NAME = "progress.json"
+
+
+@dataclass
+class Progress:
+    """Where training is; the same on every rank."""
+
+    step: int = 0
+    """Optimizer steps done."""
+    epoch: int = 0
+    """Epochs done."""
+    step_in_epoch: int = 0
+    """Steps done of the epoch that is under way."""
+    rows_per_step: int = 0
+    """Rows of all ranks per step."""
+    seconds: float = 0.0
+    """Time that the run has taken."""
+    best: float | None = None
+    """Best value of the monitor so far."""
+    early_best: float | None = None
+    bad_evaluations: int = 0
+    """Evaluations in a row without improvement."""
+    evaluated_step: int = -1
+    """Step of the last evaluation."""
+    loss_sum: float = 0.0
+    """Sum of all row losses in the epoch under way, over all ranks."""
+    rows: int = 0
+    """Rows behind ``loss_sum``."""
+    ended: str = ""
+    """Why training has ended for good, if the trainer itself ended it."""
+    metrics: dict[str, float] = field(default_factory=dict)
+    """The newest value of each metric."""
+
+    @classmethod
+    def load(cls, folder: Path) -> Progress:
+        """Take it from a checkpoint."""
+        progress = cls(**json.loads((folder / FILE_NAME).read_text(encoding="utf-8")))
+        # JSON has no infinite numbers: they were written as null.
+        progress.metrics = {name: value for name, value in progress.metrics.items() if value is not None}
+        return progress
+
+    def save(self, folder: Path) -> None:
+        """Write it into a checkpoint."""
+        write_atomic(folder / FILE_NAME, to_json(asdict(self), indent=2))
+
+    def expect_rows_per_step(self, rows_per_step: int) -> None:
+        """Find the place in the epoch again if steps have another size than before: with more workers, say.
+
+        The order of the rows stays; less than one step of them comes twice.
+        """
+        if self.step_in_epoch > 0 and self.rows_per_step != rows_per_step:
+            self.step_in_epoch = self.rows // rows_per_step
+        self.rows_per_step = rows_per_step
+
+    def judge(self, early: EarlyStoppingConf, default: str | None, metrics: Mapping[str, float]) -> None:
+        """Count how many evaluations in a row have brought no improvement.
+
+        Args:
+            early: What is watched.
+            default: The metric to watch if ``early`` names none.
+            metrics: The newest value of each metric.
+        """
+        name = early.monitor or default
+        mode = early.mode if early.mode != "auto" else Monitor.by_name(name).mode
+        smaller = metrics.get(str(name), math.nan) * (1 if mode == "min" else -1)
+        best = math.inf if self.early_best is None else self.early_best
+        if smaller < best - early.min_delta:
+            self.early_best, self.bad_evaluations = smaller, 0
+        else:
+            self.bad_evaluations += 1

@@ -1,0 +1,51 @@
+"""Build the estimator of a config, and tell what it can do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
+
+from rtrain.config.targets import build
+from rtrain.datasets.base import DatasetInfo
+from rtrain.errors import ConfigError
+from rtrain.trainers.sklearn.config import Conf
+
+
+def build_estimator(conf: Conf, info: DatasetInfo, seed: int, allow: tuple[str, ...]) -> Any:
+    """Build the estimator, with the seed and the features that are categories, where it takes them.
+
+    Raises:
+        ConfigError: It is no estimator.
+    """
+    estimator = build(conf.estimator, "trainer.estimator", allow)
+    if not hasattr(estimator, "fit") or not hasattr(estimator, "get_params"):
+        made = type(estimator).__name__
+        raise ConfigError(f"trainer.estimator: {conf.estimator['_target_']} makes a {made}, not an estimator.")
+    estimator.set_params(**dict.fromkeys(_left_open(estimator, "random_state"), seed))
+    if takes_categories(estimator) and "categorical_features" not in conf.estimator and info.categories:
+        places = [place for place, name in enumerate(info.feature_names) if name in info.categories]
+        estimator.set_params(categorical_features=places)
+    return estimator
+
+
+def _left_open(estimator: Any, name: str) -> Iterator[str]:
+    """Yield the parameters called ``name``, of the estimator and the parts in it, that are None."""
+    for key, value in estimator.get_params(deep=True).items():
+        if value is None and key.rpartition("__")[2] == name:
+            yield key
+
+
+def takes_categories(estimator: Any) -> bool:
+    """Tell whether the estimator can be told which features are categories."""
+    return "categorical_features" in estimator.get_params(deep=False)
+
+
+def weight_argument(estimator: Any) -> str | None:
+    """Return the argument of ``fit`` that takes the rows' weights; None if there is none."""
+    if isinstance(estimator, Pipeline):
+        name, last = estimator.steps[-1]
+        return f"{name}__sample_weight" if has_fit_parameter(last, "sample_weight") else None
+    return "sample_weight" if has_fit_parameter(estimator, "sample_weight") else None

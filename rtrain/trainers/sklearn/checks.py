@@ -1,0 +1,119 @@
+"""What can be wrong with a sklearn config and be found before anything starts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier, is_regressor
+from sklearn.metrics import get_scorer_names
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
+from sklearn.utils.validation import has_fit_parameter
+
+from rtrain.config.closest import closest
+from rtrain.config.targets import check_node
+from rtrain.datasets.base import Dataset, DatasetInfo, ResidentSplit
+from rtrain.errors import ConfigError, DatasetError
+from rtrain.trainers.base import Job
+from rtrain.trainers.from_dataset import check_monitors, check_task
+from rtrain.trainers.sklearn.build import build_estimator, takes_categories, weight_argument
+from rtrain.trainers.sklearn.config import Conf
+from rtrain.trainers.sklearn.loop import epochs_conf
+
+
+def check_conf(job: Job) -> None:
+    """Check the estimator, and what is asked of it.
+
+    Raises:
+        ConfigError: Something can't work; names the key.
+        DatasetError: The data has missing values, and the estimator doesn't take them.
+    """
+    conf: Conf = job.conf.trainer
+    if job.dataset is None:
+        raise ConfigError("the sklearn trainer needs a dataset.", "Add `- dataset: digits` to the defaults list.")
+    info = job.dataset.info
+    check_task("sklearn", info, ("classification", "regression"))
+    _check_scaling(job)
+    check_monitors(epochs_conf(conf, info), info, job)
+    check_node(conf.estimator, "trainer.estimator", job.allow)
+    estimator = build_estimator(conf, info, job.conf.run.seed, job.allow)
+    _check_kind(estimator, conf, info)
+    _check_epochs(estimator, conf, info)
+    _check_scoring(conf)
+    _check_missing(estimator, job.dataset)
+
+
+def _check_scaling(job: Job) -> None:
+    scaling = job.conf.scaling
+    if scaling.num_workers > 1:
+        raise ConfigError(
+            f"scikit-learn fits on one worker, not on {scaling.num_workers}.",
+            "Try: num_workers=1 scaling.cpus_per_worker=4; trainer.parallel=ray spreads trees, folds and "
+            "candidates over a cluster.",
+        )
+    if scaling.use_gpu:
+        raise ConfigError("scaling.use_gpu: scikit-learn computes on CPUs.", "Try: use_gpu=false")
+
+
+def _check_kind(estimator: Any, conf: Conf, info: DatasetInfo) -> None:
+    """Find an estimator that can't learn what the dataset is for, or not all of what it says."""
+    name = type(estimator).__name__
+    fits = is_classifier if info.task == "classification" else is_regressor
+    if not fits(estimator):
+        other = "classifier" if info.task == "classification" else "regressor"
+        raise ConfigError(
+            f"trainer.estimator: {conf.estimator['_target_']} makes no {other}, but {info.name} is for {info.task}."
+        )
+    if info.categories and not takes_categories(estimator) and not isinstance(estimator, Pipeline):
+        raise ConfigError(
+            f"trainer.estimator: {name} takes numbers, but {', '.join(list(info.categories)[:3])} of {info.name} are "
+            "categories.",
+            "Take sklearn.ensemble.HistGradientBoosting..., or a sklearn.pipeline.make_pipeline with an encoder first.",
+        )
+    if "weight" in info.columns and weight_argument(estimator) is None:
+        raise ConfigError(
+            f"trainer.estimator: {name} takes no weights, but the rows of {info.name} have some.",
+            "Leave the dataset's weights out, or take another estimator.",
+        )
+
+
+def _check_epochs(estimator: Any, conf: Conf, info: DatasetInfo) -> None:
+    if conf.max_epochs is None:
+        return
+    name = type(estimator).__name__
+    if not hasattr(estimator, "partial_fit"):
+        raise ConfigError(
+            f"trainer.max_epochs: {name} has no partial_fit, so that it can't train in epochs.",
+            "Try: max_epochs=null, or an estimator that has, e.g. SGDClassifier or MLPClassifier.",
+        )
+    if "weight" in info.columns and not has_fit_parameter(estimator.__class__, "sample_weight"):
+        raise ConfigError(f"trainer.max_epochs: {name} takes no weights.", "Try: max_epochs=null")
+
+
+def _check_scoring(conf: Conf) -> None:
+    known = get_scorer_names()
+    for name in [] if conf.cross_validation is None else conf.cross_validation.scoring:
+        if name not in known:
+            meant = closest(name, known)
+            hint = f"Did you mean: {meant}" if meant else f"There are {', '.join(known[:8])} and more."
+            raise ConfigError(f"trainer.cross_validation.scoring: scikit-learn has no scorer '{name}'.", hint)
+
+
+def _check_missing(estimator: Any, dataset: Dataset) -> None:
+    """Look for missing values where the rows are in memory and the estimator wants none."""
+    if get_tags(estimator).input_tags.allow_nan or isinstance(estimator, Pipeline):
+        return
+    for name, split in dataset.splits.items():
+        if not isinstance(split, ResidentSplit) or split.columns["x"].dtype.kind != "f":
+            continue
+        x = split.columns["x"].reshape(split.num_rows, -1)
+        missing = np.isnan(x).any(axis=0)
+        if missing.any():
+            place = int(missing.argmax())
+            feature = dataset.info.feature_names[place] if dataset.info.feature_names else f"feature {place}"
+            raise DatasetError(
+                f"{type(estimator).__name__} takes no missing values, but {feature} has some in {name}.",
+                "Set dataset.on_missing=mean, put a sklearn.impute.SimpleImputer before it in a Pipeline, or take "
+                "sklearn.ensemble.HistGradientBoosting...",
+            )

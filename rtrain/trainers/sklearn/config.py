@@ -1,0 +1,65 @@
+"""What a config may say to the sklearn trainer; each field's docstring is its documentation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from rtrain.config.schema import one_of
+from rtrain.trainers.epochs_conf import EarlyStoppingConf
+
+
+@dataclass(kw_only=True)
+class CrossValidationConf:
+    """Fit and score on parts of the train split, before the estimator is fitted on all of it."""
+
+    folds: Annotated[int, Field(ge=2)] = 5
+    """Parts; each one is scored by an estimator fitted on the others. Of classes, each part has the same share."""
+
+    scoring: list[str] = field(default_factory=list)
+    """Names of scikit-learn's scorers, e.g. ``[roc_auc_ovr, f1_macro]``; empty: accuracy, or mae and mse."""
+
+
+@dataclass(kw_only=True)
+class Conf:
+    """Fits any scikit-learn estimator on one worker with all its cores."""
+
+    estimator: dict[str, Any] = field(default_factory=dict)
+    """The classifier or regressor, or a pipeline that ends in one, by ``_target_``. ``run.seed`` becomes its
+    ``random_state``, the features that are categories its ``categorical_features``, unless it says otherwise."""
+
+    cross_validation: CrossValidationConf | None = None
+    """Scores by cross-validation on the train split, as ``cv/<metric>`` and ``cv/<metric>_std``; null: none."""
+
+    evaluate_split: Annotated[str, *one_of("auto", "val", "test", "none")] = "auto"
+    """Split to evaluate on; ``auto``: ``val`` if there is one, else ``test``, else none."""
+
+    max_epochs: Annotated[int, Field(ge=1)] | None = None
+    """Passes of ``partial_fit`` over the training data, with an evaluation and a checkpoint after each; null: one call
+    of ``fit`` with all rows."""
+
+    batch_size: Annotated[int, Field(ge=1)] | None = None
+    """Rows per call of ``partial_fit``; null: all rows."""
+
+    max_seconds: Annotated[float, Field(gt=0)] | None = None
+    """Seconds of training with ``partial_fit``; null for no limit."""
+
+    early_stopping: EarlyStoppingConf | None = None
+    """Stop ``partial_fit`` when a metric no longer gets better; null: train to the limit."""
+
+    parallel: Annotated[str, *one_of("auto", "local", "ray")] = "auto"
+    """Where joblib runs what can run side by side (trees, folds, candidates): on the cores of the worker, or on all
+    free CPUs of the Ray cluster; ``auto``: on Ray where the cluster has several machines."""
+
+    num_threads: Annotated[int, Field(ge=1)] | None = None
+    """Cores of the worker to use, also as ``n_jobs``; null: all of them."""
+
+    def __post_init__(self) -> None:
+        if "_target_" not in self.estimator:
+            raise ValueError("estimator is not chosen: give it a _target_, e.g. sklearn.linear_model.Ridge")
+        if self.max_epochs is None:
+            names = ("batch_size", "max_seconds", "early_stopping")
+            for name in (name for name in names if getattr(self, name) is not None):
+                raise ValueError(f"{name} is for training in epochs: give max_epochs too")

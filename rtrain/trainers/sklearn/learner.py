@@ -1,0 +1,85 @@
+"""A scikit-learn estimator as the loop of epochs sees it: one call of fit, or partial_fit batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rtrain.datasets.base import Batch, DatasetInfo
+from rtrain.trainers.learner import Learner
+from rtrain.trainers.sklearn import safe_pickle
+from rtrain.trainers.sklearn.build import weight_argument
+from rtrain.trainers.sklearn.outputs import Sums
+from rtrain.trainers.sklearn.rows import Rows
+
+FILE_NAME = "estimator.pkl"
+MAX_IMPORTANCES = 100
+
+
+class SklearnLearner(Learner):
+    """An estimator that learns.
+
+    Args:
+        estimator: Not fitted.
+        info: The dataset.
+        whole: Fit at once, with what the only batch holds; else in parts.
+        allow: Modules whose classes a checkpoint may hold, beyond scikit-learn's.
+        num_threads: For the manifest.
+    """
+
+    def __init__(
+        self, estimator: Any, info: DatasetInfo, *, whole: bool, allow: tuple[str, ...], num_threads: int
+    ) -> None:
+        self.estimator, self._info, self._whole, self._allow = estimator, info, whole, allow
+        self._rows, self._num_threads = Rows(info), num_threads
+
+    def take(self, batch: Batch, step: int) -> float | None:
+        """Fit, or fit on; return the loss of the batch where the estimator tells one."""
+        x = self._rows.ready(batch.x)
+        if self._whole:
+            self.estimator.fit(x, batch.y, **fit_arguments(self.estimator, batch.weight))
+            return None
+        more = {} if batch.weight is None else {"sample_weight": batch.weight}
+        if self._info.num_classes is not None and step == 0:
+            more["classes"] = np.arange(self._info.num_classes)
+        self.estimator.partial_fit(x, batch.y, **more)
+        loss = getattr(self.estimator, "loss_", None)
+        return None if loss is None else float(loss) * len(batch.y)
+
+    def losses(self, taken: Sequence[float | None]) -> list[float]:
+        """Return the losses that the estimator told."""
+        return [loss for loss in taken if loss is not None]
+
+    def evaluate(self, batches: Iterable[Batch]) -> dict[str, float]:
+        """Return accuracy and loss, or errors."""
+        sums = Sums(self.estimator, self._info.num_classes)
+        for batch in batches:
+            sums.add(self._rows.ready(batch.x), batch.y)
+        return sums.metrics()
+
+    def save(self, folder: Path) -> None:
+        """Write the estimator."""
+        safe_pickle.dump(self.estimator, folder / FILE_NAME)
+
+    def load(self, folder: Path) -> None:
+        """Take the estimator of a checkpoint."""
+        self.estimator = safe_pickle.load(folder / FILE_NAME, self._allow)
+
+    def facts(self) -> Mapping[str, Any]:
+        """Return the device, and the most important features once they are known."""
+        facts: dict[str, Any] = {"device": "cpu", "num_threads": self._num_threads}
+        importances = getattr(self.estimator, "feature_importances_", None)
+        if importances is None:
+            return facts
+        names = self._info.feature_names or tuple(f"feature {place}" for place in range(len(importances)))
+        order = np.argsort(-importances, kind="stable")[:MAX_IMPORTANCES]
+        return {**facts, "feature_importance": {names[place]: float(importances[place]) for place in order}}
+
+
+def fit_arguments(estimator: Any, weight: np.ndarray | None) -> dict[str, np.ndarray]:
+    """Return what ``fit`` gets besides rows and targets."""
+    name = weight_argument(estimator)
+    return {} if weight is None or name is None else {name: weight}

@@ -1,0 +1,40 @@
+"""The sklearn plugin as the driver sees it; scikit-learn itself is imported only by its methods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rtrain.trainers.base import Job, TrainerPlugin, TrainLoop
+from rtrain.trainers.sklearn import config
+from rtrain.trainers.trained import Predictor, Trained
+
+
+class Plugin(TrainerPlugin):
+    """scikit-learn: any estimator or pipeline by _target_, on one worker with all its cores."""
+
+    Conf = config.Conf
+    requires = ("sklearn",)
+
+    def check(self, job: Job) -> None:
+        """Check the estimator's arguments and whether it fits the dataset."""
+        from rtrain.trainers.sklearn.checks import check_conf
+
+        check_conf(job)
+
+    def train_loop(self, conf: config.Conf) -> TrainLoop:
+        """Return the loop."""
+        from rtrain.trainers.sklearn.loop import train
+
+        return train
+
+    def backend_config(self, conf: config.Conf) -> Any:
+        """One worker has nothing to join."""
+        from ray.train.backend import BackendConfig
+
+        return BackendConfig()
+
+    def load_predictor(self, trained: Trained, device: str) -> Predictor:
+        """Load the fitted estimator."""
+        from rtrain.trainers.sklearn.predictor import load_predictor
+
+        return load_predictor(trained)

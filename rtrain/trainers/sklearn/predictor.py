@@ -1,0 +1,49 @@
+"""Predict with the checkpoint of a sklearn run, from its files alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rtrain.datasets.base import DatasetInfo
+from rtrain.trainers.sklearn import safe_pickle
+from rtrain.trainers.sklearn.learner import FILE_NAME
+from rtrain.trainers.sklearn.outputs import predict_rows
+from rtrain.trainers.sklearn.rows import Rows
+from rtrain.trainers.trained import Trained
+
+
+class Predictor:
+    """A fitted estimator that takes rows as the dataset gives them."""
+
+    def __init__(self, estimator: Any, info: DatasetInfo) -> None:
+        self.info, self._estimator, self._rows = info, estimator, Rows(info)
+
+    def predict(self, x: np.ndarray) -> np.ndarray:
+        """Return a probability for each class, or the value of a regression.
+
+        Args:
+            x: (rows, *input_shape) of ``DatasetInfo.dtype``, not standardized.
+
+        Returns:
+            float32: (rows, num_classes), or (rows,) for a regression. An estimator without ``predict_proba`` gives 1 to
+            the class that it predicts.
+
+        Raises:
+            ValueError: The rows have another shape than those of training.
+        """
+        if x.shape[1:] != self.info.input_shape:
+            raise ValueError(f"rows have the shape {x.shape[1:]}, but the model was trained on {self.info.input_shape}")
+        if len(x) == 0:
+            return np.zeros((0, self.info.num_classes) if self.info.num_classes else 0, "float32")
+        return predict_rows(self._estimator, self._rows.ready(x), self.info.num_classes).astype("float32")
+
+
+def load_predictor(trained: Trained) -> Predictor:
+    """Load the estimator of a checkpoint.
+
+    Raises:
+        CheckpointError: It is not there, or holds what is not allowed.
+    """
+    return Predictor(safe_pickle.load(trained.folder / FILE_NAME, trained.allow), trained.info)

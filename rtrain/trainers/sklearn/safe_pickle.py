@@ -1,0 +1,86 @@
+"""Pickles of estimators that run no code of the file's choice when they are loaded.
+
+scikit-learn has no other format. A pickle may call anything it names; here it may only make objects of scikit-learn's,
+SciPy's, NumPy's, XGBoost's and LightGBM's classes, and of the classes that the config itself allows.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rtrain.config.allowed import FRAMEWORKS, is_allowed
+from rtrain.errors import CheckpointError
+
+LIBRARIES = ("sklearn", "scipy", "numpy", "xgboost", "lightgbm")
+BUILTINS = ("set", "frozenset", "slice", "range", "complex", "bytearray", "int", "float", "str", "bool", "object")
+REBUILDERS = (
+    *("_reconstruct", "_mareconstruct", "scalar", "_frombuffer", "newObj", "asarray", "check_array"),
+    "__pyx_unpickle_",
+)
+"""How the names of functions begin with which the libraries make an object of plain data."""
+OTHERS = (
+    ("copyreg", "_reconstructor"),
+    ("_codecs", "encode"),
+    ("collections", "OrderedDict"),
+    ("collections", "defaultdict"),
+    ("collections", "deque"),
+    ("functools", "partial"),
+)
+
+
+def dump(estimator: Any, path: Path) -> None:
+    """Write the estimator."""
+    with path.open("wb") as file:
+        pickle.dump(estimator, file, protocol=5)
+
+
+def load(path: Path, allow: Sequence[str]) -> Any:
+    """Return the estimator in ``path``.
+
+    Args:
+        path: What ``dump`` wrote.
+        allow: Modules of the user's whose classes may be in it.
+
+    Raises:
+        CheckpointError: It is no such file, or names something else than a class that may be in it.
+    """
+    try:
+        with path.open("rb") as file:
+            return _Loader(file, allow).load()
+    except (OSError, pickle.UnpicklingError, EOFError, AttributeError, ImportError) as error:
+        raise CheckpointError(f"{path} holds no estimator that can be loaded: {error}") from error
+
+
+class _Loader(pickle.Unpickler):
+    def __init__(self, file: Any, allow: Sequence[str]) -> None:
+        super().__init__(file)
+        self._allow = allow
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Return the object that a pickle names, if it may name it."""
+        if (module, name) in OTHERS or (module == "builtins" and name in BUILTINS):
+            return super().find_class(module, name)
+        if self._is_ours(module):
+            found = super().find_class(module, name)
+            if self._may_be_called(found, module):
+                return found
+        raise pickle.UnpicklingError(f"{module}.{name} is not allowed in a checkpoint")
+
+    def _is_ours(self, module: str) -> bool:
+        """Tell whether ``module`` is one of the libraries', or one that the user's config allows."""
+        top = module.partition(".")[0]
+        return top in LIBRARIES or (top not in FRAMEWORKS and is_allowed(module, self._allow))
+
+    def _may_be_called(self, found: Any, module: str) -> bool:
+        owner = str(getattr(found, "__module__", None) or module)
+        if not self._is_ours(owner):
+            return False
+        if isinstance(found, type | np.ufunc) or owner.partition(".")[0] not in LIBRARIES:
+            return True
+        name = getattr(found, "__name__", "")
+        return owner == "numpy.random._pickle" or name.startswith(REBUILDERS)

@@ -1,0 +1,157 @@
+"""What is found before anything starts, and predictions from checkpoints."""
+
+import numpy as np
+import pytest
+from sklearn_runs import fit, make_conf, small_dataset
+
+from rtrain.config.schema import RtrainConf, ScalingConf
+from rtrain.errors import CheckpointError, ConfigError, DatasetError
+from rtrain.testing.workers import make_job, newest
+from rtrain.trainers.epochs_conf import EarlyStoppingConf
+from rtrain.trainers.sklearn import safe_pickle
+from rtrain.trainers.sklearn.checks import check_conf
+from rtrain.trainers.sklearn.config import Conf, CrossValidationConf
+from rtrain.trainers.sklearn.predictor import load_predictor
+
+RIDGE, LOGISTIC = "linear_model.Ridge", "linear_model.LogisticRegression"
+
+
+def check(conf, dataset=None, **scaling):
+    check_conf(make_job(RtrainConf(trainer=conf, scaling=ScalingConf(**scaling)), dataset or small_dataset()))
+
+
+def test_a_good_config_passes():
+    check(make_conf("ensemble.RandomForestClassifier", cross_validation=CrossValidationConf()))
+    check(make_conf("linear_model.SGDClassifier", max_epochs=3, early_stopping=EarlyStoppingConf()))
+
+
+@pytest.mark.parametrize(
+    ("conf", "data", "scaling", "says"),
+    [
+        (make_conf(LOGISTIC), {}, {"num_workers": 2}, "scikit-learn fits on one worker, not on 2"),
+        (make_conf(LOGISTIC), {}, {"use_gpu": True}, "use_gpu"),
+        (make_conf(LOGISTIC, CC=1.0), {}, {}, "no argument 'CC'"),
+        (make_conf(RIDGE), {}, {}, "makes no classifier"),
+        (make_conf(LOGISTIC), {"task": "regression"}, {}, "makes no regressor"),
+        (make_conf(LOGISTIC), {"categories": {"b": ("x", "y")}}, {}, "b of small are categories"),
+        (make_conf("neighbors.KNeighborsClassifier"), {"columns": ("weight",)}, {}, "takes no weights"),
+        (make_conf(LOGISTIC, max_epochs=2), {}, {}, "LogisticRegression has no partial_fit"),
+        (make_conf(LOGISTIC, evaluate_split="val"), {}, {}, "no split val"),
+        (make_conf(LOGISTIC, cross_validation=CrossValidationConf(scoring=["acuracy"])), {}, {}, "no scorer 'acuracy'"),
+        (make_conf("metrics.accuracy_score", y_true=1, y_pred=1), {}, {}, "accuracy_score"),
+    ],
+)
+def test_what_can_not_work_is_found_first(conf, data, scaling, says):
+    with pytest.raises(ConfigError, match=says):
+        check(conf, small_dataset(**data), **scaling)
+
+
+def test_missing_values_are_named_with_their_feature():
+    data = small_dataset()
+    data.splits["test"].columns["x"][3, 2] = np.nan
+    check(make_conf("ensemble.RandomForestClassifier"), data)
+    with pytest.raises(DatasetError, match="takes no missing values, but c has some in test"):
+        check(make_conf(LOGISTIC), data)
+
+
+def test_batches_without_epochs_are_refused():
+    with pytest.raises(ValueError, match="batch_size is for training in epochs"):
+        make_conf(LOGISTIC, batch_size=8)
+    with pytest.raises(ValueError, match="estimator is not chosen"):
+        Conf()
+
+
+@pytest.mark.parametrize(
+    ("name", "keys"),
+    [
+        (LOGISTIC, {}),
+        ("ensemble.RandomForestClassifier", {"n_estimators": 3}),
+        ("ensemble.HistGradientBoostingClassifier", {"max_iter": 3}),
+        ("ensemble.GradientBoostingClassifier", {"n_estimators": 3}),
+        ("ensemble.AdaBoostClassifier", {"n_estimators": 3}),
+        ("svm.SVC", {}),
+        ("neighbors.KNeighborsClassifier", {}),
+        ("naive_bayes.GaussianNB", {}),
+        ("neural_network.MLPClassifier", {"max_iter": 5}),
+        ("gaussian_process.GaussianProcessClassifier", {}),
+        ("discriminant_analysis.LinearDiscriminantAnalysis", {}),
+        ("tree.DecisionTreeClassifier", {}),
+        ("linear_model.SGDClassifier", {}),
+        ("linear_model.RidgeClassifier", {}),
+        (
+            "pipeline.make_pipeline",
+            {"_args_": [{"_target_": "sklearn.preprocessing.SplineTransformer"}, {"_target_": f"sklearn.{LOGISTIC}"}]},
+        ),
+        (
+            "model_selection.GridSearchCV",
+            {"estimator": {"_target_": f"sklearn.{LOGISTIC}"}, "param_grid": {"C": [0.1, 1.0]}, "cv": 2},
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_checkpoint_predicts_what_the_estimator_did(tmp_path, name, keys):
+    conf, data = make_conf(name, **keys), small_dataset()
+    found = fit(tmp_path, conf, data).metrics
+    test = data.splits["test"].columns
+    output = load_predictor(newest(tmp_path, conf, data)).predict(test["x"])
+    assert output.shape == (40, 3)
+    assert output.dtype == np.float32
+    np.testing.assert_allclose(output.sum(1), 1, rtol=1e-5)
+    assert (output.argmax(1) == test["y"]).mean() == found["test/accuracy"]
+
+
+def test_a_regression_predicts_values_and_no_rows_give_none(tmp_path):
+    conf, data = make_conf(RIDGE), small_dataset("regression")
+    fit(tmp_path, conf, data)
+    predictor = load_predictor(newest(tmp_path, conf, data))
+    assert predictor.predict(np.zeros((2, 4), "float32")).shape == (2,)
+    assert predictor.predict(np.zeros((0, 4), "float32")).shape == (0,)
+    with pytest.raises(ValueError, match="rows have the shape"):
+        predictor.predict(np.zeros((2, 5), "float32"))
+
+
+def test_a_class_that_was_never_seen_has_no_probability(tmp_path):
+    data = small_dataset()
+    columns = data.splits["train"].columns
+    columns["y"][columns["y"] == 1] = 2
+    conf = make_conf(LOGISTIC)
+    fit(tmp_path, conf, data)
+    output = load_predictor(newest(tmp_path, conf, data)).predict(columns["x"])
+    assert output[:, 1].max() == 0 < output[:, [0, 2]].min()
+
+
+class Calls:
+    """Unpickles to the result of a call."""
+
+    def __init__(self, function, *args):
+        self.call = function, args
+
+    def __reduce__(self):
+        return self.call
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        Calls(eval, "1 + 1"),
+        Calls(getattr, "text", "upper"),
+        Calls(__import__, "os"),
+        Calls(__import__("os").system, "true"),
+        Calls(__import__("subprocess").Popen, ["true"]),
+        Calls(np.load, "/etc/hostname"),
+        Calls(__import__("functools").reduce, print, [1, 2]),
+        Calls(__import__("sklearn").show_versions),
+        Calls(__import__("joblib").load, "/etc/hostname"),
+    ],
+    ids=lambda call: call.call[0].__name__,
+)
+def test_a_pickle_that_calls_something_is_refused(tmp_path, call):
+    safe_pickle.dump([call], tmp_path / "estimator.pkl")
+    with pytest.raises(CheckpointError, match="is not allowed in a checkpoint"):
+        safe_pickle.load(tmp_path / "estimator.pkl", ())
+
+
+def test_something_that_is_no_pickle_is_told(tmp_path):
+    (tmp_path / "estimator.pkl").write_bytes(b"hello")
+    with pytest.raises(CheckpointError, match="holds no estimator"):
+        safe_pickle.load(tmp_path / "estimator.pkl", ())
