@@ -19,6 +19,8 @@ LEFT_BY_LIBRARIES = (
     "LINES",
     "TF_",
     "CUDA_",
+    "TPU_",
+    "KERAS_",
     "PYTHONBREAKPOINT",
 )
 

@@ -1,0 +1,114 @@
+"""Build model, optimizer, loss and metrics from their config nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax.numpy as jnp
+import optax
+
+from rtrain.config.targets import build
+from rtrain.datasets.base import DatasetInfo
+from rtrain.errors import ConfigError
+from rtrain.trainers.from_dataset import AUTO
+from rtrain.trainers.jax.config import Conf
+from rtrain.trainers.tasks import CLASSES
+
+LENGTHS = ("decay_steps", "transition_steps")
+"""Arguments of schedules that mean the number of steps in the whole run."""
+
+RowLoss = Callable[[Any, Any], Any]
+"""Takes outputs and targets, gives a number for each row."""
+
+
+def num_steps(conf: Conf, steps_per_epoch: int) -> int | None:
+    """Return the steps of the whole run; None when only the clock ends it."""
+    limits = [] if conf.max_epochs is None else [conf.max_epochs * steps_per_epoch]
+    return min([*limits, *([] if conf.max_steps is None else [conf.max_steps])], default=None)
+
+
+def fill_lengths(node: Mapping[str, Any], steps: int | None, where: str) -> dict[str, Any]:
+    """Return ``node`` with each ``auto`` that means the length of the run replaced by it, at any depth.
+
+    Raises:
+        ConfigError: The length is not known before.
+    """
+    filled: dict[str, Any] = {}
+    for key, value in node.items():
+        if isinstance(value, Mapping):
+            filled[key] = fill_lengths(value, steps, f"{where}.{key}")
+        elif isinstance(value, list):
+            parts = enumerate(value)
+            filled[key] = [
+                fill_lengths(one, steps, f"{where}.{key}.{place}") if isinstance(one, Mapping) else one
+                for place, one in parts
+            ]
+        elif key in LENGTHS and value == AUTO:
+            if steps is None:
+                raise ConfigError(
+                    f"{where}.{key}: auto needs a run whose steps are known before.",
+                    "Set trainer.max_epochs or trainer.max_steps, or a number here.",
+                )
+            filled[key] = steps
+        else:
+            filled[key] = value
+    return filled
+
+
+def build_optimizer(
+    conf: Conf, steps: int | None, allow: tuple[str, ...]
+) -> tuple[optax.GradientTransformation, Callable[[int], float] | None]:
+    """Return the optimizer, and its learning rate by step where its config says it."""
+    node = fill_lengths(conf.optimizer, steps, "trainer.optimizer")
+    optimizer = build(node, "trainer.optimizer", allow)
+    if not isinstance(optimizer, optax.GradientTransformation):
+        made = type(optimizer).__name__
+        raise ConfigError(f"trainer.optimizer: {node['_target_']} makes a {made}, not an Optax transformation.")
+    rate = node.get("learning_rate")
+    if isinstance(rate, Mapping):
+        schedule = build(rate, "trainer.optimizer.learning_rate", allow)
+        return optimizer, lambda step: float(schedule(step))
+    return optimizer, None if rate is None else lambda step: float(rate)
+
+
+def build_loss(conf: Conf, info: DatasetInfo, allow: tuple[str, ...]) -> RowLoss:
+    """Return the loss of each row: the user's, or the usual one of the task."""
+    if conf.loss is not None:
+        return rowwise(build({**conf.loss, "_partial_": True}, "trainer.loss", allow))
+    return rowwise(optax.softmax_cross_entropy_with_integer_labels if info.task in CLASSES else squared_error)
+
+
+def build_metrics(conf: Conf, info: DatasetInfo, allow: tuple[str, ...]) -> dict[str, RowLoss]:
+    """Return what is measured beside the loss, by name."""
+    usual = {"accuracy": is_right} if info.task in CLASSES else {"mae": absolute_error, "mse": squared_error}
+    own = {
+        name: build({**node, "_partial_": True}, f"trainer.metrics.{name}", allow)
+        for name, node in conf.metrics.items()
+    }
+    return {name: rowwise(function) for name, function in {**usual, **own}.items()}
+
+
+def rowwise(function: Callable[[Any, Any], Any]) -> RowLoss:
+    """Return ``function`` with the mean taken over all axes but the first: the places of one row share its weight."""
+
+    def of_rows(output: Any, target: Any) -> Any:
+        values = function(output, target)
+        return values.reshape(values.shape[0], -1).mean(axis=1)
+
+    return of_rows
+
+
+def squared_error(output: Any, target: Any) -> Any:
+    """Return the squared error of each value."""
+    return jnp.square(output - target)
+
+
+def absolute_error(output: Any, target: Any) -> Any:
+    """Return the absolute error of each value."""
+    return jnp.abs(output - target)
+
+
+def is_right(output: Any, target: Any) -> Any:
+    """Return 1 where the largest output is that of the target."""
+    return (output.argmax(-1) == target).astype(jnp.float32)

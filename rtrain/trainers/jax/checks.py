@@ -1,0 +1,55 @@
+"""What can be wrong with a jax config and be found before anything starts."""
+
+from __future__ import annotations
+
+import inspect
+
+from rtrain.config.targets import check_node, locate
+from rtrain.datasets.base import DatasetInfo
+from rtrain.errors import ConfigError
+from rtrain.trainers.base import Job
+from rtrain.trainers.from_dataset import channels_last_shape, check_monitors, check_task, fill_from_dataset
+from rtrain.trainers.jax.build import fill_lengths, num_steps
+from rtrain.trainers.jax.config import Conf
+from rtrain.trainers.tasks import CLASSES
+
+
+def check_conf(job: Job) -> None:
+    """Check targets, splits and sizes, or the function.
+
+    Raises:
+        ConfigError: Something can't work; names the key.
+    """
+    conf: Conf = job.conf.trainer
+    if conf.train_function is not None:
+        _check_function(conf.train_function, job)
+        return
+    if job.dataset is None:
+        raise ConfigError("the jax trainer needs a dataset.", "Add `- dataset: digits` to the defaults list.")
+    info = job.dataset.info
+    check_task("jax", info, (*CLASSES, "regression"))
+    check_monitors(conf, info, job, tuple(conf.metrics))
+    _check_targets(conf, info, job)
+
+
+def _check_targets(conf: Conf, info: DatasetInfo, job: Job) -> None:
+    model = fill_from_dataset(conf.model, info, input_shape=channels_last_shape(info))
+    check_node(model, "trainer.model", job.allow, provided=("rngs",))
+    steps = num_steps(conf, steps_per_epoch=1)
+    check_node(fill_lengths(conf.optimizer, steps, "trainer.optimizer"), "trainer.optimizer", job.allow)
+    if conf.loss is not None:
+        check_node({**conf.loss, "_partial_": True}, "trainer.loss", job.allow)
+    for name, node in conf.metrics.items():
+        check_node({**node, "_partial_": True}, f"trainer.metrics.{name}", job.allow)
+
+
+def _check_function(path: str, job: Job) -> None:
+    function = locate(path, "trainer.train_function", job.allow)
+    if not callable(function):
+        raise ConfigError(f"trainer.train_function: {path} is a {type(function).__name__}, not a function.")
+    try:
+        inspect.signature(function).bind(None)
+    except TypeError as error:
+        raise ConfigError(
+            f"trainer.train_function: {path} can't be called with one argument, the worker: {error}"
+        ) from error

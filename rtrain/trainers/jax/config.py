@@ -1,0 +1,43 @@
+"""What a config may say to the jax trainer; each field's docstring is its documentation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from rtrain.trainers.epochs_conf import EpochsConf
+
+
+@dataclass(kw_only=True)
+class Conf(EpochsConf):
+    """Trains a Flax module with Optax on one world of JAX processes, or calls a function of your own in it."""
+
+    model: dict[str, Any] = field(default_factory=dict)
+    """The ``flax.linen`` or ``flax.nnx`` module, by ``_target_``; images come as (height, width, channels). ``auto``
+    for in_channels, in_features, input_shape, num_classes and out_features takes the value from the dataset."""
+
+    optimizer: dict[str, Any] = field(default_factory=dict)
+    """The gradient transformation, by ``_target_``, e.g. ``optax.adamw``. ``auto`` for decay_steps and transition_steps
+    of a schedule in it is the number of steps of the whole run."""
+
+    loss: dict[str, Any] | None = None
+    """Function of (output, target) that gives a loss for each row, by ``_target_``; its other arguments as keys. Null:
+    cross entropy, or squared error for a regression."""
+
+    metrics: dict[str, Any] = field(default_factory=dict)
+    """More metrics of each evaluation: name to a function of (output, target) that gives a number for each row."""
+
+    train_function: str | None = None
+    """A train loop of your own, ``module:function``, in place of all of the above: it is called with the ``Worker`` on
+    every rank, when ``jax.distributed`` is up."""
+
+    train_function_config: dict[str, Any] = field(default_factory=dict)
+    """What ``train_function`` finds as ``worker.conf.train_function_config``."""
+
+    def __post_init__(self) -> None:
+        if self.train_function is not None:
+            return
+        for name in ("model", "optimizer"):
+            if "_target_" not in getattr(self, name):
+                raise ValueError(f"{name} is not chosen: give it a _target_, or give train_function")
+        self.check_limits()

@@ -1,0 +1,54 @@
+"""Rows as a Flax module takes them: float32, standardized, channels last."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from rtrain.datasets.base import Batch, DatasetInfo
+
+NARROW = {"float64": "float32", "int64": "int32"}
+"""JAX's types of half the width."""
+
+
+class Inputs:
+    """Makes rows of a dataset into what a model takes; ``ready`` is part of what JAX compiles."""
+
+    def __init__(self, info: DatasetInfo) -> None:
+        shape = (1, -1, *[1] * (len(info.input_shape) - 1))
+        self._mean = np.asarray(info.mean, "float32").reshape(shape) if info.mean else None
+        self._std = np.asarray(info.std, "float32").reshape(shape) if info.mean else None
+        self._is_image = len(info.input_shape) == 3
+
+    def ready(self, x: Any) -> Any:
+        """Return tokens unchanged, other rows as float32: uint8 from 0 to 1, standardized, (h, w, c) for images."""
+        if jnp.issubdtype(x.dtype, jnp.signedinteger):
+            return x
+        x = x.astype(jnp.float32) / 255 if x.dtype == jnp.uint8 else x
+        if self._mean is not None and self._std is not None:
+            x = (x - self._mean) / self._std
+        return jnp.moveaxis(x, 1, -1) if self._is_image else x
+
+
+def padded(batch: Batch, slots: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return x, y and weight of ``slots`` rows: those of the batch, then copies of them that have no weight.
+
+    With the same shapes at every step, nothing is compiled twice. Copies, unlike zeros, leave batch statistics sane.
+    """
+    count = len(batch.y)
+    weight = np.zeros(slots, "float32")
+    weight[:count] = 1 if batch.weight is None else batch.weight
+    x, y = (values.astype(NARROW.get(values.dtype.name, values.dtype), copy=False) for values in (batch.x, batch.y))
+    if count == slots:
+        return x, y, weight
+    if count == 0:
+        return np.zeros((slots, *x.shape[1:]), x.dtype), np.zeros((slots, *y.shape[1:]), y.dtype), weight
+    rows = np.arange(slots) % count
+    return x[rows], y[rows], weight
+
+
+def present(batch: Batch, slots: int) -> np.ndarray:
+    """Return 1 for each of ``slots`` rows that is of the batch, 0 for the copies: (slots,) float32."""
+    return (np.arange(slots) < len(batch.y)).astype("float32")

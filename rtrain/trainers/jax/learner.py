@@ -1,0 +1,133 @@
+"""A Flax module as the loop of epochs sees it. Each step is compiled once and runs on the devices of all ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from rtrain.datasets.base import Batch, DatasetInfo
+from rtrain.trainers.jax import arrays
+from rtrain.trainers.jax.build import RowLoss, build_loss, build_metrics, build_optimizer, num_steps
+from rtrain.trainers.jax.inputs import Inputs, padded, present
+from rtrain.trainers.jax.net import Net, build_net
+from rtrain.trainers.jax.outputs import fit_output
+from rtrain.trainers.jax.world import World
+from rtrain.trainers.learner import Learner
+from rtrain.trainers.tasks import derived_metrics
+from rtrain.trainers.worker import Worker
+
+WEIGHTS, TRAINING = "model.safetensors", "optimizer.safetensors"
+
+
+class JaxLearner(Learner):
+    """Weights, state and optimizer, whole on each device; the rows of a step are shared out among all devices.
+
+    XLA adds up gradients over the devices, because the loss is a mean over rows that lie on all of them. Several
+    workers thus compute what one computes, random numbers included; only in steps whose rows can't be shared out evenly
+    do rows have other places, and with them other dropout.
+    """
+
+    def __init__(self, worker: Worker, world: World) -> None:
+        assert worker.dataset is not None, "checked by the plugin"
+        conf, info = worker.conf, worker.dataset.info
+        self._info, self._world, self._conf = info, world, conf
+        rows = conf.rows_per_step(world.size)
+        self._slots, self._eval_slots = world.slots(rows), world.slots(conf.eval_batch_size * world.size)
+        steps = num_steps(conf, -(-worker.dataset.splits["train"].num_rows // rows))
+        optimizer, self._rate = build_optimizer(conf, steps, worker.allow)
+        net, inputs = build_net(conf, info, worker.run.seed, worker.allow), Inputs(info)
+        row = np.zeros((1, *info.input_shape), "int32" if info.dtype == "int64" else info.dtype)
+        weights, state = net.init(inputs.ready(jnp.asarray(row)))
+        self._at = jax.device_put((weights, state, optimizer.init(weights)), world.everywhere)
+        self._metrics = build_metrics(conf, info, worker.allow)
+        loss = build_loss(conf, info, worker.allow)
+        self._key, self._step = jax.random.key(worker.run.seed), 0
+        self._train = jax.jit(
+            train_step(net, inputs, optimizer, loss, info), donate_argnums=0, out_shardings=world.everywhere
+        )
+        self._evaluate = jax.jit(
+            evaluate_step(net, inputs, {"loss": loss, **self._metrics}, info), out_shardings=world.everywhere
+        )
+
+    def take(self, batch: Batch, step: int) -> Any:
+        """Do one step; its loss is computed while this returns."""
+        rows = tuple(self._world.gather_rows(values) for values in padded(batch, self._slots))
+        self._at, loss = self._train(self._at, rows, self._key, np.int32(step))
+        self._step = step + 1
+        return loss, batch.num_global
+
+    def losses(self, taken: Sequence[Any]) -> list[float]:
+        """Return the sums; waits for the devices."""
+        return [float(np.asarray(loss)) * num_rows for loss, num_rows in taken]
+
+    def evaluate(self, batches: Iterable[Batch]) -> dict[str, float]:
+        """Return the mean of each metric over all rows."""
+        names = ("loss", *self._metrics)
+        sums = np.zeros(1 + len(names))
+        for batch in batches:
+            x, y, _ = padded(batch, self._eval_slots)
+            rows = tuple(self._world.gather_rows(one) for one in (x, y, present(batch, self._eval_slots)))
+            sums += np.asarray(self._evaluate(self._at[:2], rows), np.float64)
+        means = {name: float(total / max(sums[0], 1)) for name, total in zip(names, sums[1:], strict=True)}
+        return derived_metrics(self._info.task, means)
+
+    def rate(self) -> float | None:
+        """Return the learning rate of the next step, if the config says it."""
+        return None if self._rate is None else self._rate(self._step)
+
+    def save(self, folder: Path) -> None:
+        """Write weights and state, and the optimizer."""
+        arrays.save(folder / WEIGHTS, self._at[:2])
+        arrays.save(folder / TRAINING, self._at[2])
+
+    def load(self, folder: Path) -> None:
+        """Take weights, state and optimizer from a checkpoint."""
+        weights, state = arrays.load(folder / WEIGHTS, self._at[:2])
+        self._at = jax.device_put((weights, state, arrays.load(folder / TRAINING, self._at[2])), self._world.everywhere)
+
+    def facts(self) -> Mapping[str, Any]:
+        """Return device, processes and the size of the model."""
+        return {
+            "device": str(self._world.devices[self._world.rank]),
+            "num_processes": jax.process_count(),
+            "num_parameters": sum(leaf.size for leaf in jax.tree.leaves(self._at[0])),
+        }
+
+
+def train_step(
+    net: Net, inputs: Inputs, optimizer: optax.GradientTransformation, loss: RowLoss, info: DatasetInfo
+) -> Callable[..., Any]:
+    """Return the function of one optimizer step: (weights, state, optimizer's state) before and after."""
+
+    def step(at: Any, rows: Any, key: Any, number: Any) -> tuple[Any, Any]:
+        weights, state, optimizer_state = at
+        x, y, weight = rows
+
+        def mean_loss(some: Any) -> tuple[Any, Any]:
+            output, new = net.apply(some, state, inputs.ready(x), jax.random.fold_in(key, number), training=True)
+            row_losses = loss(fit_output(output, y, info), y)
+            return (row_losses * weight).sum() / weight.sum(), new
+
+        (value, state), gradient = jax.value_and_grad(mean_loss, has_aux=True)(weights)
+        updates, optimizer_state = optimizer.update(gradient, optimizer_state, weights)
+        return (optax.apply_updates(weights, updates), state, optimizer_state), value
+
+    return step
+
+
+def evaluate_step(net: Net, inputs: Inputs, metrics: Mapping[str, RowLoss], info: DatasetInfo) -> Callable[..., Any]:
+    """Return the function of one batch that gives its number of rows, then the sum of each metric over them."""
+
+    def step(at: Any, rows: Any) -> Any:
+        (weights, state), (x, y, here) = at, rows
+        output, _ = net.apply(weights, state, inputs.ready(x), jax.random.key(0), training=False)
+        output = fit_output(output, y, info)
+        return jnp.stack([here.sum(), *((metric(output, y) * here).sum() for metric in metrics.values())])
+
+    return step

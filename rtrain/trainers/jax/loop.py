@@ -1,0 +1,21 @@
+"""Train with JAX: the declared loop, or a function of the user's, in one world of processes."""
+
+from __future__ import annotations
+
+from rtrain.config.targets import locate
+from rtrain.trainers.epochs import EpochLoop
+from rtrain.trainers.jax.learner import JaxLearner
+from rtrain.trainers.jax.world import joined
+from rtrain.trainers.worker import Worker
+
+
+def train(worker: Worker) -> None:
+    """Train until a limit is reached, a metric stops improving, or all ranks agree to stop."""
+    with joined(worker) as world:
+        EpochLoop(worker, worker.conf, JaxLearner(worker, world), world).run()
+
+
+def call_function(worker: Worker) -> None:
+    """Call the user's function with this worker."""
+    with joined(worker):
+        locate(worker.conf.train_function, "trainer.train_function", worker.allow)(worker)

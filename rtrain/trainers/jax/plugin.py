@@ -1,0 +1,40 @@
+"""The jax plugin as the driver sees it; JAX itself is imported only by its methods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rtrain.trainers.base import Job, TrainerPlugin, TrainLoop
+from rtrain.trainers.jax import config
+from rtrain.trainers.trained import Predictor, Trained
+
+
+class Plugin(TrainerPlugin):
+    """JAX: a Flax module with Optax, or a train function of your own, in one world of processes."""
+
+    Conf = config.Conf
+    requires = ("jax", "flax", "optax")
+
+    def check(self, job: Job) -> None:
+        """Check every target's arguments against its signature, and conf against dataset."""
+        from rtrain.trainers.jax.checks import check_conf
+
+        check_conf(job)
+
+    def train_loop(self, conf: config.Conf) -> TrainLoop:
+        """Return the declared loop, or the user's own."""
+        from rtrain.trainers.jax.loop import call_function, train
+
+        return train if conf.train_function is None else call_function
+
+    def backend_config(self, conf: config.Conf) -> Any:
+        """Give the workers each other's addresses; Ray's own backend leaves CPU workers alone, each with a copy."""
+        from rtrain.trainers.rendezvous import RendezvousConfig
+
+        return RendezvousConfig()
+
+    def load_predictor(self, trained: Trained, device: str) -> Predictor:
+        """Build the declared model with the weights of the checkpoint."""
+        from rtrain.trainers.jax.predictor import load_predictor
+
+        return load_predictor(trained, device)

@@ -1,0 +1,218 @@
+"""The declared loop on one worker, and parity with a script."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from flax import linen, nnx
+from jax_runs import ADAM, DROPOUT, MLP, UnevenSplit, assert_same, fit, make_conf, small_dataset, weights
+
+from rtrain.datasets.base import Dataset, ResidentSplit
+from rtrain.errors import TrainingError
+from rtrain.testing.workers import RecordingChannel, make_worker, newest
+from rtrain.trainers.epochs_conf import EarlyStoppingConf
+from rtrain.trainers.jax.models import MLP as Module
+from rtrain.trainers.jax.predictor import load_predictor
+
+HERE = f"{__name__}"
+
+
+class Normalized(linen.Module):
+    """Has batch statistics."""
+
+    num_classes: int
+
+    @linen.compact
+    def __call__(self, x, train):
+        x = linen.BatchNorm(use_running_average=not train)(x.reshape(len(x), -1))
+        return linen.Dense(self.num_classes)(x)
+
+
+class Nnx(nnx.Module):
+    """The same in nnx, with dropout."""
+
+    def __init__(self, in_features, num_classes, rngs):
+        self.norm = nnx.BatchNorm(in_features, rngs=rngs)
+        self.dropout = nnx.Dropout(0.5, rngs=rngs)
+        self.dense = nnx.Linear(in_features, num_classes, rngs=rngs)
+
+    def __call__(self, x):
+        return self.dense(self.dropout(self.norm(x.reshape(len(x), -1))))
+
+
+class Pair(linen.Module):
+    """Gives no array."""
+
+    @linen.compact
+    def __call__(self, x):
+        return linen.Dense(3)(x.reshape(len(x), -1)), x
+
+
+def local(name, **keys):
+    """Name a class of this file in a config."""
+    return {"_target_": f"{HERE}.{name}", **keys}
+
+
+@pytest.fixture(autouse=True)
+def this_file_may_be_named(monkeypatch):
+    from rtrain.config import allowed
+
+    monkeypatch.setattr(allowed, "FRAMEWORKS", allowed.FRAMEWORKS | {HERE})
+
+
+MODELS = {
+    "dropout": DROPOUT,
+    "batch statistics": local("Normalized", num_classes="auto"),
+    "nnx": local("Nnx", in_features="auto", num_classes="auto"),
+}
+
+
+def test_it_trains_what_a_script_trains(tmp_path):
+    """Parity: the loop of Flax's and Optax's documentation, by hand, with the same seed and order of rows."""
+    data = small_dataset()
+    channel = fit(tmp_path, make_conf(), data, seed=5)
+    model, tx = Module(num_classes=3, hidden=[16]), optax.adam(0.01)
+
+    def ready(x):
+        return jnp.moveaxis((x - 0.1) / 2.0, 1, -1)
+
+    columns = data.splits["train"].columns
+    params = model.init(jax.random.key(5), ready(columns["x"][:1]))["params"]
+    state = tx.init(params)
+
+    @jax.jit
+    def step(params, state, x, y):
+        def loss_fn(params):
+            logits = model.apply({"params": params}, ready(x))
+            return optax.softmax_cross_entropy_with_integer_labels(logits, y).mean()
+
+        loss, grads = jax.value_and_grad(loss_fn)(params)
+        updates, state = tx.update(grads, state, params)
+        return optax.apply_updates(params, updates), state, loss
+
+    for epoch in range(3):
+        order = np.random.default_rng((5, epoch)).permutation(150)
+        for start in range(0, 150, 32):
+            rows = order[start : start + 32]
+            params, state, _ = step(params, state, columns["x"][rows], columns["y"][rows])
+    test = data.splits["test"].columns
+    logits = model.apply({"params": params}, ready(test["x"]))
+    loss = float(optax.softmax_cross_entropy_with_integer_labels(logits, test["y"]).mean())
+    assert channel.metrics["test/accuracy"] == pytest.approx(float((logits.argmax(1) == test["y"]).mean()))
+    assert channel.metrics["test/loss"] == pytest.approx(loss, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_resuming_inside_an_epoch_changes_nothing(tmp_path, name):
+    conf = make_conf(model=MODELS[name])
+    whole = fit(tmp_path / "a", conf)
+    stopped = fit(tmp_path / "b", conf, channel=RecordingChannel(stop_after=7))
+    assert stopped.of("checkpoint")[-1]["step"] == 7
+    resumed = fit(tmp_path / "b", conf)
+    assert_same(weights(tmp_path / "a"), weights(tmp_path / "b"), rtol=0, atol=0)
+    for metric in ("train/epoch_loss", "test/loss", "test/accuracy"):
+        assert resumed.metrics[metric] == pytest.approx(whole.metrics[metric], rel=1e-12)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_checkpoint_predicts_what_was_evaluated(tmp_path, name):
+    conf, data = make_conf(model=MODELS[name], max_epochs=6), small_dataset(dtype="uint8", shape=(2, 3, 4))
+    channel = fit(tmp_path, conf, data)
+    test = data.splits["test"].columns
+    found = load_predictor(newest(tmp_path, conf, data)).predict(test["x"])
+    assert found.shape == (37, 3)
+    np.testing.assert_allclose(found.sum(1), 1, rtol=1e-5)
+    assert (found.argmax(1) == test["y"]).mean() == pytest.approx(channel.metrics["test/accuracy"])
+    loss = -np.log(found[np.arange(37), test["y"]]).mean()
+    assert loss == pytest.approx(channel.metrics["test/loss"], rel=1e-4)
+
+
+def test_a_regression_learns_and_predicts_values(tmp_path):
+    conf, data = make_conf(max_epochs=30), small_dataset("regression", shape=(5,))
+    channel = fit(tmp_path, conf, data)
+    test = data.splits["test"].columns
+    found = load_predictor(newest(tmp_path, conf, data)).predict(test["x"])
+    assert found.shape == (37,)
+    assert np.square(found - test["y"]).mean() == pytest.approx(channel.metrics["test/mse"], rel=1e-4)
+    assert channel.metrics["test/mse"] == channel.metrics["test/loss"] < test["y"].var() / 2
+
+
+def test_weights_of_rows_count(tmp_path):
+    data = small_dataset()
+    columns = data.splits["train"].columns
+    keep = np.arange(150) % 2 == 0
+    weighted = {**columns, "weight": keep.astype("float32"), "y": np.where(keep, columns["y"], 0)}
+    splits = {**data.splits, "train": ResidentSplit(weighted)}
+    conf = make_conf(global_batch_size=150, optimizer={"_target_": "optax.sgd", "learning_rate": 0.1})
+    fit(tmp_path / "a", conf, Dataset(data.info, splits))
+    splits = {**data.splits, "train": ResidentSplit({name: values[keep] for name, values in columns.items()})}
+    fit(tmp_path / "b", conf, Dataset(data.info, splits))
+    assert_same(weights(tmp_path / "a"), weights(tmp_path / "b"), rtol=1e-4, atol=1e-6)
+
+
+def test_the_rate_follows_its_schedule_to_the_end_of_the_run(tmp_path):
+    schedule = {"_target_": "optax.linear_schedule", "init_value": 0.1, "end_value": 0.0, "transition_steps": "auto"}
+    conf = make_conf(optimizer={"_target_": "optax.sgd", "learning_rate": schedule})
+    rates = [record["metrics"]["train/lr"] for record in fit(tmp_path, conf).of("metrics")]
+    assert rates == pytest.approx([0.1 * 10 / 15, 0.1 * 5 / 15, 0.1 * 5 / 15, 0.0], abs=1e-7) or rates[-1] < 1e-7
+
+
+def test_steps_evaluations_and_early_stopping(tmp_path):
+    conf = make_conf(max_epochs=None, max_steps=7, eval_every_steps=3, eval_every_epochs=None)
+    channel = fit(tmp_path / "a", conf, checkpoint={"every_epochs": None, "every_steps": 4})
+    assert [record["step"] for record in channel.of("checkpoint")] == [4, 7]
+    evaluated = [record["step"] for record in channel.of("metrics") if "test/loss" in record["metrics"]]
+    assert evaluated == [3, 6, 7]
+    early = EarlyStoppingConf(monitor="test/loss", patience=2, min_delta=100.0)
+    assert fit(tmp_path / "b", make_conf(max_epochs=50, early_stopping=early)).of("checkpoint")[-1]["epoch"] == 3
+
+
+def test_a_stream_is_trained_in_its_own_order(tmp_path):
+    resident = fit(tmp_path / "a", make_conf(shuffle=False))
+    stream = fit(tmp_path / "b", make_conf(shuffle=False), small_dataset(split=UnevenSplit))
+    assert stream.metrics["test/loss"] == pytest.approx(resident.metrics["test/loss"], rel=1e-6)
+    assert stream.of("worker")[-1]["facts"]["num_rows"] == {"train": 150, "test": 37}
+
+
+def test_own_loss_and_metrics_are_functions_of_rows(tmp_path):
+    conf = make_conf(
+        loss={"_target_": "optax.huber_loss", "delta": 0.5},
+        metrics={"huber": {"_target_": "optax.huber_loss", "delta": 2.0}},
+    )
+    data = small_dataset("regression", shape=(5,))
+    found = fit(tmp_path, conf, data).metrics
+    assert found["test/loss"] < found["test/huber"] < found["test/mse"]
+
+
+@pytest.mark.parametrize(
+    ("model", "task", "says"),
+    [
+        ({**MLP, "num_classes": 2}, "classification", r"gives \(2,\) numbers per row, but small has 3 classes"),
+        ({**MLP, "num_classes": 3}, "regression", r"gives \(3,\) numbers per row, but the target is one number"),
+        (local("Pair"), "classification", "returns a tuple"),
+    ],
+)
+def test_a_model_that_does_not_fit_the_data_is_told(tmp_path, model, task, says):
+    with pytest.raises(TrainingError, match=says):
+        fit(tmp_path, make_conf(model=model), small_dataset(task))
+
+
+def test_a_loss_that_is_no_number_names_its_step(tmp_path):
+    conf = make_conf(optimizer={**ADAM, "learning_rate": 1e38})
+    with pytest.raises(TrainingError, match="the training loss of step 2 is not a finite number"):
+        fit(tmp_path, conf, log_every_steps=1)
+
+
+def own_function(worker):
+    """A train function of the user's."""
+    worker.report({"loss": worker.conf.train_function_config["loss"]}, step=1, epoch=1)
+
+
+def test_a_function_of_ones_own_gets_the_worker(tmp_path):
+    from rtrain.trainers.jax.plugin import Plugin
+
+    conf = make_conf(train_function=f"{HERE}:own_function", train_function_config={"loss": 2.0})
+    channel = RecordingChannel()
+    Plugin().train_loop(conf)(make_worker(tmp_path, conf, small_dataset(), channel=channel))
+    assert channel.metrics == {"loss": 2.0}

@@ -1,0 +1,65 @@
+"""Two processes are one world: they train what one process trains."""
+
+import numpy as np
+import pytest
+from jax_runs import DROPOUT, MLP, UnevenSplit, assert_same, fit, make_conf, small_dataset, weights
+
+import rtrain
+from rtrain.errors import TrainingError
+from rtrain.testing.workers import make_worker
+
+CLOSE = {"rtol": 1e-4, "atol": 1e-6}
+
+
+@pytest.mark.parametrize(("model", "num_train"), [(MLP, 150), (DROPOUT, 160)], ids=["uneven", "dropout"])
+def test_two_ranks_train_what_one_trains(tmp_path, world, model, num_train):
+    conf, data = make_conf(model=model), small_dataset(num_rows=(num_train, 37))
+    one = fit(tmp_path / "one", conf, data)
+    two = world.fit(tmp_path / "two", conf, data)
+    assert_same(weights(tmp_path / "one"), weights(tmp_path / "two"), **CLOSE)
+    assert two[1].of("metrics") == []
+    for name in ("train/epoch_loss", "test/loss", "test/accuracy"):
+        assert two[0].metrics[name] == pytest.approx(one.metrics[name], rel=1e-4)
+    rows = [channel.of("worker")[-1]["facts"]["num_rows"] for channel in two]
+    assert [sum(row[name] for row in rows) for name in ("train", "test")] == [num_train, 37]
+
+
+def test_two_ranks_resume_to_the_same_numbers(tmp_path, world):
+    conf = make_conf(model=DROPOUT)
+    world.fit(tmp_path / "a", conf)
+    stopped = world.fit(tmp_path / "b", conf, stop_after=(None, 1))
+    assert stopped[0].of("checkpoint")[-1]["step"] < 15, "the wish of one rank stops both"
+    world.fit(tmp_path / "b", conf)
+    assert_same(weights(tmp_path / "a"), weights(tmp_path / "b"), rtol=0, atol=0)
+
+
+def test_a_checkpoint_of_two_ranks_is_resumed_by_one(tmp_path, world):
+    world.fit(tmp_path, make_conf(max_epochs=1))
+    fit(tmp_path, make_conf(max_epochs=2))
+    fit(tmp_path / "one", make_conf(max_epochs=2))
+    assert_same(weights(tmp_path), weights(tmp_path / "one"), **CLOSE)
+
+
+def test_uneven_streams_lose_no_row_and_hang_nobody(tmp_path, world):
+    data = small_dataset(split=UnevenSplit)
+    two = world.fit(tmp_path, make_conf(max_epochs=2), data)
+    rows = [channel.of("worker")[-1]["facts"]["num_rows"] for channel in two]
+    assert [row["train"] for row in rows] == [30, 120]
+    assert [row["test"] for row in rows] == [7, 30]
+    assert np.isfinite(two[0].metrics["test/loss"])
+
+
+def test_workers_that_are_no_world_are_a_failure(tmp_path):
+    from rtrain.trainers.jax.world import world_of
+
+    with pytest.raises(TrainingError, match="JAX sees 1 processes, but there are 2 workers"):
+        world_of(make_worker(tmp_path, make_conf(), small_dataset(), world_size=2))
+
+
+def test_two_ray_workers_are_one_world(tmp_path):
+    words = ["trainer.max_epochs=2", "trainer.model.dropout=0"]
+    one = rtrain.fit("jax", [*words, "num_workers=0", f"run.root_dir={tmp_path}/one"])
+    two = rtrain.fit("jax", [*words, "num_workers=2", f"run.root_dir={tmp_path}/two"])
+    assert [worker["num_processes"] for worker in two.manifest.workers.values()] == [2, 2]
+    for name in ("train/epoch_loss", "test/loss", "test/accuracy"):
+        assert two.metrics[name] == pytest.approx(one.metrics[name], rel=1e-3), name
