@@ -1,0 +1,193 @@
+"""JSON files: an object per line, or a list of objects; also compressed."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rtrain.datasets.base import Dataset, Source
+from rtrain.datasets.conf import TableConf
+from rtrain.errors import DatasetError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BLOCK_BYTES = 4 << 20
+"""Text that is parsed at once; a row can't be longer."""
+COMPRESSED = (".gz", ".bz2", ".zst")
+COMPRESSED_FACTOR = 6
+"""How much larger a compressed text is guessed to be once unpacked."""
+
+
+@dataclass(kw_only=True)
+class JsonConf(TableConf):
+    """JSON lines (``.jsonl``, ``.ndjson``), or ``.json`` with a list of objects, or an object of lists.
+
+    ``.gz``, ``.bz2`` and ``.zst`` are unpacked while reading. Only JSON lines can be streamed in parts.
+    """
+
+
+class Json(Source):
+    """JSON files: an object per line or a list of objects; in memory or streamed."""
+
+    Conf = JsonConf
+
+    def load(self, conf: JsonConf) -> Dataset:
+        """Read, or open for streaming, the files at ``path``."""
+        from rtrain.datasets.table_source import load_table
+
+        return load_table("json", JsonFormat(), conf)
+
+
+@dataclass(frozen=True)
+class JsonFormat:
+    """Reads JSON files with pyarrow; a piece is a file."""
+
+    endings: Sequence[str] = tuple(
+        f"{ending}{packed}" for packed in ("", *COMPRESSED) for ending in (".jsonl", ".json", ".ndjson")
+    )
+
+    def schema(self, file: Path) -> pa.Schema:
+        """Return the columns, with the types that the first megabytes suggest."""
+        with _errors_named(file):
+            if not _is_lines(file):
+                return _whole(file).schema
+            with _text(file) as stream:
+                return _streamed(stream, None).schema
+
+    def read(self, file: Path, columns: Sequence[str]) -> pa.Table:
+        """Return these columns of the whole file."""
+        from pyarrow import json as arrow_json
+
+        with _errors_named(file):
+            if not _is_lines(file):
+                return _whole(file).select(list(columns))
+            with _text(file) as stream:
+                return arrow_json.read_json(stream, arrow_json.ReadOptions(block_size=BLOCK_BYTES)).select(
+                    list(columns)
+                )
+
+    def decoded_bytes(self, file: Path, num_columns: int) -> int:
+        """Return the size of the text: numbers are rarely smaller than their digits."""
+        return file.stat().st_size * (COMPRESSED_FACTOR if file.suffix in COMPRESSED else 1)
+
+    def pieces(self, file: Path) -> list[Any]:
+        """Return the file itself: a text has to be read from its beginning."""
+        return [str(file)]
+
+    def batches(self, piece: Any, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield the rows, some megabytes of text at a time."""
+        import pyarrow as pa
+
+        file = Path(piece)
+        if not _is_lines(file):
+            yield self.read(file, columns)
+            return
+        found = self.schema(file)
+        schema = pa.schema([*(_widened(found.field(name)) for name in columns[:-1]), found.field(columns[-1])])
+        with _errors_named(file), _text(file) as stream:
+            for batch in _streamed(stream, schema):
+                yield pa.Table.from_batches([batch]).select(list(columns))
+
+
+def _text(file: Path) -> Any:
+    import pyarrow as pa
+
+    return pa.input_stream(str(file), compression="detect")
+
+
+def _streamed(stream: Any, schema: pa.Schema | None) -> Any:
+    from pyarrow import json as arrow_json
+
+    options = None
+    if schema is not None:
+        options = arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+    return arrow_json.open_json(stream, arrow_json.ReadOptions(block_size=BLOCK_BYTES), options)
+
+
+def _widened(field: pa.Field) -> pa.Field:
+    """Return a wider type for a feature of whole numbers: what comes later in the file may have a point."""
+    import pyarrow as pa
+
+    whole = pa.types.is_integer(field.type) or pa.types.is_null(field.type)
+    return field.with_type(pa.float64()) if whole else field
+
+
+def _is_lines(file: Path) -> bool:
+    """Return whether each line is an object by itself, as far as the first one shows."""
+    with _text(file) as stream:
+        start = stream.read(1 << 16).lstrip()
+    if start[:1] != b"{":
+        return False
+    try:
+        json.loads(start.partition(b"\n")[0])
+    except ValueError:
+        # A line may go on; a document of one object over several lines begins with its brace or first key alone.
+        return len(start.partition(b"\n")[0]) > 200 or ".jsonl" in file.name or ".ndjson" in file.name
+    return not _is_columns(start)
+
+
+def _is_columns(start: bytes) -> bool:
+    """Return whether the text is one object on one line whose values are lists: a table, column by column."""
+    first, _, rest = start.partition(b"\n")
+    found = json.loads(first)
+    return not rest.strip() and bool(found) and all(isinstance(value, list) for value in found.values())
+
+
+def _whole(file: Path) -> pa.Table:
+    """Return the table of a document that is a list of objects, or an object of lists of equal length."""
+    import pyarrow as pa
+
+    with _text(file) as stream:
+        found = json.loads(stream.read())
+    if isinstance(found, list) and found and all(isinstance(row, Mapping) for row in found):
+        return pa.Table.from_pylist(found)
+    if isinstance(found, Mapping) and found and all(isinstance(values, list) for values in found.values()):
+        return pa.Table.from_pydict(dict(found))
+    kind = {dict: "an object", list: "a list"}.get(type(found), f"a {type(found).__name__}")
+    raise DatasetError(
+        f"{file}: is {kind}, and a table is needed.",
+        "Write an object per line, a list of objects, or an object of lists of equal length.",
+    )
+
+
+@contextmanager
+def _errors_named(file: Path) -> Iterator[None]:
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise _unreadable(file, error) from error
+
+
+def _unreadable(file: Path, error: Exception) -> DatasetError:
+    if "Empty JSON" in str(error) or (isinstance(error, json.JSONDecodeError) and error.doc in ("", b"")):
+        return DatasetError(f"{file}: the file is empty.", "Write an object per line.")
+    place = _first_broken_line(file)
+    return DatasetError(f"{file}: {place or str(error)[:200]}", "Each line has to be an object with the same types.")
+
+
+def _first_broken_line(file: Path) -> str | None:
+    """Return what is wrong with the first line that can't be parsed by itself; None if all can."""
+    import pyarrow as pa
+
+    try:
+        if not _is_lines(file):
+            return None
+        with _text(file) as stream:
+            for number, line in enumerate(io.BufferedReader(stream), start=1):
+                try:
+                    parsed = json.loads(line or "{}") if line.strip() else {}
+                except ValueError as error:
+                    return f"line {number} is no JSON object: {error}."
+                if not isinstance(parsed, Mapping):
+                    return f"line {number} is no JSON object."
+    except (pa.ArrowException, OSError):
+        return None
+    return None

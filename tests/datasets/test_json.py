@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import gzip
+import json
+
+import pyarrow as pa
+import pytest
+
+from rtrain.errors import DatasetError
+
+ROWS = [{"a": i, "b": i / 2, "y": "no" if i % 2 else "yes"} for i in range(20)]
+LINES = "".join(f"{json.dumps(row)}\n" for row in ROWS)
+
+
+@pytest.mark.parametrize("memory", ["resident", "stream"])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("x.jsonl", LINES),
+        ("x.ndjson.gz", LINES),
+        ("x.json.zst", LINES),
+        ("x.json", json.dumps(ROWS)),
+        ("x.json", json.dumps(ROWS, indent=1)),
+        ("x.json", json.dumps({name: [row[name] for row in ROWS] for name in ROWS[0]})),
+        ("x.json", json.dumps({name: [row[name] for row in ROWS] for name in ROWS[0]}, indent=1)),
+    ],
+)
+def test_lines_lists_and_columns_are_the_same_table(load, tmp_path, memory, name, text):
+    with pa.output_stream(str(tmp_path / name), compression="detect") as stream:
+        stream.write(text.encode())
+    dataset = load("json", path=str(tmp_path), label="y", memory=memory, split={"test": 0})
+    assert dataset.info.class_names == ("no", "yes")
+    assert dataset.info.feature_names == ("a", "b")
+    (columns,) = dataset.splits["train"].own_rows(0, 1)
+    assert columns["x"].tolist() == [[row["a"], row["b"]] for row in ROWS]
+
+
+def test_whole_numbers_that_get_a_point_later_can_be_streamed(load, tmp_path):
+    lines = [json.dumps({"a": i, "y": i % 2, "more": "x" * 30}) for i in range(100_000)] + ['{"a": 0.5, "y": 1}']
+    (tmp_path / "x.jsonl").write_text("\n".join(lines))
+    info = load("json", path=str(tmp_path), label="y", features=["a"], memory="stream", split={"test": 0}).info
+    assert info.num_rows == {"train": 100_001}
+    assert info.class_names == ("0", "1")
+
+
+@pytest.mark.parametrize("memory", ["resident", "stream"])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "the file is empty"),
+        ('{"a": 1, "y": 2}\n{"a": 1,\n', "line 2 is no JSON object"),
+        ('{"a": 1, "y": 2}\n{"a": "x", "y": 2}\n', "changed from number to string"),
+        ("[1, 2]", "is a list, and a table is needed"),
+        ('[{"a": 1}', "Expecting"),
+    ],
+)
+def test_a_malformed_file_is_named(load, tmp_path, memory, text, message):
+    (tmp_path / "x.json").write_text(text)
+    with pytest.raises(DatasetError, match=rf"x\.json: .*{message}"):
+        load("json", path=str(tmp_path / "x.json"), label="y", memory=memory)
+
+
+def test_broken_compression_is_named(load, tmp_path):
+    (tmp_path / "x.jsonl.gz").write_bytes(gzip.compress(LINES.encode())[:-20])
+    with pytest.raises(DatasetError, match=r"x\.jsonl\.gz"):
+        load("json", path=str(tmp_path), label="y")
