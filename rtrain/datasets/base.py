@@ -16,6 +16,10 @@ Columns: TypeAlias = "Mapping[str, np.ndarray]"
 ``x``: (rows, *input_shape) of ``DatasetInfo.dtype``; ``y``: (rows,) int64 classes or float32 targets, or (rows, length)
 int64 tokens or tags where each place of a sequence is predicted. Optional: ``weight`` (rows,) float32; ``group``
 (rows,) int64, equal for the consecutive rows of one query; ``base_margin`` (rows,) or (rows, classes) float32.
+
+Of texts, ``x`` is (rows,) of dtype object: a str per row, or a list of words (list of str) for token classification.
+Then ``y`` is as above for classes and numbers; for token classification (rows,) of dtype object, an int64 array of tags
+per row, one for each word; for language modelling the same array as ``x``, for the trainer to tokenize.
 """
 
 TASKS = ("classification", "regression", "ranking", "token-classification", "language-modeling")
@@ -33,9 +37,9 @@ class DatasetInfo:
     () for texts."""
     dtype: str = "float32"
     """Of ``x``: ``float32`` or ``float64`` (NaN is a missing value), ``uint8`` (images), ``int64`` (tokens), or
-    ``object`` (texts, one str per row)."""
+    ``object`` (texts; see ``Columns``)."""
     num_classes: int | None
-    """Number of classes, of tags, or of different tokens; None for regression and ranking."""
+    """Number of classes, of tags, or of different tokens; None for regression, ranking, and texts to model."""
     class_names: tuple[str, ...] = ()
     feature_names: tuple[str, ...] = ()
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -44,8 +44,8 @@ Normalize = Annotated[
 
 
 @dataclass(kw_only=True)
-class RowsConf:
-    """Which rows are used, how they are split, and whether inputs are normalized."""
+class SharesConf:
+    """Which rows are used, and how they are split."""
 
     split: SplitConf = field(default_factory=SplitConf)
     """Shares of the train rows for ``val`` and ``test``; chosen by ``seed``, and per class where ``y`` is a class."""
@@ -55,6 +55,11 @@ class RowsConf:
 
     limit: Annotated[int, Field(ge=1)] | None = None
     """Most rows to use, chosen by ``seed`` before the split; each split with files of its own is limited by itself."""
+
+
+@dataclass(kw_only=True)
+class RowsConf(SharesConf):
+    """Which rows are used, how they are split, and whether inputs are normalized."""
 
     normalize: Normalize = True
     """true: inputs minus mean, by standard deviation, of the train split, per channel or feature; or {mean, std}."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -64,5 +65,8 @@ def fingerprint(splits: Mapping[str, Columns], class_names: tuple[str, ...]) -> 
     for split, columns in splits.items():
         for name, values in columns.items():
             digest.update(f"{split}/{name} {values.dtype} {values.shape}".encode())
-            digest.update(np.ascontiguousarray(values).reshape(-1).view(np.uint8).data)
+            if values.dtype == object:
+                digest.update(json.dumps([getattr(row, "tolist", lambda row=row: row)() for row in values]).encode())
+            else:
+                digest.update(np.ascontiguousarray(values).reshape(-1).view(np.uint8).data)
     return digest.hexdigest()

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from rtrain.datasets.base import Columns
-from rtrain.datasets.conf import RowsConf, SplitConf
+from rtrain.datasets.conf import SharesConf, SplitConf
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def evenly(num_rows: int, num_chosen: int, first: int = 0, count: int | None = N
     return np.diff(steps) > 0
 
 
-def split_parts(parts: Mapping[str, Columns], conf: RowsConf, stratify: bool) -> dict[str, Columns]:
+def split_parts(parts: Mapping[str, Columns], conf: SharesConf, stratify: bool) -> dict[str, Columns]:
     """Return the splits in memory: what the data brings itself, limited, and the shares that ``conf`` takes from train.
 
     Raises:
@@ -109,7 +109,7 @@ def split_parts(parts: Mapping[str, Columns], conf: RowsConf, stratify: bool) ->
     return {name: kept[name] for name in SPLITS if name in kept}
 
 
-def _limited(part: Columns, conf: RowsConf, stratify: bool) -> Columns:
+def _limited(part: Columns, conf: SharesConf, stratify: bool) -> Columns:
     import numpy as np
 
     num_rows = len(part["y"])

@@ -15,11 +15,11 @@ from rtrain.datasets.registry import ENTRY_POINTS, confs, describe, load_source,
 from rtrain.errors import ConfigError
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "dataset"
-SOURCES = ("csv", "digits", "images", "mnist", "parquet", "synthetic")
+SOURCES = source_names()
 
 
 def test_built_in_sources_are_found():
-    assert set(SOURCES) <= set(source_names())
+    assert {"csv", "digits", "images", "mnist", "parquet", "synthetic", "text"} <= set(SOURCES)
     assert all(info.installed and info.summary.endswith(".") for info in describe() if info.name in SOURCES)
 
 

@@ -124,11 +124,13 @@ def _is_lines(file: Path) -> bool:
         start = stream.read(1 << 16).lstrip()
     if start[:1] != b"{":
         return False
+    if ".jsonl" in file.name or ".ndjson" in file.name:
+        return True
     try:
         json.loads(start.partition(b"\n")[0])
     except ValueError:
         # A line may go on; a document of one object over several lines begins with its brace or first key alone.
-        return len(start.partition(b"\n")[0]) > 200 or ".jsonl" in file.name or ".ndjson" in file.name
+        return len(start.partition(b"\n")[0]) > 200
     return not _is_columns(start)
 
 
@@ -149,7 +151,7 @@ def _whole(file: Path) -> pa.Table:
         return pa.Table.from_pylist(found)
     if isinstance(found, Mapping) and found and all(isinstance(values, list) for values in found.values()):
         return pa.Table.from_pydict(dict(found))
-    kind = {dict: "an object", list: "a list"}.get(type(found), f"a {type(found).__name__}")
+    kind = "an object" if isinstance(found, Mapping) else f"a {type(found).__name__}"
     raise DatasetError(
         f"{file}: is {kind}, and a table is needed.",
         "Write an object per line, a list of objects, or an object of lists of equal length.",

@@ -1,0 +1,66 @@
+"""Texts: documents with classes, sentences with tagged words, or a text to learn as a language."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from rtrain.config.schema import one_of
+from rtrain.datasets.base import Dataset, RowReader, Source
+from rtrain.datasets.conf import SharesConf, TablePath
+
+TASKS = ("auto", "classification", "regression", "token-classification", "language-modeling")
+
+
+@dataclass(kw_only=True)
+class TextConf(SharesConf):
+    """Texts in UTF-8, always held in memory; ``.gz``, ``.bz2`` and ``.zst`` are unpacked while reading.
+
+    What is learned follows from what is there: a folder per class or a ``label`` column makes classification (or
+    regression), lists of words with lists of tags make token classification, and anything else is a language to model,
+    whose splits are contiguous: the first rows train, then come those of val, then those of test.
+    """
+
+    path: TablePath
+    """File, folder, glob, or {train: ..., val: ...}: plain texts, a folder of them per class, or csv, tsv (without
+    quotes), jsonl and parquet files with a column of texts."""
+
+    task: Annotated[str, *one_of(*TASKS)] = "auto"
+    """What is learned; auto: what the data offers, see above."""
+
+    text: str = "text"
+    """Column of the texts, or of lists of words. Plain files have none."""
+
+    label: str | None = None
+    """Column of the classes or numbers, or of lists of tags. null: the folders are the classes, or there are none."""
+
+    each: Annotated[str, *one_of("auto", "line", "file")] = "auto"
+    """What a row is in plain files; auto: a file in a folder per class, else a line that is not blank."""
+
+    tokenizer: Annotated[str, *one_of("none", "characters", "bytes")] = "none"
+    """``none`` leaves texts to the trainer; the others make rows of ``block_size`` tokens to model the language."""
+
+    block_size: Annotated[int, Field(ge=1)] = 64
+    """Tokens per row. Row i has tokens i * block_size to (i + 1) * block_size - 1 of the split, its targets are the
+    next tokens; what doesn't fill a row at the end is left out. Texts of several files or rows follow on each other."""
+
+
+class Text(Source):
+    """Texts or tokens: a folder per class, tables with a text column, or plain files to model; in memory."""
+
+    Conf = TextConf
+
+    def load(self, conf: TextConf) -> Dataset:
+        """Read the texts at ``path``."""
+        from rtrain.datasets.text_source import load_text
+
+        return load_text(conf)
+
+    def open_rows(self, conf: TextConf, encoding: Mapping[str, Any]) -> RowReader | None:
+        """Open the texts at ``path``; without labels too. All columns of tables, and names of files, are kept."""
+        from rtrain.datasets.text_rows import open_text_rows
+
+        return open_text_rows(conf, encoding)

@@ -1,0 +1,270 @@
+"""From texts to a dataset: classes, numbers or tags to predict, or a language to model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rtrain.datasets.base import Columns, Dataset, DatasetInfo, ResidentSplit
+from rtrain.datasets.files import SPLIT_NAMES, files_by_split
+from rtrain.datasets.folders import class_folders
+from rtrain.datasets.labels import Labels, LabelScan
+from rtrain.datasets.memory import choose_memory
+from rtrain.datasets.resident import fingerprint
+from rtrain.datasets.sources.text import TextConf
+from rtrain.datasets.splits import SPLITS, check_not_empty, shares, split_parts
+from rtrain.datasets.texts import PLAIN, TABLES, Texts, is_table, read_plain, read_table
+from rtrain.datasets.tokens import Tokens
+from rtrain.errors import DatasetError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+BYTES_PER_BYTE = {"none": 4, "characters": 24, "bytes": 24}
+"""Memory per byte of text: str objects, or tokens and targets of 8 bytes each and the text while it is coded."""
+
+
+def load_text(conf: TextConf) -> Dataset:
+    """Return the dataset that ``conf`` describes.
+
+    Raises:
+        DatasetError: Something is missing, unreadable or unusable; names the file, row or column.
+    """
+    files = _files(conf)
+    size = sum(file.stat().st_size for part in files.values() for file in part)
+    reason = choose_memory("resident", size * BYTES_PER_BYTE[conf.tokenizer]).reason
+    parts = {split: [_read(file, conf) for file in part] for split, part in files.items()}
+    for split, part in parts.items():
+        if not any(texts.texts for texts in part):
+            raise DatasetError(f"{files[split][0]}: there is no text for the split '{split}'.", "Check dataset.path.")
+    task = _task(parts, conf)
+    if task == "language-modeling":
+        return _language(parts, conf, reason)
+    return _labelled(parts, conf, task, reason)
+
+
+def has_class_folders(path: Path) -> bool:
+    """Return whether folders, two or more besides those of splits, hold the texts of a class each."""
+    if not path.is_dir():
+        return False
+    names = [one.name for one in path.iterdir() if one.is_dir() and not one.name.startswith((".", "_"))]
+    if any(name in SPLIT_NAMES for name in names):
+        return any(has_class_folders(path / name) for name in names if SPLIT_NAMES.get(name) == "train")
+    return len(names) > 1 and not any(one.is_file() and one.name.endswith((*PLAIN, *TABLES)) for one in path.iterdir())
+
+
+def _files(conf: TextConf) -> dict[str, list[Path]]:
+    """Return the files of each split; in folders of classes, class after class."""
+    if conf.label is not None or conf.tokenizer != "none" or not isinstance(conf.path, str):
+        return files_by_split(conf.path, (*PLAIN, *TABLES))
+    folder = Path(conf.path).expanduser()
+    wanted = conf.task == "classification" and folder.is_dir()
+    if not (wanted or (conf.task == "auto" and has_class_folders(folder))):
+        return files_by_split(conf.path, (*PLAIN, *TABLES))
+    folders = class_folders(folder)
+    return {split: [file for one in classes.values() for file in _plain(one)] for split, classes in folders.items()}
+
+
+def _plain(folder: Path) -> list[Path]:
+    files = [file for file in folder.rglob("*") if file.is_file() and file.name.lower().endswith(PLAIN)]
+    if not files:
+        message = f"{folder}: the class folder holds no {' or '.join(PLAIN[:2])} file."
+        raise DatasetError(message, "Remove the folder, or put texts there.")
+    return sorted(files)
+
+
+def _read(file: Path, conf: TextConf) -> Texts:
+    import pyarrow as pa
+
+    if is_table(file):
+        return read_table(file, conf.text, conf.label)
+    if conf.label is not None:
+        message = f"dataset.label names '{conf.label}', but {file} is a plain text without columns."
+        raise DatasetError(
+            message, "Use csv, tsv, jsonl or parquet files, or a folder per class without dataset.label."
+        )
+    if conf.tokenizer != "none":
+        return read_plain(file, "file")
+    folder = Path(str(conf.path)).expanduser()
+    if conf.task in ("auto", "classification") and has_class_folders(folder):
+        texts = read_plain(file, "line" if conf.each == "line" else "file")
+        parts = file.relative_to(folder).parts
+        name = parts[1] if parts[0] in SPLIT_NAMES else parts[0]
+        return Texts(texts.where, texts.texts, pa.array([name] * len(texts.texts)))
+    return read_plain(file, "file" if conf.each == "file" else "line")
+
+
+def _task(parts: Mapping[str, Sequence[Texts]], conf: TextConf) -> str:
+    """Return what is learned: what the config says, if the data can do it, else what the data offers."""
+    first = parts["train"][0]
+    if conf.tokenizer != "none" and conf.task not in ("auto", "language-modeling"):
+        message = f"dataset.tokenizer={conf.tokenizer} makes tokens to model a language, not for {conf.task}."
+        raise DatasetError(message, "Use dataset.tokenizer=none, and let the trainer tokenize.")
+    if (
+        first.are_words
+        and conf.tokenizer == "none"
+        and (first.labels is not None or conf.task == "token-classification")
+    ):
+        offered = "token-classification"
+    else:
+        offered = "language-modeling" if first.labels is None or conf.tokenizer != "none" else "classification"
+    if conf.task in ("auto", "language-modeling"):
+        return "language-modeling" if conf.task == "language-modeling" else offered
+    if first.labels is None:
+        raise DatasetError(
+            f"{first.where}: dataset.task={conf.task} needs labels.", "Name their column: dataset.label."
+        )
+    if (conf.task == "token-classification") != (offered == "token-classification"):
+        kind = "lists of words" if first.are_words else "texts"
+        raise DatasetError(f"{first.where}: dataset.task={conf.task}, but '{conf.text}' holds {kind}.")
+    return conf.task
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What is known of texts besides their rows."""
+
+    task: str
+    num_classes: int | None
+    class_names: tuple[str, ...]
+    dtype: str
+    input_shape: tuple[int, ...]
+    reason: str
+
+
+def _dataset(splits: Mapping[str, Columns], known: _Known, encoding: Mapping[str, Any]) -> Dataset:
+    info = DatasetInfo(
+        name="text",
+        task=known.task,
+        input_shape=known.input_shape,
+        dtype=known.dtype,
+        num_classes=known.num_classes,
+        class_names=known.class_names,
+        num_rows={name: len(columns["y"]) for name, columns in splits.items()},
+        fingerprint=fingerprint(splits, known.class_names),
+        memory="resident",
+        memory_reason=f"{known.reason}; texts are always held in memory",
+    )
+    return Dataset(info, {name: ResidentSplit(columns) for name, columns in splits.items()}, encoding)
+
+
+def _labelled(parts: Mapping[str, Sequence[Texts]], conf: TextConf, task: str, reason: str) -> Dataset:
+    column = conf.label or "folder"
+    scan = LabelScan(column, "classification" if task == "token-classification" else conf.task)
+    for texts in parts["train"]:
+        scan.add(tag_values(texts, column) if task == "token-classification" else texts.labels, texts.where, 0)
+    labels = scan.labels()
+    if task != "token-classification":
+        task = labels.task
+    coded = {split: _joined([coded_texts(texts, labels, task) for texts in part]) for split, part in parts.items()}
+    splits = split_parts(coded, conf, stratify=task == "classification")
+    num_classes = None if labels.classes is None else len(labels.classes)
+    known = _Known(task, num_classes, labels.class_names, "object", (), reason)
+    classes = None if labels.classes is None else list(labels.classes)
+    return _dataset(splits, known, {"task": task, "column": column, "classes": classes})
+
+
+def tag_values(texts: Texts, column: str) -> pa.Array:
+    """Return the tags of all words one after another.
+
+    Raises:
+        DatasetError: A row has more or fewer tags than words; names it.
+    """
+    import pyarrow as pa
+
+    tags = texts.labels
+    assert tags is not None
+    if not (pa.types.is_list(tags.type) or pa.types.is_large_list(tags.type)):
+        raise DatasetError(f"{texts.where}: '{column}' is of type {tags.type}; a list of tags per row is needed.")
+    for row, (words, count) in enumerate(zip(texts.texts, tags.value_lengths().to_pylist(), strict=True), start=1):
+        if len(words) != count:
+            raise DatasetError(f"{texts.where}: row {row} has {len(words)} words but {count or 0} tags.")
+    return tags.flatten()
+
+
+def coded_texts(texts: Texts, labels: Labels, task: str) -> Columns:
+    """Return ``x``, (rows,) str or lists of words, and ``y``, (rows,) classes, numbers or int64 arrays of tags."""
+    import numpy as np
+
+    if task == "token-classification":
+        flat = labels.encode(tag_values(texts, labels.column), texts.where, 0)
+        ends = np.cumsum([len(words) for words in texts.texts])
+        y = objects(np.split(flat, ends[:-1]))
+    else:
+        y = labels.encode(texts.labels, texts.where, 0)
+    return {"x": objects(texts.texts), "y": y}
+
+
+def objects(rows: Sequence[Any]) -> np.ndarray:
+    """Return (rows,) of dtype object; lists and arrays stay what they are."""
+    import numpy as np
+
+    found = np.empty(len(rows), object)
+    for index, row in enumerate(rows):
+        found[index] = row
+    return found
+
+
+def _joined(parts: Sequence[Columns]) -> Columns:
+    import numpy as np
+
+    return parts[0] if len(parts) == 1 else {key: np.concatenate([part[key] for part in parts]) for key in ("x", "y")}
+
+
+def _language(parts: Mapping[str, Sequence[Texts]], conf: TextConf, reason: str) -> Dataset:
+    if conf.tokenizer == "none":
+        all_rows = {split: [row for texts in part for row in texts.texts] for split, part in parts.items()}
+        limited = {split: objects(part[: conf.limit]) for split, part in all_rows.items()}
+        splits = {split: {"x": part, "y": part} for split, part in contiguous(limited, conf).items()}
+        known = _Known("language-modeling", None, (), "object", (), reason)
+        return _dataset(splits, known, {"task": known.task, "tokenizer": "none"})
+    texts = {split: joined_text(part) for split, part in parts.items()}
+    tokens = Tokens.of(conf.tokenizer, texts.values())
+    most = None if conf.limit is None else conf.limit * conf.block_size + 1
+    coded = contiguous({split: tokens.encode(text)[:most] for split, text in texts.items()}, conf)
+    for split, part in coded.items():
+        if len(part) <= conf.block_size:
+            message = (
+                f"split '{split}' has {len(part)} tokens: too few for a row of {conf.block_size} and the next one."
+            )
+            raise DatasetError(message, "Lower dataset.block_size, or give more text.")
+    rows = {split: blocks(part, conf.block_size) for split, part in coded.items()}
+    known = _Known("language-modeling", tokens.count, tokens.names, "int64", (conf.block_size,), reason)
+    return _dataset(rows, known, {"task": known.task, "tokenizer": conf.tokenizer, "characters": tokens.characters})
+
+
+def joined_text(texts: Sequence[Texts]) -> str:
+    """Return the texts of all files as one: those of plain files as they are, rows of tables on a line each."""
+    return "".join(
+        part.texts[0] if "file" in part.kept else "".join(f"{_sentence(row)}\n" for row in part.texts) for part in texts
+    )
+
+
+def _sentence(row: Any) -> str:
+    return row if isinstance(row, str) else " ".join(row)
+
+
+def contiguous(parts: Mapping[str, np.ndarray], conf: TextConf) -> dict[str, np.ndarray]:
+    """Return the splits: of the train part, its beginning stays train, then comes val, and its end is test.
+
+    With ``split.val`` of 0.1 and n rows or tokens, train are the first ``int(0.9 * n)`` as in nanoGPT.
+    """
+    taken = shares(conf.split, parts)
+    found = {name: part for name, part in parts.items() if name not in taken}
+    train = found["train"]
+    test, val = taken.get("test") or 0.0, taken.get("val") or 0.0
+    ends = int(len(train) * (1 - val - test)), int(len(train) * (1 - test))
+    found["train"] = train[: ends[0]]
+    found |= {"val": train[ends[0] : ends[1]]} if val else {}
+    found |= {"test": train[ends[1] :]} if test else {}
+    check_not_empty({name: len(part) for name, part in found.items()}, taken, len(train))
+    return {name: found[name] for name in SPLITS if name in found}
+
+
+def blocks(tokens: np.ndarray, size: int) -> Columns:
+    """Return ``x``, (rows, size), and ``y``, the tokens after them, as views of ``tokens``, (n,) int64."""
+    count = (len(tokens) - 1) // size
+    return {key: tokens[shift : shift + count * size].reshape(count, size) for key, shift in (("x", 0), ("y", 1))}

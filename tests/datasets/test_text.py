@@ -1,0 +1,222 @@
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import pickle
+
+import numpy as np
+import pytest
+from pydantic import TypeAdapter
+
+from rtrain.datasets.registry import confs, load_source
+from rtrain.errors import DatasetError
+
+TEXT = "To be, or not to be: that is the question.\nWhether 'tis nobler in the mind to suffer\n" * 20
+REVIEWS = [(f'{"good" if i % 3 else "bad"}, "quoted"\nfilm {i}', "pos" if i % 3 else "neg") for i in range(30)]
+TAGGED = [(["Ann", "saw", f"Bob{i}"][: 2 + i % 2], ["PER", "O", "PER"][: 2 + i % 2]) for i in range(12)]
+
+
+def write_lines(path, rows):
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+
+
+def write_folders(folder, rows=REVIEWS):
+    for number, (text, label) in enumerate(rows):
+        file = folder / label / f"{number:02}.txt"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+
+def all_rows(dataset, split="train"):
+    (columns,) = dataset.splits[split].own_rows(0, 1)
+    return columns
+
+
+def open_rows(dataset, name="text", **keys):
+    reader = load_source(name).open_rows(TypeAdapter(confs()[name]).validate_python(keys), dataset.encoding)
+    assert json.loads(json.dumps(dataset.encoding)) == dataset.encoding
+    return [chunk for piece in reader.pieces for chunk in pickle.loads(pickle.dumps(reader)).read(piece)]
+
+
+def test_characters_are_split_and_cut_into_rows_as_documented(load, tmp_path):
+    (tmp_path / "x.txt").write_text(TEXT)
+    dataset = load("text", path=str(tmp_path / "x.txt"), tokenizer="characters", block_size=16, split={"val": 0.1})
+    names = sorted(set(TEXT))
+    cut = int(0.9 * len(TEXT))
+    assert dataset.info.task == "language-modeling"
+    assert dataset.info.class_names == tuple(names)
+    assert dataset.info.num_classes == len(names)
+    assert dataset.info.input_shape == (16,)
+    for split, text in (("train", TEXT[:cut]), ("val", TEXT[cut:])):
+        codes = [names.index(one) for one in text]
+        columns = all_rows(dataset, split)
+        assert len(columns["x"]) == (len(text) - 1) // 16
+        assert columns["x"].dtype == columns["y"].dtype == np.int64
+        for row in range(len(columns["x"])):
+            assert columns["x"][row].tolist() == codes[row * 16 : row * 16 + 16]
+            assert columns["y"][row].tolist() == codes[row * 16 + 1 : row * 16 + 17]
+    split = dataset.splits["train"]
+    assert np.shares_memory(split.columns["x"], split.columns["y"])
+
+
+def test_bytes_need_no_vocabulary(load, tmp_path):
+    (tmp_path / "x.txt.gz").write_bytes(gzip.compress(("naïve ✓ " * 50).encode()))
+    dataset = load("text", path=str(tmp_path), tokenizer="bytes", block_size=8, split={"test": 0})
+    assert (dataset.info.num_classes, dataset.info.class_names) == (256, ())
+    assert bytes(all_rows(dataset)["x"].reshape(-1).tolist()).decode(errors="ignore").startswith("naïve ✓ ")
+
+
+def test_files_named_after_splits_and_tables_make_tokens_too(load, tmp_path):
+    write_lines(tmp_path / "train.jsonl", [{"body": "abc"}, {"body": "abd"}])
+    (tmp_path / "val.txt").write_text("eeeeeeee")
+    dataset = load("text", path=str(tmp_path), text="body", tokenizer="characters", block_size=2)
+    assert dataset.info.class_names == ("\n", "a", "b", "c", "d", "e")
+    assert all_rows(dataset)["x"].tolist() == [[1, 2], [3, 0], [1, 2]]
+    assert dataset.info.num_rows == {"train": 3, "val": 3}
+
+
+def test_a_limit_takes_the_first_rows_of_a_language(load, tmp_path):
+    (tmp_path / "x.txt").write_text(TEXT)
+    keys = {"path": str(tmp_path), "tokenizer": "bytes", "block_size": 4, "split": {"test": 0}}
+    few, all_ = (all_rows(load("text", **keys, limit=limit))["x"] for limit in (5, None))
+    np.testing.assert_array_equal(few, all_[:5])
+
+
+def test_new_text_is_coded_as_the_learned_one(load, tmp_path):
+    (tmp_path / "x.txt").write_text(TEXT)
+    keys = {"tokenizer": "characters", "block_size": 8}
+    dataset = load("text", path=str(tmp_path / "x.txt"), **keys, split={"val": 0.1})
+    (tmp_path / "new.txt").write_text("be not Whether")
+    (chunk,) = open_rows(dataset, path=str(tmp_path / "new.txt"), **keys)
+    assert "".join(dataset.info.class_names[one] for one in chunk.x[0]) == "be not W"
+    assert "".join(dataset.info.class_names[one] for one in chunk.y[0]) == "e not Wh"
+    (tmp_path / "new.txt").write_text("be\nß")
+    with pytest.raises(DatasetError, match=r"new\.txt: character 4, 'ß', is none of the"):
+        open_rows(dataset, path=str(tmp_path / "new.txt"), **keys)
+
+
+def test_lines_to_model_are_rows_and_their_own_targets(load, tmp_path):
+    (tmp_path / "x.txt").write_text("\ufeffone\r\n\n  \ntwo\u2028still two\nthree")
+    dataset = load("text", path=str(tmp_path / "x.txt"), split={"test": 0.4})
+    assert (dataset.info.task, dataset.info.dtype, dataset.info.input_shape) == ("language-modeling", "object", ())
+    assert all_rows(dataset)["x"].tolist() == ["one"]
+    assert all_rows(dataset, "test")["x"].tolist() == ["two\u2028still two", "three"]
+    assert all_rows(dataset)["y"] is not None
+    np.testing.assert_array_equal(all_rows(dataset)["x"], all_rows(dataset)["y"])
+    whole = load("text", path=str(tmp_path / "x.txt"), each="file", split={"test": 0})
+    assert whole.info.num_rows == {"train": 1}
+
+
+def test_a_folder_per_class(load, tmp_path):
+    write_folders(tmp_path / "data")
+    dataset = load("text", path=str(tmp_path / "data"))
+    assert (dataset.info.task, dataset.info.class_names) == ("classification", ("neg", "pos"))
+    assert dataset.info.num_rows == {"train": 24, "test": 6}
+    columns = all_rows(dataset)
+    assert [("neg", "pos")[label] for label in columns["y"]] == [dict(REVIEWS)[text] for text in columns["x"]]
+    chunks = open_rows(dataset, path=str(tmp_path / "data"))
+    assert [chunk.x[0] for chunk in chunks] == [
+        text for label in ("neg", "pos") for text, one in REVIEWS if one == label
+    ]
+    assert chunks[0].kept["file"][0].endswith("neg/00.txt")
+    assert chunks[0].y.tolist() == [0]
+
+
+def test_a_folder_per_class_below_folders_of_splits(load, tmp_path):
+    write_folders(tmp_path / "train", REVIEWS[:20])
+    write_folders(tmp_path / "test", REVIEWS[20:])
+    assert load("text", path=str(tmp_path)).info.num_rows == {"train": 20, "test": 10}
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl"])
+def test_tables_with_a_label(load, tmp_path, ending):
+    file = tmp_path / f"x.{ending}"
+    rows = [(text.replace("\n", " "), label) if ending == "tsv" else (text, label) for text, label in REVIEWS]
+    with file.open("w", newline="") as stream:
+        if ending == "jsonl":
+            stream.writelines(f"{json.dumps({'id': 7, 'review': text, 'y': label})}\n" for text, label in rows)
+        elif ending == "csv":
+            csv.writer(stream).writerows([("id", "review", "y"), *((7, *row) for row in rows)])
+        else:
+            stream.writelines(
+                f"{one}\t{text}\t{label}\n"
+                for one, text, label in [("id", "review", "y"), *((7, *row) for row in rows)]
+            )
+    keys = {"path": str(file), "text": "review", "label": "y"}
+    dataset = load("text", **keys, split={"test": 0})
+    assert all_rows(dataset)["x"].tolist() == [text for text, _ in rows]
+    assert all_rows(dataset)["y"].tolist() == [int(label == "pos") for _, label in rows]
+    (chunk,) = open_rows(dataset, **keys)
+    assert chunk.kept["id"].to_pylist() == [7] * 30
+    assert chunk.y.tolist() == all_rows(dataset)["y"].tolist()
+
+
+def test_texts_without_labels_can_be_predicted(load, tmp_path):
+    write_lines(tmp_path / "x.jsonl", [{"text": text, "y": label} for text, label in REVIEWS])
+    dataset = load("text", path=str(tmp_path / "x.jsonl"), label="y")
+    write_lines(tmp_path / "new.jsonl", [{"text": "?"}])
+    (chunk,) = open_rows(dataset, path=str(tmp_path / "new.jsonl"), label="y")
+    assert (chunk.x.tolist(), chunk.y) == (["?"], None)
+
+
+def test_a_number_to_predict_from_texts(load, tmp_path):
+    write_lines(tmp_path / "x.jsonl", [{"text": "a" * i, "stars": i / 2} for i in range(10)])
+    dataset = load("text", path=str(tmp_path), label="stars", split={"test": 0})
+    assert (dataset.info.task, dataset.info.num_classes) == ("regression", None)
+    assert all_rows(dataset)["y"].dtype == np.float32
+
+
+def test_words_with_tags(load, tmp_path):
+    write_lines(tmp_path / "x.jsonl", [{"tokens": words, "tags": tags} for words, tags in TAGGED])
+    keys = {"path": str(tmp_path), "text": "tokens", "label": "tags"}
+    dataset = load("text", **keys, split={"test": 0})
+    assert (dataset.info.task, dataset.info.class_names) == ("token-classification", ("O", "PER"))
+    columns = all_rows(dataset)
+    assert columns["x"].tolist() == [words for words, _ in TAGGED]
+    assert [row.tolist() for row in columns["y"]] == [[("O", "PER").index(tag) for tag in tags] for _, tags in TAGGED]
+    assert all(row.dtype == np.int64 for row in columns["y"])
+    (chunk,) = open_rows(dataset, **keys)
+    assert [row.tolist() for row in chunk.y] == [row.tolist() for row in columns["y"]]
+
+
+def test_the_fingerprint_is_that_of_the_content(load, tmp_path):
+    write_lines(tmp_path / "x.jsonl", [{"tokens": words, "tags": tags} for words, tags in TAGGED])
+    keys = {"path": str(tmp_path), "text": "tokens", "label": "tags"}
+    before = load("text", **keys).info.fingerprint
+    assert load("text", **keys).info.fingerprint == before
+    write_lines(tmp_path / "x.jsonl", [{"tokens": words, "tags": tags[::-1]} for words, tags in TAGGED])
+    assert load("text", **keys).info.fingerprint != before
+
+
+@pytest.mark.parametrize(
+    ("rows", "keys", "message"),
+    [
+        ([{"text": "a", "y": "b"}], {"label": "why"}, "dataset.label names 'why', which is no column"),
+        ([{"text": "a", "y": "b"}], {"text": "txt"}, "dataset.text names 'txt', which is no column"),
+        ([{"text": "a"}, {"text": None}], {}, "row 2 has no text"),
+        ([{"text": "a", "y": "b"}, {"text": "c"}], {"label": "y"}, "row 2 has no label"),
+        ([{"text": 1.5}], {}, "'text' is of type double; a text"),
+        ([{"text": ["a", "b"], "y": ["c"]}], {"label": "y"}, "row 1 has 2 words but 1 tags"),
+        ([{"text": ["a", "b"], "y": "c"}], {"label": "y"}, "a list of tags per row is needed"),
+        ([{"text": "a"}], {"task": "classification"}, "needs labels"),
+        ([{"text": "a", "y": "b"}], {"label": "y", "task": "token-classification"}, "holds texts"),
+        ([{"text": "a"}], {"tokenizer": "bytes"}, "too few for a row of 64"),
+        ([{"text": "a"}], {"tokenizer": "bytes", "task": "regression"}, "makes tokens to model a language"),
+    ],
+)
+def test_mistakes_are_explained(load, tmp_path, rows, keys, message):
+    write_lines(tmp_path / "x.jsonl", rows)
+    with pytest.raises(DatasetError, match=message):
+        load("text", path=str(tmp_path / "x.jsonl"), split={"test": 0}, **keys)
+
+
+def test_plain_texts_that_are_unusable_are_named(load, tmp_path):
+    (tmp_path / "x.txt").write_bytes("naïve".encode("latin1"))
+    with pytest.raises(DatasetError, match=r"x\.txt: byte 2 is no UTF-8"):
+        load("text", path=str(tmp_path))
+    (tmp_path / "x.txt").write_bytes(b"\n\n")
+    with pytest.raises(DatasetError, match=r"x\.txt: there is no text for the split 'train'"):
+        load("text", path=str(tmp_path))
+    with pytest.raises(DatasetError, match="is a plain text without columns"):
+        load("text", path=str(tmp_path), label="y")
