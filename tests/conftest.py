@@ -14,6 +14,7 @@ LEFT_BY_LIBRARIES = (
     "OMP_NUM_THREADS",
     "KMP_",
     "TORCH",
+    "PYTORCH_",
     "PYTEST_CURRENT_TEST",
     "COLUMNS",
     "LINES",

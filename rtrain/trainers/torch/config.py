@@ -10,7 +10,7 @@ from pydantic import Field
 from rtrain.config.schema import one_of
 from rtrain.trainers.epochs_conf import EarlyStoppingConf
 
-STRATEGIES = ("ddp", "fsdp", "tp", "fsdp_tp", "accelerate")
+STRATEGIES = ("ddp", "fsdp", "tp", "fsdp_tp", "deepspeed", "accelerate")
 
 
 @dataclass(kw_only=True)
@@ -41,6 +41,12 @@ class StrategyConf:
     """tp: how layers are split, by patterns of their names: ``colwise`` (by outputs, which stay split), ``rowwise`` (by
     inputs, which are split already) or ``colwise_gather`` (by outputs, which are gathered). Empty: the model's own
     ``tensor_parallel_plan``."""
+
+    zero_stage: Annotated[int, Field(ge=1, le=3)] = 2
+    """deepspeed: what is shared: 1 the optimizer's state, 2 the gradients as well, 3 the weights as well."""
+
+    deepspeed: dict[str, Any] = field(default_factory=dict)
+    """deepspeed: more of its own config, e.g. ``{zero_optimization: {overlap_comm: true}}``."""
 
     accelerate: dict[str, Any] = field(default_factory=dict)
     """accelerate: more arguments of its ``Accelerator``, e.g. ``{dynamo_backend: inductor}``."""
@@ -140,7 +146,7 @@ class Conf:
 
     strategy: Annotated[str, *one_of(*STRATEGIES)] = "ddp"
     """How workers share the training: ``ddp`` (each has the whole model), ``fsdp`` (each holds a share of the weights),
-    ``tp`` (each computes a part of every layer), ``fsdp_tp`` (both), or ``accelerate`` (as Accelerate does it)."""
+    ``tp`` (each computes a part of every layer), ``fsdp_tp`` (both), ``deepspeed`` (ZeRO), ``accelerate``."""
 
     strategy_options: StrategyConf = field(default_factory=StrategyConf)
     """Options of the strategy."""

@@ -281,7 +281,7 @@ class Loop:
             {
                 "device": str(self.world.device),
                 "num_threads": torch.get_num_threads(),
-                "num_parameters": sum(parameter.numel() for parameter in self.state.model.parameters()),
+                "num_parameters": self.strategy.num_parameters(self.state.model),
                 "num_rows": {
                     name: count if self.data.counts else 0 for name, count in num_rows.items() if count is not None
                 },

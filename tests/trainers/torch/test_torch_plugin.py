@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from dataclasses import replace
+from importlib.util import find_spec
 
 import pytest
 from pydantic import TypeAdapter, ValidationError
@@ -161,3 +162,9 @@ def test_the_schema_refuses(keys, message):
 def test_plugin_and_conf_import_no_framework():
     code = "import sys, rtrain.trainers.torch.plugin; print({'torch', 'ray'} & set(sys.modules))"
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "set()"
+
+
+@pytest.mark.skipif(find_spec("deepspeed") is not None, reason="deepspeed is installed")
+def test_a_strategy_that_is_not_installed_is_named():
+    with pytest.raises(ConfigError, match=r"needs deepspeed, which is not installed.*\n.*rtrain\[deepspeed\]"):
+        check(make_conf(model=GPT, strategy="deepspeed"), dataset=token_dataset(), num_workers=2)

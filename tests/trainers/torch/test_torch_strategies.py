@@ -2,6 +2,7 @@
 
 import json
 import math
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from torch_runs import (
     weights,
 )
 
+from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import latest_checkpoint, read_record
 from rtrain.runs.files import sha256_of
 from rtrain.testing.workers import newest
@@ -31,6 +33,7 @@ from rtrain.trainers.torch.predictor import load_predictor
 from rtrain.trainers.torch.shards import consolidate
 
 PLAN = {"layers.0": "colwise", "layers.2": "rowwise"}
+COSINE = {"_target_": "torch.optim.lr_scheduler.CosineAnnealingLR", "T_max": "auto"}
 CLIPPED = {"clip_norm": 0.05}
 """Smaller than the gradients are."""
 
@@ -93,12 +96,11 @@ def _norms(rank, folder, conf, **keys):
 @pytest.mark.parametrize("optimizer", ["SGD", "AdamW"])
 def test_resuming_from_shards_changes_nothing(world, tmp_path, strategy, optimizer):
     momentum = {"momentum": 0.9} if optimizer == "SGD" else {}
-    schedule = {"_target_": "torch.optim.lr_scheduler.CosineAnnealingLR", "T_max": "auto"}
     conf = make_conf(
         model={**GPT, "dropout": 0.1},
         strategy=strategy,
         optimizer={"_target_": f"torch.optim.{optimizer}", "lr": 0.01, **momentum},
-        scheduler=schedule,
+        scheduler=COSINE,
         global_batch_size=16,
     )
     dataset = token_dataset()
@@ -266,3 +268,39 @@ def test_accelerate_resumes_and_computes_in_a_smaller_type(world, tmp_path):
     assert_same(weights(tmp_path / "a"), weights(tmp_path / "b"), **EXACT)
     _, plain = fit(tmp_path / "c", make_conf(model=GPT, global_batch_size=16), dataset=dataset)
     assert not torch.equal(plain["head.weight"], weights(tmp_path / "a")["head.weight"])
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("deepspeed") is None, reason="deepspeed is not installed")
+@pytest.mark.parametrize("stage", [1, 2, 3])
+def test_deepspeed_trains_like_one_process(world, tmp_path, stage):
+    # The first run of a machine compiles C++ for half a minute.
+    dataset, keys = token_dataset(num_train=33), {"model": GPT, "global_batch_size": 16, "accumulate_steps": 2}
+    keys |= {"clip_norm": 0.05, "scheduler": COSINE}
+    one, expected = fit(tmp_path / "one", make_conf(**keys), dataset=dataset)
+    conf = make_conf(strategy="deepspeed", strategy_options=StrategyConf(zero_stage=stage), **keys)
+    records, _ = world.run(fit_rank, str(tmp_path / "two"), conf, dataset=dataset)
+    found = {name.replace("tokens.", "head."): weight for name, weight in weights(tmp_path / "two").items()}
+    assert_same(expected, found, rtol=1e-3, atol=1e-5)
+    assert last_metrics(records)["val/loss"] == pytest.approx(one.metrics["val/loss"], rel=1e-4)
+    world.run(fit_rank, str(tmp_path / "again"), conf, dataset=dataset, stop_after={0: 1})
+    world.run(fit_rank, str(tmp_path / "again"), conf, dataset=dataset)
+    assert_same(weights(tmp_path / "two"), weights(tmp_path / "again"), **EXACT)
+    rows = dataset.splits["val"].columns
+    found = load_predictor(newest(tmp_path / "two", conf, dataset)).predict(rows["x"])
+    assert (found.argmax(2) == rows["y"]).mean() == pytest.approx(last_metrics(records)["val/accuracy"])
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("deepspeed") is None, reason="deepspeed is not installed")
+def test_deepspeed_trains_in_one_process_and_names_checkpoints_of_several(world, tmp_path):
+    dataset = token_dataset()
+    keys = {"model": GPT, "global_batch_size": 16, "precision": "bf16"}
+    conf = make_conf(strategy="deepspeed", **keys)
+    plain, _ = fit(tmp_path / "plain", make_conf(**keys), dataset=dataset)
+    for run in "ab":
+        found, _ = fit(tmp_path / run, conf, dataset=dataset)
+        assert found.metrics["val/loss"] == pytest.approx(plain.metrics["val/loss"], rel=1e-3)
+    world.run(fit_rank, str(tmp_path / "two"), conf, dataset=dataset, stop_after={0: 1})
+    with pytest.raises(CheckpointError, match="written by 2 workers"):
+        fit(tmp_path / "two", conf, dataset=dataset)

@@ -58,6 +58,10 @@ class Strategy(ABC):
         """Bring a new model, the same on every rank, to the device; what is split is split here."""
         return model.to(self.world.device)
 
+    def num_parameters(self, model: nn.Module) -> int:
+        """Return how many weights the whole model has."""
+        return sum(parameter.numel() for parameter in model.parameters())
+
     @abstractmethod
     def wrap(self, state: TrainState) -> nn.Module:
         """Return the model as training calls it."""

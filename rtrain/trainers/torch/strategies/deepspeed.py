@@ -1,0 +1,200 @@
+"""DeepSpeed's ZeRO: ranks share the optimizer's state, the gradients, or the weights as well."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from rtrain.errors import CheckpointError, ConfigError
+from rtrain.trainers.torch.blocks import recompute_activations
+from rtrain.trainers.torch.config import Conf
+from rtrain.trainers.torch.shards import MODEL, model_tensors
+from rtrain.trainers.torch.state import TRAINING, WEIGHTS, TrainState
+from rtrain.trainers.torch.strategies.base import Strategy
+from rtrain.trainers.torch.world import World
+
+TAG = "deepspeed"
+"""Folder of DeepSpeed's own files, inside a checkpoint."""
+OURS = (
+    "bf16",
+    "fp16",
+    "gradient_accumulation_steps",
+    "gradient_clipping",
+    "optimizer",
+    "scheduler",
+    "torch_autocast",
+    "train_batch_size",
+    "train_micro_batch_size_per_gpu",
+)
+"""Keys of DeepSpeed's config that follow from other keys of the trainer."""
+
+
+class DeepSpeed(Strategy):
+    """``deepspeed.initialize`` around model and optimizer; batches, evaluations and schedules are rtrain's.
+
+    Rajbhandari et al., "ZeRO: memory optimizations toward training trillion parameter models" (2019).
+    """
+
+    options = frozenset({"activation_checkpointing", "blocks", "deepspeed", "zero_stage"})
+    refused: ClassVar[dict[str, Any]] = {
+        "channels_last": False,
+        "clip_value": None,
+        "compile": False,
+        "ema_decay": None,
+        "find_unused_parameters": False,
+        "sync_batchnorm": False,
+    }
+    requires = "deepspeed"
+    sharded = True
+
+    def __init__(self, conf: Conf, world: World) -> None:
+        super().__init__(conf, world)
+        with _environment(DS_ACCELERATOR=world.device.type):
+            import deepspeed
+        self._deepspeed = deepspeed
+
+    @classmethod
+    def check_model(cls, model: nn.Module, conf: Conf, num_workers: int) -> None:
+        """Check that DeepSpeed's own config leaves alone what rtrain sets."""
+        super().check_model(model, conf, num_workers)
+        for name in conf.strategy_options.deepspeed:
+            if name in OURS:
+                raise ConfigError(
+                    f"trainer.strategy_options.deepspeed.{name}: rtrain sets it.",
+                    "It follows from trainer.precision, batch_size, accumulate_steps, clip_norm and optimizer.",
+                )
+
+    def place(self, model: nn.Module) -> nn.Module:
+        """Put the whole model on this rank's device; ``wrap`` partitions it."""
+        recompute_activations(model, self.conf.strategy_options)
+        self._num_parameters = super().num_parameters(model)
+        return model.to(self.world.device)
+
+    def num_parameters(self, model: nn.Module) -> int:
+        """Return what was counted before weights were partitioned."""
+        return self._num_parameters
+
+    def wrap(self, state: TrainState) -> nn.Module:
+        """Return DeepSpeed's engine."""
+        # Alone in a process; Ray Train sets it for its workers.
+        with _environment(LOCAL_RANK="0"), _quiet():
+            self._engine, *_ = self._deepspeed.initialize(
+                model=state.model, optimizer=state.optimizer, config=self._config(), dist_init_required=False
+            )
+        self._engine.set_gradient_accumulation_boundary(True)
+        engine: nn.Module = self._engine
+        return engine
+
+    def _config(self) -> dict[str, Any]:
+        own = self.conf.strategy_options.deepspeed
+        return {
+            "zero_allow_untested_optimizer": True,
+            "zero_force_ds_cpu_optimizer": False,
+            **own,
+            "gradient_accumulation_steps": 1,
+            "gradient_clipping": self.conf.clip_norm or 0.0,
+            "torch_autocast": {"enabled": self.conf.precision == "bf16", "dtype": "bfloat16"},
+            # rtrain makes the batches; DeepSpeed only wants to know some number.
+            "train_micro_batch_size_per_gpu": 1,
+            "zero_optimization": {**own.get("zero_optimization", {}), "stage": self.conf.strategy_options.zero_stage},
+        }
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Add up gradients until the last pass."""
+        self._engine.set_gradient_accumulation_boundary(False)
+        try:
+            yield
+        finally:
+            self._engine.set_gradient_accumulation_boundary(True)
+
+    def backward(self, state: TrainState, loss: Tensor) -> None:
+        """Add gradients as DeepSpeed does."""
+        with _quiet():
+            self._engine.backward(loss)
+
+    def update(self, state: TrainState) -> None:
+        """Let DeepSpeed clip the gradients, move the weights on, and forget the gradients."""
+        with _quiet():
+            self._engine.step()
+
+    def save(self, state: TrainState, folder: Path) -> None:
+        """Let every rank write its part as DeepSpeed does, and rank 0 the whole weights and the rest."""
+        with _quiet():
+            self._engine.save_checkpoint(str(folder), tag=TAG, save_latest=False)
+        with self._whole(state.model):
+            if self.world.rank == 0:
+                # The weights are views of one flat tensor, which safetensors doesn't take.
+                copies = {name: tensor.clone() for name, tensor in model_tensors(state.model).items()}
+                save_file({name.removeprefix(MODEL): copy for name, copy in copies.items()}, str(folder / WEIGHTS))
+        if self.world.rank == 0:
+            torch.save({**state.rest(), "rates": _rates(state)}, folder / TRAINING)
+
+    def load(self, state: TrainState, folder: Path) -> None:
+        """Take a checkpoint back. DeepSpeed unpickles its files, so that they have to be trusted.
+
+        Raises:
+            CheckpointError: Another number of ranks wrote it.
+        """
+        before = len(list((folder / TAG).glob("*_optim_states.pt")))
+        if before != self.world.size:
+            raise CheckpointError(
+                f"{folder} was written by {before} workers, and DeepSpeed can't share it between {self.world.size}.",
+                f"Try: num_workers={before}, or trainer.strategy=fsdp, which can.",
+            )
+        with _quiet():
+            self._engine.load_checkpoint(str(folder), tag=TAG, load_lr_scheduler_states=False)
+        stored = torch.load(folder / TRAINING, map_location="cpu", weights_only=True)
+        state.take_rest(stored)
+        for group, rate in zip(state.optimizer.param_groups, stored["rates"], strict=True):
+            group["lr"] = rate
+
+    def _whole(self, model: nn.Module) -> Any:
+        """Return a context in which rank 0 has the whole weights."""
+        if self.conf.strategy_options.zero_stage < 3:
+            return nullcontext()
+        return self._deepspeed.zero.GatheredParameters(list(model.parameters()))
+
+    def close(self) -> None:
+        """Let go of the engine, and of the process group that DeepSpeed knows."""
+        if hasattr(self, "_engine"):
+            self._engine.destroy()
+        # Both would outlive the process group of a run in this process.
+        self._deepspeed.comm.comm.cdb = None
+        self._deepspeed.utils.groups._WORLD_GROUP = None
+
+
+def _rates(state: TrainState) -> list[float]:
+    return [float(group["lr"]) for group in state.optimizer.param_groups]
+
+
+@contextmanager
+def _environment(**values: str) -> Iterator[None]:
+    """Answer what DeepSpeed asks the environment; what it holds already stays."""
+    missing = {name: value for name, value in values.items() if name not in os.environ}
+    os.environ.update(missing)
+    try:
+        yield
+    finally:
+        for name in missing:
+            os.environ.pop(name, None)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Leave out torch's warnings about what DeepSpeed calls."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        warnings.simplefilter("ignore", UserWarning)
+        yield
+
+
+STRATEGY = DeepSpeed
