@@ -22,6 +22,10 @@ LEFT_BY_LIBRARIES = (
     "CUDA_",
     "TPU_",
     "KERAS_",
+    "TF2_",
+    "GRPC_",
+    "HDF5_",
+    "ENABLE_RUNTIME_UPTIME_TELEMETRY",
     "PYTHONBREAKPOINT",
 )
 

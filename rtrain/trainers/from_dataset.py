@@ -15,6 +15,8 @@ from rtrain.trainers.tasks import metric_names, usual_monitor
 from rtrain.trainers.worker import Monitor
 
 AUTO = "auto"
+SCHEDULE_LENGTHS = ("decay_steps", "transition_steps")
+"""Arguments of schedules that mean the number of steps in the whole run."""
 
 
 def fill_from_dataset(
@@ -148,3 +150,37 @@ def check_monitors(conf: EpochsConf, info: DatasetInfo, job: Job, more: Sequence
         raise ConfigError(
             f"trainer.global_batch_size={conf.global_batch_size} is less than one row for each of {workers} workers."
         )
+
+
+def num_steps(conf: EpochsConf, steps_per_epoch: int) -> int | None:
+    """Return the steps of the whole run; None when only the clock ends it."""
+    limits = [] if conf.max_epochs is None else [conf.max_epochs * steps_per_epoch]
+    return min([*limits, *([] if conf.max_steps is None else [conf.max_steps])], default=None)
+
+
+def fill_lengths(node: Mapping[str, Any], steps: int | None, where: str) -> dict[str, Any]:
+    """Return ``node`` with each ``auto`` that means the length of the run replaced by it, at any depth.
+
+    Raises:
+        ConfigError: The length is not known before.
+    """
+    filled: dict[str, Any] = {}
+    for key, value in node.items():
+        if isinstance(value, Mapping):
+            filled[key] = fill_lengths(value, steps, f"{where}.{key}")
+        elif isinstance(value, list):
+            parts = enumerate(value)
+            filled[key] = [
+                fill_lengths(one, steps, f"{where}.{key}.{place}") if isinstance(one, Mapping) else one
+                for place, one in parts
+            ]
+        elif key in SCHEDULE_LENGTHS and value == AUTO:
+            if steps is None:
+                raise ConfigError(
+                    f"{where}.{key}: auto needs a run whose steps are known before.",
+                    "Set trainer.max_epochs or trainer.max_steps, or a number here.",
+                )
+            filled[key] = steps
+        else:
+            filled[key] = value
+    return filled

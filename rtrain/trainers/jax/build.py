@@ -11,49 +11,12 @@ import optax
 from rtrain.config.targets import build
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
-from rtrain.trainers.from_dataset import AUTO
+from rtrain.trainers.from_dataset import fill_lengths
 from rtrain.trainers.jax.config import Conf
 from rtrain.trainers.tasks import CLASSES
 
-LENGTHS = ("decay_steps", "transition_steps")
-"""Arguments of schedules that mean the number of steps in the whole run."""
-
 RowLoss = Callable[[Any, Any], Any]
 """Takes outputs and targets, gives a number for each row."""
-
-
-def num_steps(conf: Conf, steps_per_epoch: int) -> int | None:
-    """Return the steps of the whole run; None when only the clock ends it."""
-    limits = [] if conf.max_epochs is None else [conf.max_epochs * steps_per_epoch]
-    return min([*limits, *([] if conf.max_steps is None else [conf.max_steps])], default=None)
-
-
-def fill_lengths(node: Mapping[str, Any], steps: int | None, where: str) -> dict[str, Any]:
-    """Return ``node`` with each ``auto`` that means the length of the run replaced by it, at any depth.
-
-    Raises:
-        ConfigError: The length is not known before.
-    """
-    filled: dict[str, Any] = {}
-    for key, value in node.items():
-        if isinstance(value, Mapping):
-            filled[key] = fill_lengths(value, steps, f"{where}.{key}")
-        elif isinstance(value, list):
-            parts = enumerate(value)
-            filled[key] = [
-                fill_lengths(one, steps, f"{where}.{key}.{place}") if isinstance(one, Mapping) else one
-                for place, one in parts
-            ]
-        elif key in LENGTHS and value == AUTO:
-            if steps is None:
-                raise ConfigError(
-                    f"{where}.{key}: auto needs a run whose steps are known before.",
-                    "Set trainer.max_epochs or trainer.max_steps, or a number here.",
-                )
-            filled[key] = steps
-        else:
-            filled[key] = value
-    return filled
 
 
 def build_optimizer(

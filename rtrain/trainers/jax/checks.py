@@ -8,8 +8,14 @@ from rtrain.config.targets import check_node, locate
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
-from rtrain.trainers.from_dataset import channels_last_shape, check_monitors, check_task, fill_from_dataset
-from rtrain.trainers.jax.build import fill_lengths, num_steps
+from rtrain.trainers.from_dataset import (
+    channels_last_shape,
+    check_monitors,
+    check_task,
+    fill_from_dataset,
+    fill_lengths,
+    num_steps,
+)
 from rtrain.trainers.jax.config import Conf
 from rtrain.trainers.tasks import CLASSES
 

@@ -12,8 +12,9 @@ import numpy as np
 import optax
 
 from rtrain.datasets.base import Batch, DatasetInfo
+from rtrain.trainers.from_dataset import num_steps
 from rtrain.trainers.jax import arrays
-from rtrain.trainers.jax.build import RowLoss, build_loss, build_metrics, build_optimizer, num_steps
+from rtrain.trainers.jax.build import RowLoss, build_loss, build_metrics, build_optimizer
 from rtrain.trainers.jax.inputs import Inputs, padded, present
 from rtrain.trainers.jax.net import Net, build_net
 from rtrain.trainers.jax.outputs import fit_output

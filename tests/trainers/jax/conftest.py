@@ -1,10 +1,12 @@
 import pytest
-from jax_runs import World
+from jax_runs import join
+
+from rtrain.testing.two_ranks import TwoRanks
 
 
 @pytest.fixture(scope="session")
-def world():
+def ranks():
     """Two ranks."""
-    two = World()
+    two = TwoRanks(join)
     yield two
     two.close()

@@ -6,10 +6,11 @@ import numpy as np
 import optax
 import pytest
 from flax import linen, nnx
-from jax_runs import ADAM, DROPOUT, MLP, UnevenSplit, assert_same, fit, make_conf, small_dataset, weights
+from jax_runs import ADAM, DROPOUT, MLP, assert_same, fit, make_conf, weights
 
 from rtrain.datasets.base import Dataset, ResidentSplit
 from rtrain.errors import TrainingError
+from rtrain.testing.small_data import UnevenSplit, small_dataset
 from rtrain.testing.workers import RecordingChannel, make_worker, newest
 from rtrain.trainers.epochs_conf import EarlyStoppingConf
 from rtrain.trainers.jax.models import MLP as Module

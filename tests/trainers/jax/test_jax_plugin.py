@@ -1,10 +1,11 @@
 """What is found before anything starts."""
 
 import pytest
-from jax_runs import ADAM, MLP, make_conf, small_dataset
+from jax_runs import ADAM, MLP, make_conf
 
 from rtrain.config.schema import RtrainConf, ScalingConf
 from rtrain.errors import CheckpointError, ConfigError
+from rtrain.testing.small_data import small_dataset
 from rtrain.testing.workers import make_job
 from rtrain.trainers.epochs_conf import EarlyStoppingConf
 from rtrain.trainers.jax.checks import check_conf

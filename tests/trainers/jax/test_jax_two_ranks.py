@@ -2,20 +2,21 @@
 
 import numpy as np
 import pytest
-from jax_runs import DROPOUT, MLP, UnevenSplit, assert_same, fit, make_conf, small_dataset, weights
+from jax_runs import DROPOUT, MLP, assert_same, fit, fit_rank, make_conf, weights
 
 import rtrain
 from rtrain.errors import TrainingError
+from rtrain.testing.small_data import UnevenSplit, small_dataset
 from rtrain.testing.workers import make_worker
 
 CLOSE = {"rtol": 1e-4, "atol": 1e-6}
 
 
 @pytest.mark.parametrize(("model", "num_train"), [(MLP, 150), (DROPOUT, 160)], ids=["uneven", "dropout"])
-def test_two_ranks_train_what_one_trains(tmp_path, world, model, num_train):
+def test_two_ranks_train_what_one_trains(tmp_path, ranks, model, num_train):
     conf, data = make_conf(model=model), small_dataset(num_rows=(num_train, 37))
     one = fit(tmp_path / "one", conf, data)
-    two = world.fit(tmp_path / "two", conf, data)
+    two = ranks.run(fit_rank, tmp_path / "two", conf, data)
     assert_same(weights(tmp_path / "one"), weights(tmp_path / "two"), **CLOSE)
     assert two[1].of("metrics") == []
     for name in ("train/epoch_loss", "test/loss", "test/accuracy"):
@@ -24,25 +25,25 @@ def test_two_ranks_train_what_one_trains(tmp_path, world, model, num_train):
     assert [sum(row[name] for row in rows) for name in ("train", "test")] == [num_train, 37]
 
 
-def test_two_ranks_resume_to_the_same_numbers(tmp_path, world):
+def test_two_ranks_resume_to_the_same_numbers(tmp_path, ranks):
     conf = make_conf(model=DROPOUT)
-    world.fit(tmp_path / "a", conf)
-    stopped = world.fit(tmp_path / "b", conf, stop_after=(None, 1))
+    ranks.run(fit_rank, tmp_path / "a", conf)
+    stopped = ranks.run(fit_rank, tmp_path / "b", conf, stop_after=(None, 1))
     assert stopped[0].of("checkpoint")[-1]["step"] < 15, "the wish of one rank stops both"
-    world.fit(tmp_path / "b", conf)
+    ranks.run(fit_rank, tmp_path / "b", conf)
     assert_same(weights(tmp_path / "a"), weights(tmp_path / "b"), rtol=0, atol=0)
 
 
-def test_a_checkpoint_of_two_ranks_is_resumed_by_one(tmp_path, world):
-    world.fit(tmp_path, make_conf(max_epochs=1))
+def test_a_checkpoint_of_two_ranks_is_resumed_by_one(tmp_path, ranks):
+    ranks.run(fit_rank, tmp_path, make_conf(max_epochs=1))
     fit(tmp_path, make_conf(max_epochs=2))
     fit(tmp_path / "one", make_conf(max_epochs=2))
     assert_same(weights(tmp_path), weights(tmp_path / "one"), **CLOSE)
 
 
-def test_uneven_streams_lose_no_row_and_hang_nobody(tmp_path, world):
+def test_uneven_streams_lose_no_row_and_hang_nobody(tmp_path, ranks):
     data = small_dataset(split=UnevenSplit)
-    two = world.fit(tmp_path, make_conf(max_epochs=2), data)
+    two = ranks.run(fit_rank, tmp_path, make_conf(max_epochs=2), data)
     rows = [channel.of("worker")[-1]["facts"]["num_rows"] for channel in two]
     assert [row["train"] for row in rows] == [30, 120]
     assert [row["test"] for row in rows] == [7, 30]

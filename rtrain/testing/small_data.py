@@ -1,0 +1,71 @@
+"""Small data for tests of trainers: in memory, learned in a few epochs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from rtrain.datasets.base import Batch, Columns, Dataset, DatasetInfo, Pass, ResidentSplit, Split
+
+
+def small_dataset(
+    task: str = "classification",
+    shape: tuple[int, ...] = (1, 4, 4),
+    num_rows: tuple[int, int] = (150, 37),
+    dtype: str = "float32",
+    split: Callable[[Columns], Split] = ResidentSplit,
+) -> Dataset:
+    """Return three classes, or a linear function, in ``train`` and ``test``.
+
+    Args:
+        task: ``classification`` or ``regression``.
+        shape: Of one row: (channels, height, width), or (features,).
+        num_rows: Of train and test.
+        dtype: ``float32`` or ``uint8``.
+        split: Makes a split of its columns.
+    """
+    rng = np.random.default_rng(0)
+    centers, line = rng.normal(size=(3, *shape)), rng.normal(size=shape)
+    splits = {}
+    for name, count in zip(("train", "test"), num_rows, strict=True):
+        classes = rng.integers(0, 3, count)
+        x = (centers[classes] + rng.normal(size=(count, *shape)) / 2).astype("float32")
+        y = classes if task == "classification" else (x * line).reshape(count, -1).sum(1).astype("float32")
+        if dtype == "uint8":
+            x = np.clip(x * 40 + 128, 0, 255).astype("uint8")
+        splits[name] = split({"x": x, "y": y})
+    info = DatasetInfo(
+        name="small",
+        task=task,
+        input_shape=shape,
+        dtype=dtype,
+        num_classes=3 if task == "classification" else None,
+        num_rows={name: one.num_rows for name, one in splits.items()},
+        fingerprint="",
+        memory="resident",
+        memory_reason="",
+        mean=(0.1,) * shape[0],
+        std=(2.0,) * shape[0],
+    )
+    return Dataset(info, splits)
+
+
+class UnevenSplit(Split):
+    """A stream of which rank 0 of two gets the first fifth, and rank 1 the rest; steps know nothing of each other."""
+
+    def __init__(self, columns: Columns) -> None:
+        self._columns, self.num_rows = columns, len(columns["y"])
+
+    def batches(self, one: Pass) -> Iterator[Batch]:
+        """Yield this rank's rows in order; nobody knows how many the other one has."""
+        border = self.num_rows // 5 if one.world_size == 2 else self.num_rows
+        first, end = ((0, border), (border, self.num_rows))[one.rank]
+        size = one.global_batch_size // one.world_size
+        for start in range(first, end, size):
+            rows = slice(start, min(start + size, end))
+            yield Batch(self._columns["x"][rows], self._columns["y"][rows], -1)
+
+    def own_rows(self, rank: int, world_size: int) -> Iterator[Columns]:
+        """Yield all rows."""
+        yield self._columns

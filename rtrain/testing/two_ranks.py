@@ -1,0 +1,66 @@
+"""Two processes that are ranks of one world, without Ray: started once, because imports take seconds."""
+
+from __future__ import annotations
+
+import socket
+import traceback
+from collections.abc import Callable
+from multiprocessing import get_context
+from typing import Any
+
+TIMEOUT_SECONDS = 120
+
+
+class TwoRanks:
+    """The processes.
+
+    Args:
+        join: Called with rank and both addresses in each process, before anything else; a function of a module.
+    """
+
+    def __init__(self, join: Callable[[int, list[str]], None]) -> None:
+        context, addresses = get_context("spawn"), [_free_address(), _free_address()]
+        self._pipes: list[Any] = []
+        self._processes: list[Any] = []
+        for rank in range(2):
+            here, there = context.Pipe()
+            process = context.Process(target=_serve, args=(there, join, rank, addresses), daemon=True)
+            process.start()
+            self._pipes.append(here)
+            self._processes.append(process)
+
+    def run(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> list[Any]:
+        """Call ``function(rank, *args, **kwargs)`` on both ranks and return both results."""
+        for pipe in self._pipes:
+            pipe.send((function, args, kwargs))
+        results = []
+        for pipe in self._pipes:
+            assert pipe.poll(TIMEOUT_SECONDS), "a rank hangs"
+            results.append(pipe.recv())
+        for error, _ in results:
+            assert error is None, error
+        return [value for _, value in results]
+
+    def close(self) -> None:
+        """End both processes."""
+        for pipe in self._pipes:
+            pipe.send(None)
+        for process in self._processes:
+            process.join(10)
+            process.kill()
+
+
+def _free_address() -> str:
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        return f"localhost:{free.getsockname()[1]}"
+
+
+def _serve(pipe: Any, join: Callable[[int, list[str]], None], rank: int, addresses: list[str]) -> None:
+    join(rank, addresses)
+    while (job := pipe.recv()) is not None:
+        function, args, kwargs = job
+        try:
+            pipe.send((None, function(rank, *args, **kwargs)))
+        except BaseException:
+            pipe.send((traceback.format_exc(), None))

@@ -1,0 +1,99 @@
+"""Build model, optimizer, loss, metrics and callbacks from their config nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+
+from rtrain.config.targets import build
+from rtrain.datasets.base import DatasetInfo
+from rtrain.errors import ConfigError
+from rtrain.trainers.from_dataset import channels_last_shape, fill_from_dataset, fill_lengths
+from rtrain.trainers.tasks import CLASSES
+from rtrain.trainers.tensorflow.config import Conf
+
+PROBABILITIES = ("softmax", "sigmoid")
+"""Activations after which the outputs are probabilities."""
+
+
+def fill(node: Mapping[str, Any], info: DatasetInfo, where: str) -> dict[str, Any]:
+    """Return ``node`` with what the dataset says in place of ``auto``."""
+    return fill_from_dataset(node, info, where, channels_last_shape(info))
+
+
+def build_model(conf: Conf, info: DatasetInfo, allow: tuple[str, ...]) -> Any:
+    """Build the model with all its weights.
+
+    Raises:
+        ConfigError: It is no Keras 3 model, or trains itself.
+    """
+    model = build(fill(conf.model, info, "trainer.model"), "trainer.model", allow)
+    if not isinstance(model, keras.Model):
+        made = f"{type(model).__module__}.{type(model).__name__}"
+        raise ConfigError(f"trainer.model: {conf.model['_target_']} makes a {made}, not a model of Keras 3.")
+    check_model_class(type(model), conf)
+    if not model.built:
+        dtype = "int64" if info.dtype == "int64" else "float32"
+        model(keras.ops.zeros((1, *channels_last_shape(info)), dtype))
+    return model
+
+
+def check_model_class(kind: Any, conf: Conf) -> None:
+    """Refuse a model with a train step of its own, which would be left out.
+
+    Raises:
+        ConfigError: It has one.
+    """
+    if issubclass(kind, keras.Model) and kind.train_step is not keras.Model.train_step:
+        raise ConfigError(
+            f"trainer.model: {conf.model['_target_']} has a train_step of its own, which rtrain doesn't call.",
+            "Override compute_loss instead: it is called, with any number of workers.",
+        )
+
+
+def build_optimizer(conf: Conf, steps: int | None, allow: tuple[str, ...]) -> Any:
+    """Build the optimizer."""
+    node = fill_lengths(conf.optimizer, steps, "trainer.optimizer")
+    optimizer = build(node, "trainer.optimizer", allow)
+    if not isinstance(optimizer, keras.optimizers.Optimizer):
+        made = type(optimizer).__name__
+        raise ConfigError(f"trainer.optimizer: {node['_target_']} makes a {made}, not a Keras optimizer.")
+    return optimizer
+
+
+def build_loss(conf: Conf, model: Any, info: DatasetInfo, allow: tuple[str, ...]) -> Any:
+    """Build the loss, or the usual one of the task."""
+    if conf.loss is not None:
+        return build(fill(conf.loss, info, "trainer.loss"), "trainer.loss", allow)
+    if info.task in CLASSES:
+        return keras.losses.SparseCategoricalCrossentropy(from_logits=ends_in_logits(model))
+    return keras.losses.MeanSquaredError()
+
+
+def build_metrics(conf: Conf, info: DatasetInfo, allow: tuple[str, ...]) -> dict[str, Any]:
+    """Build the Keras metrics of each evaluation, by name."""
+    return {
+        name: build(fill(node, info, f"trainer.metrics.{name}"), f"trainer.metrics.{name}", allow)
+        for name, node in conf.metrics.items()
+    }
+
+
+def build_callbacks(conf: Conf, allow: tuple[str, ...]) -> list[Any]:
+    """Build the callbacks."""
+    return [build(node, f"trainer.callbacks.{place}", allow) for place, node in enumerate(conf.callbacks)]
+
+
+def gives_logits(loss: Any, model: Any) -> bool:
+    """Tell whether the outputs of ``model`` are logits, as its loss sees them; else they are probabilities."""
+    config = loss.get_config() if hasattr(loss, "get_config") else {}
+    return bool(config.get("from_logits", ends_in_logits(model)))
+
+
+def ends_in_logits(model: Any) -> bool:
+    """Tell whether nothing makes probabilities of the last layer's outputs, as far as the model shows its layers."""
+    last = model.layers[-1] if model.layers else None
+    if isinstance(last, keras.layers.Softmax):
+        return False
+    return getattr(getattr(last, "activation", None), "__name__", "") not in PROBABILITIES

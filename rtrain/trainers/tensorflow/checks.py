@@ -1,0 +1,49 @@
+"""What can be wrong with a tensorflow config and be found before anything starts."""
+
+from __future__ import annotations
+
+import inspect
+
+from rtrain.config.targets import check_node, locate
+from rtrain.datasets.base import DatasetInfo
+from rtrain.errors import ConfigError
+from rtrain.trainers.base import Job
+from rtrain.trainers.from_dataset import check_monitors, check_task, fill_lengths, num_steps
+from rtrain.trainers.tasks import CLASSES
+from rtrain.trainers.tensorflow.build import check_model_class, fill
+from rtrain.trainers.tensorflow.config import Conf
+
+ONE_HOT = ("CategoricalCrossentropy", "CategoricalFocalCrossentropy", "CategoricalHinge")
+"""Losses and metrics whose targets are one-hot."""
+
+
+def check_conf(conf: Conf, info: DatasetInfo, job: Job) -> None:
+    """Check targets, splits and sizes.
+
+    Raises:
+        ConfigError: Something can't work; names the key.
+    """
+    check_task("tensorflow", info, (*CLASSES, "regression"))
+    check_monitors(conf, info, job, tuple(conf.metrics))
+    check_node(fill(conf.model, info, "trainer.model"), "trainer.model", job.allow)
+    model = locate(conf.model["_target_"], "trainer.model._target_", job.allow)
+    if inspect.isclass(model):
+        check_model_class(model, conf)
+    steps = num_steps(conf, steps_per_epoch=1)
+    check_node(fill_lengths(conf.optimizer, steps, "trainer.optimizer"), "trainer.optimizer", job.allow)
+    if conf.loss is not None:
+        check_node(fill(conf.loss, info, "trainer.loss"), "trainer.loss", job.allow)
+        _check_targets(conf.loss["_target_"])
+    for name, node in conf.metrics.items():
+        check_node(fill(node, info, f"trainer.metrics.{name}"), f"trainer.metrics.{name}", job.allow)
+    for place, node in enumerate(conf.callbacks):
+        check_node(node, f"trainer.callbacks.{place}", job.allow)
+
+
+def _check_targets(loss: str) -> None:
+    name = loss.rpartition(".")[2]
+    if name in ONE_HOT:
+        raise ConfigError(
+            f"trainer.loss: {name} wants one-hot targets, but the dataset gives the numbers of classes.",
+            "Try: keras.losses.SparseCategoricalCrossentropy",
+        )

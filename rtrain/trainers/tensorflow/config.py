@@ -1,0 +1,46 @@
+"""What a config may say to the tensorflow trainer; each field's docstring is its documentation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from rtrain.trainers.epochs_conf import EpochsConf
+
+
+@dataclass(kw_only=True)
+class Conf(EpochsConf):
+    """Trains a Keras 3 model on TensorFlow, with any number of workers."""
+
+    model: dict[str, Any] = field(default_factory=dict)
+    """The model, by ``_target_``: a class of ``keras.Model``, or a function that returns one. Images come as (height,
+    width, channels). ``auto`` for input_shape, num_classes, in_features, in_channels and out_features takes the value
+    from the dataset."""
+
+    optimizer: dict[str, Any] = field(default_factory=dict)
+    """The Keras optimizer, by ``_target_``, e.g. ``keras.optimizers.Adam``. ``auto`` for decay_steps in it is the
+    number of steps of the whole run."""
+
+    loss: dict[str, Any] | None = None
+    """The Keras loss, by ``_target_``; targets are numbers of classes, not one-hot. Null: cross entropy, of logits
+    unless the last layer is a softmax, or squared error for a regression."""
+
+    metrics: dict[str, Any] = field(default_factory=dict)
+    """More metrics of each evaluation, beside loss and accuracy or errors: name to a Keras metric by ``_target_``."""
+
+    callbacks: list[Any] = field(default_factory=list)
+    """Keras callbacks, by ``_target_``; each worker has its own. What they remember is not in checkpoints."""
+
+    deterministic: bool = True
+    """Use deterministic operations, so that the same seed gives the same numbers."""
+
+    num_threads: Annotated[int, Field(ge=1)] | None = None
+    """Threads of each Ray worker; null: as many as it has cores."""
+
+    def __post_init__(self) -> None:
+        for name in ("model", "optimizer"):
+            if "_target_" not in getattr(self, name):
+                raise ValueError(f"{name} is not chosen: give it a _target_, e.g. keras.optimizers.Adam")
+        self.check_limits()

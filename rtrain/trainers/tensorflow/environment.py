@@ -1,0 +1,55 @@
+"""What the environment has to say before TensorFlow and Keras are imported."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+
+from rtrain.errors import ConfigError
+
+VARIABLES = {
+    "KERAS_BACKEND": "tensorflow",
+    "TF_CPP_MIN_LOG_LEVEL": "2",
+    "TF_USE_LEGACY_KERAS": "0",
+    "GRPC_VERBOSITY": "ERROR",
+}
+
+
+GREETING = re.compile(r"[IWE]\d{4} \d\d:|[IWE]0000 |WARNING: All log messages before absl")
+"""Begins the lines that TensorFlow writes at its start, whatever it is told."""
+
+
+def prepare_import() -> None:
+    """Import TensorFlow and Keras, with Keras on TensorFlow, and without their greeting.
+
+    Raises:
+        ConfigError: Keras has been imported with another backend.
+    """
+    os.environ.update(VARIABLES)
+    if "tensorflow" not in sys.modules:
+        _import_quietly()
+    import keras
+
+    if keras.config.backend() != "tensorflow":
+        raise ConfigError(
+            f"Keras has been imported with the backend {keras.config.backend()} in this process.",
+            "Set KERAS_BACKEND=tensorflow, or train on a worker: num_workers=1",
+        )
+
+
+def _import_quietly() -> None:
+    """Import TensorFlow; of what is written to the standard error meanwhile, the greeting is left out."""
+    with tempfile.TemporaryFile("w+") as kept:
+        before = os.dup(2)
+        os.dup2(kept.fileno(), 2)
+        try:
+            import tensorflow
+
+            tensorflow.config.list_physical_devices()
+        finally:
+            os.dup2(before, 2)
+            os.close(before)
+            kept.seek(0)
+            sys.stderr.writelines(line for line in kept if not GREETING.match(line))

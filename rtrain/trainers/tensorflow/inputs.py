@@ -1,0 +1,31 @@
+"""Rows as a Keras model takes them: float32, standardized, channels last."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from rtrain.datasets.base import DatasetInfo
+
+
+class Inputs:
+    """Makes rows of a dataset into what a model takes, inside of the graph."""
+
+    def __init__(self, info: DatasetInfo) -> None:
+        shape = (1, -1, *[1] * (len(info.input_shape) - 1))
+        self._mean = np.asarray(info.mean, "float32").reshape(shape) if info.mean else None
+        self._std = np.asarray(info.std, "float32").reshape(shape) if info.mean else None
+        self._is_image = len(info.input_shape) == 3
+        self.x = tf.TensorSpec((None, *info.input_shape), tf.as_dtype(info.dtype))
+        """What ``ready`` takes."""
+
+    def ready(self, x: Any) -> Any:
+        """Return tokens unchanged, other rows as float32: uint8 from 0 to 1, standardized, (h, w, c) for images."""
+        if x.dtype == tf.int64:
+            return x
+        x = tf.cast(x, tf.float32) / 255 if x.dtype == tf.uint8 else tf.cast(x, tf.float32)
+        if self._mean is not None:
+            x = (x - self._mean) / self._std
+        return tf.transpose(x, (0, 2, 3, 1)) if self._is_image else x

@@ -1,0 +1,182 @@
+"""A Keras model as the loop of epochs sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+from safetensors.numpy import load_file, save_file
+
+from rtrain.datasets.base import Batch
+from rtrain.errors import CheckpointError
+from rtrain.trainers.from_dataset import evaluated_split, num_steps
+from rtrain.trainers.learner import Learner
+from rtrain.trainers.tasks import derived_metrics, metric_names
+from rtrain.trainers.tensorflow.build import (
+    build_callbacks,
+    build_loss,
+    build_metrics,
+    build_model,
+    build_optimizer,
+    gives_logits,
+)
+from rtrain.trainers.tensorflow.config import Conf
+from rtrain.trainers.tensorflow.inputs import Inputs
+from rtrain.trainers.tensorflow.outputs import check_output
+from rtrain.trainers.tensorflow.steps import call, evaluate_step, seed_states, target_spec, train_step, zeros
+from rtrain.trainers.tensorflow.world import World
+from rtrain.trainers.worker import Worker
+
+WEIGHTS, TRAINING = "model.weights.h5", "training.safetensors"
+RANK_SEEDS = 1_000_003
+"""Distance between the seeds of two ranks: their rows get dropout of their own."""
+
+
+class KerasLearner(Learner):
+    """Model and optimizer, the same on each rank."""
+
+    def __init__(self, worker: Worker, world: World) -> None:
+        assert worker.dataset is not None, "checked by the plugin"
+        conf: Conf = worker.conf
+        info, allow = worker.dataset.info, worker.allow
+        self._info, self._world, self._split = info, world, evaluated_split(conf.evaluate_split, info)
+        keras.utils.set_random_seed(worker.run.seed)
+        self.model, inputs = build_model(conf, info, allow), Inputs(info)
+        check_output(call(self.model, inputs.ready(zeros(inputs.x)), training=False), zeros(target_spec(info)), info)
+        steps_per_epoch = -(-worker.dataset.splits["train"].num_rows // conf.rows_per_step(world.size))
+        optimizer = build_optimizer(conf, num_steps(conf, steps_per_epoch), allow)
+        loss = build_loss(conf, self.model, info, allow)
+        self.model.compile(optimizer=optimizer, loss=loss, jit_compile=False)
+        optimizer.build(self.model.trainable_variables)
+        self._metrics = build_metrics(conf, info, allow)
+        self._train = train_step(self.model, inputs, info, world)
+        self._evaluate = evaluate_step(self.model, inputs, info, gives_logits(loss, self.model))
+        own = build_callbacks(conf, allow)
+        self._callbacks = keras.callbacks.CallbackList(own, model=self.model, epochs=conf.max_epochs) if own else None
+        if self._callbacks is not None:
+            self._callbacks.on_train_begin()
+        self._in_epoch = False
+        self._epoch = 0
+        self._move_seeds(world.rank)
+
+    def take(self, batch: Batch, step: int) -> Any:
+        """Do one step."""
+        if self._callbacks is not None:
+            self._begin(step)
+        x, y, weight = _rows(batch)
+        loss = self._train(x, y, weight, np.float32(len(batch.y) / batch.num_global))
+        if self._callbacks is not None:
+            self._callbacks.on_train_batch_end(step, {"loss": float(loss)})
+        return loss, batch.num_global
+
+    def losses(self, taken: Sequence[Any]) -> list[float]:
+        """Return the sums; waits for the device."""
+        return [float(loss) * num_rows for loss, num_rows in taken]
+
+    def evaluate(self, batches: Iterable[Batch]) -> dict[str, float]:
+        """Return the mean of each metric over all rows of all ranks."""
+        names = [name for name in metric_names(self._info.task) if name != "perplexity"]
+        sums = np.zeros(1 + len(names))
+        for batch in batches:
+            if len(batch.y) == 0:
+                continue
+            output, found = self._evaluate(batch.x, batch.y)
+            sums += found.numpy()
+            for metric in self._metrics.values():
+                metric.update_state(batch.y, output)
+        num_rows, *totals = self._world.sum(sums.tolist())
+        means = {name: total / max(num_rows, 1) for name, total in zip(names, totals, strict=True)}
+        return derived_metrics(self._info.task, means) | self._own_metrics()
+
+    def _own_metrics(self) -> dict[str, float]:
+        """Return the user's metrics; what they have counted is added up over ranks."""
+        found = {}
+        for name, metric in self._metrics.items():
+            if self._world.size > 1:
+                for variable in metric.variables:
+                    counted = self._world.sum(np.ravel(variable.numpy()).tolist())
+                    variable.assign(np.reshape(counted, variable.shape))
+            found[name] = float(np.mean(metric.result()))
+            metric.reset_state()
+        return found
+
+    def rate(self) -> float | None:
+        """Return the learning rate of the next step."""
+        return float(self.model.optimizer.learning_rate)
+
+    def end_epoch(self, epoch: int, metrics: Mapping[str, float]) -> str:
+        """Tell the callbacks; they may end training."""
+        self._epoch, self._in_epoch = epoch, False
+        if self._callbacks is None:
+            return ""
+        named = {"train/epoch_loss": "loss", "train/lr": "learning_rate"}
+        prefix = f"{self._split}/"
+        logs = {f"val_{name.removeprefix(prefix)}": one for name, one in metrics.items() if name.startswith(prefix)}
+        logs |= {named[name]: one for name, one in metrics.items() if name in named}
+        self._callbacks.on_epoch_end(epoch - 1, logs)
+        return "a callback" if self.model.stop_training else ""
+
+    def close(self) -> None:
+        """Tell the callbacks that training has ended."""
+        if self._callbacks is not None:
+            self._callbacks.on_train_end()
+
+    def _begin(self, step: int) -> None:
+        assert self._callbacks is not None
+        if not self._in_epoch:
+            self._callbacks.on_epoch_begin(self._epoch)
+            self._in_epoch = True
+        self._callbacks.on_train_batch_begin(step)
+
+    def save(self, folder: Path) -> None:
+        """Write the weights as Keras does, and all other numbers."""
+        self.model.save_weights(folder / WEIGHTS)
+        save_file({name: np.asarray(one) for name, one in self._others().items()}, folder / TRAINING)
+
+    def load(self, folder: Path) -> None:
+        """Take weights, optimizer and seeds from a checkpoint."""
+        load_weights(self.model, folder)
+        stored, others = load_file(folder / TRAINING), self._others()
+        if stored.keys() != others.keys():
+            raise CheckpointError(f"{folder / TRAINING} is not of this model and optimizer.")
+        for name, variable in others.items():
+            variable.assign(stored[name])
+        self._move_seeds(self._world.rank)
+
+    def _others(self) -> dict[str, Any]:
+        """Return the variables beside the weights by name."""
+        parts = {"optimizer": self.model.optimizer.variables, "seed": seed_states(self.model)}
+        return {f"{part}/{place}": one for part, many in parts.items() for place, one in enumerate(many)}
+
+    def _move_seeds(self, rank: int) -> None:
+        for state in seed_states(self.model) if rank > 0 else []:
+            own = state.numpy().copy()
+            own[0] += rank * RANK_SEEDS
+            state.assign(own)
+
+    def facts(self) -> Mapping[str, Any]:
+        """Return the size of the model."""
+        return {"device": "gpu" if self._world.hint == "nccl" else "cpu", "num_parameters": self.model.count_params()}
+
+
+def load_weights(model: Any, folder: Path) -> None:
+    """Take the weights of a checkpoint.
+
+    Raises:
+        CheckpointError: They are not there, or don't fit the model.
+    """
+    try:
+        model.load_weights(folder / WEIGHTS)
+    except (OSError, ValueError, KeyError) as error:
+        raise CheckpointError(f"{folder} does not hold the weights of this model: {error}") from error
+
+
+def _rows(batch: Batch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return rows, targets and weights; of no rows, one that counts nothing, as a mean of nothing is no number."""
+    if len(batch.y) == 0:
+        x, y = (np.zeros((1, *values.shape[1:]), values.dtype) for values in (batch.x, batch.y))
+        return x, y, np.zeros(1, "float32")
+    return batch.x, batch.y, np.ones(len(batch.y), "float32") if batch.weight is None else batch.weight

@@ -1,0 +1,52 @@
+"""The tensorflow plugin as the driver sees it; TensorFlow itself is imported only by its methods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rtrain.errors import ConfigError
+from rtrain.trainers.base import Job, TrainerPlugin, TrainLoop
+from rtrain.trainers.tensorflow import config, environment
+from rtrain.trainers.trained import Predictor, Trained
+
+
+class Plugin(TrainerPlugin):
+    """TensorFlow: a Keras 3 model, optimizer, loss and callbacks by _target_, on any number of workers."""
+
+    Conf = config.Conf
+    requires = ("tensorflow", "keras")
+
+    def check(self, job: Job) -> None:
+        """Check every target's arguments against its signature, and conf against dataset."""
+        environment.prepare_import()
+        from rtrain.trainers.tensorflow.checks import check_conf
+
+        if job.dataset is None:
+            raise ConfigError(
+                "the tensorflow trainer needs a dataset.", "Add `- dataset: digits` to the defaults list."
+            )
+        check_conf(job.conf.trainer, job.dataset.info, job)
+
+    def train_loop(self, conf: config.Conf) -> TrainLoop:
+        """Return the declared loop."""
+        environment.prepare_import()
+        from rtrain.trainers.tensorflow.loop import train
+
+        return train
+
+    def backend_config(self, conf: config.Conf) -> Any:
+        """Give the workers each other's addresses; Ray's own backend would turn Keras 3 into Keras 2."""
+        from rtrain.trainers.rendezvous import RendezvousConfig
+
+        return RendezvousConfig()
+
+    def load_predictor(self, trained: Trained, device: str) -> Predictor:
+        """Build the declared model with the weights of the checkpoint."""
+        environment.prepare_import()
+        from rtrain.trainers.tensorflow.predictor import load_predictor
+
+        return load_predictor(trained, device)
+
+    def worker_env(self, conf: config.Conf) -> dict[str, str]:
+        """Choose the backend of Keras, and keep TensorFlow's log quiet."""
+        return dict(environment.VARIABLES)

@@ -1,0 +1,89 @@
+"""The graphs of one optimizer step and of one batch of an evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from rtrain.datasets.base import DatasetInfo
+from rtrain.trainers.tasks import CLASSES, PLACES
+from rtrain.trainers.tensorflow.inputs import Inputs
+from rtrain.trainers.tensorflow.outputs import sums_over_rows
+from rtrain.trainers.tensorflow.world import World
+
+
+def target_spec(info: DatasetInfo) -> Any:
+    """Return shape and type of the targets of a batch of any size."""
+    shape = (None, *info.input_shape[:1]) if info.task in PLACES else (None,)
+    return tf.TensorSpec(shape, tf.int64 if info.task in CLASSES else tf.float32)
+
+
+def zeros(spec: Any) -> Any:
+    """Return one row of zeros."""
+    return tf.zeros((1, *spec.shape[1:]), spec.dtype)
+
+
+def train_step(model: Any, inputs: Inputs, info: DatasetInfo, world: World) -> Callable[..., Any]:
+    """Return the graph of one step, which any number of rows goes through; it returns the loss over all ranks.
+
+    It takes rows, targets and weights of this rank, and its share of the rows of all ranks: the gradient is that of the
+    mean over all rows. Batch statistics and the like become the mean over ranks by the same shares.
+    """
+    seeds = {id(one) for one in seed_states(model)}
+    shared = [one for one in model.non_trainable_variables if id(one) not in seeds]
+
+    def step(x: Any, y: Any, weight: Any, share: Any) -> Any:
+        variables = model.trainable_variables
+        with tf.GradientTape() as tape:
+            output = call(model, inputs.ready(x), training=True)
+            loss = model.compute_loss(x=x, y=y, y_pred=output, sample_weight=weight, training=True) * share
+            scaled = model.optimizer.scale_loss(loss)
+        found = tape.gradient(scaled, [one.value for one in variables])
+        trained = [one for one, part in zip(variables, found, strict=True) if part is not None]
+        gradients = [tf.convert_to_tensor(part) for part in found if part is not None]
+        if world.size > 1:
+            statistics = [tf.cast(one.value, tf.float32) * share for one in shared]
+            loss, *rest = sum_tensors([loss, *gradients, *statistics], world)
+            gradients = rest[: len(gradients)]
+            for one, mean in zip(shared, rest[len(gradients) :], strict=True):
+                one.assign(keras.ops.cast(mean, one.dtype))
+        model.optimizer.apply(gradients, trained)
+        return loss
+
+    spec = [inputs.x, target_spec(info), tf.TensorSpec((None,), tf.float32), tf.TensorSpec((), tf.float32)]
+    graph: Callable[..., Any] = tf.function(step, input_signature=spec)
+    return graph
+
+
+def evaluate_step(model: Any, inputs: Inputs, info: DatasetInfo, is_logits: bool) -> Callable[..., Any]:
+    """Return the graph of one batch: its outputs, and the sums of loss and metrics over its rows."""
+
+    def step(x: Any, y: Any) -> tuple[Any, Any]:
+        output = call(model, inputs.ready(x), training=False)
+        rows = tf.cast(tf.shape(y)[0], tf.float64)
+        loss = tf.cast(model.compute_loss(x=x, y=y, y_pred=output, training=False), tf.float64) * rows
+        return output, tf.stack([rows, loss, *sums_over_rows(output, y, is_logits, info.task)])
+
+    graph: Callable[..., Any] = tf.function(step, input_signature=[inputs.x, target_spec(info)])
+    return graph
+
+
+def call(model: Any, x: Any, training: bool) -> Any:
+    """Call a model, whether or not it wants to know that it is trained."""
+    return model(x, training=training) if model._call_has_training_arg else model(x)
+
+
+def sum_tensors(tensors: Sequence[Any], world: World) -> list[Any]:
+    """Return the sum of each tensor over all ranks: one exchange for all of them."""
+    flat = tf.concat([tf.reshape(tf.cast(one, tf.float32), (-1,)) for one in tensors], axis=0)
+    parts = tf.split(world.reduce(flat), [one.shape.num_elements() for one in tensors])
+    return [tf.cast(tf.reshape(part, one.shape), one.dtype) for part, one in zip(parts, tensors, strict=True)]
+
+
+def seed_states(model: Any) -> list[Any]:
+    """Return the variables that decide what is random in the model."""
+    weights = {id(one) for one in model.weights}
+    return [one for one in model.variables if id(one) not in weights]

@@ -1,0 +1,10 @@
+"""The tensorflow trainer keeps the contract of every trainer."""
+
+from rtrain.testing.trainer_contract import TrainerContract
+
+
+class TestTensorflow(TrainerContract):
+    config = "keras"
+    overrides = ("trainer.max_epochs=2",)
+    trainer = "tensorflow"
+    framework = "tensorflow"

@@ -1,0 +1,216 @@
+"""The declared loop on one worker, and parity with ``model.fit``."""
+
+import keras
+import numpy as np
+import pytest
+from keras_runs import ADAM, DROPOUT, MLP, MODELS, assert_same, fit, make_conf, weights
+
+from rtrain.errors import ConfigError, TrainingError
+from rtrain.testing.small_data import UnevenSplit, small_dataset
+from rtrain.testing.workers import RecordingChannel, newest
+from rtrain.trainers.epochs_conf import EarlyStoppingConf
+from rtrain.trainers.tensorflow.predictor import load_predictor
+
+HERE = f"{__name__}"
+
+
+def normalized(input_shape, num_classes, activation=None):
+    """A model with batch statistics, and weights that grow costly."""
+    return keras.Sequential(
+        [
+            keras.layers.Input(tuple(input_shape)),
+            keras.layers.Flatten(),
+            keras.layers.BatchNormalization(),
+            keras.layers.Dropout(0.3),
+            keras.layers.Dense(num_classes, activation=activation, kernel_regularizer="l2"),
+        ]
+    )
+
+
+class Subclass(keras.Model):
+    """A model by subclassing that doesn't ask whether it is trained."""
+
+    def __init__(self, num_classes):
+        super().__init__()
+        self.flatten, self.dense = keras.layers.Flatten(), keras.layers.Dense(num_classes)
+
+    def call(self, x):
+        return self.dense(self.flatten(x))
+
+
+class TrainsItself(Subclass):
+    """Has a train step of its own."""
+
+    def train_step(self, data):
+        return {}
+
+
+class StopsAfter(keras.callbacks.Callback):
+    """Ends training after an epoch, and remembers what it was told."""
+
+    told = ()
+
+    def __init__(self, epoch):
+        super().__init__()
+        self.epoch, self.seen = epoch, []
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.seen.append(f"begin {epoch}")
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.seen.append(sorted(logs))
+        self.model.stop_training = epoch + 1 == self.epoch
+
+    def on_train_end(self, logs=None):
+        type(self).told = self.seen
+
+
+def local(name, **keys):
+    """Name something of this file in a config."""
+    return {"_target_": f"{HERE}.{name}", **keys}
+
+
+@pytest.fixture(autouse=True)
+def this_file_may_be_named(monkeypatch):
+    from rtrain.config import allowed
+
+    monkeypatch.setattr(allowed, "FRAMEWORKS", allowed.FRAMEWORKS | {HERE})
+
+
+ALL_MODELS = {
+    "dropout": DROPOUT,
+    "cnn": {"_target_": f"{MODELS}.cnn", "input_shape": "auto", "num_classes": "auto", "channels": [4]},
+    "batch statistics": local("normalized", input_shape="auto", num_classes="auto"),
+    "probabilities": local("normalized", input_shape="auto", num_classes="auto", activation="softmax"),
+    "subclass": local("Subclass", num_classes="auto"),
+}
+
+
+def test_it_trains_what_fit_trains(tmp_path):
+    """Parity: ``model.fit`` by hand, with the same seed and order of rows."""
+    data = small_dataset()
+    conf = make_conf(shuffle=False, model=ALL_MODELS["batch statistics"])
+    channel = fit(tmp_path, conf, data, seed=5)
+    keras.utils.set_random_seed(5)
+    model = normalized((4, 4, 1), 3)
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(keras.optimizers.Adam(0.01), loss, metrics=["accuracy"])
+
+    def ready(name):
+        columns = data.splits[name].columns
+        return np.moveaxis((columns["x"] - np.float32(0.1)) / np.float32(2), 1, -1), columns["y"]
+
+    model.fit(*ready("train"), batch_size=32, epochs=3, shuffle=False, verbose=0)
+    test_loss, accuracy = model.evaluate(*ready("test"), verbose=0)
+    assert channel.metrics["test/accuracy"] == pytest.approx(accuracy)
+    assert channel.metrics["test/loss"] == pytest.approx(test_loss, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", ["dropout", "batch statistics"])
+def test_resuming_inside_an_epoch_changes_nothing(tmp_path, name):
+    conf = make_conf(model=ALL_MODELS[name])
+    whole = fit(tmp_path / "a", conf)
+    stopped = fit(tmp_path / "b", conf, channel=RecordingChannel(stop_after=7))
+    assert stopped.of("checkpoint")[-1]["step"] == 7
+    resumed = fit(tmp_path / "b", conf)
+    assert_same(weights(tmp_path / "a"), weights(tmp_path / "b"), rtol=0, atol=0)
+    for metric in ("train/epoch_loss", "test/loss", "test/accuracy"):
+        assert resumed.metrics[metric] == pytest.approx(whole.metrics[metric], rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ALL_MODELS)
+def test_a_checkpoint_predicts_what_was_evaluated(tmp_path, name):
+    conf, data = make_conf(model=ALL_MODELS[name], max_epochs=4), small_dataset(dtype="uint8", shape=(2, 3, 4))
+    channel = fit(tmp_path, conf, data)
+    test = data.splits["test"].columns
+    found = load_predictor(newest(tmp_path, conf, data)).predict(test["x"])
+    assert found.shape == (37, 3)
+    np.testing.assert_allclose(found.sum(1), 1, rtol=1e-5)
+    assert (found.argmax(1) == test["y"]).mean() == pytest.approx(channel.metrics["test/accuracy"])
+    if name in ("dropout", "cnn", "subclass"):
+        loss = -np.log(found[np.arange(37), test["y"]]).mean()
+        assert loss == pytest.approx(channel.metrics["test/loss"], rel=1e-4)
+
+
+def test_a_regression_learns_and_predicts_values(tmp_path):
+    conf, data = make_conf(max_epochs=30), small_dataset("regression", shape=(5,))
+    channel = fit(tmp_path, conf, data)
+    test = data.splits["test"].columns
+    found = load_predictor(newest(tmp_path, conf, data)).predict(test["x"])
+    assert found.shape == (37,)
+    assert np.square(found - test["y"]).mean() == pytest.approx(channel.metrics["test/mse"], rel=1e-4)
+    assert channel.metrics["test/mse"] == pytest.approx(channel.metrics["test/loss"])
+    assert channel.metrics["test/mse"] < test["y"].var() / 2
+
+
+def test_two_classes_can_share_one_output(tmp_path):
+    data = small_dataset()
+    for split in data.splits.values():
+        split.columns["y"] %= 2
+    from dataclasses import replace
+
+    from rtrain.datasets.base import Dataset
+
+    data = Dataset(replace(data.info, num_classes=2), data.splits)
+    loss = {"_target_": "keras.losses.BinaryCrossentropy", "from_logits": True}
+    conf = make_conf(model={**MLP, "num_classes": 1}, loss=loss, max_epochs=10)
+    channel = fit(tmp_path, conf, data)
+    test = data.splits["test"].columns
+    found = load_predictor(newest(tmp_path, conf, data)).predict(test["x"])
+    assert found.shape == (37, 2)
+    assert (found.argmax(1) == test["y"]).mean() == channel.metrics["test/accuracy"] > 0.6
+
+
+def test_callbacks_are_told_and_may_end_training(tmp_path):
+    conf = make_conf(max_epochs=9, callbacks=[local("StopsAfter", epoch=2)])
+    channel = fit(tmp_path, conf)
+    assert channel.of("checkpoint")[-1]["epoch"] == 2
+    logs = ["learning_rate", "loss", "val_accuracy", "val_loss"]
+    assert StopsAfter.told == ["begin 0", logs, "begin 1", logs]
+    assert fit(tmp_path, conf).of("metrics") == [], "a run that a callback ended is not resumed"
+
+
+def test_a_schedule_and_a_callback_set_the_rate(tmp_path):
+    schedule = {
+        "_target_": "keras.optimizers.schedules.PolynomialDecay",
+        "initial_learning_rate": 0.1,
+        "end_learning_rate": 0.0,
+        "decay_steps": "auto",
+    }
+    found = fit(tmp_path / "a", make_conf(optimizer={**ADAM, "learning_rate": schedule}))
+    assert found.metrics["train/lr"] == pytest.approx(0, abs=1e-7)
+    plateau = {"_target_": "keras.callbacks.ReduceLROnPlateau", "patience": 1, "min_delta": 100.0, "factor": 0.5}
+    found = fit(tmp_path / "b", make_conf(callbacks=[plateau]))
+    assert found.metrics["train/lr"] == pytest.approx(0.005)
+
+
+def test_steps_evaluations_and_early_stopping(tmp_path):
+    conf = make_conf(max_epochs=None, max_steps=7, eval_every_steps=3, eval_every_epochs=None)
+    channel = fit(tmp_path / "a", conf, checkpoint={"every_epochs": None, "every_steps": 4})
+    assert [record["step"] for record in channel.of("checkpoint")] == [4, 7]
+    early = EarlyStoppingConf(monitor="test/loss", patience=2, min_delta=100.0)
+    assert fit(tmp_path / "b", make_conf(max_epochs=50, early_stopping=early)).of("checkpoint")[-1]["epoch"] == 3
+
+
+def test_a_stream_is_trained_in_its_own_order(tmp_path):
+    resident = fit(tmp_path / "a", make_conf(shuffle=False))
+    stream = fit(tmp_path / "b", make_conf(shuffle=False), small_dataset(split=UnevenSplit))
+    assert stream.metrics["test/loss"] == pytest.approx(resident.metrics["test/loss"], rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("model", "error", "says"),
+    [
+        ({**MLP, "num_classes": 2}, TrainingError, r"gives \(2,\) numbers per row, but small has 3 classes"),
+        (local("TrainsItself", num_classes=3), ConfigError, "has a train_step of its own"),
+        ({"_target_": "keras.layers.Dense", "units": 3}, ConfigError, "not a model of Keras 3"),
+    ],
+)
+def test_a_model_that_can_not_be_trained_is_told(tmp_path, model, error, says):
+    with pytest.raises(error, match=says):
+        fit(tmp_path, make_conf(model=model))
+
+
+def test_a_loss_that_is_no_number_names_its_step(tmp_path):
+    with pytest.raises(TrainingError, match=r"the training loss of step \d is not a finite number"):
+        fit(tmp_path, make_conf(optimizer={**ADAM, "learning_rate": 1e38}), log_every_steps=1)

@@ -1,0 +1,68 @@
+"""What is found before anything starts, and what processes are told."""
+
+import subprocess
+import sys
+
+import pytest
+from keras_runs import ADAM, MLP, make_conf
+
+from rtrain.config.schema import RtrainConf, ScalingConf
+from rtrain.errors import CheckpointError, ConfigError
+from rtrain.testing.small_data import small_dataset
+from rtrain.testing.workers import make_job
+from rtrain.trainers.epochs_conf import EarlyStoppingConf
+from rtrain.trainers.tensorflow.plugin import Plugin
+from rtrain.trainers.trained import Trained
+
+
+def check(conf, dataset=None, **scaling):
+    job = make_job(RtrainConf(trainer=conf, scaling=ScalingConf(**scaling)), dataset or small_dataset(), "tensorflow")
+    Plugin().check(job)
+
+
+def test_a_good_config_passes():
+    check(make_conf(loss={"_target_": "keras.losses.SparseCategoricalCrossentropy"}), num_workers=2)
+
+
+@pytest.mark.parametrize(
+    ("keys", "says"),
+    [
+        ({"model": {**MLP, "hiden": [1]}}, r"trainer.model.hiden: .* has no argument 'hiden'"),
+        ({"optimizer": {**ADAM, "_target_": "keras.optimizers.Adan"}}, "keras.optimizers"),
+        ({"loss": {"_target_": "keras.losses.CategoricalCrossentropy"}}, "one-hot"),
+        ({"metrics": {"m": {"_target_": "keras.metrics.NoSuch"}}}, "trainer.metrics.m"),
+        ({"callbacks": [{"_target_": "keras.callbacks.EarlyStoping"}]}, "trainer.callbacks.0"),
+        ({"evaluate_split": "val"}, "no split val"),
+        ({"early_stopping": EarlyStoppingConf(monitor="val/acc")}, "reports no val/acc"),
+        ({"global_batch_size": 1}, "less than one row for each of 2 workers"),
+    ],
+)
+def test_what_can_not_work_is_found_first(keys, says):
+    with pytest.raises(ConfigError, match=says):
+        check(make_conf(**keys), num_workers=2)
+
+
+def test_contradictions_are_refused():
+    for keys, says in (
+        ({"batch_size": 1}, "contradict"),
+        ({"max_epochs": None}, "never end"),
+        ({"model": {}}, "model"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            make_conf(**keys)
+
+
+def test_a_folder_without_weights_is_told(tmp_path):
+    with pytest.raises(CheckpointError, match="does not hold the weights"):
+        Plugin().load_predictor(Trained(folder=tmp_path, conf=make_conf(), info=small_dataset().info), "cpu")
+
+
+def test_another_backend_of_keras_is_told_and_tensorflow_is_imported_quietly(monkeypatch):
+    code = "from rtrain.trainers.tensorflow.environment import prepare_import; prepare_import(); import keras"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "oneDNN" not in done.stderr
+    import keras
+
+    monkeypatch.setattr(keras.config, "backend", lambda: "jax")
+    with pytest.raises(ConfigError, match="imported with the backend jax"):
+        check(make_conf())
