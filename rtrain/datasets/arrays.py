@@ -10,7 +10,7 @@ from rtrain.config.schema import one_of
 from rtrain.datasets.base import Columns, Dataset
 from rtrain.datasets.conf import RowsConf
 from rtrain.datasets.labels import Labels, LabelScan
-from rtrain.datasets.memory import choose_memory
+from rtrain.datasets.memory import always_resident
 from rtrain.datasets.resident import Content, resident_dataset
 from rtrain.datasets.splits import SPLITS, check_not_empty, shares, split_parts, split_rows, take
 from rtrain.errors import DatasetError
@@ -62,11 +62,11 @@ def load_arrays(parts: Mapping[str, Arrays], names: Names, conf: ArraysConf) -> 
         DatasetError: The arrays don't fit together, or hold what can't be learned from.
     """
     x = {split: inputs(part) for split, part in parts.items()}
-    choice = choose_memory("resident", sum(values.nbytes for values in x.values()))
+    reason = always_resident(sum(values.nbytes for values in x.values()))
     _check_shapes(x, parts)
     labels = scanned(parts, names.label, conf.task)
     columns = {split: {"x": x[split], "y": targets(part, labels), **part.more} for split, part in parts.items()}
-    return coded_dataset(columns, labels, names, conf, choice.reason)
+    return coded_dataset(columns, labels, names, conf, reason)
 
 
 def coded_dataset(
@@ -82,7 +82,7 @@ def coded_dataset(
         task=task,
         class_names=class_names if task == "classification" else (),
         feature_names=names.features,
-        memory_reason=f"{reason}, always held in memory",
+        memory_reason=reason,
     )
     dataset = resident_dataset(splits, content, conf)
     train = splits["train"]

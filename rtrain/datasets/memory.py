@@ -38,6 +38,20 @@ def choose_memory(asked: str, num_bytes: int) -> MemoryChoice:
     return MemoryChoice("stream", f"about {size} are more than {SHARE:.0%} of {room} of free memory")
 
 
+def always_resident(num_bytes: int) -> str:
+    """Return why data of ``num_bytes`` bytes is resident, for sources that know no other way.
+
+    Raises:
+        DatasetError: It is larger than all free memory.
+    """
+    free = free_bytes()
+    size, room = readable(num_bytes), readable(free)
+    if num_bytes > free:
+        message = f"about {size} of data don't fit in {room} of free memory, and this source always holds all rows."
+        raise DatasetError(message, "Convert it to Parquet, which can be streamed.")
+    return f"about {size}, always held in memory"
+
+
 def free_bytes() -> int:
     """Return the memory that this process can still take, the limit of its container included."""
     limits = [_available(), _left_in_group(Path("/sys/fs/cgroup"))]

@@ -11,7 +11,7 @@ from rtrain.datasets.base import Columns, Dataset, DatasetInfo, ResidentSplit
 from rtrain.datasets.files import SPLIT_NAMES, files_by_split
 from rtrain.datasets.folders import class_folders
 from rtrain.datasets.labels import Labels, LabelScan
-from rtrain.datasets.memory import choose_memory
+from rtrain.datasets.memory import always_resident
 from rtrain.datasets.resident import fingerprint
 from rtrain.datasets.sources.text import TextConf
 from rtrain.datasets.splits import SPLITS, check_not_empty, shares, split_parts
@@ -35,7 +35,7 @@ def load_text(conf: TextConf) -> Dataset:
     """
     files = _files(conf)
     size = sum(file.stat().st_size for part in files.values() for file in part)
-    reason = choose_memory("resident", size * BYTES_PER_BYTE[conf.tokenizer]).reason
+    reason = always_resident(size * BYTES_PER_BYTE[conf.tokenizer])
     parts = {split: [_read(file, conf) for file in part] for split, part in files.items()}
     for split, part in parts.items():
         if not any(texts.texts for texts in part):
@@ -146,7 +146,7 @@ def _dataset(splits: Mapping[str, Columns], known: _Known, encoding: Mapping[str
         num_rows={name: len(columns["y"]) for name, columns in splits.items()},
         fingerprint=fingerprint(splits, known.class_names),
         memory="resident",
-        memory_reason=f"{known.reason}; texts are always held in memory",
+        memory_reason=known.reason,
     )
     return Dataset(info, {name: ResidentSplit(columns) for name, columns in splits.items()}, encoding)
 

@@ -18,7 +18,7 @@ Load = Callable[..., Dataset]
 def load() -> Load:
     """Return a function that loads a source by name from its keys."""
 
-    def load(name: str, **keys: Any) -> Dataset:
+    def load(name: str, /, **keys: Any) -> Dataset:
         return load_source(name).load(TypeAdapter(confs()[name]).validate_python(keys))
 
     return load

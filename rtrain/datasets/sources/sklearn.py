@@ -1,0 +1,96 @@
+"""The data sets that scikit-learn carries or makes up."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rtrain.datasets.arrays import Arrays, ArraysConf, Names, feature_names, load_arrays
+from rtrain.datasets.base import Dataset, Source
+from rtrain.errors import DatasetError
+
+OF_FILES = ("files", "sample_image", "sample_images", "svmlight_file", "svmlight_files")
+"""Functions load_* of scikit-learn that read files of the user's."""
+
+
+@dataclass(kw_only=True)
+class SklearnConf(ArraysConf):
+    """A data set by the name of its function in ``sklearn.datasets``; nothing is downloaded."""
+
+    name: str = "iris"
+    """iris, wine, breast_cancer, digits, diabetes, linnerud; or make_classification, make_moons, ..."""
+
+    arguments: dict[str, Any] = field(default_factory=dict)
+    """Arguments of a function make_*, e.g. ``{n_samples: 1000}``; its random_state is ``seed`` unless given."""
+
+    target: str | None = None
+    """Column to predict of a data set with several targets, such as linnerud."""
+
+
+class Sklearn(Source):
+    """scikit-learn's small data sets and its generators, by name; nothing to download."""
+
+    Conf = SklearnConf
+    requires = ("sklearn",)
+
+    def load(self, conf: SklearnConf) -> Dataset:
+        """Load or make the rows."""
+        function = _function(conf.name)
+        if conf.name.startswith("make_"):
+            return _made(function, conf)
+        if conf.arguments:
+            raise DatasetError(f"dataset.arguments: {conf.name} takes none.", "Only functions make_* do.")
+        return _loaded(function(), conf)
+
+
+def _function(name: str) -> Callable[..., Any]:
+    """Return the function of ``sklearn.datasets`` behind a name."""
+    from sklearn import datasets
+
+    from rtrain.config.closest import closest
+
+    loaders = {one.removeprefix("load_"): one for one in dir(datasets) if one.startswith("load_")}
+    known = {one: full for one, full in loaders.items() if one not in OF_FILES}
+    known |= {one: one for one in dir(datasets) if one.startswith("make_")}
+    short = name.removeprefix("load_")
+    if short in known:
+        return getattr(datasets, known[short])  # type: ignore[no-any-return]
+    if hasattr(datasets, f"fetch_{name.removeprefix('fetch_')}"):
+        message = (
+            f"dataset.name: scikit-learn downloads '{name}' from the internet, and this source reads no such data."
+        )
+        raise DatasetError(message, "Save it as csv or Parquet once, and use dataset=csv or dataset=parquet.")
+    near = closest(name, known)
+    hint = f"Did you mean dataset.name={near}?" if near else f"There are: {', '.join(known)}"
+    raise DatasetError(f"dataset.name: scikit-learn has no data set '{name}'.", hint)
+
+
+def _made(function: Callable[..., Any], conf: SklearnConf) -> Dataset:
+    arguments: Mapping[str, Any] = conf.arguments
+    parameters = inspect.signature(function).parameters
+    if "random_state" in parameters and "random_state" not in arguments:
+        arguments = {**arguments, "random_state": conf.seed}
+    try:
+        x, y = function(**arguments)
+    except (TypeError, ValueError) as error:
+        raise DatasetError(f"dataset.arguments: {conf.name}: {error}", f"It takes: {', '.join(parameters)}") from error
+    part = Arrays(where=conf.name, x=x, y=y)
+    return load_arrays({"train": part}, Names(source="sklearn", features=feature_names(x.shape[1])), conf)
+
+
+def _loaded(bunch: Any, conf: SklearnConf) -> Dataset:
+    y = bunch.target
+    names = [str(one) for one in bunch.get("target_names", ())]
+    if y.ndim == 2:
+        if conf.target not in names:
+            hint = f"Choose one: dataset.target={names[0]}"
+            raise DatasetError(f"dataset.target: '{conf.name}' has several targets: {', '.join(names)}.", hint)
+        y, names = y[:, names.index(conf.target)], []
+    elif conf.target is not None:
+        raise DatasetError(f"dataset.target: '{conf.name}' has a single target.", "Leave dataset.target out.")
+    part = Arrays(where=conf.name, x=bunch.data, y=y)
+    features = tuple(str(one) for one in bunch.feature_names)
+    classes = tuple(names) if y.dtype.kind in "iu" else ()
+    return load_arrays({"train": part}, Names(source="sklearn", features=features, classes=classes), conf)
