@@ -1,0 +1,220 @@
+"""Arrays in .npz and .npy files."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from rtrain.config.schema import one_of
+from rtrain.datasets.arrays import Arrays, ArraysConf, Names, feature_names, inputs, load_arrays, scanned, targets
+from rtrain.datasets.base import Dataset, DatasetInfo, RawChunk, RowReader, Source
+from rtrain.datasets.conf import TablePath
+from rtrain.errors import DatasetError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+STATISTICS_ROWS = 100_000
+"""Rows of a mapped train split that ``normalize: true`` looks at."""
+CHUNK_ROWS = 4_096
+
+
+@dataclass(kw_only=True)
+class NumpyConf(ArraysConf):
+    """Arrays by name: those of a .npz file, or the .npy files of a folder, which may be larger than memory.
+
+    The names are ``x`` and ``y``; or ``x_train``, ``y_train``, ``x_val``, ``x_test``, ... (``train_x`` works too) for
+    splits. Images are uint8, (rows, height, width), with channels last or first.
+    """
+
+    path: TablePath
+    """A .npz file or a folder of .npy files, or {train: ..., test: ...}."""
+
+    x: str = "x"
+    """Name of the inputs, (rows, ...) numbers."""
+
+    y: str = "y"
+    """Name of the targets, (rows,)."""
+
+    memory: Annotated[str, *one_of("auto", "resident", "stream")] = "auto"
+    """``resident`` holds all rows in memory, ``stream`` maps .npy files; auto: by size against free memory."""
+
+
+class Numpy(Source):
+    """NumPy arrays: a .npz file or a folder of .npy files, in memory or mapped from disk."""
+
+    Conf = NumpyConf
+
+    def load(self, conf: NumpyConf) -> Dataset:
+        """Read, or map, the arrays at ``path``."""
+        from rtrain.datasets.memory import choose_memory
+
+        found = _by_split(conf)
+        parts = {
+            split: Arrays(where=f"{one.path}", x=one.read(one.x), y=one.read(one.y)) for split, one in found.items()
+        }
+        size = sum(part.x.nbytes for part in parts.values())
+        choice = choose_memory(conf.memory, size)
+        if choice.memory == "resident" or not all(one.path.is_dir() for one in found.values()):
+            if conf.memory == "stream":
+                message = "dataset.memory=stream: arrays in a .npz file can't be mapped."
+                raise DatasetError(message, "Save them as .npy files in a folder: numpy.save('folder/x.npy', x).")
+            resident = {split: replace(part, x=_held(part.x)) for split, part in parts.items()}
+            names = Names(source="numpy", label=conf.y, features=_features(parts["train"].x))
+            return load_arrays(resident, names, conf)
+        return _mapped(
+            {split: str(one.path / f"{one.x}.npy") for split, one in found.items()}, parts, conf, choice.reason
+        )
+
+    def open_rows(self, conf: NumpyConf, encoding: Mapping[str, Any]) -> RowReader | None:
+        """Open all arrays at ``path``; the targets may be missing."""
+        return NumpyRows(tuple(_by_split(conf, targets_needed=False).values()), encoding)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Where the inputs and targets of a split are."""
+
+    path: Path
+    """A .npz file, or the folder of the .npy files."""
+    x: str
+    y: str
+    """Empty where there are no targets."""
+
+    def read(self, name: str) -> np.ndarray:
+        """Return an array; one in a .npy file is mapped, not read.
+
+        Raises:
+            DatasetError: It can't be read, or holds Python objects.
+        """
+        import numpy as np
+
+        try:
+            if self.path.is_dir():
+                return np.load(self.path / f"{name}.npy", mmap_mode="r")  # type: ignore[no-any-return]
+            with np.load(self.path) as arrays:
+                return arrays[name]  # type: ignore[no-any-return]
+        except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+            message = f"{self.path}: '{name}' can't be read ({error})."
+            raise DatasetError(message, "Pickled objects are never loaded; save arrays of numbers or text.") from error
+
+
+def _by_split(conf: NumpyConf, targets_needed: bool = True) -> dict[str, Pair]:
+    paths = conf.path if isinstance(conf.path, Mapping) else {"": conf.path}
+    found: dict[str, Pair] = {}
+    for split, path in paths.items():
+        key = f"dataset.path.{split}" if split else "dataset.path"
+        found |= _pairs(path, key, split, conf, targets_needed)
+    return found
+
+
+def _pairs(text: str, key: str, split: str, conf: NumpyConf, targets_needed: bool) -> dict[str, Pair]:
+    """Return the splits of a file or folder: one, if it has plain ``x``, else those that its names tell."""
+    from rtrain.datasets.files import SPLIT_NAMES, existing_path
+
+    path = existing_path(text, key)
+    there = sorted(file.stem for file in path.glob("*.npy")) if path.is_dir() else _names_in(path)
+    ways = {split or "train": [(conf.x, conf.y)]}
+    if not split:
+        for word, name in SPLIT_NAMES.items():
+            both = (f"{conf.x}_{word}", f"{conf.y}_{word}"), (f"{word}_{conf.x}", f"{word}_{conf.y}")
+            ways.setdefault(name, []).extend(both)
+    found: dict[str, Pair] = {}
+    for name, pairs in ways.items():
+        for x, y in pairs:
+            if x in there and (y in there or not targets_needed):
+                found.setdefault(name, Pair(path, x, y if y in there else ""))
+    if (split or "train") not in found and not (found and not targets_needed):
+        message = f"{path}: there are no arrays '{conf.x}' and '{conf.y}', nor '{conf.x}_train' and '{conf.y}_train'."
+        raise DatasetError(message, f"There are: {', '.join(there) or 'none'}. Name them: dataset.x=... dataset.y=...")
+    return found
+
+
+def _names_in(path: Path) -> list[str]:
+    import numpy as np
+
+    if path.suffix == ".npy":
+        raise DatasetError(f"{path}: inputs and targets are two files.", f"Name their folder: {path.parent}")
+    try:
+        with np.load(path) as arrays:
+            return sorted(arrays.files)
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, AttributeError) as error:
+        raise DatasetError(f"{path}: can't be read ({error}).", "Is it a .npz file, and complete?") from error
+
+
+def _held(x: np.ndarray) -> np.ndarray:
+    import numpy as np
+
+    return np.array(x) if isinstance(x, np.memmap) else x
+
+
+def _features(x: np.ndarray) -> tuple[str, ...]:
+    return feature_names(x.shape[1]) if x.ndim == 2 else ()
+
+
+def _mapped(paths: Mapping[str, str], parts: Mapping[str, Arrays], conf: NumpyConf, reason: str) -> Dataset:
+    import numpy as np
+
+    from rtrain.datasets.files import files_fingerprint
+    from rtrain.datasets.mapped import MappedSplit
+    from rtrain.datasets.moments import given_statistics
+    from rtrain.datasets.splits import split_parts
+
+    labels = scanned(parts, conf.y, conf.task)
+    rows = {split: {"y": targets(part, labels), "row": np.arange(len(part.x))} for split, part in parts.items()}
+    chosen = split_parts(rows, conf, stratify=labels.classes is not None)
+    splits = {
+        split: MappedSplit(paths.get(split, paths["train"]), part["row"], part["y"]) for split, part in chosen.items()
+    }
+    example = splits["train"].x(np.arange(1))
+    statistics = given_statistics(conf.normalize, example.shape[1])
+    if statistics is None:
+        moments = splits["train"].moments(STATISTICS_ROWS)
+        statistics = moments.mean, moments.std
+    info = DatasetInfo(
+        name="numpy",
+        task=labels.task,
+        input_shape=example.shape[1:],
+        dtype=str(example.dtype),
+        num_classes=None if labels.classes is None else len(labels.classes),
+        class_names=labels.class_names,
+        feature_names=_features(example),
+        num_rows={name: split.num_rows for name, split in splits.items()},
+        fingerprint=files_fingerprint(Path(path) for path in paths.values()),
+        memory="stream",
+        memory_reason=f"{reason}; mapped from disk",
+        mean=statistics[0],
+        std=statistics[1],
+    )
+    classes = None if labels.classes is None else list(labels.classes)
+    return Dataset(
+        info, splits, {"task": labels.task, "label": conf.y, "classes": classes, "input_shape": list(info.input_shape)}
+    )
+
+
+@dataclass(frozen=True)
+class NumpyRows:
+    """Reads arrays to predict; pickled to the processes that predict."""
+
+    pieces: tuple[Pair, ...]
+    encoding: Mapping[str, Any]
+
+    def read(self, piece: Pair) -> Iterator[RawChunk]:
+        """Yield the rows of a split, some at a time."""
+        from rtrain.datasets.labels import Labels
+
+        where = str(piece.path)
+        raw, raw_y = piece.read(piece.x), piece.read(piece.y) if piece.y else None
+        classes = self.encoding["classes"]
+        labels = Labels(self.encoding["label"], None if classes is None else tuple(classes))
+        for start in range(0, len(raw), CHUNK_ROWS):
+            rows = slice(start, start + CHUNK_ROWS)
+            x = inputs(Arrays(where=where, x=raw[rows], y=None))
+            if list(x.shape[1:]) != self.encoding["input_shape"]:
+                mine, learned = (" x ".join(map(str, one)) for one in (x.shape[1:], self.encoding["input_shape"]))
+                raise DatasetError(f"{where}: rows are of shape {mine}, those that were learned of {learned}.")
+            part = Arrays(where=where, x=x, y=None if raw_y is None else raw_y[rows])
+            yield RawChunk(x, None if raw_y is None else targets(part, labels), {})

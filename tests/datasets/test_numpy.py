@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from pydantic import TypeAdapter
+from sklearn.datasets import load_digits
+
+from rtrain.datasets.base import Pass
+from rtrain.datasets.registry import confs, load_source
+from rtrain.errors import DatasetError
+
+X, Y = load_digits(return_X_y=True)
+X = X.astype(np.float32)
+
+
+def write(folder, **arrays):
+    folder.mkdir(exist_ok=True)
+    for name, values in arrays.items():
+        np.save(folder / f"{name}.npy", values)
+
+
+def test_a_file_with_x_and_y(load, tmp_path):
+    np.savez_compressed(tmp_path / "digits.npz", x=X, y=Y)
+    dataset = load("numpy", path=str(tmp_path / "digits.npz"), split={"test": 0})
+    assert (dataset.info.task, dataset.info.num_classes, dataset.info.input_shape) == ("classification", 10, (64,))
+    np.testing.assert_array_equal(dataset.splits["train"].columns["x"], X)
+    np.testing.assert_array_equal(dataset.splits["train"].columns["y"], Y)
+
+
+@pytest.mark.parametrize("pattern", ["{array}_{split}", "{split}_{array}"])
+def test_names_tell_the_splits(load, tmp_path, pattern):
+    rows = {"train": slice(0, 100), "valid": slice(100, 130), "test": slice(130, 150)}
+    arrays = {
+        pattern.format(array=array, split=split): values[part]
+        for split, part in rows.items()
+        for array, values in (("x", X), ("y", Y))
+    }
+    write(tmp_path / "a", **arrays)
+    assert load("numpy", path=str(tmp_path / "a")).info.num_rows == {"train": 100, "val": 30, "test": 20}
+
+
+@pytest.mark.parametrize("shape", [(-1, 8, 8), (-1, 8, 8, 1), (-1, 1, 8, 8)])
+def test_images_get_their_channels_first(load, tmp_path, shape):
+    np.savez(tmp_path / "x.npz", images=X.astype(np.uint8).reshape(shape), label=Y)
+    info = load("numpy", path={"train": str(tmp_path / "x.npz")}, x="images", y="label").info
+    assert (info.input_shape, info.dtype) == ((1, 8, 8), "uint8")
+
+
+@pytest.mark.parametrize("world_size", [1, 3])
+def test_mapped_rows_are_the_resident_ones(load, tmp_path, world_size):
+    write(tmp_path / "a", x=X.astype(np.float64), y=np.array([f"digit {y}" for y in Y]))
+    resident, stream = (load("numpy", path=str(tmp_path / "a"), memory=memory) for memory in ("resident", "stream"))
+    assert stream.info.memory == "stream"
+    assert resident.info.class_names == stream.info.class_names == tuple(f"digit {i}" for i in range(10))
+    assert resident.info.dtype == stream.info.dtype == "float64"
+    np.testing.assert_allclose(resident.info.mean, stream.info.mean)
+    np.testing.assert_allclose(resident.info.std, stream.info.std)
+    for rank in range(world_size):
+        one = Pass(rank=rank, world_size=world_size, global_batch_size=100, seed=3, epoch=1, skip_steps=2)
+        split = pickle.loads(pickle.dumps(stream.splits["train"]))
+        for expected, found in zip(resident.splits["train"].batches(one), split.batches(one), strict=True):
+            np.testing.assert_array_equal(expected.x, found.x)
+            np.testing.assert_array_equal(expected.y, found.y)
+            assert expected.num_global == found.num_global
+        (expected,) = resident.splits["train"].own_rows(rank, world_size)
+        (found,) = split.own_rows(rank, world_size)
+        np.testing.assert_array_equal(expected["x"], found["x"])
+    assert len(pickle.dumps(stream.splits["train"])) < 50_000
+
+
+def test_a_small_share_of_a_pass_may_have_no_rows(load, tmp_path):
+    write(tmp_path / "a", x=X[:10], y=Y[:10])
+    split = load("numpy", path=str(tmp_path / "a"), memory="stream", split={"test": 0}).splits["train"]
+    (batch,) = split.batches(Pass(rank=0, world_size=20, global_batch_size=20, seed=0))
+    assert batch.x.shape == (0, 64)
+
+
+def test_new_rows_need_no_targets(load, tmp_path):
+    np.savez(tmp_path / "x.npz", x=X, y=Y)
+    dataset = load("numpy", path=str(tmp_path / "x.npz"))
+    for arrays in ({"x": X}, {"x": X, "y": Y}):
+        np.savez(tmp_path / "new.npz", **arrays)
+        conf = TypeAdapter(confs()["numpy"]).validate_python({"path": str(tmp_path / "new.npz")})
+        reader = load_source("numpy").open_rows(conf, dataset.encoding)
+        (chunk,) = [chunk for piece in reader.pieces for chunk in pickle.loads(pickle.dumps(reader)).read(piece)]
+        np.testing.assert_array_equal(chunk.x, X)
+        assert (chunk.y is None) == ("y" not in arrays)
+    np.savez(tmp_path / "new.npz", x=X[:, :9], y=Y)
+    with pytest.raises(DatasetError, match="rows are of shape 9, those that were learned of 64"):
+        list(reader.read(reader.pieces[0]))
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"a": X, "y": Y}, "no arrays 'x' and 'y'.*\n.*There are: a, y"),
+        ({"x": X, "y": Y[:5]}, "1797 rows of inputs, but 5 of y"),
+        ({"x": X[:, 0], "y": Y}, "of shape 1797; rows of one or more numbers"),
+        ({"x": X.astype(str), "y": Y}, "numbers are needed"),
+        ({"x": X, "y": np.stack([Y, Y], 1)}, "targets are of shape 1797 x 2"),
+        ({"x": X, "y": np.array([{}] * len(X))}, "Pickled objects are never loaded"),
+        ({"x": X[:0], "y": Y[:0]}, "there are no rows"),
+    ],
+)
+def test_mistakes_are_explained(load, tmp_path, arrays, message):
+    np.savez(tmp_path / "x.npz", **arrays)
+    with pytest.raises(DatasetError, match=message):
+        load("numpy", path=str(tmp_path / "x.npz"))
+
+
+def test_unreadable_files_are_named(load, tmp_path):
+    (tmp_path / "x.npz").write_bytes(b"no zip")
+    with pytest.raises(DatasetError, match=r"x\.npz: can't be read"):
+        load("numpy", path=str(tmp_path / "x.npz"))
+    write(tmp_path / "a", x=X, y=Y)
+    with pytest.raises(DatasetError, match="inputs and targets are two files"):
+        load("numpy", path=str(tmp_path / "a" / "x.npy"))
+    np.savez(tmp_path / "x.npz", x=X, y=Y)
+    with pytest.raises(DatasetError, match="can't be mapped"):
+        load("numpy", path=str(tmp_path / "x.npz"), memory="stream")
