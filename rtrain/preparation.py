@@ -75,7 +75,7 @@ def _check_job(composed: Composed, observer: Observer) -> tuple[Job, TrainerPlug
     if composed.conf.dataset is not None:
         name = composed.resolved["dataset"]["type"]
         observer.stage(f"reading {name}")
-        dataset = datasets.load_source(name).load(composed.conf.dataset)
+        dataset = datasets.load_source(name, composed.allow).load(composed.conf.dataset)
     trainer_name = composed.resolved["trainer"]["type"]
     plugin = trainers.load_trainer(trainer_name)
     observer.stage(f"checking {trainer_name}")

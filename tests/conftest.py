@@ -10,6 +10,7 @@ import pytest
 
 # Ray sets these for its own processes when it is imported or started; they outlive it by design.
 LEFT_BY_LIBRARIES = (
+    "_RJEM_MALLOC_CONF",
     "RAY_",
     "OMP_NUM_THREADS",
     "KMP_",

@@ -55,7 +55,7 @@ class Names:
     """Of the classes 0, 1, ...; empty: their values are their names."""
 
 
-def load_arrays(parts: Mapping[str, Arrays], names: Names, conf: ArraysConf) -> Dataset:
+def load_arrays(parts: Mapping[str, Arrays], names: Names, conf: RowsConf, task: str) -> Dataset:
     """Return the dataset of ``parts``, by split, split and normalized as ``conf`` says.
 
     Raises:
@@ -64,16 +64,14 @@ def load_arrays(parts: Mapping[str, Arrays], names: Names, conf: ArraysConf) -> 
     x = {split: inputs(part) for split, part in parts.items()}
     reason = always_resident(sum(values.nbytes for values in x.values()))
     _check_shapes(x, parts)
-    labels = scanned(parts, names.label, conf.task)
+    labels = scanned(parts, names.label, task)
     columns = {split: {"x": x[split], "y": targets(part, labels), **part.more} for split, part in parts.items()}
-    return coded_dataset(columns, labels, names, conf, reason)
+    return _coded(columns, labels, names, conf, _task(columns["train"], labels, task), reason)
 
 
-def coded_dataset(
-    columns: Mapping[str, Columns], labels: Labels, names: Names, conf: ArraysConf, reason: str
+def _coded(
+    columns: Mapping[str, Columns], labels: Labels, names: Names, conf: RowsConf, task: str, reason: str
 ) -> Dataset:
-    """Return the dataset of rows that are already what trainers take."""
-    task = _task(columns["train"], labels, conf)
     split_all = _split_groups if "group" in columns["train"] else split_parts
     splits = split_all(columns, conf, task == "classification")
     class_names = names.classes or labels.class_names
@@ -172,11 +170,10 @@ def _values(part: Arrays) -> Any:
     return pa.array(y.tolist() if y.dtype.kind in "OU" else y)
 
 
-def _task(train: Columns, labels: Labels, conf: ArraysConf) -> str:
-    if conf.task == "ranking" and "group" not in train:
+def _task(train: Columns, labels: Labels, task: str) -> str:
+    if task == "ranking" and "group" not in train:
         raise DatasetError("dataset.task=ranking needs to know which rows belong to one query.", "Give qid: or .query.")
-    ranking = conf.task == "ranking" or (conf.task == "auto" and "group" in train)
-    return "ranking" if ranking else labels.task
+    return "ranking" if task == "ranking" or (task == "auto" and "group" in train) else labels.task
 
 
 def _split_groups(parts: Mapping[str, Columns], conf: RowsConf, stratify: bool) -> dict[str, Columns]:

@@ -207,6 +207,9 @@ class Source(ABC):
     extra: ClassVar[str | None] = None
     """The extra of rtrain that brings them, where its core doesn't."""
 
+    allow: Sequence[str] = ()
+    """Modules that the config allows beyond the known frameworks and its own project."""
+
     @abstractmethod
     def load(self, conf: Any) -> Dataset:
         """Read, or open for streaming, what ``conf`` names.

@@ -93,15 +93,8 @@ TablePath = Annotated[
 
 
 @dataclass(kw_only=True)
-class TableConf(RowsConf, MemoryConf):
-    """A table in one or many files. With ``memory: stream``, the shares of ``split`` are only about right.
-
-    Streaming takes one pass over the label column before training, to count rows and find the classes, and a second
-    one over the features for ``normalize: true`` and ``on_missing: mean``.
-    """
-
-    path: TablePath
-    """File, folder or glob, or {train: ..., test: ...}. In a folder, what is named train, val or test is that split."""
+class ColumnsConf(RowsConf):
+    """The columns of a table, wherever it comes from."""
 
     label: str
     """Column to predict."""
@@ -114,3 +107,15 @@ class TableConf(RowsConf, MemoryConf):
 
     on_missing: Annotated[str, *one_of("error", "keep", "mean")] = "error"
     """Empty feature values: stop with a message; ``keep`` as NaN, for trees; or the ``mean`` of the train split."""
+
+
+@dataclass(kw_only=True)
+class TableConf(ColumnsConf, MemoryConf):
+    """A table in one or many files. With ``memory: stream``, the shares of ``split`` are only about right.
+
+    Streaming takes one pass over the label column before training, to count rows and find the classes, and a second
+    one over the features for ``normalize: true`` and ``on_missing: mean``.
+    """
+
+    path: TablePath
+    """File, folder or glob, or {train: ..., test: ...}. In a folder, what is named train, val or test is that split."""

@@ -11,6 +11,7 @@ import ray.train
 from ray.data import ExecutionOptions
 
 from rtrain.datasets.base import Batch, Columns, Dataset, Pass, ResidentSplit, Split, take_rows
+from rtrain.datasets.mapped import MappedSplit
 from rtrain.datasets.stream import StreamSplit
 
 if TYPE_CHECKING:
@@ -57,10 +58,16 @@ def ray_datasets(dataset: Dataset, seed: int) -> dict[str, ray.data.Dataset]:
 
 
 def resident_ray_dataset(split: Split) -> ray.data.Dataset:
-    """Return the rows of a split in memory as a ray.data.Dataset with the columns ``x`` and ``y``, in their order."""
+    """Return the rows of a split in memory, or mapped there, as a ray.data.Dataset of its columns, in their order."""
+    if isinstance(split, MappedSplit):
+        return ray.data.range(split.num_rows).map_batches(_mapped_rows, fn_kwargs={"split": split})
     assert isinstance(split, ResidentSplit)
     columns = ray.put(dict(split.columns))
     return ray.data.range(split.num_rows).map_batches(_take_rows, fn_kwargs={"columns": columns})
+
+
+def _mapped_rows(batch: Mapping[str, np.ndarray], split: MappedSplit) -> dict[str, np.ndarray]:
+    return {"x": split.x(batch["id"]), "y": split.y[batch["id"]]}
 
 
 def _take_rows(batch: Mapping[str, np.ndarray], columns: Any) -> dict[str, np.ndarray]:

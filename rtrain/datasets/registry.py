@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -30,8 +31,8 @@ def confs() -> dict[str, type]:
     return {name: _source_class(name).Conf for name in modules()}
 
 
-def load_source(name: str) -> Source:
-    """Return the source called ``name``.
+def load_source(name: str, allow: Sequence[str] = ()) -> Source:
+    """Return the source called ``name``; it may import what ``allow`` names, besides known frameworks.
 
     Raises:
         ConfigError: There is none of that name, or it needs a module that is not installed.
@@ -41,6 +42,7 @@ def load_source(name: str) -> Source:
         hint = f"Did you mean '{close[0]}'?" if close else f"There are: {', '.join(modules())}"
         raise ConfigError(f"there is no dataset source '{name}'.", hint)
     source = _source_class(name)()
+    source.allow = tuple(allow)
     check_installed(f"dataset '{name}'", source.requires, source.extra)
     return source
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rtrain.datasets.base import Columns
-from rtrain.datasets.conf import TableConf
+from rtrain.datasets.conf import ColumnsConf
 from rtrain.datasets.labels import Labels
 from rtrain.errors import DatasetError
 
@@ -192,7 +192,7 @@ def _is_number(value: Any) -> bool:
     return True
 
 
-def choose_features(conf: TableConf, schema: pa.Schema, where: str) -> tuple[str, ...]:
+def choose_features(conf: ColumnsConf, schema: pa.Schema, where: str) -> tuple[str, ...]:
     """Return the feature columns.
 
     Raises:
@@ -223,7 +223,7 @@ def check_columns(names: Sequence[str], schema: pa.Schema, where: str, key: str)
             raise DatasetError(f"{where}: dataset.{key} names '{name}', which is no column.", hint)
 
 
-def _check_types(features: Sequence[str], schema: pa.Schema, where: str, conf: TableConf) -> None:
+def _check_types(features: Sequence[str], schema: pa.Schema, where: str, conf: ColumnsConf) -> None:
     """Raise a DatasetError for nested, time and binary columns, which no value can make a number."""
     import pyarrow as pa
 

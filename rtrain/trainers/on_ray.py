@@ -9,6 +9,7 @@ import threading
 from typing import Any
 
 from rtrain.cluster import Cluster
+from rtrain.datasets.stream import StreamSplit
 from rtrain.errors import TrainingError
 from rtrain.interrupts import StopRequest
 from rtrain.runs.checkpoints import checkpoints_dir
@@ -97,8 +98,8 @@ def is_sharded(plugin: TrainerPlugin, job: Job) -> bool:
     """Tell whether Ray Data reads the data: for loops that ask for it, and for streams that several workers share."""
     if job.dataset is None:
         return False
-    shared_stream = job.dataset.info.memory == "stream" and job.conf.scaling.num_workers > 1
-    return shared_stream or plugin.takes_ray_datasets(job.conf.trainer)
+    streams = any(isinstance(split, StreamSplit) for split in job.dataset.splits.values())
+    return (streams and job.conf.scaling.num_workers > 1) or plugin.takes_ray_datasets(job.conf.trainer)
 
 
 def _ray_data_arguments(plugin: TrainerPlugin, job: Job) -> dict[str, Any]:

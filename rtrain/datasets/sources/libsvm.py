@@ -64,7 +64,7 @@ class Libsvm(Source):
             for split in files
         }
         width = parts["train"].x.shape[1]
-        return load_arrays(parts, Names(source="libsvm", label="label", features=feature_names(width)), conf)
+        return load_arrays(parts, Names(source="libsvm", label="label", features=feature_names(width)), conf, conf.task)
 
 
 def _is_side_file(file: Path) -> bool:

@@ -64,7 +64,7 @@ class Numpy(Source):
                 raise DatasetError(message, "Save them as .npy files in a folder: numpy.save('folder/x.npy', x).")
             resident = {split: replace(part, x=_held(part.x)) for split, part in parts.items()}
             names = Names(source="numpy", label=conf.y, features=_features(parts["train"].x))
-            return load_arrays(resident, names, conf)
+            return load_arrays(resident, names, conf, conf.task)
         return _mapped(
             {split: str(one.path / f"{one.x}.npy") for split, one in found.items()}, parts, conf, choice.reason
         )

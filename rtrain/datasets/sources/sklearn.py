@@ -77,7 +77,7 @@ def _made(function: Callable[..., Any], conf: SklearnConf) -> Dataset:
     except (TypeError, ValueError) as error:
         raise DatasetError(f"dataset.arguments: {conf.name}: {error}", f"It takes: {', '.join(parameters)}") from error
     part = Arrays(where=conf.name, x=x, y=y)
-    return load_arrays({"train": part}, Names(source="sklearn", features=feature_names(x.shape[1])), conf)
+    return load_arrays({"train": part}, Names(source="sklearn", features=feature_names(x.shape[1])), conf, conf.task)
 
 
 def _loaded(bunch: Any, conf: SklearnConf) -> Dataset:
@@ -93,4 +93,4 @@ def _loaded(bunch: Any, conf: SklearnConf) -> Dataset:
     part = Arrays(where=conf.name, x=bunch.data, y=y)
     features = tuple(str(one) for one in bunch.feature_names)
     classes = tuple(names) if y.dtype.kind in "iu" else ()
-    return load_arrays({"train": part}, Names(source="sklearn", features=features, classes=classes), conf)
+    return load_arrays({"train": part}, Names(source="sklearn", features=features, classes=classes), conf, conf.task)

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+from pydantic import TypeAdapter
+
+from rtrain.config.targets import use_project_root
+from rtrain.datasets.registry import confs, load_source
+from rtrain.errors import ConfigError, DatasetError
+
+CODE = """
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import torch
+
+def columns(rows=20, first=0):
+    a = np.arange(first, first + rows)
+    return {"a": a, "b": a / 2, "y": np.where(a % 2 == 0, "even", "odd")}
+
+def mapping(**arguments): return columns(**arguments)
+def pandas(**arguments): return pd.DataFrame(columns(**arguments)).set_index(pd.RangeIndex(5, 25))
+def polars(): return pl.DataFrame(columns())
+def lazy(): return pl.DataFrame(columns()).lazy()
+def arrow(): return pa.table(columns())
+def reader(): return pa.table(columns()).to_reader()
+def splits(): return {"train": columns(), "test": columns(6)}
+def mixed(): return {"train": columns(), "test": arrays()}
+def arrays():
+    a = np.arange(20)
+    return {"x": np.stack([a, a / 2], 1), "y": a % 2, "weight": np.ones(20, np.float32)}
+def queries(): return {**arrays(), "group": np.arange(20) // 4}
+def pairs(): return torch.utils.data.TensorDataset(torch.arange(40.0).reshape(20, 2), torch.arange(20) % 2)
+def ragged(): return [(np.zeros(i + 1), 0) for i in range(3)]
+def number(): return 3
+def broken(): return 1 / 0
+value = 3
+"""
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (tmp_path / "my_rows_of_a_test.py").write_text(CODE)
+    use_project_root(tmp_path)
+    yield "my_rows_of_a_test"
+    sys.modules.pop("my_rows_of_a_test", None)
+
+
+@pytest.mark.parametrize("function", ["mapping", "pandas", "polars", "lazy", "arrow", "reader"])
+def test_tables_of_every_kind(load, module, function):
+    dataset = load("python", function=f"{module}:{function}", split={"test": 0})
+    assert (dataset.info.feature_names, dataset.info.class_names) == (("a", "b"), ("even", "odd"))
+    columns = dataset.splits["train"].columns
+    np.testing.assert_array_equal(columns["x"], np.stack([np.arange(20), np.arange(20) / 2], 1))
+    np.testing.assert_array_equal(columns["y"], np.arange(20) % 2)
+
+
+def test_arguments_and_splits(load, module):
+    assert load("python", function=f"{module}:mapping", arguments={"rows": 8}, split={"test": 0}).info.num_rows == {
+        "train": 8
+    }
+    assert load("python", function=f"{module}.splits").info.num_rows == {"train": 20, "test": 6}
+
+
+def test_arrays_and_torch_datasets(load, module):
+    dataset = load("python", function=f"{module}:arrays", split={"test": 0})
+    assert (dataset.info.columns, dataset.info.num_classes) == (("weight",), 2)
+    pairs = load("python", function=f"{module}:pairs", split={"test": 0}).splits["train"].columns
+    np.testing.assert_array_equal(pairs["x"], np.arange(40).reshape(20, 2))
+    np.testing.assert_array_equal(pairs["y"], np.arange(20) % 2)
+    assert load("python", function=f"{module}:queries").info.task == "ranking"
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        ("nothing", "has no 'nothing'"),
+        ("value", "is no function"),
+        ("number", "returns a int"),
+        ("broken", r"failed: ZeroDivisionError: division by zero\s+--> .*my_rows_of_a_test.py:\d+"),
+        ("ragged", "rows differ in shape"),
+        ("mixed", "some splits are tables and others are arrays"),
+    ],
+)
+def test_mistakes_are_explained(load, module, function, message):
+    with pytest.raises(ConfigError, match=message):
+        load("python", function=f"{module}:{function}")
+
+
+def test_a_wrong_label_is_explained(load, module):
+    with pytest.raises(DatasetError, match="without targets 'z'"):
+        load("python", function=f"{module}:arrays", label="z")
+    with pytest.raises(DatasetError, match="'z', which is no column"):
+        load("python", function=f"{module}:arrow", label="z")
+
+
+def test_only_allowed_modules_are_imported(load, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "stranger_of_a_test.py").write_text(CODE)
+    with pytest.raises(ConfigError, match="is not allowed"):
+        load("python", function="stranger_of_a_test:arrays")
+    assert "stranger_of_a_test" not in sys.modules
+    conf = TypeAdapter(confs()["python"]).validate_python({"function": "stranger_of_a_test:arrays"})
+    allowed = load_source("python", allow=["stranger_of_a_test.*"])
+    assert sum(allowed.load(conf).info.num_rows.values()) == 20
+    sys.modules.pop("stranger_of_a_test")
