@@ -40,6 +40,11 @@ def load_text(conf: TextConf) -> Dataset:
     for split, part in parts.items():
         if not any(texts.texts for texts in part):
             raise DatasetError(f"{files[split][0]}: there is no text for the split '{split}'.", "Check dataset.path.")
+    return texts_dataset(parts, conf, reason)
+
+
+def texts_dataset(parts: Mapping[str, Sequence[Texts]], conf: TextConf, reason: str) -> Dataset:
+    """Return the dataset of texts that are read, with what ``conf`` says of tasks, tokens and splits."""
     task = _task(parts, conf)
     if task == "language-modeling":
         return _language(parts, conf, reason)

@@ -66,13 +66,16 @@ def read_plain(file: Path, each: str) -> Texts:
 
 
 def read_table(file: Path, text: str, label: str | None, label_needed: bool = True) -> Texts:
+    """Return the texts of a file that is a table, and its labels where it has them; see ``table_texts``."""
+    return table_texts(_read(file, text), str(file), text, label, label_needed)
+
+
+def table_texts(table: pa.Table, where: str, text: str, label: str | None, label_needed: bool = True) -> Texts:
     """Return the texts of a table, and its labels where it has them.
 
     Raises:
         DatasetError: A column is missing or of another type, or a text is missing; names the row.
     """
-    where = str(file)
-    table = _read(file, text)
     check_columns([text], table.schema, where, "text")
     labels = None
     if label is not None and (label_needed or label in table.schema.names):

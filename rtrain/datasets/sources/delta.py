@@ -1,0 +1,68 @@
+"""Delta Lake tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
+
+from rtrain.datasets.base import Dataset, Source
+from rtrain.datasets.conf import ColumnsConf
+from rtrain.errors import DatasetError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(kw_only=True)
+class DeltaConf(ColumnsConf):
+    """A Delta Lake table, as it is or as it was; held in memory."""
+
+    path: Annotated[str, Field(min_length=1)]
+    """Folder of the table, or its URL: s3://, gs://, abfs://, ..."""
+
+    version: Annotated[int, Field(ge=0)] | None = None
+    """Version of the table; null: the newest one."""
+
+    storage_options: dict[str, str] = field(default_factory=dict)
+    """Options of the object store as deltalake names them; keys in the environment are found without."""
+
+
+class Delta(Source):
+    """A Delta Lake table, at any version, from a folder or an object store; in memory."""
+
+    Conf = DeltaConf
+    requires = ("deltalake",)
+    extra = "delta"
+
+    def load(self, conf: DeltaConf) -> Dataset:
+        """Read the columns that ``conf`` names."""
+        from rtrain.datasets.arrow import load_arrow
+
+        table, version = _read(conf)
+        return load_arrow("delta", {"train": table}, conf, f"{conf.path} (version {version})")
+
+
+def _read(conf: DeltaConf) -> tuple[pa.Table, int]:
+    import pyarrow as pa
+    from deltalake import DeltaTable
+    from deltalake.exceptions import DeltaError, TableNotFoundError
+
+    from rtrain.datasets.files import existing_path
+    from rtrain.datasets.tables import check_columns
+
+    path: Any = conf.path if "://" in conf.path else existing_path(conf.path)
+    try:
+        table = DeltaTable(path, version=conf.version, storage_options=conf.storage_options or None)
+        columns = None if conf.features is None else [*conf.features, conf.label]
+        if columns is not None:
+            schema = pa.schema(table.schema().to_arrow())
+            check_columns([conf.label], schema, conf.path, "label")
+            check_columns(conf.features or [], schema, conf.path, "features")
+        return table.to_pyarrow_table(columns=columns), table.version()
+    except TableNotFoundError as error:
+        raise DatasetError(f"dataset.path: {conf.path} is no Delta table (it has no _delta_log).") from error
+    except (DeltaError, OSError, pa.ArrowException) as error:
+        hint = None if conf.version is None else "Leave dataset.version out for the newest one."
+        raise DatasetError(f"{conf.path}: {error}", hint) from error

@@ -1,0 +1,213 @@
+"""Data sets of Hugging Face: a folder that ``save_to_disk`` wrote, or one of the hub by its id."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import AfterValidator, Field, WithJsonSchema
+
+from rtrain.config.schema import one_of
+from rtrain.datasets.base import Dataset, Source
+from rtrain.datasets.conf import ColumnsConf
+from rtrain.errors import DatasetError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+TASKS = ("auto", "classification", "regression", "token-classification", "language-modeling")
+
+
+def _check_channels(value: int) -> int:
+    if value not in (1, 3):
+        raise ValueError("must be 1 or 3")
+    return value
+
+
+@dataclass(kw_only=True)
+class HuggingfaceConf(ColumnsConf):
+    """Tables, images or texts, held in memory; splits train, validation (or val, valid, dev) and test."""
+
+    path: Annotated[str, Field(min_length=1)]
+    """Folder that ``save_to_disk`` wrote, or the id of a data set on the hub, which needs the network or its cache."""
+
+    subset: str | None = None
+    """Configuration of a data set on the hub that has several."""
+
+    revision: str | None = None
+    """Commit, tag or branch on the hub; null: the newest."""
+
+    input: str | None = None
+    """Column of images, texts or lists of words. null: the only column of images, else the numbers of the table."""
+
+    label: str = "label"
+    """Column to predict; not looked at with ``task: language-modeling``."""
+
+    task: Annotated[str, *one_of(*TASKS)] = "auto"
+    """auto: by the label, and whether the input is lists of words."""
+
+    image_size: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=2, max_length=2)] | None = None
+    """[height, width] that images are resized to; null: the size of the first one."""
+
+    channels: Annotated[int, AfterValidator(_check_channels), WithJsonSchema({"enum": [1, 3]})] = 3
+    """Of images, 3: red, green and blue; 1: grey."""
+
+
+class Huggingface(Source):
+    """Hugging Face data sets, from a saved folder or the hub: tables, images and texts; in memory."""
+
+    Conf = HuggingfaceConf
+    requires = ("datasets",)
+    extra = "huggingface"
+
+    def load(self, conf: HuggingfaceConf) -> Dataset:
+        """Read all splits of the data set."""
+        parts = _by_split(_opened(conf), conf)
+        train = parts["train"]
+        kind = _kind(train, conf)
+        if kind != "text" and conf.label not in train.column_names:
+            raise _no_column(conf.label, "label", train, conf)
+        load = {"image": _images, "text": _texts, "table": _table}[kind]
+        return _named(load(parts, conf), train.features.get(conf.label))
+
+
+def _opened(conf: HuggingfaceConf) -> Any:
+    """Return the data set, or its splits by name.
+
+    Raises:
+        DatasetError: The folder or id is not there, or the hub can't be reached.
+    """
+    import datasets
+
+    folder = Path(conf.path).expanduser()
+    datasets.disable_progress_bars()
+    try:
+        if folder.is_dir():
+            return datasets.load_from_disk(str(folder))
+        return datasets.load_dataset(conf.path, conf.subset, revision=conf.revision)
+    except (OSError, ValueError, ImportError, RuntimeError) as error:
+        if folder.is_dir():
+            hint = "Name a folder that save_to_disk wrote, or use dataset=parquet, csv, json or images."
+            raise DatasetError(f"dataset.path: {folder} can't be opened: {error}", hint) from error
+        message = (
+            f"dataset.path: {conf.path} is no folder here, and the hub gives no such data set: {_first_line(error)}"
+        )
+        hint = "Check the id and the network; or save it where there is one: load_dataset(...).save_to_disk(DIR)"
+        raise DatasetError(message, hint) from error
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]
+
+
+def _by_split(found: Any, conf: HuggingfaceConf) -> dict[str, Any]:
+    from rtrain.datasets.files import SPLIT_NAMES
+
+    if not isinstance(found, Mapping):
+        return {"train": found}
+    names = {**SPLIT_NAMES, "dev": "val"}
+    parts = {names[name]: part for name, part in found.items() if name in names}
+    if "train" not in parts:
+        message = f"{conf.path}: there is no split 'train'; there are: {', '.join(found)}."
+        raise DatasetError(message, "Save the split to train on alone: dataset['...'].save_to_disk(DIR)")
+    for split, part in parts.items():
+        if not len(part):
+            raise DatasetError(f"{conf.path}: split '{split}' has no rows.")
+    return parts
+
+
+def _kind(train: Any, conf: HuggingfaceConf) -> str:
+    """Return whether the input is an ``image``, a ``text`` or the numbers of a ``table``."""
+    import datasets
+
+    if conf.input is None:
+        images = [name for name, kind in train.features.items() if isinstance(kind, datasets.Image)]
+        return "image" if len(images) == 1 and conf.features is None else "table"
+    if conf.input not in train.features:
+        raise _no_column(conf.input, "input", train, conf)
+    return "image" if isinstance(train.features[conf.input], datasets.Image) else "text"
+
+
+def _no_column(name: str, key: str, train: Any, conf: HuggingfaceConf) -> DatasetError:
+    message = f"{conf.path}: dataset.{key} names '{name}', which is no column."
+    return DatasetError(message, f"There are: {', '.join(train.column_names)}")
+
+
+def _arrow(part: Any, columns: Sequence[str]) -> Any:
+    """Return these columns as an Arrow table, in the order that the data set shows."""
+    return part.select_columns(list(columns)).with_format("arrow")[:]
+
+
+def _table(parts: Mapping[str, Any], conf: HuggingfaceConf) -> Dataset:
+    from rtrain.datasets.arrow import load_arrow
+
+    tables = {split: _arrow(part, part.column_names) for split, part in parts.items()}
+    return load_arrow("huggingface", tables, conf, conf.path)
+
+
+def _texts(parts: Mapping[str, Any], conf: HuggingfaceConf) -> Dataset:
+    from rtrain.datasets.memory import always_resident
+    from rtrain.datasets.sources.text import TextConf
+    from rtrain.datasets.text_source import texts_dataset
+    from rtrain.datasets.texts import table_texts
+
+    text = str(conf.input)
+    label = None if conf.task == "language-modeling" else conf.label
+    texts = TextConf(
+        path=conf.path, task=conf.task, text=text, label=label, split=conf.split, seed=conf.seed, limit=conf.limit
+    )
+    tables = {split: _arrow(part, part.column_names) for split, part in parts.items()}
+    reason = always_resident(sum(table.nbytes for table in tables.values()) * 4)
+    read = {split: [table_texts(table, f"{conf.path} ({split})", text, label)] for split, table in tables.items()}
+    dataset = texts_dataset(read, texts, reason)
+    return replace(dataset, info=replace(dataset.info, name="huggingface"))
+
+
+def _images(parts: Mapping[str, Any], conf: HuggingfaceConf) -> Dataset:
+    import datasets
+
+    from rtrain.datasets.arrays import Arrays, Names, load_arrays
+
+    column = conf.input or next(
+        name for name, kind in parts["train"].features.items() if isinstance(kind, datasets.Image)
+    )
+    height, width = conf.image_size or parts["train"][0][column].size[::-1]
+    found = {
+        split: Arrays(
+            where=f"{conf.path} ({split})",
+            x=_pixels(part, column, (height, width), conf),
+            y=_arrow(part, [conf.label])[conf.label].to_numpy(),
+        )
+        for split, part in parts.items()
+    }
+    return load_arrays(found, Names(source="huggingface", label=conf.label), conf, conf.task)
+
+
+def _pixels(part: Any, column: str, size: tuple[int, int], conf: HuggingfaceConf) -> np.ndarray:
+    """Return the images of a column, (rows, channels, height, width) uint8."""
+    import numpy as np
+    from PIL import Image
+
+    mode = "L" if conf.channels == 1 else "RGB"
+    x = np.empty((len(part), *size, conf.channels), np.uint8)
+    for row in range(len(part)):
+        try:
+            image = part[row][column].convert(mode)
+        except (OSError, ValueError, AttributeError) as error:
+            raise DatasetError(f"{conf.path}: row {row + 1} has no readable image in '{column}' ({error}).") from error
+        image = image if image.size == size[::-1] else image.resize(size[::-1], Image.Resampling.BILINEAR)
+        x[row] = np.asarray(image).reshape(*size, conf.channels)
+    return x.transpose(0, 3, 1, 2)
+
+
+def _named(dataset: Dataset, kind: Any) -> Dataset:
+    """Return the dataset with the class names that the label's type has."""
+    while kind is not None and not hasattr(kind, "names") and hasattr(kind, "feature"):
+        kind = kind.feature
+    names = getattr(kind, "names", None)
+    if not names or not dataset.info.class_names:
+        return dataset
+    known = tuple(names[int(one)] for one in dataset.info.class_names)
+    return replace(dataset, info=replace(dataset.info, class_names=known))

@@ -1,0 +1,121 @@
+"""Tables of databases, by any URL that SQLAlchemy knows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
+
+from rtrain.datasets.base import Dataset, Source
+from rtrain.datasets.conf import ColumnsConf, TablePath
+from rtrain.errors import DatasetError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+CHUNK_ROWS = 20_000
+
+
+@dataclass(kw_only=True)
+class SqlConf(ColumnsConf):
+    """The rows that a query returns, or all of a table; held in memory."""
+
+    url: Annotated[str, Field(min_length=1)]
+    """SQLAlchemy's URL, e.g. ``sqlite:///data.db`` or ``postgresql://me:${oc.env:DB_PASSWORD}@host/db``."""
+
+    query: TablePath
+    """A SELECT or the name of a table; or {train: ..., test: ...}. ORDER BY makes splits repeatable."""
+
+    arguments: dict[str, Any] = field(default_factory=dict)
+    """Values for the ``:names`` in the query."""
+
+
+class Sql(Source):
+    """Rows of a database: a query or a table, by any SQLAlchemy URL; in memory."""
+
+    Conf = SqlConf
+    requires = ("sqlalchemy",)
+    extra = "sql"
+
+    def load(self, conf: SqlConf) -> Dataset:
+        """Run the queries and take their rows."""
+        from rtrain.datasets.arrow import load_arrow
+
+        queries = conf.query if isinstance(conf.query, Mapping) else {"train": conf.query}
+        engine = _engine(conf.url)
+        try:
+            parts = {split: _rows(engine, query, conf.arguments) for split, query in queries.items()}
+        finally:
+            engine.dispose()
+        return load_arrow("sql", parts, conf, engine.url.render_as_string(hide_password=True))
+
+
+def _engine(text: str) -> Any:
+    import sqlalchemy
+    from sqlalchemy.exc import ArgumentError, NoSuchModuleError
+
+    from rtrain.datasets.files import existing_path
+
+    try:
+        url = sqlalchemy.make_url(text)
+        if url.get_backend_name() == "sqlite" and url.database not in (None, "", ":memory:"):
+            existing_path(str(url.database), "dataset.url")
+        return sqlalchemy.create_engine(url)
+    except ModuleNotFoundError as error:
+        message = f"dataset.url: {url.drivername} needs the package '{error.name}'."
+        raise DatasetError(message, f"Try: pip install {error.name}") from error
+    except NoSuchModuleError as error:
+        message = f"dataset.url: SQLAlchemy knows no database '{text.partition(':')[0]}'."
+        raise DatasetError(message, "Check the beginning of the URL, or install its dialect.") from error
+    except ArgumentError as error:
+        message = "dataset.url is no URL that SQLAlchemy understands."
+        raise DatasetError(message, "E.g. sqlite:///data.db or postgresql://user:password@host/database") from error
+
+
+def _rows(engine: Any, query: str, arguments: Mapping[str, Any]) -> pa.Table:
+    """Return what a query selects, chunk by chunk."""
+    import pyarrow as pa
+    import sqlalchemy
+    from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+    where = engine.url.render_as_string(hide_password=True)
+    is_table = len(query.split()) == 1
+    statement = f"SELECT * FROM {query}" if is_table else query  # a query is the user's own, as any SQL client takes it
+    try:
+        with engine.connect().execution_options(stream_results=True) as connection:
+            found = connection.execute(sqlalchemy.text(statement), dict(arguments))
+            names = list(found.keys())
+            chunks = [_table(names, rows, where) for rows in found.partitions(CHUNK_ROWS)]
+    except DBAPIError as error:
+        hint = _tables_hint(engine) if is_table else f"The query: {' '.join(query.split())[:200]}"
+        raise DatasetError(f"{where}: {error.orig}", hint) from error
+    except SQLAlchemyError as error:
+        raise DatasetError(f"{where}: {str(error).splitlines()[0]}") from error
+    if not chunks:
+        raise DatasetError(f"{where}: the query returns no rows.", f"The query: {' '.join(query.split())[:200]}")
+    return pa.concat_tables(chunks, promote_options="permissive")
+
+
+def _table(names: list[str], rows: Any, where: str) -> pa.Table:
+    import pyarrow as pa
+
+    columns = []
+    for name, values in zip(names, zip(*rows, strict=True), strict=True):
+        try:
+            columns.append(pa.array(values))
+        except (pa.ArrowException, TypeError) as error:
+            raise DatasetError(f"{where}: column '{name}' holds values of several types: {error}") from error
+    return pa.Table.from_arrays(columns, names=names)
+
+
+def _tables_hint(engine: Any) -> str | None:
+    import sqlalchemy
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        names = sqlalchemy.inspect(engine).get_table_names()
+    except SQLAlchemyError:
+        return None
+    return f"There are the tables: {', '.join(names[:12])}" if names else "The database has no tables."

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from rtrain.errors import DatasetError
+
+deltalake = pytest.importorskip("deltalake")
+
+
+@pytest.fixture
+def path(tmp_path):
+    """A table whose version 0 has 20 rows and version 1 has 30."""
+    for first, last in ((0, 20), (20, 30)):
+        a = np.arange(first, last)
+        table = pa.table({"a": a, "b": a / 2, "y": np.where(a % 2, "odd", "even")})
+        deltalake.write_deltalake(str(tmp_path / "t"), table, mode="append")
+    return str(tmp_path / "t")
+
+
+def test_the_newest_version_or_an_older_one(load, path):
+    info = load("delta", path=path, label="y").info
+    assert (info.class_names, info.feature_names, sum(info.num_rows.values())) == (("even", "odd"), ("a", "b"), 30)
+    assert sum(load("delta", path=path, label="y", features=["b"], version=0).info.num_rows.values()) == 20
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"version": 7}, "version"),
+        ({"label": "z"}, "'z', which is no column"),
+        ({"features": ["c"]}, "'c', which is no column"),
+        ({"path": "nothing-here"}, "does not exist"),
+    ],
+)
+def test_mistakes_are_explained(load, path, keys, message):
+    with pytest.raises(DatasetError, match=message):
+        load("delta", **{"path": path, "label": "y", **keys})
+
+
+def test_a_folder_without_a_log_is_no_table(load, tmp_path):
+    with pytest.raises(DatasetError, match="is no Delta table"):
+        load("delta", path=str(tmp_path), label="y")

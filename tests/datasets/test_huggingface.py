@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PIL import Image
+from sklearn.datasets import load_digits
+
+from rtrain.errors import DatasetError
+
+datasets = pytest.importorskip("datasets")
+
+
+@pytest.fixture(autouse=True)
+def offline(monkeypatch):
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
+
+
+def save(folder, columns, kinds=None, **splits):
+    whole = datasets.Dataset.from_dict(columns)
+    for name, kind in (kinds or {}).items():
+        whole = whole.cast_column(name, kind)
+    parts = {name: whole.select(rows) for name, rows in splits.items()}
+    (datasets.DatasetDict(parts) if parts else whole).save_to_disk(str(folder))
+    return str(folder)
+
+
+def test_a_table_with_class_names_and_splits(load, tmp_path):
+    columns = {"a": list(range(30)), "b": [i / 2 for i in range(30)], "label": [i % 2 for i in range(30)]}
+    kinds = {"label": datasets.ClassLabel(names=["zebra", "ant"])}
+    path = save(tmp_path / "x", columns, kinds, train=range(19, -1, -1), validation=range(20, 30))
+    dataset = load("huggingface", path=path)
+    assert dataset.info.num_rows == {"train": 20, "val": 10}
+    assert dataset.info.class_names == ("zebra", "ant")
+    assert dataset.info.feature_names == ("a", "b")
+    np.testing.assert_array_equal(dataset.splits["train"].columns["x"][:, 0], np.arange(19, -1, -1))
+
+
+def test_images(load, tmp_path):
+    bunch = load_digits()
+    images = [Image.fromarray((image * 15).astype(np.uint8)) for image in bunch.images[:40]]
+    path = save(tmp_path / "x", {"image": images, "label": bunch.target[:40].tolist()})
+    dataset = load("huggingface", path=path, channels=1, split={"test": 0})
+    assert (dataset.info.input_shape, dataset.info.dtype, dataset.info.num_classes) == ((1, 8, 8), "uint8", 10)
+    np.testing.assert_array_equal(dataset.splits["train"].columns["x"][:, 0], (bunch.images[:40] * 15).astype(np.uint8))
+    assert load("huggingface", path=path, image_size=[5, 6]).info.input_shape == (3, 5, 6)
+
+
+def test_texts_to_classify_to_tag_and_to_model(load, tmp_path):
+    texts = [f"text number {i}" for i in range(10)]
+    path = save(tmp_path / "x", {"text": texts, "label": [i % 3 for i in range(10)]})
+    dataset = load("huggingface", path=path, input="text", split={"test": 0})
+    assert (dataset.info.task, dataset.info.dtype, dataset.info.num_classes) == ("classification", "object", 3)
+    assert dataset.splits["train"].columns["x"].tolist() == texts
+    assert load("huggingface", path=path, input="text", task="language-modeling").info.num_rows["train"] == 8
+    kinds = {"tags": datasets.Sequence(datasets.ClassLabel(names=["O", "B"]))}
+    tagged = {"tokens": [["a", "b"], ["c"]], "tags": [[0, 1], [0]]}
+    path = save(tmp_path / "y", tagged, kinds)
+    dataset = load("huggingface", path=path, input="tokens", label="tags", split={"test": 0})
+    assert (dataset.info.task, dataset.info.class_names) == ("token-classification", ("O", "B"))
+    assert [row.tolist() for row in dataset.splits["train"].columns["y"]] == [[0, 1], [0]]
+
+
+def test_mistakes_are_explained(load, tmp_path):
+    path = save(tmp_path / "x", {"a": [1, 2], "y": [0, 1]})
+    with pytest.raises(DatasetError, match=r"'label', which is no column\.\nThere are: a, y"):
+        load("huggingface", path=path)
+    with pytest.raises(DatasetError, match=r"dataset.input names 'b'"):
+        load("huggingface", path=path, input="b", label="y")
+    with pytest.raises(DatasetError, match="can't be opened"):
+        load("huggingface", path=str(tmp_path))
+    path = save(tmp_path / "z", {"a": [1, 2], "y": [0, 1]}, foo=range(2))
+    with pytest.raises(DatasetError, match=r"there is no split 'train'; there are: foo"):
+        load("huggingface", path=path)
+
+
+def test_a_hub_id_without_a_network_is_one_clear_error(load):
+    with pytest.raises(DatasetError, match=r"(?s)nobody/nothing is no folder here.*save_to_disk"):
+        load("huggingface", path="nobody/nothing")

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import sqlite3
+
+import numpy as np
+import pytest
+
+from rtrain.errors import DatasetError
+
+
+@pytest.fixture
+def url(tmp_path):
+    with sqlite3.connect(tmp_path / "x.db") as database:
+        database.execute("CREATE TABLE flowers (id INTEGER, length REAL, width REAL, kind TEXT)")
+        rows = [(i, i / 2, None if i == 7 else i, "rose" if i % 2 else "lily") for i in range(50)]
+        database.executemany("INSERT INTO flowers VALUES (?, ?, ?, ?)", rows)
+    database.close()
+    return f"sqlite:///{tmp_path / 'x.db'}"
+
+
+def test_a_query_with_arguments(load, url):
+    query = "SELECT length, id, kind FROM flowers WHERE id < :most ORDER BY id"
+    dataset = load("sql", url=url, query=query, arguments={"most": 20}, label="kind", split={"test": 0})
+    assert (dataset.info.class_names, dataset.info.feature_names) == (("lily", "rose"), ("length", "id"))
+    np.testing.assert_array_equal(dataset.splits["train"].columns["x"][:, 1], np.arange(20))
+
+
+def test_a_table_by_name_and_a_query_per_split(load, url):
+    assert sum(load("sql", url=url, query="flowers", label="kind", on_missing="mean").info.num_rows.values()) == 50
+    queries = {"train": "SELECT * FROM flowers WHERE id < 40", "test": "SELECT * FROM flowers WHERE id >= 40"}
+    info = load("sql", url=url, query=queries, label="length", features=["id"]).info
+    assert (info.task, info.num_rows) == ("regression", {"train": 40, "test": 10})
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"query": "flower"}, r"no such table: flower\n.*There are the tables: flowers"),
+        ({"query": "SELECT petals FROM flowers"}, "no such column: petals"),
+        ({"query": "SELECT * FROM flowers WHERE id < 0"}, "returns no rows"),
+        ({"label": "kid"}, "Did you mean dataset.label=kind"),
+        ({}, r"values are missing in 'width' 1 times \(first in row 8\)"),
+        ({"url": "sqlite:////no/such/folder/x.db"}, "does not exist"),
+        ({"url": "nosuchdatabase://x"}, "knows no database 'nosuchdatabase'"),
+        ({"url": "postgresql+pg8000://me:secret@localhost/x"}, "needs the package 'pg8000'"),
+        ({"url": "what is this"}, "no URL that SQLAlchemy understands"),
+    ],
+)
+def test_mistakes_are_explained_and_passwords_are_not_shown(load, url, keys, message):
+    with pytest.raises(DatasetError, match=message) as caught:
+        load("sql", **{"url": url, "query": "flowers", "label": "kind", **keys})
+    assert "secret" not in str(caught.value)
