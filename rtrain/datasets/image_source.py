@@ -187,6 +187,7 @@ def _stream(chosen: _Chosen, conf: ImagesConf, choice: MemoryChoice) -> Dataset:
         name="images",
         task="classification",
         input_shape=(reader.channels, reader.height, reader.width),
+        dtype="uint8",
         num_classes=len(chosen.class_names),
         class_names=chosen.class_names,
         num_rows={name: split.num_rows for name, split in splits.items()},

@@ -44,6 +44,7 @@ def resident_dataset(splits: Mapping[str, Columns], content: Content, conf: Rows
         name=content.name,
         task=content.task,
         input_shape=tuple(x.shape[1:]),
+        dtype=str(x.dtype),
         num_classes=content.num_classes,
         class_names=content.class_names,
         feature_names=content.feature_names,

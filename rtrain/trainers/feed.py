@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from rtrain.datasets.base import Batch, DatasetInfo, Pass, ResidentSplit, Split
+from rtrain.errors import DatasetError
 from rtrain.trainers.learner import Ranks
 
 
@@ -16,7 +17,7 @@ class Feed:
     """One split."""
 
     def __init__(self, split: Split, info: DatasetInfo, ranks: Ranks) -> None:
-        self._split, self._ranks = split, ranks
+        self._split, self._ranks, self._name = split, ranks, info.name
         y = np.zeros(0, "int64" if info.num_classes else "float32")
         self._empty = Batch(np.zeros((0, *info.input_shape), info.dtype), y, 0)
         self._streamed_rows: int | None = None
@@ -37,11 +38,19 @@ class Feed:
         return sum(len(rows) for rows, _ in self._split.indices(replace(one, skip_steps=0)))
 
     def steps(self, one: Pass) -> Iterator[Batch]:
-        """Yield the steps of one pass; a rank without rows gets none of them while another one still has some."""
-        if isinstance(self._split, ResidentSplit):
-            yield from self._split.batches(one)
-        else:
-            yield from self._streamed(one)
+        """Yield the steps of one pass; a rank without rows gets none of them while another one still has some.
+
+        Raises:
+            DatasetError: Rows have another type than the dataset's description says: bytes might pass for numbers.
+        """
+        resident = isinstance(self._split, ResidentSplit)
+        for batch in self._split.batches(one) if resident else self._streamed(one):
+            if batch.x.dtype != self._empty.x.dtype:
+                raise DatasetError(
+                    f"the rows of {self._name} are {batch.x.dtype}, but its description says {self._empty.x.dtype}.",
+                    "The dataset's source has to give DatasetInfo.dtype as it is.",
+                )
+            yield batch
 
     def _streamed(self, one: Pass) -> Iterator[Batch]:
         """Go on until no rank has rows; one small exchange per step tells how many all of them have."""

@@ -27,6 +27,7 @@ def test_a_folder_per_class(load, tmp_path):
     assert info.input_shape == (1, 12, 10)
     assert info.num_rows == {"train": 48, "test": 12}
     assert dataset.splits["train"].columns["x"].dtype == np.uint8
+    assert info.dtype == "uint8"
     assert info.memory == "resident"
     assert "fit in" in info.memory_reason
 
@@ -123,3 +124,10 @@ def test_a_folder_without_classes_is_an_error(load, tmp_path):
         load("images", path=str(tmp_path))
     with pytest.raises(DatasetError, match="does not exist"):
         load("images", path=str(tmp_path / "no"))
+
+
+def test_streamed_images_say_that_they_are_bytes(load, tmp_path):
+    write_digits(tmp_path)
+    dataset = load("images", path=str(tmp_path), channels=1, memory="stream")
+    batch = next(dataset.splits["train"].batches(Pass(rank=0, world_size=1, global_batch_size=4, seed=0)))
+    assert dataset.info.dtype == batch.x.dtype == "uint8"

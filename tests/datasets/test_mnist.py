@@ -42,6 +42,7 @@ def test_idx_files_are_read(load, tmp_path, images, zipped, below):
     dataset = load("mnist", path=str(tmp_path))
     assert dataset.info.num_rows == {"train": 200, "test": 50}
     assert dataset.info.input_shape == (1, 28, 28)
+    assert dataset.info.dtype == "uint8"
     np.testing.assert_array_equal(dataset.splits["test"].columns["x"][:, 0], images["t10k"])
     assert dataset.splits["train"].columns["y"].dtype == np.int64
     assert dataset.info.mean[0] == pytest.approx((images["train"] / 255).mean())

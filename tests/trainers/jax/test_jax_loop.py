@@ -9,7 +9,7 @@ from flax import linen, nnx
 from jax_runs import ADAM, DROPOUT, MLP, assert_same, fit, make_conf, weights
 
 from rtrain.datasets.base import Dataset, ResidentSplit
-from rtrain.errors import TrainingError
+from rtrain.errors import DatasetError, TrainingError
 from rtrain.testing.small_data import UnevenSplit, small_dataset
 from rtrain.testing.workers import RecordingChannel, make_worker, newest
 from rtrain.trainers.epochs_conf import EarlyStoppingConf
@@ -217,3 +217,10 @@ def test_a_function_of_ones_own_gets_the_worker(tmp_path):
     channel = RecordingChannel()
     Plugin().train_loop(conf)(make_worker(tmp_path, conf, small_dataset(), channel=channel))
     assert channel.metrics == {"loss": 2.0}
+
+
+def test_rows_of_another_type_than_the_dataset_says_are_refused(tmp_path):
+    data = small_dataset()
+    wrong = ResidentSplit({**data.splits["train"].columns, "x": np.zeros((150, 1, 4, 4), "uint8")})
+    with pytest.raises(DatasetError, match="the rows of small are uint8, but its description says float32"):
+        fit(tmp_path, make_conf(), Dataset(data.info, {**data.splits, "train": wrong}))
