@@ -1,74 +1,55 @@
-"""A character GPT on tiny shakespeare reaches the known loss: pytest -m slow tests/acceptance/test_character_gpt.py"""
+"""A character GPT on tiny shakespeare reaches the known loss.
 
-import os
-from pathlib import Path
+RTRAIN_TEST_DATA=... pytest -m slow tests/acceptance/test_character_gpt.py
+"""
+
+import math
 
 import numpy as np
 import pytest
 
-from rtrain.datasets.base import Dataset, DatasetInfo, ResidentSplit
-from rtrain.testing.workers import RecordingChannel, make_worker
+import rtrain
+from rtrain.trainers.registry import load_trainer
 from rtrain.trainers.torch.config import Conf
-from rtrain.trainers.torch.loop import train
+from rtrain.trainers.trained import Trained, read_about
 
-TEXT = Path(os.environ.get("RTRAIN_TEST_DATA", "data")) / "tinyshakespeare" / "input.txt"
-BLOCK = 64
+CONFIG = """
+defaults:
+  - trainer: torch
+  - model: gpt
+  - optimizer: adamw
+  - scheduler: warmup_cosine
+  - dataset: text
 
-CONF = Conf(
-    model={
-        "_target_": "rtrain.trainers.torch.models.GPT",
-        "vocab_size": "auto",
-        "block_size": "auto",
-        "num_layers": 4,
-        "num_heads": 4,
-        "width": 128,
-        "dropout": 0.0,
-        "bias": False,
-    },
-    optimizer={"_target_": "torch.optim.AdamW", "lr": 1e-3, "betas": [0.9, 0.99], "weight_decay": 0.1},
-    scheduler={
-        "_target_": "rtrain.trainers.torch.schedules.warmup_cosine",
-        "num_training_steps": "auto",
-        "num_warmup_steps": 100,
-        "final_share": 0.1,
-    },
-    clip_norm=1.0,
-    batch_size=12,
-    max_steps=2000,
-    eval_every_epochs=None,
-    eval_every_steps=1000,
-)
+dataset: {tokenizer: characters, block_size: 64}
+trainer:
+  model: {num_layers: 4, num_heads: 4, width: 128, dropout: 0.0, bias: false}
+  optimizer: {lr: 0.001, betas: [0.9, 0.99], weight_decay: 0.1}
+  scheduler: {num_warmup_steps: 100, final_share: 0.1}
+  clip_norm: 1.0
+  batch_size: 12
+  max_epochs: null
+  max_steps: 2000
+  eval_every_epochs: null
+  eval_every_steps: 1000
+"""
 
 
-def characters(text):
-    """The first 90 % of the text to train on and the rest to validate, in blocks one after another."""
-    names, codes = np.unique(np.array(list(text)), return_inverse=True)
-    cut = int(0.9 * len(codes))
-    splits = {name: _blocks(part) for name, part in {"train": codes[:cut], "val": codes[cut:]}.items()}
-    info = DatasetInfo(
-        name="tinyshakespeare",
-        task="language-modeling",
-        input_shape=(BLOCK,),
-        dtype="int64",
-        num_classes=len(names),
-        num_rows={name: split.num_rows for name, split in splits.items()},
-        fingerprint="",
-        memory="resident",
-        memory_reason="",
+def test_a_character_gpt_on_shakespeare_reaches_a_loss_of_1_93(data, tmp_path):
+    (tmp_path / "gpt.yaml").write_text(CONFIG)
+    words = [f"dataset.path={data('tinyshakespeare/input.txt')}", "num_workers=0", f"run.root_dir={tmp_path}/runs"]
+    run = rtrain.fit(str(tmp_path / "gpt.yaml"), words)
+    assert run.manifest.dataset["num_classes"] == 65
+    assert run.manifest.checkpoints[-1]["step"] == 2000
+    assert run.metrics["val/loss"] <= 1.93
+    assert run.metrics["val/perplexity"] == pytest.approx(math.exp(run.metrics["val/loss"]))
+    about = read_about(run.best_checkpoint)
+    conf = Conf(model=about.trainer["model"], optimizer=about.trainer["optimizer"], max_epochs=1)
+    predictor = load_trainer("torch").load_predictor(
+        Trained(folder=run.best_checkpoint, conf=conf, info=about.info), "cpu"
     )
-    return Dataset(info, splits)
-
-
-def _blocks(codes):
-    count = (len(codes) - 1) // BLOCK
-    x, y = (codes[shift : shift + count * BLOCK].reshape(count, BLOCK).astype("int64") for shift in (0, 1))
-    return ResidentSplit({"x": x, "y": y})
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not TEXT.exists(), reason="RTRAIN_TEST_DATA names no folder with tinyshakespeare/input.txt")
-def test_a_character_gpt_on_shakespeare_reaches_a_loss_of_1_93(tmp_path):
-    channel = RecordingChannel()
-    train(make_worker(tmp_path, CONF, characters(TEXT.read_text()), channel=channel))
-    assert channel.of("checkpoint")[-1]["step"] == 2000
-    assert channel.metrics["val/loss"] <= 1.93
+    text = data("tinyshakespeare/input.txt").read_text()
+    codes = np.searchsorted(sorted(set(text)), list(text[-65 * 64 :]))
+    x, y = (codes[shift : shift + 64 * 64].reshape(64, 64).astype("int64") for shift in (0, 1))
+    right = np.take_along_axis(predictor.predict(x), y[..., None], axis=2)
+    assert -np.log(right).mean() < 2.1

@@ -60,8 +60,8 @@ class Conf:
     """Trains any torch module, declared or by a loop of your own."""
 
     model: dict[str, Any] = field(default_factory=dict)
-    """The module, by ``_target_``. ``auto`` for in_channels, in_features, input_shape, num_classes and out_features
-    takes the value from the dataset."""
+    """The module, by ``_target_``. ``auto`` for in_channels, in_features, input_shape, num_classes, out_features,
+    block_size and vocab_size takes the value from the dataset."""
 
     optimizer: dict[str, Any] = field(default_factory=dict)
     """The optimizer, by ``_target_``; it gets the model's parameters first."""
