@@ -35,6 +35,7 @@ trainer:
 """
 
 
+@pytest.mark.timeout(1800)
 def test_a_character_gpt_on_shakespeare_reaches_a_loss_of_1_93(data, tmp_path):
     (tmp_path / "gpt.yaml").write_text(CONFIG)
     words = [f"dataset.path={data('tinyshakespeare/input.txt')}", "num_workers=0", f"run.root_dir={tmp_path}/runs"]

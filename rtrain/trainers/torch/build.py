@@ -40,12 +40,24 @@ def build_model(node: Mapping[str, Any], info: DatasetInfo, allow: tuple[str, ..
 
 
 def build_loss(conf: Conf, info: DatasetInfo, allow: tuple[str, ...]) -> nn.Module:
-    """Build the loss, or the usual one of the task; a mean over rows, whatever ``reduction`` says."""
-    if conf.loss is None:
-        return usual_loss(info.task)
-    loss: nn.Module = build(fill_from_dataset(conf.loss, info, "trainer.loss"), "trainer.loss", allow)
+    """Build the loss, or the usual one of the task.
+
+    Whatever ``reduction`` says, it gives a mean over rows, or one value per row where rows have weights.
+
+    Raises:
+        ConfigError: The rows have weights, but the loss can't tell the losses of single rows.
+    """
+    weighted = "weight" in info.columns
+    loss = usual_loss(info.task)
+    if conf.loss is not None:
+        loss = build(fill_from_dataset(conf.loss, info, "trainer.loss"), "trainer.loss", allow)
     if hasattr(loss, "reduction"):
-        loss.reduction = "mean"  # type: ignore[assignment]
+        loss.reduction = "none" if weighted else "mean"  # type: ignore[assignment]
+    elif weighted:
+        raise ConfigError(
+            f"trainer.loss: {type(loss).__name__} has no reduction, so that the rows' weights can't be used.",
+            "Take the column of the weights out of the dataset, or a loss of torch.nn.",
+        )
     return loss
 
 

@@ -23,6 +23,10 @@ class Step:
     y: Tensor
     num_global: int
     """Rows of all ranks together."""
+    weight: Tensor | None = None
+    """(rows,) float32, where the train split has weights."""
+    weight_scale: float = 1.0
+    """What brings the mean weight of all ranks' rows to 1."""
 
 
 class Inputs:
@@ -59,6 +63,7 @@ class Feed:
         self._split, self._world = split, world
         self._inputs = Inputs(info, world.device, channels_last)
         self._empty = torch.from_numpy(np.zeros((0, *info.input_shape), info.dtype)), torch.zeros(0)
+        self._weighted = "weight" in info.columns
         self._x: Tensor | None = None
         self._streamed_rows: int | None = None
         if isinstance(split, ResidentSplit):
@@ -69,6 +74,8 @@ class Feed:
         # Float rows are brought into shape once; uint8 rows stay small and are converted batch by batch.
         self._x = x if x.dtype == torch.uint8 else self._inputs.ready(x)
         self._y = self._inputs.place(split.columns["y"])
+        weight = split.columns.get("weight") if self._weighted else None
+        self._weight = None if weight is None else self._inputs.place(weight)
 
     @property
     def num_rows(self) -> int:
@@ -95,7 +102,13 @@ class Feed:
             index = torch.from_numpy(rows).to(self._world.device)
             x = self._x.index_select(0, index)
             x = self._inputs.ready(x) if x.dtype == torch.uint8 else x
-            yield Step(x, self._y.index_select(0, index), num_global)
+            step = Step(x, self._y.index_select(0, index), num_global)
+            yield step if self._weight is None else self._with_weight(step, self._weight.index_select(0, index))
+
+    def _with_weight(self, step: Step, weight: Tensor) -> Step:
+        total = weight.sum(dtype=torch.float64).reshape(1)
+        total = total if self._world.size == 1 else self._world.sum(total)
+        return replace(step, weight=weight, weight_scale=step.num_global / max(float(total), 1e-30))
 
     def _streamed(self, one: Pass) -> Iterator[Step]:
         """Go on until no rank has rows; one small exchange per step tells how many all of them have."""
@@ -113,4 +126,8 @@ class Feed:
                 x, y = (part.to(self._world.device) for part in self._empty)
             else:
                 x, y = self._inputs.place(batch.x), self._inputs.place(batch.y)
-            yield Step(self._inputs.ready(x), y, num_global)
+            step = Step(self._inputs.ready(x), y, num_global)
+            if self._weighted:
+                weight = None if batch is None else batch.weight
+                step = self._with_weight(step, torch.ones(num_own) if weight is None else self._inputs.place(weight))
+            yield step

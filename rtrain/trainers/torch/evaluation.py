@@ -13,7 +13,7 @@ from rtrain.errors import TrainingError
 from rtrain.trainers.tasks import derived_metrics, metric_names
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.data import Feed
-from rtrain.trainers.torch.tasks import fit_output, sums_over_rows
+from rtrain.trainers.torch.tasks import fit_output, row_metrics, sum_over_rows
 from rtrain.trainers.torch.world import World
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -61,9 +61,9 @@ class Evaluation:
             with autocast(self._precision, self._world.device):
                 output, target = fit_output(model(step.x), step.y)
                 loss = self._loss(output, target)
-            rows = torch.full_like(sums[0], len(step.y))
-            counted = sums_over_rows(self._task, output, target, len(step.y))
-            sums += torch.stack([rows, loss.double() * rows, *counted])
+            ones = torch.ones(len(step.y), dtype=torch.float64, device=self._world.device)
+            counted = [ones, loss.double(), *row_metrics(self._task, output, target)]
+            sums += torch.stack([sum_over_rows(values, len(step.y), step.weight) for values in counted])
             for metric in self._metrics.values():
                 metric.update(output, target)
         num_rows, *totals = self._world.sum(sums).tolist()

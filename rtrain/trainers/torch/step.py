@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +17,7 @@ from rtrain.trainers.torch.data import Step
 from rtrain.trainers.torch.evaluation import autocast
 from rtrain.trainers.torch.state import TrainState
 from rtrain.trainers.torch.strategies.base import Strategy
-from rtrain.trainers.torch.tasks import fit_output
+from rtrain.trainers.torch.tasks import fit_output, sum_over_rows
 
 
 class OptimizerStep:
@@ -51,10 +52,7 @@ class OptimizerStep:
         The gradient is that of the mean over all rows of all ranks: each part's mean loss is weighted by its share of
         the rows, because strategies average gradients over ranks whatever rows they had.
         """
-        if self.conf.accumulate_steps == 1:
-            total = self._backward(step.x, step.y, step.num_global)
-        else:
-            total = self._backward_in_parts(step)
+        total = self._backward(step) if self.conf.accumulate_steps == 1 else self._backward_in_parts(step)
         self._update()
         return total
 
@@ -63,22 +61,22 @@ class OptimizerStep:
         total = torch.zeros((), device=self.world.device)
         parts = self.conf.accumulate_steps
         xs, ys = torch.tensor_split(step.x, parts), torch.tensor_split(step.y, parts)
-        for number, (x, y) in enumerate(zip(xs, ys, strict=True), start=1):
+        weights = [None] * parts if step.weight is None else torch.tensor_split(step.weight, parts)
+        for number, (x, y, weight) in enumerate(zip(xs, ys, weights, strict=True), start=1):
             with self.strategy.hold() if number < parts else contextlib.nullcontext():
-                total += self._backward(x, y, step.num_global)
+                total += self._backward(replace(step, x=x, y=y, weight=weight))
         return total
 
-    def _backward(self, x: Tensor, y: Tensor, num_global: int) -> Tensor:
-        num_rows = len(y)
+    def _backward(self, step: Step) -> Tensor:
+        num_rows = len(step.y)
         if num_rows == 0:
-            return self._backward_without_rows(x)
+            return self._backward_without_rows(step.x)
         with self._autocast():
-            output, target = fit_output(self.wrapped(x), y)
+            output, target = fit_output(self.wrapped(step.x), step.y)
             self._check_output(output, target)
-            loss = self.loss(output, target)
-        self.strategy.backward(self.state, loss * (num_rows * self.world.size / num_global))
-        row_losses: Tensor = loss.detach() * num_rows
-        return row_losses.float()
+            row_losses = sum_over_rows(self.loss(output, target), num_rows, step.weight) * step.weight_scale
+        self.strategy.backward(self.state, row_losses * (self.world.size / step.num_global))
+        return row_losses.detach().float()
 
     def _backward_without_rows(self, x: Tensor) -> Tensor:
         """Take part in the exchange of gradients with zeros; batch statistics are left alone."""

@@ -36,9 +36,22 @@ def fit_output(output: Any, target: Tensor) -> tuple[Tensor, Tensor]:
     return output, target
 
 
-def sums_over_rows(task: str, output: Tensor, target: Tensor, num_rows: int) -> list[Tensor]:
-    """Return what is counted beside the loss, summed over rows; the places of one row share the weight of it."""
+def sum_over_rows(values: Tensor, num_rows: int, weight: Tensor | None) -> Tensor:
+    """Return the sum over rows of a mean, or of values of which each row has some; each row with its weight.
+
+    Args:
+        values: (), or (rows, ...), or (rows * length,): the places of one row share its weight.
+        num_rows: Rows behind ``values``.
+        weight: (rows,), or None for 1; needs one value per row or place.
+    """
+    if weight is not None:
+        return (values.reshape(num_rows, -1).mean(1) * weight).sum()
+    return values * num_rows if values.ndim == 0 else values.sum() * num_rows / values.numel()
+
+
+def row_metrics(task: str, output: Tensor, target: Tensor) -> list[Tensor]:
+    """Return what is counted beside the loss, for each row or place."""
     if task in CLASSES:
-        return [(output.argmax(1) == target).sum().double() * num_rows / max(1, len(target))]
-    error = (output.double() - target.double()).reshape(len(target), -1)
-    return [error.abs().mean(1).sum(), error.square().mean(1).sum()]
+        return [(output.argmax(1) == target).double()]
+    error = output.double() - target.double()
+    return [error.abs(), error.square()]

@@ -85,7 +85,7 @@ def _norms(rank, folder, conf, **keys):
     """The norm of the clipped gradients, each put together first."""
     loop = Loop.build(make_worker(folder, conf, rank=rank, world_size=2, **keys))
     step = next(iter(loop.feed.steps(loop._next_pass())))
-    loop.optimizer_step._backward(step.x, step.y, step.num_global)
+    loop.optimizer_step._backward(step)
     loop.strategy.clip(list(loop.state.model.parameters()))
     gradients = [parameter.grad for parameter in loop.state.model.parameters()]
     squares = [getattr(grad, "full_tensor", lambda g=grad: g)().square().sum().item() for grad in gradients]
