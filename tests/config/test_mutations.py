@@ -16,7 +16,7 @@ from tests_config import SCHEMAS
 from rtrain.config import locations
 from rtrain.config.locations import builtin_config_dir
 from rtrain.config.session import Session
-from rtrain.config.targets import check_node
+from rtrain.config.targets import build, check_node
 from rtrain.errors import ConfigError
 
 SHIPPED = builtin_config_dir()
@@ -76,6 +76,9 @@ def refuse(config: str, words: list[str], schemas) -> str:
         for name, node in trainer.items():
             if isinstance(node, dict) and node and name in ("model", "optimizer", "scheduler", "loss", "estimator"):
                 check_node(node, f"trainer.{name}", composed.allow, provided=PROVIDED, num_args=0)
+                if name == "optimizer" and node["_target_"].startswith("keras."):
+                    # It takes any keyword; the trainer's check builds it.
+                    build(node, "trainer.optimizer", composed.allow)
     except ConfigError as error:
         return str(error)
     return ""

@@ -85,11 +85,10 @@ def joined(worker: Worker) -> Iterator[World]:
             worker.rank,
             initialization_timeout=START_SECONDS,
         )
-    try:
-        yield world_of(worker)
-    finally:
-        if worker.world_size > 1:
-            jax.distributed.shutdown()
+    yield world_of(worker)
+    if worker.world_size > 1:
+        # Not after an error: it waits for the other ranks, which may wait for this one.
+        jax.distributed.shutdown()
 
 
 def world_of(worker: Worker) -> World:

@@ -10,7 +10,7 @@ from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
 from rtrain.trainers.from_dataset import check_monitors, check_task, fill_lengths, num_steps
 from rtrain.trainers.tasks import CLASSES
-from rtrain.trainers.tensorflow.build import check_model_class, fill
+from rtrain.trainers.tensorflow.build import build_optimizer, check_model_class, fill
 from rtrain.trainers.tensorflow.config import Conf
 
 ONE_HOT = ("CategoricalCrossentropy", "CategoricalFocalCrossentropy", "CategoricalHinge")
@@ -31,6 +31,8 @@ def check_conf(conf: Conf, info: DatasetInfo, job: Job) -> None:
         check_model_class(model, conf)
     steps = num_steps(conf, steps_per_epoch=1)
     check_node(fill_lengths(conf.optimizer, steps, "trainer.optimizer"), "trainer.optimizer", job.allow)
+    # The signatures of Keras's optimizers take any keyword: only their constructors know better.
+    build_optimizer(conf, steps, job.allow)
     if conf.loss is not None:
         check_node(fill(conf.loss, info, "trainer.loss"), "trainer.loss", job.allow)
         _check_targets(conf.loss["_target_"])

@@ -64,3 +64,30 @@ def test_two_ray_workers_are_one_world(tmp_path):
     assert [worker["num_processes"] for worker in two.manifest.workers.values()] == [2, 2]
     for name in ("train/epoch_loss", "test/loss", "test/accuracy"):
         assert two.metrics[name] == pytest.approx(one.metrics[name], rel=1e-3), name
+
+
+FUNCTIONS = """
+import jax, numpy as np
+from jax.experimental.multihost_utils import process_allgather
+
+def meet(worker):
+    total = float(process_allgather(np.float32(worker.rank + 1)).sum())
+    worker.report({"total": total, "processes": jax.process_count()}, step=1, epoch=1)
+
+def fail(worker):
+    if worker.rank == 1:
+        raise ValueError("rank one has had enough")
+    process_allgather(np.float32(1))
+"""
+
+
+@pytest.mark.slow
+def test_functions_of_ones_own_meet_and_a_failed_rank_keeps_nobody_waiting(tmp_path):
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "own_jax.py").write_text(FUNCTIONS)
+    (tmp_path / "own.yaml").write_text("trainer: {type: jax, train_function: 'own_jax:meet'}")
+    words = ["num_workers=2", f"run.root_dir={tmp_path}/runs"]
+    run = rtrain.fit(str(tmp_path / "own.yaml"), words)
+    assert run.metrics == {"total": 3.0, "processes": 2.0}
+    with pytest.raises(TrainingError, match="ValueError on worker 1: rank one has had enough"):
+        rtrain.fit(str(tmp_path / "own.yaml"), [*words, "trainer.train_function=own_jax:fail"])

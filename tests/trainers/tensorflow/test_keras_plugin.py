@@ -29,6 +29,7 @@ def test_a_good_config_passes():
     [
         ({"model": {**MLP, "hiden": [1]}}, r"trainer.model.hiden: .* has no argument 'hiden'"),
         ({"optimizer": {**ADAM, "_target_": "keras.optimizers.Adan"}}, "keras.optimizers"),
+        ({"optimizer": {**ADAM, "learning_rat": 0.1}}, "learning_rat"),
         ({"loss": {"_target_": "keras.losses.CategoricalCrossentropy"}}, "one-hot"),
         ({"metrics": {"m": {"_target_": "keras.metrics.NoSuch"}}}, "trainer.metrics.m"),
         ({"callbacks": [{"_target_": "keras.callbacks.EarlyStoping"}]}, "trainer.callbacks.0"),
