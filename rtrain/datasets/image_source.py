@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import struct
 from collections import deque
@@ -53,28 +54,47 @@ class ImageReader:
         yield {"x": x, "y": np.asarray([label for _, label in key], np.int64)}
 
     def image(self, file: str) -> np.ndarray:
-        """Return an image, (channels, height, width) uint8.
+        """Return the image in a file, (channels, height, width) uint8; see ``decode``."""
+        return self.decode(file, file)
+
+    def decode(self, content: str | bytes, where: str) -> np.ndarray:
+        """Return an image, (channels, height, width) uint8, from the bytes of a file or its path.
 
         Raises:
-            DatasetError: The file is no image, or a broken one.
+            DatasetError: It is no image, or a broken one.
         """
         import numpy as np
         from PIL import Image
 
         mode = "L" if self.channels == 1 else "RGB"
         try:
-            with Image.open(file) as image:
+            with Image.open(io.BytesIO(content) if isinstance(content, bytes) else content) as image:
                 image.draft(mode, (self.width, self.height))
                 pixels = image.convert(mode)
         # What Pillow raises for broken files depends on the format.
         except (OSError, ValueError, SyntaxError, EOFError, struct.error, Image.DecompressionBombError) as error:
             raise DatasetError(
-                f"{file}: can't be read as an image ({error}).", "Remove or replace the file."
+                f"{where}: can't be read as an image ({error}).", "Remove or replace the file."
             ) from error
         if pixels.size != (self.width, self.height):
             pixels = pixels.resize((self.width, self.height), Image.Resampling.BILINEAR)
         values = np.asarray(pixels)
         return values[None] if self.channels == 1 else values.transpose(2, 0, 1)
+
+
+def image_size(content: str | bytes, where: str) -> tuple[int, int]:
+    """Return height and width of an image.
+
+    Raises:
+        DatasetError: It is none.
+    """
+    from PIL import Image
+
+    try:
+        with Image.open(io.BytesIO(content) if isinstance(content, bytes) else content) as image:
+            return image.height, image.width
+    except OSError as error:
+        raise DatasetError(f"{where}: can't be read as an image ({error}).", "Remove or replace the file.") from error
 
 
 def load_images(folders: Folders, conf: ImagesConf) -> Dataset:
@@ -142,15 +162,8 @@ def _images(folder: Path, endings: frozenset[str]) -> list[Path]:
 
 
 def _reader(first: str, conf: ImagesConf) -> ImageReader:
-    from PIL import Image, UnidentifiedImageError
-
-    if conf.image_size is not None:
-        return ImageReader(conf.image_size[0], conf.image_size[1], conf.channels)
-    try:
-        with Image.open(first) as image:
-            return ImageReader(image.height, image.width, conf.channels)
-    except (UnidentifiedImageError, OSError) as error:
-        raise DatasetError(f"{first}: can't be read as an image ({error}).", "Remove or replace the file.") from error
+    height, width = conf.image_size or image_size(first, first)
+    return ImageReader(height, width, conf.channels)
 
 
 def _resident(chosen: _Chosen, conf: ImagesConf, choice: MemoryChoice) -> Dataset:

@@ -1,0 +1,213 @@
+"""TFRecord files of tf.train.Example."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import AfterValidator, Field, WithJsonSchema
+
+from rtrain.datasets.arrays import Arrays, ArraysConf, Names, load_arrays, targets
+from rtrain.datasets.base import Dataset, RawChunk, RowReader, Source
+from rtrain.datasets.conf import TablePath
+from rtrain.errors import DatasetError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+ENDINGS = (".tfrecord", ".tfrecords", ".tfrec", ".tfrecord.gz", ".tfrecords.gz")
+Rows = list[dict[str, list[Any]]]
+
+
+def _check_channels(value: int) -> int:
+    if value not in (1, 3):
+        raise ValueError("must be 1 or 3")
+    return value
+
+
+@dataclass(kw_only=True)
+class TfrecordConf(ArraysConf):
+    """Records that are tf.train.Example; read without TensorFlow, checksums checked, held in memory.
+
+    In a folder, files whose names begin with train, val (validation) or test are that split.
+    """
+
+    path: TablePath
+    """File, folder or glob, or {train: ..., test: ...}."""
+
+    label: str = "label"
+    """Feature to predict: one number or text per record."""
+
+    features: list[str] | None = None
+    """Features to predict from, of the same length in all records, one after another; or a single one of encoded
+    images. null: all but the label."""
+
+    shape: list[Annotated[int, Field(ge=1)]] | None = None
+    """Shape of a row, e.g. [1, 28, 28]; null: as many numbers as the features have, in one row."""
+
+    image_size: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=2, max_length=2)] | None = None
+    """[height, width] that encoded images are resized to; null: the size of the first one."""
+
+    channels: Annotated[int, AfterValidator(_check_channels), WithJsonSchema({"enum": [1, 3]})] = 3
+    """Of encoded images, 3: red, green and blue; 1: grey."""
+
+
+class Tfrecord(Source):
+    """TFRecord files of tf.train.Example: numbers or encoded images, without TensorFlow; in memory."""
+
+    Conf = TfrecordConf
+
+    def load(self, conf: TfrecordConf) -> Dataset:
+        """Read the files at ``path``."""
+        files = _files(conf)
+        rows = {split: [(file, row) for file in part for row in _examples(file)] for split, part in files.items()}
+        first_file, first = rows["train"][0]
+        features = _features(first, conf, str(first_file))
+        size = _image_size(first, features, conf)
+        parts = {split: _arrays(part, features, conf, size) for split, part in rows.items()}
+        flat = parts["train"].x.ndim == 2
+        names = Names(source="tfrecord", label=conf.label, features=_column_names(first, features) if flat else ())
+        dataset = load_arrays(parts, names, conf, conf.task)
+        encoding = {**dataset.encoding, "features": list(features), "image_size": size}
+        return Dataset(dataset.info, dataset.splits, encoding)
+
+    def open_rows(self, conf: TfrecordConf, encoding: Mapping[str, Any]) -> RowReader | None:
+        """Open the files at ``path``; labels may be missing. Single values of other features are kept."""
+        return TfrecordRows([str(file) for part in _files(conf).values() for file in part], conf, encoding)
+
+
+@dataclass(frozen=True)
+class TfrecordRows:
+    """Reads files to predict; pickled to the processes that predict."""
+
+    pieces: Sequence[str]
+    conf: TfrecordConf
+    encoding: Mapping[str, Any]
+
+    def read(self, piece: str) -> Iterator[RawChunk]:
+        """Yield the rows of a file."""
+        from rtrain.datasets.labels import Labels
+
+        rows = [(Path(piece), row) for row in _examples(Path(piece))]
+        label, classes = self.conf.label, self.encoding["classes"]
+        labelled = all(label in row for _, row in rows)
+        size = self.encoding["image_size"]
+        part = _arrays(rows, self.encoding["features"], self.conf, size and (size[0], size[1]), labelled)
+        labels = Labels(label, None if classes is None else tuple(classes))
+        used = {*self.encoding["features"], label}
+        kept = {
+            name: [row[name][0] for _, row in rows]
+            for name in rows[0][1]
+            if name not in used and all(len(row.get(name, ())) == 1 for _, row in rows)
+        }
+        yield RawChunk(part.x, targets(part, labels) if labelled else None, kept)
+
+
+def _files(conf: TfrecordConf) -> dict[str, list[Path]]:
+    """Return the files of each split, also those named train-00000-of-00002.tfrecord."""
+    from rtrain.datasets.files import SPLIT_NAMES, files_by_split
+
+    found = files_by_split(conf.path, ENDINGS)
+    if set(found) != {"train"} or isinstance(conf.path, Mapping):
+        return found
+    named: dict[str, list[Path]] = {}
+    for file in found["train"]:
+        named.setdefault(SPLIT_NAMES.get(file.name.partition(".")[0].partition("-")[0], ""), []).append(file)
+    return named if "train" in named and "" not in named else found
+
+
+def _examples(file: Path) -> Rows:
+    from rtrain.datasets.tfrecord_format import read_examples
+
+    rows = list(read_examples(file))
+    if not rows:
+        raise DatasetError(f"{file}: there are no records.")
+    return rows
+
+
+def _features(first: Mapping[str, Any], conf: TfrecordConf, where: str) -> list[str]:
+    names = sorted(name for name in first if name != conf.label) if conf.features is None else conf.features
+    for key, name in (("label", conf.label), *(("features", name) for name in names)):
+        if name not in first:
+            hint = f"There are: {', '.join(sorted(first))}"
+            raise DatasetError(f"{where}: dataset.{key} names '{name}', which the first record has not.", hint)
+    encoded = [name for name in names if isinstance(first[name][0] if first[name] else 0, bytes)]
+    if encoded and len(names) > 1:
+        message = f"{where}: feature '{encoded[0]}' holds bytes, which are read as images, and only by themselves."
+        numbers = ",".join(name for name in names if name not in encoded)
+        raise DatasetError(message, f"Choose: 'dataset.features=[{encoded[0]}]' or 'dataset.features=[{numbers}]'")
+    return names
+
+
+def _column_names(first: Mapping[str, Any], features: Sequence[str]) -> tuple[str, ...]:
+    return tuple(
+        name if len(first[name]) == 1 else f"{name}_{index}" for name in features for index in range(len(first[name]))
+    )
+
+
+def _image_size(first: Mapping[str, Any], features: Sequence[str], conf: TfrecordConf) -> tuple[int, int] | None:
+    """Return height and width of encoded images; None for numbers."""
+    from rtrain.datasets.image_source import image_size
+
+    value = first[features[0]][0]
+    if not isinstance(value, bytes):
+        return None
+    return (conf.image_size[0], conf.image_size[1]) if conf.image_size else image_size(value, "record 1")
+
+
+def _arrays(
+    rows: Sequence[tuple[Path, Mapping[str, list[Any]]]],
+    features: Sequence[str],
+    conf: TfrecordConf,
+    size: tuple[int, int] | None,
+    labelled: bool = True,
+) -> Arrays:
+    import numpy as np
+
+    from rtrain.datasets.image_source import ImageReader
+
+    where = str(rows[0][0])
+    x: np.ndarray
+    if size is not None:
+        reader = ImageReader(*size, conf.channels)
+        found = [
+            reader.decode(_one(row, features[0], f"{file}: record {number}"), f"{file}: record {number}")
+            for number, (file, row) in enumerate(rows, start=1)
+        ]
+        x = np.stack(found)
+    else:
+        x = _numbers(rows, features, conf)
+    y: Any = None
+    if labelled:
+        values = [_one(row, conf.label, f"{file}: record {number}") for number, (file, row) in enumerate(rows, start=1)]
+        y = [value.decode() if isinstance(value, bytes) else value for value in values]
+    return Arrays(where=where, x=x, y=y)
+
+
+def _one(row: Mapping[str, list[Any]], name: str, where: str) -> Any:
+    values = row.get(name, [])
+    if len(values) != 1:
+        raise DatasetError(f"{where} has {len(values)} values of '{name}'; one is needed.")
+    return values[0]
+
+
+def _numbers(rows: Sequence[tuple[Path, Mapping[str, list[Any]]]], features: Sequence[str], conf: TfrecordConf) -> Any:
+    """Return the features of all records one after another, in the shape that ``conf`` says."""
+    import numpy as np
+
+    lengths = {name: len(rows[0][1].get(name, ())) for name in features}
+    for number, (file, row) in enumerate(rows, start=1):
+        for name, length in lengths.items():
+            if len(row.get(name, ())) != length:
+                found = len(row.get(name, ()))
+                raise DatasetError(f"{file}: record {number} has {found} values of '{name}', the first one {length}.")
+    x = np.array([[value for name in features for value in row[name]] for _, row in rows], np.float32)
+    if conf.shape is None:
+        return x
+    if np.prod(conf.shape) != x.shape[1]:
+        shape = " x ".join(map(str, conf.shape))
+        message = f"dataset.shape: {shape} is not the {x.shape[1]} numbers that a record of {rows[0][0]} has."
+        raise DatasetError(message)
+    return x.reshape(-1, *conf.shape)

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import gzip
+import io
+import pickle
+import struct
+
+import numpy as np
+import pytest
+from PIL import Image
+from pydantic import TypeAdapter
+
+from rtrain.datasets.registry import confs, load_source
+from rtrain.datasets.tfrecord_format import _example_class, crc32c, masked, read_examples
+from rtrain.errors import DatasetError
+
+
+def example(**features):
+    message = _example_class()()
+    for name, values in features.items():
+        kind = {bytes: "bytes_list", float: "float_list", int: "int64_list"}[type(values[0])]
+        getattr(message.features.feature[name], kind).value.extend(values)
+    return message.SerializeToString()
+
+
+def framed(record):
+    length = struct.pack("<Q", len(record))
+    sums = [int(masked(crc32c([one]))[0]) for one in (length, record)]
+    return length + struct.pack("<I", sums[0]) + record + struct.pack("<I", sums[1])
+
+
+def write(path, records):
+    content = b"".join(framed(record) for record in records)
+    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+    return str(path)
+
+
+NUMBERS = [example(b=[i / 2, float(i)], a=[i], label=[i % 3]) for i in range(12)]
+
+
+def test_the_checksum_is_crc_32c():
+    # The first three are test vectors of RFC 3720, B.4.
+    data = [bytes(32), b"\xff" * 32, bytes(range(32)), b"123456789", b""]
+    assert crc32c(data).tolist() == [0x8A9136AA, 0x62A8AB43, 0x46DD794E, 0xE3069283, 0]
+
+
+WRITTEN_BY_TENSORFLOW = bytes.fromhex(
+    "34000000000000005e33175c0a320a0d0a0162120812060a040000003f0a140a0161120f1a0d0a0b01feffffffffffffffff"
+    "010a0b0a016312060a040a027879ac3f8064"
+)
+"""By tf.io.TFRecordWriter of TensorFlow 2.21: a is int64 [1, -2], b is float [0.5], c is bytes [b"xy"]."""
+
+
+def test_a_file_that_tensorflow_wrote(tmp_path):
+    (tmp_path / "x.tfrecord").write_bytes(WRITTEN_BY_TENSORFLOW)
+    assert list(read_examples(tmp_path / "x.tfrecord")) == [{"a": [1, -2], "b": [0.5], "c": [b"xy"]}]
+
+
+@pytest.mark.parametrize("name", ["x.tfrecord", "x.tfrecord.gz"])
+def test_numbers_of_several_features(load, tmp_path, name):
+    dataset = load("tfrecord", path=write(tmp_path / name, NUMBERS), split={"test": 0})
+    assert (dataset.info.feature_names, dataset.info.num_classes) == (("a", "b_0", "b_1"), 3)
+    columns = dataset.splits["train"].columns
+    np.testing.assert_array_equal(columns["x"], [[i, i / 2, i] for i in range(12)])
+    np.testing.assert_array_equal(columns["y"], np.arange(12) % 3)
+
+
+def test_shards_named_after_splits_and_a_shape(load, tmp_path):
+    for name, rows in (
+        ("train-00000-of-00002", slice(4)),
+        ("train-00001-of-00002", slice(4, 8)),
+        ("test-0", slice(8, 12)),
+    ):
+        write(tmp_path / f"{name}.tfrecord", NUMBERS[rows])
+    info = load("tfrecord", path=str(tmp_path), features=["b"], shape=[1, 2, 1]).info
+    assert (info.num_rows, info.input_shape) == ({"train": 8, "test": 4}, (1, 2, 1))
+
+
+def png(value):
+    stream = io.BytesIO()
+    Image.new("L", (4, 3), value).save(stream, "png")
+    return stream.getvalue()
+
+
+def test_encoded_images_and_labels_of_text(load, tmp_path):
+    records = [example(image=[png(i * 20)], kind=[b"ab"[i % 2 : i % 2 + 1]], id=[i]) for i in range(6)]
+    keys = {"path": write(tmp_path / "x.tfrecord", records), "features": ["image"], "label": "kind", "channels": 1}
+    dataset = load("tfrecord", **keys, split={"test": 0})
+    assert (dataset.info.input_shape, dataset.info.class_names) == ((1, 3, 4), ("a", "b"))
+    np.testing.assert_array_equal(dataset.splits["train"].columns["x"][:, 0, 0, 0], np.arange(6) * 20)
+    conf = TypeAdapter(confs()["tfrecord"]).validate_python(keys)
+    reader = load_source("tfrecord").open_rows(conf, dataset.encoding)
+    (chunk,) = [chunk for piece in reader.pieces for chunk in pickle.loads(pickle.dumps(reader)).read(piece)]
+    np.testing.assert_array_equal(chunk.x, dataset.splits["train"].columns["x"])
+    np.testing.assert_array_equal(chunk.y, dataset.splits["train"].columns["y"])
+    assert chunk.kept == {"id": list(range(6))}
+
+
+def test_new_records_need_no_label(load, tmp_path):
+    dataset = load("tfrecord", path=write(tmp_path / "x.tfrecord", NUMBERS))
+    keys = {"path": write(tmp_path / "new.tfrecord", [example(b=[1.0, 2.0], a=[3])])}
+    reader = load_source("tfrecord").open_rows(TypeAdapter(confs()["tfrecord"]).validate_python(keys), dataset.encoding)
+    (chunk,) = reader.read(reader.pieces[0])
+    assert (chunk.x.tolist(), chunk.y) == ([[3, 1, 2]], None)
+
+
+@pytest.mark.parametrize(
+    ("records", "keys", "message"),
+    [
+        ([], {}, "there are no records"),
+        ([*NUMBERS, b"\xff\xff"], {}, "record 13 is no tf.train.Example"),
+        (NUMBERS, {"label": "y"}, r"'y', which the first record has not.\nThere are: a, b, label"),
+        ([*NUMBERS, example(a=[1], b=[1.0], label=[0])], {}, "record 13 has 1 values of 'b', the first one 2"),
+        ([*NUMBERS, example(a=[1], b=[1.0, 2.0])], {}, "record 13 has 0 values of 'label'"),
+        (NUMBERS, {"shape": [2, 2]}, "2 x 2 is not the 3 numbers"),
+        ([example(a=[b"x"], b=[1], label=[1])], {}, "'a' holds bytes"),
+        ([example(a=[b"x"], label=[1])], {}, "can't be read as an image"),
+    ],
+)
+def test_mistakes_are_explained(load, tmp_path, records, keys, message):
+    with pytest.raises(DatasetError, match=message):
+        load("tfrecord", path=write(tmp_path / "x.tfrecord", records), **keys)
+
+
+def test_damage_is_found_and_the_record_named(load, tmp_path):
+    file = tmp_path / "x.tfrecord"
+    whole = b"".join(framed(record) for record in NUMBERS)
+    start = len(b"".join(framed(record) for record in NUMBERS[:4]))
+    for place, message in (
+        (start + 20, "checksum of the data of record 5 is wrong"),
+        (start + 1, "checksum of the length of record"),
+    ):
+        file.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with pytest.raises(DatasetError, match=message):
+            load("tfrecord", path=str(file))
+    for size in (len(whole) - 1, start + 5):
+        file.write_bytes(whole[:size])
+        with pytest.raises(DatasetError, match="is cut off"):
+            load("tfrecord", path=str(file))
