@@ -8,6 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from rtrain.datasets.remote import fetch, is_url
 from rtrain.errors import DatasetError
 
 SPLIT_NAMES = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
@@ -15,13 +16,13 @@ SPLIT_NAMES = {"train": "train", "val": "val", "valid": "val", "validation": "va
 
 
 def existing_path(text: str, key: str = "dataset.path") -> Path:
-    """Return the file or folder that ``text`` names; ``~`` is the home folder.
+    """Return the file or folder that ``text`` names, a copy of it if it is a URL; ``~`` is the home folder.
 
     Raises:
-        DatasetError: It does not exist, or is a URL.
+        DatasetError: It does not exist, or can't be copied.
     """
-    if "://" in text:
-        raise DatasetError(f"{key}: {text} is a URL; only local paths can be read.", "Copy or mount it first.")
+    if is_url(text):
+        return fetch(text, key)
     path = Path(text).expanduser()
     if path.exists():
         return path
@@ -47,6 +48,7 @@ def files_by_split(path: Any, endings: Sequence[str]) -> dict[str, list[Path]]:
     Raises:
         DatasetError: Something named does not exist, or holds no file with one of ``endings``.
     """
+    path = local(path, endings)
     if isinstance(path, Mapping):
         return {split: files_at(one, endings, f"dataset.path.{split}") for split, one in path.items()}
     files = files_at(path, endings)
@@ -57,6 +59,16 @@ def files_by_split(path: Any, endings: Sequence[str]) -> dict[str, list[Path]]:
             top = file.relative_to(folder).parts[0].partition(".")[0]
             named.setdefault(SPLIT_NAMES.get(top, ""), []).append(file)
     return named if "train" in named and "" not in named else {"train": files}
+
+
+def local(path: Any, endings: Sequence[str]) -> Any:
+    """Return ``path``, or the mapping from split to path, with the local copies in place of URLs."""
+    if isinstance(path, Mapping):
+        return {
+            split: str(fetch(one, f"dataset.path.{split}", endings)) if is_url(one) else one
+            for split, one in path.items()
+        }
+    return str(fetch(path, "dataset.path", endings)) if is_url(path) else path
 
 
 def files_at(text: str, endings: Sequence[str], key: str = "dataset.path") -> list[Path]:

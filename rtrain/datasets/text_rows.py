@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from rtrain.datasets.base import RawChunk
-from rtrain.datasets.files import files_by_split
+from rtrain.datasets.files import files_by_split, local
 from rtrain.datasets.labels import Labels
 from rtrain.datasets.sources.text import TextConf
 from rtrain.datasets.text_source import blocks, coded_texts, has_class_folders, joined_text, objects
@@ -18,6 +18,7 @@ from rtrain.datasets.tokens import Tokens
 
 def open_text_rows(conf: TextConf, encoding: Mapping[str, Any]) -> TextRows:
     """Return a reader of the texts at ``conf.path``, a piece per file."""
+    conf = replace(conf, path=local(conf.path, (*PLAIN, *TABLES)))
     files = files_by_split(conf.path, (*PLAIN, *TABLES))
     each = conf.each
     if each == "auto":

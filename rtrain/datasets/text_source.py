@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rtrain.datasets.base import Columns, Dataset, DatasetInfo, ResidentSplit
-from rtrain.datasets.files import SPLIT_NAMES, files_by_split
+from rtrain.datasets.files import SPLIT_NAMES, files_by_split, local
 from rtrain.datasets.folders import class_folders
 from rtrain.datasets.labels import Labels, LabelScan
 from rtrain.datasets.memory import always_resident
@@ -33,6 +33,7 @@ def load_text(conf: TextConf) -> Dataset:
     Raises:
         DatasetError: Something is missing, unreadable or unusable; names the file, row or column.
     """
+    conf = replace(conf, path=local(conf.path, (*PLAIN, *TABLES)))
     files = _files(conf)
     size = sum(file.stat().st_size for part in files.values() for file in part)
     reason = always_resident(size * BYTES_PER_BYTE[conf.tokenizer])

@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+import http.server
+import threading
+
+import fsspec
+import pytest
+from pyarrow import fs
+
+from rtrain.datasets.files import files_by_split, files_fingerprint
+from rtrain.datasets.remote import cache_dir, fetch, shown
+from rtrain.errors import DatasetError
+
+CSV = "a,y\n" + "".join(f"{i},{'no' if i % 2 else 'yes'}\n" for i in range(20))
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def served(tmp_path):
+    """A folder, its URL, and the paths that were asked for."""
+    folder = tmp_path / "www"
+    folder.mkdir()
+    asked = []
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def __init__(self, *args):
+            super().__init__(*args, directory=str(folder))
+
+        def do_GET(self):
+            asked.append(self.path)
+            if "secret" in self.path:
+                self.send_error(403)
+            elif "short" in self.path:
+                self.send_response(200)
+                self.send_header("Content-Length", "100")
+                self.end_headers()
+                self.wfile.write(b"a,y\n")
+            else:
+                super().do_GET()
+
+        def log_message(self, *args):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield folder, f"http://127.0.0.1:{server.server_port}", asked
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def store():
+    """The files of fsspec's memory file system, empty before and after."""
+    memory = fsspec.filesystem("memory")
+    memory.store.clear()
+    memory.pseudo_dirs[:] = [""]
+    yield memory
+    memory.store.clear()
+    memory.pseudo_dirs[:] = [""]
+
+
+def test_a_table_over_http(load, served):
+    folder, url, _ = served
+    (folder / "x.csv").write_text(CSV)
+    for memory in ("resident", "stream"):
+        info = load("csv", path=f"{url}/x.csv?version=1", label="y", memory=memory).info
+        assert info.class_names == ("no", "yes")
+    assert load("csv", path={"train": f"{url}/x.csv", "test": f"{url}/x.csv"}, label="y").info.num_rows == {
+        "train": 20,
+        "test": 20,
+    }
+
+
+def test_a_changed_file_is_copied_again_and_an_unchanged_one_is_not(served):
+    folder, url, _ = served
+    (folder / "x.csv").write_text(CSV)
+    first, again = (fetch(f"{url}/x.csv", "dataset.path") for _ in range(2))
+    assert first == again
+    before = files_fingerprint([first])
+    first.unlink()
+    assert files_fingerprint([fetch(f"{url}/x.csv", "dataset.path")]) == before
+    (folder / "x.csv").write_text(CSV * 2)
+    assert fetch(f"{url}/x.csv", "dataset.path").read_text() == CSV * 2
+
+
+def test_what_a_server_refuses_is_one_clear_error(load, served):
+    _, url, _ = served
+    with pytest.raises(DatasetError, match=r"dataset\.path: http://.*/no\.csv: the server answers 404"):
+        load("csv", path=f"{url}/no.csv", label="y")
+    with pytest.raises(DatasetError, match=r"answers 403[\s\S]*credentials"):
+        load("csv", path=f"{url}/secret.csv", label="y")
+    with pytest.raises(DatasetError, match=r"dataset\.path\.test: .*can't be reached"):
+        load("csv", path={"test": "http://127.0.0.1:9/x.csv", "train": __file__}, label="y")
+
+
+def test_an_unfinished_copy_leaves_nothing_behind(served):
+    _, url, _ = served
+    with pytest.raises(DatasetError, match=r"can't be read|IncompleteRead"):
+        fetch(f"{url}/short.csv", "dataset.path")
+    assert not [file for file in cache_dir().rglob("*") if file.is_file()]
+
+
+def test_files_folders_and_globs_of_a_store(load, store):
+    for name in ("train/1.csv", "train/2.csv", "test/1.csv", "notes.txt"):
+        store.pipe(f"/bucket/{name}", CSV.encode())
+    found = files_by_split("memory://bucket", [".csv"])
+    assert {split: [file.name for file in part] for split, part in found.items()} == {
+        "train": ["1.csv", "2.csv"],
+        "test": ["1.csv"],
+    }
+    assert load("csv", path="memory://bucket", label="y").info.num_rows == {"train": 40, "test": 20}
+    assert load("csv", path="memory://bucket/train/*.csv", label="y", split={"test": 0}).info.num_rows == {"train": 40}
+    assert load("csv", path="memory://bucket/test/1.csv", label="y", split={"test": 0}).info.num_rows == {"train": 20}
+
+
+def test_object_stores_are_read_by_pyarrow(load, tmp_path, monkeypatch):
+    """There is no object store here: a folder takes the place of the bucket, everything else is real."""
+    (tmp_path / "bucket" / "train").mkdir(parents=True)
+    (tmp_path / "bucket" / "train" / "1.csv").write_text(CSV)
+    (tmp_path / "bucket" / "test.csv").write_text(CSV)
+
+    class Store:
+        @staticmethod
+        def from_uri(url):
+            return fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem()), url.removeprefix("s3://")
+
+    monkeypatch.setattr(fs, "FileSystem", Store)
+    assert load("csv", path="s3://bucket", label="y").info.num_rows == {"train": 20, "test": 20}
+    assert load("csv", path="s3://bucket/train/*.csv", label="y", split={"test": 0}).info.num_rows == {"train": 20}
+    assert load("csv", path="s3://bucket/test.csv", label="y", split={"test": 0}).info.num_rows == {"train": 20}
+    with pytest.raises(DatasetError, match=r"s3://bucket/no\.csv does not exist"):
+        load("csv", path="s3://bucket/no.csv", label="y")
+
+
+def test_texts_of_a_store(load, store):
+    store.pipe({"/t/neg/1.txt": b"bad", "/t/neg/2.txt": b"worse", "/t/pos/1.txt": b"good", "/t/pos/2.txt": b"best"})
+    assert load("text", path="memory://t").info.class_names == ("neg", "pos")
+
+
+def test_what_a_store_does_not_have_is_named(load, store):
+    store.pipe("/bucket/notes.txt", b"")
+    with pytest.raises(DatasetError, match=r"memory://bucket names no \.csv"):
+        load("csv", path="memory://bucket", label="y")
+    with pytest.raises(DatasetError, match=r"memory://bucket/x\.csv does not exist"):
+        load("csv", path="memory://bucket/x.csv", label="y")
+    with pytest.raises(DatasetError, match=r"nosuchstore://x"):
+        load("csv", path="nosuchstore://x", label="y")
+    with pytest.raises(DatasetError, match=r"needs a package that is not installed: .*paramiko"):
+        load("csv", path="sftp://host/x.csv", label="y")
+
+
+def test_messages_show_no_secrets():
+    assert shown("https://me:pass@host/x.csv?signature=abc") == "https://host/x.csv"
+
+
+def test_file_urls_are_local_paths(load, tmp_path):
+    (tmp_path / "x y.csv").write_text(CSV)
+    assert load("csv", path=(tmp_path / "x y.csv").as_uri(), label="y").info.num_rows == {"train": 16, "test": 4}
