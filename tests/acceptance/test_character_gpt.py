@@ -21,7 +21,7 @@ defaults:
   - scheduler: warmup_cosine
   - dataset: text
 
-dataset: {tokenizer: characters, block_size: 64}
+dataset: {tokenizer: characters, block_size: 64, split: {val: 0.1}}
 trainer:
   model: {num_layers: 4, num_heads: 4, width: 128, dropout: 0.0, bias: false}
   optimizer: {lr: 0.001, betas: [0.9, 0.99], weight_decay: 0.1}
@@ -32,6 +32,7 @@ trainer:
   max_steps: 2000
   eval_every_epochs: null
   eval_every_steps: 1000
+  num_threads: 1          # matrices are small
 """
 
 

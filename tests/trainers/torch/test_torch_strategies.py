@@ -151,14 +151,19 @@ def test_every_rank_writes_its_part_of_one_checkpoint(world, tmp_path):
     # 3 outputs for 2 workers, a model without a list of blocks, whole weights beside the shards.
     options = StrategyConf(consolidate=True, blocks=["layers.0"])
     conf = make_conf(strategy="fsdp", strategy_options=options)
+    killed = tmp_path / "checkpoints" / ".epoch-0002-step-00000004.tmp"
+    killed.mkdir(parents=True)
+    (killed / "left").touch()
     records, others = world.run(fit_rank, str(tmp_path), conf)
     folder = latest_checkpoint(tmp_path)
+    assert folder.name == "epoch-0002-step-00000004"
     record = read_record(folder)
     names = sorted(record["files"])
     assert [name for name in names if name.startswith("shards/")] == [
         f"shards/shard-0000{rank}-model-00001-of-00001.safetensors" for rank in (1, 2)
     ]
-    assert {"about.json", "model.safetensors", "training.pt"} <= set(names)
+    rest = {name for name in names if not name.startswith("shards/")}
+    assert rest == {"about.json", "model.safetensors", "training.pt"}, "something is missing, or left by a killed run"
     for name, facts in record["files"].items():
         assert sha256_of(folder / name) == facts["sha256"]
     listed = [one for one in records if one["kind"] == "checkpoint"][-1]
