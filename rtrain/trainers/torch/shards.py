@@ -45,32 +45,36 @@ def load(state: TrainState, folder: Path, device: torch.device) -> None:
     Raises:
         CheckpointError: Tensors are missing, or belong to another model.
     """
-    parameters = dict(state.model.named_parameters())
-    wanted = model_tensors(state.model)
-    there = _stored(folder)
+    wanted, there = model_tensors(state.model), _stored(folder)
     _check_names(wanted, there, folder)
-    moments: dict[str, Tensor] = {}
-    for name, stored in there.items():
-        if name.startswith(OPTIMIZER):
-            _, key, owner = name.split(".", 2)
-            own = parameters[owner]
-            same = tuple(own.shape) == tuple(stored.size)
-            dtype = stored.properties.dtype
-            moments[name] = (
-                torch.zeros_like(own, dtype=dtype, requires_grad=False)
-                if same
-                else torch.zeros(stored.size, dtype=dtype, device=device)
-            )
+    parameters = dict(state.model.named_parameters())
+    moments = {
+        name: _room_for(facts, parameters[_owner(name)], device)
+        for name, facts in there.items()
+        if name.startswith(OPTIMIZER)
+    }
     _read(wanted | moments, folder)
     rest = torch.load(folder / TRAINING, map_location="cpu", weights_only=True)
-    for owner, own in parameters.items():
-        state.optimizer.state[own] = dict(rest["scalars"].get(owner, {}))
+    for owner, parameter in parameters.items():
+        state.optimizer.state[parameter] = dict(rest["scalars"].get(owner, {}))
     for name, moment in moments.items():
-        _, key, owner = name.split(".", 2)
-        state.optimizer.state[parameters[owner]][key] = moment
-    for group, stored_group in zip(state.optimizer.param_groups, rest["param_groups"], strict=True):
-        group.update(stored_group)
+        state.optimizer.state[parameters[_owner(name)]][name.split(".", 2)[1]] = moment
+    for group, stored in zip(state.optimizer.param_groups, rest["param_groups"], strict=True):
+        group.update(stored)
     state.take_rest(rest)
+
+
+def _owner(name: str) -> str:
+    """Return the weight that ``optimizer.<key>.<weight>`` belongs to."""
+    return name.split(".", 2)[2]
+
+
+def _room_for(facts: Any, parameter: Tensor, device: torch.device) -> Tensor:
+    """Return a tensor to read into: shared between ranks as its weight is, if it has the same shape."""
+    dtype = facts.properties.dtype
+    if tuple(facts.size) == tuple(parameter.shape):
+        return torch.zeros_like(parameter, dtype=dtype, requires_grad=False)
+    return torch.zeros(facts.size, dtype=dtype, device=device)
 
 
 def load_whole(model: nn.Module, folder: Path) -> None:
