@@ -47,8 +47,3 @@ def padded(batch: Batch, slots: int) -> tuple[np.ndarray, np.ndarray, np.ndarray
         return np.zeros((slots, *x.shape[1:]), x.dtype), np.zeros((slots, *y.shape[1:]), y.dtype), weight
     rows = np.arange(slots) % count
     return x[rows], y[rows], weight
-
-
-def present(batch: Batch, slots: int) -> np.ndarray:
-    """Return 1 for each of ``slots`` rows that is of the batch, 0 for the copies: (slots,) float32."""
-    return (np.arange(slots) < len(batch.y)).astype("float32")

@@ -15,7 +15,7 @@ from rtrain.datasets.base import Batch, DatasetInfo
 from rtrain.trainers.from_dataset import num_steps
 from rtrain.trainers.jax import arrays
 from rtrain.trainers.jax.build import RowLoss, build_loss, build_metrics, build_optimizer
-from rtrain.trainers.jax.inputs import Inputs, padded, present
+from rtrain.trainers.jax.inputs import Inputs, padded
 from rtrain.trainers.jax.net import Net, build_net
 from rtrain.trainers.jax.outputs import fit_output
 from rtrain.trainers.jax.world import World
@@ -24,6 +24,8 @@ from rtrain.trainers.tasks import derived_metrics
 from rtrain.trainers.worker import Worker
 
 WEIGHTS, TRAINING = "model.safetensors", "optimizer.safetensors"
+TINY = 1e-30
+"""Stands for a sum of weights where all are 0."""
 
 
 class JaxLearner(Learner):
@@ -68,14 +70,13 @@ class JaxLearner(Learner):
         return [float(np.asarray(loss)) * num_rows for loss, num_rows in taken]
 
     def evaluate(self, batches: Iterable[Batch]) -> dict[str, float]:
-        """Return the mean of each metric over all rows."""
+        """Return the mean of each metric over all rows, by their weights."""
         names = ("loss", *self._metrics)
         sums = np.zeros(1 + len(names))
         for batch in batches:
-            x, y, _ = padded(batch, self._eval_slots)
-            rows = tuple(self._world.gather_rows(one) for one in (x, y, present(batch, self._eval_slots)))
+            rows = tuple(self._world.gather_rows(values) for values in padded(batch, self._eval_slots))
             sums += np.asarray(self._evaluate(self._at[:2], rows), np.float64)
-        means = {name: float(total / max(sums[0], 1)) for name, total in zip(names, sums[1:], strict=True)}
+        means = {name: float(total / max(sums[0], TINY)) for name, total in zip(names, sums[1:], strict=True)}
         return derived_metrics(self._info.task, means)
 
     def rate(self) -> float | None:
@@ -113,7 +114,7 @@ def train_step(
         def mean_loss(some: Any) -> tuple[Any, Any]:
             output, new = net.apply(some, state, inputs.ready(x), jax.random.fold_in(key, number), training=True)
             row_losses = loss(fit_output(output, y, info), y)
-            return (row_losses * weight).sum() / weight.sum(), new
+            return (row_losses * weight).sum() / jnp.maximum(weight.sum(), TINY), new
 
         (value, state), gradient = jax.value_and_grad(mean_loss, has_aux=True)(weights)
         updates, optimizer_state = optimizer.update(gradient, optimizer_state, weights)
@@ -123,12 +124,12 @@ def train_step(
 
 
 def evaluate_step(net: Net, inputs: Inputs, metrics: Mapping[str, RowLoss], info: DatasetInfo) -> Callable[..., Any]:
-    """Return the function of one batch that gives its number of rows, then the sum of each metric over them."""
+    """Return the function of one batch that gives the sum of its rows' weights, then that of each metric over them."""
 
     def step(at: Any, rows: Any) -> Any:
-        (weights, state), (x, y, here) = at, rows
+        (weights, state), (x, y, weight) = at, rows
         output, _ = net.apply(weights, state, inputs.ready(x), jax.random.key(0), training=False)
         output = fit_output(output, y, info)
-        return jnp.stack([here.sum(), *((metric(output, y) * here).sum() for metric in metrics.values())])
+        return jnp.stack([weight.sum(), *((metric(output, y) * weight).sum() for metric in metrics.values())])
 
     return step

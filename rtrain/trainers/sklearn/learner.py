@@ -57,7 +57,7 @@ class SklearnLearner(Learner):
         """Return accuracy and loss, or errors."""
         sums = Sums(self.estimator, self._info.num_classes)
         for batch in batches:
-            sums.add(self._rows.ready(batch.x), batch.y)
+            sums.add(self._rows.ready(batch.x), batch.y, batch.weight)
         return sums.metrics()
 
     def save(self, folder: Path) -> None:

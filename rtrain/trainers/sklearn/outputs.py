@@ -33,19 +33,20 @@ class Sums:
 
     def __init__(self, estimator: Any, num_classes: int | None) -> None:
         self._estimator, self._num_classes = estimator, num_classes
-        self._rows = 0
+        self._weight = 0.0
         self._totals: dict[str, float] = {}
 
-    def add(self, x: np.ndarray, y: np.ndarray) -> None:
-        """Take in rows with what they should be."""
+    def add(self, x: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> None:
+        """Take in rows with what they should be, and how much they count."""
         output = predict_rows(self._estimator, x, self._num_classes)
-        self._rows += len(y)
+        counts = np.ones(len(y)) if weight is None else weight.astype("float64")
+        self._weight += float(counts.sum())
         for name, values in self._of_rows(output, y).items():
-            self._totals[name] = self._totals.get(name, 0.0) + float(values.sum())
+            self._totals[name] = self._totals.get(name, 0.0) + float(values @ counts)
 
     def metrics(self) -> dict[str, float]:
-        """Return the mean of each metric over all rows."""
-        return {name: total / max(self._rows, 1) for name, total in self._totals.items()}
+        """Return the mean of each metric over all rows, by their weights."""
+        return {name: total / max(self._weight, 1e-30) for name, total in self._totals.items()}
 
     def _of_rows(self, output: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
         if self._num_classes is None:

@@ -77,18 +77,19 @@ class KerasLearner(Learner):
         return [float(loss) * num_rows for loss, num_rows in taken]
 
     def evaluate(self, batches: Iterable[Batch]) -> dict[str, float]:
-        """Return the mean of each metric over all rows of all ranks."""
+        """Return the mean of each metric over all rows of all ranks, by their weights."""
         names = [name for name in metric_names(self._info.task) if name != "perplexity"]
         sums = np.zeros(1 + len(names))
         for batch in batches:
             if len(batch.y) == 0:
                 continue
-            output, found = self._evaluate(batch.x, batch.y)
+            x, y, counts = _rows(batch)
+            output, found = self._evaluate(x, y, counts)
             sums += found.numpy()
             for metric in self._metrics.values():
-                metric.update_state(batch.y, output)
-        num_rows, *totals = self._world.sum(sums.tolist())
-        means = {name: total / max(num_rows, 1) for name, total in zip(names, totals, strict=True)}
+                metric.update_state(y, output, sample_weight=counts)
+        weight, *totals = self._world.sum(sums.tolist())
+        means = {name: total / max(weight, 1e-30) for name, total in zip(names, totals, strict=True)}
         return derived_metrics(self._info.task, means) | self._own_metrics()
 
     def _own_metrics(self) -> dict[str, float]:

@@ -34,13 +34,13 @@ def check_output(output: Any, target: Any, info: DatasetInfo) -> None:
         )
 
 
-def sums_over_rows(output: Any, target: Any, is_logits: bool, task: str) -> list[Any]:
-    """Return what is counted beside the loss, summed over rows: right answers, or absolute and squared errors."""
+def row_metrics(output: Any, target: Any, is_logits: bool, task: str) -> list[Any]:
+    """Return what is measured beside the loss for each row: right answers, or absolute and squared errors."""
     if task in CLASSES:
         right = tf.cast(_chosen(output, target, is_logits) == target, tf.float64)
-        return [tf.reduce_sum(tf.reduce_mean(tf.reshape(right, (tf.shape(right)[0], -1)), axis=1))]
+        return [tf.reduce_mean(tf.reshape(right, (tf.shape(right)[0], -1)), axis=1)]
     error = tf.cast(tf.reshape(output, tf.shape(target)), tf.float64) - tf.cast(target, tf.float64)
-    return [tf.reduce_sum(tf.abs(error)), tf.reduce_sum(tf.square(error))]
+    return [tf.abs(error), tf.square(error)]
 
 
 def probabilities(output: Any, is_logits: bool) -> Any:

@@ -11,7 +11,7 @@ import tensorflow as tf
 from rtrain.datasets.base import DatasetInfo
 from rtrain.trainers.tasks import CLASSES, PLACES
 from rtrain.trainers.tensorflow.inputs import Inputs
-from rtrain.trainers.tensorflow.outputs import sums_over_rows
+from rtrain.trainers.tensorflow.outputs import row_metrics
 from rtrain.trainers.tensorflow.world import World
 
 
@@ -59,15 +59,19 @@ def train_step(model: Any, inputs: Inputs, info: DatasetInfo, world: World) -> C
 
 
 def evaluate_step(model: Any, inputs: Inputs, info: DatasetInfo, is_logits: bool) -> Callable[..., Any]:
-    """Return the graph of one batch: its outputs, and the sums of loss and metrics over its rows."""
+    """Return the graph of one batch: outputs, and the sums of weights, loss and metrics over its rows, by weight."""
 
-    def step(x: Any, y: Any) -> tuple[Any, Any]:
+    def step(x: Any, y: Any, weight: Any) -> tuple[Any, Any]:
         output = call(model, inputs.ready(x), training=False)
-        rows = tf.cast(tf.shape(y)[0], tf.float64)
-        loss = tf.cast(model.compute_loss(x=x, y=y, y_pred=output, training=False), tf.float64) * rows
-        return output, tf.stack([rows, loss, *sums_over_rows(output, y, is_logits, info.task)])
+        loss = model.compute_loss(x=x, y=y, y_pred=output, sample_weight=weight, training=False)
+        counts = tf.cast(weight, tf.float64)
+        measured = [tf.reduce_sum(one * counts) for one in row_metrics(output, y, is_logits, info.task)]
+        # Keras takes the mean over rows whatever they weigh.
+        total = tf.cast(loss, tf.float64) * tf.cast(tf.shape(y)[0], tf.float64)
+        return output, tf.stack([tf.reduce_sum(counts), total, *measured])
 
-    graph: Callable[..., Any] = tf.function(step, input_signature=[inputs.x, target_spec(info)])
+    spec = [inputs.x, target_spec(info), tf.TensorSpec((None,), tf.float32)]
+    graph: Callable[..., Any] = tf.function(step, input_signature=spec)
     return graph
 
 

@@ -144,11 +144,13 @@ def test_weights_of_rows_count(tmp_path):
     columns = data.splits["train"].columns
     keep = np.arange(150) % 2 == 0
     weighted = {**columns, "weight": keep.astype("float32"), "y": np.where(keep, columns["y"], 0)}
-    splits = {**data.splits, "train": ResidentSplit(weighted)}
+    splits = {"test": ResidentSplit(weighted), "train": ResidentSplit(weighted)}
     conf = make_conf(global_batch_size=150, optimizer={"_target_": "optax.sgd", "learning_rate": 0.1})
-    fit(tmp_path / "a", conf, Dataset(data.info, splits))
-    splits = {**data.splits, "train": ResidentSplit({name: values[keep] for name, values in columns.items()})}
-    fit(tmp_path / "b", conf, Dataset(data.info, splits))
+    one = fit(tmp_path / "a", conf, Dataset(data.info, splits))
+    some = ResidentSplit({name: values[keep] for name, values in columns.items()})
+    two = fit(tmp_path / "b", conf, Dataset(data.info, {"test": some, "train": some}))
+    for name in ("test/loss", "test/accuracy", "train/epoch_loss"):
+        assert one.metrics[name] == pytest.approx(two.metrics[name], rel=1e-5)
     assert_same(weights(tmp_path / "a"), weights(tmp_path / "b"), rtol=1e-4, atol=1e-6)
 
 

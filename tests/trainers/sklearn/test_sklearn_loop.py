@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, log_loss
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn_runs import RecordingChannel, fit, make_conf, small_dataset
@@ -59,13 +60,13 @@ def test_rows_without_weight_are_not_learned_from(tmp_path):
 
     data = small_dataset(more=weights, columns=("weight",))
     conf = make_conf("linear_model.LogisticRegression")
-    fit(tmp_path / "a", conf, data)
-    columns = data.splits["train"].columns
+    metrics = fit(tmp_path / "a", conf, data).metrics
+    columns, test = data.splits["train"].columns, data.splits["test"].columns
     kept = columns["weight"] > 0
-    from sklearn.linear_model import LogisticRegression
-
     by_hand = LogisticRegression().fit(columns["x"][kept], columns["y"][kept])
     found = load_predictor(newest(tmp_path / "a", conf, data)).predict(columns["x"])
+    right = by_hand.predict(test["x"]) == test["y"]
+    assert metrics["test/accuracy"] == pytest.approx(np.average(right, weights=test["weight"]))
     np.testing.assert_allclose(found, by_hand.predict_proba(columns["x"]), atol=1e-3)
 
 

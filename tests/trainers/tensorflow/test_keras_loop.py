@@ -1,10 +1,13 @@
 """The declared loop on one worker, and parity with ``model.fit``."""
 
+from dataclasses import replace
+
 import keras
 import numpy as np
 import pytest
 from keras_runs import ADAM, DROPOUT, MLP, MODELS, assert_same, fit, make_conf, weights
 
+from rtrain.datasets.base import Dataset, ResidentSplit
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.testing.small_data import UnevenSplit, small_dataset
 from rtrain.testing.workers import RecordingChannel, newest
@@ -143,14 +146,24 @@ def test_a_regression_learns_and_predicts_values(tmp_path):
     assert channel.metrics["test/mse"] < test["y"].var() / 2
 
 
+def test_weights_of_rows_count_as_in_fit(tmp_path):
+    data = small_dataset()
+    columns, half = data.splits["train"].columns, np.arange(150) % 2 == 0
+    weight = half.astype("float32") * 2
+    conf = make_conf(global_batch_size=150, optimizer={"_target_": "keras.optimizers.SGD", "learning_rate": 0.1})
+    weighted = ResidentSplit({**columns, "weight": weight, "y": np.where(half, columns["y"], 0)})
+    one = fit(tmp_path / "a", conf, Dataset(data.info, {"train": weighted, "test": weighted}))
+    some = ResidentSplit({name: values[half] for name, values in columns.items()})
+    two = fit(tmp_path / "b", conf, Dataset(data.info, {"train": some, "test": some}))
+    assert_same(weights(tmp_path / "a"), weights(tmp_path / "b"), rtol=1e-4, atol=1e-6)
+    for name in ("test/loss", "test/accuracy", "train/epoch_loss"):
+        assert one.metrics[name] == pytest.approx(two.metrics[name], rel=1e-5)
+
+
 def test_two_classes_can_share_one_output(tmp_path):
     data = small_dataset()
     for split in data.splits.values():
         split.columns["y"] %= 2
-    from dataclasses import replace
-
-    from rtrain.datasets.base import Dataset
-
     data = Dataset(replace(data.info, num_classes=2), data.splits)
     loss = {"_target_": "keras.losses.BinaryCrossentropy", "from_logits": True}
     conf = make_conf(model={**MLP, "num_classes": 1}, loss=loss, max_epochs=10)
