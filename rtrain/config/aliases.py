@@ -33,6 +33,9 @@ GROUPS = {name: f"trainer/{name}" for name in ("model", "optimizer", "scheduler"
 CHOOSABLE = ("trainer", "dataset")
 """Groups whose choice may be taken back with ``=null``."""
 
+FREE = "trainer.params."
+"""Where any key may be set without a ``+``: a library's own parameters, whose names the plugin knows and checks."""
+
 _WORD = re.compile(r"(?P<sign>\+\+|\+|~)?(?P<key>[^=]*)(?P<rest>=.*)?", re.DOTALL)
 _OPTION = re.compile(r"[\w.\-/]+(,[\w.\-/]+)*|(choice|glob|shuffle|sort)\(.*\)|\[[\w.\-/, ]*\]")
 
@@ -70,6 +73,8 @@ def expand_word(word: str) -> list[str]:
     dotted = key.replace("/", ".")
     if sign in ("", "++") and value is not None and dotted.startswith("trainer.") and "_target_" in value:
         return [f"{dotted}=null", f"++{dotted}={value}"]
+    if sign == "" and value is not None and dotted.startswith(FREE):
+        return [f"++{dotted}={value}"]
     if dotted in CHOOSABLE and sign in ("", "++") and value in ("null", "None"):
         return [f"~{dotted}"]
     if dotted.replace(".", "/") in GROUPS.values():

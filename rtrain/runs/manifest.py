@@ -60,6 +60,8 @@ class Manifest:
     """Source, fingerprint, rows per split, classes, and whether it was resident or streamed."""
     workers: dict[str, dict[str, Any]] = field(default_factory=dict)
     """By rank: host, process id, device, threads, and rows per split."""
+    model: dict[str, Any] = field(default_factory=dict)
+    """What the trainer says of the model: importance of the features by name, number of trees."""
     started_at: str = field(default_factory=utc_now)
     ended_at: str | None = None
     timings_seconds: dict[str, float] = field(default_factory=dict)

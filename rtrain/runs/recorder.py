@@ -84,6 +84,9 @@ class Recorder:
     def _accept_worker(self, record: Mapping[str, Any]) -> None:
         self.manifest.workers.setdefault(str(record["rank"]), {}).update(record["facts"])
 
+    def _accept_model(self, record: Mapping[str, Any]) -> None:
+        self.manifest.model.update(record["facts"])
+
     def _accept_failure(self, record: Mapping[str, Any]) -> None:
         self.failures.append({key: value for key, value in record.items() if key != "kind"})
 

@@ -41,6 +41,9 @@ class TrainerPlugin(ABC):
     requires: ClassVar[tuple[str, ...]] = ()
     """Modules that must be importable for the plugin to work."""
 
+    reads_own_rows: ClassVar[bool] = False
+    """The loop reads its rows with ``Split.own_rows``: streams are not shared through Ray Data."""
+
     @abstractmethod
     def check(self, job: Job) -> None:
         """Find what is wrong before anything starts; may import the framework, must not start or write anything.

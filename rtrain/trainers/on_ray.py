@@ -99,7 +99,8 @@ def is_sharded(plugin: TrainerPlugin, job: Job) -> bool:
     if job.dataset is None:
         return False
     streams = any(isinstance(split, StreamSplit) for split in job.dataset.splits.values())
-    return (streams and job.conf.scaling.num_workers > 1) or plugin.takes_ray_datasets(job.conf.trainer)
+    shared = streams and job.conf.scaling.num_workers > 1 and not plugin.reads_own_rows
+    return shared or plugin.takes_ray_datasets(job.conf.trainer)
 
 
 def _ray_data_arguments(plugin: TrainerPlugin, job: Job) -> dict[str, Any]:

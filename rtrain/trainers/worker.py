@@ -22,7 +22,22 @@ from rtrain.runs.checkpoints import (
 )
 from rtrain.trainers.trained import About
 
-SMALLER_IS_BETTER = ("loss", "error", "mse", "mae", "rmse", "perplexity", "logloss")
+SMALLER_IS_BETTER = (
+    "loss",
+    "error",
+    "mse",
+    "mae",
+    "rmse",
+    "perplexity",
+    "nloglik",
+    "deviance",
+    "mape",
+    "mphe",
+    "quantile",
+)
+"""Words in the names of metrics that go down."""
+SMALLER_NAMES = ("l1", "l2", "huber", "fair", "poisson", "gamma", "tweedie", "cross_entropy", "kullback_leibler")
+"""Whole names of such metrics."""
 
 
 class Channel(Protocol):
@@ -64,7 +79,8 @@ class Monitor:
     @classmethod
     def by_name(cls, name: str | None) -> Monitor:
         """Take a metric, with the mode that its name tells: losses and errors go down, everything else up."""
-        smaller = name is not None and any(word in name.lower() for word in SMALLER_IS_BETTER)
+        last = (name or "").lower().rpartition("/")[2]
+        smaller = last in SMALLER_NAMES or any(word in last for word in SMALLER_IS_BETTER)
         return cls(name, "min" if smaller else "max")
 
     def improves(self, metrics: Mapping[str, float]) -> bool:
@@ -131,6 +147,11 @@ class Worker:
     def describe(self, facts: Mapping[str, Any]) -> None:
         """Add plain facts about this worker (device, rows per split, threads) to the manifest."""
         self.channel.send({"kind": "worker", "rank": self.rank, "facts": dict(facts)})
+
+    def describe_model(self, facts: Mapping[str, Any]) -> None:
+        """Add plain facts about the trained model (feature importance, number of trees) to the manifest; on rank 0."""
+        if self.rank == 0:
+            self.channel.send({"kind": "model", "facts": dict(facts)})
 
     def save_checkpoint(
         self,

@@ -1,0 +1,258 @@
+"""Boosted trees, whatever the library: what happens after each round, and what is checked before the first one.
+
+A round counts as a step and as an epoch: each one sees all rows. Checkpoints are written at the end, and after every
+``run.checkpoint.every_steps`` rounds; ``every_epochs`` is left to trainers whose epochs take longer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rtrain.config.closest import closest
+from rtrain.config.schema import CheckpointConf
+from rtrain.config.targets import locate
+from rtrain.datasets.base import Columns, DatasetInfo, Split
+from rtrain.errors import ConfigError
+from rtrain.trainers.base import Job
+from rtrain.trainers.boosting_conf import BoostingConf
+from rtrain.trainers.stopping import StopSignal, Voters
+from rtrain.trainers.worker import Monitor, Worker
+
+PROGRESS = "progress.json"
+TASKS = ("classification", "regression", "ranking")
+DERIVED: Mapping[str, tuple[str, Callable[[float], float]]] = {
+    "logloss": ("loss", float),
+    "mlogloss": ("loss", float),
+    "binary_logloss": ("loss", float),
+    "multi_logloss": ("loss", float),
+    "error": ("accuracy", lambda value: 1 - value),
+    "merror": ("accuracy", lambda value: 1 - value),
+    "binary_error": ("accuracy", lambda value: 1 - value),
+    "multi_error": ("accuracy", lambda value: 1 - value),
+    "rmse": ("mse", lambda value: value**2),
+    "l2": ("mse", float),
+    "l1": ("mae", float),
+}
+"""The libraries' metrics under the names that all of rtrain's trainers share."""
+
+
+def with_shared_names(metrics: Mapping[str, float]) -> dict[str, float]:
+    """Return metrics, ``test/logloss`` say, with ``test/loss``, ``test/accuracy``, ``test/mse`` beside them."""
+    found = dict(metrics)
+    for name, value in metrics.items():
+        split, _, metric = name.rpartition("/")
+        if metric in DERIVED:
+            shared, convert = DERIVED[metric]
+            found.setdefault(f"{split}/{shared}", convert(value))
+        if metric in ("rmse", "l2"):
+            found.setdefault(f"{split}/loss", found[f"{split}/mse"])
+    return found
+
+
+def eval_splits(conf: BoostingConf, info: DatasetInfo) -> list[str]:
+    """Return the splits to evaluate."""
+    if conf.eval_splits is not None:
+        return list(conf.eval_splits)
+    return [name for name in ("val", "test") if info.num_rows.get(name)][:1]
+
+
+def monitor_of(conf: BoostingConf, info: DatasetInfo, checkpoint: CheckpointConf, metric: str) -> Monitor:
+    """Return the metric that decides, ``metric`` of the last evaluated split unless the config names one."""
+    splits = eval_splits(conf, info)
+    return Monitor.of(checkpoint, default=f"{splits[-1]}/{metric}" if splits else None)
+
+
+def check_boosting(conf: BoostingConf, job: Job) -> None:
+    """Check the dataset's task, the splits and the user's functions.
+
+    Raises:
+        ConfigError: Names the key.
+    """
+    if job.dataset is None:
+        raise ConfigError(
+            f"the {job.trainer_name} trainer needs a dataset.", "Add `- dataset: digits` to the defaults."
+        )
+    info = job.dataset.info
+    if info.task not in TASKS or info.dtype == "object":
+        raise ConfigError(
+            f"the {job.trainer_name} trainer takes rows of numbers for {', '.join(TASKS)}, but {info.name} "
+            f"is for {info.task}{' of texts' if info.dtype == 'object' else ''}."
+        )
+    if info.task == "ranking" and "group" not in info.columns:
+        raise ConfigError("a ranking needs the queries of its rows.", "Name their column: dataset.group=query_id")
+    for name in conf.eval_splits or ():
+        if name not in info.num_rows:
+            there = ", ".join(info.num_rows)
+            raise ConfigError(f"trainer.eval_splits: {info.name} has no split {name}, only {there}.")
+    if conf.early_stopping_rounds is not None and not eval_splits(conf, info):
+        raise ConfigError("trainer.early_stopping_rounds needs a split to evaluate on.", "Try: dataset.split.val=0.2")
+    functions(conf, job.allow)
+
+
+def functions(conf: BoostingConf, allow: Sequence[str]) -> tuple[Any, list[Any]]:
+    """Return the user's objective (or None) and metrics."""
+    objective = conf.objective_function
+    return (
+        None if objective is None else locate(objective, "trainer.objective_function", allow),
+        [locate(path, "trainer.metric_functions", allow) for path in conf.metric_functions],
+    )
+
+
+def check_names(params: Mapping[str, Any], known: Sequence[str], ours: Mapping[str, str]) -> None:
+    """Refuse parameters that the library doesn't know, and those that rtrain sets itself.
+
+    Args:
+        params: ``trainer.params``.
+        known: All names that the library takes.
+        ours: Names that rtrain sets, with the key to use instead.
+
+    Raises:
+        ConfigError: Names the key, and the nearest known one.
+    """
+    for name in params:
+        if name in ours:
+            raise ConfigError(f"trainer.params.{name} is set by rtrain.", f"Use {ours[name]} instead.")
+        if name not in known:
+            near = closest(name, known)
+            hint = f"Did you mean: trainer.params.{near}" if near else "The library's documentation lists all of them."
+            raise ConfigError(f"trainer.params.{name}: there is no parameter of this name.", hint)
+
+
+def flat(x: np.ndarray) -> np.ndarray:
+    """Return rows of any shape as (rows, features), a view where that is possible."""
+    return x if x.ndim == 2 else x.reshape(len(x), -1)
+
+
+def joined(split: Split, rank: int, world_size: int) -> Columns:
+    """Return this worker's rows of a split in one piece; views of memory that is there if it is one already."""
+    chunks = list(split.own_rows(rank, world_size))
+    if len(chunks) == 1:
+        return chunks[0]
+    return {name: np.concatenate([chunk[name] for chunk in chunks]) for name in chunks[0]}
+
+
+def group_sizes(group: np.ndarray) -> np.ndarray:
+    """Return the rows of each query, (queries,), of (rows,) numbers that are equal within a query."""
+    borders = np.flatnonzero(np.diff(group)) + 1
+    return np.diff(np.concatenate([[0], borders, [len(group)]]))
+
+
+def usable_names(info: DatasetInfo) -> list[str] | None:
+    """Return the features' names where both libraries take them as they are; else None."""
+    names = list(info.feature_names)
+    forbidden = set('[]<>{}",:\\ ')
+    return names if names and not any(forbidden & set(name) for name in names) else None
+
+
+def named_importance(info: DatasetInfo, values: Mapping[int, float], limit: int = 200) -> dict[str, float]:
+    """Return the importance of features by name, the largest first, of values by their number."""
+    names = info.feature_names or tuple(f"f{index}" for index in range(max(values, default=-1) + 1))
+    ordered = sorted(values.items(), key=lambda item: -item[1])
+    return {names[index]: float(value) for index, value in ordered[:limit] if value > 0}
+
+
+@dataclass
+class Progress:
+    """Where training is; the same on every worker."""
+
+    rounds: int = 0
+    """Rounds done."""
+    best: float | None = None
+    """Best value of the monitored metric."""
+    best_round: int = 0
+    """Rounds that gave it; 0 while there is none."""
+    seconds: float = 0.0
+    metrics: dict[str, float] = field(default_factory=dict)
+    """The newest value of each metric."""
+    best_metrics: dict[str, float] = field(default_factory=dict)
+    """The metrics of the best round."""
+
+    @classmethod
+    def load(cls, folder: Path) -> Progress:
+        """Read what ``save`` wrote."""
+        return cls(**json.loads((folder / PROGRESS).read_text(encoding="utf-8")))
+
+    def save(self, folder: Path) -> None:
+        """Write ``progress.json``."""
+        (folder / PROGRESS).write_text(json.dumps(asdict(self)), encoding="utf-8")
+
+
+class Rounds:
+    """What happens after each round: reports, checkpoints, early stopping, and stopping when asked to.
+
+    Args:
+        worker: Services of this worker.
+        conf: Limits.
+        ranks: All workers; they stop at the same round.
+        monitor: The metric that decides; all workers see the same values of it.
+        save: Writes the model as it is now into a folder, with the number of rounds that a prediction should use: up to
+            the best one with early stopping; 0 for all of them.
+        folder: The checkpoint to go on from, or None.
+    """
+
+    def __init__(
+        self,
+        worker: Worker,
+        conf: BoostingConf,
+        ranks: Voters,
+        monitor: Monitor,
+        save: Callable[[Path, int], None],
+        folder: Path | None,
+    ) -> None:
+        self._worker, self._conf, self._monitor, self._save = worker, conf, monitor, save
+        self.progress = Progress() if folder is None else Progress.load(folder)
+        monitor.best = self.progress.best
+        self._saved = self.progress.rounds if folder is not None else -1
+        self._stop = StopSignal(worker, ranks, conf.max_seconds, self.progress.seconds)
+
+    def done(self) -> bool:
+        """Return whether no further round is wanted; every worker asks before each round."""
+        progress, patience = self.progress, self._conf.early_stopping_rounds
+        if progress.rounds >= self._conf.num_boost_round:
+            return True
+        if patience is not None and progress.best_round and progress.rounds - progress.best_round >= patience:
+            return True
+        return bool(self._stop.agreed(progress.rounds))
+
+    def after_round(self, metrics: Mapping[str, float]) -> None:
+        """Count a round, report its metrics, and write a checkpoint if one is due."""
+        progress = self.progress
+        progress.rounds += 1
+        progress.metrics = with_shared_names(metrics)
+        if self._monitor.improves(progress.metrics):
+            progress.best, progress.best_round = self._monitor.best, progress.rounds
+            progress.best_metrics = progress.metrics
+        if progress.metrics:
+            self._worker.report(progress.metrics, step=progress.rounds, epoch=progress.rounds)
+        every = self._worker.run.checkpoint.every_steps
+        if every is not None and progress.rounds % every == 0:
+            self.checkpoint()
+
+    def checkpoint(self) -> None:
+        """Write a checkpoint of this round, once."""
+        progress = self.progress
+        if self._saved == progress.rounds:
+            return
+        progress.seconds = self._stop.seconds
+        self._worker.save_checkpoint(
+            self._write,
+            step=progress.rounds,
+            epoch=progress.rounds,
+            metrics=progress.best_metrics if self._num_rounds_to_predict() else progress.metrics,
+            best=True,  # the newest model holds all rounds before it, the best one too
+            monitor=None if self._monitor.name is None else self._monitor,
+        )
+        self._saved = progress.rounds
+
+    def _num_rounds_to_predict(self) -> int:
+        return 0 if self._conf.early_stopping_rounds is None else self.progress.best_round
+
+    def _write(self, folder: Path) -> None:
+        self._save(folder, self._num_rounds_to_predict())
+        self.progress.save(folder)

@@ -1,0 +1,157 @@
+"""Boost trees on each worker; LightGBM's data-parallel learner makes the same trees everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import lightgbm
+
+from rtrain.datasets.base import DatasetInfo
+from rtrain.trainers.boosting import Rounds, eval_splits, functions, monitor_of, named_importance
+from rtrain.trainers.lightgbm.config import Conf
+from rtrain.trainers.lightgbm.data import make_dataset
+from rtrain.trainers.lightgbm.params import worker_params
+from rtrain.trainers.worker import Worker
+
+MODEL = "model.txt"
+SHARES = (
+    *("bagging_fraction", "pos_bagging_fraction", "neg_bagging_fraction"),
+    *("feature_fraction", "feature_fraction_bynode"),
+)
+"""Shares of rows and columns; below 1 they are drawn at random."""
+IMPORTANCE = {"gain": "gain", "weight": "split"}
+"""Our name of a measure -> LightGBM's."""
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """The workers, who speak through Ray: LightGBM lets Python exchange nothing."""
+
+    rank: int
+    size: int
+
+    def max(self, values: Sequence[float]) -> list[float]:
+        """Return the values of rank 0, which hears of a wish to stop as soon as the others do."""
+        from ray.train.collective import broadcast_from_rank_zero
+
+        found: list[float] = broadcast_from_rank_zero(list(values))
+        return found
+
+
+def train(worker: Worker) -> None:
+    """Grow trees until all are there, a metric stops improving, or all workers agree to stop."""
+    conf: Conf = worker.conf
+    assert worker.dataset is not None, "checked by the plugin"
+    info = worker.dataset.info
+    params = worker_params(worker, info)
+    monitor = monitor_of(conf, info, worker.run.checkpoint, _monitored_metric(params, conf))
+    model: list[lightgbm.Booster] = []
+    folder = None if _starts_again(params) else worker.resume_dir()
+    rounds = Rounds(worker, conf, Ranks(worker.rank, worker.world_size), monitor, _saver(model), folder)
+    objective, metrics = functions(conf, worker.allow)
+    whole = make_dataset(worker.dataset.splits["train"], info, (worker.rank, worker.world_size), params)
+    evals = _eval_sets(worker, whole, params)
+    _describe(worker, params, whole)
+    if not rounds.done():
+        lightgbm.train(
+            params if objective is None else {**params, "objective": objective},
+            whole,
+            num_boost_round=conf.num_boost_round - rounds.progress.rounds,
+            valid_sets=list(evals.values()),
+            valid_names=list(evals),
+            feval=metrics or None,
+            init_model=None if folder is None else folder / MODEL,
+            callbacks=[_after_round(rounds, model)],
+        )
+    if model:
+        rounds.checkpoint()
+        _describe_model(worker, model[0], rounds)
+
+
+def _eval_sets(worker: Worker, whole: lightgbm.Dataset, params: dict[str, Any]) -> dict[str, lightgbm.Dataset]:
+    """Return the splits to evaluate, all rows of them on every worker.
+
+    LightGBM does not add up metrics over workers; like this all of them see the same values and stop at the same round.
+    """
+    dataset = worker.dataset
+    assert dataset is not None
+    names = eval_splits(worker.conf, dataset.info)
+    shared = worker.world_size > 1
+    return {
+        name: whole
+        if name == "train" and not shared
+        else make_dataset(dataset.splits[name], dataset.info, (0, 1), params, whole)
+        for name in names
+    }
+
+
+def _after_round(rounds: Rounds, model: list[lightgbm.Booster]) -> Callable[[Any], None]:
+    """Return what LightGBM calls after each round."""
+
+    def after(env: Any) -> None:
+        model[:] = [env.model]
+        metrics = {f"{split}/{name}": value for split, name, value, *_ in env.evaluation_result_list or ()}
+        rounds.after_round(metrics)
+        if rounds.done():
+            raise lightgbm.callback.EarlyStopException(env.iteration, env.evaluation_result_list)
+
+    return after
+
+
+def _starts_again(params: Mapping[str, Any]) -> bool:
+    """Return whether a resumed run has to begin with the first round, to grow the trees of an uninterrupted one.
+
+    LightGBM keeps the state of the random numbers that draw rows and columns, and that drop trees, in no model.
+    """
+    return (
+        any(float(params.get(name, 1)) < 1 for name in SHARES)
+        or params.get("boosting") in ("dart", "rf", "goss")
+        or params.get("data_sample_strategy") == "goss"
+        or params.get("extra_trees", False)
+        or params["objective"] == "rank_xendcg"
+    )
+
+
+def _saver(model: list[lightgbm.Booster]) -> Callable[[Path, int], None]:
+    """Return what writes all trees, and beside them the number of rounds that a prediction should use."""
+
+    def save(folder: Path, num_rounds: int) -> None:
+        model[0].best_iteration = num_rounds
+        model[0].save_model(folder / MODEL, num_iteration=-1)
+
+    return save
+
+
+def _monitored_metric(params: Mapping[str, Any], conf: Conf) -> str:
+    """Return the metric that decides: LightGBM's first one, as it calls it in its reports."""
+    if conf.metric_functions and not params["metric"]:
+        return conf.metric_functions[0].replace(":", ".").rpartition(".")[2]
+    metric = params["metric"]
+    first = str(metric[0] if isinstance(metric, (list, tuple)) else metric).partition(",")[0]
+    if first not in ("ndcg", "map"):
+        return first
+    at = params.get("eval_at", [1, 2, 3, 4, 5])
+    return f"{first}@{at[-1] if isinstance(at, (list, tuple)) else str(at).rpartition(',')[2]}"
+
+
+def _describe(worker: Worker, params: Mapping[str, Any], whole: lightgbm.Dataset) -> None:
+    """Tell the manifest what this worker trains on; the evaluation is the same on all, and counts on rank 0."""
+    dataset = worker.dataset
+    assert dataset is not None
+    own = len(whole.label) if whole.label is not None else 0
+    evaluated = {name: dataset.splits[name].num_rows for name in eval_splits(worker.conf, dataset.info)}
+    num_rows = {name: count if worker.rank == 0 else 0 for name, count in evaluated.items()} | {"train": own}
+    worker.describe({"device": params["device_type"], "num_threads": params["num_threads"], "num_rows": num_rows})
+
+
+def _describe_model(worker: Worker, booster: lightgbm.Booster, rounds: Rounds) -> None:
+    assert worker.dataset is not None
+    info: DatasetInfo = worker.dataset.info
+    values = {name: booster.feature_importance(kind) for name, kind in IMPORTANCE.items()}
+    importance = {name: named_importance(info, dict(enumerate(found))) for name, found in values.items()}
+    progress = rounds.progress
+    facts = {"num_rounds": progress.rounds, "best_round": progress.best_round}
+    worker.describe_model({**facts, "feature_importance": importance})

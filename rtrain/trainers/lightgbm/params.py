@@ -1,0 +1,147 @@
+"""LightGBM's parameters: what the dataset and the run add to the user's, and which names there are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import lightgbm
+import numpy as np
+from lightgbm.basic import _ConfigAliases
+
+from rtrain.datasets.base import DatasetInfo
+from rtrain.errors import ConfigError
+from rtrain.trainers.base import Job
+from rtrain.trainers.boosting import check_names
+from rtrain.trainers.lightgbm.config import Conf
+from rtrain.trainers.worker import Worker
+
+OURS = {
+    "num_threads": "trainer.num_threads",
+    "seed": "run.seed",
+    "device_type": "scaling.use_gpu",
+    "num_iterations": "trainer.num_boost_round",
+    "early_stopping_round": "trainer.early_stopping_rounds",
+    "machines": "scaling.num_workers",
+    "num_machines": "scaling.num_workers",
+    "local_listen_port": "scaling.num_workers",
+    "machine_list_filename": "scaling.num_workers",
+    "pre_partition": "scaling.num_workers",
+    "data": "dataset",
+    "valid": "dataset",
+    "config": "trainer.params",
+    "task": "rtrain fit or rtrain predict",
+    "categorical_feature": "dataset.categorical",
+    "weight_column": "dataset.weight",
+    "group_column": "dataset.group",
+    "label_column": "dataset.label",
+    "ignore_column": "dataset.features",
+}
+"""By LightGBM's main names: what rtrain sets itself."""
+
+
+def main_name(name: str) -> str | None:
+    """Return LightGBM's main name of a parameter, which may have several; None if there is none of this name."""
+    aliases: Mapping[str, list[str]] = _ConfigAliases._get_all_param_aliases()
+    return next((main for main, others in aliases.items() if name == main or name in others), None)
+
+
+def all_names() -> list[str]:
+    """Return every name of every parameter."""
+    aliases: Mapping[str, list[str]] = _ConfigAliases._get_all_param_aliases()
+    return sorted({name for main, others in aliases.items() for name in (main, *others)})
+
+
+def all_params(conf: Conf, info: DatasetInfo, *, seed: int, use_gpu: bool, num_threads: int) -> dict[str, Any]:
+    """Return the user's parameters under their main names, completed."""
+    given = {main_name(name) or name: value for name, value in conf.params.items()}
+    usual: dict[str, Any] = {"verbosity": -1, "deterministic": True, "force_row_wise": True}
+    if "force_col_wise" in given:
+        del usual["force_row_wise"]
+    usual |= usual_objective(info)
+    if "metric" not in given:
+        usual["metric"] = [] if conf.metric_functions else usual_metrics(info)
+    device = "gpu" if use_gpu else "cpu"
+    return {**usual, **given, "seed": seed, "num_threads": num_threads, "device_type": device}
+
+
+def worker_params(worker: Worker, info: DatasetInfo) -> dict[str, Any]:
+    """Return the parameters of one worker, the addresses of all of them included where there are several.
+
+    Without these LightGBM trains on each worker's own rows alone, and says nothing.
+    """
+    conf: Conf = worker.conf
+    threads = conf.num_threads or worker.num_threads
+    params = all_params(conf, info, seed=worker.run.seed, use_gpu=worker.use_gpu, num_threads=threads)
+    if worker.world_size == 1:
+        return params
+    from ray.train.lightgbm import get_network_params
+
+    network = get_network_params()
+    assert network.get("num_machines") == worker.world_size, f"the workers don't know each other: {network}"
+    return {"tree_learner": "data", **params, **network, "pre_partition": True}
+
+
+def usual_objective(info: DatasetInfo) -> dict[str, Any]:
+    """Return the objective of the dataset's task."""
+    if info.task == "ranking":
+        return {"objective": "lambdarank", "eval_at": [1, 3, 5]}
+    if info.task == "regression":
+        return {"objective": "regression"}
+    return (
+        {"objective": "binary"} if info.num_classes == 2 else {"objective": "multiclass", "num_class": info.num_classes}
+    )
+
+
+def usual_metrics(info: DatasetInfo) -> list[str]:
+    """Return the metrics of the dataset's task; early stopping goes by the first one."""
+    if info.task == "ranking":
+        return ["ndcg"]
+    if info.task == "regression":
+        return ["l2", "l1"]
+    return ["binary_logloss", "binary_error"] if info.num_classes == 2 else ["multi_logloss", "multi_error"]
+
+
+def check_params(job: Job) -> None:
+    """Check the parameters' names against LightGBM's own table, and their values by having LightGBM take them.
+
+    Raises:
+        ConfigError: Names the key.
+    """
+    conf: Conf = job.conf.trainer
+    assert job.dataset is not None
+    info = job.dataset.info
+    check_names({main_name(name) or name: None for name in conf.params}, all_names(), OURS)
+    _check_once(conf.params)
+    params = all_params(conf, info, seed=0, use_gpu=False, num_threads=1)
+    _check_objective(params, info)
+    x = np.zeros((2, 1))
+    try:
+        data = lightgbm.Dataset(x, label=[0, 1], group=[2] if info.task == "ranking" else None, params=params)
+        lightgbm.Booster(params, data)
+    except (ValueError, TypeError, lightgbm.basic.LightGBMError) as error:
+        raise ConfigError(f"trainer.params: LightGBM refuses them: {error}") from error
+
+
+def _check_once(params: Mapping[str, Any]) -> None:
+    """Refuse two names of one parameter."""
+    seen: dict[str, str] = {}
+    for name in params:
+        main = main_name(name) or name
+        if main in seen:
+            raise ConfigError(
+                f"trainer.params: {seen[main]} and {name} are the same parameter.", f"Keep one: trainer.params.{main}"
+            )
+        seen[main] = name
+
+
+def _check_objective(params: Mapping[str, Any], info: DatasetInfo) -> None:
+    classes = {"binary": 2, "cross_entropy": 2, "multiclass": info.num_classes, "multiclassova": info.num_classes}
+    objective = str(params["objective"])
+    is_for = "classification" if objective in classes else "ranking" if "rank" in objective else "regression"
+    if is_for != info.task or classes.get(objective, info.num_classes) != info.num_classes:
+        shown = f"{info.task} of {info.num_classes} classes" if info.num_classes else info.task
+        raise ConfigError(
+            f"trainer.params.objective: {objective} is for {is_for}, but {info.name} is for {shown}.",
+            f"Leave it out for {usual_objective(info)['objective']}, or choose another dataset.task.",
+        )

@@ -1,0 +1,44 @@
+"""The lightgbm plugin as the driver sees it; LightGBM itself is imported only by its methods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rtrain.trainers.base import Job, TrainerPlugin, TrainLoop
+from rtrain.trainers.lightgbm import config
+from rtrain.trainers.trained import Predictor, Trained
+
+
+class Plugin(TrainerPlugin):
+    """LightGBM: boosted trees for classes, numbers and rankings."""
+
+    Conf = config.Conf
+    requires = ("lightgbm",)
+    reads_own_rows = True
+
+    def check(self, job: Job) -> None:
+        """Check names and values of the parameters, and whether they fit the dataset."""
+        from rtrain.trainers.boosting import check_boosting
+
+        check_boosting(job.conf.trainer, job)
+        from rtrain.trainers.lightgbm.params import check_params
+
+        check_params(job)
+
+    def train_loop(self, conf: config.Conf) -> TrainLoop:
+        """Return the loop."""
+        from rtrain.trainers.lightgbm.loop import train
+
+        return train
+
+    def backend_config(self, conf: config.Conf) -> Any:
+        """Let Ray tell each worker the addresses of all."""
+        from ray.train.lightgbm import LightGBMConfig
+
+        return LightGBMConfig()
+
+    def load_predictor(self, trained: Trained, device: str) -> Predictor:
+        """Load the trees of the checkpoint."""
+        from rtrain.trainers.lightgbm.predictor import load_predictor
+
+        return load_predictor(trained)

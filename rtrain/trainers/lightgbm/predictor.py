@@ -1,0 +1,75 @@
+"""Predict with the checkpoint of a lightgbm run, from its files alone."""
+
+from __future__ import annotations
+
+import lightgbm
+import numpy as np
+
+from rtrain.datasets.base import DatasetInfo
+from rtrain.errors import CheckpointError
+from rtrain.trainers.boosting import Progress, flat
+from rtrain.trainers.lightgbm.config import Conf
+from rtrain.trainers.lightgbm.loop import MODEL
+from rtrain.trainers.trained import Trained
+
+
+class Predictor:
+    """Boosted trees that take rows as the dataset gives them.
+
+    Args:
+        booster: The trees.
+        info: The dataset that they were grown on.
+        num_rounds: Rounds to use; 0 for all.
+        margins: The objective was the user's own, so that the trees give sums and not probabilities.
+    """
+
+    def __init__(self, booster: lightgbm.Booster, info: DatasetInfo, num_rounds: int, *, margins: bool) -> None:
+        self.info, self._booster, self._margins = info, booster, margins
+        self._num_rounds = num_rounds or -1
+
+    def predict(self, x: np.ndarray) -> np.ndarray:
+        """Return a probability for each class, or the value of a regression or ranking.
+
+        Args:
+            x: (rows, *input_shape); NaN is a missing value.
+
+        Returns:
+            float32: (rows, num_classes), or (rows,).
+
+        Raises:
+            ValueError: The rows have another shape than those of training.
+        """
+        if x.shape[1:] != self.info.input_shape:
+            raise ValueError(f"rows have the shape {x.shape[1:]}, but the model was trained on {self.info.input_shape}")
+        if len(x) == 0:
+            return np.zeros((0, self.info.num_classes) if self.info.num_classes else 0, np.float32)
+        found = np.asarray(self._booster.predict(flat(x), num_iteration=self._num_rounds))
+        if self.info.task != "classification":
+            return found.astype(np.float32)
+        return self._probabilities(found).astype(np.float32)
+
+    def _probabilities(self, found: np.ndarray) -> np.ndarray:
+        if found.ndim == 2:
+            if not self._margins:
+                return np.asarray(found / found.sum(axis=1, keepdims=True))
+            powers = np.exp(found - found.max(axis=1, keepdims=True))
+            shares: np.ndarray = powers / powers.sum(axis=1, keepdims=True)
+            return shares
+        second = 1 / (1 + np.exp(-found)) if self._margins else found
+        return np.stack([1 - second, second], axis=1)
+
+
+def load_predictor(trained: Trained) -> Predictor:
+    """Load the trees of a checkpoint; the file is text and executes nothing.
+
+    Raises:
+        CheckpointError: It is not there or damaged.
+    """
+    conf: Conf = trained.conf
+    try:
+        booster = lightgbm.Booster(model_file=trained.folder / MODEL)
+        progress = Progress.load(trained.folder)
+    except (OSError, ValueError, lightgbm.basic.LightGBMError) as error:
+        raise CheckpointError(f"{trained.folder / MODEL} can't be read: {error}") from error
+    num_rounds = 0 if conf.early_stopping_rounds is None else progress.best_round
+    return Predictor(booster, trained.info, num_rounds, margins=conf.objective_function is not None)

@@ -1,0 +1,86 @@
+"""Rows of a dataset as XGBoost's matrices, without a copy of them as a data frame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import xgboost
+
+from rtrain.datasets.base import Columns, DatasetInfo, ResidentSplit, Split
+from rtrain.trainers.boosting import flat, joined, usable_names
+from rtrain.trainers.worker import Worker
+
+
+def make_matrix(
+    split: Split, info: DatasetInfo, worker: Worker, params: dict[str, Any], ref: xgboost.DMatrix | None = None
+) -> xgboost.DMatrix:
+    """Return this worker's rows of a split, binned unless the parameters need them as they are.
+
+    Args:
+        split: Rows in memory are read where they are; streamed ones chunk by chunk, several times over.
+        info: The dataset.
+        worker: Rank and number of workers.
+        params: XGBoost's parameters.
+        ref: The train split, whose bins are used.
+    """
+    options: dict[str, Any] = {"nthread": params["nthread"], "enable_categorical": True}
+    if params.get("booster") == "gblinear" or params.get("tree_method") in ("exact", "approx"):
+        return xgboost.DMatrix(**_arguments(joined(split, worker.rank, worker.world_size), info), **options)
+    if "max_bin" in params:
+        options["max_bin"] = params["max_bin"]
+    if isinstance(split, ResidentSplit):
+        only = next(split.own_rows(worker.rank, worker.world_size))
+        return xgboost.QuantileDMatrix(**_arguments(only, info), ref=ref, **options)
+    return xgboost.QuantileDMatrix(_Chunks(split, info, worker), ref=ref, **options)
+
+
+class _Chunks(xgboost.DataIter):
+    """Gives XGBoost the rows of one worker, some at a time."""
+
+    def __init__(self, split: Split, info: DatasetInfo, worker: Worker) -> None:
+        self._split, self._info = split, info
+        self._rank, self._world_size = worker.rank, worker.world_size
+        self._chunks: Iterator[Columns] = iter(())
+        super().__init__()
+
+    def next(self, input_data: Any) -> bool:
+        """Hand over the next chunk; False at the end."""
+        chunk = next(self._chunks, None)
+        if chunk is None:
+            return False
+        input_data(**_arguments(chunk, self._info))
+        return True
+
+    def reset(self) -> None:
+        """Begin again."""
+        self._chunks = self._split.own_rows(self._rank, self._world_size)
+
+
+def _arguments(columns: Columns, info: DatasetInfo) -> dict[str, Any]:
+    return {
+        "data": flat(columns["x"]),
+        "label": columns["y"],
+        "weight": _weight(columns),
+        "qid": columns.get("group"),
+        "base_margin": columns.get("base_margin"),
+        "feature_names": usable_names(info),
+        "feature_types": feature_types(info),
+    }
+
+
+def _weight(columns: Columns) -> Any:
+    """Return a weight per row; of a ranking one per query, that of its first row."""
+    import numpy as np
+
+    weight, group = columns.get("weight"), columns.get("group")
+    if weight is None or group is None:
+        return weight
+    return weight[np.concatenate([[0], np.flatnonzero(np.diff(group)) + 1])]
+
+
+def feature_types(info: DatasetInfo) -> list[str] | None:
+    """Return which features are categories; None where none is."""
+    if not info.categories:
+        return None
+    return ["c" if name in info.categories else "q" for name in info.feature_names]

@@ -1,0 +1,136 @@
+"""Boost trees on each worker; XGBoost's collectives make the same trees everywhere."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xgboost
+from xgboost import collective
+
+from rtrain.datasets.base import DatasetInfo
+from rtrain.trainers.boosting import Rounds, eval_splits, functions, monitor_of, named_importance
+from rtrain.trainers.worker import Worker
+from rtrain.trainers.xgboost.config import Conf
+from rtrain.trainers.xgboost.data import make_matrix
+from rtrain.trainers.xgboost.params import monitored_metric, worker_params
+
+MODEL = "model.ubj"
+RANDOM = ("subsample", "colsample_bytree", "colsample_bylevel", "colsample_bynode")
+"""Shares of rows and columns; below 1 they are drawn at random."""
+IMPORTANCE = ("gain", "weight", "cover")
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """The workers, who speak through XGBoost's own collectives."""
+
+    rank: int
+    size: int
+
+    def max(self, values: Sequence[float]) -> list[float]:
+        """Return the largest of each value over all workers."""
+        found: list[float] = collective.allreduce(np.asarray(values, np.float64), collective.Op.MAX).tolist()
+        return found
+
+
+def train(worker: Worker) -> None:
+    """Grow trees until all are there, a metric stops improving, or all workers agree to stop."""
+    conf: Conf = worker.conf
+    assert worker.dataset is not None, "checked by the plugin"
+    info, splits = worker.dataset.info, worker.dataset.splits
+    params = worker_params(worker, info)
+    # On several workers Ray has joined them through its tracker around this function.
+    with xgboost.config_context(verbosity=params["verbosity"]):
+        matrix = make_matrix(splits["train"], info, worker, params)
+        evals = [
+            (matrix if name == "train" else make_matrix(splits[name], info, worker, params, matrix), name)
+            for name in eval_splits(conf, info)
+        ]
+        folder = worker.resume_dir()
+        model_file = None if folder is None else folder / MODEL
+        booster = xgboost.Booster(params, [matrix, *(one for one, _ in evals)], model_file=model_file)
+        monitor = monitor_of(conf, info, worker.run.checkpoint, monitored_metric(params, conf))
+        rounds = Rounds(worker, conf, Ranks(worker.rank, worker.world_size), monitor, _saver(booster), folder)
+        _describe(worker, params, {"train": matrix, **{name: one for one, name in evals}})
+        grower = _Grower(booster, params)
+        objective, metrics = functions(conf, worker.allow)
+        while not rounds.done():
+            grower.grow(matrix, rounds.progress.rounds, objective)
+            rounds.after_round(_evaluated(booster, evals, rounds.progress.rounds, metrics))
+        rounds.checkpoint()
+        facts = {"num_rounds": rounds.progress.rounds, "best_round": rounds.progress.best_round}
+        worker.describe_model({**facts, "feature_importance": _importance(booster, params, info)})
+
+
+class _Grower:
+    """Grows the trees of one round; what is random depends on nothing but the seed and the round.
+
+    XGBoost keeps the state of its random numbers in the updaters, which no checkpoint holds. Naming another updater and
+    then the same again makes it new, so that a resumed run grows the same trees as one that was never interrupted.
+    """
+
+    def __init__(self, booster: xgboost.Booster, params: Mapping[str, Any]) -> None:
+        self._booster = booster
+        self._random = any(float(params.get(name, 1)) < 1 for name in RANDOM)
+
+    def grow(self, matrix: xgboost.DMatrix, round_number: int, objective: Any) -> None:
+        """Add the trees of a round."""
+        if self._random:
+            config = json.loads(self._booster.save_config())
+            name = config["learner"]["gradient_booster"]["gbtree_train_param"]["updater"]
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", message="(?s).*specified the `updater` parameter")
+                for updater in ("prune", name):
+                    self._booster.set_param({"updater": updater})
+                    self._booster.save_config()  # has it take the parameter now
+        self._booster.update(matrix, round_number, fobj=objective)
+
+
+def _evaluated(booster: xgboost.Booster, evals: Any, round_number: int, own: Sequence[Any]) -> dict[str, float]:
+    """Return each metric of each split over the rows of all workers, ``test/logloss`` say."""
+    if not evals:
+        return {}
+
+    def all_own(predictions: np.ndarray, matrix: xgboost.DMatrix) -> list[tuple[str, float]]:
+        return [metric(predictions, matrix) for metric in own]
+
+    text = booster.eval_set(evals, round_number, feval=all_own if own else None, output_margin=bool(own))
+    found = {}
+    for part in text.split("\t")[1:]:
+        name, value = part.rsplit(":", 1)
+        split = next(split for _, split in evals if name.startswith(f"{split}-"))
+        found[f"{split}/{name.removeprefix(f'{split}-')}"] = float(value)
+    return found
+
+
+def _saver(booster: xgboost.Booster) -> Callable[[Path, int], None]:
+    """Return what writes the trees, with the round that a prediction should end at."""
+
+    def save(folder: Path, num_rounds: int) -> None:
+        booster.set_attr(best_iteration=str(num_rounds - 1) if num_rounds else None)
+        booster.save_model(folder / MODEL)
+
+    return save
+
+
+def _describe(worker: Worker, params: dict[str, Any], matrices: dict[str, xgboost.DMatrix]) -> None:
+    num_rows = {name: int(matrix.num_row()) for name, matrix in matrices.items()}
+    worker.describe({"device": params["device"], "num_threads": params["nthread"], "num_rows": num_rows})
+
+
+def _importance(booster: xgboost.Booster, params: dict[str, Any], info: DatasetInfo) -> dict[str, dict[str, float]]:
+    """Return how much each feature counts, by those of XGBoost's measures that the booster has."""
+    names = booster.feature_names or [f"f{index}" for index in range(booster.num_features())]
+    numbers = {name: index for index, name in enumerate(names)}
+    found = {}
+    for kind in ("weight",) if params.get("booster") == "gblinear" else IMPORTANCE:
+        scores = booster.get_score(importance_type=kind)
+        values = {numbers[name]: float(np.abs(value).sum()) for name, value in scores.items()}
+        found[kind] = named_importance(info, values)
+    return found

@@ -1,0 +1,180 @@
+"""XGBoost's parameters: what the dataset and the run add to the user's, and which names there are."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import xgboost
+
+from rtrain.datasets.base import DatasetInfo
+from rtrain.errors import ConfigError
+from rtrain.trainers.base import Job
+from rtrain.trainers.boosting import check_names
+from rtrain.trainers.worker import Worker
+from rtrain.trainers.xgboost.config import Conf
+
+NOT_IN_THE_MODEL = (
+    *("base_score", "booster", "objective", "num_class", "eval_metric", "disable_default_eval_metric", "verbosity"),
+    *("eta", "gamma", "lambda", "alpha", "tree_method", "updater", "seed_per_iteration", "max_cached_hist_node"),
+    *("interaction_constraints", "monotone_constraints", "extmem_single_page", "use_rmm", "ndcg_exp_gain"),
+    *("aft_loss_distribution", "aft_loss_distribution_scale"),
+)
+"""Parameters that a model's own description leaves out or calls by another name."""
+OURS = {
+    "nthread": "trainer.num_threads",
+    "n_jobs": "trainer.num_threads",
+    "seed": "run.seed",
+    "random_state": "run.seed",
+    "device": "scaling.use_gpu",
+    "n_estimators": "trainer.num_boost_round",
+    "num_boost_round": "trainer.num_boost_round",
+    "early_stopping_rounds": "trainer.early_stopping_rounds",
+}
+BOOSTERS = ("gbtree", "dart", "gblinear")
+OBJECTIVES = (
+    *("reg:quantileerror", "reg:tweedie", "reg:pseudohubererror"),
+    *("binary:logistic", "multi:softprob", "rank:ndcg"),
+)
+"""One for each set of parameters that objectives bring."""
+
+
+def all_params(conf: Conf, info: DatasetInfo, *, seed: int, use_gpu: bool, num_threads: int) -> dict[str, Any]:
+    """Return the user's parameters, completed.
+
+    Random numbers of a round depend on the seed and the round alone, so that a resumed run grows the same trees.
+    """
+    usual: dict[str, Any] = {"seed_per_iteration": True, "verbosity": 1}
+    if conf.objective_function is None:
+        usual["objective"] = usual_objective(info)
+    if info.task == "classification" and info.num_classes and info.num_classes > 2:
+        usual["num_class"] = info.num_classes
+    metrics = usual_metrics(info) if "eval_metric" not in conf.params and not conf.metric_functions else None
+    if metrics is not None and "objective" not in conf.params:
+        usual["eval_metric"] = metrics
+    device = "cuda" if use_gpu else "cpu"
+    return {**usual, **conf.params, "seed": seed, "nthread": num_threads, "device": device}
+
+
+def worker_params(worker: Worker, info: DatasetInfo) -> dict[str, Any]:
+    """Return the parameters of one worker."""
+    conf: Conf = worker.conf
+    threads = conf.num_threads or worker.num_threads
+    return all_params(conf, info, seed=worker.run.seed, use_gpu=worker.use_gpu, num_threads=threads)
+
+
+def usual_objective(info: DatasetInfo) -> str:
+    """Return the objective of the dataset's task."""
+    if info.task == "ranking":
+        return "rank:ndcg"
+    if info.task == "regression":
+        return "reg:squarederror"
+    return "binary:logistic" if info.num_classes == 2 else "multi:softprob"
+
+
+def usual_metrics(info: DatasetInfo) -> list[str]:
+    """Return the metrics of the dataset's task; early stopping goes by the last one."""
+    if info.task == "ranking":
+        return ["ndcg@1", "ndcg@3", "ndcg@5"]
+    if info.task == "regression":
+        return ["mae", "rmse"]
+    return ["error", "logloss"] if info.num_classes == 2 else ["merror", "mlogloss"]
+
+
+def monitored_metric(params: Mapping[str, Any], conf: Conf) -> str:
+    """Return the metric that decides: the last one, as in ``xgboost.train``."""
+    if conf.metric_functions:
+        return conf.metric_functions[-1].replace(":", ".").rpartition(".")[2]
+    metric = params.get("eval_metric", "loss")
+    return str(metric[-1] if isinstance(metric, (list, tuple)) else metric)
+
+
+def check_params(job: Job) -> None:
+    """Check the parameters' names against those of XGBoost, and their values by having XGBoost take them.
+
+    Raises:
+        ConfigError: Names the key.
+    """
+    conf: Conf = job.conf.trainer
+    assert job.dataset is not None
+    info, given = job.dataset.info, conf.params
+    check_names(given, sorted(known_names()), OURS)
+    _check_objective(str(given.get("objective", "")), info)
+    params = all_params(conf, info, seed=0, use_gpu=False, num_threads=1)
+    try:
+        _try_out({**params, "device": "cpu"}, _few_rows(info))
+    except (ValueError, xgboost.core.XGBoostError) as error:
+        raise ConfigError(f"trainer.params: XGBoost refuses them: {_first_line(error)}") from error
+    if job.conf.scaling.use_gpu and not xgboost.build_info().get("USE_CUDA", False):
+        raise ConfigError("scaling.use_gpu: this XGBoost was built without CUDA.", "Try: use_gpu=false")
+
+
+def _check_objective(objective: str, info: DatasetInfo) -> None:
+    tasks = {"binary": "classification", "multi": "classification", "rank": "ranking", "reg": "regression"}
+    kind = objective.partition(":")[0]
+    if objective == "multi:softmax":
+        raise ConfigError(
+            "trainer.params.objective: multi:softmax gives no probabilities.",
+            "Try: trainer.params.objective=multi:softprob",
+        )
+    if tasks.get(kind, info.task) != info.task and objective != "reg:logistic":
+        raise ConfigError(
+            f"trainer.params.objective: {objective} is for {tasks[kind]}, but {info.name} is for {info.task}.",
+            f"Leave it out for {usual_objective(info)}, or choose another dataset.task.",
+        )
+    if kind == "binary" and info.num_classes != 2:
+        raise ConfigError(
+            f"trainer.params.objective: {objective} is for 2 classes, but {info.name} has {info.num_classes}.",
+            "Try: trainer.params.objective=multi:softprob",
+        )
+
+
+def known_names() -> set[str]:
+    """Return the names that XGBoost's boosters and objectives take."""
+    names = set(NOT_IN_THE_MODEL)
+    for booster in BOOSTERS:
+        for objective in OBJECTIVES:
+            names |= set(_names(booster, objective))
+    return names
+
+
+def _names(booster: str, objective: str) -> Iterator[str]:
+    params: dict[str, Any] = {"booster": booster, "objective": objective}
+    if objective == "multi:softprob":
+        params["num_class"] = 2
+    if objective == "reg:quantileerror":
+        params["quantile_alpha"] = [0.5]
+    rows = xgboost.DMatrix(np.zeros((2, 1)), label=[0, 1], qid=[0, 0] if objective == "rank:ndcg" else None)
+    yield from _leaves(json.loads(_try_out(params, rows).save_config()))
+
+
+def _few_rows(info: DatasetInfo) -> xgboost.DMatrix:
+    """Return a row of zeros for each class, or two of a regression or ranking."""
+    labels = np.arange(info.num_classes or 2)
+    qid = np.zeros(len(labels)) if info.task == "ranking" else None
+    return xgboost.DMatrix(np.zeros((len(labels), math.prod(info.input_shape))), label=labels, qid=qid)
+
+
+def _try_out(params: Mapping[str, Any], rows: xgboost.DMatrix) -> xgboost.Booster:
+    """Return a booster that took the parameters and grew a tree of nothing with them."""
+    booster = xgboost.Booster({"nthread": 1, **params, "verbosity": 0}, [rows])
+    booster.update(rows, 0)
+    return booster
+
+
+def _leaves(node: Any) -> Iterator[str]:
+    if isinstance(node, dict):
+        for name, value in node.items():
+            yield from _leaves(value) if isinstance(value, (dict, list)) else (name,)
+    elif isinstance(node, list):
+        for one in node:
+            yield from _leaves(one)
+
+
+def _first_line(error: Exception) -> str:
+    """Return XGBoost's message without the place in its source and the stack trace."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip() and "Stack trace" not in line]
+    return lines[0].rpartition(": ")[2] if lines else type(error).__name__

@@ -1,0 +1,79 @@
+"""Predict with the checkpoint of an xgboost run, from its files alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import xgboost
+
+from rtrain.datasets.base import DatasetInfo
+from rtrain.errors import CheckpointError
+from rtrain.trainers.boosting import flat, usable_names
+from rtrain.trainers.trained import Trained
+from rtrain.trainers.xgboost.config import Conf
+from rtrain.trainers.xgboost.data import feature_types
+from rtrain.trainers.xgboost.loop import MODEL
+
+
+class Predictor:
+    """Boosted trees that take rows as the dataset gives them.
+
+    Args:
+        booster: The trees.
+        info: The dataset that they were grown on.
+        margins: The objective was the user's own, so that the trees give sums and not probabilities.
+    """
+
+    def __init__(self, booster: xgboost.Booster, info: DatasetInfo, *, margins: bool) -> None:
+        self.info, self._booster, self._margins = info, booster, margins
+        best = booster.attr("best_iteration")
+        self._rounds = (0, 0) if best is None else (0, int(best) + 1)
+
+    def predict(self, x: np.ndarray) -> np.ndarray:
+        """Return a probability for each class, or the value of a regression or ranking.
+
+        Args:
+            x: (rows, *input_shape); NaN is a missing value.
+
+        Returns:
+            float32: (rows, num_classes), or (rows,).
+
+        Raises:
+            ValueError: The rows have another shape than those of training.
+        """
+        if x.shape[1:] != self.info.input_shape:
+            raise ValueError(f"rows have the shape {x.shape[1:]}, but the model was trained on {self.info.input_shape}")
+        matrix = xgboost.DMatrix(
+            flat(x),
+            feature_names=usable_names(self.info),
+            feature_types=feature_types(self.info),
+            enable_categorical=True,
+        )
+        found = self._booster.predict(matrix, iteration_range=self._rounds)
+        if self.info.task != "classification":
+            return np.asarray(found, np.float32)
+        return np.asarray(self._probabilities(found), np.float32)
+
+    def _probabilities(self, found: np.ndarray) -> np.ndarray:
+        if found.ndim == 2:
+            if not self._margins:
+                return found
+            powers = np.exp(found - found.max(axis=1, keepdims=True))
+            shares: np.ndarray = powers / powers.sum(axis=1, keepdims=True)
+            return shares
+        second = 1 / (1 + np.exp(-found)) if self._margins else found
+        return np.stack([1 - second, second], axis=1)
+
+
+def load_predictor(trained: Trained, device: str = "cpu") -> Predictor:
+    """Load the trees of a checkpoint; the file is data and executes nothing.
+
+    Raises:
+        CheckpointError: It is not there or damaged.
+    """
+    conf: Conf = trained.conf
+    try:
+        booster = xgboost.Booster({"device": device}, model_file=trained.folder / MODEL)
+    except (OSError, xgboost.core.XGBoostError) as error:
+        raise CheckpointError(f"{trained.folder / MODEL} can't be read: {error}") from error
+    margins = conf.objective_function is not None or conf.params.get("objective") == "binary:logitraw"
+    return Predictor(booster, trained.info, margins=margins)

@@ -1,0 +1,47 @@
+"""Datasets and workers for the tests of boosted trees."""
+
+import numpy as np
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+
+from rtrain.datasets.base import Dataset, DatasetInfo, ResidentSplit
+
+LOADERS = {"breast_cancer": load_breast_cancer, "diabetes": load_diabetes, "iris": load_iris}
+
+
+def real_dataset(name, **columns):
+    """One of scikit-learn's, a fifth of its rows for the test split."""
+    data = LOADERS[name]()
+    order = np.random.default_rng(0).permutation(len(data.target))
+    classes = name != "diabetes"
+    whole = {"x": data.data.astype("float32"), "y": data.target.astype("int64" if classes else "float32"), **columns}
+    return make_dataset(whole, order, classes=tuple(map(str, data.target_names)) if classes else ())
+
+
+def make_dataset(whole, order, *, classes=(), task=None, **facts):
+    cut = len(order) * 4 // 5
+    rows = {"train": order[:cut], "test": order[cut:]}
+    splits = {name: ResidentSplit({key: values[own] for key, values in whole.items()}) for name, own in rows.items()}
+    info = DatasetInfo(
+        name="real",
+        task=task or ("classification" if classes else "regression"),
+        input_shape=whole["x"].shape[1:],
+        num_classes=len(classes) or None,
+        class_names=classes,
+        num_rows={name: len(own) for name, own in rows.items()},
+        columns=tuple(name for name in ("weight", "group", "base_margin") if name in whole),
+        fingerprint="",
+        memory="resident",
+        memory_reason="",
+        **facts,
+    )
+    return Dataset(info, splits)
+
+
+def ranking_dataset(num_queries=60, rows_per_query=10):
+    """Queries whose grades follow from two of five features."""
+    rng = np.random.default_rng(0)
+    num_rows = num_queries * rows_per_query
+    x = rng.normal(size=(num_rows, 5)).astype("float32")
+    grades = np.clip(np.round(1.5 + x[:, 0] + 0.5 * x[:, 1]), 0, 4).astype("float32")
+    group = np.repeat(np.arange(num_queries), rows_per_query)
+    return make_dataset({"x": x, "y": grades, "group": group}, np.arange(num_rows), task="ranking")

@@ -1,0 +1,49 @@
+"""Boosted trees on two workers: each trains on its half, and both have the trees of all rows."""
+
+import lightgbm
+import numpy as np
+import pytest
+import xgboost
+
+import rtrain
+
+ROUNDS = 10
+
+
+@pytest.fixture
+def table(tmp_path):
+    """A regression in Parquet: 4,000 rows."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(4000, 4)).astype("float32")
+    y = (x[:, 0] * 2 + np.sin(x[:, 1] * 3)).astype("float32")
+    names = {f"f{index}": x[:, index] for index in range(4)}
+    parquet.write_table(pa.table({**names, "y": y}), tmp_path / "rows.parquet")
+    return tmp_path
+
+
+def fit(table, trainer, num_workers):
+    words = ["dataset=parquet", f"dataset.path={table}/rows.parquet", "dataset.label=y"]
+    words += [f"trainer.num_boost_round={ROUNDS}", "trainer.num_threads=1"]
+    return rtrain.fit(trainer, [*words, f"num_workers={num_workers}", f"run.root_dir={table}/runs"])
+
+
+def test_xgboost_shares_all_rows_and_gives_the_same_model(table):
+    alone, shared = fit(table, "xgboost", 0), fit(table, "xgboost", 2)
+    assert shared.metrics["test/rmse"] == pytest.approx(alone.metrics["test/rmse"], rel=0.05)
+    rows = [worker["num_rows"]["train"] for worker in shared.manifest.workers.values()]
+    assert rows == [1600, 1600]
+    booster = xgboost.Booster(model_file=shared.best_checkpoint / "model.ubj")
+    # With squared error the cover of a node is the number of its rows: the first root has seen all of them.
+    assert booster.trees_to_dataframe()["Cover"][0] == 3200
+
+
+def test_lightgbm_shares_all_rows_and_gives_the_same_model(table):
+    alone, shared = fit(table, "lightgbm", 0), fit(table, "lightgbm", 2)
+    assert shared.metrics["test/l2"] == pytest.approx(alone.metrics["test/l2"], rel=0.02)
+    rows = [worker["num_rows"]["train"] for worker in shared.manifest.workers.values()]
+    assert rows == [1600, 1600]
+    for tree in lightgbm.Booster(model_file=shared.best_checkpoint / "model.txt").dump_model()["tree_info"]:
+        assert tree["tree_structure"]["internal_count"] == 3200
