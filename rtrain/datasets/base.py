@@ -48,6 +48,8 @@ class DatasetInfo:
     """Optional columns that the train split has: ``weight``, ``group``, ``base_margin``."""
     num_rows: Mapping[str, int]
     """Rows per split."""
+    num_skipped: int = 0
+    """Files that could not be read and were left out, with ``on_error: skip``."""
     fingerprint: str
     """sha256 over the content (in memory) or over names, sizes and times of the files (streamed)."""
     memory: str

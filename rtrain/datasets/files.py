@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from hashlib import sha256
@@ -59,6 +60,16 @@ def files_by_split(path: Any, endings: Sequence[str]) -> dict[str, list[Path]]:
             top = file.relative_to(folder).parts[0].partition(".")[0]
             named.setdefault(SPLIT_NAMES.get(top, ""), []).append(file)
     return named if "train" in named and "" not in named else {"train": files}
+
+
+def split_by_first_word(files: dict[str, list[Path]], path: Any) -> dict[str, list[Path]]:
+    """Return the files by split where all their names begin like ``train-00000-of-00002``, as shards are named."""
+    if set(files) != {"train"} or isinstance(path, Mapping):
+        return files
+    named: dict[str, list[Path]] = {}
+    for file in files["train"]:
+        named.setdefault(SPLIT_NAMES.get(re.split(r"[-_.]", file.name)[0], ""), []).append(file)
+    return named if "train" in named and "" not in named else files
 
 
 def local(path: Any, endings: Sequence[str]) -> Any:

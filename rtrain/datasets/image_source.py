@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import io
+import logging
 import os
 import struct
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,8 @@ from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
     import numpy as np
+
+log = logging.getLogger(__name__)
 
 Folders = Mapping[str, Mapping[str, Path]]
 MAX_THREADS = 8
@@ -104,13 +107,19 @@ def load_images(folders: Folders, conf: ImagesConf) -> Dataset:
         DatasetError: A split has no images, or one can't be read.
     """
     class_names = tuple(folders["train"])
-    files, labels = _listed(folders, class_names)
-    reader = _reader(files["train"][0], conf)
+    reader = _reader(folders, conf)
+    files, labels, num_skipped = _listed(folders, class_names, reader if conf.on_error == "skip" else None)
     num_rows = sum(min(len(part), conf.limit or len(part)) for part in files.values())
     choice = choose_memory(conf.memory, num_rows * reader.row_bytes)
     chosen = split_parts(labels, conf, stratify=True)
     load = _resident if choice.memory == "resident" else _stream
-    return load(_Chosen(reader, files, chosen, class_names), conf, choice)
+    dataset = load(_Chosen(reader, files, chosen, class_names), conf, choice)
+    encoding = {
+        "classes": list(class_names),
+        "image_size": [reader.height, reader.width],
+        "channels": reader.channels,
+    }
+    return Dataset(replace(dataset.info, num_skipped=num_skipped), dataset.splits, encoding)
 
 
 @dataclass(frozen=True)
@@ -128,23 +137,43 @@ class _Chosen:
         return [(files[row], label) for row, label in zip(part["row"].tolist(), part["y"].tolist(), strict=True)]
 
 
-def _listed(folders: Folders, class_names: Sequence[str]) -> tuple[dict[str, list[str]], dict[str, Columns]]:
-    """Return the files of each split, and their rows and classes."""
+def _listed(
+    folders: Folders, class_names: Sequence[str], check: ImageReader | None
+) -> tuple[dict[str, list[str]], dict[str, Columns], int]:
+    """Return the files of each split, their rows and classes, and how many unreadable ones ``check`` left out."""
     import numpy as np
-    from PIL import Image
 
-    endings = frozenset(Image.registered_extensions())
     files: dict[str, list[str]] = {}
     labels: dict[str, Columns] = {}
+    num_skipped = 0
     for split, classes in folders.items():
-        found = [(str(file), class_names.index(name)) for name in classes for file in _images(classes[name], endings)]
+        found = [(str(file), class_names.index(name)) for name in classes for file in images_below(classes[name])]
+        if check is not None:
+            readable = _readable([file for file, _ in found], check)
+            num_skipped += len(found) - sum(readable)
+            found = [one for one, kept in zip(found, readable, strict=True) if kept]
         if not found:
             place = next(iter(classes.values())).parent if classes else split
             raise DatasetError(f"{place}: there are no images for the split '{split}'.", "Check dataset.path.")
         files[split] = [file for file, _ in found]
         labels[split] = {"y": np.asarray([label for _, label in found], np.int64), "row": np.arange(len(found))}
     _check_all_classes(labels["train"]["y"], folders["train"], class_names)
-    return files, labels
+    return files, labels, num_skipped
+
+
+def _readable(files: Sequence[str], reader: ImageReader) -> list[bool]:
+    """Return for each file whether it is an image that can be read; those that are not are logged."""
+
+    def check(file: str) -> bool:
+        try:
+            reader.image(file)
+        except DatasetError as error:
+            log.warning("skipped %s", error.message)
+            return False
+        return True
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(check, files))
 
 
 def _check_all_classes(y: np.ndarray, classes: Mapping[str, Path], class_names: Sequence[str]) -> None:
@@ -156,14 +185,27 @@ def _check_all_classes(y: np.ndarray, classes: Mapping[str, Path], class_names: 
         raise DatasetError(f"{folder}: the class folder holds no image.", "Remove the folder, or put images there.")
 
 
-def _images(folder: Path, endings: frozenset[str]) -> list[Path]:
+def images_below(folder: Path) -> list[Path]:
+    """Return the files below a folder that are images by their names, in the order of their paths."""
+    from PIL import Image
+
+    endings = frozenset(Image.registered_extensions())
     files = (file for file in folder.rglob("*") if file.suffix.lower() in endings and not file.name.startswith("."))
     return sorted((file for file in files if file.is_file()), key=str)
 
 
-def _reader(first: str, conf: ImagesConf) -> ImageReader:
-    height, width = conf.image_size or image_size(first, first)
-    return ImageReader(height, width, conf.channels)
+def _reader(folders: Folders, conf: ImagesConf) -> ImageReader:
+    """Return a reader for images of the size that ``conf`` says, or of that of the first one that can be read."""
+    if conf.image_size is not None:
+        return ImageReader(conf.image_size[0], conf.image_size[1], conf.channels)
+    for file in (file for folder in folders["train"].values() for file in images_below(folder)):
+        try:
+            return ImageReader(*image_size(str(file), str(file)), conf.channels)
+        except DatasetError:
+            if conf.on_error == "raise":
+                raise
+    place = next(iter(folders["train"].values())).parent
+    raise DatasetError(f"{place}: there are no images for the split 'train'.", "Check dataset.path.")
 
 
 def _resident(chosen: _Chosen, conf: ImagesConf, choice: MemoryChoice) -> Dataset:

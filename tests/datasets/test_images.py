@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from PIL import Image
+from pydantic import TypeAdapter
 from sklearn.datasets import load_digits
 
 from rtrain.datasets.base import Pass
+from rtrain.datasets.registry import confs, load_source
 from rtrain.errors import DatasetError
 
 
@@ -131,3 +135,45 @@ def test_streamed_images_say_that_they_are_bytes(load, tmp_path):
     dataset = load("images", path=str(tmp_path), channels=1, memory="stream")
     batch = next(dataset.splits["train"].batches(Pass(rank=0, world_size=1, global_batch_size=4, seed=0)))
     assert dataset.info.dtype == batch.x.dtype == "uint8"
+
+
+@pytest.mark.parametrize("memory", ["resident", "stream"])
+def test_broken_images_are_skipped_and_counted(load, tmp_path, memory):
+    write_digits(tmp_path)
+    expected = load("images", path=str(tmp_path), memory=memory, split={"test": 0})
+    (tmp_path / "digit-0" / "0000-broken.png").write_bytes(b"no image")
+    (tmp_path / "digit-3" / "9999-broken.png").write_bytes(b"")
+    dataset = load("images", path=str(tmp_path), memory=memory, on_error="skip", split={"test": 0})
+    assert (dataset.info.num_skipped, expected.info.num_skipped) == (2, 0)
+    assert dataset.info.num_rows == expected.info.num_rows
+    one = Pass(rank=0, world_size=1, global_batch_size=60, seed=0)
+    (found,), (wanted,) = (part.splits["train"].batches(one) for part in (dataset, expected))
+    np.testing.assert_array_equal(found.x, wanted.x)
+
+
+def test_a_class_of_broken_images_alone_is_an_error(load, tmp_path):
+    write_digits(tmp_path)
+    (tmp_path / "digit-x").mkdir()
+    (tmp_path / "digit-x" / "broken.png").write_bytes(b"no image")
+    with pytest.raises(DatasetError, match="digit-x: the class folder holds no image"):
+        load("images", path=str(tmp_path), on_error="skip")
+
+
+def test_images_to_predict_keep_their_names_and_order(load, tmp_path):
+    write_digits(tmp_path / "data")
+    dataset = load("images", path=str(tmp_path / "data"), channels=1, split={"test": 0})
+
+    def rows(path):
+        conf = TypeAdapter(confs()["images"]).validate_python({"path": str(path)})
+        reader = pickle.loads(pickle.dumps(load_source("images").open_rows(conf, dataset.encoding)))
+        return [chunk for piece in reader.pieces for chunk in reader.read(piece)]
+
+    (chunk,) = rows(tmp_path / "data")
+    np.testing.assert_array_equal(chunk.x, dataset.splits["train"].columns["x"])
+    np.testing.assert_array_equal(chunk.y, dataset.splits["train"].columns["y"])
+    assert chunk.kept["file"][0] == str(tmp_path / "data" / "digit-0" / "0000.png")
+    write_digits(tmp_path / "new", 1)
+    (tmp_path / "new" / "digit-0" / "0000.png").rename(tmp_path / "new" / "x.png")
+    for path in (tmp_path / "new", tmp_path / "new" / "x.png", tmp_path / "new" / "*.png"):
+        (chunk,) = rows(path)
+        assert (chunk.x.shape, chunk.y) == ((1, 1, 12, 10), None)

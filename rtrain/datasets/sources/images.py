@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 
-from rtrain.datasets.base import Dataset, Source
+from rtrain.config.schema import one_of
+from rtrain.datasets.base import Dataset, RowReader, Source
 from rtrain.datasets.conf import MemoryConf, RowsConf
 from rtrain.errors import DatasetError
 
@@ -36,6 +38,10 @@ class ImagesConf(RowsConf, MemoryConf):
     channels: Annotated[int, AfterValidator(_check_channels), WithJsonSchema({"enum": [1, 3]})] = 3
     """3: red, green and blue; 1: grey."""
 
+    on_error: Annotated[str, *one_of("raise", "skip")] = "raise"
+    """A file that is no image or a broken one: stop with its name, or skip it and count it in the manifest; to find
+    them, skip reads all images once more at the start."""
+
 
 class Images(Source):
     """Image files in a folder per class, of any format that Pillow reads; in memory or streamed."""
@@ -52,3 +58,9 @@ class Images(Source):
         if not folder.is_dir():
             raise DatasetError(f"dataset.path: {conf.path} is a file; images lie in a folder per class.")
         return load_images(class_folders(folder), conf)
+
+    def open_rows(self, conf: ImagesConf, encoding: Mapping[str, Any]) -> RowReader | None:
+        """Open all images at ``path``: a file, a folder of any depth or a glob. The files' names are kept."""
+        from rtrain.datasets.image_rows import open_image_rows
+
+        return open_image_rows(conf, encoding)

@@ -106,16 +106,9 @@ class TfrecordRows:
 
 
 def _files(conf: TfrecordConf) -> dict[str, list[Path]]:
-    """Return the files of each split, also those named train-00000-of-00002.tfrecord."""
-    from rtrain.datasets.files import SPLIT_NAMES, files_by_split
+    from rtrain.datasets.files import files_by_split, split_by_first_word
 
-    found = files_by_split(conf.path, ENDINGS)
-    if set(found) != {"train"} or isinstance(conf.path, Mapping):
-        return found
-    named: dict[str, list[Path]] = {}
-    for file in found["train"]:
-        named.setdefault(SPLIT_NAMES.get(file.name.partition(".")[0].partition("-")[0], ""), []).append(file)
-    return named if "train" in named and "" not in named else found
+    return split_by_first_word(files_by_split(conf.path, ENDINGS), conf.path)
 
 
 def _examples(file: Path) -> Rows:

@@ -1,0 +1,237 @@
+"""WebDataset shards: tar files whose members make a row by their common name."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import AfterValidator, Field, WithJsonSchema
+
+from rtrain.datasets.arrays import Arrays, ArraysConf, Names, load_arrays, targets
+from rtrain.datasets.base import Dataset, RawChunk, RowReader, Source
+from rtrain.datasets.conf import TablePath
+from rtrain.errors import DatasetError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+ENDINGS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
+IMAGES = ("png", "jpg", "jpeg", "webp", "bmp", "ppm", "pgm", "tif", "tiff", "gif")
+CHUNK_ROWS = 256
+
+Sample = dict[str, bytes]
+"""The members of a row by their endings, and its name as ``__key__``."""
+
+
+def _check_channels(value: int) -> int:
+    if value not in (1, 3):
+        raise ValueError("must be 1 or 3")
+    return value
+
+
+@dataclass(kw_only=True)
+class WebdatasetConf(ArraysConf):
+    """Tar files whose members ``<name>.<ending>`` of equal name make a row; images or arrays, held in memory.
+
+    In a folder, shards whose names begin with train, val (validation) or test are that split.
+    """
+
+    path: TablePath
+    """Tar file, folder or glob, or {train: ..., test: ...}; ``shard-{000..007}.tar`` is written ``shard-*.tar``."""
+
+    input: str | None = None
+    """Ending of the input: an image or ``npy``. null: the first of png, jpg, ..., npy that the first row has."""
+
+    label: str = "cls"
+    """Ending of the label: a text file with a number or a name; or ``json.<key>`` for a key of a JSON object."""
+
+    image_size: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=2, max_length=2)] | None = None
+    """[height, width] that images are resized to; null: the size of the first one."""
+
+    channels: Annotated[int, AfterValidator(_check_channels), WithJsonSchema({"enum": [1, 3]})] = 3
+    """Of images, 3: red, green and blue; 1: grey."""
+
+
+class Webdataset(Source):
+    """WebDataset shards: tar files of images or arrays, with cls or json beside them; in memory."""
+
+    Conf = WebdatasetConf
+
+    def load(self, conf: WebdatasetConf) -> Dataset:
+        """Read the shards at ``path``."""
+        from rtrain.datasets.image_source import image_size
+
+        files = _files(conf)
+        first = next(_samples(files["train"][0]), None)
+        if first is None:
+            raise DatasetError(f"{files['train'][0]}: the shard is empty.")
+        ending = _input(first, conf, str(files["train"][0]))
+        size = conf.image_size
+        if size is None and ending != "npy":
+            size = list(image_size(first[ending], _where(files["train"][0], first)))
+        rows = _Rows(ending, conf, None if ending == "npy" else size)
+        parts = {split: rows.arrays(part) for split, part in files.items()}
+        dataset = load_arrays(parts, Names(source="webdataset", label=conf.label), conf, conf.task)
+        encoding = {**dataset.encoding, "input": ending, "image_size": rows.size}
+        return Dataset(dataset.info, dataset.splits, encoding)
+
+    def open_rows(self, conf: WebdatasetConf, encoding: Mapping[str, Any]) -> RowReader | None:
+        """Open the shards at ``path``; labels may be missing. The rows' names are kept."""
+        files = [str(file) for part in _files(conf).values() for file in part]
+        return WebdatasetRows(files, _Rows(encoding["input"], conf, encoding["image_size"]), encoding["classes"])
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Makes samples into arrays."""
+
+    ending: str
+    conf: WebdatasetConf
+    size: list[int] | None
+    """Height and width of images; None for arrays."""
+
+    def arrays(self, files: Sequence[Path]) -> Arrays:
+        import numpy as np
+
+        x, y = [], []
+        for file in files:
+            for sample in _samples(file):
+                x.append(self.x(sample, file))
+                y.append(_label(sample, self.conf.label, _where(file, sample)))
+        if not x:
+            raise DatasetError(f"{files[0]}: the shard is empty.")
+        _check_alike(x, str(files[0]))
+        return Arrays(where=str(files[0]), x=np.stack(x), y=y)
+
+    def x(self, sample: Sample, file: Path) -> np.ndarray:
+        """Return the input of a row."""
+        from rtrain.datasets.image_source import ImageReader
+
+        where = _where(file, sample)
+        if self.ending not in sample:
+            raise DatasetError(f"{where} has no .{self.ending}.", f"It has: {_endings(sample)}")
+        if self.size is None:
+            return _array(sample[self.ending], where)
+        return ImageReader(self.size[0], self.size[1], self.conf.channels).decode(sample[self.ending], where)
+
+
+@dataclass(frozen=True)
+class WebdatasetRows:
+    """Reads shards to predict; pickled to the processes that predict."""
+
+    pieces: Sequence[str]
+    rows: _Rows
+    classes: Sequence[Any] | None
+
+    def read(self, piece: str) -> Iterator[RawChunk]:
+        """Yield the rows of a shard, some at a time."""
+        held: list[Sample] = []
+        for sample in _samples(Path(piece)):
+            held.append(sample)
+            if len(held) == CHUNK_ROWS:
+                yield self._chunk(held, Path(piece))
+                held = []
+        if held:
+            yield self._chunk(held, Path(piece))
+
+    def _chunk(self, samples: Sequence[Sample], file: Path) -> RawChunk:
+        import numpy as np
+
+        from rtrain.datasets.labels import Labels
+
+        label = self.rows.conf.label
+        x = np.stack([self.rows.x(sample, file) for sample in samples])
+        y = None
+        if all(label.partition(".")[0] in sample for sample in samples):
+            values = [_label(sample, label, _where(file, sample)) for sample in samples]
+            labels = Labels(label, None if self.classes is None else tuple(self.classes))
+            y = targets(Arrays(where=str(file), x=x, y=values), labels)
+        return RawChunk(x, y, {"key": [sample["__key__"].decode() for sample in samples]})
+
+
+def _files(conf: WebdatasetConf) -> dict[str, list[Path]]:
+    from rtrain.datasets.files import files_by_split, split_by_first_word
+
+    return split_by_first_word(files_by_split(conf.path, ENDINGS), conf.path)
+
+
+def _samples(file: Path) -> Iterator[Sample]:
+    """Yield the rows of a shard: neighbours of equal name, cut at the first dot after the folder, make one.
+
+    Raises:
+        DatasetError: The file is no tar file, or is cut off.
+    """
+    sample: Sample = {}
+    try:
+        with tarfile.open(file) as members:
+            for member in members:
+                name = member.name.rpartition("/")[2]
+                if not member.isfile() or name.startswith((".", "__")) or "." not in name:
+                    continue
+                stem, _, ending = name.partition(".")
+                key = (member.name[: -len(name)] + stem).encode()
+                if sample.get("__key__", key) != key:
+                    yield sample
+                    sample = {}
+                content = members.extractfile(member)
+                assert content is not None
+                sample |= {"__key__": key, ending.lower(): content.read()}
+    except (tarfile.TarError, OSError, EOFError) as error:
+        raise DatasetError(f"{file}: can't be read as a tar file ({error}).", "Is it complete?") from error
+    if sample:
+        yield sample
+
+
+def _where(file: Path, sample: Sample) -> str:
+    return f"{file}: row '{sample['__key__'].decode()}'"
+
+
+def _endings(sample: Sample) -> str:
+    return ", ".join(sorted(set(sample) - {"__key__"}))
+
+
+def _input(first: Sample, conf: WebdatasetConf, where: str) -> str:
+    wanted = (*IMAGES, "npy") if conf.input is None else (conf.input,)
+    found = next((one for one in wanted if one in first), None)
+    if found is None:
+        message = f"{where}: the first row has no {conf.input or 'image or npy'}; it has: {_endings(first)}."
+        raise DatasetError(message, "Name the ending of the input: dataset.input=...")
+    return found
+
+
+def _array(content: bytes, where: str) -> np.ndarray:
+    import io
+
+    import numpy as np
+
+    try:
+        return np.load(io.BytesIO(content), allow_pickle=False)  # type: ignore[no-any-return]
+    except (ValueError, OSError, EOFError) as error:
+        raise DatasetError(f"{where}: its .npy can't be read ({error}).") from error
+
+
+def _check_alike(x: Sequence[np.ndarray], where: str) -> None:
+    for number, one in enumerate(x, start=1):
+        if one.shape != x[0].shape or not one.ndim:
+            message = f"{where}: row {number} is of shape {list(one.shape)}, the first one of {list(x[0].shape)}."
+            raise DatasetError(message, "All rows have to be arrays of one shape.")
+
+
+def _label(sample: Sample, label: str, where: str) -> Any:
+    ending, _, key = label.partition(".")
+    if ending not in sample:
+        raise DatasetError(f"{where} has no .{ending}.", f"It has: {_endings(sample)}. Set dataset.label.")
+    try:
+        text = sample[ending].decode().strip()
+        if not key:
+            return int(text) if text.lstrip("-").isdigit() else text
+        found = json.loads(text)
+    except ValueError as error:
+        raise DatasetError(f"{where}: its .{ending} can't be read ({error}).") from error
+    if not isinstance(found, Mapping) or key not in found:
+        raise DatasetError(f"{where}: its .{ending} has no key '{key}'.")
+    return found[key]

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import io
+import json
+import pickle
+import tarfile
+
+import numpy as np
+import pytest
+from PIL import Image
+from pydantic import TypeAdapter
+from sklearn.datasets import load_digits
+
+from rtrain.datasets.registry import confs, load_source
+from rtrain.errors import DatasetError
+
+DIGITS = load_digits()
+
+
+def png(row):
+    stream = io.BytesIO()
+    Image.fromarray((DIGITS.images[row] * 15).astype(np.uint8)).save(stream, "png")
+    return stream.getvalue()
+
+
+def npy(values):
+    stream = io.BytesIO()
+    np.save(stream, values)
+    return stream.getvalue()
+
+
+def write(path, members):
+    with tarfile.open(path, "w:gz" if path.suffix == ".tgz" else "w") as shard:
+        for name, content in members:
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            shard.addfile(info, io.BytesIO(content))
+    return str(path)
+
+
+def images(rows):
+    for row in rows:
+        yield f"data/{row:03}.png", png(row)
+        yield f"data/{row:03}.cls", str(DIGITS.target[row]).encode()
+
+
+@pytest.mark.parametrize("name", ["x.tar", "x.tgz"])
+def test_images_with_classes(load, tmp_path, name):
+    dataset = load("webdataset", path=write(tmp_path / name, images(range(40))), channels=1, split={"test": 0})
+    assert (dataset.info.input_shape, dataset.info.dtype, dataset.info.num_classes) == ((1, 8, 8), "uint8", 10)
+    columns = dataset.splits["train"].columns
+    np.testing.assert_array_equal(columns["x"][:, 0], (DIGITS.images[:40] * 15).astype(np.uint8))
+    np.testing.assert_array_equal(columns["y"], DIGITS.target[:40])
+
+
+def test_shards_named_after_splits(load, tmp_path):
+    for name, rows in (("train-000", range(20)), ("train-001", range(20, 40)), ("val-000", range(40, 50))):
+        write(tmp_path / f"{name}.tar", images(rows))
+    assert load("webdataset", path=str(tmp_path)).info.num_rows == {"train": 40, "val": 10}
+
+
+def test_arrays_with_labels_in_json(load, tmp_path):
+    members = []
+    for row in range(20):
+        members.append((f"{row}.npy", npy(DIGITS.data[row])))
+        members.append((f"{row}.json", json.dumps({"digit": f"no {DIGITS.target[row]}", "weight": row / 2}).encode()))
+    path = write(tmp_path / "x.tar", members)
+    dataset = load("webdataset", path=path, label="json.digit", split={"test": 0})
+    assert dataset.info.class_names == tuple(f"no {i}" for i in range(10))
+    np.testing.assert_array_equal(dataset.splits["train"].columns["x"], DIGITS.data[:20])
+    assert load("webdataset", path=path, label="json.weight").info.task == "regression"
+
+
+def test_rows_to_predict_keep_their_names(load, tmp_path):
+    dataset = load("webdataset", path=write(tmp_path / "x.tar", images(range(40))), channels=1)
+    for members in (images(range(5)), [one for one in images(range(5)) if one[0].endswith("png")]):
+        keys = {"path": write(tmp_path / "new.tar", members), "channels": 1}
+        conf = TypeAdapter(confs()["webdataset"]).validate_python(keys)
+        reader = pickle.loads(pickle.dumps(load_source("webdataset").open_rows(conf, dataset.encoding)))
+        (chunk,) = [chunk for piece in reader.pieces for chunk in reader.read(piece)]
+        np.testing.assert_array_equal(chunk.x[:, 0], (DIGITS.images[:5] * 15).astype(np.uint8))
+        assert chunk.kept == {"key": [f"data/{row:03}" for row in range(5)]}
+    assert chunk.y is None
+
+
+@pytest.mark.parametrize(
+    ("members", "keys", "message"),
+    [
+        ([], {}, "the shard is empty"),
+        ([("a.txt", b"x"), ("a.cls", b"1")], {}, "has no image or npy; it has: cls, txt"),
+        ([("a.png", png(0))], {}, r"row 'a' has no \.cls.\nIt has: png"),
+        ([("a.png", b"no image"), ("a.cls", b"1")], {}, r"row 'a': can't be read as an image"),
+        ([("a.png", png(0)), ("a.json", b"{}")], {"label": "json.y"}, "has no key 'y'"),
+        ([("a.png", png(0)), ("a.json", b"{")], {"label": "json.y"}, r"\.json can't be read"),
+        (
+            [("a.npy", npy(np.zeros(3))), ("a.cls", b"1"), ("b.npy", npy(np.zeros(2))), ("b.cls", b"0")],
+            {},
+            r"row 2 is of shape \[2\], the first one of \[3\]",
+        ),
+    ],
+)
+def test_mistakes_are_explained(load, tmp_path, members, keys, message):
+    with pytest.raises(DatasetError, match=message):
+        load("webdataset", path=write(tmp_path / "x.tar", members), **keys)
+
+
+def test_a_broken_shard_is_named(load, tmp_path):
+    file = tmp_path / "x.tar"
+    write(file, images(range(40)))
+    file.write_bytes(file.read_bytes()[:20_000])
+    with pytest.raises(DatasetError, match=r"x\.tar: can't be read as a tar file"):
+        load("webdataset", path=str(file))
+    file.write_bytes(b"no tar")
+    with pytest.raises(DatasetError, match=r"x\.tar: can't be read as a tar file"):
+        load("webdataset", path=str(file))
