@@ -76,6 +76,23 @@ class MemoryConf:
     """Rows held back at a time to shuffle streamed data; files and their parts are shuffled besides."""
 
 
+def _check_channels(value: int) -> int:
+    if value not in (1, 3):
+        raise ValueError("must be 1 or 3")
+    return value
+
+
+@dataclass(kw_only=True)
+class PixelsConf:
+    """What encoded images become."""
+
+    image_size: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=2, max_length=2)] | None = None
+    """[height, width] that all images are resized to; null: the size of the first one."""
+
+    channels: Annotated[int, AfterValidator(_check_channels), WithJsonSchema({"enum": [1, 3]})] = 3
+    """Of images, 3: red, green and blue; 1: grey."""
+
+
 def _check_path(value: Any) -> Any:
     if isinstance(value, str) and value:
         return value

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import AfterValidator, Field, WithJsonSchema
+from pydantic import Field
 
 from rtrain.config.schema import one_of
 from rtrain.datasets.base import Dataset, Source
-from rtrain.datasets.conf import ColumnsConf
+from rtrain.datasets.conf import ColumnsConf, PixelsConf
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -20,14 +20,8 @@ if TYPE_CHECKING:
 TASKS = ("auto", "classification", "regression", "token-classification", "language-modeling")
 
 
-def _check_channels(value: int) -> int:
-    if value not in (1, 3):
-        raise ValueError("must be 1 or 3")
-    return value
-
-
 @dataclass(kw_only=True)
-class HuggingfaceConf(ColumnsConf):
+class HuggingfaceConf(ColumnsConf, PixelsConf):
     """Tables, images or texts, held in memory; splits train, validation (or val, valid, dev) and test."""
 
     path: Annotated[str, Field(min_length=1)]
@@ -47,12 +41,6 @@ class HuggingfaceConf(ColumnsConf):
 
     task: Annotated[str, *one_of(*TASKS)] = "auto"
     """auto: by the label, and whether the input is lists of words."""
-
-    image_size: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=2, max_length=2)] | None = None
-    """[height, width] that images are resized to; null: the size of the first one."""
-
-    channels: Annotated[int, AfterValidator(_check_channels), WithJsonSchema({"enum": [1, 3]})] = 3
-    """Of images, 3: red, green and blue; 1: grey."""
 
 
 class Huggingface(Source):

@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, WithJsonSchema
-
 from rtrain.config.schema import one_of
 from rtrain.datasets.base import Dataset, RowReader, Source
-from rtrain.datasets.conf import MemoryConf, RowsConf
+from rtrain.datasets.conf import MemoryConf, PixelsConf, RowsConf
 from rtrain.errors import DatasetError
 
 PIECE_ROWS = 64
@@ -19,24 +17,12 @@ STATISTICS_ROWS = 2_000
 """Images of a streamed train split that ``normalize: true`` looks at."""
 
 
-def _check_channels(value: int) -> int:
-    if value not in (1, 3):
-        raise ValueError("must be 1 or 3")
-    return value
-
-
 @dataclass(kw_only=True)
-class ImagesConf(RowsConf, MemoryConf):
+class ImagesConf(RowsConf, MemoryConf, PixelsConf):
     """A folder per class, or folders train, val and test that hold one per class. Files of other kinds are ignored."""
 
     path: str
     """Folder of the class folders, or of train, val and test."""
-
-    image_size: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=2, max_length=2)] | None = None
-    """[height, width] that all images are resized to; null: the size of the first one."""
-
-    channels: Annotated[int, AfterValidator(_check_channels), WithJsonSchema({"enum": [1, 3]})] = 3
-    """3: red, green and blue; 1: grey."""
 
     on_error: Annotated[str, *one_of("raise", "skip")] = "raise"
     """A file that is no image or a broken one: stop with its name, or skip it and count it in the manifest; to find

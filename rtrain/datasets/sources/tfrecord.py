@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import AfterValidator, Field, WithJsonSchema
+from pydantic import Field
 
 from rtrain.datasets.arrays import Arrays, ArraysConf, Names, load_arrays, targets
 from rtrain.datasets.base import Dataset, RawChunk, RowReader, Source
-from rtrain.datasets.conf import TablePath
+from rtrain.datasets.conf import PixelsConf, TablePath
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -21,14 +21,8 @@ ENDINGS = (".tfrecord", ".tfrecords", ".tfrec", ".tfrecord.gz", ".tfrecords.gz")
 Rows = list[dict[str, list[Any]]]
 
 
-def _check_channels(value: int) -> int:
-    if value not in (1, 3):
-        raise ValueError("must be 1 or 3")
-    return value
-
-
 @dataclass(kw_only=True)
-class TfrecordConf(ArraysConf):
+class TfrecordConf(ArraysConf, PixelsConf):
     """Records that are tf.train.Example; read without TensorFlow, checksums checked, held in memory.
 
     In a folder, files whose names begin with train, val (validation) or test are that split.
@@ -46,12 +40,6 @@ class TfrecordConf(ArraysConf):
 
     shape: list[Annotated[int, Field(ge=1)]] | None = None
     """Shape of a row, e.g. [1, 28, 28]; null: as many numbers as the features have, in one row."""
-
-    image_size: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=2, max_length=2)] | None = None
-    """[height, width] that encoded images are resized to; null: the size of the first one."""
-
-    channels: Annotated[int, AfterValidator(_check_channels), WithJsonSchema({"enum": [1, 3]})] = 3
-    """Of encoded images, 3: red, green and blue; 1: grey."""
 
 
 class Tfrecord(Source):

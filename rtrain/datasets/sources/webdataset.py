@@ -7,13 +7,11 @@ import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-from pydantic import AfterValidator, Field, WithJsonSchema
+from typing import TYPE_CHECKING, Any
 
 from rtrain.datasets.arrays import Arrays, ArraysConf, Names, load_arrays, targets
 from rtrain.datasets.base import Dataset, RawChunk, RowReader, Source
-from rtrain.datasets.conf import TablePath
+from rtrain.datasets.conf import PixelsConf, TablePath
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -27,14 +25,8 @@ Sample = dict[str, bytes]
 """The members of a row by their endings, and its name as ``__key__``."""
 
 
-def _check_channels(value: int) -> int:
-    if value not in (1, 3):
-        raise ValueError("must be 1 or 3")
-    return value
-
-
 @dataclass(kw_only=True)
-class WebdatasetConf(ArraysConf):
+class WebdatasetConf(ArraysConf, PixelsConf):
     """Tar files whose members ``<name>.<ending>`` of equal name make a row; images or arrays, held in memory.
 
     In a folder, shards whose names begin with train, val (validation) or test are that split.
@@ -48,12 +40,6 @@ class WebdatasetConf(ArraysConf):
 
     label: str = "cls"
     """Ending of the label: a text file with a number or a name; or ``json.<key>`` for a key of a JSON object."""
-
-    image_size: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=2, max_length=2)] | None = None
-    """[height, width] that images are resized to; null: the size of the first one."""
-
-    channels: Annotated[int, AfterValidator(_check_channels), WithJsonSchema({"enum": [1, 3]})] = 3
-    """Of images, 3: red, green and blue; 1: grey."""
 
 
 class Webdataset(Source):
