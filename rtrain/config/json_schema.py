@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
+import textwrap
+from dataclasses import is_dataclass
+from itertools import pairwise
 from typing import Any, get_type_hints
 
 from pydantic import TypeAdapter
@@ -68,7 +73,20 @@ def schema_of(conf: Any) -> dict[str, Any]:
     if isinstance(conf, type):
         forbid_extra(conf)
         schema.pop("required", None)
+        for name, text in _inherited_docs(conf).items():
+            schema["properties"][name].setdefault("description", text)
     return schema
+
+
+def _inherited_docs(conf: type) -> dict[str, str]:
+    """Return the docstrings under the fields of the base classes, which pydantic leaves out."""
+    found: dict[str, str] = {}
+    for base in filter(is_dataclass, conf.__mro__[1:]):
+        (body,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
+        for field, text in pairwise(body.body if isinstance(body, ast.ClassDef) else ()):
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(text, ast.Expr):
+                found.setdefault(field.target.id, inspect.cleandoc(ast.literal_eval(text.value)))
+    return found
 
 
 def _lifted(schema: dict[str, Any]) -> dict[str, Any]:

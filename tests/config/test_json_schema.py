@@ -7,6 +7,7 @@ import json
 import pytest
 from tests_config import SCHEMAS
 
+from rtrain.config.key_docs import key_docs
 from rtrain.config.session import json_schema
 from rtrain.errors import ConfigError
 
@@ -46,3 +47,12 @@ def test_each_part_is_json_and_complete(group):
 def test_an_unknown_part():
     with pytest.raises(ConfigError, match="the config has no part 'trainr'; there are: trainer, dataset"):
         json_schema(SCHEMAS, "trainr")
+
+
+def test_every_key_of_every_trainer_and_dataset_is_explained():
+    from rtrain.schemas import schemas
+
+    for group in ("trainer", "dataset"):
+        for name, conf in schemas().group(group).items():
+            for key in key_docs(conf):
+                assert key.text, f"{group} {name}: {key.name} has no docstring"
