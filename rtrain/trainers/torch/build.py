@@ -11,17 +11,15 @@ from torch import nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from rtrain.config.schema import CheckpointConf
 from rtrain.config.targets import build
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.from_dataset import AUTO, fill_from_dataset
-from rtrain.trainers.tasks import usual_monitor
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.state import TrainState, make_ema
 from rtrain.trainers.torch.strategies.base import Strategy
 from rtrain.trainers.torch.tasks import usual_loss
-from rtrain.trainers.worker import Monitor, Worker
+from rtrain.trainers.worker import Worker
 
 SCHEDULE_LENGTHS = ("T_max", "total_steps", "total_iters", "num_training_steps")
 """Arguments of schedules that mean the number of their steps in the whole run."""
@@ -123,18 +121,3 @@ def build_state(worker: Worker, strategy: Strategy, steps_per_epoch: int) -> Tra
         scaler=torch.amp.GradScaler(world.device.type, enabled=conf.precision == "fp16"),
         ema=make_ema(model, conf.ema_decay),
     )
-
-
-def evaluated_split(conf: Conf, info: DatasetInfo) -> str | None:
-    """Return the split to evaluate on, or None."""
-    if conf.evaluate_split == "none":
-        return None
-    wanted = ("val", "test") if conf.evaluate_split == "auto" else (conf.evaluate_split,)
-    return next((name for name in wanted if info.num_rows.get(name)), None)
-
-
-def monitor_of(conf: Conf, info: DatasetInfo, checkpoint: CheckpointConf) -> Monitor:
-    """Return the metric that decides the best checkpoint: accuracy of a classification, else the loss."""
-    split = evaluated_split(conf, info)
-    usual = f"{split}/{usual_monitor(info.task)}" if split else "train/epoch_loss"
-    return Monitor.of(checkpoint, default=usual)

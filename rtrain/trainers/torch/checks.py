@@ -8,9 +8,9 @@ from rtrain.config.targets import check_node
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
-from rtrain.trainers.from_dataset import fill_from_dataset
-from rtrain.trainers.tasks import metric_names
-from rtrain.trainers.torch.build import auto_lengths, evaluated_split, monitor_of, schedule_length
+from rtrain.trainers.from_dataset import check_split, check_task, evaluated_split, fill_from_dataset, monitor_of
+from rtrain.trainers.tasks import CLASSES, metric_names
+from rtrain.trainers.torch.build import auto_lengths, schedule_length
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.strategies.checks import check_strategy
 
@@ -21,17 +21,11 @@ def check_conf(conf: Conf, info: DatasetInfo, job: Job) -> None:
     Raises:
         ConfigError: Something can't work; names the key.
     """
-    if info.dtype == "object":
-        raise ConfigError(
-            f"the torch trainer needs numbers, but the rows of {info.name} are texts.",
-            "Choose a tokenizer of the dataset, or a trainer that takes texts: trainer=transformers",
-        )
+    check_task("torch", info, (*CLASSES, "regression"))
     _check_targets(conf, info, job)
     _check_device(conf, job)
-    split = evaluated_split(conf, info)
-    if conf.evaluate_split not in ("auto", "none") and conf.evaluate_split not in info.num_rows:
-        there = ", ".join(info.num_rows)
-        raise ConfigError(f"trainer.evaluate_split: {info.name} has no split {conf.evaluate_split}, only {there}.")
+    check_split(conf.evaluate_split, info)
+    split = evaluated_split(conf.evaluate_split, info)
     if conf.early_stopping is not None and split is None:
         raise ConfigError("trainer.early_stopping needs an evaluation, but there is no split to evaluate on.")
     num_workers = max(1, job.conf.scaling.num_workers)
@@ -73,8 +67,8 @@ def _check_device(conf: Conf, job: Job) -> None:
 
 
 def _check_monitor(conf: Conf, info: DatasetInfo, job: Job) -> None:
-    monitor = monitor_of(conf, info, job.conf.run.checkpoint)
-    split = evaluated_split(conf, info)
+    monitor = monitor_of(conf.evaluate_split, info, job.conf.run.checkpoint)
+    split = evaluated_split(conf.evaluate_split, info)
     named = [("run.checkpoint.monitor", job.conf.run.checkpoint.monitor)]
     if conf.early_stopping is not None:
         named.append(("trainer.early_stopping.monitor", conf.early_stopping.monitor))

@@ -11,13 +11,12 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from rtrain.datasets.base import DatasetInfo, Pass
 from rtrain.errors import TrainingError
+from rtrain.trainers.from_dataset import evaluated_split, monitor_of
 from rtrain.trainers.stopping import SIGNALS, StopSignal
 from rtrain.trainers.torch.build import (
     build_loss,
     build_metrics,
     build_state,
-    evaluated_split,
-    monitor_of,
     schedule_length,
 )
 from rtrain.trainers.torch.config import Conf
@@ -79,7 +78,7 @@ class Loop:
         steps_per_epoch = feed.num_steps(conf.rows_per_step(data.size))
         state = build_state(worker, strategy, steps_per_epoch)
         loss = build_loss(conf, info, worker.allow).to(world.device)
-        split = evaluated_split(conf, info)
+        split = evaluated_split(conf.evaluate_split, info)
         evaluation = None
         if split is not None:
             evaluation = Evaluation(
@@ -102,7 +101,7 @@ class Loop:
             feed=feed,
             split=split,
             evaluation=evaluation,
-            monitor=monitor_of(conf, info, worker.run.checkpoint),
+            monitor=monitor_of(conf.evaluate_split, info, worker.run.checkpoint),
             stop=StopSignal(worker, world, conf.max_seconds),
         )
 

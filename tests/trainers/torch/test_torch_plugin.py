@@ -16,6 +16,7 @@ from rtrain.trainers.epochs_conf import EarlyStoppingConf
 from rtrain.trainers.torch.config import Conf, StrategyConf
 from rtrain.trainers.torch.plugin import Plugin
 
+NOT_FOR_TORCH = [("dtype", "object", "are texts"), ("task", "ranking", "for ranking")]
 COSINE = {"_target_": "torch.optim.lr_scheduler.CosineAnnealingLR", "T_max": "auto"}
 
 
@@ -117,6 +118,13 @@ def test_images_are_needed_where_channels_are():
     resnet = {"_target_": f"{MODELS}.ResNet", "in_channels": "auto", "num_classes": "auto"}
     with pytest.raises(ConfigError, match="in_channels"):
         check(make_conf(model=resnet), dataset=small_dataset(shape=(5,)))
+
+
+@pytest.mark.parametrize(("key", "value", "message"), NOT_FOR_TORCH)
+def test_data_that_torch_can_not_learn_from_is_refused(key, value, message):
+    dataset = small_dataset()
+    with pytest.raises(ConfigError, match=message):
+        check(make_conf(), dataset=replace(dataset, info=replace(dataset.info, **{key: value})))
 
 
 def test_a_dataset_is_needed():
