@@ -51,6 +51,26 @@ def small_dataset(
     return Dataset(info, splits)
 
 
+def small_text(length: int = 6, num_tokens: int = 5, num_rows: tuple[int, int] = (60, 15)) -> Dataset:
+    """Return sequences that count up, each from another token: the next token follows from the one before."""
+    rng, splits = np.random.default_rng(0), {}
+    for name, count in zip(("train", "test"), num_rows, strict=True):
+        tokens = (rng.integers(0, num_tokens, (count, 1)) + np.arange(length + 1)) % num_tokens
+        splits[name] = ResidentSplit({"x": tokens[:, :-1].astype("int64"), "y": tokens[:, 1:].astype("int64")})
+    info = DatasetInfo(
+        name="small",
+        task="language-modeling",
+        input_shape=(length,),
+        dtype="int64",
+        num_classes=num_tokens,
+        num_rows={name: one.num_rows for name, one in splits.items()},
+        fingerprint="",
+        memory="resident",
+        memory_reason="",
+    )
+    return Dataset(info, splits)
+
+
 class UnevenSplit(Split):
     """A stream of which rank 0 of two gets the first fifth, and rank 1 the rest; steps know nothing of each other."""
 

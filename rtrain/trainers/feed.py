@@ -11,6 +11,7 @@ import numpy as np
 from rtrain.datasets.base import Batch, DatasetInfo, Pass, ResidentSplit, Split
 from rtrain.errors import DatasetError
 from rtrain.trainers.learner import Ranks
+from rtrain.trainers.tasks import PLACES
 
 
 class Feed:
@@ -18,7 +19,8 @@ class Feed:
 
     def __init__(self, split: Split, info: DatasetInfo, ranks: Ranks) -> None:
         self._split, self._ranks, self._name = split, ranks, info.name
-        y = np.zeros(0, "int64" if info.num_classes else "float32")
+        places = info.input_shape[:1] if info.task in PLACES else ()
+        y = np.zeros((0, *places), "int64" if info.num_classes else "float32")
         self._empty = Batch(np.zeros((0, *info.input_shape), info.dtype), y, 0)
         self._streamed_rows: int | None = None
 

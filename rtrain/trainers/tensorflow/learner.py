@@ -177,7 +177,10 @@ def load_weights(model: Any, folder: Path) -> None:
 
 def _rows(batch: Batch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return rows, targets and weights; of no rows, one that counts nothing, as a mean of nothing is no number."""
-    if len(batch.y) == 0:
-        x, y = (np.zeros((1, *values.shape[1:]), values.dtype) for values in (batch.x, batch.y))
-        return x, y, np.zeros(1, "float32")
-    return batch.x, batch.y, np.ones(len(batch.y), "float32") if batch.weight is None else batch.weight
+    x, y, weight = batch.x, batch.y, batch.weight
+    if len(y) == 0:
+        x, y = (np.zeros((1, *values.shape[1:]), values.dtype) for values in (x, y))
+        weight = np.zeros(1, "float32")
+    elif weight is None:
+        weight = np.ones(len(y), "float32")
+    return x, y, weight.reshape(-1, *[1] * (y.ndim - 1))

@@ -21,6 +21,11 @@ def target_spec(info: DatasetInfo) -> Any:
     return tf.TensorSpec(shape, tf.int64 if info.task in CLASSES else tf.float32)
 
 
+def weight_spec(info: DatasetInfo) -> Any:
+    """Return shape and type of the weights: as many axes as targets have, so that they are for all places of a row."""
+    return tf.TensorSpec((None, *[1] * (target_spec(info).shape.rank - 1)), tf.float32)
+
+
 def zeros(spec: Any) -> Any:
     """Return one row of zeros."""
     return tf.zeros((1, *spec.shape[1:]), spec.dtype)
@@ -53,7 +58,7 @@ def train_step(model: Any, inputs: Inputs, info: DatasetInfo, world: World) -> C
         model.optimizer.apply(gradients, trained)
         return loss
 
-    spec = [inputs.x, target_spec(info), tf.TensorSpec((None,), tf.float32), tf.TensorSpec((), tf.float32)]
+    spec = [inputs.x, target_spec(info), weight_spec(info), tf.TensorSpec((), tf.float32)]
     graph: Callable[..., Any] = tf.function(step, input_signature=spec)
     return graph
 
@@ -64,13 +69,13 @@ def evaluate_step(model: Any, inputs: Inputs, info: DatasetInfo, is_logits: bool
     def step(x: Any, y: Any, weight: Any) -> tuple[Any, Any]:
         output = call(model, inputs.ready(x), training=False)
         loss = model.compute_loss(x=x, y=y, y_pred=output, sample_weight=weight, training=False)
-        counts = tf.cast(weight, tf.float64)
+        counts = tf.cast(tf.reshape(weight, (-1,)), tf.float64)
         measured = [tf.reduce_sum(one * counts) for one in row_metrics(output, y, is_logits, info.task)]
         # Keras takes the mean over rows whatever they weigh.
         total = tf.cast(loss, tf.float64) * tf.cast(tf.shape(y)[0], tf.float64)
         return output, tf.stack([tf.reduce_sum(counts), total, *measured])
 
-    spec = [inputs.x, target_spec(info), tf.TensorSpec((None,), tf.float32)]
+    spec = [inputs.x, target_spec(info), weight_spec(info)]
     graph: Callable[..., Any] = tf.function(step, input_signature=spec)
     return graph
 

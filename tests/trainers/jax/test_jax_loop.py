@@ -10,7 +10,7 @@ from jax_runs import ADAM, DROPOUT, MLP, assert_same, fit, make_conf, weights
 
 from rtrain.datasets.base import Dataset, ResidentSplit
 from rtrain.errors import DatasetError, TrainingError
-from rtrain.testing.small_data import UnevenSplit, small_dataset
+from rtrain.testing.small_data import UnevenSplit, small_dataset, small_text
 from rtrain.testing.workers import RecordingChannel, make_worker, newest
 from rtrain.trainers.epochs_conf import EarlyStoppingConf
 from rtrain.trainers.jax.models import MLP as Module
@@ -40,6 +40,16 @@ class Nnx(nnx.Module):
 
     def __call__(self, x):
         return self.dense(self.dropout(self.norm(x.reshape(len(x), -1))))
+
+
+class Bigrams(linen.Module):
+    """Predicts the next token from the one before."""
+
+    vocab_size: int
+
+    @linen.compact
+    def __call__(self, x):
+        return linen.Dense(self.vocab_size)(linen.Embed(self.vocab_size, 8)(x))
 
 
 class Pair(linen.Module):
@@ -226,3 +236,14 @@ def test_rows_of_another_type_than_the_dataset_says_are_refused(tmp_path):
     wrong = ResidentSplit({**data.splits["train"].columns, "x": np.zeros((150, 1, 4, 4), "uint8")})
     with pytest.raises(DatasetError, match="the rows of small are uint8, but its description says float32"):
         fit(tmp_path, make_conf(), Dataset(data.info, {**data.splits, "train": wrong}))
+
+
+def test_a_language_is_modelled_at_each_place(tmp_path):
+    data, conf = small_text(), make_conf(model=local("Bigrams", vocab_size="auto"), max_epochs=60)
+    channel = fit(tmp_path, conf, data)
+    assert channel.metrics["test/accuracy"] == 1
+    assert channel.metrics["test/perplexity"] == pytest.approx(np.exp(channel.metrics["test/loss"]))
+    test = data.splits["test"].columns
+    found = load_predictor(newest(tmp_path, conf, data)).predict(test["x"])
+    assert found.shape == (15, 6, 5)
+    assert (found.argmax(-1) == test["y"]).all()

@@ -9,7 +9,7 @@ from keras_runs import ADAM, DROPOUT, MLP, MODELS, assert_same, fit, make_conf, 
 
 from rtrain.datasets.base import Dataset, ResidentSplit
 from rtrain.errors import ConfigError, TrainingError
-from rtrain.testing.small_data import UnevenSplit, small_dataset
+from rtrain.testing.small_data import UnevenSplit, small_dataset, small_text
 from rtrain.testing.workers import RecordingChannel, newest
 from rtrain.trainers.epochs_conf import EarlyStoppingConf
 from rtrain.trainers.tensorflow.predictor import load_predictor
@@ -28,6 +28,12 @@ def normalized(input_shape, num_classes, activation=None):
             keras.layers.Dense(num_classes, activation=activation, kernel_regularizer="l2"),
         ]
     )
+
+
+def bigrams(input_shape, vocab_size):
+    """Predicts the next token from the one before."""
+    layers = [keras.layers.Embedding(vocab_size, 8), keras.layers.Dense(vocab_size)]
+    return keras.Sequential([keras.layers.Input(tuple(input_shape), dtype="int64"), *layers])
 
 
 class Subclass(keras.Model):
@@ -227,3 +233,15 @@ def test_a_model_that_can_not_be_trained_is_told(tmp_path, model, error, says):
 def test_a_loss_that_is_no_number_names_its_step(tmp_path):
     with pytest.raises(TrainingError, match=r"the training loss of step \d is not a finite number"):
         fit(tmp_path, make_conf(optimizer={**ADAM, "learning_rate": 1e38}), log_every_steps=1)
+
+
+def test_a_language_is_modelled_at_each_place(tmp_path):
+    model = local("bigrams", input_shape="auto", vocab_size="auto")
+    data, conf = small_text(), make_conf(model=model, max_epochs=60)
+    channel = fit(tmp_path, conf, data)
+    assert channel.metrics["test/accuracy"] == 1
+    assert channel.metrics["test/perplexity"] == pytest.approx(np.exp(channel.metrics["test/loss"]))
+    test = data.splits["test"].columns
+    found = load_predictor(newest(tmp_path, conf, data)).predict(test["x"])
+    assert found.shape == (15, 6, 5)
+    assert (found.argmax(-1) == test["y"]).all()
