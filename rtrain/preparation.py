@@ -55,7 +55,7 @@ def prepared(composed: Composed, observer: Observer) -> Iterator[Prepared]:
         if scaling.num_workers > 0:
             observer.stage("starting Ray")
             starting = stack.enter_context(connect(composed.conf.cluster, cluster_cpus(scaling, DATA_CPUS)))
-        job, plugin = _check_job(composed, observer)
+        job, plugin = _check_job(composed, observer, starting)
         cluster = None if starting is None else _check_cluster(job, plugin, starting, command_of(composed))
         notice = None if cluster is None or not cluster.own else sharing_notice(scaling)
         if notice is not None:
@@ -70,12 +70,15 @@ def command_of(composed: Composed) -> list[str]:
     return ["rtrain", "fit", str(composed.config_path or composed.config_name), *composed.overrides]
 
 
-def _check_job(composed: Composed, observer: Observer) -> tuple[Job, TrainerPlugin]:
+def _check_job(composed: Composed, observer: Observer, starting: StartingCluster | None) -> tuple[Job, TrainerPlugin]:
     dataset = None
     if composed.conf.dataset is not None:
         name = composed.resolved["dataset"]["type"]
         observer.stage(f"reading {name}")
-        dataset = datasets.load_source(name, composed.allow).load(composed.conf.dataset)
+        source = datasets.load_source(name, composed.allow)
+        if source.may_use_ray and starting is not None:
+            starting.wait()
+        dataset = source.load(composed.conf.dataset)
     trainer_name = composed.resolved["trainer"]["type"]
     plugin = trainers.load_trainer(trainer_name)
     observer.stage(f"checking {trainer_name}")

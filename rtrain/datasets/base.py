@@ -209,6 +209,9 @@ class Source(ABC):
     extra: ClassVar[str | None] = None
     """The extra of rtrain that brings them, where its core doesn't."""
 
+    may_use_ray: ClassVar[bool] = False
+    """Whether ``load`` may use Ray, so that a cluster that is starting has to be ready before."""
+
     allow: Sequence[str] = ()
     """Modules that the config allows beyond the known frameworks and its own project."""
 

@@ -46,6 +46,7 @@ class Python(Source):
     """Rows from a function of yours: frames, tables, arrays, a Ray or torch dataset; in memory."""
 
     Conf = PythonConf
+    may_use_ray = True
 
     def load(self, conf: PythonConf) -> Dataset:
         """Call the function and take what it returns."""
