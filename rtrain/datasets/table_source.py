@@ -28,13 +28,13 @@ STATISTICS_ROWS = 1_000_000
 Files = Mapping[str, Sequence[Path]]
 
 
-def load_table(name: str, reading: TableFormat, conf: TableConf) -> Dataset:
-    """Return the dataset that ``conf`` describes, read by ``reading``.
+def load_table(name: str, reading: TableFormat, conf: TableConf, files: Files | None = None) -> Dataset:
+    """Return the dataset that ``conf`` describes, read by ``reading``; of ``files`` in place of all at ``conf.path``.
 
     Raises:
         DatasetError: Something is missing, unreadable or unusable; names the file, row or column.
     """
-    files = files_by_split(conf.path, reading.endings)
+    files = files_by_split(conf.path, reading.endings) if files is None else files
     features = _checked_features(files, reading, conf)
     size = sum(reading.decoded_bytes(file, len(features) + 1) for part in files.values() for file in part)
     choice = choose_memory(conf.memory, size)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import datetime
 import decimal
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
@@ -50,3 +51,21 @@ def test_a_cut_off_file_is_named(load, tmp_path):
     path.write_bytes(path.read_bytes()[:-10])
     with pytest.raises(DatasetError, match=r"x\.parquet: .*Parquet"):
         load("parquet", path=str(path), label="y")
+
+
+@pytest.mark.parametrize("memory", ["resident", "stream"])
+def test_broken_files_are_skipped_and_counted(load, tmp_path, memory):
+    rows = pa.table({"a": np.random.default_rng(0).random(2_000), "y": np.arange(2_000) % 2})
+    for name in ("1", "2", "3", "4"):
+        parquet.write_table(rows, tmp_path / f"{name}.parquet", compression="none", use_dictionary=False)
+    (tmp_path / "2.parquet").write_bytes(b"no parquet file")
+    content = bytearray((tmp_path / "3.parquet").read_bytes())
+    content[4:40] = b"\xff" * 36
+    (tmp_path / "3.parquet").write_bytes(content)
+    keys = {"path": str(tmp_path), "label": "y", "memory": memory, "split": {"test": 0}}
+    info = load("parquet", **keys, on_error="skip").info
+    assert (info.num_skipped, info.num_rows) == (2, {"train": 4_000})
+    with pytest.raises(DatasetError, match=r"2\.parquet"):
+        load("parquet", **keys)
+    with pytest.raises(DatasetError, match=r"no file of the split 'train' can be read\. The last one: .*2\.parquet"):
+        load("parquet", **{**keys, "path": str(tmp_path / "2.parquet")}, on_error="skip")

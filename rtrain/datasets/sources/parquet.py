@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+from rtrain.config.schema import one_of
 from rtrain.datasets.base import Dataset, Source
 from rtrain.datasets.conf import TableConf
 from rtrain.errors import DatasetError
@@ -14,12 +16,18 @@ from rtrain.errors import DatasetError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+log = logging.getLogger(__name__)
+
 BATCH_ROWS = 65_536
 
 
 @dataclass(kw_only=True)
 class ParquetConf(TableConf):
     """Parquet files with flat columns."""
+
+    on_error: Annotated[str, *one_of("raise", "skip")] = "raise"
+    """A file that can't be read: stop with its name, or skip it as a whole and count it in the manifest; to find them,
+    skip reads all files once more at the start."""
 
 
 class Parquet(Source):
@@ -31,7 +39,11 @@ class Parquet(Source):
         """Read, or open for streaming, the files at ``path``."""
         from rtrain.datasets.table_source import load_table
 
-        return load_table("parquet", ParquetFormat(), conf)
+        if conf.on_error == "raise":
+            return load_table("parquet", ParquetFormat(), conf)
+        files, num_skipped = _readable(conf)
+        dataset = load_table("parquet", ParquetFormat(), conf, files)
+        return replace(dataset, info=replace(dataset.info, num_skipped=num_skipped))
 
 
 @dataclass(frozen=True)
@@ -76,6 +88,34 @@ class ParquetFormat:
                     yield pa.Table.from_batches([batch])
             except (pa.ArrowException, OSError) as error:
                 raise _unreadable(Path(file), error) from error
+
+
+def _readable(conf: ParquetConf) -> tuple[dict[str, list[Path]], int]:
+    """Return the files that can be read to their end, by split, and how many can't; those are logged.
+
+    Raises:
+        DatasetError: A split has no file that can be read.
+    """
+    from rtrain.datasets.files import files_by_split
+
+    reading = ParquetFormat()
+    readable: dict[str, list[Path]] = {}
+    num_skipped = 0
+    for split, files in files_by_split(conf.path, reading.endings).items():
+        problem = None
+        for file in files:
+            try:
+                columns = reading.schema(file).names
+                for piece in reading.pieces(file):
+                    for _ in reading.batches(piece, columns):
+                        pass
+                readable.setdefault(split, []).append(file)
+            except DatasetError as error:
+                log.warning("skipped %s", error.message)
+                num_skipped, problem = num_skipped + 1, error
+        if split not in readable:
+            raise DatasetError(f"no file of the split '{split}' can be read. The last one: {problem}")
+    return readable, num_skipped
 
 
 def _opened(file: Path) -> Any:
