@@ -121,6 +121,20 @@ def check_task(trainer: str, info: DatasetInfo, tasks: Sequence[str]) -> None:
         )
 
 
+def check_quantities(trainer: str, info: DatasetInfo) -> None:
+    """Refuse features that are categories, whose codes a model would take for quantities.
+
+    Raises:
+        ConfigError: Names some of them.
+    """
+    if info.categories:
+        some = ", ".join(list(info.categories)[:3])
+        raise ConfigError(
+            f"the {trainer} trainer needs numbers, but {some} of {info.name} are categories.",
+            "Leave them out with dataset.features, encode them as numbers, or take trees: trainer=xgboost",
+        )
+
+
 def check_monitors(conf: EpochsConf, info: DatasetInfo, job: Job, more: Sequence[str] = ()) -> None:
     """Refuse to watch a metric that the run won't report, and steps of less than a row for each worker.
 

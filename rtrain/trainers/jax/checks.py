@@ -11,6 +11,7 @@ from rtrain.trainers.base import Job
 from rtrain.trainers.from_dataset import (
     channels_last_shape,
     check_monitors,
+    check_quantities,
     check_task,
     fill_from_dataset,
     fill_lengths,
@@ -34,6 +35,7 @@ def check_conf(job: Job) -> None:
         raise ConfigError("the jax trainer needs a dataset.", "Add `- dataset: digits` to the defaults list.")
     info = job.dataset.info
     check_task("jax", info, (*CLASSES, "regression"))
+    check_quantities("jax", info)
     check_monitors(conf, info, job, tuple(conf.metrics))
     _check_targets(conf, info, job)
 

@@ -8,7 +8,7 @@ from rtrain.config.targets import check_node, locate
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
-from rtrain.trainers.from_dataset import check_monitors, check_task, fill_lengths, num_steps
+from rtrain.trainers.from_dataset import check_monitors, check_quantities, check_task, fill_lengths, num_steps
 from rtrain.trainers.tasks import CLASSES
 from rtrain.trainers.tensorflow.build import build_optimizer, check_model_class, fill
 from rtrain.trainers.tensorflow.config import Conf
@@ -24,6 +24,7 @@ def check_conf(conf: Conf, info: DatasetInfo, job: Job) -> None:
         ConfigError: Something can't work; names the key.
     """
     check_task("tensorflow", info, (*CLASSES, "regression"))
+    check_quantities("tensorflow", info)
     check_monitors(conf, info, job, tuple(conf.metrics))
     check_node(fill(conf.model, info, "trainer.model"), "trainer.model", job.allow)
     model = locate(conf.model["_target_"], "trainer.model._target_", job.allow)

@@ -8,7 +8,14 @@ from rtrain.config.targets import check_node
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
-from rtrain.trainers.from_dataset import check_split, check_task, evaluated_split, fill_from_dataset, monitor_of
+from rtrain.trainers.from_dataset import (
+    check_quantities,
+    check_split,
+    check_task,
+    evaluated_split,
+    fill_from_dataset,
+    monitor_of,
+)
 from rtrain.trainers.tasks import CLASSES, metric_names
 from rtrain.trainers.torch.build import auto_lengths, schedule_length
 from rtrain.trainers.torch.config import Conf
@@ -22,6 +29,7 @@ def check_conf(conf: Conf, info: DatasetInfo, job: Job) -> None:
         ConfigError: Something can't work; names the key.
     """
     check_task("torch", info, (*CLASSES, "regression"))
+    check_quantities("torch", info)
     _check_targets(conf, info, job)
     _check_device(conf, job)
     check_split(conf.evaluate_split, info)

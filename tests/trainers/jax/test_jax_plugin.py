@@ -1,9 +1,12 @@
 """What is found before anything starts."""
 
+from dataclasses import replace
+
 import pytest
 from jax_runs import ADAM, MLP, make_conf
 
 from rtrain.config.schema import RtrainConf, ScalingConf
+from rtrain.datasets.base import Dataset
 from rtrain.errors import CheckpointError, ConfigError
 from rtrain.testing.small_data import small_dataset
 from rtrain.testing.workers import make_job
@@ -67,3 +70,10 @@ def test_the_checkpoint_of_ones_own_function_has_no_predictor(tmp_path):
         load_predictor(trained)
     with pytest.raises(CheckpointError, match="can't be read"):
         load_predictor(Trained(folder=tmp_path, conf=make_conf(), info=small_dataset().info))
+
+
+def test_categories_are_no_quantities():
+    data = small_dataset(shape=(4,))
+    data = Dataset(replace(data.info, categories={"color": ("red", "blue")}), data.splits)
+    with pytest.raises(ConfigError, match="needs numbers, but color of small are categories"):
+        check(make_conf(), data)

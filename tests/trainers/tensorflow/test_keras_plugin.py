@@ -2,11 +2,13 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from keras_runs import ADAM, MLP, make_conf
 
 from rtrain.config.schema import RtrainConf, ScalingConf
+from rtrain.datasets.base import Dataset
 from rtrain.errors import CheckpointError, ConfigError
 from rtrain.testing.small_data import small_dataset
 from rtrain.testing.workers import make_job
@@ -67,3 +69,10 @@ def test_another_backend_of_keras_is_told_and_tensorflow_is_imported_quietly(mon
     monkeypatch.setattr(keras.config, "backend", lambda: "jax")
     with pytest.raises(ConfigError, match="imported with the backend jax"):
         check(make_conf())
+
+
+def test_categories_are_no_quantities():
+    data = small_dataset(shape=(4,))
+    data = Dataset(replace(data.info, categories={"color": ("red", "blue")}), data.splits)
+    with pytest.raises(ConfigError, match="needs numbers, but color of small are categories"):
+        check(make_conf(), data)
