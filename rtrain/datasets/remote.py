@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -60,7 +61,7 @@ def cache_dir() -> Path:
 
 
 def _fetch_http(url: str) -> Path:
-    with urlopen(Request(url, headers={"User-Agent": "rtrain"}), timeout=TIMEOUT_SECONDS) as response:
+    with urlopen(_request(url), timeout=TIMEOUT_SECONDS) as response:
         headers = response.headers
         version = [headers.get(name, "") for name in ("ETag", "Last-Modified", "Content-Length")]
         name = PurePosixPath(unquote(urlsplit(url).path)).name or "index"
@@ -69,6 +70,16 @@ def _fetch_http(url: str) -> Path:
             length = headers.get("Content-Length")
             _write(file, lambda to: _copied(response, to, None if length is None else int(length)))
     return file
+
+
+def _request(url: str) -> Request:
+    """Return the request for a URL; a user and password in it go into the header that they belong to."""
+    parts = urlsplit(url)
+    user, _, host = parts.netloc.rpartition("@")
+    headers = {"User-Agent": "rtrain"}
+    if user:
+        headers["Authorization"] = f"Basic {b64encode(unquote(user).encode()).decode()}"
+    return Request(urlunsplit((parts.scheme, host, parts.path, parts.query, "")), headers=headers)
 
 
 def _copied(source: Any, to: IO[bytes], length: int | None) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import http.server
+import sys
 import threading
 
 import fsspec
@@ -32,7 +33,7 @@ def served(tmp_path):
 
         def do_GET(self):
             asked.append(self.path)
-            if "secret" in self.path:
+            if "secret" in self.path and self.headers["Authorization"] != "Basic bWU6cGFzcw==":
                 self.send_error(403)
             elif "short" in self.path:
                 self.send_response(200)
@@ -89,9 +90,11 @@ def test_a_changed_file_is_copied_again_and_an_unchanged_one_is_not(served):
 
 
 def test_what_a_server_refuses_is_one_clear_error(load, served):
-    _, url, _ = served
+    folder, url, _ = served
     with pytest.raises(DatasetError, match=r"dataset\.path: http://.*/no\.csv: the server answers 404"):
         load("csv", path=f"{url}/no.csv", label="y")
+    (folder / "secret.csv").write_text(CSV)
+    assert fetch(f"{url}/secret.csv".replace("//", "//me:pass@"), "dataset.path").read_text() == CSV
     with pytest.raises(DatasetError, match=r"answers 403[\s\S]*credentials"):
         load("csv", path=f"{url}/secret.csv", label="y")
     with pytest.raises(DatasetError, match=r"dataset\.path\.test: .*can't be reached"):
@@ -142,7 +145,8 @@ def test_texts_of_a_store(load, store):
     assert load("text", path="memory://t").info.class_names == ("neg", "pos")
 
 
-def test_what_a_store_does_not_have_is_named(load, store):
+def test_what_a_store_does_not_have_is_named(load, store, monkeypatch):
+    monkeypatch.setitem(sys.modules, "paramiko", None)
     store.pipe("/bucket/notes.txt", b"")
     with pytest.raises(DatasetError, match=r"memory://bucket names no \.csv"):
         load("csv", path="memory://bucket", label="y")
