@@ -1,0 +1,73 @@
+"""``TrainingArguments`` that rtrain follows, and what it has in place of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from transformers import TrainingArguments
+
+from rtrain.config.closest import closest
+from rtrain.errors import ConfigError
+
+FOLLOWED = (
+    *("learning_rate", "weight_decay", "adam_beta1", "adam_beta2", "adam_epsilon", "optim", "optim_args"),
+    *("lr_scheduler_type", "lr_scheduler_kwargs", "warmup_steps", "max_grad_norm", "bf16", "label_smoothing_factor"),
+    *("gradient_checkpointing", "gradient_checkpointing_kwargs", "ddp_find_unused_parameters", "ddp_bucket_cap_mb"),
+)
+OURS = {
+    "per_device_train_batch_size": "trainer.batch_size",
+    "per_device_eval_batch_size": "trainer.eval_batch_size",
+    "num_train_epochs": "trainer.max_epochs",
+    "max_steps": "trainer.max_steps",
+    "eval_strategy": "trainer.eval_every_epochs or trainer.eval_every_steps",
+    "eval_steps": "trainer.eval_every_steps",
+    "logging_steps": "run.log_every_steps",
+    "output_dir": "run.root_dir",
+    "save_strategy": "run.checkpoint",
+    "save_steps": "run.checkpoint.every_steps",
+    "save_total_limit": "run.checkpoint.keep",
+    "load_best_model_at_end": "run.checkpoint: the best one is kept",
+    "metric_for_best_model": "run.checkpoint.monitor",
+    "seed": "run.seed",
+    "data_seed": "run.seed",
+    "use_cpu": "scaling.use_gpu",
+    "report_to": "the run directory",
+    "resume_from_checkpoint": "rtrain's own resuming",
+}
+
+
+def check_arguments(given: Mapping[str, Any]) -> None:
+    """Refuse arguments that are unknown, or that rtrain decides itself.
+
+    Raises:
+        ConfigError: Names the key, and what to use in its place.
+    """
+    known = [field.name for field in fields(TrainingArguments)]
+    for name in given:
+        where = f"trainer.arguments.{name}"
+        if name not in known:
+            meant = closest(name, known)
+            raise ConfigError(
+                f"{where}: TrainingArguments has no '{name}'.", f"  did you mean: {meant}" if meant else None
+            )
+        if name not in FOLLOWED:
+            instead = OURS.get(name)
+            raise ConfigError(
+                f"{where} is not followed: rtrain has its own loop.",
+                f"Use in its place: {instead}" if instead else f"It follows {', '.join(FOLLOWED)}.",
+            )
+    make_arguments(given)
+
+
+def make_arguments(given: Mapping[str, Any]) -> TrainingArguments:
+    """Return the arguments with transformers' own defaults.
+
+    Raises:
+        ConfigError: A value is refused.
+    """
+    try:
+        return TrainingArguments(output_dir="unused", report_to=[], use_cpu=True, **given)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"trainer.arguments: {error}") from error

@@ -1,0 +1,177 @@
+"""Build model, optimizer and schedule from a config."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+import transformers
+from torch.optim.lr_scheduler import LRScheduler
+from transformers import AutoConfig, Trainer, TrainingArguments, get_scheduler
+
+from rtrain.config.closest import closest
+from rtrain.datasets.base import DatasetInfo
+from rtrain.errors import ConfigError
+from rtrain.trainers.transformers.config import Conf
+from rtrain.trainers.transformers.tokens import SPECIAL
+
+CLASSES = {
+    "causal-lm": "AutoModelForCausalLM",
+    "masked-lm": "AutoModelForMaskedLM",
+    "sequence-classification": "AutoModelForSequenceClassification",
+    "regression": "AutoModelForSequenceClassification",
+    "token-classification": "AutoModelForTokenClassification",
+    "image-classification": "AutoModelForImageClassification",
+}
+LORA_TASKS = {
+    "causal-lm": "CAUSAL_LM",
+    "sequence-classification": "SEQ_CLS",
+    "regression": "SEQ_CLS",
+    "token-classification": "TOKEN_CLS",
+}
+
+
+def task_of(conf: Conf, info: DatasetInfo) -> str:
+    """Return what the model learns."""
+    if conf.task != "auto":
+        return conf.task
+    if info.task == "classification":
+        return "image-classification" if len(info.input_shape) == 3 else "sequence-classification"
+    return "causal-lm" if info.task == "language-modeling" else info.task
+
+
+def auto_class(task: str) -> Any:
+    """Return transformers' class that builds models of a task."""
+    return getattr(transformers, CLASSES[task])
+
+
+def model_config(conf: Conf, info: DatasetInfo, tokenizer: Any) -> Any:
+    """Return the configuration of a model from scratch, with what dataset and tokenizer know.
+
+    Raises:
+        ConfigError: Names the key that this type of model doesn't have.
+    """
+    given = dict(conf.model.config)
+    kind = given.pop("model_type")
+    try:
+        usual = AutoConfig.for_model(kind)
+    except ValueError as error:
+        known = list(transformers.CONFIG_MAPPING)
+        meant = closest(str(kind), known)
+        raise ConfigError(
+            f"trainer.model.config.model_type: transformers knows no '{kind}'.",
+            f"  did you mean: {meant}" if meant else None,
+        ) from error
+    known = [*usual.to_dict(), *type(usual).attribute_map, "num_labels"]
+    for name in given:
+        if name not in known:
+            meant = closest(name, known)
+            hint = f"  did you mean: {meant}" if meant else f"  it has: {', '.join(sorted(known))}"
+            raise ConfigError(f"trainer.model.config.{name}: a {kind} model has no '{name}'.", hint)
+    filled = {name: value for name, value in _filled(conf, info, tokenizer).items() if name in known}
+    try:
+        return AutoConfig.for_model(kind, **{**filled, **given})
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"trainer.model.config: {error}") from error
+
+
+def _filled(conf: Conf, info: DatasetInfo, tokenizer: Any) -> dict[str, Any]:
+    """Return what dataset and tokenizer know of a model's sizes."""
+    filled = _heads(conf, info)
+    if tokenizer is not None:
+        filled["vocab_size"] = len(tokenizer)
+        ids = {name: getattr(tokenizer, f"{name}_id") for name in SPECIAL if name not in ("unk_token", "mask_token")}
+        filled |= {f"{name}_id": number for name, number in ids.items()}
+        filled["bos_token_id"] = tokenizer.bos_token_id
+        filled["max_position_embeddings"] = max(conf.max_length, 8)
+        filled["n_positions"] = max(conf.max_length, 8)
+    elif info.task == "language-modeling":
+        filled |= {"vocab_size": info.num_classes, "max_position_embeddings": info.input_shape[0]}
+        filled |= {"pad_token_id": None, "bos_token_id": None, "eos_token_id": None}
+    if len(info.input_shape) == 3:
+        channels, height, width = info.input_shape
+        filled |= {"num_channels": channels, "image_size": height if height == width else (height, width)}
+    return filled
+
+
+def _heads(conf: Conf, info: DatasetInfo) -> dict[str, Any]:
+    """Return the outputs of a model that predicts classes or a number."""
+    task = task_of(conf, info)
+    if task.endswith("-lm"):
+        return {}
+    names = info.class_names or tuple(str(number) for number in range(info.num_classes or 1))
+    if task == "regression":
+        names = ("value",)
+    by_number = dict(enumerate(names))
+    return {
+        "num_labels": len(names),
+        "id2label": by_number,
+        "label2id": {name: number for number, name in by_number.items()},
+        "problem_type": "regression" if task == "regression" else "single_label_classification",
+    }
+
+
+def build_model(conf: Conf, info: DatasetInfo, tokenizer: Any) -> Any:
+    """Return the model, with adapters around it if the config wants some.
+
+    Raises:
+        ConfigError: There is no such model, or it has nothing that adapters can be put around.
+    """
+    task = task_of(conf, info)
+    maker = auto_class(task)
+    try:
+        if conf.model.pretrained is None:
+            model = maker.from_config(model_config(conf, info, tokenizer))
+        else:
+            model = maker.from_pretrained(
+                conf.model.pretrained, ignore_mismatched_sizes=True, dtype=torch.float32, **_heads(conf, info)
+            )
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"trainer.model: {error}") from error
+    if model.config.is_encoder_decoder:
+        raise ConfigError(f"trainer.model: {model.config.model_type} reads one text and writes another; choose another.")
+    if tokenizer is not None and len(tokenizer) > model.get_input_embeddings().num_embeddings:
+        model.resize_token_embeddings(len(tokenizer))
+    return model if conf.lora is None else _with_adapters(model, conf.lora, task)
+
+
+def _with_adapters(model: Any, lora: Mapping[str, Any], task: str) -> Any:
+    from peft import LoraConfig, get_peft_model
+
+    try:
+        return get_peft_model(model, LoraConfig(task_type=LORA_TASKS.get(task), **lora))
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"trainer.lora: {error}") from error
+
+
+def build_optimizer(model: Any, args: TrainingArguments) -> torch.optim.Optimizer:
+    """Return the optimizer that transformers' own Trainer would use; norms and biases don't decay."""
+    decaying = set(Trainer.get_decay_parameter_names(None, model))  # type: ignore[arg-type]
+    trained = [(name, one) for name, one in model.named_parameters() if one.requires_grad]
+    groups = [
+        {"params": [one for name, one in trained if name in decaying], "weight_decay": args.weight_decay},
+        {"params": [one for name, one in trained if name not in decaying], "weight_decay": 0.0},
+    ]
+    maker, options = Trainer.get_optimizer_cls_and_kwargs(args, model)
+    optimizer: torch.optim.Optimizer = maker(groups, **options)
+    return optimizer
+
+
+def build_schedule(
+    optimizer: torch.optim.Optimizer, args: TrainingArguments, num_steps: int | None
+) -> LRScheduler:
+    """Return the schedule of the learning rate.
+
+    Args:
+        optimizer: What it moves.
+        args: Its type and warm-up.
+        num_steps: Steps of the whole run; None if only a time limit ends it.
+    """
+    return get_scheduler(
+        args.lr_scheduler_type if num_steps is not None else "constant",
+        optimizer=optimizer,
+        num_warmup_steps=args.get_warmup_steps(num_steps or 0),
+        num_training_steps=num_steps,
+        scheduler_specific_kwargs=args.lr_scheduler_kwargs,
+    )

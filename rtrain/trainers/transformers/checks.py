@@ -1,0 +1,88 @@
+"""What can be wrong with a transformers config and be found before anything starts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from rtrain.config.closest import closest
+from rtrain.datasets.base import DatasetInfo
+from rtrain.errors import ConfigError
+from rtrain.trainers.base import Job
+from rtrain.trainers.from_dataset import check_monitors
+from rtrain.trainers.transformers.arguments import check_arguments
+from rtrain.trainers.transformers.build import build_model, task_of
+from rtrain.trainers.transformers.config import Conf
+from rtrain.trainers.transformers.tokens import open_tokenizer
+
+NEEDS = {
+    "causal-lm": "language-modeling",
+    "masked-lm": "language-modeling",
+    "sequence-classification": "classification",
+    "token-classification": "token-classification",
+    "image-classification": "classification",
+    "regression": "regression",
+}
+
+
+def check_conf(job: Job) -> None:
+    """Check task, arguments, adapters, tokenizer and model.
+
+    Raises:
+        ConfigError: Something can't work; names the key.
+    """
+    conf: Conf = job.conf.trainer
+    if job.dataset is None:
+        raise ConfigError("the transformers trainer needs a dataset.", "Add `- dataset: text` to the defaults list.")
+    info = job.dataset.info
+    _check_task(conf, info)
+    check_monitors(conf, info, job, ("perplexity",) if info.task == "language-modeling" else ())
+    check_arguments(conf.arguments)
+    if conf.lora is not None:
+        _check_lora(conf.lora)
+    if job.conf.scaling.use_gpu and job.conf.scaling.num_workers == 0 and not torch.cuda.is_available():
+        raise ConfigError("scaling.use_gpu: torch sees no GPU on this machine.", "Try: use_gpu=false")
+    _check_model(conf, info)
+
+
+def _check_task(conf: Conf, info: DatasetInfo) -> None:
+    task = task_of(conf, info)
+    if task not in NEEDS or NEEDS[task] != info.task:
+        fitting = [name for name, needed in NEEDS.items() if needed == info.task]
+        raise ConfigError(
+            f"trainer.task: {task} can't be learned from {info.name}, which is for {info.task}.",
+            f"Try: trainer.task={fitting[0]}" if fitting else "For a ranking try trainer=xgboost.",
+        )
+    images, texts = len(info.input_shape) == 3, info.dtype == "object"
+    tokens = info.dtype == "int64" and task == "causal-lm"
+    if not (tokens or (images if task == "image-classification" else texts)):
+        needed = "images" if task == "image-classification" else "texts"
+        raise ConfigError(
+            f"trainer.task: {task} needs {needed}, but {info.name} has rows of shape {info.input_shape} ({info.dtype}).",
+            "Choose another dataset, e.g. dataset=text.",
+        )
+
+
+def _check_lora(lora: dict[str, Any]) -> None:
+    from dataclasses import fields
+
+    from peft import LoraConfig
+
+    known = [field.name for field in fields(LoraConfig)]
+    for name in lora:
+        if name not in known or name == "task_type":
+            meant = closest(name, known)
+            problem = "is set by trainer.task." if name == "task_type" else f"LoraConfig has no '{name}'."
+            raise ConfigError(f"trainer.lora.{name}: {problem}", f"  did you mean: {meant}" if meant else None)
+
+
+def _check_model(conf: Conf, info: DatasetInfo) -> None:
+    """Build the model without numbers, where it comes from a config."""
+    tokenizer = open_tokenizer(conf) if info.dtype == "object" else None
+    if conf.tokenizer.train is not None or info.dtype != "object" or tokenizer is not None:
+        if conf.task == "masked-lm" and tokenizer is not None and tokenizer.mask_token_id is None:
+            raise ConfigError("trainer.tokenizer has no token to mask with.", "Try: trainer.task=causal-lm")
+        if conf.model.pretrained is None:
+            with torch.device("meta"):
+                build_model(conf, info, tokenizer)

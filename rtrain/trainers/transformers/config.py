@@ -1,0 +1,100 @@
+"""What a config may say to the transformers trainer; each field's docstring is its documentation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from rtrain.config.schema import one_of
+from rtrain.trainers.epochs_conf import EpochsConf
+
+TASKS = (
+    "causal-lm",
+    "masked-lm",
+    "sequence-classification",
+    "token-classification",
+    "image-classification",
+    "regression",
+)
+
+
+@dataclass(kw_only=True)
+class ModelConf:
+    """A model from scratch, or one that was trained before; give one of the two."""
+
+    config: dict[str, Any] = field(default_factory=dict)
+    """Configuration of a model with random weights: ``model_type`` and its own keys, e.g. ``hidden_size``. Sizes that
+    the dataset and the tokenizer know are filled in."""
+
+    pretrained: str | None = None
+    """Local folder, or name on the Hugging Face hub, of a model with trained weights."""
+
+    def __post_init__(self) -> None:
+        if bool(self.config) == bool(self.pretrained):
+            raise ValueError("give either config (from scratch) or pretrained (a folder or hub name)")
+        if self.config and "model_type" not in self.config:
+            raise ValueError("config needs model_type, e.g. bert, gpt2, llama or vit")
+
+
+@dataclass(kw_only=True)
+class TokenizerConf:
+    """How texts become tokens; nothing given: by the tokenizer of the pretrained model."""
+
+    pretrained: str | None = None
+    """Local folder, or name on the Hugging Face hub, of a tokenizer."""
+
+    train: Annotated[str, *one_of("wordpiece", "bpe", "characters")] | None = None
+    """Make a tokenizer of the train split's texts, offline."""
+
+    vocab_size: Annotated[int, Field(ge=10)] = 2000
+    """Most tokens of a trained tokenizer."""
+
+    lowercase: bool = False
+    """A trained tokenizer takes capital letters as small ones."""
+
+    def __post_init__(self) -> None:
+        if self.pretrained and self.train:
+            raise ValueError("pretrained and train contradict each other: give one")
+
+
+@dataclass(kw_only=True)
+class Conf(EpochsConf):
+    """Trains models of Hugging Face transformers on texts or images, from scratch or fine-tuned."""
+
+    task: Annotated[str, *one_of("auto", *TASKS)] = "auto"
+    """What the model learns; ``auto``: what the dataset is for, a language by the next token."""
+
+    model: ModelConf = field(default_factory=ModelConf)
+    """The model."""
+
+    tokenizer: TokenizerConf = field(default_factory=TokenizerConf)
+    """The tokenizer; images and datasets of tokens need none."""
+
+    max_length: Annotated[int, Field(ge=2)] = 128
+    """Tokens per row at most; longer texts are cut, unless ``packing`` joins them."""
+
+    packing: bool = True
+    """causal-lm: join all texts and cut them into rows of ``max_length`` tokens; false: a row per text, padded."""
+
+    mask_share: Annotated[float, Field(gt=0, lt=1)] = 0.15
+    """masked-lm: share of the tokens that are to be guessed; of them 80 % are masked, 10 % random, 10 % unchanged."""
+
+    arguments: dict[str, Any] = field(default_factory=dict)
+    """``TrainingArguments`` about optimizer, schedule, precision and loss, e.g. ``{learning_rate: 5e-5}``. Those about
+    steps, evaluations and checkpoints are keys of rtrain's own, and refused here."""
+
+    lora: dict[str, Any] | None = None
+    """Train low-rank adapters only: arguments of peft's ``LoraConfig``, e.g. ``{r: 8}``. null: train all weights."""
+
+    merge_lora: bool = False
+    """Also write the model with its adapters merged in, as ``merged/`` in each checkpoint."""
+
+    num_threads: Annotated[int, Field(ge=1)] | None = None
+    """Threads of each worker; null: as many as it has cores."""
+
+    def __post_init__(self) -> None:
+        self.check_limits()
+        if self.merge_lora and self.lora is None:
+            raise ValueError("merge_lora needs lora")

@@ -1,0 +1,169 @@
+"""A model of transformers as the loop of epochs sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_model, save_model
+from torch import Tensor
+from torch.nn import functional
+from torch.nn.parallel import DistributedDataParallel
+
+from rtrain.datasets.base import Batch, Dataset
+from rtrain.trainers.learner import Learner
+from rtrain.trainers.tasks import derived_metrics
+from rtrain.trainers.torch_ranks import TorchRanks
+from rtrain.trainers.transformers.arguments import make_arguments
+from rtrain.trainers.transformers.build import build_model, build_optimizer, build_schedule, task_of
+from rtrain.trainers.transformers.inputs import Inputs
+from rtrain.trainers.transformers.tokens import IGNORED
+from rtrain.trainers.worker import Worker
+
+WEIGHTS, ADAPTED, TRAINING = "model.safetensors", "adapted.safetensors", "training.pt"
+
+
+class TransformersLearner(Learner):
+    """Model, optimizer and schedule on one rank; ranks average gradients by the number of places they predicted."""
+
+    def __init__(self, worker: Worker, ranks: TorchRanks, dataset: Dataset, tokenizer: Any) -> None:
+        conf, info = worker.conf, dataset.info
+        self._conf, self._info, self._ranks, self._seed = conf, info, ranks, worker.run.seed
+        self._args, self._tokenizer, self._task = make_arguments(conf.arguments), tokenizer, task_of(conf, info)
+        self.model = build_model(conf, info, tokenizer).to(ranks.device)
+        if self._args.gradient_checkpointing:
+            self.model.gradient_checkpointing_enable(self._args.gradient_checkpointing_kwargs)
+            self.model.enable_input_require_grads()
+        self._optimizer = build_optimizer(self.model, self._args)
+        steps = conf.max_steps
+        if conf.max_epochs is not None:
+            in_epochs = conf.max_epochs * -(-dataset.splits["train"].num_rows // conf.rows_per_step(ranks.size))
+            steps = in_epochs if steps is None else min(steps, in_epochs)
+        self._schedule = build_schedule(self._optimizer, self._args, steps)
+        self._inputs = Inputs(conf, info, self._task, tokenizer, ranks.device)
+        row = next(iter(dataset.splits["train"].own_rows(0, 1)))
+        self._spare = Batch(row["x"][:1], row["y"][:1], 1)
+        self._wrapped = self.model if ranks.size == 1 else self._distributed()
+
+    def _distributed(self) -> DistributedDataParallel:
+        return DistributedDataParallel(
+            self.model,
+            device_ids=[self._ranks.device] if self._ranks.device.type == "cuda" else None,
+            gradient_as_bucket_view=True,
+            find_unused_parameters=bool(self._args.ddp_find_unused_parameters),
+            bucket_cap_mb=self._args.ddp_bucket_cap_mb,
+        )
+
+    def take(self, batch: Batch, step: int) -> Any:
+        """Do one step; a rank without rows computes one that counts nothing, so that the others need not wait."""
+        self._ranks.seed_step(self._seed, step)
+        self._wrapped.train()
+        inputs, target = self._inputs.ready(batch if len(batch.y) else self._spare, (self._seed, step))
+        if not len(batch.y):
+            target = torch.full_like(target, IGNORED if target.dtype == torch.int64 else torch.nan)
+        losses = self._losses(self._forward(self._wrapped, inputs), target, self._args.label_smoothing_factor)
+        count = float(_present(target).sum())
+        total = self._ranks.sum([count])[0] if self._ranks.size > 1 else count
+        torch.autograd.backward(losses.sum() * (self._ranks.size / max(total, 1)))
+        if self._args.max_grad_norm:
+            torch.nn.utils.clip_grad_norm_(self.model.parameters(), self._args.max_grad_norm)
+        self._optimizer.step()
+        self._schedule.step()
+        self._optimizer.zero_grad(set_to_none=True)
+        return losses.detach().sum() / max(total, 1), batch.num_global
+
+    def losses(self, taken: Sequence[Any]) -> list[float]:
+        """Return for each step the mean over the places of all ranks, times its rows."""
+        means = self._ranks.sum([float(mean) for mean, _ in taken])
+        return [mean * rows for mean, (_, rows) in zip(means, taken, strict=True)]
+
+    @torch.no_grad()
+    def evaluate(self, batches: Iterable[Batch]) -> dict[str, float]:
+        """Return each metric over all places of all rows, each counted once."""
+        self.model.eval()
+        sums = torch.zeros(4, dtype=torch.float64)
+        for batch in batches:
+            if len(batch.y):
+                inputs, target = self._inputs.ready(batch, (0,))
+                sums += self._counted(self._forward(self.model, inputs), target)
+        count, loss, second, third = self._ranks.sum(sums.tolist())
+        names = ("loss", "mae", "mse") if self._task == "regression" else ("loss", "accuracy")
+        means = {name: value / max(count, 1) for name, value in zip(names, (loss, second, third), strict=False)}
+        return derived_metrics("language-modeling" if self._task.endswith("-lm") else self._info.task, means)
+
+    def _counted(self, output: Tensor, target: Tensor) -> Tensor:
+        """Return count, sum of losses, and sums of what is counted beside: (4,) float64."""
+        losses, there = self._losses(output, target, 0.0).double().sum(), _present(target).sum()
+        if self._task == "regression":
+            error = output.double().flatten() - target.double()
+            beside = [error.abs().sum(), error.square().sum()]
+        else:
+            beside = [((output.argmax(-1) == target) & _present(target)).sum(), torch.zeros(())]
+        return torch.stack([one.double().cpu() for one in (there, losses, *beside)])
+
+    def _forward(self, model: Any, inputs: Mapping[str, Tensor]) -> Tensor:
+        with torch.autocast(self._ranks.device.type, torch.bfloat16, enabled=self._args.bf16):
+            output: Tensor = model(**inputs).logits
+        return output.float()
+
+    def _losses(self, output: Tensor, target: Tensor, smoothing: float) -> Tensor:
+        """Return the loss of each place; 0 where nothing is predicted."""
+        if self._task == "regression":
+            there = _present(target)
+            return torch.where(there, (output.flatten() - target.nan_to_num()).square(), output.flatten() * 0)
+        return functional.cross_entropy(
+            output.flatten(0, -2),
+            target.flatten(),
+            ignore_index=IGNORED,
+            reduction="none",
+            label_smoothing=smoothing,
+        )
+
+    def save(self, folder: Path) -> None:
+        """Write a folder that transformers can open, with adapters in ``adapter/``, and the optimizer beside it."""
+        if self._tokenizer is not None:
+            self._tokenizer.save_pretrained(folder)
+        weights = WEIGHTS if self._conf.lora is None else ADAPTED
+        save_model(self.model, str(folder / weights), metadata={"format": "pt"})
+        self.model.config.save_pretrained(folder)
+        if self._conf.lora is not None:
+            self.model.save_pretrained(folder / "adapter", safe_serialization=True)
+        if self._conf.merge_lora:
+            self._save_merged(folder / "merged")
+        state = {"optimizer": self._optimizer.state_dict(), "schedule": self._schedule.state_dict()}
+        torch.save(state, folder / TRAINING)
+
+    def _save_merged(self, folder: Path) -> None:
+        import copy
+
+        copy.deepcopy(self.model).merge_and_unload().save_pretrained(folder)
+        if self._tokenizer is not None:
+            self._tokenizer.save_pretrained(folder)
+
+    def load(self, folder: Path) -> None:
+        """Take everything from a checkpoint; executes nothing that is in it."""
+        load_model(self.model, str(folder / (WEIGHTS if self._conf.lora is None else ADAPTED)))
+        state = torch.load(folder / TRAINING, map_location=self._ranks.device, weights_only=True)
+        self._optimizer.load_state_dict(state["optimizer"])
+        self._schedule.load_state_dict(state["schedule"])
+
+    def facts(self) -> Mapping[str, Any]:
+        """Return device, threads and the size of the model."""
+        parameters = list(self.model.parameters())
+        return {
+            "device": str(self._ranks.device),
+            "num_threads": torch.get_num_threads(),
+            "num_parameters": sum(one.numel() for one in parameters),
+            "num_trained_parameters": sum(one.numel() for one in parameters if one.requires_grad),
+        }
+
+    def rate(self) -> float:
+        """Return the learning rate of the next step."""
+        return float(self._schedule.get_last_lr()[0])
+
+
+def _present(target: Tensor) -> Tensor:
+    """Tell at which places something is predicted."""
+    return target != IGNORED if target.dtype == torch.int64 else ~target.isnan()

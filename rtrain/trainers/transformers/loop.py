@@ -1,0 +1,90 @@
+"""Train a model of transformers: the same loop on every rank."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+from rtrain.datasets.base import Dataset
+from rtrain.trainers.epochs import EpochLoop
+from rtrain.trainers.torch_ranks import TorchRanks
+from rtrain.trainers.transformers.build import task_of
+from rtrain.trainers.transformers.learner import TransformersLearner
+from rtrain.trainers.transformers.tokens import encoded_dataset, load_tokenizer, open_tokenizer, train_tokenizer
+from rtrain.trainers.worker import Worker
+
+
+def train(worker: Worker) -> None:
+    """Train until a limit is reached, a metric stops improving, or all ranks agree to stop."""
+    assert worker.dataset is not None, "checked by the plugin"
+    with _settings(worker):
+        ranks = TorchRanks.of(worker)
+        tokenizer = make_tokenizer(worker, ranks)
+        task = task_of(worker.conf, worker.dataset.info)
+        dataset = encoded_dataset(worker.dataset, tokenizer, worker.conf, task)
+        packed = dataset.info.num_rows != worker.dataset.info.num_rows
+        encoded = replace(worker, dataset=dataset, channel=_Packed(worker.channel) if packed else worker.channel)
+        EpochLoop(encoded, worker.conf, TransformersLearner(encoded, ranks, dataset, tokenizer), ranks).run()
+
+
+class _Packed:
+    """Tells the rows that texts were packed into by another name: they are not rows of the dataset."""
+
+    def __init__(self, channel: Any) -> None:
+        self._channel = channel
+
+    def send(self, record: Any) -> None:
+        """Hand over a record."""
+        facts = dict(record.get("facts", {}))
+        if "num_rows" in facts:
+            facts["num_packed_rows"] = facts.pop("num_rows")
+            record = {**record, "facts": facts}
+        self._channel.send(record)
+
+    @property
+    def stop_reason(self) -> str | None:
+        """Why the run should end."""
+        reason: str | None = self._channel.stop_reason
+        return reason
+
+
+def make_tokenizer(worker: Worker, ranks: TorchRanks) -> Any:
+    """Return the tokenizer of the checkpoint that the run goes on from, else that of the config; None without texts."""
+    dataset: Dataset | None = worker.dataset
+    assert dataset is not None
+    if dataset.info.dtype != "object":
+        return None
+    folder = worker.resume_dir()
+    if folder is not None:
+        return load_tokenizer(folder, "the checkpoint")
+    tokenizer = open_tokenizer(worker.conf)
+    if tokenizer is not None:
+        return tokenizer
+    if ranks.rank == 0:
+        texts = np.concatenate([part["x"] for part in dataset.splits["train"].own_rows(0, 1)])
+        tokenizer = train_tokenizer(worker.conf.tokenizer, texts, worker.conf.max_length)
+    if ranks.size == 1:
+        return tokenizer
+    made = [tokenizer]
+    dist.broadcast_object_list(made, src=0)
+    return made[0]
+
+
+@contextmanager
+def _settings(worker: Worker) -> Iterator[None]:
+    """Set threads, determinism and the seed of everything that is built; afterwards the process is as it was."""
+    threads, strict = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    torch.set_num_threads(worker.conf.num_threads or worker.num_threads)
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.manual_seed(worker.run.seed)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+        torch.use_deterministic_algorithms(strict)

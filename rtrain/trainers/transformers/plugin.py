@@ -1,0 +1,40 @@
+"""The transformers plugin as the driver sees it; the framework itself is imported only by its methods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rtrain.trainers.base import Job, TrainerPlugin, TrainLoop
+from rtrain.trainers.trained import Predictor, Trained
+from rtrain.trainers.transformers import config
+
+
+class Plugin(TrainerPlugin):
+    """Hugging Face transformers: texts and images, from scratch or fine-tuned, with LoRA."""
+
+    Conf = config.Conf
+    requires = ("transformers", "peft", "accelerate")
+
+    def check(self, job: Job) -> None:
+        """Check model, tokenizer and arguments, and conf against dataset."""
+        from rtrain.trainers.transformers.checks import check_conf
+
+        check_conf(job)
+
+    def train_loop(self, conf: config.Conf) -> TrainLoop:
+        """Return the declared loop."""
+        from rtrain.trainers.transformers.loop import train
+
+        return train
+
+    def backend_config(self, conf: config.Conf) -> Any:
+        """Let Ray set up ``torch.distributed``: gloo on CPUs, nccl on GPUs."""
+        from ray.train.torch import TorchConfig
+
+        return TorchConfig()
+
+    def load_predictor(self, trained: Trained, device: str) -> Predictor:
+        """Build the model of the checkpoint with its tokenizer."""
+        from rtrain.trainers.transformers.predictor import load_predictor
+
+        return load_predictor(trained, device)

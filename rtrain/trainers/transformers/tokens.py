@@ -1,0 +1,201 @@
+"""From texts to tokens: tokenizers, rows of tokens, and batches of equal length."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
+
+from rtrain.datasets.base import Columns, Dataset, ResidentSplit
+from rtrain.errors import ConfigError, DatasetError
+from rtrain.trainers.transformers.config import Conf, TokenizerConf
+
+SPECIAL = {
+    "unk_token": "[UNK]",
+    "pad_token": "[PAD]",
+    "cls_token": "[CLS]",
+    "sep_token": "[SEP]",
+    "mask_token": "[MASK]",
+    "eos_token": "[EOS]",
+}
+IGNORED = -100
+"""Target of a place that is not predicted."""
+
+
+def open_tokenizer(conf: Conf) -> Any:
+    """Return the tokenizer that was made before, or None if one is to be trained.
+
+    Raises:
+        ConfigError: It is not there, or has no fast version.
+    """
+    name = conf.tokenizer.pretrained or (None if conf.tokenizer.train else conf.model.pretrained)
+    if conf.tokenizer.train is not None:
+        return None
+    if name is None:
+        raise ConfigError(
+            "trainer.tokenizer is not chosen.",
+            "Give trainer.tokenizer.pretrained, or make one of the dataset: trainer.tokenizer.train=wordpiece",
+        )
+    return load_tokenizer(name, "trainer.tokenizer.pretrained")
+
+
+def load_tokenizer(name: str | Path, where: str) -> Any:
+    """Return a tokenizer from a folder or the hub; no code of its repository is run."""
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(name)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{where}: there is no tokenizer at {name}: {error}") from error
+    if not tokenizer.is_fast:
+        raise ConfigError(f"{where}: the tokenizer of {name} has no fast version.")
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token or tokenizer.unk_token
+    return tokenizer
+
+
+def train_tokenizer(conf: TokenizerConf, rows: Iterable[Any], max_length: int) -> Any:
+    """Return a tokenizer made of texts, or of lists of words."""
+    texts = (row if isinstance(row, str) else " ".join(row) for row in rows)
+    special = list(SPECIAL.values())
+    tokenizer, trainer = _empty(conf, special)
+    if conf.train == "characters":
+        alphabet = sorted({letter for text in texts for letter in (text.lower() if conf.lowercase else text)})
+        vocabulary = {word: number for number, word in enumerate([*special, *alphabet][: conf.vocab_size])}
+        tokenizer.model = models.WordLevel(vocabulary, unk_token=SPECIAL["unk_token"])
+    else:
+        tokenizer.train_from_iterator(texts, trainer)
+    if conf.lowercase:
+        tokenizer.normalizer = normalizers.Lowercase()
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=max_length, **SPECIAL)
+
+
+def _empty(conf: TokenizerConf, special: list[str]) -> tuple[Tokenizer, Any]:
+    """Return a tokenizer that knows nothing yet, and what trains it."""
+    unknown = SPECIAL["unk_token"]
+    options: dict[str, Any] = {"vocab_size": conf.vocab_size, "special_tokens": special, "show_progress": False}
+    if conf.train == "bpe":
+        tokenizer = Tokenizer(models.BPE())
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        tokenizer.decoder = decoders.ByteLevel()
+        return tokenizer, trainers.BpeTrainer(initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), **options)
+    tokenizer = Tokenizer(models.WordPiece(unk_token=unknown))
+    if conf.train == "wordpiece":
+        tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        tokenizer.decoder = decoders.WordPiece()
+    else:
+        tokenizer.pre_tokenizer = pre_tokenizers.Split("", "isolated")
+        tokenizer.decoder = decoders.Fuse()
+    if conf.lowercase:
+        tokenizer.normalizer = normalizers.Lowercase()
+    return tokenizer, trainers.WordPieceTrainer(**options)
+
+
+def encoded_dataset(dataset: Dataset, tokenizer: Any, conf: Conf, task: str) -> Dataset:
+    """Return the dataset with rows of tokens in place of texts.
+
+    ``x`` and ``y`` are (rows,) of dtype object, int64 arrays of each row's own length; packed rows are all as long.
+    """
+    if dataset.info.dtype != "object":
+        return dataset
+    splits = {}
+    for name, split in dataset.splits.items():
+        columns = {key: np.concatenate([c[key] for c in split.own_rows(0, 1)]) for key in ("x", "y")}
+        encoded = _encoded(columns, tokenizer, conf, task)
+        if not len(encoded["x"]):
+            raise DatasetError(
+                f"the texts of the split '{name}' don't fill one row of {conf.max_length} tokens.",
+                "Lower trainer.max_length, or give more text.",
+            )
+        splits[name] = ResidentSplit(encoded)
+    num_rows = {name: split.num_rows for name, split in splits.items()}
+    return replace(dataset, info=replace(dataset.info, num_rows=num_rows), splits=splits)
+
+
+def _encoded(columns: Columns, tokenizer: Any, conf: Conf, task: str) -> Columns:
+    if task == "causal-lm" and conf.packing:
+        return _packed(columns["x"], tokenizer, conf.max_length)
+    rows = tokenize(columns["x"], tokenizer, conf.max_length + (task == "causal-lm"))
+    ids = [np.asarray(row, np.int64) for row in rows["input_ids"]]
+    if task == "causal-lm":
+        return {"x": as_objects([row[:-1] for row in ids]), "y": as_objects([row[1:] for row in ids])}
+    if task == "token-classification":
+        return {"x": as_objects(ids), "y": as_objects(_tags(rows, columns["y"]))}
+    return {"x": as_objects(ids), "y": as_objects(ids) if task == "masked-lm" else columns["y"]}
+
+
+def tokenize(texts: np.ndarray, tokenizer: Any, max_length: int) -> Any:
+    """Return the tokens of each text, or list of words."""
+    words = bool(len(texts)) and not isinstance(texts[0], str)
+    return tokenizer(list(texts), truncation=True, max_length=max_length, is_split_into_words=words)
+
+
+def _tags(rows: Any, tags: np.ndarray) -> list[np.ndarray]:
+    """Give the tag of a word to its first token."""
+    found = []
+    for row, of_words in enumerate(tags):
+        places = np.full(len(rows["input_ids"][row]), IGNORED, np.int64)
+        for word, place in first_tokens(rows, row).items():
+            places[place] = of_words[word]
+        found.append(places)
+    return found
+
+
+def first_tokens(rows: Any, row: int) -> dict[int, int]:
+    """Return the place of the first token of each word that was not cut off."""
+    places: dict[int, int] = {}
+    for place, word in enumerate(rows.word_ids(row)):
+        if word is not None:
+            places.setdefault(word, place)
+    return places
+
+
+def _packed(texts: np.ndarray, tokenizer: Any, length: int) -> Columns:
+    """Join all texts, each with an end, and cut them into rows; what doesn't fill a row is left out."""
+    end = [tokenizer.eos_token_id] if tokenizer.eos_token_id is not None else []
+    ids = tokenizer(list(texts), add_special_tokens=False)["input_ids"]
+    joined = np.fromiter((token for row in ids for token in (*row, *end)), np.int64)
+    count = max(0, len(joined) - 1) // length
+    return {"x": joined[: count * length].reshape(count, length), "y": joined[1 : count * length + 1].reshape(-1, length)}
+
+
+def as_objects(rows: Sequence[Any]) -> np.ndarray:
+    """Return (rows,) of dtype object; arrays stay what they are."""
+    found = np.empty(len(rows), object)
+    for index, row in enumerate(rows):
+        found[index] = row
+    return found
+
+
+def padded(rows: Sequence[np.ndarray], value: int) -> np.ndarray:
+    """Return (rows, length of the longest) int64."""
+    found = np.full((len(rows), max((len(row) for row in rows), default=1) or 1), value, np.int64)
+    for index, row in enumerate(rows):
+        found[index, : len(row)] = row
+    return found
+
+
+def masked(rows: Sequence[np.ndarray], tokenizer: Any, share: float, seed: tuple[int, ...]) -> tuple[Any, Any]:
+    """Return rows with some tokens masked, and targets there (Devlin et al., 2018).
+
+    What is masked depends on ``seed`` and on the row alone, so that any number of workers masks the same.
+    """
+    inputs, targets = [], []
+    special = np.asarray(sorted(tokenizer.all_special_ids))
+    for row in rows:
+        rng = np.random.default_rng((*seed, zlib.crc32(row.tobytes())))
+        free = np.flatnonzero(~np.isin(row, special))
+        chosen = rng.permutation(free)[: max(1, round(share * len(free)))]
+        target = np.full(len(row), IGNORED, np.int64)
+        target[chosen] = row[chosen]
+        changed, fate = row.copy(), rng.random(len(chosen))
+        changed[chosen[fate < 0.8]] = tokenizer.mask_token_id
+        random = chosen[fate >= 0.9]
+        changed[random] = rng.integers(0, len(tokenizer), len(random))
+        inputs.append(changed)
+        targets.append(target)
+    return inputs, targets

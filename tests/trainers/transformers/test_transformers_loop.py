@@ -1,0 +1,64 @@
+"""Every task is learned, resumed exactly, and predicted from the checkpoint alone."""
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers_runs import STILL, TINY, dataset, fit, make_conf, predict
+
+from rtrain.runs.checkpoints import latest_checkpoint
+
+SHAPES = {
+    "sequence-classification": (23, 2),
+    "image-classification": (23, 2),
+    "regression": (23,),
+    "token-classification": (23, 7, 2),
+}
+
+
+def weights(folder, name="model.safetensors"):
+    return load_file(latest_checkpoint(folder) / name)
+
+
+@pytest.mark.parametrize("task", TINY)
+def test_a_task_is_learned_and_predicted(tmp_path, task):
+    data, conf = dataset(task), make_conf(task, max_epochs=8)
+    channel = fit(tmp_path, conf, data)
+    losses = [one["metrics"]["val/loss"] for one in channel.of("metrics") if "val/loss" in one["metrics"]]
+    assert losses[-1] < 0.9 * losses[0]
+    found = predict(tmp_path, conf, data)
+    if task in SHAPES:
+        assert found.shape == SHAPES[task]
+    if task == "sequence-classification":
+        right = found.argmax(1) == data.splits["val"].columns["y"]
+        assert right.mean() == pytest.approx(channel.metrics["val/accuracy"])
+    if found.ndim > 1:
+        there = ~np.isnan(found).any(-1)
+        np.testing.assert_allclose(found.sum(-1)[there], 1, atol=1e-5)
+
+
+def test_a_stopped_run_resumes_to_the_same_weights(tmp_path):
+    conf, data = make_conf(max_epochs=3), dataset()
+    fit(tmp_path / "a", conf, data)
+    stopped = fit(tmp_path / "b", conf, data, stop_after=5)
+    assert stopped.of("checkpoint")[-1]["step"] == 5, "in the middle of an epoch"
+    fit(tmp_path / "b", conf, data)
+    one, two = weights(tmp_path / "a"), weights(tmp_path / "b")
+    assert all(torch.equal(one[name], two[name]) for name in one)
+
+
+def test_adapters_alone_are_trained_and_kept_apart(tmp_path):
+    conf = make_conf(model=STILL, lora={"r": 2, "target_modules": ["query", "value"]}, merge_lora=True)
+    data = dataset()
+    channel = fit(tmp_path, conf, data)
+    facts = channel.of("worker")[-1]["facts"]
+    assert facts["num_trained_parameters"] < facts["num_parameters"] / 5
+    folder = latest_checkpoint(tmp_path)
+    assert (folder / "adapter" / "adapter_model.safetensors").exists()
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    merged = AutoModelForSequenceClassification.from_pretrained(folder / "merged").eval()
+    tokens = AutoTokenizer.from_pretrained(folder / "merged")(list(data.splits["val"].columns["x"]), padding=True, return_tensors="pt")
+    with torch.no_grad():
+        expected = merged(input_ids=tokens["input_ids"], attention_mask=tokens["attention_mask"]).logits.softmax(-1)
+    np.testing.assert_allclose(predict(tmp_path, conf, data), expected, atol=1e-5)
