@@ -95,7 +95,7 @@ def dataset(task="sequence-classification", num_rows=(61, 23)):
 
 def make_conf(task="sequence-classification", model=None, **keys):
     limits = {} if keys.keys() & {"max_epochs", "max_steps"} else {"max_epochs": 2}
-    defaults = {"global_batch_size": 16, "max_length": 12, "arguments": {"learning_rate": 0.01}}
+    defaults = {"global_batch_size": 8, "max_length": 12, "arguments": {"learning_rate": 0.02}}
     tokenizer = TokenizerConf() if task == "image-classification" else TokenizerConf(train="wordpiece", vocab_size=60)
     return Conf(**{"task": task, "model": ModelConf(config=model or TINY[task]), "tokenizer": tokenizer, **defaults, **limits, **keys})
 

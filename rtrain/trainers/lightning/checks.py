@@ -1,0 +1,109 @@
+"""What can be wrong with a lightning config and be found before anything starts."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import lightning.pytorch as pl
+
+from rtrain.config.closest import closest
+from rtrain.config.targets import check_node, locate
+from rtrain.errors import ConfigError
+from rtrain.trainers.base import Job
+from rtrain.trainers.from_dataset import check_split, evaluated_split, fill_from_dataset
+from rtrain.trainers.lightning.config import Conf
+
+OURS = {
+    "accelerator": "scaling.use_gpu",
+    "devices": "scaling.num_workers",
+    "num_nodes": "scaling.num_workers",
+    "strategy": "scaling.num_workers: workers average gradients (ddp)",
+    "max_epochs": "trainer.max_epochs",
+    "max_steps": "trainer.max_steps",
+    "max_time": "trainer.max_seconds",
+    "enable_checkpointing": "run.checkpoint",
+    "default_root_dir": "run.root_dir",
+    "use_distributed_sampler": "nothing: each row comes once",
+    "log_every_n_steps": "run.log_every_steps",
+    "fast_dev_run": "trainer.max_steps",
+    "barebones": "nothing: metrics are reported",
+    "enable_progress_bar": "rtrain's own display",
+    "reload_dataloaders_every_n_epochs": "nothing: loaders are opened once",
+    "overfit_batches": "dataset.limit",
+}
+"""Arguments of the Trainer that rtrain decides, and what to use in their place."""
+
+
+def check_conf(job: Job) -> None:
+    """Check targets, the Trainer's arguments, splits and sizes.
+
+    Raises:
+        ConfigError: Something can't work; names the key.
+    """
+    conf: Conf = job.conf.trainer
+    if (job.dataset is None) == (conf.datamodule is None):
+        raise ConfigError(
+            "the lightning trainer needs either a dataset or trainer.datamodule.",
+            "Add `- dataset: digits` to the defaults list, or give trainer.datamodule a _target_.",
+        )
+    module = conf.module if job.dataset is None else fill_from_dataset(conf.module, job.dataset.info, "trainer.module")
+    _check_class(module, "trainer.module", pl.LightningModule, job)
+    if conf.datamodule is not None:
+        _check_class(conf.datamodule, "trainer.datamodule", pl.LightningDataModule, job)
+    _check_trainer_args(conf.trainer_args, job)
+    _check_sizes(conf, job)
+
+
+def _check_class(node: dict[str, Any], where: str, kind: type, job: Job) -> None:
+    check_node(node, where, job.allow)
+    found = locate(node["_target_"], f"{where}._target_", job.allow)
+    if isinstance(found, type) and not issubclass(found, kind):
+        raise ConfigError(f"{where}: {node['_target_']} is no {kind.__name__}.", "For other modules: trainer=torch")
+
+
+def _check_trainer_args(given: dict[str, Any], job: Job) -> None:
+    known = list(inspect.signature(pl.Trainer).parameters)
+    for name, value in given.items():
+        where = f"trainer.trainer_args.{name}"
+        if name in OURS:
+            raise ConfigError(f"{where} is decided by rtrain.", f"Use in its place: {OURS[name]}")
+        if name not in known:
+            meant = closest(name, known)
+            raise ConfigError(f"{where}: Lightning's Trainer has no '{name}'.", f"  did you mean: {meant}" if meant else None)
+        for number, node in enumerate(value if isinstance(value, list) else [value]):
+            if isinstance(node, dict) and "_target_" in node:
+                check_node(node, f"{where}.{number}" if isinstance(value, list) else where, job.allow)
+                _refuse_checkpoints(node, where, job)
+
+
+def _refuse_checkpoints(node: dict[str, Any], where: str, job: Job) -> None:
+    found = locate(node["_target_"], where, job.allow)
+    if isinstance(found, type) and issubclass(found, pl.callbacks.Checkpoint):
+        raise ConfigError(f"{where}: checkpoints are rtrain's.", "Use run.checkpoint in place of ModelCheckpoint.")
+
+
+def _check_sizes(conf: Conf, job: Job) -> None:
+    workers = max(1, job.conf.scaling.num_workers)
+    if job.dataset is None:
+        if conf.evaluate_split not in ("auto", "none"):
+            raise ConfigError("trainer.evaluate_split is for a dataset; a datamodule has its val_dataloader.")
+        return
+    info = job.dataset.info
+    if info.dtype == "object":
+        raise ConfigError(
+            f"the lightning trainer needs numbers, but the rows of {info.name} are texts.",
+            "Give trainer.datamodule one that tokenizes, or use trainer=transformers",
+        )
+    if info.memory == "stream":
+        raise ConfigError(
+            "the lightning trainer holds its rows in memory.", "Set dataset.memory=resident, or give trainer.datamodule."
+        )
+    check_split(conf.evaluate_split, info)
+    if conf.rows_per_step(workers) < workers:
+        raise ConfigError(
+            f"trainer.global_batch_size={conf.global_batch_size} is less than one row for each of {workers} workers."
+        )
+    split = evaluated_split(conf.evaluate_split, info)
+    if split is not None and info.num_rows[split] < workers:
+        raise ConfigError(f"the split '{split}' has fewer rows than there are workers ({workers}).")

@@ -1,0 +1,231 @@
+"""Loaders whose rows are shared out among workers: in steps that all have, none dropped and none doubled."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import lightning.pytorch as pl
+import numpy as np
+import torch
+from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler, SequentialSampler
+
+from rtrain.datasets.base import DatasetInfo, Pass, Split, step_rows
+from rtrain.errors import TrainingError
+from rtrain.trainers.torch_ranks import TorchRanks
+
+
+class Rows(Dataset[Any]):
+    """Rows of one of our splits: (x, y), x standardized; taken a batch at a time."""
+
+    def __init__(self, split: Split, info: DatasetInfo) -> None:
+        parts = list(split.own_rows(0, 1))
+        self._x = torch.as_tensor(np.concatenate([part["x"] for part in parts]))
+        self._y = torch.as_tensor(np.concatenate([part["y"] for part in parts]))
+        shape = (1, -1, *[1] * (len(info.input_shape) - 1))
+        self._mean = torch.tensor(info.mean).reshape(shape) if info.mean else None
+        self._std = torch.tensor(info.std).reshape(shape) if info.mean else None
+
+    def __len__(self) -> int:
+        return len(self._y)
+
+    def __getitem__(self, row: int) -> Any:
+        return self.__getitems__([row])
+
+    def __getitems__(self, rows: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor]:
+        x = self._x[list(rows)]
+        return ready(x, self._mean, self._std), self._y[list(rows)]
+
+
+def ready(x: torch.Tensor, mean: torch.Tensor | None, std: torch.Tensor | None) -> torch.Tensor:
+    """Return tokens unchanged, other rows as float32: uint8 from 0 to 1, standardized."""
+    if x.dtype == torch.int64:
+        return x
+    x = x.float() / 255 if x.dtype == torch.uint8 else x.float()
+    return x if mean is None or std is None else (x - mean) / std
+
+
+class TrainBatches(BatchSampler):
+    """This rank's rows of each step of an epoch; a rank without rows in the last one gets one that counts nothing."""
+
+    def __init__(self, num_rows: int, rows_per_step: int, ranks: TorchRanks, seed: int, shuffle: bool, drop: bool) -> None:
+        self.num_rows, self.rows_per_step, self._ranks = num_rows, rows_per_step, ranks
+        self._seed, self._shuffle, self._drop = seed, shuffle, drop
+        self.epoch = self.skip_steps = 0
+        """Where the next pass begins."""
+
+    def __len__(self) -> int:
+        return self.num_rows // self.rows_per_step if self._drop else math.ceil(self.num_rows / self.rows_per_step)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        for number, (rows, _) in enumerate(self._steps(self.skip_steps), start=self.skip_steps):
+            if number < len(self):
+                yield rows.tolist() if len(rows) else [0]
+
+    def _steps(self, skip: int) -> Iterator[tuple[np.ndarray, int]]:
+        one = Pass(
+            rank=self._ranks.rank,
+            world_size=self._ranks.size,
+            global_batch_size=self.rows_per_step,
+            seed=self._seed,
+            epoch=self.epoch,
+            shuffle=self._shuffle,
+            skip_steps=skip,
+        )
+        return step_rows(self.num_rows, one)
+
+    def share(self, step: int) -> float:
+        """Return the weight of this rank's mean loss in the step, such that the mean over ranks is that over rows."""
+        rows = min(self.rows_per_step, self.num_rows - step * self.rows_per_step)
+        return self._own(rows) * self._ranks.size / rows
+
+    def _own(self, rows: int) -> int:
+        low, high = (rows * rank // self._ranks.size for rank in (self._ranks.rank, self._ranks.rank + 1))
+        return high - low
+
+    def num_own_rows(self) -> int:
+        """Return the rows of this rank in an epoch."""
+        sizes = [min(self.rows_per_step, self.num_rows - step * self.rows_per_step) for step in range(len(self))]
+        return sum(self._own(rows) for rows in sizes)
+
+
+class EvalBatches(BatchSampler):
+    """One contiguous part of the rows for each rank, in as many steps on each, none of them without rows."""
+
+    def __init__(self, num_rows: int, batch_size: int, ranks: TorchRanks) -> None:
+        if num_rows < ranks.size:
+            raise TrainingError(f"{num_rows} rows can't be evaluated by {ranks.size} workers: one each is needed.")
+        low, high = (num_rows * rank // ranks.size for rank in (ranks.rank, ranks.rank + 1))
+        most = max(num_rows * (rank + 1) // ranks.size - num_rows * rank // ranks.size for rank in range(ranks.size))
+        self.num_own_rows = high - low
+        self._parts = np.array_split(np.arange(low, high), math.ceil(most / batch_size))
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        return (part.tolist() for part in self._parts)
+
+
+def loader_of(dataset: Dataset[Any], batches: BatchSampler) -> DataLoader[Any]:
+    """Return a loader of our rows."""
+    return DataLoader(dataset, batch_sampler=batches, collate_fn=_as_it_is)
+
+
+def _as_it_is(batch: Any) -> Any:
+    return batch
+
+
+class SharedData(pl.LightningDataModule):
+    """The user's datamodule, with its loaders shared out among the workers.
+
+    Args:
+        inner: The user's own.
+        ranks: The workers.
+        seed: Of the order of the rows.
+    """
+
+    def __init__(self, inner: pl.LightningDataModule, ranks: TorchRanks, seed: int) -> None:
+        super().__init__()
+        self._inner, self._ranks, self._seed = inner, ranks, seed
+        self.train_batches: TrainBatches | None = None
+        self.num_own_rows: dict[str, int] = {}
+
+    def prepare_data(self) -> None:
+        """Let the user's module prepare."""
+        self._inner.prepare_data()
+
+    def setup(self, stage: str) -> None:
+        """Let the user's module set up, with the trainer that runs."""
+        self._inner.trainer = self.trainer
+        self._inner.setup(stage)
+
+    def teardown(self, stage: str) -> None:
+        """Let the user's module clean up."""
+        self._inner.teardown(stage)
+
+    def train_dataloader(self) -> Any:
+        """Return the user's loader with this rank's rows."""
+        loader = self._inner.train_dataloader()
+        shuffled = self._shuffled(loader, "train_dataloader")
+        if shuffled is None:
+            return loader
+        size = (loader.batch_size or 1) * self._ranks.size
+        batches = TrainBatches(len(loader.dataset), size, self._ranks, self._seed, shuffled, loader.drop_last)
+        self.train_batches = batches
+        self.num_own_rows["train"] = batches.num_own_rows()
+        return _with_batches(loader, batches)
+
+    def val_dataloader(self) -> Any:
+        """Return the user's loaders with this rank's rows, each once."""
+        found = self._inner.val_dataloader()
+        loaders = list(found) if isinstance(found, list | tuple) else [found]
+        shared = []
+        for loader in loaders:
+            if self._shuffled(loader, "val_dataloader") is None:
+                shared.append(loader)
+                continue
+            batches = EvalBatches(len(loader.dataset), loader.batch_size or 1, self._ranks)
+            self.num_own_rows["val"] = self.num_own_rows.get("val", 0) + batches.num_own_rows
+            shared.append(_with_batches(loader, batches))
+        return shared if isinstance(found, list | tuple) else shared[0]
+
+    def _shuffled(self, loader: Any, name: str) -> bool | None:
+        """Tell whether the loader shuffles; None to leave it alone, which several workers can't.
+
+        Raises:
+            TrainingError: There are several workers, and the loader can't be shared out.
+        """
+        plain = isinstance(loader, DataLoader) and type(loader.batch_sampler) is BatchSampler
+        if plain and type(loader.sampler) in (RandomSampler, SequentialSampler):
+            return isinstance(loader.sampler, RandomSampler)
+        if self._ranks.size > 1:
+            raise TrainingError(
+                f"{name} of the datamodule has a sampler of its own, or no fixed rows: it can't be shared out.",
+                "Return a DataLoader with batch_size and shuffle, or use num_workers=1.",
+            )
+        return None
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what the user's module keeps in checkpoints."""
+        return self._inner.state_dict()
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Give it back."""
+        self._inner.load_state_dict(state_dict)
+
+
+def _with_batches(loader: DataLoader[Any], batches: BatchSampler) -> DataLoader[Any]:
+    return DataLoader(
+        loader.dataset,
+        batch_sampler=batches,
+        collate_fn=loader.collate_fn,
+        num_workers=loader.num_workers,
+        pin_memory=loader.pin_memory,
+        worker_init_fn=loader.worker_init_fn,
+        persistent_workers=loader.persistent_workers,
+    )
+
+
+class OurData(pl.LightningDataModule):
+    """Our dataset as a datamodule: ``train``, and the evaluated split for validation."""
+
+    def __init__(
+        self,
+        train: DataLoader[Any],
+        evaluated: DataLoader[Any] | None,
+        train_batches: TrainBatches,
+        num_own_rows: dict[str, int],
+    ) -> None:
+        super().__init__()
+        self._train, self._evaluated = train, evaluated
+        self.train_batches, self.num_own_rows = train_batches, num_own_rows
+
+    def train_dataloader(self) -> Any:
+        """Return this rank's batches."""
+        return self._train
+
+    def val_dataloader(self) -> Any:
+        """Return this rank's part of the evaluated split."""
+        return [] if self._evaluated is None else self._evaluated

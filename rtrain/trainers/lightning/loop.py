@@ -1,0 +1,123 @@
+"""Train a LightningModule by Lightning's own Trainer, with rtrain's rows, reports, checkpoints and stops."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import lightning.pytorch as pl
+import torch
+
+from rtrain.config.targets import build
+from rtrain.trainers.from_dataset import evaluated_split, fill_from_dataset
+from rtrain.trainers.lightning.config import Conf
+from rtrain.trainers.lightning.data import EvalBatches, OurData, Rows, SharedData, TrainBatches, loader_of
+from rtrain.trainers.lightning.services import CHECKPOINT, Services, StoppedError
+from rtrain.trainers.torch_ranks import TorchRanks
+from rtrain.trainers.worker import Worker
+
+
+def train(worker: Worker) -> None:
+    """Train until a limit is reached, a metric stops improving, or all ranks agree to stop."""
+    conf: Conf = worker.conf
+    with _settings(worker):
+        ranks = TorchRanks.of(worker)
+        module = build_module(worker)
+        data = _our_data(worker, ranks) if conf.datamodule is None else _shared_data(worker, ranks)
+        services = Services(worker, ranks, data, "val" if worker.dataset is None else _split(worker))
+        trainer = make_trainer(worker, services)
+        folder = worker.resume_dir()
+        checkpoint = None if folder is None else str(folder / CHECKPOINT)
+        # Only plain data and tensors are read from the checkpoint: nothing in it is executed.
+        with contextlib.suppress(StoppedError):
+            trainer.fit(module, datamodule=data, ckpt_path=checkpoint, weights_only=None if folder is None else True)
+
+
+def build_module(worker: Worker) -> Any:
+    """Return the user's module, with what the dataset knows filled in."""
+    node = worker.conf.module
+    if worker.dataset is not None:
+        node = fill_from_dataset(node, worker.dataset.info, "trainer.module")
+    return build(node, "trainer.module", worker.allow)
+
+
+def _split(worker: Worker) -> str | None:
+    assert worker.dataset is not None
+    return evaluated_split(worker.conf.evaluate_split, worker.dataset.info)
+
+
+def _our_data(worker: Worker, ranks: TorchRanks) -> OurData:
+    assert worker.dataset is not None
+    conf, info, splits = worker.conf, worker.dataset.info, worker.dataset.splits
+    rows = Rows(splits["train"], info)
+    batches = TrainBatches(len(rows), conf.rows_per_step(ranks.size), ranks, worker.run.seed, shuffle=True, drop=False)
+    num_own_rows, evaluated, split = {"train": batches.num_own_rows()}, None, _split(worker)
+    if split is not None:
+        held = Rows(splits[split], info)
+        parts = EvalBatches(len(held), conf.eval_batch_size, ranks)
+        evaluated, num_own_rows[split] = loader_of(held, parts), parts.num_own_rows
+    return OurData(loader_of(rows, batches), evaluated, batches, num_own_rows)
+
+
+def _shared_data(worker: Worker, ranks: TorchRanks) -> SharedData:
+    return SharedData(build(worker.conf.datamodule, "trainer.datamodule", worker.allow), ranks, worker.run.seed)
+
+
+def make_trainer(worker: Worker, services: Services) -> pl.Trainer:
+    """Return Lightning's Trainer, on this rank's device and with our services last among its callbacks."""
+    conf, given = worker.conf, _built(worker.conf.trainer_args, worker.allow)
+    plugins = _as_list(given.pop("plugins", None))
+    strategy: Any = "auto"
+    if worker.world_size > 1:
+        from ray.train.lightning import RayLightningEnvironment
+
+        from rtrain.trainers.lightning.strategy import make_strategy
+
+        plugins = [*plugins, RayLightningEnvironment()]
+        strategy = make_strategy(find_unused_parameters=conf.find_unused_parameters)
+    usual = {"logger": False, "enable_model_summary": False, "num_sanity_val_steps": 0}
+    return pl.Trainer(
+        accelerator="gpu" if worker.use_gpu else "cpu",
+        devices=1,
+        strategy=strategy,
+        plugins=plugins or None,
+        callbacks=[*_as_list(given.pop("callbacks", None)), services],
+        max_epochs=conf.max_epochs or -1,
+        max_steps=conf.max_steps or -1,
+        default_root_dir=str(worker.run_dir),
+        use_distributed_sampler=False,
+        enable_progress_bar=False,
+        log_every_n_steps=worker.run.log_every_steps,
+        **{**usual, **given},
+    )
+
+
+def _built(given: Mapping[str, Any], allow: tuple[str, ...]) -> dict[str, Any]:
+    """Return the Trainer's arguments with what they name by ``_target_``."""
+
+    def one(value: Any, where: str) -> Any:
+        if isinstance(value, list):
+            return [one(inner, f"{where}.{number}") for number, inner in enumerate(value)]
+        return build(value, where, allow) if isinstance(value, Mapping) and "_target_" in value else value
+
+    return {name: one(value, f"trainer.trainer_args.{name}") for name, value in given.items()}
+
+
+def _as_list(value: Any) -> list[Any]:
+    if value is None:
+        return []
+    return list(value) if isinstance(value, list) else [value]
+
+
+@contextlib.contextmanager
+def _settings(worker: Worker) -> Iterator[None]:
+    """Set threads and the seed of everything that is built; afterwards the process is as it was."""
+    threads, strict = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    torch.set_num_threads(worker.conf.num_threads or worker.num_threads)
+    pl.seed_everything(worker.run.seed, verbose=False)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+        torch.use_deterministic_algorithms(strict)

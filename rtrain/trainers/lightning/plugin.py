@@ -1,0 +1,40 @@
+"""The lightning plugin as the driver sees it; Lightning itself is imported only by its methods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rtrain.trainers.base import Job, TrainerPlugin, TrainLoop
+from rtrain.trainers.lightning import config
+from rtrain.trainers.trained import Predictor, Trained
+
+
+class Plugin(TrainerPlugin):
+    """Lightning: a LightningModule and its data, by Lightning's own Trainer."""
+
+    Conf = config.Conf
+    requires = ("lightning",)
+
+    def check(self, job: Job) -> None:
+        """Check every target's arguments against its signature, and conf against dataset."""
+        from rtrain.trainers.lightning.checks import check_conf
+
+        check_conf(job)
+
+    def train_loop(self, conf: config.Conf) -> TrainLoop:
+        """Return the loop that runs Lightning's."""
+        from rtrain.trainers.lightning.loop import train
+
+        return train
+
+    def backend_config(self, conf: config.Conf) -> Any:
+        """Let Ray set up ``torch.distributed``: gloo on CPUs, nccl on GPUs."""
+        from ray.train.torch import TorchConfig
+
+        return TorchConfig()
+
+    def load_predictor(self, trained: Trained, device: str) -> Predictor:
+        """Build the module with the weights of the checkpoint."""
+        from rtrain.trainers.lightning.predictor import load_predictor
+
+        return load_predictor(trained, device)

@@ -1,0 +1,68 @@
+"""Predict with the checkpoint of a lightning run, from its files alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import load_file
+
+from rtrain.config.targets import build
+from rtrain.datasets.base import DatasetInfo
+from rtrain.errors import CheckpointError
+from rtrain.trainers.from_dataset import fill_from_dataset
+from rtrain.trainers.lightning.data import ready
+from rtrain.trainers.lightning.services import WEIGHTS
+from rtrain.trainers.tasks import CLASSES
+from rtrain.trainers.trained import Trained
+
+
+class Predictor:
+    """The module's ``forward`` on rows as the dataset gives them, prepared as in training."""
+
+    def __init__(self, module: Any, info: DatasetInfo, device: torch.device) -> None:
+        self.info, self._module, self._device = info, module.to(device).eval(), device
+        shape = (1, -1, *[1] * (len(info.input_shape) - 1))
+        self._mean = torch.tensor(info.mean, device=device).reshape(shape) if info.mean else None
+        self._std = torch.tensor(info.std, device=device).reshape(shape) if info.mean else None
+
+    @torch.no_grad()
+    def predict(self, x: np.ndarray, batch_size: int = 1024) -> np.ndarray:
+        """Return a probability for each class, or the value of a regression.
+
+        Args:
+            x: (rows, *input_shape) of ``DatasetInfo.dtype``, not standardized.
+            batch_size: Rows that are computed at once.
+
+        Returns:
+            float32: (rows, num_classes), (rows, length, num_classes), or (rows,) for a regression. ``forward`` must
+            return logits, or logarithms of probabilities.
+
+        Raises:
+            ValueError: The rows have another shape than those of training.
+        """
+        if x.shape[1:] != self.info.input_shape:
+            raise ValueError(f"rows have the shape {x.shape[1:]}, but the model was trained on {self.info.input_shape}")
+        return np.concatenate([self._some(x[at : at + batch_size]) for at in range(0, max(len(x), 1), batch_size)])
+
+    def _some(self, x: np.ndarray) -> np.ndarray:
+        output = self._module(ready(torch.tensor(x, device=self._device), self._mean, self._std)).float()
+        if self.info.task in CLASSES:
+            return np.asarray(output.softmax(-1).cpu())
+        return np.asarray((output.squeeze(-1) if output.ndim == 2 else output).cpu())
+
+
+def load_predictor(trained: Trained, device: str = "cpu") -> Predictor:
+    """Build the module with the weights of a checkpoint.
+
+    Raises:
+        CheckpointError: The weights are not there, or don't fit the module.
+    """
+    node = fill_from_dataset(trained.conf.module, trained.info, "trainer.module")
+    module = build(node, "trainer.module", trained.allow)
+    try:
+        module.load_state_dict(load_file(trained.folder / WEIGHTS, device="cpu"))
+    except (OSError, RuntimeError) as error:
+        raise CheckpointError(f"{trained.folder} does not hold the weights of {node['_target_']}: {error}") from error
+    return Predictor(module, trained.info, torch.device(device))

@@ -1,0 +1,194 @@
+"""What rtrain does while Lightning trains: report, save, stop, and make the random numbers of a step its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import lightning.pytorch as pl
+import torch
+from safetensors.torch import save_file
+
+from rtrain.errors import TrainingError
+from rtrain.trainers.lightning.data import OurData, SharedData
+from rtrain.trainers.progress import Progress
+from rtrain.trainers.stopping import SIGNALS, StopSignal
+from rtrain.trainers.torch_ranks import TorchRanks
+from rtrain.trainers.worker import Monitor, Worker
+
+CHECKPOINT, WEIGHTS = "lightning.ckpt", "model.safetensors"
+_NAME = re.compile(r"(train|training|val|valid|validation|test)[_/.](.+)")
+
+
+class StoppedError(Exception):
+    """All ranks have agreed to leave at once; the checkpoint is written."""
+
+
+def metric_name(name: str, split: str | None) -> str:
+    """Return a metric of the module's ``self.log`` as ``<split>/<name>``.
+
+    Args:
+        name: As the module logged it: ``val_loss``, ``train/acc_epoch`` or ``loss``.
+        split: What ``validation_step`` is called on.
+    """
+    found = _NAME.fullmatch(name)
+    if found is None:
+        return name if "/" in name else f"train/{name}"
+    of, rest = found.groups()
+    rest = f"epoch_{rest.removesuffix('_epoch')}" if of.startswith("train") and rest.endswith("_epoch") else rest
+    rest = rest.removesuffix("_step").removesuffix("_epoch")
+    return f"train/{rest}" if of.startswith("train") else f"{split if of.startswith('val') else of}/{rest}"
+
+
+class Services(pl.callbacks.Checkpoint):
+    """Lightning calls it last of all callbacks, when everything of a step or epoch is done."""
+
+    def __init__(self, worker: Worker, ranks: TorchRanks, data: OurData | SharedData, split: str | None) -> None:
+        self._worker, self._ranks, self._data, self._split = worker, ranks, data, split
+        self._monitor = Monitor.of(worker.run.checkpoint, default="train/loss" if split is None else f"{split}/loss")
+        self.progress, self._saved_step = Progress(), -1
+        folder = worker.resume_dir()
+        if folder is not None:
+            self.progress = Progress.load(folder)
+            self._saved_step, self._monitor.best = self.progress.step, self.progress.best
+        self._stop = StopSignal(worker, ranks, worker.conf.max_seconds, self.progress.seconds)
+        self._rows = 0
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Tell the manifest where and on how much this rank trains; find the place in the epoch."""
+        self._describe(pl_module)
+        batches, progress = self._data.train_batches, self.progress
+        if batches is not None:
+            batches.epoch, batches.skip_steps = progress.epoch, progress.step_in_epoch
+
+    def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Begin a new order of the rows."""
+        batches = self._data.train_batches
+        if batches is not None:
+            batches.epoch, batches.skip_steps = trainer.current_epoch, 0
+        self.progress.epoch, self.progress.step_in_epoch = trainer.current_epoch, 0
+
+    def on_train_batch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule, batch: Any, batch_idx: int) -> None:
+        """Seed the step, and weigh this rank's rows in it."""
+        self._ranks.seed_step(self._worker.run.seed, trainer.current_epoch * 1_000_003 + batch_idx)
+        if self._ranks.size > 1 and self._data.train_batches is not None:
+            trainer.strategy.share = self._data.train_batches.share(batch_idx)  # type: ignore[attr-defined]
+
+    def on_train_batch_end(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """Report and save as far as they are due; leave if all ranks agree to."""
+        progress, run = self.progress, self._worker.run
+        new = trainer.global_step != progress.step
+        progress.step, progress.step_in_epoch = trainer.global_step, batch_idx + 1
+        self._show(trainer)
+        if new and progress.step % run.log_every_steps == 0:
+            self._report(trainer, self._loss(outputs))
+        every = run.checkpoint.every_steps
+        if new and every is not None and progress.step % every == 0:
+            self._save(trainer)
+        reason = self._stop.agreed(progress.step) if new else ""
+        if reason in SIGNALS:
+            self._save(trainer)
+            raise StoppedError(reason)
+        if reason:
+            trainer.should_stop = True
+
+    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Report the metrics of the evaluation, and judge them."""
+        if trainer.sanity_checking:
+            return
+        progress, early = self.progress, self._worker.conf.early_stopping
+        progress.evaluated_step = progress.step
+        self._report(trainer, {})
+        self._check_known()
+        if early is not None:
+            progress.judge(early, self._monitor.name, progress.metrics)
+            if progress.bad_evaluations >= early.patience:
+                trainer.should_stop = True
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Report the epoch, and save if it is due or the last one."""
+        progress, cadence = self.progress, self._worker.run.checkpoint
+        progress.epoch, progress.step_in_epoch = trainer.current_epoch + 1, 0
+        self._report(trainer, {})
+        due = cadence.every_epochs is not None and progress.epoch % cadence.every_epochs == 0
+        steps = -1 if trainer.max_steps is None else trainer.max_steps
+        if due or trainer.should_stop or progress.epoch == trainer.max_epochs or progress.step == steps:
+            self._save(trainer)
+        self._describe(pl_module)
+
+    def _loss(self, outputs: Any) -> dict[str, float]:
+        """Return the training loss of the step, as the mean over the rows of all ranks."""
+        loss = outputs.get("loss") if isinstance(outputs, Mapping) else outputs
+        if not isinstance(loss, torch.Tensor):
+            return {}
+        batches, step = self._data.train_batches, self.progress.step_in_epoch - 1
+        share = 1.0 if batches is None else batches.share(step)
+        mean = self._ranks.sum([float(loss) * share])[0] / self._ranks.size
+        if mean != mean:
+            raise TrainingError(f"the training loss of step {self.progress.step} is not a number.")
+        return {"train/loss": mean}
+
+    def _report(self, trainer: pl.Trainer, more: Mapping[str, float]) -> None:
+        logged = {metric_name(name, self._split): float(value) for name, value in trainer.callback_metrics.items()}
+        found = {**logged, **more}
+        new = {name: value for name, value in found.items() if self.progress.metrics.get(name) != value}
+        self.progress.metrics.update(found)
+        if new:
+            self._worker.report(new, step=self.progress.step, epoch=self.progress.epoch)
+
+    def _check_known(self) -> None:
+        """Fail after the first evaluation, rather than never, if the module doesn't log what is watched."""
+        conf, named = self._worker.conf, self._worker.run.checkpoint.monitor
+        watched = {"run.checkpoint.monitor": named}
+        if conf.early_stopping is not None:
+            watched["trainer.early_stopping.monitor"] = conf.early_stopping.monitor or self._monitor.name
+        for key, name in watched.items():
+            if name is not None and name not in self.progress.metrics:
+                raise TrainingError(
+                    f"{key}: the module logs no {name}, only {', '.join(sorted(self.progress.metrics))}.",
+                    f"Log it with self.log in validation_step, or set {key} to another.",
+                )
+
+    def _save(self, trainer: pl.Trainer) -> None:
+        """Write a checkpoint of this step, once; every rank calls it, rank 0 writes."""
+        progress = self.progress
+        if self._saved_step == progress.step:
+            return
+        best = progress.evaluated_step == progress.step and self._monitor.improves(progress.metrics)
+        progress.best, progress.seconds = self._monitor.best, self._stop.seconds
+        state = trainer._checkpoint_connector.dump_checkpoint(weights_only=False)
+
+        def write(folder: Path) -> None:
+            torch.save(state, folder / CHECKPOINT)
+            save_file({name: one.detach().clone() for name, one in state["state_dict"].items()}, folder / WEIGHTS)
+            progress.save(folder)
+
+        self._worker.save_checkpoint(
+            write,
+            step=progress.step,
+            epoch=progress.epoch,
+            metrics=progress.metrics,
+            best=best,
+            monitor=self._monitor,
+        )
+        self._saved_step = progress.step
+
+    def _show(self, trainer: pl.Trainer) -> None:
+        batches, progress = self._data.train_batches, self.progress
+        steps = int(trainer.num_training_batches) if trainer.num_training_batches != float("inf") else None
+        rows = 0 if batches is None else batches.rows_per_step
+        self._worker.progress(step=progress.step, epoch=progress.epoch, steps_per_epoch=steps, rows=rows)
+
+    def _describe(self, module: pl.LightningModule) -> None:
+        self._worker.describe(
+            {
+                "device": str(self._ranks.device),
+                "num_threads": torch.get_num_threads(),
+                "num_parameters": sum(one.numel() for one in module.parameters()),
+                "num_rows": dict(self._data.num_own_rows),
+            }
+        )
