@@ -70,7 +70,9 @@ def _check_trainer_args(given: dict[str, Any], job: Job) -> None:
             raise ConfigError(f"{where} is decided by rtrain.", f"Use in its place: {OURS[name]}")
         if name not in known:
             meant = closest(name, known)
-            raise ConfigError(f"{where}: Lightning's Trainer has no '{name}'.", f"  did you mean: {meant}" if meant else None)
+            raise ConfigError(
+                f"{where}: Lightning's Trainer has no '{name}'.", f"  did you mean: {meant}" if meant else None
+            )
         for number, node in enumerate(value if isinstance(value, list) else [value]):
             if isinstance(node, dict) and "_target_" in node:
                 check_node(node, f"{where}.{number}" if isinstance(value, list) else where, job.allow)
@@ -97,7 +99,8 @@ def _check_sizes(conf: Conf, job: Job) -> None:
         )
     if info.memory == "stream":
         raise ConfigError(
-            "the lightning trainer holds its rows in memory.", "Set dataset.memory=resident, or give trainer.datamodule."
+            "the lightning trainer holds its rows in memory.",
+            "Set dataset.memory=resident, or give trainer.datamodule.",
         )
     check_split(conf.evaluate_split, info)
     if conf.rows_per_step(workers) < workers:

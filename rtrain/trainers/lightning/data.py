@@ -49,7 +49,9 @@ def ready(x: torch.Tensor, mean: torch.Tensor | None, std: torch.Tensor | None) 
 class TrainBatches(BatchSampler):
     """This rank's rows of each step of an epoch; a rank without rows in the last one gets one that counts nothing."""
 
-    def __init__(self, num_rows: int, rows_per_step: int, ranks: TorchRanks, seed: int, shuffle: bool, drop: bool) -> None:
+    def __init__(
+        self, num_rows: int, rows_per_step: int, ranks: TorchRanks, seed: int, shuffle: bool, drop: bool
+    ) -> None:
         self.num_rows, self.rows_per_step, self._ranks = num_rows, rows_per_step, ranks
         self._seed, self._shuffle, self._drop = seed, shuffle, drop
         self.epoch = self.skip_steps = 0
@@ -189,7 +191,8 @@ class SharedData(pl.LightningDataModule):
 
     def state_dict(self) -> dict[str, Any]:
         """Return what the user's module keeps in checkpoints."""
-        return self._inner.state_dict()
+        state: dict[str, Any] = self._inner.state_dict()
+        return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Give it back."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import random
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import lightning.pytorch as pl
+import numpy as np
 import torch
 
 from rtrain.config.targets import build
@@ -115,7 +117,9 @@ def _settings(worker: Worker) -> Iterator[None]:
     """Set threads and the seed of everything that is built; afterwards the process is as it was."""
     threads, strict = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
     torch.set_num_threads(worker.conf.num_threads or worker.num_threads)
-    pl.seed_everything(worker.run.seed, verbose=False)
+    torch.manual_seed(worker.run.seed)
+    np.random.seed(worker.run.seed)
+    random.seed(worker.run.seed)
     try:
         yield
     finally:

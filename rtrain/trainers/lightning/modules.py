@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import lightning.pytorch as pl
@@ -24,7 +25,7 @@ class Classifier(pl.LightningModule):
     def __init__(self, in_features: int, num_classes: int, hidden: Sequence[int] = (128,), lr: float = 1e-3) -> None:
         super().__init__()
         widths = [in_features, *hidden]
-        layers = [part for a, b in zip(widths, widths[1:], strict=False) for part in (nn.Linear(a, b), nn.ReLU())]
+        layers = [part for a, b in pairwise(widths) for part in (nn.Linear(a, b), nn.ReLU())]
         self.layers = nn.Sequential(nn.Flatten(), *layers, nn.Linear(widths[-1], num_classes))
         self.lr = lr
 

@@ -54,7 +54,8 @@ class Services(pl.callbacks.Checkpoint):
             self.progress = Progress.load(folder)
             self._saved_step, self._monitor.best = self.progress.step, self.progress.best
         self._stop = StopSignal(worker, ranks, worker.conf.max_seconds, self.progress.seconds)
-        self._rows = 0
+        self._due, self._leaves = False, ""
+        """What the end of the epoch has to do: save, and leave for a reason."""
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Tell the manifest where and on how much this rank trains; find the place in the epoch."""
@@ -70,11 +71,13 @@ class Services(pl.callbacks.Checkpoint):
             batches.epoch, batches.skip_steps = trainer.current_epoch, 0
         self.progress.epoch, self.progress.step_in_epoch = trainer.current_epoch, 0
 
-    def on_train_batch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule, batch: Any, batch_idx: int) -> None:
+    def on_train_batch_start(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, batch: Any, batch_idx: int
+    ) -> None:
         """Seed the step, and weigh this rank's rows in it."""
         self._ranks.seed_step(self._worker.run.seed, trainer.current_epoch * 1_000_003 + batch_idx)
         if self._ranks.size > 1 and self._data.train_batches is not None:
-            trainer.strategy.share = self._data.train_batches.share(batch_idx)  # type: ignore[attr-defined]
+            trainer.strategy.share = self._data.train_batches.share(batch_idx)
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
@@ -87,14 +90,21 @@ class Services(pl.callbacks.Checkpoint):
         if new and progress.step % run.log_every_steps == 0:
             self._report(trainer, self._loss(outputs))
         every = run.checkpoint.every_steps
-        if new and every is not None and progress.step % every == 0:
-            self._save(trainer)
+        due = new and every is not None and progress.step % every == 0
         reason = self._stop.agreed(progress.step) if new else ""
-        if reason in SIGNALS:
-            self._save(trainer)
-            raise StoppedError(reason)
+        if batch_idx + 1 == trainer.num_training_batches:
+            # Lightning resumes exactly from inside of an epoch or from its end, but not from its last step.
+            self._due, self._leaves = due, reason if reason in SIGNALS else ""
+        else:
+            self._leave_or_save(trainer, due, reason if reason in SIGNALS else "")
         if reason:
             trainer.should_stop = True
+
+    def _leave_or_save(self, trainer: pl.Trainer, due: bool, reason: str) -> None:
+        if due or reason:
+            self._save(trainer)
+        if reason:
+            raise StoppedError(reason)
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Report the metrics of the evaluation, and judge them."""
@@ -114,11 +124,14 @@ class Services(pl.callbacks.Checkpoint):
         progress, cadence = self.progress, self._worker.run.checkpoint
         progress.epoch, progress.step_in_epoch = trainer.current_epoch + 1, 0
         self._report(trainer, {})
-        due = cadence.every_epochs is not None and progress.epoch % cadence.every_epochs == 0
+        due = self._due or (cadence.every_epochs is not None and progress.epoch % cadence.every_epochs == 0)
         steps = -1 if trainer.max_steps is None else trainer.max_steps
         if due or trainer.should_stop or progress.epoch == trainer.max_epochs or progress.step == steps:
             self._save(trainer)
         self._describe(pl_module)
+        leaves, self._due, self._leaves = self._leaves, False, ""
+        if leaves:
+            self._leave_or_save(trainer, due=True, reason=leaves)
 
     def _loss(self, outputs: Any) -> dict[str, float]:
         """Return the training loss of the step, as the mean over the rows of all ranks."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from ray.train.lightning import RayDDPStrategy
 
 
@@ -16,6 +17,11 @@ class SharedDDP(RayDDPStrategy):
     def backward(self, closure_loss: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         """Compute the gradients of the weighed loss."""
         return super().backward(closure_loss * self.share, optimizer, *args, **kwargs)
+
+    def reduce(self, tensor: Any, group: Any = None, reduce_op: Any = "mean") -> Any:
+        """Return the mean, not rounded: Lightning 2.6 cuts the mean of two odd numbers of rows to a whole number."""
+        whole = isinstance(tensor, torch.Tensor) and not tensor.is_floating_point()
+        return super().reduce(tensor.double() if whole else tensor, group, reduce_op)
 
 
 def make_strategy(find_unused_parameters: bool) -> SharedDDP:

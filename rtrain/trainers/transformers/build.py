@@ -86,7 +86,7 @@ def _filled(conf: Conf, info: DatasetInfo, tokenizer: Any) -> dict[str, Any]:
         filled["bos_token_id"] = tokenizer.bos_token_id
         filled["max_position_embeddings"] = max(conf.max_length, 8)
         filled["n_positions"] = max(conf.max_length, 8)
-    elif info.task == "language-modeling":
+    elif info.dtype == "int64":
         filled |= {"vocab_size": info.num_classes, "max_position_embeddings": info.input_shape[0]}
         filled |= {"pad_token_id": None, "bos_token_id": None, "eos_token_id": None}
     if len(info.input_shape) == 3:
@@ -130,7 +130,9 @@ def build_model(conf: Conf, info: DatasetInfo, tokenizer: Any) -> Any:
     except (OSError, ValueError) as error:
         raise ConfigError(f"trainer.model: {error}") from error
     if model.config.is_encoder_decoder:
-        raise ConfigError(f"trainer.model: {model.config.model_type} reads one text and writes another; choose another.")
+        raise ConfigError(
+            f"trainer.model: {model.config.model_type} reads one text and writes another; choose another."
+        )
     if tokenizer is not None and len(tokenizer) > model.get_input_embeddings().num_embeddings:
         model.resize_token_embeddings(len(tokenizer))
     return model if conf.lora is None else _with_adapters(model, conf.lora, task)
@@ -147,7 +149,7 @@ def _with_adapters(model: Any, lora: Mapping[str, Any], task: str) -> Any:
 
 def build_optimizer(model: Any, args: TrainingArguments) -> torch.optim.Optimizer:
     """Return the optimizer that transformers' own Trainer would use; norms and biases don't decay."""
-    decaying = set(Trainer.get_decay_parameter_names(None, model))  # type: ignore[arg-type]
+    decaying = set(Trainer.get_decay_parameter_names(None, model))
     trained = [(name, one) for name, one in model.named_parameters() if one.requires_grad]
     groups = [
         {"params": [one for name, one in trained if name in decaying], "weight_decay": args.weight_decay},
@@ -158,9 +160,7 @@ def build_optimizer(model: Any, args: TrainingArguments) -> torch.optim.Optimize
     return optimizer
 
 
-def build_schedule(
-    optimizer: torch.optim.Optimizer, args: TrainingArguments, num_steps: int | None
-) -> LRScheduler:
+def build_schedule(optimizer: torch.optim.Optimizer, args: TrainingArguments, num_steps: int | None) -> LRScheduler:
     """Return the schedule of the learning rate.
 
     Args:
@@ -168,10 +168,11 @@ def build_schedule(
         args: Its type and warm-up.
         num_steps: Steps of the whole run; None if only a time limit ends it.
     """
-    return get_scheduler(
+    schedule: LRScheduler = get_scheduler(
         args.lr_scheduler_type if num_steps is not None else "constant",
         optimizer=optimizer,
         num_warmup_steps=args.get_warmup_steps(num_steps or 0),
         num_training_steps=num_steps,
         scheduler_specific_kwargs=args.lr_scheduler_kwargs,
     )
+    return schedule

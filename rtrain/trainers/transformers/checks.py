@@ -59,7 +59,7 @@ def _check_task(conf: Conf, info: DatasetInfo) -> None:
     if not (tokens or (images if task == "image-classification" else texts)):
         needed = "images" if task == "image-classification" else "texts"
         raise ConfigError(
-            f"trainer.task: {task} needs {needed}, but {info.name} has rows of shape {info.input_shape} ({info.dtype}).",
+            f"trainer.task: {task} needs {needed}; {info.name} has {info.dtype} rows of shape {info.input_shape}.",
             "Choose another dataset, e.g. dataset=text.",
         )
 

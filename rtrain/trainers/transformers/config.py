@@ -31,12 +31,6 @@ class ModelConf:
     pretrained: str | None = None
     """Local folder, or name on the Hugging Face hub, of a model with trained weights."""
 
-    def __post_init__(self) -> None:
-        if bool(self.config) == bool(self.pretrained):
-            raise ValueError("give either config (from scratch) or pretrained (a folder or hub name)")
-        if self.config and "model_type" not in self.config:
-            raise ValueError("config needs model_type, e.g. bert, gpt2, llama or vit")
-
 
 @dataclass(kw_only=True)
 class TokenizerConf:
@@ -96,5 +90,9 @@ class Conf(EpochsConf):
 
     def __post_init__(self) -> None:
         self.check_limits()
+        if bool(self.model.config) == bool(self.model.pretrained):
+            raise ValueError("give either model.config (from scratch) or model.pretrained (a folder or hub name)")
+        if self.model.config and "model_type" not in self.model.config:
+            raise ValueError("model.config needs model_type, e.g. bert, gpt2, llama or vit")
         if self.merge_lora and self.lora is None:
             raise ValueError("merge_lora needs lora")

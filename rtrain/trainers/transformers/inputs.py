@@ -41,7 +41,7 @@ class Inputs:
         if self._task == "image-classification":
             x = torch.tensor(rows, device=self._device)
             x = x.float() / 255 if x.dtype == torch.uint8 else x.float()
-            return {"pixel_values": x if self._mean is None else (x - self._mean) / self._std}
+            return {"pixel_values": x if self._mean is None or self._std is None else (x - self._mean) / self._std}
         if self._tokenizer is None:
             return {"input_ids": torch.tensor(np.asarray(rows, np.int64), device=self._device)}
         ids = [np.asarray(row) for row in rows]

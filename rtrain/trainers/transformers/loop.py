@@ -28,7 +28,7 @@ def train(worker: Worker) -> None:
         tokenizer = make_tokenizer(worker, ranks)
         task = task_of(worker.conf, worker.dataset.info)
         dataset = encoded_dataset(worker.dataset, tokenizer, worker.conf, task)
-        packed = dataset.info.num_rows != worker.dataset.info.num_rows
+        packed = dataset.info.dtype != worker.dataset.info.dtype
         encoded = replace(worker, dataset=dataset, channel=_Packed(worker.channel) if packed else worker.channel)
         EpochLoop(encoded, worker.conf, TransformersLearner(encoded, ranks, dataset, tokenizer), ranks).run()
 

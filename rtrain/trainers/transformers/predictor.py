@@ -35,15 +35,17 @@ class Predictor:
             batch_size: Rows that are computed at once.
 
         Returns:
-            float32: (rows, num_classes); (rows,) for a regression; (rows, length, num_classes) for words, and for tokens
-            of a language, where places that a shorter row doesn't have, or that were cut off, are NaN.
+            float32: (rows, num_classes); (rows,) for a regression; (rows, length, num_classes) for words, and
+            for tokens of a language, where places that a shorter row doesn't have, or that were cut off, are NaN.
         """
         parts = [self._some(x[start : start + batch_size]) for start in range(0, max(len(x), 1), batch_size)]
         if parts[0].ndim < 3:
             return np.concatenate(parts)
         longest = max(part.shape[1] for part in parts)
         widths = [((0, 0), (0, longest - part.shape[1]), (0, 0)) for part in parts]
-        return np.concatenate([np.pad(part, one, constant_values=np.nan) for part, one in zip(parts, widths, strict=True)])
+        return np.concatenate(
+            [np.pad(part, one, constant_values=np.nan) for part, one in zip(parts, widths, strict=True)]
+        )
 
     def _some(self, x: np.ndarray) -> np.ndarray:
         if not len(x):

@@ -60,39 +60,55 @@ def load_tokenizer(name: str | Path, where: str) -> Any:
 
 def train_tokenizer(conf: TokenizerConf, rows: Iterable[Any], max_length: int) -> Any:
     """Return a tokenizer made of texts, or of lists of words."""
-    texts = (row if isinstance(row, str) else " ".join(row) for row in rows)
-    special = list(SPECIAL.values())
-    tokenizer, trainer = _empty(conf, special)
-    if conf.train == "characters":
-        alphabet = sorted({letter for text in texts for letter in (text.lower() if conf.lowercase else text)})
-        vocabulary = {word: number for number, word in enumerate([*special, *alphabet][: conf.vocab_size])}
-        tokenizer.model = models.WordLevel(vocabulary, unk_token=SPECIAL["unk_token"])
-    else:
-        tokenizer.train_from_iterator(texts, trainer)
+    texts = [row if isinstance(row, str) else " ".join(row) for row in rows]
+    texts = [text.lower() for text in texts] if conf.lowercase else texts
+    make = {"bpe": _bytes, "wordpiece": _pieces, "characters": _characters}[str(conf.train)]
+    tokenizer = make(texts, conf.vocab_size)
     if conf.lowercase:
         tokenizer.normalizer = normalizers.Lowercase()
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=max_length, **SPECIAL)
 
 
-def _empty(conf: TokenizerConf, special: list[str]) -> tuple[Tokenizer, Any]:
-    """Return a tokenizer that knows nothing yet, and what trains it."""
-    unknown = SPECIAL["unk_token"]
-    options: dict[str, Any] = {"vocab_size": conf.vocab_size, "special_tokens": special, "show_progress": False}
-    if conf.train == "bpe":
-        tokenizer = Tokenizer(models.BPE())
-        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-        tokenizer.decoder = decoders.ByteLevel()
-        return tokenizer, trainers.BpeTrainer(initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), **options)
-    tokenizer = Tokenizer(models.WordPiece(unk_token=unknown))
-    if conf.train == "wordpiece":
-        tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-        tokenizer.decoder = decoders.WordPiece()
-    else:
-        tokenizer.pre_tokenizer = pre_tokenizers.Split("", "isolated")
-        tokenizer.decoder = decoders.Fuse()
-    if conf.lowercase:
-        tokenizer.normalizer = normalizers.Lowercase()
-    return tokenizer, trainers.WordPieceTrainer(**options)
+def _bytes(texts: Sequence[str], vocab_size: int) -> Tokenizer:
+    """Pairs of bytes that come often (Sennrich et al., 2016), as GPT-2 has them."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size,
+        special_tokens=list(SPECIAL.values()),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    return tokenizer
+
+
+def _pieces(texts: Sequence[str], vocab_size: int) -> Tokenizer:
+    """Pieces of words, as BERT has them."""
+    learning = Tokenizer(models.WordPiece(unk_token=SPECIAL["unk_token"]))
+    learning.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    # The trainer numbers inner letters in an order that changes from run to run, unless they are there before.
+    inner = sorted({f"##{letter}" for text in texts for letter in text if not letter.isspace()})
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=vocab_size, special_tokens=[*SPECIAL.values(), *inner], show_progress=False
+    )
+    learning.train_from_iterator(texts, trainer)
+    tokenizer = Tokenizer(models.WordPiece(learning.get_vocab(), unk_token=SPECIAL["unk_token"]))
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    return tokenizer
+
+
+def _characters(texts: Sequence[str], vocab_size: int) -> Tokenizer:
+    """Every letter for itself."""
+    letters = sorted({letter for text in texts for letter in text})
+    words = [*SPECIAL.values(), *letters][:vocab_size]
+    vocabulary = {word: number for number, word in enumerate(words)}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=SPECIAL["unk_token"]))
+    tokenizer.pre_tokenizer = pre_tokenizers.Split("", "isolated")
+    tokenizer.decoder = decoders.Fuse()
+    return tokenizer
 
 
 def encoded_dataset(dataset: Dataset, tokenizer: Any, conf: Conf, task: str) -> Dataset:
@@ -106,14 +122,17 @@ def encoded_dataset(dataset: Dataset, tokenizer: Any, conf: Conf, task: str) -> 
     for name, split in dataset.splits.items():
         columns = {key: np.concatenate([c[key] for c in split.own_rows(0, 1)]) for key in ("x", "y")}
         encoded = _encoded(columns, tokenizer, conf, task)
-        if not len(encoded["x"]):
+        if len(encoded["x"]) == 0:
             raise DatasetError(
                 f"the texts of the split '{name}' don't fill one row of {conf.max_length} tokens.",
                 "Lower trainer.max_length, or give more text.",
             )
         splits[name] = ResidentSplit(encoded)
     num_rows = {name: split.num_rows for name, split in splits.items()}
-    return replace(dataset, info=replace(dataset.info, num_rows=num_rows), splits=splits)
+    info = replace(dataset.info, num_rows=num_rows)
+    if task == "causal-lm" and conf.packing:
+        info = replace(info, dtype="int64", input_shape=(conf.max_length,))
+    return replace(dataset, info=info, splits=splits)
 
 
 def _encoded(columns: Columns, tokenizer: Any, conf: Conf, task: str) -> Columns:
@@ -160,7 +179,10 @@ def _packed(texts: np.ndarray, tokenizer: Any, length: int) -> Columns:
     ids = tokenizer(list(texts), add_special_tokens=False)["input_ids"]
     joined = np.fromiter((token for row in ids for token in (*row, *end)), np.int64)
     count = max(0, len(joined) - 1) // length
-    return {"x": joined[: count * length].reshape(count, length), "y": joined[1 : count * length + 1].reshape(-1, length)}
+    return {
+        "x": joined[: count * length].reshape(count, length),
+        "y": joined[1 : count * length + 1].reshape(-1, length),
+    }
 
 
 def as_objects(rows: Sequence[Any]) -> np.ndarray:

@@ -21,7 +21,15 @@ BERT = {
     "attention_probs_dropout_prob": 0.0,
 }
 STILL = {**BERT, "hidden_dropout_prob": 0.0}
-GPT = {"model_type": "gpt2", "n_embd": 16, "n_layer": 1, "n_head": 2, "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
+GPT = {
+    "model_type": "gpt2",
+    "n_embd": 16,
+    "n_layer": 1,
+    "n_head": 2,
+    "resid_pdrop": 0.0,
+    "embd_pdrop": 0.0,
+    "attn_pdrop": 0.0,
+}
 VIT = {
     "model_type": "vit",
     "hidden_size": 16,
@@ -72,7 +80,10 @@ def images(count, seed):
 
 def dataset(task="sequence-classification", num_rows=(61, 23)):
     make = images if task == "image-classification" else lambda count, seed: sentences(task, count, seed)
-    splits = {name: ResidentSplit(make(count, seed)) for seed, (name, count) in enumerate(zip(("train", "val"), num_rows, strict=True))}
+    splits = {
+        name: ResidentSplit(make(count, seed))
+        for seed, (name, count) in enumerate(zip(("train", "val"), num_rows, strict=True))
+    }
     ours = {"sequence-classification": "classification", "image-classification": "classification"}
     kind = "language-modeling" if task.endswith("-lm") else ours.get(task, task)
     pictures = task == "image-classification"
@@ -97,7 +108,16 @@ def make_conf(task="sequence-classification", model=None, **keys):
     limits = {} if keys.keys() & {"max_epochs", "max_steps"} else {"max_epochs": 2}
     defaults = {"global_batch_size": 8, "max_length": 12, "arguments": {"learning_rate": 0.02}}
     tokenizer = TokenizerConf() if task == "image-classification" else TokenizerConf(train="wordpiece", vocab_size=60)
-    return Conf(**{"task": task, "model": ModelConf(config=model or TINY[task]), "tokenizer": tokenizer, **defaults, **limits, **keys})
+    return Conf(
+        **{
+            "task": task,
+            "model": ModelConf(config=model or TINY[task]),
+            "tokenizer": tokenizer,
+            **defaults,
+            **limits,
+            **keys,
+        }
+    )
 
 
 def fit(folder, conf, data, **keys):

@@ -1,0 +1,14 @@
+"""A perceptron 784-128-10 in Lightning on MNIST: Adam 1e-3, 10 epochs, 2 workers.
+
+RTRAIN_TEST_DATA=DIR pytest tests/acceptance/test_mnist_lightning.py
+"""
+
+import pytest
+
+import rtrain
+
+
+def test_perceptron_reaches_its_accuracy_with_two_workers(data, tmp_path):
+    words = ["dataset=mnist", f"dataset.path={data('mnist')}", "trainer.module.lr=0.001", "trainer.max_epochs=10"]
+    run = rtrain.fit("lightning", [*words, "num_workers=2", f"run.root_dir={tmp_path}"])
+    assert run.metrics["test/accuracy"] == pytest.approx(0.970, abs=0.005)

@@ -1,0 +1,66 @@
+"""Modules, data and confs for the tests of the lightning trainer."""
+
+from __future__ import annotations
+
+import lightning.pytorch as pl
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+from rtrain.datasets.base import Dataset, DatasetInfo, ResidentSplit
+from rtrain.testing.workers import RecordingChannel, make_worker
+from rtrain.trainers.lightning.config import Conf
+from rtrain.trainers.lightning.loop import train
+
+MODULE = {
+    "_target_": "rtrain.trainers.lightning.modules.Classifier",
+    "in_features": "auto",
+    "num_classes": "auto",
+    "hidden": [8],
+}
+
+
+def arrays(count, seed):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 3, count)
+    return (rng.normal(size=(count, 6)) + 2 * np.eye(3, 6)[y]).astype("float32"), y
+
+
+def dataset(num_rows=(75, 23)):
+    splits = {}
+    for seed, (name, count) in enumerate(zip(("train", "val"), num_rows, strict=True)):
+        x, y = arrays(count, seed)
+        splits[name] = ResidentSplit({"x": x, "y": y})
+    info = DatasetInfo(
+        name="small",
+        task="classification",
+        input_shape=(6,),
+        num_classes=3,
+        num_rows={name: split.num_rows for name, split in splits.items()},
+        fingerprint="",
+        memory="resident",
+        memory_reason="",
+    )
+    return Dataset(info, splits)
+
+
+class Data(pl.LightningDataModule):
+    """The rows of ``dataset`` as a user would give them."""
+
+    def train_dataloader(self):
+        x, y = arrays(75, 0)
+        return DataLoader(TensorDataset(torch.tensor(x), torch.tensor(y)), batch_size=16, shuffle=True)
+
+    def val_dataloader(self):
+        x, y = arrays(23, 1)
+        return DataLoader(TensorDataset(torch.tensor(x), torch.tensor(y)), batch_size=8)
+
+
+def make_conf(**keys):
+    return Conf(**{"module": MODULE, "max_epochs": 3, "global_batch_size": 16, **keys})
+
+
+def fit(folder, conf, data=None, **keys):
+    channel = RecordingChannel(keys.pop("stop_after", None))
+    train(make_worker(folder, conf, data, channel=channel, **keys))
+    return channel

@@ -1,0 +1,96 @@
+"""Lightning trains on our rows, resumes exactly, and tells what it does."""
+
+import pytest
+import torch
+from lightning_runs import arrays, dataset, fit, make_conf
+from safetensors.torch import load_file
+
+from rtrain.errors import TrainingError
+from rtrain.runs.checkpoints import latest_checkpoint
+from rtrain.testing.workers import newest
+from rtrain.trainers.lightning.data import EvalBatches, TrainBatches
+from rtrain.trainers.lightning.predictor import load_predictor
+from rtrain.trainers.lightning.services import metric_name
+from rtrain.trainers.torch_ranks import TorchRanks
+
+
+def weights(folder):
+    return load_file(latest_checkpoint(folder) / "model.safetensors")
+
+
+@pytest.mark.parametrize("stop_after", [4, 5, 7])
+def test_a_stopped_run_resumes_to_the_same_weights(tmp_path, stop_after):
+    """Inside of an epoch, at its last step, and inside of the next one."""
+    conf, data = make_conf(), dataset()
+    whole = fit(tmp_path / "a", conf, data)
+    stopped = fit(tmp_path / "b", conf, data, stop_after=stop_after - 1)
+    assert stopped.of("checkpoint")[-1]["step"] == stop_after
+    resumed = fit(tmp_path / "b", conf, data)
+    one, two = weights(tmp_path / "a"), weights(tmp_path / "b")
+    assert all(torch.equal(one[name], two[name]) for name in one)
+    assert resumed.of("metrics")[-1]["step"] == whole.of("metrics")[-1]["step"] == 15
+    assert resumed.metrics["val/loss"] == whole.metrics["val/loss"]
+
+
+def test_a_datamodule_trains_without_a_dataset(tmp_path):
+    module = {"_target_": "rtrain.trainers.lightning.modules.Classifier", "in_features": 6, "num_classes": 3}
+    conf = make_conf(module=module, datamodule={"_target_": "lightning_runs.Data"})
+    from rtrain.testing.workers import RecordingChannel, make_worker
+    from rtrain.trainers.lightning.loop import train
+
+    channel = RecordingChannel()
+    worker = make_worker(tmp_path, conf, None, channel=channel)
+    worker.allow = ("lightning_runs.*",)
+    train(worker)
+    assert channel.of("worker")[-1]["facts"]["num_rows"] == {"train": 75, "val": 23}
+    assert channel.metrics["val/accuracy"] > 0.7
+
+
+def test_a_prediction_agrees_with_the_evaluation(tmp_path):
+    conf, data = make_conf(), dataset()
+    channel = fit(tmp_path, conf, data)
+    found = load_predictor(newest(tmp_path, conf, data)).predict(arrays(23, 1)[0])
+    assert found.sum(1) == pytest.approx(1)
+    assert (found.argmax(1) == arrays(23, 1)[1]).mean() == pytest.approx(channel.metrics["val/accuracy"])
+
+
+def test_early_stopping_ends_the_run(tmp_path):
+    module = {**make_conf().module, "lr": 0.0}
+    conf = make_conf(module=module, max_epochs=50, early_stopping={"patience": 2})
+    from rtrain.trainers.epochs_conf import EarlyStoppingConf
+
+    conf.early_stopping = EarlyStoppingConf(patience=2)
+    assert fit(tmp_path, conf, dataset()).of("checkpoint")[-1]["epoch"] == 3
+
+
+def test_a_metric_that_is_never_logged_is_an_error(tmp_path):
+    with pytest.raises(TrainingError, match=r"run.checkpoint.monitor: the module logs no val/f1, only .*val/loss"):
+        fit(tmp_path, make_conf(), dataset(), checkpoint={"monitor": "val/f1"})
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("val_loss", "test/loss"),
+        ("valid/acc_epoch", "test/acc"),
+        ("train_loss_epoch", "train/epoch_loss"),
+        ("loss", "train/loss"),
+        ("lr/group1", "lr/group1"),
+    ],
+)
+def test_names_of_metrics_tell_their_split(name, expected):
+    assert metric_name(name, "test") == expected
+
+
+@pytest.mark.parametrize(("num_rows", "size"), [(75, 2), (33, 2), (17, 3), (16, 1)])
+def test_ranks_share_rows_without_one_lost_or_doubled(num_rows, size):
+    ranks = [TorchRanks(rank, size, torch.device("cpu")) for rank in range(size)]
+    parts = [EvalBatches(num_rows, 8, one) for one in ranks]
+    assert sorted(row for part in parts for batch in part for row in batch) == list(range(num_rows))
+    assert len({len(part) for part in parts}) == 1
+    assert all(batch for part in parts for batch in part)
+    steps = [TrainBatches(num_rows, 16, one, seed=0, shuffle=True, drop=False) for one in ranks]
+    assert sum(one.num_own_rows() for one in steps) == num_rows
+    for step, batches in enumerate(zip(*steps, strict=True)):
+        counted = [row for batch, one in zip(batches, steps, strict=True) if one.share(step) for row in batch]
+        assert len(set(counted)) == len(counted) == min(16, num_rows - 16 * step)
