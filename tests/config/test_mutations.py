@@ -18,6 +18,9 @@ from rtrain.config.locations import builtin_config_dir
 from rtrain.config.session import Session
 from rtrain.config.targets import build, check_node
 from rtrain.errors import ConfigError
+from rtrain.trainers.boosting import check_names
+from rtrain.trainers.lightgbm.params import all_names
+from rtrain.trainers.xgboost.params import known_names
 
 SHIPPED = builtin_config_dir()
 PROVIDED = {"params", "optimizer"}
@@ -67,6 +70,10 @@ def edited(key: str, seed: str) -> str:
             return new
 
 
+PARAMETERS = {"xgboost": lambda: sorted(known_names()), "lightgbm": all_names}
+"""The names below ``trainer.params``, which the plugins check themselves."""
+
+
 def refuse(config: str, words: list[str], schemas) -> str:
     """Return the message that refuses a config, also one of the trainer's check of its targets."""
     try:
@@ -79,6 +86,8 @@ def refuse(config: str, words: list[str], schemas) -> str:
                 if name == "optimizer" and node["_target_"].startswith("keras."):
                     # It takes any keyword; the trainer's check builds it.
                     build(node, "trainer.optimizer", composed.allow)
+        if trainer["type"] in PARAMETERS:
+            check_names(trainer["params"], PARAMETERS[trainer["type"]](), {})
     except ConfigError as error:
         return str(error)
     return ""
