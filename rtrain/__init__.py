@@ -5,15 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["ConfigError", "RtrainError", "Run", "TrainingError", "__version__", "fit"]
+__all__ = ["ConfigError", "RtrainError", "Run", "TrainingError", "__version__", "evaluate", "fit", "predict"]
 
 if TYPE_CHECKING:
     from rtrain.errors import ConfigError, RtrainError, TrainingError
+    from rtrain.evaluation import evaluate
+    from rtrain.prediction import predict
     from rtrain.runs.run import Run
     from rtrain.training import fit
 
 _HOMES = {
     "fit": "rtrain.training",
+    "predict": "rtrain.prediction",
+    "evaluate": "rtrain.evaluation",
     "Run": "rtrain.runs.run",
     "ConfigError": "rtrain.errors",
     "RtrainError": "rtrain.errors",

@@ -19,6 +19,7 @@ LAYERS = [
     {"training"},
     {"evaluation"},
     {"prediction"},
+    {"scores"},
     {"recording"},
     {"preparation"},
     {"schemas"},

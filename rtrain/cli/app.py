@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from rtrain.cli import completion, fit, listing, schema
+from rtrain.cli import completion, fit, listing, predict, schema
 from rtrain.errors import RtrainError
 
 INTERRUPTED = 130
@@ -23,6 +23,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("fit")(fit.fit)
+app.command("predict")(predict.predict)
+app.command("evaluate")(predict.evaluate)
 app.command("schema")(schema.schema)
 app.command("trainers")(listing.trainers)
 app.command("datasets")(listing.datasets)

@@ -54,9 +54,25 @@ class Composed:
 class Session:
     """One command line. Nothing is written before ``run`` or ``multirun``; Hydra's globals are cleared around it."""
 
-    def __init__(self, config: str, overrides: Sequence[str], schemas: Schemas, config_dir: str | None = None) -> None:
+    def __init__(
+        self,
+        config: str,
+        overrides: Sequence[str],
+        schemas: Schemas,
+        config_dir: str | None = None,
+        project_root: Path | None = None,
+    ) -> None:
+        """Remember what is asked for.
+
+        Args:
+            config: Path or name of the primary config.
+            overrides: The user's words.
+            schemas: The conf dataclasses of all plugins.
+            config_dir: One more folder to look config groups up in.
+            project_root: Folder whose modules the config may name; None: the project that holds the config.
+        """
         self._config, self._overrides, self._config_dir = config, tuple(overrides), config_dir
-        self._schemas = schemas
+        self._schemas, self._project_root = schemas, project_root
         self._checked: tuple[DictConfig, Composed] | None = None
 
     def __enter__(self) -> Self:
@@ -178,7 +194,7 @@ class Session:
             job = job_config(cfg)
             refuse_missing(job)
             data = resolve(job)
-            root = find_project_root(primary)
+            root = self._project_root or find_project_root(primary)
             allow = (*data["allow"], *_allowed_by_project(root))
             callbacks = OmegaConf.to_container(cfg.hydra.callbacks)
             for where, node in (("trainer", data["trainer"]), ("dataset", data["dataset"])):

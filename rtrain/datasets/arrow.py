@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rtrain.datasets.base import Columns, Dataset
+from rtrain.datasets.base import Dataset
 from rtrain.datasets.conf import ColumnsConf
 from rtrain.datasets.labels import LabelScan
 from rtrain.datasets.memory import always_resident
 from rtrain.datasets.moments import Moments
 from rtrain.datasets.resident import Content, resident_dataset
 from rtrain.datasets.splits import split_parts
+from rtrain.datasets.table_rows import describe_spec
 from rtrain.datasets.tables import TableSpec, check_columns, choose_features
 from rtrain.errors import DatasetError
 
@@ -51,13 +53,9 @@ def load_arrow(name: str, parts: Mapping[str, pa.Table], conf: ColumnsConf, wher
         memory_reason=reason,
     )
     splits = split_parts(decoded, conf, stratify=content.task == "classification")
-    return resident_dataset(_filled(splits, spec), content, conf)
-
-
-def _filled(splits: Mapping[str, Columns], spec: TableSpec) -> Mapping[str, Columns]:
-    if spec.on_missing != "mean":
-        return splits
-    moments = Moments()
-    moments.add(splits["train"]["x"])
-    filled = spec.filled(moments.mean)
-    return {split: {**part, "x": filled.fill_missing(part["x"])} for split, part in splits.items()}
+    if conf.on_missing == "mean":
+        moments = Moments()
+        moments.add(splits["train"]["x"])
+        spec = spec.filled(moments.mean)
+        splits = {split: {**part, "x": spec.fill_missing(part["x"])} for split, part in splits.items()}
+    return replace(resident_dataset(splits, content, conf), encoding=describe_spec(spec))

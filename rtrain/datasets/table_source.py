@@ -16,6 +16,7 @@ from rtrain.datasets.moments import Moments, given_statistics
 from rtrain.datasets.resident import Content, resident_dataset
 from rtrain.datasets.splits import check_not_empty, shares, split_parts
 from rtrain.datasets.stream import Piece, Share, StreamSplit
+from rtrain.datasets.table_rows import describe_spec
 from rtrain.datasets.tables import TableFormat, TableSpec, check_columns, choose_features
 from rtrain.errors import DatasetError
 
@@ -96,7 +97,8 @@ def _load_resident(table: _Table, choice: MemoryChoice) -> Dataset:
         moments.add(splits["train"]["x"])
         spec = spec.filled(moments.mean)
         splits = {split: {**part, "x": spec.fill_missing(part["x"])} for split, part in splits.items()}
-    return resident_dataset(splits, table.content(labels, choice), table.conf)
+    dataset = resident_dataset(splits, table.content(labels, choice), table.conf)
+    return replace(dataset, encoding=describe_spec(spec))
 
 
 def _decoded(spec: TableSpec, tables: Sequence[tuple[str, pa.Table]]) -> Columns:
@@ -155,7 +157,13 @@ def _load_stream(table: _Table, choice: MemoryChoice) -> Dataset:
         mean=mean,
         std=std,
     )
-    return Dataset(info, splits)
+    return Dataset(info, splits, describe_spec(_spec_of(splits["train"])))
+
+
+def _spec_of(split: StreamSplit) -> TableSpec:
+    """Return how the rows are read, the means that fill missing values included."""
+    assert isinstance(split.reader, TableReader)
+    return split.reader.spec
 
 
 def _scan(table: _Table, files: Files) -> tuple[dict[str, list[Piece]], Labels]:

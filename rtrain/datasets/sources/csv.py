@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from rtrain.datasets.base import Dataset, Source
+from rtrain.datasets.base import Dataset, RowReader, Source
 from rtrain.datasets.conf import TableConf
 from rtrain.errors import DatasetError
 
@@ -38,6 +38,12 @@ class Csv(Source):
         from rtrain.datasets.table_source import load_table
 
         return load_table("csv", CsvFormat(conf.delimiter), conf)
+
+    def open_rows(self, conf: CsvConf, encoding: Mapping[str, Any]) -> RowReader | None:
+        """Open all rows at ``path``; of the columns only the features of training are needed."""
+        from rtrain.datasets.table_rows import open_table_rows
+
+        return open_table_rows(CsvFormat(conf.delimiter), conf, encoding)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rtrain.datasets.base import Dataset, Source
+from rtrain.datasets.base import Dataset, RowReader, Source
 from rtrain.datasets.conf import TableConf
 from rtrain.errors import DatasetError
 
@@ -42,6 +42,12 @@ class Json(Source):
         from rtrain.datasets.table_source import load_table
 
         return load_table("json", JsonFormat(), conf)
+
+    def open_rows(self, conf: JsonConf, encoding: Mapping[str, Any]) -> RowReader | None:
+        """Open all rows at ``path``; of the columns only the features of training are needed."""
+        from rtrain.datasets.table_rows import open_table_rows
+
+        return open_table_rows(JsonFormat(), conf, encoding)
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from rtrain.config.schema import one_of
-from rtrain.datasets.base import Dataset, Source
+from rtrain.datasets.base import Dataset, RowReader, Source
 from rtrain.datasets.conf import TableConf
 from rtrain.errors import DatasetError
 
@@ -44,6 +44,12 @@ class Parquet(Source):
         files, num_skipped = _readable(conf)
         dataset = load_table("parquet", ParquetFormat(), conf, files)
         return replace(dataset, info=replace(dataset.info, num_skipped=num_skipped))
+
+    def open_rows(self, conf: ParquetConf, encoding: Mapping[str, Any]) -> RowReader | None:
+        """Open all rows at ``path``; of the columns only the features of training are needed."""
+        from rtrain.datasets.table_rows import open_table_rows
+
+        return open_table_rows(ParquetFormat(), conf, encoding)
 
 
 @dataclass(frozen=True)
