@@ -99,7 +99,8 @@ def opened(place: str | Path, overrides: Sequence[str], checkpoint: str) -> Iter
     with tempfile.TemporaryDirectory() as scratch:
         config = Path(scratch) / "checkpoint.yaml"
         config.write_text(yaml.safe_dump({"trainer": dict(about.trainer), "dataset": dict(about.dataset)}))
-        with Session(str(config), overrides, schemas(), project_root=root if root.is_dir() else None) as session:
+        typed = ("rtrain", "predict", str(place))
+        with Session(str(config), overrides, schemas(), None, root if root.is_dir() else None, typed) as session:
             composed = session.check()
     plugin = load_trainer(composed.resolved["trainer"]["type"])
     trained = Trained(folder=folder, conf=composed.conf.trainer, info=about.info, allow=composed.allow)

@@ -33,6 +33,8 @@ class Request:
     folders: list[tuple[str, Path]]
     words: tuple[Word, ...]
     choices: Choices = field(default_factory=Choices)
+    typed: tuple[str, ...] = ()
+    """What the user typed before the overrides, where it is not ``rtrain fit CONFIG``."""
     app: HydraApp = field(init=False)
 
     def __post_init__(self) -> None:
@@ -46,7 +48,7 @@ class Request:
     @property
     def command(self) -> list[str]:
         """The command as the user typed it."""
-        return ["rtrain", "fit", self.config, *self.overrides]
+        return [*(self.typed or ("rtrain", "fit", self.config)), *self.overrides]
 
     @property
     def searched(self) -> list[str]:

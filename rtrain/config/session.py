@@ -61,6 +61,7 @@ class Session:
         schemas: Schemas,
         config_dir: str | None = None,
         project_root: Path | None = None,
+        typed: tuple[str, ...] = (),
     ) -> None:
         """Remember what is asked for.
 
@@ -70,9 +71,10 @@ class Session:
             schemas: The conf dataclasses of all plugins.
             config_dir: One more folder to look config groups up in.
             project_root: Folder whose modules the config may name; None: the project that holds the config.
+            typed: What the user typed before the overrides, where it is not ``rtrain fit CONFIG``.
         """
         self._config, self._overrides, self._config_dir = config, tuple(overrides), config_dir
-        self._schemas, self._project_root = schemas, project_root
+        self._schemas, self._project_root, self._typed = schemas, project_root, typed
         self._checked: tuple[DictConfig, Composed] | None = None
 
     def __enter__(self) -> Self:
@@ -88,6 +90,7 @@ class Session:
         deep = any(word.partition("=")[0].count(".") > 1 for word in self._overrides)
         sections = optional_sections(self._schemas) if deep else ()
         self.request = prepare(self._config, self._overrides, self._config_dir, sections)
+        self.request.typed = self._typed
         return self
 
     def __exit__(self, *_: object) -> None:

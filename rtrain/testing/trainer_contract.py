@@ -8,15 +8,19 @@ class TestMyTrainer(TrainerContract):
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
 from typing import ClassVar
 
 import rtrain
+from rtrain.datasets.registry import load_source
 from rtrain.runs.files import sha256_of
 from rtrain.runs.manifest import Manifest, read_manifest
 from rtrain.runs.run import Run
+from rtrain.testing.workers import RecordingChannel, make_worker
+from rtrain.trainers.registry import load_trainer
 
 
 class TrainerContract:
@@ -68,6 +72,58 @@ class TrainerContract:
         assert second.manifest.config["trainer"] == first.manifest.config["trainer"]
         steady = [name for name in first.metrics if "per_second" not in name]
         assert {name: first.metrics[name] for name in steady} == {name: second.metrics[name] for name in steady}
+
+    def test_its_checkpoint_alone_gives_the_metrics_of_the_run(self, tmp_path: Path) -> None:
+        run = self.train(tmp_path)
+        record = run.manifest.checkpoints[-1]
+        found = rtrain.evaluate(run.path / "checkpoints" / record["name"])
+        shared = {name: value for name, value in found.items() if f"test/{name}" in record["metrics"]}
+        assert shared, f"none of {sorted(found)} is among {sorted(record['metrics'])}"
+        for name, value in shared.items():
+            assert math.isclose(value, record["metrics"][f"test/{name}"], rel_tol=1e-3), name
+
+    def test_each_row_is_on_one_worker(self, tmp_path: Path) -> None:
+        manifest = self.train(tmp_path).manifest
+        assert manifest.dataset is not None
+        own = [worker["num_rows"]["train"] for worker in manifest.workers.values()]
+        assert sum(own) == manifest.dataset["num_rows"]["train"]
+
+    def test_a_stopped_run_resumes_to_the_result_of_an_uninterrupted_one(self, tmp_path: Path) -> None:
+        whole = self.train_loop(tmp_path / "whole", RecordingChannel())
+        stopped = self.train_loop(tmp_path / "stopped", RecordingChannel(stop_after=2))
+        assert stopped.of("checkpoint"), "nothing was saved before the stop"
+        resumed = self.train_loop(tmp_path / "stopped", RecordingChannel())
+        last = resumed.metrics or stopped.metrics
+        steady = [name for name in whole.metrics if name.startswith("test/")]
+        assert steady
+        for name in steady:
+            assert math.isclose(last[name], whole.metrics[name], rel_tol=1e-5), name
+
+    def train_loop(self, folder: Path, channel: RecordingChannel) -> RecordingChannel:
+        """Run the plugin's loop alone in the run directory ``folder``, and return the channel."""
+        from rtrain.config.session import Session
+        from rtrain.schemas import schemas
+
+        with Session(self.config, [*self.overrides, "num_workers=0"], schemas()) as session:
+            composed = session.check()
+        dataset = load_source(composed.resolved["dataset"]["type"]).load(composed.conf.dataset)
+        worker = make_worker(folder, composed.conf.trainer, dataset, channel=channel)
+        worker.run, worker.allow = composed.conf.run, composed.allow
+        load_trainer(self.trainer).train_loop(worker.conf)(worker)
+        return channel
+
+    def test_without_its_framework_it_says_what_to_install(self) -> None:
+        if not load_trainer(self.trainer).requires:
+            return
+        code = (
+            f"import sys; sys.modules.update(dict.fromkeys({load_trainer(self.trainer).requires!r})); "
+            "from rtrain.cli.app import run; "
+            f"words = ['fit', {self.config!r}, 'num_workers=0']; "
+            "print([run(['trainers']), run([*words, '--cfg', 'job']), run(words)])"
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert done.stdout.splitlines()[-1] == "[0, 0, 2]", done.stderr
+        assert "pip install" in done.stderr
 
     def test_plugin_imports_no_framework(self) -> None:
         code = (

@@ -22,7 +22,7 @@ def test_version(capsys):
 
 def test_trainers_and_datasets_are_listed(capsys):
     assert run(["trainers"]) == 0
-    assert "torch  PyTorch" in capsys.readouterr().out
+    assert "  PyTorch: " in capsys.readouterr().out
     assert run(["datasets"]) == 0
     assert {"csv", "digits", "images", "mnist", "parquet", "synthetic"} <= {
         line.split()[0] for line in capsys.readouterr().out.splitlines()

@@ -1,0 +1,112 @@
+"""Predictions and evaluations from a checkpoint, on new rows of the user's."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import csv, parquet
+
+import rtrain
+from rtrain.cli.app import run as command
+from rtrain.errors import CheckpointError, ConfigError
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A run on a CSV file of two numbers and two classes with names."""
+    folder = tmp_path_factory.mktemp("trained")
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 2))
+    kind = np.where(x.sum(axis=1) > 0, "red", "blue")
+    ids = [f"row{index}" for index in range(300)]
+    csv.write_csv(pa.table({"id": ids, "a": x[:, 0], "b": x[:, 1], "kind": kind}), folder / "rows.csv")
+    words = [f"dataset.path={folder}/rows.csv", "dataset=csv", "dataset.label=kind", "dataset.features=[a,b]"]
+    return rtrain.fit("lightgbm", [*words, "num_workers=0", f"run.root_dir={folder}/runs"])
+
+
+@pytest.fixture
+def new_rows(tmp_path):
+    """New rows in another order of columns, without labels."""
+    rows = {"b": [-3.0, 3.0, 2.0], "id": ["x", "y", "z"], "a": [0.1, 0.2, 0.3]}
+    parquet.write_table(pa.table(rows), tmp_path / "new.parquet")
+    csv.write_csv(pa.table(rows), tmp_path / "new.csv")
+    return tmp_path / "new.csv"
+
+
+def test_new_rows_keep_their_order_and_other_columns(trained, new_rows, tmp_path):
+    assert rtrain.predict(trained.path, tmp_path / "out.parquet", [f"dataset.path={new_rows}"]) == 3
+    found = parquet.read_table(tmp_path / "out.parquet").to_pydict()
+    assert list(found) == ["id", "prediction", "probability_blue", "probability_red"]
+    assert found["id"] == ["x", "y", "z"]
+    assert found["prediction"] == ["blue", "red", "red"]
+    assert np.add(found["probability_blue"], found["probability_red"]) == pytest.approx(np.ones(3))
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_other_formats_hold_the_same(trained, new_rows, tmp_path, ending):
+    rtrain.predict(trained.best_checkpoint, tmp_path / f"out.{ending}", [f"dataset.path={new_rows}"])
+    text = (tmp_path / f"out.{ending}").read_text().splitlines()
+    if ending == "jsonl":
+        assert [json.loads(line)["prediction"] for line in text] == ["blue", "red", "red"]
+    else:
+        assert text[0] == '"id","prediction","probability_blue","probability_red"'
+
+
+def test_another_source_may_hold_the_rows(trained, new_rows, tmp_path):
+    words = ["dataset=parquet", f"dataset.path={new_rows.with_suffix('.parquet')}", "dataset.label=kind"]
+    assert rtrain.predict(trained.path, tmp_path / "out.csv", words) == 3
+
+
+def test_evaluating_gives_the_metrics_of_the_run_and_of_other_rows(trained):
+    found = rtrain.evaluate(trained.path)
+    assert found["num_rows"] == 60
+    assert found["accuracy"] == pytest.approx(trained.metrics["test/accuracy"])
+    assert found["loss"] == pytest.approx(trained.metrics["test/loss"], rel=1e-4)
+    path = trained.manifest.config["dataset"]["path"]
+    assert rtrain.evaluate(trained.path, [f"dataset.path={path}"])["num_rows"] == 300
+    assert rtrain.evaluate(trained.path, split="train")["num_rows"] == 240
+
+
+def test_an_output_that_is_there_is_kept_unless_forced(trained, new_rows, tmp_path):
+    (tmp_path / "out.csv").write_text("mine")
+    with pytest.raises(ConfigError, match="is there already"):
+        rtrain.predict(trained.path, tmp_path / "out.csv", [f"dataset.path={new_rows}"])
+    assert (tmp_path / "out.csv").read_text() == "mine"
+    rtrain.predict(trained.path, tmp_path / "out.csv", [f"dataset.path={new_rows}"], force=True)
+    assert (tmp_path / "out.csv").read_text() != "mine"
+
+
+def test_a_failed_prediction_leaves_no_file(trained, tmp_path):
+    (tmp_path / "bad.csv").write_text("a,b\n1,2\n3,x\n")
+    with pytest.raises(ConfigError, match=r"bad.csv: feature 'b' is not numeric"):
+        rtrain.predict(trained.path, tmp_path / "out.csv", [f"dataset.path={tmp_path}/bad.csv"])
+    assert not list(tmp_path.glob("*out.csv*"))
+
+
+def test_a_missing_feature_is_named_with_the_nearest_column(trained, tmp_path):
+    (tmp_path / "bad.csv").write_text("a,bb\n1,2\n")
+    with pytest.raises(ConfigError, match=r"bad.csv: .*'b', which is no column.\nDid you mean 'bb'"):
+        rtrain.predict(trained.path, tmp_path / "out.csv", [f"dataset.path={tmp_path}/bad.csv"])
+
+
+def test_rows_without_labels_cannot_be_evaluated(trained, new_rows):
+    with pytest.raises(ConfigError, match="no labels"):
+        rtrain.evaluate(trained.path, [f"dataset.path={new_rows}"])
+
+
+def test_what_is_typed_wrong_is_told_with_the_command(trained, tmp_path, capsys):
+    assert command(["predict", str(trained.path), "dataset.pth=x.csv", "-o", str(tmp_path / "out.csv")]) == 2
+    error = capsys.readouterr().err
+    assert f"rtrain predict {trained.path} dataset.path=x.csv" in error
+    assert command(["predict", str(trained.path), "trainer.num_threads=1", "-o", str(tmp_path / "out.csv")]) == 2
+    assert "follows dataset.* and scaling.* only" in capsys.readouterr().err
+    assert command(["evaluate", str(trained.path)]) == 0
+    assert "accuracy" in capsys.readouterr().out
+
+
+def test_a_checkpoint_that_is_not_there_is_told_with_those_that_are(trained, tmp_path):
+    with pytest.raises(CheckpointError, match=r"has no checkpoint 'epoch-1'.\nThere are: epoch-"):
+        rtrain.evaluate(trained.path, checkpoint="epoch-1")
+    with pytest.raises(CheckpointError, match="does not exist"):
+        rtrain.evaluate(tmp_path / "nowhere")
