@@ -94,3 +94,11 @@ def test_ranks_share_rows_without_one_lost_or_doubled(num_rows, size):
     for step, batches in enumerate(zip(*steps, strict=True)):
         counted = [row for batch, one in zip(batches, steps, strict=True) if one.share(step) for row in batch]
         assert len(set(counted)) == len(counted) == min(16, num_rows - 16 * step)
+
+
+def test_callbacks_and_loggers_of_ones_own_work(tmp_path):
+    callback = {"_target_": "lightning.pytorch.callbacks.LearningRateMonitor"}
+    logger = {"_target_": "lightning.pytorch.loggers.CSVLogger", "save_dir": str(tmp_path / "logs")}
+    fit(tmp_path, make_conf(trainer_args={"callbacks": [callback], "logger": [logger]}), dataset())
+    (table,) = (tmp_path / "logs").rglob("metrics.csv")
+    assert {"lr-Adam", "val_loss"} <= set(table.read_text().splitlines()[0].split(","))

@@ -1,0 +1,46 @@
+"""Mistakes in a lightning config are found before anything starts, with the key and the way out."""
+
+import re
+
+import pytest
+from lightning_runs import MODULE, dataset, make_conf
+
+from rtrain.config.schema import RtrainConf
+from rtrain.errors import ConfigError
+from rtrain.testing.workers import make_job
+from rtrain.trainers.lightning.plugin import Plugin
+
+
+def check(conf, data):
+    Plugin().check(make_job(RtrainConf(trainer=conf), data, "lightning"))
+
+
+@pytest.mark.parametrize(
+    ("keys", "problem"),
+    [
+        ({"trainer_args": {"gradient_clip_vl": 1}}, r"no 'gradient_clip_vl'[\s\S]*gradient_clip_val"),
+        ({"trainer_args": {"devices": 2}}, r"trainer\.trainer_args\.devices is decided by rtrain[\s\S]*num_workers"),
+        (
+            {"trainer_args": {"callbacks": [{"_target_": "lightning.pytorch.callbacks.ModelCheckpoint"}]}},
+            r"checkpoints are rtrain's[\s\S]*run\.checkpoint",
+        ),
+        ({"module": {**MODULE, "hiden": [3]}}, r"trainer\.module\.hiden[\s\S]*hidden"),
+        ({"module": {"_target_": "torch.nn.Identity"}}, r"torch\.nn\.Identity is no LightningModule"),
+        (
+            {"datamodule": {"_target_": "lightning.pytorch.LightningDataModule"}},
+            r"either a dataset or trainer\.datamodule",
+        ),
+        ({"evaluate_split": "test"}, r"small has no split test"),
+    ],
+    ids=str,
+)
+def test_a_mistake_is_named_with_the_way_out(keys, problem):
+    with pytest.raises(ConfigError) as raised:
+        check(make_conf(**keys), dataset())
+    assert re.search(problem, f"{raised.value}\n{getattr(raised.value, 'hint', '')}")
+
+
+def test_a_good_config_with_callbacks_and_loggers_passes():
+    callback = {"_target_": "lightning.pytorch.callbacks.LearningRateMonitor"}
+    logger = {"_target_": "lightning.pytorch.loggers.CSVLogger", "save_dir": "logs"}
+    check(make_conf(trainer_args={"callbacks": [callback], "logger": logger}), dataset())
