@@ -12,7 +12,7 @@ from rtrain.datasets.conf import RowsConf
 from rtrain.datasets.labels import Labels, LabelScan
 from rtrain.datasets.memory import always_resident
 from rtrain.datasets.resident import Content, resident_dataset
-from rtrain.datasets.splits import SPLITS, check_not_empty, shares, split_parts, split_rows, take
+from rtrain.datasets.splits import split_groups, split_parts
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def load_arrays(parts: Mapping[str, Arrays], names: Names, conf: RowsConf, task:
 def _coded(
     columns: Mapping[str, Columns], labels: Labels, names: Names, conf: RowsConf, task: str, reason: str
 ) -> Dataset:
-    split_all = _split_groups if "group" in columns["train"] else split_parts
+    split_all = split_groups if "group" in columns["train"] else split_parts
     splits = split_all(columns, conf, task == "classification")
     class_names = names.classes or labels.class_names
     content = Content(
@@ -174,36 +174,6 @@ def _task(train: Columns, labels: Labels, task: str) -> str:
     if task == "ranking" and "group" not in train:
         raise DatasetError("dataset.task=ranking needs to know which rows belong to one query.", "Give qid: or .query.")
     return "ranking" if task == "ranking" or (task == "auto" and "group" in train) else labels.task
-
-
-def _split_groups(parts: Mapping[str, Columns], conf: RowsConf, stratify: bool) -> dict[str, Columns]:
-    """Return the splits; the rows of a query stay together, so that shares and limit count queries."""
-    import numpy as np
-
-    taken = shares(conf.split, parts)
-    kept = {name: part for name, part in parts.items() if name not in taken}
-    taken = {name: share for name, share in taken.items() if share}
-    train = kept["train"]
-    begins = np.flatnonzero(np.r_[True, train["group"][1:] != train["group"][:-1]])
-    number = np.repeat(np.arange(len(begins)), np.diff(np.r_[begins, len(train["group"])]))
-    if taken:
-        rows = split_rows(len(begins), taken, conf.seed, None)
-        kept |= {name: take(train, np.flatnonzero(np.isin(number, chosen))) for name, chosen in rows.items()}
-    check_not_empty({name: len(part["y"]) for name, part in kept.items()}, taken, len(begins))
-    return {name: _first_groups(kept[name], conf.limit) for name in SPLITS if name in kept}
-
-
-def _first_groups(part: Columns, limit: int | None) -> Columns:
-    """Return the first queries, as many whole ones as ``limit`` rows hold, at least one."""
-    import numpy as np
-
-    group = part["group"]
-    if limit is None or limit >= len(group):
-        return part
-    begins = np.flatnonzero(np.r_[True, group[1:] != group[:-1]])
-    ends = np.r_[begins[1:], len(group)]
-    count = max(int(ends[0]), int(ends[ends <= limit].max(initial=0)))
-    return take(part, np.arange(count))
 
 
 def whole_numbers(y: np.ndarray) -> np.ndarray:

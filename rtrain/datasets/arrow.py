@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rtrain.datasets.base import Dataset
 from rtrain.datasets.conf import ColumnsConf
-from rtrain.datasets.labels import LabelScan
 from rtrain.datasets.memory import always_resident
-from rtrain.datasets.moments import Moments
-from rtrain.datasets.resident import Content, resident_dataset
-from rtrain.datasets.splits import split_parts
-from rtrain.datasets.table_rows import describe_spec
-from rtrain.datasets.tables import TableSpec, check_columns, choose_features
+from rtrain.datasets.resident_table import resident_table
+from rtrain.datasets.tables import check_columns, choose_features, used_columns
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -39,23 +34,8 @@ def load_arrow(name: str, parts: Mapping[str, pa.Table], conf: ColumnsConf, wher
             raise DatasetError(f"{places[split]}: there are no rows.")
     features = choose_features(conf, parts["train"].schema, places["train"])
     for split, table in parts.items():
-        check_columns([conf.label, *features], table.schema, places[split], "features")
-    reason = always_resident(sum(table.num_rows for table in parts.values()) * (4 * len(features) + 8))
-    scan = LabelScan(conf.label, conf.task)
-    scan.add(parts["train"][conf.label], places["train"], 0)
-    spec = TableSpec(features=features, labels=scan.labels(), on_missing=conf.on_missing)
-    decoded = {split: spec.decode(table, places[split]) for split, table in parts.items()}
-    content = Content(
-        name=name,
-        task=spec.labels.task,
-        class_names=spec.labels.class_names,
-        feature_names=features,
-        memory_reason=reason,
-    )
-    splits = split_parts(decoded, conf, stratify=content.task == "classification")
-    if conf.on_missing == "mean":
-        moments = Moments()
-        moments.add(splits["train"]["x"])
-        spec = spec.filled(moments.mean)
-        splits = {split: {**part, "x": spec.fill_missing(part["x"])} for split, part in splits.items()}
-    return replace(resident_dataset(splits, content, conf), encoding=describe_spec(spec))
+        check_columns(used_columns(conf, features), table.schema, places[split], "features")
+    width = 4 if conf.dtype == "float32" else 8
+    reason = always_resident(sum(table.num_rows for table in parts.values()) * (width * len(features) + 8))
+    tables = {split: [(places[split], table)] for split, table in parts.items()}
+    return resident_table(name, tables, features, conf, reason)

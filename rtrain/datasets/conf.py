@@ -117,13 +117,34 @@ class ColumnsConf(RowsConf):
     """Column to predict."""
 
     features: list[str] | None = None
-    """Columns to predict from, numbers or booleans; null: all but the label."""
+    """Columns to predict from; null: all that have no other use here."""
 
-    task: Annotated[str, *one_of("auto", "classification", "regression")] = "auto"
+    drop: list[str] = field(default_factory=list)
+    """Columns that are no features, by name or pattern: ``[comment, tmp_*]``."""
+
+    categorical: list[str] | None = None
+    """Features that are categories; null: those of text; []: none. Trees take them, other trainers need numbers."""
+
+    ids: list[str] = field(default_factory=list)
+    """Columns that name a row, never features: kept beside its prediction; []: all columns that are no features."""
+
+    weight: str | None = None
+    """Column that says how much a row counts in the loss."""
+
+    group: str | None = None
+    """Column whose equal values make a query of a ranking; a group is never split over splits or workers."""
+
+    base_margin: list[str] = field(default_factory=list)
+    """Columns with the scores that boosting starts from: one, or one per class."""
+
+    dtype: Annotated[str, *one_of("float32", "float64")] = "float32"
+    """Of the features in memory; float64 keeps large whole numbers and doubles as they are."""
+
+    task: Annotated[str, *one_of("auto", "classification", "regression", "ranking")] = "auto"
     """auto: a label of text, booleans or at most 100 different whole numbers is a class, any other one a number."""
 
     on_missing: Annotated[str, *one_of("error", "keep", "mean")] = "error"
-    """Empty feature values: stop with a message; ``keep`` as NaN, for trees; or the ``mean`` of the train split."""
+    """Empty numbers: stop with a message; ``keep`` as NaN, for trees; or the ``mean`` of the train split."""
 
 
 @dataclass(kw_only=True)

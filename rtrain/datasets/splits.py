@@ -124,6 +124,36 @@ def take(part: Columns, rows: np.ndarray) -> Columns:
     return {name: values[rows] for name, values in part.items()}
 
 
+def split_groups(parts: Mapping[str, Columns], conf: SharesConf, stratify: bool) -> dict[str, Columns]:
+    """Return the splits; the rows of a query stay together, so that shares and limit count queries."""
+    import numpy as np
+
+    taken = shares(conf.split, parts)
+    kept = {name: part for name, part in parts.items() if name not in taken}
+    taken = {name: share for name, share in taken.items() if share}
+    train = kept["train"]
+    begins = np.flatnonzero(np.r_[True, train["group"][1:] != train["group"][:-1]])
+    number = np.repeat(np.arange(len(begins)), np.diff(np.r_[begins, len(train["group"])]))
+    if taken:
+        rows = split_rows(len(begins), taken, conf.seed, None)
+        kept |= {name: take(train, np.flatnonzero(np.isin(number, chosen))) for name, chosen in rows.items()}
+    check_not_empty({name: len(part["y"]) for name, part in kept.items()}, taken, len(begins))
+    return {name: _first_groups(kept[name], conf.limit) for name in SPLITS if name in kept}
+
+
+def _first_groups(part: Columns, limit: int | None) -> Columns:
+    """Return the first queries, as many whole ones as ``limit`` rows hold, at least one."""
+    import numpy as np
+
+    group = part["group"]
+    if limit is None or limit >= len(group):
+        return part
+    begins = np.flatnonzero(np.r_[True, group[1:] != group[:-1]])
+    ends = np.r_[begins[1:], len(group)]
+    count = max(int(ends[0]), int(ends[ends <= limit].max(initial=0)))
+    return take(part, np.arange(count))
+
+
 def check_not_empty(num_rows: Mapping[str, int], taken: Mapping[str, float], num_all: int) -> None:
     """Raise a DatasetError for a split without rows."""
     for name, count in num_rows.items():

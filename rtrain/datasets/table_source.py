@@ -8,16 +8,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rtrain.datasets.base import Columns, Dataset, DatasetInfo
+from rtrain.datasets.categories import CategoryScan, unscaled
 from rtrain.datasets.conf import TableConf
 from rtrain.datasets.files import files_by_split, files_fingerprint
-from rtrain.datasets.labels import Labels, LabelScan
+from rtrain.datasets.labels import Labels
 from rtrain.datasets.memory import MemoryChoice, choose_memory
-from rtrain.datasets.moments import Moments, given_statistics
-from rtrain.datasets.resident import Content, resident_dataset
-from rtrain.datasets.splits import check_not_empty, shares, split_parts
+from rtrain.datasets.moments import given_statistics
+from rtrain.datasets.resident_table import label_scan, resident_table, task_of
+from rtrain.datasets.roles import Roles
+from rtrain.datasets.splits import check_not_empty, shares
 from rtrain.datasets.stream import Piece, Share, StreamSplit
-from rtrain.datasets.table_rows import describe_spec
-from rtrain.datasets.tables import TableFormat, TableSpec, check_columns, choose_features
+from rtrain.datasets.table_rows import encoding_of
+from rtrain.datasets.tables import TableFormat, TableSpec, check_columns, choose_features, used_columns
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -37,8 +39,12 @@ def load_table(name: str, reading: TableFormat, conf: TableConf, files: Files | 
     """
     files = files_by_split(conf.path, reading.endings) if files is None else files
     features = _checked_features(files, reading, conf)
-    size = sum(reading.decoded_bytes(file, len(features) + 1) for part in files.values() for file in part)
+    num_words = len(features) * (1 if conf.dtype == "float32" else 2) + 1
+    size = sum(reading.decoded_bytes(file, num_words) for part in files.values() for file in part)
     choice = choose_memory(conf.memory, size)
+    if choice.memory == "stream" and conf.group is not None:
+        message = f"dataset.group: groups are kept together in memory only, but this data is streamed: {choice.reason}"
+        raise DatasetError(message, "Use dataset.memory=resident, or dataset.limit.")
     load = _load_resident if choice.memory == "resident" else _load_stream
     return load(_Table(name, reading, conf, files, features), choice)
 
@@ -53,17 +59,14 @@ class _Table:
     files: Files
     features: tuple[str, ...]
 
-    def content(self, labels: Labels, choice: MemoryChoice) -> Content:
-        return Content(
-            name=self.name,
-            task=labels.task,
-            class_names=labels.class_names,
-            feature_names=self.features,
-            memory_reason=choice.reason,
-        )
-
     def spec(self, labels: Labels) -> TableSpec:
-        return TableSpec(features=self.features, labels=labels, on_missing=self.conf.on_missing)
+        return TableSpec(
+            features=self.features,
+            labels=labels,
+            on_missing=self.conf.on_missing,
+            dtype=self.conf.dtype,
+            roles=Roles.of(self.conf),
+        )
 
 
 def _checked_features(files: Files, reading: TableFormat, conf: TableConf) -> tuple[str, ...]:
@@ -75,37 +78,17 @@ def _checked_features(files: Files, reading: TableFormat, conf: TableConf) -> tu
             if file != first:
                 schema = reading.schema(file)
                 check_columns([conf.label], schema, str(file), "label")
-                check_columns(features, schema, str(file), "features")
+                check_columns(used_columns(conf, features), schema, str(file), "features")
     return features
 
 
 def _load_resident(table: _Table, choice: MemoryChoice) -> Dataset:
-    columns = (*table.features, table.conf.label)
+    columns = used_columns(table.conf, table.features)
     tables = {
         split: [(str(file), table.reading.read(file, columns)) for file in part] for split, part in table.files.items()
     }
-    scan = LabelScan(table.conf.label, table.conf.task)
-    for where, read in tables["train"]:
-        scan.add(read[table.conf.label], where, 0)
     _check_rows({split: sum(read.num_rows for _, read in part) for split, part in tables.items()}, table.files)
-    labels = scan.labels()
-    spec = table.spec(labels)
-    parts = {split: _decoded(spec, part) for split, part in tables.items()}
-    splits = split_parts(parts, table.conf, stratify=labels.task == "classification")
-    if spec.on_missing == "mean":
-        moments = Moments()
-        moments.add(splits["train"]["x"])
-        spec = spec.filled(moments.mean)
-        splits = {split: {**part, "x": spec.fill_missing(part["x"])} for split, part in splits.items()}
-    dataset = resident_dataset(splits, table.content(labels, choice), table.conf)
-    return replace(dataset, encoding=describe_spec(spec))
-
-
-def _decoded(spec: TableSpec, tables: Sequence[tuple[str, pa.Table]]) -> Columns:
-    import numpy as np
-
-    parts = [spec.decode(read, where) for where, read in tables]
-    return parts[0] if len(parts) == 1 else {key: np.concatenate([part[key] for part in parts]) for key in ("x", "y")}
+    return resident_table(table.name, tables, table.features, table.conf, choice.reason)
 
 
 def _check_rows(num_rows: Mapping[str, int], files: Files) -> None:
@@ -142,10 +125,18 @@ def _load_stream(table: _Table, choice: MemoryChoice) -> Dataset:
         for split, (origin, share) in _shares(pieces, taken, conf).items()
     }
     check_not_empty({name: split.num_rows for name, split in splits.items()}, taken, _num_rows(pieces["train"]))
-    mean, std = _statistics(splits, reader, conf)
+    categories = _categories(splits["train"], reader, conf)
+    reader = replace(reader, spec=replace(reader.spec, categories=categories))
+    for split in splits.values():
+        split.reader = reader
+    (mean, std), spec = _statistics(splits, reader, conf)
+    task = task_of(labels, conf)
     info = DatasetInfo(
         name=table.name,
-        task=labels.task,
+        task=task,
+        dtype=conf.dtype,
+        categories=categories,
+        columns=spec.roles.names,
         input_shape=(len(table.features),),
         num_classes=len(labels.classes) if labels.classes is not None else None,
         class_names=labels.class_names,
@@ -157,18 +148,25 @@ def _load_stream(table: _Table, choice: MemoryChoice) -> Dataset:
         mean=mean,
         std=std,
     )
-    return Dataset(info, splits, describe_spec(_spec_of(splits["train"])))
+    return Dataset(info, splits, encoding_of(spec, task))
 
 
-def _spec_of(split: StreamSplit) -> TableSpec:
-    """Return how the rows are read, the means that fill missing values included."""
-    assert isinstance(split.reader, TableReader)
-    return split.reader.spec
+def _categories(train: StreamSplit, reader: TableReader, conf: TableConf) -> dict[str, tuple[str, ...]]:
+    """Read the columns of categories of the train split once, for their names."""
+    scan = CategoryScan(reader.spec.features, conf.categorical)
+    for piece in train.pieces:
+        where, _, key = piece.key
+        names = scan.candidates(reader.reading.schema(Path(where)))
+        row = piece.first_row
+        for batch in reader.reading.batches(key, names) if names else ():
+            scan.add(batch.filter(train.share.mask(row, batch.num_rows)), where)
+            row += batch.num_rows
+    return scan.categories()
 
 
 def _scan(table: _Table, files: Files) -> tuple[dict[str, list[Piece]], Labels]:
     """Read the label column once: the classes of ``train``, and the rows of each piece of all splits."""
-    scan = LabelScan(table.conf.label, table.conf.task)
+    scan = label_scan(table.conf)
     pieces = {"train": _scanned(table, files["train"], scan.add)}
     _check_rows({"train": _num_rows(pieces["train"])}, files)
     labels = scan.labels()
@@ -214,14 +212,16 @@ def _shares(
 
 def _statistics(
     splits: Mapping[str, StreamSplit], reader: TableReader, conf: TableConf
-) -> tuple[tuple[float, ...], tuple[float, ...]]:
+) -> tuple[tuple[tuple[float, ...], tuple[float, ...]], TableSpec]:
     """Return mean and std for ``normalize``, and let all splits fill missing values where ``on_missing`` says so."""
-    given = given_statistics(conf.normalize, len(reader.spec.features))
-    if given is not None and conf.on_missing != "mean":
-        return given
-    moments = splits["train"].moments(STATISTICS_ROWS)
-    if conf.on_missing == "mean":
-        filled = replace(reader, spec=reader.spec.filled(moments.mean))
-        for split in splits.values():
-            split.reader = filled
-    return given if given is not None else (moments.mean, moments.std)
+    spec = reader.spec
+    given = given_statistics(conf.normalize, len(spec.features))
+    if given is None or conf.on_missing == "mean":
+        moments = splits["train"].moments(STATISTICS_ROWS)
+        if conf.on_missing == "mean":
+            spec = spec.filled(unscaled(moments.mean, spec.features, spec.categories, float("nan")))
+            for split in splits.values():
+                split.reader = replace(reader, spec=spec)
+        given = given if given is not None else (moments.mean, moments.std)
+    mean, std = (unscaled(one, spec.features, spec.categories, to) for one, to in zip(given, (0.0, 1.0), strict=True))
+    return (mean, std), spec

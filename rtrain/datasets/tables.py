@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rtrain.datasets.base import Columns
+from rtrain.datasets.categories import codes_of, is_text
 from rtrain.datasets.conf import ColumnsConf
 from rtrain.datasets.labels import Labels
+from rtrain.datasets.roles import Roles
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -53,16 +56,21 @@ class TableSpec:
     on_missing: str
     fill: tuple[float, ...] = ()
     """What missing values become with ``on_missing: mean``; unset while the means are not known."""
+    dtype: str = "float32"
+    """Of ``x``."""
+    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Features that are categories, with the names of their codes."""
+    roles: Roles = field(default_factory=Roles)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All columns to read."""
-        return (*self.features, self.labels.column)
+        """All columns to read, the label at the end."""
+        return (*self.features, *self.roles.columns, self.labels.column)
 
     @property
     def row_bytes(self) -> int:
         """Size of a row once decoded."""
-        return 4 * len(self.features) + 8
+        return (4 if self.dtype == "float32" else 8) * len(self.features) + 8
 
     def filled(self, means: tuple[float, ...]) -> TableSpec:
         """Return the spec that replaces missing values by ``means``.
@@ -71,35 +79,40 @@ class TableSpec:
             DatasetError: A column has no value at all, and so no mean.
         """
         for name, mean in zip(self.features, means, strict=True):
-            if mean != mean:
+            if mean != mean and name not in self.categories:
                 message = f"feature '{name}' has no value in the train split, and so no mean to fill in."
                 raise DatasetError(message, "Leave it out of dataset.features.")
         return replace(self, fill=means)
 
     def decode(self, table: pa.Table, where: str, first_row: int = 0) -> Columns:
-        """Return ``x``, (rows, features) float32, and ``y`` of a table.
+        """Return ``x``, (rows, features) of ``dtype``, ``y``, and the columns of ``roles`` of a table.
 
         Raises:
             DatasetError: A value is missing or is no number; names column and row, counted from 1.
         """
         y = self.labels.encode(table[self.labels.column], where, first_row)
-        return {"x": self.decode_features(table, where, first_row), "y": y}
+        more = self.roles.decode(table, where, first_row)
+        return {"x": self.decode_features(table, where, first_row), "y": y, **more}
 
     def decode_features(self, table: pa.Table, where: str, first_row: int = 0) -> np.ndarray:
-        """Return the features alone, (rows, features) float32."""
+        """Return the features alone, (rows, features) of ``dtype``."""
         import numpy as np
 
         for name in self.features:
-            if not is_numeric(table[name].type):
+            if name not in self.categories and not is_numeric(table[name].type):
                 raise self._not_numeric(table, name, where, first_row)
-        columns = [_numbers(table[name]) for name in self.features]
-        x = np.empty((table.num_rows, len(columns)), np.float32)
+        columns = [self._values(table[name], name, where) for name in self.features]
+        x = np.empty((table.num_rows, len(columns)), self.dtype)
         for start in range(0, len(x), CHUNK_ROWS):  # a chunk stays in the processor's cache, several times as fast
             rows = slice(start, start + CHUNK_ROWS)
             for index, column in enumerate(columns):
                 x[rows, index] = column[rows]
         self._check_finite(x, where, first_row)
         return self.fill_missing(x)
+
+    def _values(self, values: pa.ChunkedArray, name: str, where: str) -> np.ndarray:
+        names = self.categories.get(name)
+        return _numbers(values, self.dtype) if names is None else codes_of(values, names, f"{where}: feature '{name}'")
 
     def _not_numeric(self, table: pa.Table, name: str, where: str, first_row: int) -> DatasetError:
         numeric = [other for other in self.features if is_numeric(table[other].type)]
@@ -111,7 +124,7 @@ class TableSpec:
         import numpy as np
 
         if self.fill:
-            np.copyto(x, np.asarray(self.fill, np.float32), where=np.isnan(x))
+            np.copyto(x, np.asarray(self.fill, x.dtype), where=np.isnan(x))
         return x
 
     def _check_finite(self, x: np.ndarray, where: str, first_row: int) -> None:
@@ -123,12 +136,14 @@ class TableSpec:
         if infinite.any():
             row, column = np.argwhere(infinite)[0]
             raise DatasetError(
-                f"{where}: feature '{self.features[column]}' is infinite, or too large for float32, "
+                f"{where}: feature '{self.features[column]}' is infinite, or too large for {self.dtype}, "
                 f"in row {first_row + row + 1}.",
                 "Correct the value, or leave the column out of dataset.features.",
             )
-        if self.on_missing == "error":
-            raise _missing_values(self.features, np.isnan(x), where, first_row)
+        missing = np.isnan(x)
+        missing[:, [name in self.categories for name in self.features]] = False
+        if self.on_missing == "error" and missing.any():
+            raise _missing_values(self.features, missing, where, first_row)
 
 
 def _missing_values(features: Sequence[str], missing: np.ndarray, where: str, first_row: int) -> DatasetError:
@@ -144,7 +159,7 @@ def _missing_values(features: Sequence[str], missing: np.ndarray, where: str, fi
     )
 
 
-def _numbers(values: pa.ChunkedArray) -> np.ndarray:
+def _numbers(values: pa.ChunkedArray, dtype: str) -> np.ndarray:
     """Return a feature column as floats, with NaN for what is missing."""
     import numpy as np
     import pyarrow as pa
@@ -153,7 +168,7 @@ def _numbers(values: pa.ChunkedArray) -> np.ndarray:
         values = values.cast(values.type.value_type)
     if pa.types.is_boolean(values.type):
         values = values.cast(pa.int8())
-    kind = pa.float32() if pa.types.is_floating(values.type) else pa.float64()
+    kind = pa.float32() if pa.types.is_floating(values.type) and dtype == "float32" else pa.float64()
     with np.errstate(over="ignore"):
         return np.asarray(values.cast(kind, safe=False).to_numpy())
 
@@ -199,14 +214,44 @@ def choose_features(conf: ColumnsConf, schema: pa.Schema, where: str) -> tuple[s
         DatasetError: The label or a feature is no column of the file, or is named twice; or there is no feature.
     """
     check_columns([conf.label], schema, where, "label")
-    features = tuple(name for name in schema.names if name != conf.label) if conf.features is None else conf.features
+    roles = Roles.of(conf)
+    for key, names in (("weight", conf.weight), ("group", conf.group)):
+        check_columns([names] if names else [], schema, where, key)
+    check_columns(conf.base_margin, schema, where, "base_margin")
+    check_columns(conf.ids, schema, where, "ids")
+    _check_drop(conf, schema, where)
+    used = {conf.label, *conf.ids, *roles.columns}
+    features = [name for name in schema.names if name not in used] if conf.features is None else conf.features
+    features = [name for name in features if not any(fnmatchcase(name, pattern) for pattern in conf.drop)]
     check_columns(features, schema, where, "features")
+    _check_categorical(conf, features, where)
     if conf.label in features:
         raise DatasetError(f"dataset.features holds the label '{conf.label}'.", "Remove it: the model would see it.")
+    for name in used & set(features):
+        raise DatasetError(f"dataset.features holds '{name}', which has another use here.", "Name it in one place.")
     if not features:
-        raise DatasetError(f"{where}: there is no column besides the label '{conf.label}'.")
+        raise DatasetError(f"{where}: there is no column besides the label '{conf.label}' that can be a feature.")
     _check_types(features, schema, where, conf)
     return tuple(features)
+
+
+def used_columns(conf: ColumnsConf, features: Sequence[str]) -> list[str]:
+    """Return all columns that training needs, the label at the end."""
+    return [*features, *Roles.of(conf).columns, conf.label]
+
+
+def _check_drop(conf: ColumnsConf, schema: pa.Schema, where: str) -> None:
+    for pattern in conf.drop:
+        if not any(fnmatchcase(name, pattern) for name in schema.names):
+            check_columns([pattern], schema, where, "drop")
+
+
+def _check_categorical(conf: ColumnsConf, features: Sequence[str], where: str) -> None:
+    for name in conf.categorical or ():
+        if name not in features:
+            close = get_close_matches(name, features, 1, 0.5)
+            hint = f"Did you mean '{close[0]}'?" if close else "Name features only."
+            raise DatasetError(f"{where}: dataset.categorical names '{name}', which is no feature.", hint)
 
 
 def check_columns(names: Sequence[str], schema: pa.Schema, where: str, key: str) -> None:
@@ -230,7 +275,7 @@ def _check_types(features: Sequence[str], schema: pa.Schema, where: str, conf: C
     numeric = [name for name in features if is_numeric(schema.field(name).type)]
     for name in features:
         kind = schema.field(name).type
-        if name in numeric or pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        if name in numeric or is_text(kind):
             continue
         nested = "nested, " if pa.types.is_nested(kind) else ""
         raise DatasetError(f"{where}: feature '{name}' is not numeric: {nested}of type {kind}.", numeric_hint(numeric))

@@ -131,7 +131,7 @@ def check_quantities(trainer: str, info: DatasetInfo) -> None:
         some = ", ".join(list(info.categories)[:3])
         raise ConfigError(
             f"the {trainer} trainer needs numbers, but {some} of {info.name} are categories.",
-            "Leave them out with dataset.features, encode them as numbers, or take trees: trainer=xgboost",
+            f"Leave them out: 'dataset.drop=[{','.join(info.categories)}]', or take trees: trainer=xgboost",
         )
 
 

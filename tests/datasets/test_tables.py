@@ -152,7 +152,10 @@ def test_missing_values_stop_unless_asked_otherwise(load, tmp_path, source, memo
         ({"label": "kind", "features": ["petal_lenght"]}, "Did you mean 'petal_length'"),
         ({"label": "kind", "features": ["kind"]}, "holds the label 'kind'"),
         ({"label": "kind", "features": ["petal_length", "petal_length"]}, "there are several"),
-        ({"label": "petal_length"}, r"row 1 holds 'setosa'[\s\S]*features=\[sepal_length,sepal_width,petal_width\]"),
+        (
+            {"label": "petal_length", "categorical": []},
+            r"row 1 holds 'setosa'[\s\S]*features=\[sepal_length,sepal_width,petal_width\]",
+        ),
         ({"label": "kind", "task": "regression"}, "regression needs a number"),
         ({"label": "kind", "split": {"val": 0.6, "test": 0.4}}, "leaves nothing for train"),
         ({"label": "kind", "normalize": {"mean": [1], "std": [1]}}, "has 1 numbers, but the data has 4"),

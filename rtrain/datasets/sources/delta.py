@@ -50,12 +50,12 @@ def _read(conf: DeltaConf) -> tuple[pa.Table, int]:
     from deltalake.exceptions import DeltaError, TableNotFoundError
 
     from rtrain.datasets.files import existing_path
-    from rtrain.datasets.tables import check_columns
+    from rtrain.datasets.tables import check_columns, used_columns
 
     path: Any = conf.path if "://" in conf.path else existing_path(conf.path)
     try:
         table = DeltaTable(path, version=conf.version, storage_options=conf.storage_options or None)
-        columns = None if conf.features is None else [*conf.features, conf.label]
+        columns = None if conf.features is None else used_columns(conf, conf.features)
         if columns is not None:
             schema = pa.schema(table.schema().to_arrow())
             check_columns([conf.label], schema, conf.path, "label")

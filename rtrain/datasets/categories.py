@@ -1,0 +1,142 @@
+"""Features that are categories: their names, and the codes that stand for them in ``x``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from rtrain.datasets.base import Columns
+from rtrain.errors import DatasetError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+MAX_CATEGORIES = 100_000
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Return whether a column of this type holds text, also by reference to a dictionary."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+class CategoryScan:
+    """Looks at the rows of ``train`` to find out which features are categories, and what they are called."""
+
+    def __init__(self, features: Sequence[str], asked: Sequence[str] | None) -> None:
+        self._features, self._asked = features, asked
+        self._names: dict[str, set[str]] = {name: set() for name in asked or ()}
+        self._numbers: set[str] = set()
+
+    def candidates(self, schema: pa.Schema) -> list[str]:
+        """Return the features that may be categories: those asked for, else those of text."""
+        if self._asked is not None:
+            return list(self._asked)
+        there = set(schema.names)
+        return [name for name in self._features if name in there and is_text(schema.field(name).type)]
+
+    def add(self, table: pa.Table, where: str) -> None:
+        """Take in some rows.
+
+        A column of text that begins with a number is a column of numbers with a mistake in it, and left alone.
+
+        Raises:
+            DatasetError: A column has too many different values, or fractions.
+        """
+        import pyarrow.compute as pc
+
+        for name in self.candidates(table.schema):
+            values = names_of(table[name], f"{where}: feature '{name}'")
+            found = [value for value in pc.unique(values).to_pylist() if value is not None]
+            if self._asked is None and name not in self._names and found and _is_number(found[0]):
+                self._numbers.add(name)
+            if name in self._numbers:
+                continue
+            known = self._names.setdefault(name, set())
+            known.update(found)
+            if len(known) > MAX_CATEGORIES:
+                raise DatasetError(
+                    f"{where}: feature '{name}' has more than {MAX_CATEGORIES:,} different texts; "
+                    "it can't be a category.",
+                    f"Leave it out: 'dataset.drop=[{name}]', or keep it beside predictions: 'dataset.ids=[{name}]'",
+                )
+
+    def categories(self) -> dict[str, tuple[str, ...]]:
+        """Return the names of each category, whole numbers in their order and texts by the alphabet."""
+        found = {name: self._names[name] for name in self._features if name in self._names}
+        return {name: tuple(sorted(values, key=_in_order)) for name, values in found.items()}
+
+
+def names_of(values: pa.ChunkedArray, what: str) -> pa.ChunkedArray:
+    """Return a column as text: 3 and 3.0 are both ``3``.
+
+    Raises:
+        DatasetError: It holds fractions, or is nested.
+    """
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    try:
+        if pa.types.is_floating(values.type):
+            values = pa.compute.if_else(pa.compute.is_nan(values), None, values).cast(pa.int64())
+        return values.cast(pa.string())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise DatasetError(f"{what} is to be a category, but holds {values.type} values: {error}") from error
+
+
+def codes_of(values: pa.ChunkedArray, names: Sequence[str], what: str) -> np.ndarray:
+    """Return the code of each value, (rows,) float64; NaN for what is missing or not among ``names``."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    codes = pc.index_in(names_of(values, what), value_set=pa.array(names, pa.string()))
+    return np.asarray(codes.cast(pa.float64()).to_numpy())
+
+
+def seen_only(
+    splits: dict[str, Columns], features: Sequence[str], categories: dict[str, tuple[str, ...]]
+) -> tuple[dict[str, Columns], dict[str, tuple[str, ...]]]:
+    """Return splits and categories without the names that no row of the train split has: elsewhere they are NaN."""
+    import numpy as np
+
+    kept = dict(categories)
+    for name, names in categories.items():
+        at = features.index(name)
+        column = splits["train"]["x"][:, at]
+        seen = np.unique(column[~np.isnan(column)]).astype(np.int64)
+        if len(seen) == len(names):
+            continue
+        kept[name] = tuple(names[code] for code in seen)
+        new = np.full(len(names) + 1, np.nan)
+        new[seen] = np.arange(len(seen))
+        for part in splits.values():
+            codes = part["x"][:, at]
+            part["x"][:, at] = new[np.where(np.isnan(codes), len(names), codes).astype(np.int64)]
+    return splits, kept
+
+
+def unscaled(
+    values: tuple[float, ...], features: Sequence[str], categories: Iterable[str], to: float
+) -> tuple[float, ...]:
+    """Return statistics of the features, with ``to`` for the codes of categories, which are no quantities."""
+    names = set(categories)
+    return tuple(to if name in names else value for name, value in zip(features, values, strict=True)) if values else ()
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _in_order(name: str) -> tuple[int, int, str]:
+    whole = name.removeprefix("-").isdecimal()
+    return (0, int(name), name) if whole else (1, 0, name)

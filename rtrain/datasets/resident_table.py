@@ -1,0 +1,98 @@
+"""From decoded tables to a dataset in memory: what files and Arrow tables share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rtrain.datasets.base import Columns, Dataset
+from rtrain.datasets.categories import CategoryScan, seen_only, unscaled
+from rtrain.datasets.conf import ColumnsConf
+from rtrain.datasets.labels import Labels, LabelScan
+from rtrain.datasets.moments import Moments
+from rtrain.datasets.resident import Content, resident_dataset
+from rtrain.datasets.roles import Roles, grouped
+from rtrain.datasets.splits import split_groups, split_parts
+from rtrain.datasets.table_rows import encoding_of
+from rtrain.datasets.tables import TableSpec
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Tables = Mapping[str, Sequence[tuple[str, "pa.Table"]]]
+"""The tables of each split, with what to call them in messages."""
+
+
+def resident_table(name: str, tables: Tables, features: tuple[str, ...], conf: ColumnsConf, reason: str) -> Dataset:
+    """Return the dataset of these rows.
+
+    Args:
+        name: Of the source.
+        tables: The rows of each split that the data brings itself; ``train`` is among them, none is empty.
+        features: Columns to predict from, as ``choose_features`` gives them.
+        conf: How columns are taken and rows are split.
+        reason: Why they are in memory.
+
+    Raises:
+        DatasetError: A value is unusable; names column and row.
+    """
+    spec = _scanned(tables["train"], features, conf)
+    parts = {split: grouped(_decoded(spec, part)) for split, part in tables.items()}
+    task = task_of(spec.labels, conf)
+    split_all = split_groups if conf.group else split_parts
+    splits, categories = seen_only(split_all(parts, conf, task == "classification"), features, dict(spec.categories))
+    spec = replace(spec, categories=categories)
+    if spec.on_missing == "mean":
+        moments = Moments()
+        moments.add(splits["train"]["x"])
+        spec = spec.filled(unscaled(moments.mean, features, categories, float("nan")))
+        splits = {split: {**part, "x": spec.fill_missing(part["x"])} for split, part in splits.items()}
+    content = Content(
+        name=name,
+        task=task,
+        class_names=spec.labels.class_names,
+        feature_names=features,
+        memory_reason=reason,
+    )
+    dataset = resident_dataset(splits, content, conf)
+    info = replace(
+        dataset.info,
+        categories=categories,
+        columns=spec.roles.names,
+        mean=unscaled(dataset.info.mean, features, categories, 0.0),
+        std=unscaled(dataset.info.std, features, categories, 1.0),
+    )
+    return Dataset(info, dataset.splits, encoding_of(spec, task))
+
+
+def task_of(labels: Labels, conf: ColumnsConf) -> str:
+    """Return what is learned: a ranking only where the config says so."""
+    return "ranking" if conf.task == "ranking" else labels.task
+
+
+def label_scan(conf: ColumnsConf) -> LabelScan:
+    """Return what looks at the labels; the grades of a ranking are numbers."""
+    return LabelScan(conf.label, "regression" if conf.task == "ranking" else conf.task)
+
+
+def _scanned(train: Sequence[tuple[str, pa.Table]], features: tuple[str, ...], conf: ColumnsConf) -> TableSpec:
+    labels, categories = label_scan(conf), CategoryScan(features, conf.categorical)
+    for where, table in train:
+        labels.add(table[conf.label], where, 0)
+        categories.add(table, where)
+    return TableSpec(
+        features=features,
+        labels=labels.labels(),
+        on_missing=conf.on_missing,
+        dtype=conf.dtype,
+        categories=categories.categories(),
+        roles=Roles.of(conf),
+    )
+
+
+def _decoded(spec: TableSpec, tables: Sequence[tuple[str, pa.Table]]) -> Columns:
+    import numpy as np
+
+    parts = [spec.decode(table, where) for where, table in tables]
+    return parts[0] if len(parts) == 1 else {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}

@@ -1,0 +1,121 @@
+"""Columns of a table that are neither features nor label: weights, queries, scores to start from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+from rtrain.datasets.base import Columns
+from rtrain.datasets.conf import ColumnsConf
+from rtrain.errors import DatasetError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, kw_only=True)
+class Roles:
+    """Which columns become ``weight``, ``group`` and ``base_margin``."""
+
+    weight: str | None = None
+    group: str | None = None
+    base_margin: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, conf: ColumnsConf) -> Roles:
+        """Return what the config says.
+
+        Raises:
+            DatasetError: A ranking has no groups.
+        """
+        if conf.task == "ranking" and conf.group is None:
+            message = "dataset.task=ranking needs to know which rows belong to one query."
+            raise DatasetError(message, "Name their column: dataset.group=...")
+        return cls(weight=conf.weight, group=conf.group, base_margin=tuple(conf.base_margin))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns to read."""
+        return tuple(dict.fromkeys(name for name in (self.weight, self.group, *self.base_margin) if name))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the keys of ``Columns`` that there will be."""
+        there = {"weight": self.weight, "group": self.group, "base_margin": self.base_margin}
+        return tuple(name for name, column in there.items() if column)
+
+    def decode(self, table: pa.Table, where: str, first_row: int) -> Columns:
+        """Return these columns of a table.
+
+        Raises:
+            DatasetError: A value is missing or no number, or a weight is negative; names column and row.
+        """
+        import numpy as np
+
+        found: dict[str, np.ndarray] = {}
+        if self.weight:
+            found["weight"] = _finite(table, self.weight, "weight", where, first_row)
+            if (found["weight"] < 0).any():
+                row = first_row + int((found["weight"] < 0).argmax()) + 1
+                raise DatasetError(f"{where}: dataset.weight '{self.weight}' is negative in row {row}.")
+        if self.group:
+            found["group"] = _groups(table, self.group, where, first_row)
+        if self.base_margin:
+            margins = [_finite(table, name, "base_margin", where, first_row) for name in self.base_margin]
+            found["base_margin"] = margins[0] if len(margins) == 1 else np.stack(margins, axis=1)
+        return found
+
+
+def grouped(part: Columns) -> Columns:
+    """Return the rows with those of each group together, groups in the order of their first rows."""
+    import numpy as np
+
+    if "group" not in part:
+        return part
+    _, first, inverse = np.unique(part["group"], return_index=True, return_inverse=True)
+    places = first[inverse]
+    if (places[1:] >= places[:-1]).all():
+        return part
+    order = np.argsort(places, kind="stable")
+    return {name: values[order] for name, values in part.items()}
+
+
+def _finite(table: pa.Table, column: str, key: str, where: str, first_row: int) -> np.ndarray:
+    """Return a column of numbers, (rows,) float32."""
+    import numpy as np
+    import pyarrow as pa
+
+    try:
+        values = np.asarray(table[column].cast(pa.float32(), safe=False).to_numpy())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise DatasetError(f"{where}: dataset.{key} '{column}' is of type {table[column].type}, no number.") from error
+    wrong = ~np.isfinite(values)
+    if wrong.any():
+        row = first_row + int(wrong.argmax()) + 1
+        raise DatasetError(f"{where}: dataset.{key} '{column}' is empty, NaN or infinite in row {row}.")
+    return values
+
+
+def _groups(table: pa.Table, column: str, where: str, first_row: int) -> np.ndarray:
+    """Return a number for each row, (rows,) int64: whole numbers as they are, and a hash of what is text."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    values = table[column].combine_chunks()
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    missing = pc.is_null(values, nan_is_null=True)
+    if pc.any(missing).as_py():
+        row = first_row + missing.index(True).as_py() + 1
+        raise DatasetError(f"{where}: dataset.group '{column}' is empty in row {row}.")
+    try:
+        if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
+            return np.asarray(values.cast(pa.int64()))
+        coded = values.cast(pa.string()).dictionary_encode()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise DatasetError(f"{where}: dataset.group '{column}' names no groups: {error}") from error
+    numbers = [int.from_bytes(blake2b(text.encode(), digest_size=7).digest()) for text in coded.dictionary.to_pylist()]
+    return np.take(np.asarray(numbers, np.int64), np.asarray(coded.indices))

@@ -1,0 +1,217 @@
+"""Columns of tables with a use of their own: categories, weights, groups, ids; and the same columns in new files."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import csv, parquet
+from pydantic import TypeAdapter
+
+from rtrain.datasets.arrow import load_arrow
+from rtrain.datasets.base import Pass
+from rtrain.datasets.conf import ColumnsConf
+from rtrain.datasets.registry import confs, load_source
+from rtrain.datasets.table_rows import open_arrow_rows
+from rtrain.errors import ConfigError, DatasetError
+from rtrain.trainers.from_dataset import check_quantities
+
+NUM_ROWS = 120
+
+
+@pytest.fixture(params=["csv", "parquet"])
+def source(request):
+    return request.param
+
+
+@pytest.fixture(params=["resident", "stream"])
+def memory(request):
+    return request.param
+
+
+def sales():
+    row = np.arange(NUM_ROWS)
+    return {
+        "id": row + 1000,
+        "size": row / 7,
+        "colour": np.array(["red", "green", "blue"])[row % 3],
+        "shop": row % 4,
+        "note": [f"note {one}" for one in row],
+        "w": 1 + row % 2,
+        "start": row * 0.5,
+        "y": row % 2,
+    }
+
+
+KEYS = {"label": "y", "ids": ["id"], "drop": ["no*"], "weight": "w", "base_margin": ["start"]}
+
+
+def write(source, path, columns):
+    file = path.with_suffix(f".{source}")
+    table = pa.table(columns)
+    if source == "csv":
+        csv.write_csv(table, file)
+    else:
+        parquet.write_table(table, file, row_group_size=50)
+    return str(file)
+
+
+def own_rows(split):
+    parts = list(split.own_rows(0, 1))
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def predicted(source, encoding, **keys):
+    conf = TypeAdapter(confs()[source]).validate_python(keys)
+    reader = load_source(source).open_rows(conf, json.loads(json.dumps(encoding)))
+    return [chunk for piece in reader.pieces for chunk in reader.read(piece)]
+
+
+def test_each_column_finds_its_use_and_stays_with_its_row(load, tmp_path, source, memory):
+    dataset = load(source, path=write(source, tmp_path / "t", sales()), memory=memory, split={"val": 0.3}, **KEYS)
+    info = dataset.info
+    assert info.feature_names == ("size", "colour", "shop")
+    assert dict(info.categories) == {"colour": ("blue", "green", "red")}
+    assert info.columns == ("weight", "base_margin")
+    assert (info.mean[1], info.std[1]) == (0, 1)
+    for split in dataset.splits.values():
+        rows = own_rows(split)
+        row = np.rint(rows["x"][:, 0] * 7).astype(int)
+        np.testing.assert_array_equal(rows["x"][:, 1], np.array([2, 1, 0])[row % 3])
+        np.testing.assert_array_equal(rows["weight"], 1 + row % 2)
+        np.testing.assert_allclose(rows["base_margin"], row * 0.5)
+        assert len(row) == split.num_rows
+    batch = next(iter(dataset.splits["train"].batches(Pass(rank=0, world_size=1, global_batch_size=8, seed=0))))
+    row = np.rint(batch.x[:, 0] * 7).astype(int)
+    np.testing.assert_array_equal(batch.weight, 1 + row % 2)
+
+
+def test_whole_numbers_are_categories_when_asked(load, tmp_path, source, memory):
+    keys = {**KEYS, "categorical": ["shop"], "drop": ["note", "colour"]}
+    info = load(source, path=write(source, tmp_path / "t", sales()), memory=memory, **keys).info
+    assert dict(info.categories) == {"shop": ("0", "1", "2", "3")}
+
+
+def test_names_come_from_the_train_split_only(load, tmp_path, source, memory):
+    train = write(source, tmp_path / "train", {"a": ["x", "y"] * 10, "b": [1, 2] * 10, "y": [0, 1] * 10})
+    test = write(source, tmp_path / "test", {"a": ["y", "z", None], "b": [1, 1, 1], "y": [0, 1, 0]})
+    dataset = load(source, path={"train": train, "test": test}, label="y", memory=memory)
+    assert dict(dataset.info.categories) == {"a": ("x", "y")}
+    np.testing.assert_array_equal(own_rows(dataset.splits["test"])["x"][:, 0], [1, np.nan, np.nan])
+
+
+def test_a_name_that_only_a_held_back_row_has_is_unknown(load, tmp_path, source, memory):
+    columns = {"a": [f"name{row}" for row in range(60)], "b": np.arange(60), "y": [0, 1] * 30}
+    dataset = load(source, path=write(source, tmp_path / "t", columns), label="y", memory=memory, split={"test": 0.3})
+    names = dataset.info.categories["a"]
+    train, test = (own_rows(dataset.splits[split])["x"] for split in ("train", "test"))
+    assert [names[int(code)] for code in train[:, 0]] == [f"name{int(row)}" for row in train[:, 1]]
+    assert len(names) == len(train)
+    assert np.isnan(test[:, 0]).all()
+
+
+def test_groups_stay_whole_and_together(load, tmp_path, source):
+    query = np.random.default_rng(0).integers(0, 20, NUM_ROWS)
+    columns = {"a": np.arange(NUM_ROWS), "q": [f"q{one}" for one in query], "grade": query % 3}
+    path = write(source, tmp_path / "t", columns)
+    dataset = load(source, path=path, label="grade", group="q", task="ranking", split={"test": 0.25})
+    assert (dataset.info.task, dataset.info.columns, dataset.info.num_classes) == ("ranking", ("group",), None)
+    seen = []
+    for split in dataset.splits.values():
+        for rank in range(2):
+            rows = next(iter(split.own_rows(rank, 2)))
+            assert len({query[int(row)] for row in rows["x"][:, 0]}) == len(set(rows["group"].tolist()))
+            assert (np.diff(rows["group"]) != 0).sum() + 1 == len(set(rows["group"].tolist()))
+            seen.append(set(rows["group"].tolist()))
+    assert len(set.union(*seen)) == sum(map(len, seen)) == len(set(query))
+
+
+def test_float64_keeps_doubles(load, tmp_path, source, memory):
+    values = 1 + np.arange(40) * 1e-12
+    path = write(source, tmp_path / "t", {"a": values, "y": [0, 1] * 20})
+    dataset = load(source, path=path, label="y", dtype="float64", memory=memory, split={"test": 0})
+    assert dataset.info.dtype == "float64"
+    np.testing.assert_array_equal(own_rows(dataset.splits["train"])["x"][:, 0], values)
+
+
+def test_new_files_are_read_as_in_training_with_ids_and_without_labels(load, tmp_path, source, memory):
+    columns = sales()
+    dataset = load(source, path=write(source, tmp_path / "t", columns), memory=memory, split={"test": 0}, **KEYS)
+    new = {name: list(columns[name])[::-1] for name in ("shop", "colour", "id", "size")}
+    new["colour"][0] = "pink"
+    chunks = predicted(source, dataset.encoding, path=write(source, tmp_path / "new", new), **KEYS)
+    x = np.concatenate([chunk.x for chunk in chunks])
+    expected = own_rows(dataset.splits["train"])["x"][::-1].copy()
+    expected[0, 1] = np.nan
+    np.testing.assert_array_equal(x, expected)
+    assert all(chunk.y is None for chunk in chunks)
+    assert np.concatenate([np.asarray(chunk.kept["id"]) for chunk in chunks]).tolist() == new["id"]
+    labelled = predicted(source, dataset.encoding, path=str(tmp_path / f"t.{source}"), **KEYS)
+    np.testing.assert_array_equal(np.concatenate([chunk.y for chunk in labelled]), columns["y"])
+
+
+def test_means_of_training_fill_new_rows(load, tmp_path, source, memory):
+    columns = {"a": [1.0, None, 3.0, 5.0], "b": ["u", "v", "u", None], "y": [0, 1, 0, 1]}
+    keys = {"label": "y", "on_missing": "mean"}
+    path = write(source, tmp_path / "t", columns)
+    dataset = load(source, path=path, memory=memory, split={"test": 0}, **keys)
+    new = write(source, tmp_path / "n", {"a": pa.array([None, 7.0]), "b": ["v", "v"]})
+    (chunk,) = predicted(source, dataset.encoding, path=new, **keys)
+    np.testing.assert_array_equal(chunk.x, [[3, 1], [7, 1]])
+
+
+def test_a_feature_that_a_new_file_lacks_is_named(load, tmp_path, source):
+    dataset = load(source, path=write(source, tmp_path / "t", sales()), **KEYS)
+    columns = sales()
+    columns["colours"] = columns.pop("colour")
+    with pytest.raises(DatasetError, match=r"n\.\w+: .*'colour', which is no column[\s\S]*Did you mean 'colours'"):
+        predicted(source, dataset.encoding, path=write(source, tmp_path / "n", columns), **KEYS)
+
+
+def test_tables_in_memory_are_read_alike():
+    conf = ColumnsConf(**KEYS)
+    dataset = load_arrow("frame", {"train": pa.table(sales())}, conf, "frame")
+    reader = open_arrow_rows([pa.table(sales())], conf, dataset.encoding, "frame")
+    (chunk,) = reader.read(reader.pieces[0])
+    assert chunk.x.shape == (NUM_ROWS, 3)
+    assert np.asarray(chunk.kept["id"]).tolist() == sales()["id"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"weight": "ww"}, "dataset.weight names 'ww', which is no column"),
+        ({"weight": "bad"}, "'bad' is negative in row 3"),
+        ({"base_margin": ["word"]}, "'word' is of type .*string.*, no number"),
+        ({"base_margin": ["gap"]}, "'gap' is empty, NaN or infinite in row 2"),
+        ({"group": "gap"}, "dataset.group 'gap' is empty in row 2"),
+        ({"task": "ranking"}, "dataset.group="),
+        ({"drop": ["sze"]}, "dataset.drop names 'sze'"),
+        ({"categorical": ["wrd"]}, r"no feature[\s\S]*Did you mean 'word'"),
+        ({"categorical": ["gap"], "features": ["gap"]}, "'gap' is to be a category, but holds double values"),
+        ({"features": ["size"], "ids": ["size"]}, "has another use"),
+    ],
+)
+def test_a_wrong_use_of_a_column_is_an_error(load, tmp_path, source, keys, message):
+    columns = {
+        "size": [1, 2, 3, 4],
+        "bad": [1, 1, -1, 1],
+        "word": ["a", "b", "c", "d"],
+        "gap": [1.5, None, 2, 3],
+        "y": [0, 1] * 2,
+    }
+    with pytest.raises(DatasetError, match=message):
+        load(source, path=write(source, tmp_path / "t", columns), label="y", **keys)
+
+
+def test_streamed_groups_are_refused(load, tmp_path, source):
+    with pytest.raises(DatasetError, match=r"dataset\.group: groups are kept together in memory only"):
+        load(source, path=write(source, tmp_path / "t", sales()), label="y", group="shop", memory="stream")
+
+
+def test_trainers_of_numbers_name_the_categories(load, tmp_path, source):
+    info = load(source, path=write(source, tmp_path / "t", sales()), **KEYS).info
+    with pytest.raises(ConfigError, match=rf"colour of {source} are categories[\s\S]*dataset\.drop=\[colour\]"):
+        check_quantities("torch", info)
