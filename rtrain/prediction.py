@@ -105,7 +105,7 @@ def opened(place: str | Path, overrides: Sequence[str], checkpoint: str) -> Iter
     plugin = load_trainer(composed.resolved["trainer"]["type"])
     trained = Trained(folder=folder, conf=composed.conf.trainer, info=about.info, allow=composed.allow)
     predictor = plugin.load_predictor(trained, "cuda" if composed.conf.scaling.use_gpu else "cpu")
-    source = load_source(composed.resolved["dataset"]["type"])
+    source = load_source(composed.resolved["dataset"]["type"], composed.allow)
     yield Model(predictor, about.info, source, composed.conf.dataset, about.encoding)
 
 

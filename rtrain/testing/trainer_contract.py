@@ -106,7 +106,7 @@ class TrainerContract:
 
         with Session(self.config, [*self.overrides, "num_workers=0"], schemas()) as session:
             composed = session.check()
-        dataset = load_source(composed.resolved["dataset"]["type"]).load(composed.conf.dataset)
+        dataset = load_source(composed.resolved["dataset"]["type"], composed.allow).load(composed.conf.dataset)
         worker = make_worker(folder, composed.conf.trainer, dataset, channel=channel)
         worker.run, worker.allow = composed.conf.run, composed.allow
         load_trainer(self.trainer).train_loop(worker.conf)(worker)
