@@ -58,14 +58,14 @@ def test_an_example_gives_the_metrics_of_the_command_line(tmp_path, data, name):
 
 
 @pytest.mark.parametrize("name", [name for name in EXAMPLES if name != "lambdarank"])
-def test_two_workers_agree_within_the_third_digit(tmp_path, data, name):
+def test_two_workers_agree_within_a_hundredth(tmp_path, data, name):
     stem, expected = EXAMPLES[name]
     run = fit(tmp_path, data("lightgbm-examples") / name, stem, 2)
     assert {metric: run.metrics[f"test/{metric}"] for metric in expected} == pytest.approx(expected, abs=0.01)
 
 
 def test_two_workers_rank_within_the_spread_of_seeds(tmp_path, data):
-    """The third digit is out of reach here: 50 test queries, and two workers draw other rows than one does.
+    """Two workers miss the figure of one by up to 0.021, more than elsewhere; why is not known. Bagging may be it:
 
     LightGBM alone with one worker and ``bagging_seed`` from 3 to 10 gives 0.5775 to 0.6623 for ndcg@1, 0.6087 to 0.6626
     for ndcg@3 and 0.6546 to 0.6957 for ndcg@5; two workers gave 0.5990, 0.6352 and 0.6755.
