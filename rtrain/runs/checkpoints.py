@@ -124,5 +124,13 @@ def prune_checkpoints(run_dir: Path, records: Iterable[Mapping[str, Any]], keep:
     stay = {record["name"] for record in ordered[-keep:]} | {record["name"] for record in ordered if record["best"]}
     for record in ordered:
         if record["name"] not in stay:
-            shutil.rmtree(checkpoints_dir(run_dir) / record["name"], ignore_errors=True)
+            _remove(checkpoints_dir(run_dir) / record["name"])
     return [dict(record) for record in ordered if record["name"] in stay]
+
+
+def _remove(folder: Path) -> None:
+    """Delete a checkpoint that a kill in between leaves whole or hidden, never in parts."""
+    doomed = folder.with_name(f".{folder.name}-{secrets.token_hex(3)}.old")
+    if folder.exists():
+        folder.rename(doomed)
+        shutil.rmtree(doomed, ignore_errors=True)

@@ -17,9 +17,12 @@ from rtrain.config import locations
 from rtrain.config.locations import builtin_config_dir
 from rtrain.config.session import Session
 from rtrain.config.targets import build, check_node
+from rtrain.datasets.registry import load_source
 from rtrain.errors import ConfigError
+from rtrain.testing.workers import make_job
 from rtrain.trainers.boosting import check_names
 from rtrain.trainers.lightgbm.params import all_names
+from rtrain.trainers.registry import load_trainer
 from rtrain.trainers.xgboost.params import known_names
 
 SHIPPED = builtin_config_dir()
@@ -70,6 +73,8 @@ def edited(key: str, seed: str) -> str:
             return new
 
 
+BUILT = ("model", "module", "optimizer", "scheduler", "loss", "estimator")
+"""Parts of a trainer whose targets its own check binds."""
 PARAMETERS = {"xgboost": lambda: sorted(known_names()), "lightgbm": all_names}
 """The names below ``trainer.params``, which the plugins check themselves."""
 
@@ -81,11 +86,14 @@ def refuse(config: str, words: list[str], schemas) -> str:
             composed = session.check()
         trainer = composed.resolved["trainer"]
         for name, node in trainer.items():
-            if isinstance(node, dict) and node and name in ("model", "optimizer", "scheduler", "loss", "estimator"):
+            if isinstance(node, dict) and "_target_" in node and name in BUILT:
                 check_node(node, f"trainer.{name}", composed.allow, provided=PROVIDED, num_args=0)
                 if name == "optimizer" and node["_target_"].startswith("keras."):
                     # It takes any keyword; the trainer's check builds it.
                     build(node, "trainer.optimizer", composed.allow)
+        if trainer["type"] == "transformers":
+            digits = load_source("digits").load(composed.conf.dataset)
+            load_trainer("transformers").check(make_job(composed.conf, digits, "transformers"))
         if trainer["type"] in PARAMETERS:
             check_names(trainer["params"], PARAMETERS[trainer["type"]](), {})
     except ConfigError as error:

@@ -76,3 +76,16 @@ def test_record_on_disk_is_json(tmp_path):
     record = write_one(tmp_path, 5)
     text = (checkpoints_dir(tmp_path) / record["name"] / "checkpoint.json").read_text()
     assert json.loads(text)["step"] == 5
+
+
+def test_a_checkpoint_is_hidden_before_it_is_deleted(tmp_path, monkeypatch):
+    records = [
+        write_checkpoint(tmp_path, lambda folder: (folder / "a").write_text("a"), step=step, epoch=0, metrics={})
+        for step in (1, 2)
+    ]
+    deleted = []
+    monkeypatch.setattr("rtrain.runs.checkpoints.shutil.rmtree", lambda folder, **_: deleted.append(folder.name))
+    prune_checkpoints(tmp_path, [{**record, "best": False} for record in records], keep=1)
+    assert len(deleted) == 1
+    assert deleted[0].startswith(f".{records[0]['name']}")
+    assert [folder.name for folder in (tmp_path / "checkpoints").glob("[!.]*")] == [records[1]["name"]]
