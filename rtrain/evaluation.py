@@ -13,6 +13,8 @@ from rtrain.prediction import opened
 
 NDCG_AT = (1, 3, 5, 10)
 TINY = 1e-7
+OTHER_DATA = tuple(f"dataset.{key}" for key in ("path", "url", "table", "query", "function", "name"))
+"""Keys that say which data is read."""
 
 
 def evaluate(
@@ -32,7 +34,7 @@ def evaluate(
         ConfigError: An override is wrong, or the data has no labels.
     """
     with opened(place, overrides, checkpoint) as model:
-        chosen = split or (None if overrides else _unseen(model.info))
+        chosen = split or (None if _names_other_data(overrides) else _unseen(model.info))
         scores, targets, groups = [], [], []
         for chunk, found in model.scores(chosen):
             if chunk.y is None:
@@ -110,6 +112,12 @@ def _places(scores: np.ndarray, y: np.ndarray) -> dict[str, float]:
     """Return the metrics over all places of all rows."""
     loss = _log_loss(scores, y)
     return {"loss": loss, "accuracy": float((scores.argmax(axis=-1) == y).mean()), "perplexity": float(np.exp(loss))}
+
+
+def _names_other_data(overrides: Sequence[str]) -> bool:
+    """Return whether the rows are others than those of training, which holds rows that the model has seen."""
+    keys = [word.lstrip("+~").partition("=")[0] for word in overrides]
+    return any(key == "dataset" or key.startswith(OTHER_DATA) for key in keys)
 
 
 def _unseen(info: DatasetInfo) -> str:

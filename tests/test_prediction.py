@@ -68,6 +68,11 @@ def test_evaluating_gives_the_metrics_of_the_run_and_of_other_rows(trained):
     assert rtrain.evaluate(trained.path, split="train")["num_rows"] == 240
 
 
+def test_rows_of_training_are_not_measured_unless_they_are_asked_for(trained):
+    assert rtrain.evaluate(trained.path, ["scaling.use_gpu=false"]) == rtrain.evaluate(trained.path)
+    assert rtrain.evaluate(trained.path, ["dataset.limit=100"])["num_rows"] == 20
+
+
 def test_an_output_that_is_there_is_kept_unless_forced(trained, new_rows, tmp_path):
     (tmp_path / "out.csv").write_text("mine")
     with pytest.raises(ConfigError, match="is there already"):
