@@ -170,7 +170,7 @@ class Dataset:
     info: DatasetInfo
     splits: Mapping[str, Split]
     encoding: Mapping[str, Any] = field(default_factory=dict)
-    """How raw rows became ``x``: columns, classes, fitted preprocessors, as plain data that JSON can hold. It is kept
+    """How raw rows became ``x``: columns, classes and categories, as plain data that JSON can hold. It is kept
     in every checkpoint, and ``Source.open_rows`` gets it back to prepare new rows for a prediction."""
 
 

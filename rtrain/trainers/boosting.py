@@ -143,6 +143,16 @@ def group_sizes(group: np.ndarray) -> np.ndarray:
     return np.diff(np.concatenate([[0], borders, [len(group)]]))
 
 
+def probabilities_of_margins(margins: np.ndarray) -> np.ndarray:
+    """Return probabilities, (rows, classes), of sums of trees: (rows,) for the second of two, or one per class."""
+    if margins.ndim == 1:
+        second = 1 / (1 + np.exp(-margins))
+        return np.stack([1 - second, second], axis=1)
+    powers = np.exp(margins - margins.max(axis=1, keepdims=True))
+    shares: np.ndarray = powers / powers.sum(axis=1, keepdims=True)
+    return shares
+
+
 def usable_names(info: DatasetInfo) -> list[str] | None:
     """Return the features' names where both libraries take them as they are; else None."""
     names = list(info.feature_names)

@@ -7,7 +7,7 @@ import numpy as np
 
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import CheckpointError
-from rtrain.trainers.boosting import Progress, flat
+from rtrain.trainers.boosting import Progress, flat, probabilities_of_margins
 from rtrain.trainers.lightgbm.config import Conf
 from rtrain.trainers.lightgbm.loop import MODEL
 from rtrain.trainers.trained import Trained
@@ -49,14 +49,13 @@ class Predictor:
         return self._probabilities(found).astype(np.float32)
 
     def _probabilities(self, found: np.ndarray) -> np.ndarray:
-        if found.ndim == 2:
-            if not self._margins:
-                return np.asarray(found / found.sum(axis=1, keepdims=True))
-            powers = np.exp(found - found.max(axis=1, keepdims=True))
-            shares: np.ndarray = powers / powers.sum(axis=1, keepdims=True)
-            return shares
-        second = 1 / (1 + np.exp(-found)) if self._margins else found
-        return np.stack([1 - second, second], axis=1)
+        if self._margins:
+            return probabilities_of_margins(found)
+        return (
+            np.asarray(found / found.sum(axis=1, keepdims=True))
+            if found.ndim == 2
+            else np.stack([1 - found, found], axis=1)
+        )
 
 
 def load_predictor(trained: Trained) -> Predictor:

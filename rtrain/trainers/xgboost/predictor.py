@@ -7,7 +7,7 @@ import xgboost
 
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import CheckpointError
-from rtrain.trainers.boosting import flat, usable_names
+from rtrain.trainers.boosting import flat, probabilities_of_margins, usable_names
 from rtrain.trainers.trained import Trained
 from rtrain.trainers.xgboost.config import Conf
 from rtrain.trainers.xgboost.data import feature_types
@@ -54,14 +54,9 @@ class Predictor:
         return np.asarray(self._probabilities(found), np.float32)
 
     def _probabilities(self, found: np.ndarray) -> np.ndarray:
-        if found.ndim == 2:
-            if not self._margins:
-                return found
-            powers = np.exp(found - found.max(axis=1, keepdims=True))
-            shares: np.ndarray = powers / powers.sum(axis=1, keepdims=True)
-            return shares
-        second = 1 / (1 + np.exp(-found)) if self._margins else found
-        return np.stack([1 - second, second], axis=1)
+        if self._margins:
+            return probabilities_of_margins(found)
+        return found if found.ndim == 2 else np.stack([1 - found, found], axis=1)
 
 
 def load_predictor(trained: Trained, device: str = "cpu") -> Predictor:
