@@ -56,7 +56,7 @@ class HydraApp:
         Plugins.instance().register(RtrainSource)
         self.primary = primary
         self.loader = _MaskingLoader(_search_path(primary, folders, choices))
-        self._hydra = Hydra(task_name=primary.name, config_loader=self.loader)
+        self._hydra = Hydra(task_name=primary.job_name, config_loader=self.loader)
         GlobalHydra.instance().clear()
         GlobalHydra.instance().initialize(self._hydra)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -11,6 +12,8 @@ from pathlib import Path
 from rtrain.errors import ConfigError
 
 CONFIG_FOLDERS = ("configs", "config", "conf")
+CONFIG = "config"
+"""Name of the config of a folder that is a project of its own."""
 PROJECT_MARKS = ("pyproject.toml", ".git")
 
 
@@ -31,6 +34,12 @@ class Primary:
         """Name of the config in its folder."""
         return self.path.stem
 
+    @property
+    def job_name(self) -> str:
+        """Name of its runs: the file's, or its folder's where the file is a config.yaml."""
+        own_folder = self.name == CONFIG and self.folder.name not in CONFIG_FOLDERS
+        return re.sub(r"[^A-Za-z0-9._-]+", "-", self.folder.name).lstrip("._-") or CONFIG if own_folder else self.name
+
 
 def builtin_config_dir() -> Path:
     """Return the folder of built-in configs: inside the package when installed, beside it in a checkout."""
@@ -40,7 +49,7 @@ def builtin_config_dir() -> Path:
 
 
 def find_primary(config: str) -> Primary:
-    """Return the file that ``config``, a path or a name, stands for.
+    """Return the file that ``config``, a path, a folder with a config.yaml, or a name, stands for.
 
     Raises:
         ConfigError: There is no such file, or it is not a YAML file that can be read.
@@ -102,7 +111,10 @@ def did_you_mean(word: str, known: Sequence[str]) -> str | None:
 
 def _readable(config: str, path: Path) -> Path:
     if path.is_dir():
-        raise ConfigError(f"{config} is a folder, not a YAML file.", _listing(path))
+        own = path / f"{CONFIG}.yaml"
+        if not own.is_file():
+            raise ConfigError(f"{config} is a folder without a config.yaml.", _listing(path))
+        path = own
     if path.suffix != ".yaml":
         raise ConfigError(f"{config} is not a .yaml file.", f"  try: rtrain fit {path.with_suffix('.yaml')}")
     if not path.exists():

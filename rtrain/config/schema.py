@@ -80,7 +80,8 @@ class RunConf:
     """Where a run is recorded and what holds for it as a whole."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=120)] = "${hydra:job.name}"
-    """Folder below ``root_dir`` that collects the runs of this config; the config's file name unless set."""
+    """Folder below ``root_dir`` that collects the runs of this config; unless set, the config's file name, or of a
+    config.yaml its folder's."""
 
     root_dir: str = "runs"
     """Folder that holds all runs. With workers on several machines, a folder that all of them reach."""
@@ -113,6 +114,34 @@ class ClusterConf:
 
 
 @dataclass(kw_only=True)
+class BoundsConf:
+    """Where a metric has to lie."""
+
+    min: float | None = None
+    """Least value that is good enough."""
+
+    max: float | None = None
+    """Greatest value that is good enough."""
+
+    def __post_init__(self) -> None:
+        if self.min is None and self.max is None:
+            raise ValueError("needs min, max, or both")
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise ValueError(f"has a min of {self.min:g} above its max of {self.max:g}")
+
+
+@dataclass(kw_only=True)
+class SmokeConf:
+    """How ``rtrain smoke`` trains this config within seconds, and what has to come of it. Other commands ignore it."""
+
+    overrides: list[str] = field(default_factory=list)
+    """Overrides as on a command line, e.g. ``trainer.max_epochs=1``."""
+
+    expect: dict[str, BoundsConf] = field(default_factory=dict)
+    """Bounds by metric, e.g. ``test/accuracy: {min: 0.9}``; without any, the training only has to succeed."""
+
+
+@dataclass(kw_only=True)
 class RtrainConf:
     """The whole config. ``trainer`` and ``dataset`` are checked against the plugin that their ``type`` names."""
 
@@ -131,6 +160,8 @@ class RtrainConf:
 
     vars: dict[str, Any] = field(default_factory=dict)
     """Free values for interpolation, e.g. ``${vars.width}``."""
+
+    smoke: SmokeConf = field(default_factory=SmokeConf)
 
 
 @dataclass(frozen=True, kw_only=True)

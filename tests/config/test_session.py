@@ -31,6 +31,22 @@ def test_a_config_below_the_config_folder_finds_the_groups(project):
     assert (composed.conf.trainer.max_epochs, composed.config_name, composed.conf.run.name) == (9, "mine", "mine")
 
 
+@pytest.mark.parametrize("config", ["mine/small net", "mine/small net/config.yaml"])
+def test_a_folder_with_a_config_is_a_config_and_names_its_runs(project, config):
+    write("mine/small net/config.yaml", "trainer: {type: torch, model: {_target_: models.Net}}\n")
+    composed = check(config)
+    assert composed.config_path == project / "mine/small net/config.yaml"
+    assert composed.conf.run.name == "small-net"
+
+
+def test_the_smoke_block_is_no_part_of_what_a_run_records(project):
+    write("plain.yaml", "trainer: {type: xgboost}\n")
+    write("tried.yaml", "trainer: {type: xgboost}\nsmoke: {overrides: [seed=1], expect: {test/loss: {max: 1}}}\n")
+    tried = check("tried.yaml", "name=plain")
+    assert tried.conf.smoke.expect["test/loss"].max == 1
+    assert (tried.resolved, tried.yaml) == (check("plain.yaml").resolved, check("plain.yaml").yaml)
+
+
 def test_the_config_folder_option_adds_groups(project, tmp_path):
     write(str(tmp_path / "more/dataset/half.yaml"), "type: digits\nsplit: 0.5\n")
     assert check("digits", "dataset=half", config_dir=str(tmp_path / "more")).conf.dataset.split == 0.5
