@@ -12,7 +12,7 @@ from rtrain.datasets.conf import RowsConf
 from rtrain.datasets.labels import Labels, LabelScan
 from rtrain.datasets.memory import always_resident
 from rtrain.datasets.resident import Content, resident_dataset
-from rtrain.datasets.splits import split_groups, split_parts
+from rtrain.datasets.splits import split_parts
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -72,8 +72,7 @@ def load_arrays(parts: Mapping[str, Arrays], names: Names, conf: RowsConf, task:
 def _coded(
     columns: Mapping[str, Columns], labels: Labels, names: Names, conf: RowsConf, task: str, reason: str
 ) -> Dataset:
-    split_all = split_groups if "group" in columns["train"] else split_parts
-    splits = split_all(columns, conf, task == "classification")
+    splits = split_parts(columns, conf, task == "classification")
     class_names = names.classes or labels.class_names
     content = Content(
         name=names.source,

@@ -13,7 +13,7 @@ from rtrain.datasets.labels import Labels, LabelScan
 from rtrain.datasets.moments import Moments
 from rtrain.datasets.resident import Content, resident_dataset
 from rtrain.datasets.roles import Roles, grouped
-from rtrain.datasets.splits import split_groups, split_parts
+from rtrain.datasets.splits import split_parts
 from rtrain.datasets.table_rows import encoding_of
 from rtrain.datasets.tables import TableSpec
 
@@ -40,8 +40,7 @@ def resident_table(name: str, tables: Tables, features: tuple[str, ...], conf: C
     spec = _scanned(tables["train"], features, conf)
     parts = {split: grouped(_decoded(spec, part)) for split, part in tables.items()}
     task = task_of(spec.labels, conf)
-    split_all = split_groups if conf.group else split_parts
-    splits, categories = seen_only(split_all(parts, conf, task == "classification"), features, dict(spec.categories))
+    splits, categories = seen_only(split_parts(parts, conf, task == "classification"), features, dict(spec.categories))
     spec = replace(spec, categories=categories)
     if spec.on_missing == "mean":
         moments = Moments()

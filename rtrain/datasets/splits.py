@@ -92,31 +92,52 @@ def evenly(num_rows: int, num_chosen: int, first: int = 0, count: int | None = N
 def split_parts(parts: Mapping[str, Columns], conf: SharesConf, stratify: bool) -> dict[str, Columns]:
     """Return the splits in memory: what the data brings itself, limited, and the shares that ``conf`` takes from train.
 
+    Rows of one ``group`` stay together: then shares count groups, and ``limit`` takes whole ones.
+
     Raises:
         DatasetError: The shares make no sense, or a split has no row.
     """
+    import numpy as np
+
     taken = shares(conf.split, parts)
     kept = {name: _limited(part, conf, stratify) for name, part in parts.items() if name not in taken}
     taken = {name: share for name, share in taken.items() if share}
-    train = kept.pop("train")
+    train = kept["train"]
+    units = _units(train)
+    num_units = len(train["y"]) if units is None else int(units[-1]) + 1
     if taken:
-        labels = train["y"] if stratify else None
-        rows = split_rows(len(train["y"]), taken, conf.seed, labels)
+        rows = split_rows(num_units, taken, conf.seed, train["y"] if stratify and units is None else None)
+        if units is not None:
+            rows = {name: np.flatnonzero(np.isin(units, chosen)) for name, chosen in rows.items()}
         kept |= {name: take(train, chosen) for name, chosen in rows.items()}
-    else:
-        kept["train"] = train
-    check_not_empty({name: len(part["y"]) for name, part in kept.items()}, taken, len(train["y"]))
+    what = f"{num_units} {'rows' if units is None else 'groups'}"
+    check_not_empty({name: len(part["y"]) for name, part in kept.items()}, taken, what)
     return {name: kept[name] for name in SPLITS if name in kept}
 
 
+def _units(part: Columns) -> np.ndarray | None:
+    """Return the number of each row's group, (rows,), counted in their order; None if each row is for itself."""
+    import numpy as np
+
+    group = part.get("group")
+    return None if group is None else np.cumsum(np.r_[False, group[1:] != group[:-1]])
+
+
 def _limited(part: Columns, conf: SharesConf, stratify: bool) -> Columns:
+    """Return as many rows as ``conf.limit`` says; of groups as many whole ones as fit, at least one."""
     import numpy as np
 
     num_rows = len(part["y"])
     if conf.limit is None or conf.limit >= num_rows:
         return part
-    order = _shuffled(num_rows, conf.seed, part["y"] if stratify else None)
-    return take(part, np.sort(order[evenly(num_rows, conf.limit)]))
+    units = _units(part)
+    if units is None:
+        order = _shuffled(num_rows, conf.seed, part["y"] if stratify else None)
+        return take(part, np.sort(order[evenly(num_rows, conf.limit)]))
+    sizes = np.bincount(units)
+    order = _shuffled(len(sizes), conf.seed, None)
+    count = max(1, int(np.searchsorted(np.cumsum(sizes[order]), conf.limit, side="right")))
+    return take(part, np.flatnonzero(np.isin(units, order[:count])))
 
 
 def take(part: Columns, rows: np.ndarray) -> Columns:
@@ -124,41 +145,11 @@ def take(part: Columns, rows: np.ndarray) -> Columns:
     return {name: values[rows] for name, values in part.items()}
 
 
-def split_groups(parts: Mapping[str, Columns], conf: SharesConf, stratify: bool) -> dict[str, Columns]:
-    """Return the splits; the rows of a query stay together, so that shares and limit count queries."""
-    import numpy as np
-
-    taken = shares(conf.split, parts)
-    kept = {name: part for name, part in parts.items() if name not in taken}
-    taken = {name: share for name, share in taken.items() if share}
-    train = kept["train"]
-    begins = np.flatnonzero(np.r_[True, train["group"][1:] != train["group"][:-1]])
-    number = np.repeat(np.arange(len(begins)), np.diff(np.r_[begins, len(train["group"])]))
-    if taken:
-        rows = split_rows(len(begins), taken, conf.seed, None)
-        kept |= {name: take(train, np.flatnonzero(np.isin(number, chosen))) for name, chosen in rows.items()}
-    check_not_empty({name: len(part["y"]) for name, part in kept.items()}, taken, len(begins))
-    return {name: _first_groups(kept[name], conf.limit) for name in SPLITS if name in kept}
-
-
-def _first_groups(part: Columns, limit: int | None) -> Columns:
-    """Return the first queries, as many whole ones as ``limit`` rows hold, at least one."""
-    import numpy as np
-
-    group = part["group"]
-    if limit is None or limit >= len(group):
-        return part
-    begins = np.flatnonzero(np.r_[True, group[1:] != group[:-1]])
-    ends = np.r_[begins[1:], len(group)]
-    count = max(int(ends[0]), int(ends[ends <= limit].max(initial=0)))
-    return take(part, np.arange(count))
-
-
-def check_not_empty(num_rows: Mapping[str, int], taken: Mapping[str, float], num_all: int) -> None:
-    """Raise a DatasetError for a split without rows."""
+def check_not_empty(num_rows: Mapping[str, int], taken: Mapping[str, float], of: str) -> None:
+    """Raise a DatasetError for a split without rows; ``of`` says what was shared out, ``10 rows`` say."""
     for name, count in num_rows.items():
         if not count and name in taken:
-            message = f"split '{name}' is empty: {taken[name]:g} of {num_all} rows is less than one."
+            message = f"split '{name}' is empty: {taken[name]:g} of {of} is less than one."
             raise DatasetError(message, f"Raise dataset.split.{name}, or raise dataset.limit.")
         if not count:
             raise DatasetError(f"split '{name}' has no rows.", "Check dataset.path, dataset.split and dataset.limit.")

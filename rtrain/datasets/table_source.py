@@ -124,7 +124,9 @@ def _load_stream(table: _Table, choice: MemoryChoice) -> Dataset:
         )
         for split, (origin, share) in _shares(pieces, taken, conf).items()
     }
-    check_not_empty({name: split.num_rows for name, split in splits.items()}, taken, _num_rows(pieces["train"]))
+    check_not_empty(
+        {name: split.num_rows for name, split in splits.items()}, taken, f"{_num_rows(pieces['train'])} rows"
+    )
     categories = _categories(splits["train"], reader, conf)
     reader = replace(reader, spec=replace(reader.spec, categories=categories))
     for split in splits.values():

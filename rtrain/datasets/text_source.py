@@ -266,7 +266,7 @@ def contiguous(parts: Mapping[str, np.ndarray], conf: TextConf) -> dict[str, np.
     found["train"] = train[: ends[0]]
     found |= {"val": train[ends[0] : ends[1]]} if val else {}
     found |= {"test": train[ends[1] :]} if test else {}
-    check_not_empty({name: len(part) for name, part in found.items()}, taken, len(train))
+    check_not_empty({name: len(part) for name, part in found.items()}, taken, f"{len(train)} rows")
     return {name: found[name] for name in SPLITS if name in found}
 
 

@@ -86,3 +86,27 @@ def test_limit_counts_before_the_split():
     splits = split_parts({"train": part(1000)}, RowsConf(limit=100), True)
     assert {name: len(columns["y"]) for name, columns in splits.items()} == {"train": 80, "test": 20}
     assert np.bincount(splits["train"]["y"]).tolist() == [40, 40]
+
+
+def queries(sizes):
+    group = np.repeat(np.arange(len(sizes)) + 70, sizes)
+    return {"x": np.zeros((len(group), 1)), "y": np.arange(len(group)), "group": group}
+
+
+def test_limit_takes_whole_groups_before_the_split():
+    splits = split_parts({"train": queries([2] * 50)}, RowsConf(limit=20), False)
+    assert {name: len(columns["y"]) for name, columns in splits.items()} == {"train": 16, "test": 4}
+    groups = {name: set(columns["group"].tolist()) for name, columns in splits.items()}
+    assert not groups["train"] & groups["test"]
+    assert groups["train"] | groups["test"] != set(range(70, 80)), "the first groups are not the chosen ones"
+
+
+@pytest.mark.parametrize(("limit", "expected"), [(1, [5]), (5, [5]), (11, [5, 5]), (15, [5, 5, 5])])
+def test_limit_never_cuts_a_group_and_keeps_at_least_one(limit, expected):
+    splits = split_parts({"train": queries([5] * 9)}, RowsConf(limit=limit, split=SplitConf(test=0)), False)
+    assert np.unique(splits["train"]["group"], return_counts=True)[1].tolist() == expected
+
+
+def test_a_share_of_groups_that_a_limit_leaves_empty_is_an_error():
+    with pytest.raises(DatasetError, match=r"split 'test' is empty: 0\.2 of 1 groups"):
+        split_parts({"train": queries([5] * 9)}, RowsConf(limit=5), False)
