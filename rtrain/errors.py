@@ -28,6 +28,10 @@ class ConfigError(RtrainError):
     exit_code = 2
 
 
+class NotInstalledError(ConfigError):
+    """The config asks for a module that is not installed; the hint says how to install it."""
+
+
 class DatasetError(ConfigError):
     """The data that the config names is missing, unreadable or not what the trainer needs."""
 

@@ -1,8 +1,10 @@
-"""Ctrl-C and SIGTERM while a run goes on: the first asks it to stop at the next step, the second ends it at once."""
+"""Ctrl-C, SIGTERM and a time limit while a run goes on: the first asks it to stop, the second ends it at once."""
 
 from __future__ import annotations
 
+import faulthandler
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +12,8 @@ from types import FrameType
 
 REASONS = {signal.SIGINT: "interrupted", signal.SIGTERM: "preempted"}
 """Signal to the run status that it leads to."""
+GRACE_SECONDS = 10.0
+"""Time between asking a run to stop, ending it at once, and ending the process."""
 
 
 class StopRequest:
@@ -42,3 +46,37 @@ def stop_on_signals() -> Iterator[StopRequest]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+class TimeLimit:
+    """A limit of time, and whether it has passed."""
+
+    def __init__(self) -> None:
+        self.passed = False
+
+    def receive(self, signum: int, frame: FrameType | None = None) -> None:
+        """Take the alarm as if it were Ctrl-C, also where the process was started without one."""
+        self.passed = True
+        handler = signal.getsignal(signal.SIGINT)
+        if not callable(handler):
+            raise KeyboardInterrupt
+        handler(signal.SIGINT, frame)
+
+
+@contextmanager
+def stopped_after(seconds: float) -> Iterator[TimeLimit]:
+    """Stop what the block does after ``seconds`` as Ctrl-C would, and once more after a grace.
+
+    What hangs so deep that it hears neither ends the process, with the traceback of every thread on stderr.
+    Only for the main thread.
+    """
+    limit = TimeLimit()
+    handler = signal.signal(signal.SIGALRM, limit.receive)
+    timer = signal.setitimer(signal.ITIMER_REAL, seconds, GRACE_SECONDS)
+    faulthandler.dump_traceback_later(seconds + 3 * GRACE_SECONDS, exit=True, file=sys.__stderr__ or 2)
+    try:
+        yield limit
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+        signal.setitimer(signal.ITIMER_REAL, *timer)
+        signal.signal(signal.SIGALRM, handler)

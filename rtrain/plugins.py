@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module, metadata, util
 from types import ModuleType
 
-from rtrain.errors import ConfigError
+from rtrain.errors import ConfigError, NotInstalledError
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,11 @@ def describe_plugin(name: str, kind: type, requires: Sequence[str], extra: str |
 
 
 def check_installed(what: str, requires: Sequence[str], extra: str | None) -> None:
-    """Raise a ConfigError that says what to install if one of the modules ``requires`` is not there."""
+    """Raise a NotInstalledError that says what to install if one of the modules ``requires`` is not there."""
     missing = missing_modules(requires)
     if missing:
         package = f"'rtrain[{extra}]'" if extra else " ".join(missing)
-        raise ConfigError(f"{what} needs {', '.join(missing)}.", f"Try: pip install {package}")
+        raise NotInstalledError(f"{what} needs {', '.join(missing)}.", f"Try: pip install {package}")
 
 
 def missing_modules(requires: Sequence[str]) -> tuple[str, ...]:

@@ -41,8 +41,13 @@ class Prepared:
 
 
 @contextmanager
-def prepared(composed: Composed, observer: Observer) -> Iterator[Prepared]:
+def prepared(composed: Composed, observer: Observer, shared: StartingCluster | None = None) -> Iterator[Prepared]:
     """Read the data, check targets and cluster, and keep the cluster while the block runs.
+
+    Args:
+        composed: The job.
+        observer: Hears what is done.
+        shared: The cluster to train on, where the caller keeps one for several runs.
 
     Raises:
         ConfigError: Something can't work; nothing has been written.
@@ -54,7 +59,7 @@ def prepared(composed: Composed, observer: Observer) -> Iterator[Prepared]:
         starting = None
         if scaling.num_workers > 0:
             observer.stage("starting Ray")
-            starting = stack.enter_context(connect(composed.conf.cluster, cluster_cpus(scaling, DATA_CPUS)))
+            starting = shared or stack.enter_context(connect(composed.conf.cluster, cluster_cpus(scaling, DATA_CPUS)))
         job, plugin = _check_job(composed, observer, starting)
         cluster = None if starting is None else _check_cluster(job, plugin, starting, command_of(composed))
         notice = None if cluster is None or not cluster.own else sharing_notice(scaling)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from rtrain.cluster import StartingCluster
 from rtrain.config.session import Composed, Session
 from rtrain.preparation import Prepared, prepared
 from rtrain.recording import recorded
@@ -30,10 +31,10 @@ def fit(config: str, overrides: Sequence[str] = (), *, config_dir: str | None = 
         return fit_session(session, SilentObserver())
 
 
-def fit_session(session: Session, observer: Observer) -> Run:
-    """Train the one job of ``session``."""
+def fit_session(session: Session, observer: Observer, cluster: StartingCluster | None = None) -> Run:
+    """Train the one job of ``session``, on ``cluster`` if it wants workers; without one, on a cluster of its own."""
     composed = session.check()
-    with prepared(composed, observer) as ready:
+    with prepared(composed, observer, cluster) as ready:
         return session.run(lambda _, run_dir: _train(ready, run_dir, observer))
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from rtrain.cli import completion, fit, listing, predict, schema
+from rtrain.cli import completion, fit, listing, predict, recipes, schema, smoke
 from rtrain.errors import RtrainError
 
 INTERRUPTED = 130
@@ -25,6 +25,8 @@ app = typer.Typer(
 app.command("fit")(fit.fit)
 app.command("predict")(predict.predict)
 app.command("evaluate")(predict.evaluate)
+app.command("smoke")(smoke.smoke)
+app.add_typer(recipes.recipes, name="recipes")
 app.command("schema")(schema.schema)
 app.command("trainers")(listing.trainers)
 app.command("datasets")(listing.datasets)

@@ -62,6 +62,10 @@ def candidates(line: str) -> list[str]:
     words = [word for word in words if word][1:]
     if not words:
         return [name for name in _commands() if name.startswith(incomplete)]
+    if words[0] == "smoke":
+        return _config_files(incomplete)
+    if words[0] == "recipes":
+        return _recipe_words(words[1:], incomplete)
     if words[0] != "fit":
         return []
     if incomplete.startswith("-"):
@@ -78,7 +82,18 @@ def candidates(line: str) -> list[str]:
 def _commands() -> list[str]:
     from rtrain.cli.app import app
 
-    return sorted(command.name for command in app.registered_commands if command.name and not command.hidden)
+    commands = [command.name for command in app.registered_commands if not command.hidden]
+    return sorted(name for name in (*commands, *(group.name for group in app.registered_groups)) if name)
+
+
+def _recipe_words(words: list[str], incomplete: str) -> list[str]:
+    """Return what may follow ``rtrain recipes``: its commands, then the name of a recipe, then a folder."""
+    from rtrain.recipes import recipes
+
+    if len(words) > 1:
+        return [path for path in _config_files(incomplete) if path.endswith("/")]
+    found = ["cp", "ls", "show"] if not words else [] if words == ["ls"] else [recipe.name for recipe in recipes()]
+    return [word for word in found if word.startswith(incomplete)]
 
 
 def _options() -> list[str]:

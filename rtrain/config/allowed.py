@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -43,6 +44,21 @@ def use_project_root(root: str | Path) -> None:
 def project_roots() -> list[Path]:
     """Return the folders that ``use_project_root`` was told."""
     return [Path(one) for one in sys.path if isinstance(one, ProjectPath)]
+
+
+@contextmanager
+def project_forgotten() -> Iterator[None]:
+    """Forget, after the block, the project that it used: the modules of the next one may have the same names."""
+    paths, modules = list(sys.path), set(sys.modules)
+    try:
+        yield
+    finally:
+        roots = [root for root in project_roots() if str(root) not in paths]
+        sys.path[:] = paths
+        for name in set(sys.modules) - modules:
+            file = getattr(sys.modules[name], "__file__", None)
+            if file and any(_is_own(Path(file), root) for root in roots):
+                del sys.modules[name]
 
 
 def is_allowed(module: str, allow: Sequence[str], roots: Sequence[Path] | None = None) -> bool:

@@ -42,10 +42,15 @@ class Primary:
 
 
 def builtin_config_dir() -> Path:
-    """Return the folder of built-in configs: inside the package when installed, beside it in a checkout."""
+    """Return the folder of built-in configs."""
+    return builtin_dir("configs")
+
+
+def builtin_dir(name: str) -> Path:
+    """Return the folder ``configs`` or ``recipes``: inside the package when installed, beside it in a checkout."""
     package = Path(__file__).resolve().parents[1]
-    installed = package / "configs"
-    return installed if installed.is_dir() else package.parent / "configs"
+    installed = package / name
+    return installed if installed.is_dir() else package.parent / name
 
 
 def find_primary(config: str) -> Primary:

@@ -252,7 +252,7 @@ def _check_names_known(
     for name in names:
         if name not in known:
             meant = closest(name, known)
-            hint = f"  did you mean: {meant}" if meant else f"  it has: {', '.join(known)}"
+            hint = f"  did you mean: {meant}" if meant else f"  it has: {', '.join(known) or 'none at all'}"
             raise ConfigError(f"{where}.{name}: {path} has no argument '{name}'.", hint)
 
 

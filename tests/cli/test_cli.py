@@ -121,6 +121,9 @@ def test_a_missing_dataset_is_an_error_before_anything_is_written(capsys, tmp_pa
         ("rtrain fit resnet dataset=mn", "dataset=mnist"),
         ("rtrain fit resnet scaling.num_w", "scaling.num_workers="),
         ("rtrain fit resnet trainer.max_e", "trainer.max_epochs="),
+        ("rtrain rec", "recipes"),
+        ("rtrain recipes s", "show"),
+        ("rtrain smoke rtr", "rtrain/"),
     ],
 )
 def test_completion_offers(line, expected):

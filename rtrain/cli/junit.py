@@ -1,0 +1,51 @@
+"""Outcomes of ``rtrain smoke`` as JUnit XML, which CI systems show as test results."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+from xml.etree.ElementTree import Element, ElementTree, SubElement, indent
+
+if TYPE_CHECKING:
+    from rtrain.smoke import Outcome
+
+NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def write_junit(path: Path, outcomes: Sequence[Outcome]) -> None:
+    """Write one test case for each outcome; what a training printed stands in it as ``system-err``."""
+    counts = {
+        "tests": len(outcomes),
+        "failures": sum(outcome.status == "missed" for outcome in outcomes),
+        "skipped": sum(outcome.status == "skipped" for outcome in outcomes),
+        "errors": 0,
+    }
+    seconds = sum(outcome.seconds for outcome in outcomes)
+    attributes = {**{name: str(count) for name, count in counts.items()}, "time": f"{seconds:.3f}"}
+    root = Element("testsuites", attributes)
+    suite = SubElement(root, "testsuite", {"name": "rtrain smoke", **attributes})
+    for outcome in outcomes:
+        _add_case(suite, outcome)
+    indent(root)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
+
+
+def _add_case(suite: Element, outcome: Outcome) -> None:
+    names = {"classname": "smoke", "name": outcome.smoke.name, "file": str(outcome.smoke.primary.path)}
+    case = SubElement(suite, "testcase", {**names, "time": f"{outcome.seconds:.3f}"})
+    told = _clean("\n".join(outcome.lines))
+    if outcome.status == "passed":
+        SubElement(case, "system-out").text = told
+    else:
+        kind = "failure" if outcome.status == "missed" else "skipped"
+        SubElement(case, kind, {"message": told.partition("\n")[0]}).text = told
+    if outcome.output:
+        SubElement(case, "system-err").text = _clean(outcome.output)
+
+
+def _clean(text: str) -> str:
+    """Return the text without characters that XML can't hold, such as those that colour a terminal."""
+    return NOT_XML.sub("", text)

@@ -1,0 +1,40 @@
+"""``rtrain recipes``: list the recipes that come with rtrain, read one, copy one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+recipes = typer.Typer(help="List, show and copy recipes: small projects that train a real model.", no_args_is_help=True)
+Name = Annotated[str, typer.Argument(help="A recipe, as `rtrain recipes ls` lists it.")]
+
+
+@recipes.command("ls")
+def ls() -> None:
+    """List the recipes."""
+    from rtrain.recipes import recipes
+
+    found = recipes()
+    width = max(len(recipe.name) for recipe in found)
+    for recipe in found:
+        typer.echo(f"{recipe.name:<{width}}  {recipe.summary}")
+
+
+@recipes.command("show")
+def show(name: Name) -> None:
+    """Print a recipe's README, its config, and where it is."""
+    from rtrain.recipes import find_recipe
+
+    recipe = find_recipe(name)
+    typer.echo(f"{recipe.readme}\n```yaml\n# {recipe.path / 'config.yaml'}\n{recipe.config}```")
+
+
+@recipes.command("cp")
+def cp(name: Name, folder: Annotated[Path, typer.Argument(help="The folder that becomes the copy.")]) -> None:
+    """Copy a recipe, to change it."""
+    from rtrain.recipes import copy_recipe
+
+    copy_recipe(name, folder)
+    typer.echo(f"copied {name} -> {folder}\nnext    rtrain fit {folder}")

@@ -1,0 +1,54 @@
+"""``rtrain smoke``: train every smoke block within seconds and say what passed; made for CI."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rtrain.config.locations import shown
+
+if TYPE_CHECKING:
+    from rtrain.smoke import Outcome
+
+
+def smoke(
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(help="YAML files, or folders of them; unless given, ./recipes or rtrain's own recipes."),
+    ] = None,
+    *,
+    junit: Annotated[Path | None, typer.Option("--junit", help="Also write the results here as JUnit XML.")] = None,
+    max_seconds: Annotated[
+        float, typer.Option("--max-seconds", min=1, help="Stop a training that takes longer; it has missed.")
+    ] = 120,
+) -> None:
+    """Train every config that has a smoke block, and check that its metrics lie within their bounds."""
+    from rtrain.smoke import find_smokes, run_smokes
+
+    smokes = find_smokes(paths or [])
+    width = max(len(smoke.name) for smoke in smokes)
+    outcomes = []
+    for outcome in run_smokes(smokes, max_seconds):
+        typer.echo(_row(outcome, width))
+        outcomes.append(outcome)
+    if junit is not None:
+        from rtrain.cli.junit import write_junit
+
+        write_junit(junit, outcomes)
+    counts = {status: sum(one.status == status for one in outcomes) for status in ("passed", "missed", "skipped")}
+    seconds = sum(outcome.seconds for outcome in outcomes)
+    typer.echo(f"{', '.join(f'{count} {status}' for status, count in counts.items())} in {seconds:.0f} s")
+    if counts["missed"] or not counts["passed"]:
+        raise typer.Exit(1)
+
+
+def _row(outcome: Outcome, width: int) -> str:
+    """Return the lines for one outcome; a miss names its config and its run directory."""
+    first, *more = outcome.lines or ("trained to the end",)
+    if outcome.status == "missed":
+        more += [f"config  {shown(outcome.smoke.primary.path)}"]
+        more += [f"run     {shown(outcome.run.path)}"] if outcome.run else []
+    head = f"{outcome.smoke.name:<{width}}  {outcome.status:<7}  {outcome.seconds:>5.1f} s  "
+    return "\n".join([head + first, *(" " * len(head) + line for line in more)])
