@@ -92,7 +92,7 @@ def test_each_metric_is_held_to_its_bounds_and_misses_come_first(folder):
     assert low.endswith(" has to be >= 0.999")
     assert unknown == "test/acuracy was not reported; did you mean test/accuracy?"
     assert good.endswith("(<= 0.5)")
-    assert found["bad"].run.path.is_relative_to("runs/smoke/bad")
+    assert found["bad"].run.path.parent == folder / "runs/smoke/bad"
 
 
 def test_a_config_that_is_wrong_has_missed_and_the_others_are_tried(folder):
@@ -126,10 +126,10 @@ def test_projects_may_have_modules_of_the_same_name(folder):
 
 def test_what_takes_too_long_is_stopped_and_has_missed(folder):
     write("endless.yaml", (TREES % "").replace("num_boost_round=2", "num_boost_round=10000000"))
+    (outcome,) = outcomes("endless.yaml", max_seconds=2).values()
+    assert (outcome.status, outcome.lines) == ("missed", ("was not ready after 2 seconds",))
     write("good.yaml", TREES % "")
-    found = outcomes("endless.yaml", "good.yaml", max_seconds=3)
-    assert (found["endless"].status, found["endless"].lines) == ("missed", ("was not ready after 3 seconds",))
-    assert found["good"].status == "passed"
+    assert outcomes("good.yaml")["good"].status == "passed"
 
 
 def test_what_lacks_a_framework_is_skipped_with_the_way_to_install_it(folder, monkeypatch, capsys):
@@ -186,13 +186,17 @@ def test_the_command_prints_a_table_and_writes_junit(folder, capsys):
 def test_a_limit_of_time_stops_first_gently_then_at_once(monkeypatch):
     monkeypatch.setattr(interrupts, "GRACE_SECONDS", 0.2)
     before = signal.getsignal(signal.SIGALRM)
-    with pytest.raises(KeyboardInterrupt), stop_on_signals() as request, stopped_after(0.1) as limit:
-        while request.reason is None:
-            pass
-        assert limit.passed
-        while True:
-            pass
-    assert request.reason == "interrupted"
+    asked = []
+
+    def work_on():
+        with stop_on_signals() as request, stopped_after(0.1) as limit:
+            while True:
+                if limit.passed and not asked:
+                    asked.append(request.reason)
+
+    with pytest.raises(KeyboardInterrupt):
+        work_on()
+    assert asked == ["interrupted"]
     assert signal.getsignal(signal.SIGALRM) is before
 
 
