@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rtrain.datasets.base import Columns
 from rtrain.errors import DatasetError
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MAX_CATEGORIES = 100_000
+NUMBERS_SHARE = 0.9
+"""Of the different values of a column of text, how many make it a column of numbers that can't be read."""
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -24,25 +26,43 @@ def is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
+def is_fraction(kind: pa.DataType) -> bool:
+    """Return whether values of this type have a fractional part."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def is_declared(kind: pa.DataType) -> bool:
+    """Return whether a column of this type says itself that it is a category: a dictionary of texts or whole numbers."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_dictionary(kind)) and not is_fraction(kind.value_type)
+
+
 class CategoryScan:
-    """Looks at the rows of ``train`` to find out which features are categories, and what they are called."""
+    """Looks at the rows of ``train`` to find out which features are categories, and what they are called.
+
+    Those asked for are; else columns of dictionaries, and those of text unless nearly all that they hold are numbers:
+    that is a column of numbers, with a mistake in it maybe.
+    """
 
     def __init__(self, features: Sequence[str], asked: Sequence[str] | None) -> None:
         self._features, self._asked = features, asked
         self._names: dict[str, set[str]] = {name: set() for name in asked or ()}
+        self._sure = set(asked or ())
         self._numbers: set[str] = set()
 
     def candidates(self, schema: pa.Schema) -> list[str]:
-        """Return the features that may be categories: those asked for, else those of text."""
+        """Return the features that may be categories: those asked for, else those of text and dictionaries."""
         if self._asked is not None:
             return list(self._asked)
-        there = set(schema.names)
-        return [name for name in self._features if name in there and is_text(schema.field(name).type)]
+        kinds = {name: schema.field(name).type for name in set(self._features) & set(schema.names)}
+        self._sure |= {name for name, kind in kinds.items() if is_declared(kind)}
+        return [name for name in self._features if name in kinds and (is_text(kinds[name]) or name in self._sure)]
 
     def add(self, table: pa.Table, where: str) -> None:
         """Take in some rows.
-
-        A column of text that begins with a number is a column of numbers with a mistake in it, and left alone.
 
         Raises:
             DatasetError: A column has too many different values, or fractions.
@@ -50,25 +70,29 @@ class CategoryScan:
         import pyarrow.compute as pc
 
         for name in self.candidates(table.schema):
-            values = names_of(table[name], f"{where}: feature '{name}'")
-            found = [value for value in pc.unique(values).to_pylist() if value is not None]
-            if self._asked is None and name not in self._names and found and _is_number(found[0]):
-                self._numbers.add(name)
             if name in self._numbers:
                 continue
+            values = names_of(table[name], f"{where}: feature '{name}'")
             known = self._names.setdefault(name, set())
-            known.update(found)
-            if len(known) > MAX_CATEGORIES:
+            known.update(value for value in pc.unique(values).to_pylist() if value is not None)
+            if len(known) > MAX_CATEGORIES and self._holds_numbers(name):
+                self._numbers.add(name)
+            elif len(known) > MAX_CATEGORIES:
                 raise DatasetError(
                     f"{where}: feature '{name}' has more than {MAX_CATEGORIES:,} different texts; "
                     "it can't be a category.",
                     f"Leave it out: 'dataset.drop=[{name}]', or keep it beside predictions: 'dataset.ids=[{name}]'",
                 )
 
+    def _holds_numbers(self, name: str) -> bool:
+        names = self._names[name]
+        numbers = sum(map(is_number, names))
+        return name not in self._sure and numbers > 0 and numbers >= NUMBERS_SHARE * len(names)
+
     def categories(self) -> dict[str, tuple[str, ...]]:
         """Return the names of each category, whole numbers in their order and texts by the alphabet."""
-        found = {name: self._names[name] for name in self._features if name in self._names}
-        return {name: tuple(sorted(values, key=_in_order)) for name, values in found.items()}
+        found = [name for name in self._features if name in self._names and not self._holds_numbers(name)]
+        return {name: tuple(sorted(self._names[name], key=_in_order)) for name in found}
 
 
 def names_of(values: pa.ChunkedArray, what: str) -> pa.ChunkedArray:
@@ -129,10 +153,11 @@ def unscaled(
     return tuple(to if name in names else value for name, value in zip(features, values, strict=True)) if values else ()
 
 
-def _is_number(text: str) -> bool:
+def is_number(value: Any) -> bool:
+    """Return whether a value is a number or a text of one; ``nan`` and ``inf`` are."""
     try:
-        float(text)
-    except ValueError:
+        float(value)
+    except (TypeError, ValueError):
         return False
     return True
 

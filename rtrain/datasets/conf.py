@@ -123,7 +123,7 @@ class ColumnsConf(RowsConf):
     """Columns that are no features, by name or pattern: ``[comment, tmp_*]``."""
 
     categorical: list[str] | None = None
-    """Features that are categories; null: those of text; []: none. Trees take them, other trainers need numbers."""
+    """Features that are categories; null: those of text or of a dictionary type; []: none. Trees take them."""
 
     ids: list[str] = field(default_factory=list)
     """Columns that name a row, never features: kept beside its prediction; []: all columns that are no features."""

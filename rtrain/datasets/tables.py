@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rtrain.datasets.base import Columns
-from rtrain.datasets.categories import codes_of, is_text
+from rtrain.datasets.categories import codes_of, is_declared, is_number, is_text
 from rtrain.datasets.conf import ColumnsConf
 from rtrain.datasets.labels import Labels
 from rtrain.datasets.roles import Roles
@@ -99,7 +99,8 @@ class TableSpec:
         import numpy as np
 
         for name in self.features:
-            if name not in self.categories and not is_numeric(table[name].type):
+            values = table[name]
+            if name not in self.categories and not is_numeric(values.type) and values.null_count < len(values):
                 raise self._not_numeric(table, name, where, first_row)
         columns = [self._values(table[name], name, where) for name in self.features]
         x = np.empty((table.num_rows, len(columns)), self.dtype)
@@ -115,9 +116,13 @@ class TableSpec:
         return _numbers(values, self.dtype) if names is None else codes_of(values, names, f"{where}: feature '{name}'")
 
     def _not_numeric(self, table: pa.Table, name: str, where: str, first_row: int) -> DatasetError:
-        numeric = [other for other in self.features if is_numeric(table[other].type)]
         place = _first_text(table[name], first_row)
-        return DatasetError(f"{where}: feature '{name}' is not numeric: {place}.", numeric_hint(numeric))
+        names = ",".join(one for one in self.features if one == name or one in self.categories)
+        return DatasetError(
+            f"{where}: feature '{name}' is not numeric: {place}.",
+            f"Take it as a category: 'dataset.categorical=[{names}]', leave it out: 'dataset.drop=[{name}]', "
+            "or correct the value.",
+        )
 
     def fill_missing(self, x: np.ndarray) -> np.ndarray:
         """Return ``x`` with the means for missing values, once they are known."""
@@ -184,12 +189,11 @@ def is_numeric(kind: pa.DataType) -> bool:
 
 
 def _first_text(values: pa.ChunkedArray, first_row: int) -> str:
-    """Name the first value that is no number."""
-    for row, value in enumerate(values):
-        if value.is_valid and not _is_number(value.as_py()):
-            shown = repr(value.as_py())
-            return f"row {first_row + row + 1} holds {shown if len(shown) <= 40 else f'{shown[:37]}...'}"
-    return f"it is of type {values.type}"
+    """Name the first value that is no number, or the first one if all are numbers written as text."""
+    found = [(row, value.as_py()) for row, value in enumerate(values) if value.is_valid]
+    row, value = next(((row, value) for row, value in found if not is_number(value)), found[0])
+    shown = repr(value) if len(repr(value)) <= 40 else f"{repr(value)[:37]}..."
+    return f"row {first_row + row + 1} holds {'the text ' if is_number(value) else ''}{shown}"
 
 
 def numeric_hint(numeric: Sequence[str]) -> str:
@@ -197,14 +201,6 @@ def numeric_hint(numeric: Sequence[str]) -> str:
     if not numeric:
         return "Features are numbers or booleans; encode them as such."
     return f"Use the numeric ones: 'dataset.features=[{','.join(numeric)}]'"
-
-
-def _is_number(value: Any) -> bool:
-    try:
-        float(value)
-    except (TypeError, ValueError):
-        return False
-    return True
 
 
 def choose_features(conf: ColumnsConf, schema: pa.Schema, where: str) -> tuple[str, ...]:
@@ -275,7 +271,7 @@ def _check_types(features: Sequence[str], schema: pa.Schema, where: str, conf: C
     numeric = [name for name in features if is_numeric(schema.field(name).type)]
     for name in features:
         kind = schema.field(name).type
-        if name in numeric or is_text(kind):
+        if name in numeric or is_text(kind) or is_declared(kind):
             continue
         nested = "nested, " if pa.types.is_nested(kind) else ""
         raise DatasetError(f"{where}: feature '{name}' is not numeric: {nested}of type {kind}.", numeric_hint(numeric))

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 
 from rtrain.datasets.arrow import load_arrow
 from rtrain.datasets.base import Pass
-from rtrain.datasets.conf import ColumnsConf
+from rtrain.datasets.conf import ColumnsConf, SplitConf
 from rtrain.datasets.registry import confs, load_source
 from rtrain.datasets.table_rows import open_arrow_rows
 from rtrain.errors import ConfigError, DatasetError
@@ -92,6 +92,43 @@ def test_whole_numbers_are_categories_when_asked(load, tmp_path, source, memory)
     keys = {**KEYS, "categorical": ["shop"], "drop": ["note", "colour"]}
     info = load(source, path=write(source, tmp_path / "t", sales()), memory=memory, **keys).info
     assert dict(info.categories) == {"shop": ("0", "1", "2", "3")}
+
+
+@pytest.mark.parametrize(
+    ("values", "names"),
+    [
+        (["A", "1", "B"], ("1", "A", "B")),
+        (["1", "A", "B"], ("1", "A", "B")),
+        ([None, "2", "x"], ("2", "x")),
+        (pa.array(["01234", "12345", "1234"]).dictionary_encode(), ("01234", "1234", "12345")),
+    ],
+)
+def test_a_column_of_text_is_a_category_whatever_comes_first(load, tmp_path, memory, values, names):
+    path = write("parquet", tmp_path / "t", {"a": values, "y": [0, 1, 0]})
+    info = load("parquet", path=path, label="y", memory=memory, split={"test": 0}).info
+    assert dict(info.categories) == {"a": names}
+
+
+def test_dictionaries_of_whole_numbers_are_categories_and_of_fractions_numbers():
+    columns = {"a": pa.array([7, 8, 7]).dictionary_encode(), "b": pa.array([0.5, 1, 2]).dictionary_encode()}
+    conf = ColumnsConf(label="y", split=SplitConf(test=0))
+    info = load_arrow("frame", {"train": pa.table({**columns, "y": [0, 1, 0]})}, conf, "frame").info
+    assert dict(info.categories) == {"a": ("7", "8")}
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (["1", "2", "nan"], "row 1 holds the text '1'"),
+        ([*map(str, range(20)), "?"], r"row 21 holds '\?'"),
+    ],
+)
+def test_numbers_written_as_text_are_an_error_that_shows_the_way_out(load, tmp_path, memory, values, message):
+    columns = {"a": values, "b": ["p", "q", "r"] * (len(values) // 3), "y": [0, 1, 2] * (len(values) // 3)}
+    keys = {"path": write("parquet", tmp_path / "t", columns), "label": "y", "memory": memory, "split": {"test": 0}}
+    with pytest.raises(DatasetError, match=rf"{message}[\s\S]*categorical=\[a,b\]'[\s\S]*drop=\[a\]'"):
+        load("parquet", **keys)
+    assert list(load("parquet", **keys, categorical=["a", "b"]).info.categories) == ["a", "b"]
 
 
 def test_names_come_from_the_train_split_only(load, tmp_path, source, memory):

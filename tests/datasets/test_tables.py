@@ -154,7 +154,7 @@ def test_missing_values_stop_unless_asked_otherwise(load, tmp_path, source, memo
         ({"label": "kind", "features": ["petal_length", "petal_length"]}, "there are several"),
         (
             {"label": "petal_length", "categorical": []},
-            r"row 1 holds 'setosa'[\s\S]*features=\[sepal_length,sepal_width,petal_width\]",
+            r"row 1 holds 'setosa'[\s\S]*categorical=\[kind\]'[\s\S]*drop=\[kind\]'",
         ),
         ({"label": "kind", "task": "regression"}, "regression needs a number"),
         ({"label": "kind", "split": {"val": 0.6, "test": 0.4}}, "leaves nothing for train"),
