@@ -34,7 +34,7 @@ def is_fraction(kind: pa.DataType) -> bool:
 
 
 def is_declared(kind: pa.DataType) -> bool:
-    """Return whether a column of this type says itself that it is a category: a dictionary of texts or whole numbers."""
+    """Return whether a column of this type is a category by itself: a dictionary of texts or whole numbers."""
     import pyarrow as pa
 
     return bool(pa.types.is_dictionary(kind)) and not is_fraction(kind.value_type)
