@@ -73,8 +73,10 @@ def schema_of(conf: Any) -> dict[str, Any]:
     if isinstance(conf, type):
         forbid_extra(conf)
         schema.pop("required", None)
-        for name, text in _inherited_docs(conf).items():
-            schema["properties"][name].setdefault("description", text)
+        kinds = [kind for kind in get_type_hints(conf).values() if isinstance(kind, type) and is_dataclass(kind)]
+        for node, kind in ((schema, conf), *((schema["$defs"][kind.__name__], kind) for kind in kinds)):
+            for name, text in _inherited_docs(kind).items():
+                node["properties"][name].setdefault("description", text)
     return schema
 
 

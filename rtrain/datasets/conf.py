@@ -22,6 +22,67 @@ class SplitConf:
     """Share of rows for ``test``. null: the data's own test files, else 0.2 if there is no ``val``; 0: none at all."""
 
 
+def _check_by_column(value: Any) -> Any:
+    if value is None or (isinstance(value, str) and value):
+        return value
+    if not isinstance(value, Mapping) or not isinstance(value.get("column"), str):
+        raise ValueError("must be a column, or {column: ..., val: [...], test: [...]}")
+    for name in set(value) - {"column"}:
+        if name not in ("train", "val", "test") or not isinstance(value[name], list):
+            raise ValueError(f"{name} can't be read: after column, train, val and test each name a list of values")
+    if not value.get("val") and not value.get("test"):
+        raise ValueError("must name values for val or test: {column: ..., test: [...]}")
+    return value
+
+
+def _check_columns(value: Any) -> Any:
+    names = [value] if isinstance(value, str) else value
+    if value is None or (isinstance(names, list) and names and all(isinstance(one, str) and one for one in names)):
+        return value
+    raise ValueError("must be a column, or a list of columns")
+
+
+_VALUES = {"type": "array", "items": {"type": ["string", "number", "boolean"]}}
+_NAMED = {
+    "type": "object",
+    "properties": {"column": {"type": "string"}, "train": _VALUES, "val": _VALUES, "test": _VALUES},
+    "required": ["column"],
+    "additionalProperties": False,
+}
+_NULL, _TEXT = {"type": "null"}, {"type": "string"}
+_SEVERAL = {"type": "array", "items": _TEXT, "minItems": 1}
+ByColumn = Annotated[Any, AfterValidator(_check_by_column), WithJsonSchema({"anyOf": [_NULL, _TEXT, _NAMED]})]
+OneOrMoreColumns = Annotated[Any, AfterValidator(_check_columns), WithJsonSchema({"anyOf": [_NULL, _TEXT, _SEVERAL]})]
+
+
+@dataclass(kw_only=True)
+class TableSplitConf(SplitConf):
+    """Which rows of a table are kept back to measure with. A column named here is no feature, unless listed as one.
+
+    Without ``by_*``, rows are chosen by what they hold: the same ones in any order of the rows.
+    """
+
+    by_group: str | None = None
+    """Column whose equal values stay in one split; shares count its values, not rows."""
+
+    by_time: str | None = None
+    """Column of times or numbers: the oldest rows train, then comes ``val``, the newest are ``test``; equal times stay
+    together, in the newer split."""
+
+    by_hash: OneOrMoreColumns = None
+    """Column, or columns, that name a row: its split depends on them and ``seed`` alone, so that it stays when
+    rows come or go. Shares are only about right."""
+
+    by_column: ByColumn = None
+    """Column that says train, val (valid, validation) or test; or {column: fold, val: [3], test: [4]}, where all other
+    values are train."""
+
+    def __post_init__(self) -> None:
+        ways = [name for name in ("by_group", "by_time", "by_hash") if getattr(self, name)]
+        if len(ways) > 1:
+            raise ValueError(f"{' and '.join(ways)} contradict each other: give one, and set the other to null")
+
+
 def _check_normalize(value: Any) -> Any:
     if isinstance(value, bool):
         return value
@@ -103,9 +164,9 @@ def _check_path(value: Any) -> Any:
     raise ValueError("must be a file, a folder, a glob, or {train: ..., val: ..., test: ...}")
 
 
-_PATHS = {"type": "object", "properties": {name: {"type": "string"} for name in ("train", "val", "test")}}
+_PATHS = {"type": "object", "properties": dict.fromkeys(("train", "val", "test"), _TEXT)}
 TablePath = Annotated[
-    Any, AfterValidator(_check_path), WithJsonSchema({"anyOf": [{"type": "string"}, {**_PATHS, "required": ["train"]}]})
+    Any, AfterValidator(_check_path), WithJsonSchema({"anyOf": [_TEXT, {**_PATHS, "required": ["train"]}]})
 ]
 
 
@@ -121,6 +182,9 @@ class ColumnsConf(RowsConf):
 
     drop: list[str] = field(default_factory=list)
     """Columns that are no features, by name or pattern: ``[comment, tmp_*]``."""
+
+    split: TableSplitConf = field(default_factory=TableSplitConf)
+    """Shares of the train rows for ``val`` and ``test``, and columns that decide."""
 
     categorical: list[str] | None = None
     """Features that are categories; null: those of text or of a dictionary type; []: none. Trees take them."""

@@ -13,6 +13,7 @@ from rtrain.datasets.labels import Labels, LabelScan
 from rtrain.datasets.moments import Moments
 from rtrain.datasets.resident import Content, resident_dataset
 from rtrain.datasets.roles import Roles, grouped
+from rtrain.datasets.split_keys import SplitKeys, keyed
 from rtrain.datasets.splits import split_parts
 from rtrain.datasets.table_rows import encoding_of
 from rtrain.datasets.tables import TableSpec
@@ -38,9 +39,11 @@ def resident_table(name: str, tables: Tables, features: tuple[str, ...], conf: C
         DatasetError: A value is unusable; names column and row.
     """
     spec = _scanned(tables["train"], features, conf)
-    parts = {split: grouped(_decoded(spec, part)) for split, part in tables.items()}
+    keys = SplitKeys.of(conf.split)
+    parts = keyed({split: grouped(_decoded(spec, keys, part)) for split, part in tables.items()}, keys)
     task = task_of(spec.labels, conf)
-    splits, categories = seen_only(split_parts(parts, conf, task == "classification"), features, dict(spec.categories))
+    splits = split_parts(parts, conf, task == "classification", keys.way)
+    splits, categories = seen_only(splits, features, dict(spec.categories))
     spec = replace(spec, categories=categories)
     if spec.on_missing == "mean":
         moments = Moments()
@@ -90,8 +93,8 @@ def _scanned(train: Sequence[tuple[str, pa.Table]], features: tuple[str, ...], c
     )
 
 
-def _decoded(spec: TableSpec, tables: Sequence[tuple[str, pa.Table]]) -> Columns:
+def _decoded(spec: TableSpec, keys: SplitKeys, tables: Sequence[tuple[str, pa.Table]]) -> Columns:
     import numpy as np
 
-    parts = [spec.decode(table, where) for where, table in tables]
+    parts = [{**spec.decode(table, where), **keys.decode(table, where)} for where, table in tables]
     return parts[0] if len(parts) == 1 else {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rtrain.datasets.base import Columns
 from rtrain.datasets.conf import SharesConf, SplitConf
+from rtrain.datasets.hashes import random_numbers
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
 
 DEFAULT_TEST_SHARE = 0.2
 SPLITS = ("train", "val", "test")
+
+KEY, TIME, NAMED = "split_key", "split_time", "split_named"
+"""Columns of rows that are still to be split: a name of the row, (rows,) uint64; its time, (rows,) float64; and the
+place in ``SPLITS`` of the split that it says it belongs to, (rows,) int8."""
 
 
 def shares(conf: SplitConf, own: Collection[str]) -> dict[str, float]:
@@ -42,7 +47,7 @@ def shares(conf: SplitConf, own: Collection[str]) -> dict[str, float]:
 
 
 def split_rows(
-    num_rows: int, taken: Mapping[str, float], seed: int, labels: np.ndarray | None
+    num_rows: int, taken: Mapping[str, float], seed: int, labels: np.ndarray | None, keys: np.ndarray | None = None
 ) -> dict[str, np.ndarray]:
     """Return the rows of each split in ascending order.
 
@@ -54,10 +59,11 @@ def split_rows(
         taken: Share of the rows for each split but ``train``, which gets the rest.
         seed: Decides which rows.
         labels: (num_rows,) classes, to split each alike; None to split without looking.
+        keys: (num_rows,) uint64, names of the rows; None: their places.
     """
     import numpy as np
 
-    order = _shuffled(num_rows, seed, labels)
+    order = _shuffled(num_rows, seed, labels, keys)
     rows = {}
     for name, share in taken.items():
         chosen = evenly(len(order), min(round(share * num_rows), len(order)))
@@ -66,11 +72,14 @@ def split_rows(
     return {"train": np.sort(order), **rows}
 
 
-def _shuffled(num_rows: int, seed: int, labels: np.ndarray | None) -> np.ndarray:
+def _shuffled(num_rows: int, seed: int, labels: np.ndarray | None, keys: np.ndarray | None) -> np.ndarray:
     """Return all rows in a random order, class after class where there are labels."""
     import numpy as np
 
-    order = np.random.default_rng(seed).permutation(num_rows)
+    if keys is None:
+        order = np.random.default_rng(seed).permutation(num_rows)
+    else:
+        order = np.argsort(random_numbers(seed, keys), kind="stable")
     return order if labels is None else order[np.argsort(labels[order], kind="stable")]
 
 
@@ -89,55 +98,110 @@ def evenly(num_rows: int, num_chosen: int, first: int = 0, count: int | None = N
     return np.diff(steps) > 0
 
 
-def split_parts(parts: Mapping[str, Columns], conf: SharesConf, stratify: bool) -> dict[str, Columns]:
+def split_parts(parts: Mapping[str, Columns], conf: SharesConf, stratify: bool, way: str = "row") -> dict[str, Columns]:
     """Return the splits in memory: what the data brings itself, limited, and the shares that ``conf`` takes from train.
 
     Rows of one ``group`` stay together: then shares count groups, and ``limit`` takes whole ones.
 
+    Args:
+        parts: What the data brings. Rows may have a ``KEY``: then what is chosen depends on it, not on the rows' order.
+        conf: The shares.
+        stratify: Split each class alike, where rows are split one by one.
+        way: ``row``; ``group``: rows of equal ``KEY`` stay together; ``hash``: by ``KEY`` alone; ``time``: by ``TIME``.
+
     Raises:
         DatasetError: The shares make no sense, or a split has no row.
     """
+    taken = shares(conf.split, parts)
+    asked = {name: share for name, share in taken.items() if share}
+    if way != "row" and not asked and len(parts) > 1:
+        message = f"dataset.split.by_{way} shares out the train rows, but the data has its own {' and '.join(parts)}."
+        raise DatasetError(message, f"Leave dataset.split.by_{way} out, or ask for a share, e.g. dataset.split.val=0.1")
+    stratify = stratify and way == "row"
+    kept = {name: _limited(part, conf, stratify, way) for name, part in parts.items() if name not in taken}
+    train = kept["train"]
+    if asked:
+        kept |= {name: take(train, rows) for name, rows in _shared(train, asked, conf.seed, stratify, way).items()}
+    units = _units(train, way)
+    of = f"{len(train['y'])} rows" if units is None else f"{len(units[1])} groups"
+    check_not_empty({name: len(part["y"]) for name, part in kept.items()}, asked, of, way)
+    return {
+        name: {column: values for column, values in kept[name].items() if column not in (KEY, TIME, NAMED)}
+        for name in SPLITS
+        if name in kept
+    }
+
+
+def _shared(train: Columns, asked: Mapping[str, float], seed: int, stratify: bool, way: str) -> dict[str, np.ndarray]:
+    """Return the rows of each split."""
     import numpy as np
 
-    taken = shares(conf.split, parts)
-    kept = {name: _limited(part, conf, stratify) for name, part in parts.items() if name not in taken}
-    taken = {name: share for name, share in taken.items() if share}
-    train = kept["train"]
-    units = _units(train)
-    num_units = len(train["y"]) if units is None else int(units[-1]) + 1
-    if taken:
-        rows = split_rows(num_units, taken, conf.seed, train["y"] if stratify and units is None else None)
-        if units is not None:
-            rows = {name: np.flatnonzero(np.isin(units, chosen)) for name, chosen in rows.items()}
-        kept |= {name: take(train, chosen) for name, chosen in rows.items()}
-    what = f"{num_units} {'rows' if units is None else 'groups'}"
-    check_not_empty({name: len(part["y"]) for name, part in kept.items()}, taken, what)
-    return {name: kept[name] for name in SPLITS if name in kept}
+    if way in ("time", "hash"):
+        numbers = random_numbers(seed, train[KEY]) if way == "hash" else train[TIME]
+        ends = borders(asked, numbers if way == "time" else None)
+        return {name: np.flatnonzero((numbers >= low) & (numbers < high)) for name, (low, high) in ends.items()}
+    units = _units(train, way)
+    if units is None:
+        return split_rows(len(train["y"]), asked, seed, train["y"] if stratify else None, train.get(KEY))
+    number, keys = units
+    rows = split_rows(len(keys), asked, seed, None, keys if KEY in train else None)
+    return {name: np.flatnonzero(np.isin(number, chosen)) for name, chosen in rows.items()}
 
 
-def _units(part: Columns) -> np.ndarray | None:
-    """Return the number of each row's group, (rows,), counted in their order; None if each row is for itself."""
+def borders(asked: Mapping[str, float], times: np.ndarray | None = None) -> dict[str, tuple[float, float]]:
+    """Return for each split the interval of numbers, the lower end among them, that makes a row belong to it.
+
+    Args:
+        asked: Share of the rows for each split but ``train``.
+        times: (rows,) numbers of all rows, of which the largest are ``test`` and those before them ``val``; rows of
+            equal numbers stay together. None: numbers are random in [0, 1), and ``test`` are the smallest.
+    """
+    import numpy as np
+
+    low, high = float("-inf"), float("inf")
+    found = {}
+    if times is None:
+        for name, share in asked.items():
+            found[name] = low, max(low, 0.0) + share
+            low = found[name][1]
+        return {**found, "train": (low, high)}
+    ordered, left = np.sort(times), len(times)
+    for name, share in asked.items():
+        left = max(left - round(share * len(times)), 0)
+        low = min(high, ordered[left]) if left < len(ordered) else high
+        found[name], high = (low, high), low
+    return {**found, "train": (float("-inf"), high)}
+
+
+def _units(part: Columns, way: str) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return the number of each row's group and the keys of the groups; None if each row is for itself."""
     import numpy as np
 
     group = part.get("group")
-    return None if group is None else np.cumsum(np.r_[False, group[1:] != group[:-1]])
+    if way == "group" or (group is not None and KEY in part):
+        keys, number = np.unique(part[KEY], return_inverse=True)
+        return number, keys
+    if group is None:
+        return None
+    number = np.cumsum(np.r_[False, group[1:] != group[:-1]])
+    return number, np.arange(number[-1] + 1)
 
 
-def _limited(part: Columns, conf: SharesConf, stratify: bool) -> Columns:
+def _limited(part: Columns, conf: SharesConf, stratify: bool, way: str) -> Columns:
     """Return as many rows as ``conf.limit`` says; of groups as many whole ones as fit, at least one."""
     import numpy as np
 
     num_rows = len(part["y"])
     if conf.limit is None or conf.limit >= num_rows:
         return part
-    units = _units(part)
+    units = _units(part, way)
     if units is None:
-        order = _shuffled(num_rows, conf.seed, part["y"] if stratify else None)
+        order = _shuffled(num_rows, conf.seed, part["y"] if stratify else None, part.get(KEY))
         return take(part, np.sort(order[evenly(num_rows, conf.limit)]))
-    sizes = np.bincount(units)
-    order = _shuffled(len(sizes), conf.seed, None)
-    count = max(1, int(np.searchsorted(np.cumsum(sizes[order]), conf.limit, side="right")))
-    return take(part, np.flatnonzero(np.isin(units, order[:count])))
+    number, keys = units
+    order = _shuffled(len(keys), conf.seed, None, keys if KEY in part else None)
+    count = max(1, int(np.searchsorted(np.cumsum(np.bincount(number)[order]), conf.limit, side="right")))
+    return take(part, np.flatnonzero(np.isin(number, order[:count])))
 
 
 def take(part: Columns, rows: np.ndarray) -> Columns:
@@ -145,11 +209,24 @@ def take(part: Columns, rows: np.ndarray) -> Columns:
     return {name: values[rows] for name, values in part.items()}
 
 
-def check_not_empty(num_rows: Mapping[str, int], taken: Mapping[str, float], of: str) -> None:
-    """Raise a DatasetError for a split without rows; ``of`` says what was shared out, ``10 rows`` say."""
-    for name, count in num_rows.items():
-        if not count and name in taken:
-            message = f"split '{name}' is empty: {taken[name]:g} of {of} is less than one."
+def check_not_empty(num_rows: Mapping[str, int], asked: Mapping[str, float], of: str, way: str = "row") -> None:
+    """Raise a DatasetError for a split without rows.
+
+    Args:
+        num_rows: Rows of each split.
+        asked: The shares that were taken from train.
+        of: What was shared out, ``10 rows`` say.
+        way: How.
+    """
+    for name in (name for name, count in num_rows.items() if not count):
+        share = f"{asked[name]:g} of {of}" if name in asked else f"what is left of {of}"
+        if way == "time" and asked:
+            message = f"split '{name}' is empty: equal times stay together, and none of {of} is left for it."
+            raise DatasetError(message, "Name a finer column in dataset.split.by_time, or change the shares.")
+        if way == "hash" and asked:
+            message = f"split '{name}' is empty: no value of dataset.split.by_hash falls into {share}."
+            raise DatasetError(message, f"Change dataset.split.{name if name in asked else 'test'}, or dataset.seed.")
+        if name in asked:
+            message = f"split '{name}' is empty: {share} is less than one."
             raise DatasetError(message, f"Raise dataset.split.{name}, or raise dataset.limit.")
-        if not count:
-            raise DatasetError(f"split '{name}' has no rows.", "Check dataset.path, dataset.split and dataset.limit.")
+        raise DatasetError(f"split '{name}' has no rows.", "Check dataset.path, dataset.split and dataset.limit.")

@@ -16,6 +16,7 @@ from rtrain.datasets.memory import MemoryChoice, choose_memory
 from rtrain.datasets.moments import given_statistics
 from rtrain.datasets.resident_table import label_scan, resident_table, task_of
 from rtrain.datasets.roles import Roles
+from rtrain.datasets.split_keys import SplitKeys
 from rtrain.datasets.splits import check_not_empty, shares
 from rtrain.datasets.stream import Piece, Share, StreamSplit
 from rtrain.datasets.table_rows import encoding_of
@@ -45,6 +46,9 @@ def load_table(name: str, reading: TableFormat, conf: TableConf, files: Files | 
     if choice.memory == "stream" and conf.group is not None:
         message = f"dataset.group: groups are kept together in memory only, but this data is streamed: {choice.reason}"
         raise DatasetError(message, "Use dataset.memory=resident, or dataset.limit.")
+    for key in SplitKeys.of(conf.split).names if choice.memory == "stream" else ():
+        message = f"dataset.split.{key} needs all rows in memory, but this data is streamed: {choice.reason}"
+        raise DatasetError(message, "Use dataset.memory=resident.")
     load = _load_resident if choice.memory == "resident" else _load_stream
     return load(_Table(name, reading, conf, files, features), choice)
 

@@ -14,6 +14,7 @@ from rtrain.datasets.categories import codes_of, is_declared, is_number, is_text
 from rtrain.datasets.conf import ColumnsConf
 from rtrain.datasets.labels import Labels
 from rtrain.datasets.roles import Roles
+from rtrain.datasets.split_keys import SplitKeys
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -216,8 +217,15 @@ def choose_features(conf: ColumnsConf, schema: pa.Schema, where: str) -> tuple[s
     check_columns(conf.base_margin, schema, where, "base_margin")
     check_columns(conf.ids, schema, where, "ids")
     _check_drop(conf, schema, where)
+    keys = SplitKeys.of(conf.split)
+    for key, columns in keys.names.items():
+        check_columns(columns, schema, where, f"split.{key}")
     used = {conf.label, *conf.ids, *roles.columns}
-    features = [name for name in schema.names if name not in used] if conf.features is None else conf.features
+    features = (
+        [name for name in schema.names if name not in {*used, *keys.columns}]
+        if conf.features is None
+        else conf.features
+    )
     features = [name for name in features if not any(fnmatchcase(name, pattern) for pattern in conf.drop)]
     check_columns(features, schema, where, "features")
     _check_categorical(conf, features, where)
@@ -233,7 +241,8 @@ def choose_features(conf: ColumnsConf, schema: pa.Schema, where: str) -> tuple[s
 
 def used_columns(conf: ColumnsConf, features: Sequence[str]) -> list[str]:
     """Return all columns that training needs, the label at the end."""
-    return [*features, *Roles.of(conf).columns, conf.label]
+    others = [name for name in (*Roles.of(conf).columns, *SplitKeys.of(conf.split).columns) if name != conf.label]
+    return list(dict.fromkeys([*features, *others, conf.label]))
 
 
 def _check_drop(conf: ColumnsConf, schema: pa.Schema, where: str) -> None:

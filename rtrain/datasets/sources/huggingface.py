@@ -52,11 +52,15 @@ class Huggingface(Source):
 
     def load(self, conf: HuggingfaceConf) -> Dataset:
         """Read all splits of the data set."""
+        from rtrain.datasets.split_keys import refuse_keys
+
         parts = _by_split(_opened(conf), conf)
         train = parts["train"]
         kind = _kind(train, conf)
         if kind != "text" and conf.label not in train.column_names:
             raise _no_column(conf.label, "label", train, conf)
+        if kind != "table":
+            refuse_keys(conf.split, f"{kind}s")
         load = {"image": _images, "text": _texts, "table": _table}[kind]
         return _named(load(parts, conf), train.features.get(conf.label))
 

@@ -87,6 +87,9 @@ def _is_by_split(found: Any) -> bool:
 
 
 def _of_arrays(parts: Mapping[str, Arrays], conf: PythonConf) -> Dataset:
+    from rtrain.datasets.split_keys import refuse_keys
+
+    refuse_keys(conf.split, f"the arrays of {conf.function}")
     shape = parts["train"].x.shape
     names = Names(source="python", label=conf.label, features=feature_names(shape[1]) if len(shape) == 2 else ())
     return load_arrays(parts, names, conf, conf.task)

@@ -1,0 +1,323 @@
+"""Splits of tables that a column decides, or the rows' content, from every source of tables."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import re
+import sqlite3
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import csv, parquet
+from pydantic import TypeAdapter, ValidationError
+
+from rtrain.config.targets import use_project_root
+from rtrain.datasets.conf import TableSplitConf
+from rtrain.errors import DatasetError
+
+NUM_ROWS = 200
+SPLITS = ("train", "val", "test")
+
+
+def sales(num_rows=NUM_ROWS):
+    """Return rows whose feature ``x`` is their number, in no order of time."""
+    row = np.arange(num_rows)
+    day = (row * 37) % num_rows
+    return {
+        "x": row.astype(float),
+        "customer": [f"c{one % 20}" for one in row],
+        "day": [datetime.date(2024, 1, 1) + datetime.timedelta(int(one)) for one in day],
+        "fold": row % 5,
+        "part": [("train", "valid", "TEST", "train", "train")[one % 5] for one in row],
+        "ticket": row + 5000,
+        "y": row * 2 + 0.5,
+    }
+
+
+def write_csv(folder, columns):
+    csv.write_csv(pa.table(columns), folder / "sales.csv")
+    return {"path": str(folder / "sales.csv")}
+
+
+def write_parquet(folder, columns):
+    parquet.write_table(pa.table(columns), folder / "sales.parquet", row_group_size=60)
+    return {"path": str(folder / "sales.parquet")}
+
+
+def write_json(folder, columns):
+    rows = pa.table(columns).to_pylist()
+    (folder / "sales.jsonl").write_text("\n".join(json.dumps(row, default=str) for row in rows))
+    return {"path": str(folder / "sales.jsonl")}
+
+
+def write_sql(folder, columns):
+    table = pa.table(columns)
+    with sqlite3.connect(folder / "sales.db") as database:
+        database.execute(f"CREATE TABLE sales ({', '.join(table.schema.names)})")
+        rows = [
+            [str(one) if isinstance(one, datetime.date) else one for one in row.values()] for row in table.to_pylist()
+        ]
+        database.executemany(f"INSERT INTO sales VALUES ({','.join('?' * table.num_columns)})", rows)
+    return {"url": f"sqlite:///{folder / 'sales.db'}", "query": "sales"}
+
+
+def write_delta(folder, columns):
+    pytest.importorskip("deltalake").write_deltalake(str(folder / "sales"), pa.table(columns))
+    return {"path": str(folder / "sales")}
+
+
+def write_huggingface(folder, columns):
+    datasets = pytest.importorskip("datasets")
+    datasets.disable_progress_bars()
+    datasets.Dataset(pa.table(columns)).save_to_disk(str(folder / "sales"))
+    return {"path": str(folder / "sales")}
+
+
+def write_python(folder, columns):
+    parquet.write_table(pa.table(columns), folder / "sales.parquet")
+    (folder / "sales_frames.py").write_text(
+        "import pandas\n\n\ndef load(path):\n    return pandas.read_parquet(path)\n"
+    )
+    return {"function": "sales_frames:load", "arguments": {"path": str(folder / "sales.parquet")}}
+
+
+WRITERS = {
+    "csv": write_csv,
+    "parquet": write_parquet,
+    "json": write_json,
+    "sql": write_sql,
+    "delta": write_delta,
+    "huggingface": write_huggingface,
+    "python": write_python,
+}
+
+
+@pytest.fixture
+def read(load, tmp_path, monkeypatch):
+    """Return a function that writes columns for a source and gives the rows' numbers in each split."""
+
+    def read(source, columns, **keys):
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        folder.mkdir()
+        places = WRITERS[source](folder, columns)
+        if source == "python":
+            monkeypatch.setattr(sys, "path", list(sys.path))
+            monkeypatch.delitem(sys.modules, "sales_frames", raising=False)
+            use_project_root(folder)
+        keys = {"label": "y", "drop": ["customer", "day", "fold", "part", "ticket"], **keys}
+        dataset = load(source, **places, **keys)
+        assert dataset.info.feature_names == ("x",)
+        found = {}
+        for name, split in dataset.splits.items():
+            columns = list(split.own_rows(0, 1))
+            assert not {key for part in columns for key in part if key.startswith("split")}
+            found[name] = np.sort(np.concatenate([part["x"][:, 0] for part in columns])).astype(int)
+        return found
+
+    return read
+
+
+@pytest.fixture(params=list(WRITERS))
+def source(request):
+    return request.param
+
+
+def test_rows_of_a_group_lie_in_one_split(read, source):
+    found = read(source, sales(), split={"by_group": "customer", "val": 0.1, "test": 0.2})
+    customers = {name: set((rows % 20).tolist()) for name, rows in found.items()}
+    assert {name: len(values) for name, values in customers.items()} == {"train": 14, "val": 2, "test": 4}
+    assert len(set.union(*customers.values())) == 20
+    assert sum(len(rows) for rows in found.values()) == NUM_ROWS
+
+
+def test_the_oldest_rows_train_and_the_newest_are_the_test(read, source):
+    found = read(source, sales(), split={"by_time": "day", "val": 0.1, "test": 0.2})
+    days = {name: np.sort(rows * 37 % NUM_ROWS).tolist() for name, rows in found.items()}
+    assert days == {"train": list(range(140)), "val": list(range(140, 160)), "test": list(range(160, 200))}
+
+
+def test_a_column_says_which_split_a_row_belongs_to(read, source):
+    found = read(source, sales(), split={"by_column": "part"})
+    assert set((found["val"] % 5).tolist()) == {1}
+    assert set((found["test"] % 5).tolist()) == {2}
+    assert [len(found[name]) for name in SPLITS] == [120, 40, 40]
+
+
+def test_values_of_a_column_can_be_given_for_val_and_test(read, source):
+    found = read(source, sales(), split={"by_column": {"column": "fold", "val": [3], "test": [4]}})
+    assert {name: set((rows % 5).tolist()) for name, rows in found.items()} == {
+        "train": {0, 1, 2},
+        "val": {3},
+        "test": {4},
+    }
+
+
+def test_by_hash_a_row_keeps_its_split_when_rows_come_and_go_and_change_places(read, source):
+    first = read(source, sales(), split={"by_hash": "ticket", "val": 0.1, "test": 0.2})
+    more = {name: list(values) for name, values in sales(300).items()}
+    order = np.random.default_rng(0).permutation(300)[:280]
+    moved = read(
+        source,
+        {name: [values[row] for row in order] for name, values in more.items()},
+        split={"by_hash": "ticket", "val": 0.1, "test": 0.2},
+    )
+    for name in SPLITS:
+        kept = np.intersect1d(first[name], order)
+        assert set(kept.tolist()) == set(moved[name][moved[name] < NUM_ROWS].tolist())
+    assert 0.1 < len(first["test"]) / NUM_ROWS < 0.3
+
+
+def test_shares_of_a_table_are_the_same_rows_in_any_order(read, source):
+    columns = sales()
+    order = np.random.default_rng(1).permutation(NUM_ROWS)
+    moved = {name: [values[row] for row in order] for name, values in columns.items()}
+    first, again, other = (
+        read(source, table, split={"val": 0.1, "test": 0.2}, limit=150, seed=seed)
+        for table, seed in ((columns, 0), (moved, 0), (columns, 1))
+    )
+    assert [len(first[name]) for name in SPLITS] == [105, 15, 30]
+    for name in SPLITS:
+        assert first[name].tolist() == again[name].tolist()
+        assert first[name].tolist() != other[name].tolist()
+
+
+def write(tmp_path, **columns):
+    file = tmp_path / "rows.parquet"
+    parquet.write_table(pa.table(columns), file)
+    return str(file)
+
+
+ROWS = {"x": np.arange(40.0), "y": np.arange(40) + 0.5}
+
+
+@pytest.mark.parametrize(
+    ("split", "message"),
+    [
+        (
+            {"by_group": "customr"},
+            "by_group names 'customr', which is no column.*Did you mean 'customer'",
+        ),
+        ({"by_time": "customer"}, r"by_time 'customer' holds no times \(string\)"),
+        ({"by_group": "gap"}, "by_group 'gap' is empty in row 3"),
+        ({"by_time": "gap"}, "by_time 'gap' is empty in row 3"),
+        ({"by_hash": ["x", "gap"]}, "by_hash 'gap' is empty in row 3"),
+        (
+            {"by_column": "customer"},
+            "by_column 'customer' is 'c0' in row 1, which names no split.*Known are train",
+        ),
+        ({"by_column": {"column": "customer", "test": ["nobody"]}}, "no row of 'customer' means test.*nobody"),
+        ({"by_column": {"column": "customer", "train": ["c0"], "test": ["c1"]}}, "is 'c2' in row 3, which names no"),
+        ({"by_column": "all"}, "every row of 'all' means train"),
+        ({"by_column": "holdout"}, "no row of 'holdout' means train"),
+        ({"by_time": "same"}, "split 'train' is empty: equal times stay together"),
+        ({"by_time": "half", "val": 0.1, "test": 0.1}, "split 'val' is empty: equal times stay together"),
+        ({"by_hash": "same"}, "split 'test' is empty: no value of dataset.split.by_hash falls into 0.2 of 40 rows"),
+        ({"by_group": "same"}, "split 'test' is empty: 0.2 of 1 groups"),
+        ({"by_column": "part", "val": 0.1}, "split.val asks for 0.1 of the train rows, but the data has its own val"),
+        ({"by_column": "part", "by_time": "x"}, "by_time shares out the train rows, but the data has its own"),
+    ],
+)
+def test_what_a_column_can_not_do_is_said(load, tmp_path, split, message):
+    row = np.arange(40)
+    columns = {
+        **ROWS,
+        "customer": [f"c{one % 4}" for one in row],
+        "gap": pa.array([None if one == 2 else one for one in row]),
+        "all": ["train"] * 40,
+        "holdout": ["test"] * 40,
+        "same": [7] * 40,
+        "half": row // 20,
+        "part": [("train", "val")[one % 2] for one in row],
+    }
+    with pytest.raises(DatasetError) as caught:
+        load("parquet", path=write(tmp_path, **columns), label="y", features=["x"], split=split)
+    assert re.search(message, str(caught.value), re.DOTALL)
+
+
+def test_two_ways_at_once_are_refused():
+    with pytest.raises(ValidationError, match="by_group and by_time contradict each other"):
+        TypeAdapter(TableSplitConf).validate_python({"by_group": "a", "by_time": "b"})
+
+
+@pytest.mark.parametrize(
+    "value", [3, {"val": [1]}, {"column": "a"}, {"column": "a", "test": 4}, {"column": "a", "tset": [4]}]
+)
+def test_a_by_column_that_can_not_be_read_is_refused(value):
+    with pytest.raises(ValidationError, match=r"must|can't be read"):
+        TypeAdapter(TableSplitConf).validate_python({"by_column": value})
+
+
+def test_arrays_have_no_columns_to_split_by(load, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (tmp_path / "arrays_of_a_split.py").write_text(
+        "import numpy as np\n\n\ndef load():\n    return {'x': np.zeros((9, 2)), 'y': np.arange(9) % 2}\n"
+    )
+    use_project_root(tmp_path)
+    with pytest.raises(DatasetError, match="by_time=day names a column of a table, but the arrays of arrays_of"):
+        load("python", function="arrays_of_a_split:load", split={"by_time": "day"})
+
+
+def test_rows_of_one_time_are_not_torn_apart(load, tmp_path):
+    month = np.repeat(np.arange(10), 4)
+    path = write(tmp_path, **ROWS, month=month)
+    splits = load("parquet", path=path, label="y", split={"by_time": "month", "test": 0.15}).splits
+    assert splits["test"].columns["x"][:, 0].tolist() == list(range(32, 40)), "6 rows, and those of the same month"
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        [f"2024-0{1 + one % 9}-15" for one in range(40)],
+        [f"2024-0{1 + one % 9}-15T12:00:00Z" for one in range(40)],
+        [f"2024-0{1 + one % 9}-15 12:00:00+02:00" for one in range(40)],
+        pa.array([f"2024-0{1 + one % 9}-15" for one in range(40)]).cast(pa.timestamp("ns")),
+        pa.array([f"2024-0{1 + one % 9}-15" for one in range(40)]).dictionary_encode(),
+        [2000 + one % 9 for one in range(40)],
+        [one % 9 / 2 for one in range(40)],
+        pa.array([one % 9 for one in range(40)], pa.duration("s")),
+    ],
+)
+def test_times_come_as_dates_numbers_and_text(load, tmp_path, times):
+    path = write(tmp_path, **ROWS, when=times)
+    splits = load("parquet", path=path, label="y", split={"by_time": "when", "test": 0.1}).splits
+    assert splits["test"].columns["x"][:, 0].tolist() == [8.0, 17.0, 26.0, 35.0]
+
+
+def test_a_column_to_split_by_is_a_feature_where_it_is_listed(load, tmp_path):
+    path = write(tmp_path, **ROWS, month=np.repeat(np.arange(10), 4))
+    split = {"by_time": "month"}
+    assert load("parquet", path=path, label="y", split=split).info.feature_names == ("x",)
+    asked = load("parquet", path=path, label="y", split=split, features=["x", "month"])
+    assert asked.info.feature_names == ("x", "month")
+
+
+@pytest.mark.parametrize("split", [{}, {"by_group": "user"}, {"by_hash": "user"}, {"by_time": "day"}])
+def test_queries_of_a_ranking_stay_whole_however_they_are_split(load, tmp_path, split):
+    row = np.arange(400)
+    query = row // 4 % 80
+    order = np.random.default_rng(0).permutation(400)
+    columns = {"x": row, "y": row % 3, "query": query, "user": query % 20, "day": query * 10 + row % 2}
+    found = []
+    for table in (columns, {name: values[order] for name, values in columns.items()}):
+        path = write(tmp_path, **table)
+        keys = {"label": "y", "task": "ranking", "group": "query", "features": ["x"], "limit": 300}
+        splits = load("parquet", path=path, **keys, split=split).splits
+        queries = {name: set(one.columns["group"].tolist()) for name, one in splits.items()}
+        assert not queries["train"] & queries["test"]
+        assert 290 < sum(one.num_rows for one in splits.values()) <= 300
+        found.append(queries)
+        if split == {"by_time": "day"}:
+            assert max(queries["train"]) < min(queries["test"])
+        if "user" in split.values():
+            assert not {one % 20 for one in queries["train"]} & {one % 20 for one in queries["test"]}
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("key", ["by_hash", "by_group"])
+def test_a_column_that_tears_a_query_apart_is_refused(load, tmp_path, key):
+    path = write(tmp_path, **ROWS, query=np.arange(40) // 4, user=np.arange(40) // 3)
+    with pytest.raises(DatasetError, match=f"{key}: rows of one dataset.group differ in it"):
+        load("parquet", path=path, label="y", task="ranking", group="query", split={key: "user"})
