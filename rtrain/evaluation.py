@@ -36,12 +36,12 @@ def evaluate(
     with opened(place, overrides, checkpoint) as model:
         chosen = split or (None if _names_other_data(overrides) else _unseen(model.info))
         scores, targets, groups = [], [], []
-        for chunk, found in model.scores(chosen):
+        for chunk, found in model.scores(chosen, with_labels=True):
             if chunk.y is None:
                 raise ConfigError("the data has no labels in some rows: there is nothing to compare predictions with.")
             scores.append(found)
             targets.append(chunk.y)
-            groups.append(np.asarray(chunk.kept.get("group", np.zeros(len(found), int))))
+            groups.append(np.zeros(len(found), int) if chunk.group is None else chunk.group)
         if not scores:
             raise ConfigError("there are no rows to evaluate.")
         arrays = (np.concatenate(parts) for parts in (scores, targets, groups))

@@ -66,23 +66,24 @@ class Model:
     """Which rows to predict: the conf of the source."""
     encoding: Any
 
-    def scores(self, split: str | None) -> Iterator[tuple[RawChunk, np.ndarray]]:
+    def scores(self, split: str | None, with_labels: bool = False) -> Iterator[tuple[RawChunk, np.ndarray]]:
         """Yield rows and their predictions, batch by batch, in the order of the data."""
-        for chunk in self._rows(split):
+        for chunk in self._rows(split, with_labels):
             for start in range(0, len(chunk.x), BATCH_ROWS):
                 batch = _part(chunk, slice(start, start + BATCH_ROWS))
                 yield batch, self.predictor.predict(batch.x)
 
-    def _rows(self, split: str | None) -> Iterator[RawChunk]:
+    def _rows(self, split: str | None, with_labels: bool) -> Iterator[RawChunk]:
         reader = None if split is not None else self.source.open_rows(self.conf, self.encoding)
         if reader is not None:
             for piece in reader.pieces:
-                yield from reader.read(piece)
+                yield from reader.read(piece, with_labels)
             return
         dataset: Dataset = self.source.load(self.conf)
         _check_same(dataset.info, self.info)
         for columns in _chosen(dataset, split).own_rows(0, 1):
-            yield RawChunk(columns["x"], columns["y"], {name: columns[name] for name in ("group",) if name in columns})
+            kept = {name: columns[name] for name in ("group",) if name in columns}
+            yield RawChunk(columns["x"], columns["y"], kept, columns.get("group"))
 
 
 @contextmanager
@@ -134,8 +135,8 @@ def find_checkpoint(place: Path, which: str) -> Path:
 
 
 def _part(chunk: RawChunk, rows: slice) -> RawChunk:
-    y = None if chunk.y is None else chunk.y[rows]
-    return RawChunk(chunk.x[rows], y, {name: values[rows] for name, values in chunk.kept.items()})
+    y, group = (None if values is None else values[rows] for values in (chunk.y, chunk.group))
+    return RawChunk(chunk.x[rows], y, {name: values[rows] for name, values in chunk.kept.items()}, group)
 
 
 def _chosen(dataset: Dataset, split: str | None) -> Split:

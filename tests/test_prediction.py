@@ -96,7 +96,7 @@ def test_a_missing_feature_is_named_with_the_nearest_column(trained, tmp_path):
 
 
 def test_rows_without_labels_cannot_be_evaluated(trained, new_rows):
-    with pytest.raises(ConfigError, match="no labels"):
+    with pytest.raises(ConfigError, match=r"new\.csv: dataset\.label names 'kind', which is no column"):
         rtrain.evaluate(trained.path, [f"dataset.path={new_rows}"])
 
 

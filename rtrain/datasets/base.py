@@ -181,9 +181,11 @@ class RawChunk:
     x: np.ndarray
     """Prepared as in training."""
     y: np.ndarray | None
-    """Coded as in training; None where the data has no labels."""
+    """Coded as in training; None where labels are not asked for, or the data has none."""
     kept: Mapping[str, Any]
     """Columns for the output besides the prediction, by name: ids, file names; numpy or Arrow arrays, (rows,)."""
+    group: np.ndarray | None = None
+    """Of a ranking, with the labels: (rows,) int64, equal for the rows of one query."""
 
 
 class RowReader(Protocol):
@@ -193,8 +195,16 @@ class RowReader(Protocol):
     def pieces(self) -> Sequence[Any]:
         """Keys of the parts that can be read by themselves, in the order of the data."""
 
-    def read(self, piece: Any) -> Iterator[RawChunk]:
-        """Yield the rows of a piece, some at a time."""
+    def read(self, piece: Any, with_labels: bool = False) -> Iterator[RawChunk]:
+        """Yield the rows of a piece, some at a time.
+
+        Args:
+            piece: One of ``pieces``.
+            with_labels: Give ``y`` too, to evaluate. Without, labels are not looked at and may hold anything.
+
+        Raises:
+            DatasetError: A value is unusable; names the row. Of tables with labels: one is missing or of no class.
+        """
 
 
 class Source(ABC):

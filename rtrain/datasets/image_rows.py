@@ -35,12 +35,12 @@ class ImageRows:
     reader: ImageReader
     classes: tuple[str, ...]
 
-    def read(self, piece: tuple[str, ...]) -> Iterator[RawChunk]:
+    def read(self, piece: tuple[str, ...], with_labels: bool = False) -> Iterator[RawChunk]:
         """Yield the images of a piece; classes are known where each of them lies in the folder of one."""
         import numpy as np
 
         x = np.stack([self.reader.image(file) for file in piece])
-        codes = [self._class(file) for file in piece]
+        codes = [self._class(file) if with_labels else None for file in piece]
         y = None if None in codes else np.asarray(codes, np.int64)
         yield RawChunk(x, y, {"file": list(piece)})
 

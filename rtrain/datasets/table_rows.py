@@ -11,6 +11,7 @@ from rtrain.datasets.base import RawChunk
 from rtrain.datasets.conf import ColumnsConf, TableConf
 from rtrain.datasets.files import files_by_split
 from rtrain.datasets.labels import Labels
+from rtrain.datasets.roles import Roles
 from rtrain.datasets.tables import TableFormat, TableSpec, check_columns
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def encoding_of(spec: TableSpec, task: str) -> dict[str, Any]:
 
 
 def spec_of(encoding: Mapping[str, Any]) -> TableSpec:
-    """Return how new rows are read: as in training, without weights and groups."""
+    """Return how new rows are read: as in training; of weights, queries and margins only the queries."""
     classes = encoding["classes"]
     return TableSpec(
         features=tuple(encoding["features"]),
@@ -42,6 +43,7 @@ def spec_of(encoding: Mapping[str, Any]) -> TableSpec:
         fill=tuple(float("nan") if value is None else value for value in encoding["fill"]),
         dtype=encoding["dtype"],
         categories={name: tuple(names) for name, names in encoding["categories"].items()},
+        roles=Roles(group=encoding["roles"]["group"]),
     )
 
 
@@ -56,7 +58,7 @@ def open_table_rows(reading: TableFormat, conf: TableConf, encoding: Mapping[str
     for part in files_by_split(conf.path, reading.endings).values():
         for file in part:
             check_row_columns(reading.schema(file), spec, conf.ids, str(file))
-            pieces += [(str(file), key) for key in reading.pieces(file)]
+            pieces += [(str(file), row, key) for key, row in reading.pieces(file)]
     return TableRows(pieces, reading, spec, tuple(conf.ids))
 
 
@@ -68,23 +70,24 @@ def check_row_columns(schema: pa.Schema, spec: TableSpec, ids: Sequence[str], wh
 
 @dataclass(frozen=True)
 class TableRows:
-    """Reads tables piece by piece; ``ids`` are kept for the output, or every column that is no feature."""
+    """Reads tables piece by piece; ``ids`` are kept for the output, or every column that is no feature.
+
+    A piece is a file, the rows of the file before it, and the key of the format.
+    """
 
     pieces: Sequence[Any]
     reading: TableFormat
     spec: TableSpec
     ids: tuple[str, ...]
 
-    def read(self, piece: Any) -> Iterator[RawChunk]:
-        """Yield the rows of a piece; rows in messages are counted from the beginning of the piece."""
-        file, key = piece
-        names = self.reading.schema(Path(file)).names
-        label = [self.spec.labels.column] if self.spec.labels.column in names else []
-        kept = _kept_names(names, self.spec, self.ids)
-        columns = list(dict.fromkeys([*self.spec.features, *label, *kept]))
-        row = 0
-        for table in self.reading.batches(key, columns):
-            yield raw_chunk(table, self.spec, kept, file, row)
+    def read(self, piece: Any, with_labels: bool = False) -> Iterator[RawChunk]:
+        """Yield the rows of a piece."""
+        file, row, key = piece
+        schema = self.reading.schema(Path(file))
+        kept = _kept_names(schema.names, self.spec, self.ids)
+        needed = _needed(schema, self.spec, file) if with_labels else []
+        for table in self.reading.batches(key, list(dict.fromkeys([*self.spec.features, *needed, *kept]))):
+            yield raw_chunk(table, self.spec, kept, file, row, with_labels)
             row += table.num_rows
 
 
@@ -102,10 +105,13 @@ class ArrowRows:
         """Return the numbers of the tables."""
         return range(len(self.tables))
 
-    def read(self, piece: int) -> Iterator[RawChunk]:
+    def read(self, piece: int, with_labels: bool = False) -> Iterator[RawChunk]:
         """Yield the rows of a table at once."""
         table = self.tables[piece]
-        yield raw_chunk(table, self.spec, _kept_names(table.column_names, self.spec, self.ids), self.where, 0)
+        kept = _kept_names(table.column_names, self.spec, self.ids)
+        if with_labels:
+            _needed(table.schema, self.spec, self.where)
+        yield raw_chunk(table, self.spec, kept, self.where, 0, with_labels)
 
 
 def open_arrow_rows(
@@ -122,12 +128,22 @@ def open_arrow_rows(
     return ArrowRows(tuple(tables), spec, tuple(conf.ids), where)
 
 
-def raw_chunk(table: pa.Table, spec: TableSpec, kept: Sequence[str], where: str, row: int) -> RawChunk:
-    """Return a table as rows to predict; without ``y`` if it has no label, or not in every row."""
-    label = spec.labels.column
-    labelled = label in table.column_names and not table[label].null_count
-    y = spec.labels.encode(table[label], where, row) if labelled else None
-    return RawChunk(spec.decode_features(table, where, row), y, {name: table[name] for name in kept})
+def raw_chunk(
+    table: pa.Table, spec: TableSpec, kept: Sequence[str], where: str, row: int, with_labels: bool
+) -> RawChunk:
+    """Return a table as rows to predict, or to evaluate."""
+    names = {name: table[name] for name in kept}
+    if not with_labels:
+        return RawChunk(spec.decode_features(table, where, row), None, names)
+    columns = spec.decode(table, where, row)
+    return RawChunk(columns["x"], columns["y"], names, columns.get("group"))
+
+
+def _needed(schema: pa.Schema, spec: TableSpec, where: str) -> list[str]:
+    """Return the columns besides the features that an evaluation needs."""
+    check_columns([spec.labels.column], schema, where, "label")
+    check_columns(spec.roles.columns, schema, where, "group")
+    return [spec.labels.column, *spec.roles.columns]
 
 
 def _kept_names(names: Sequence[str], spec: TableSpec, ids: Sequence[str]) -> list[str]:

@@ -184,15 +184,15 @@ def _scan(table: _Table, files: Files) -> tuple[dict[str, list[Piece]], Labels]:
 def _scanned(table: _Table, files: Sequence[Path], look: Callable[[pa.Array, str, int], object]) -> list[Piece]:
     """Return the pieces of a split with their rows; ``look`` sees their labels, and may refuse them."""
     pieces: list[Piece] = []
-    row = 0
+    first = 0
     for file in files:
-        start = row
-        for key in table.reading.pieces(file):
-            first = row
+        for key, row in table.reading.pieces(file):
+            num_rows = 0
             for batch in table.reading.batches(key, [table.conf.label]):
-                look(batch[table.conf.label], str(file), row - start)
-                row += batch.num_rows
-            pieces.append(Piece((str(file), first - start, key), first, row - first))
+                look(batch[table.conf.label], str(file), row + num_rows)
+                num_rows += batch.num_rows
+            pieces.append(Piece((str(file), row, key), first, num_rows))
+            first += num_rows
     return pieces
 
 

@@ -41,8 +41,8 @@ class TableFormat(Protocol):
     def decoded_bytes(self, file: Path, num_columns: int) -> int:
         """Return about how large the rows are in memory, without reading them."""
 
-    def pieces(self, file: Path) -> list[Any]:
-        """Return the keys of the parts that can be read by themselves."""
+    def pieces(self, file: Path) -> list[tuple[Any, int]]:
+        """Return the key of each part that can be read by itself, and how many rows of the file come before it."""
 
     def batches(self, piece: Any, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Yield the rows of a part, some at a time; errors of the format are DatasetErrors."""

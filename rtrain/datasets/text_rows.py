@@ -36,22 +36,24 @@ class TextRows:
     each: str
     encoding: Mapping[str, Any] = field(repr=False)
 
-    def read(self, piece: str) -> Iterator[RawChunk]:
+    def read(self, piece: str, with_labels: bool = False) -> Iterator[RawChunk]:
         """Yield the texts of a file; of a language model with tokens its blocks, without the rest at the end."""
         file = Path(piece)
         whole = self.encoding.get("tokenizer", "none") != "none"
         if is_table(file):
-            texts = read_table(file, self.conf.text, self.conf.label, label_needed=False)
+            texts = read_table(file, self.conf.text, self.conf.label, label_needed=with_labels)
         else:
             texts = read_plain(file, "file" if whole else self.each)
-        yield self._blocks(texts) if whole else self._rows(texts, file)
+        yield self._blocks(texts) if whole else self._rows(texts, file, with_labels)
 
-    def _rows(self, texts: Texts, file: Path) -> RawChunk:
+    def _rows(self, texts: Texts, file: Path, with_labels: bool) -> RawChunk:
         import pyarrow as pa
 
         x = objects(texts.texts)
         if self.encoding["task"] == "language-modeling":
             return RawChunk(x, x, texts.kept)
+        if not with_labels:
+            return RawChunk(x, None, texts.kept)
         classes = self.encoding["classes"]
         labels = Labels(self.encoding["column"], None if classes is None else tuple(classes))
         if self.conf.label is None and file.parent.name in labels.class_names:

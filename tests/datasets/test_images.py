@@ -166,7 +166,7 @@ def test_images_to_predict_keep_their_names_and_order(load, tmp_path):
     def rows(path):
         conf = TypeAdapter(confs()["images"]).validate_python({"path": str(path)})
         reader = pickle.loads(pickle.dumps(load_source("images").open_rows(conf, dataset.encoding)))
-        return [chunk for piece in reader.pieces for chunk in reader.read(piece)]
+        return [chunk for piece in reader.pieces for chunk in reader.read(piece, with_labels=True)]
 
     (chunk,) = rows(tmp_path / "data")
     np.testing.assert_array_equal(chunk.x, dataset.splits["train"].columns["x"])

@@ -84,12 +84,12 @@ def test_new_rows_need_no_targets(load, tmp_path):
         np.savez(tmp_path / "new.npz", **arrays)
         conf = TypeAdapter(confs()["numpy"]).validate_python({"path": str(tmp_path / "new.npz")})
         reader = load_source("numpy").open_rows(conf, dataset.encoding)
-        (chunk,) = [chunk for piece in reader.pieces for chunk in pickle.loads(pickle.dumps(reader)).read(piece)]
+        (chunk,) = [chunk for piece in reader.pieces for chunk in pickle.loads(pickle.dumps(reader)).read(piece, True)]
         np.testing.assert_array_equal(chunk.x, X)
         assert (chunk.y is None) == ("y" not in arrays)
     np.savez(tmp_path / "new.npz", x=X[:, :9], y=Y)
     with pytest.raises(DatasetError, match="rows are of shape 9, those that were learned of 64"):
-        list(reader.read(reader.pieces[0]))
+        list(reader.read(reader.pieces[0], with_labels=True))
 
 
 @pytest.mark.parametrize(

@@ -63,10 +63,10 @@ def own_rows(split):
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def predicted(source, encoding, **keys):
+def predicted(source, encoding, with_labels=False, **keys):
     conf = TypeAdapter(confs()[source]).validate_python(keys)
     reader = load_source(source).open_rows(conf, json.loads(json.dumps(encoding)))
-    return [chunk for piece in reader.pieces for chunk in reader.read(piece)]
+    return [chunk for piece in reader.pieces for chunk in reader.read(piece, with_labels)]
 
 
 def test_each_column_finds_its_use_and_stays_with_its_row(load, tmp_path, source, memory):
@@ -185,8 +185,51 @@ def test_new_files_are_read_as_in_training_with_ids_and_without_labels(load, tmp
     np.testing.assert_array_equal(x, expected)
     assert all(chunk.y is None for chunk in chunks)
     assert np.concatenate([np.asarray(chunk.kept["id"]) for chunk in chunks]).tolist() == new["id"]
-    labelled = predicted(source, dataset.encoding, path=str(tmp_path / f"t.{source}"), **KEYS)
+    labelled = predicted(source, dataset.encoding, with_labels=True, path=str(tmp_path / f"t.{source}"), **KEYS)
     np.testing.assert_array_equal(np.concatenate([chunk.y for chunk in labelled]), columns["y"])
+
+
+@pytest.mark.parametrize(
+    ("labels", "task", "message"),
+    [
+        ([0.5, 1.5, float("nan"), 2.5], "regression", "row 3 has no label \\('y' is empty or NaN\\)"),
+        (["p", "q", "q", "new"], "classification", "row 4 has the label y='new', which no row of the train files has"),
+    ],
+)
+def test_labels_of_new_rows_are_looked_at_to_evaluate_only(load, tmp_path, memory, labels, task, message):
+    x = [1.0, 2.0, 3.0, 4.0]
+    trained = write("parquet", tmp_path / "t", {"a": x, "y": [*labels[:2], *labels[:2]]})
+    keys = {"label": "y", "task": task}
+    dataset = load("parquet", path=trained, memory=memory, split={"test": 0}, **keys)
+    new = str(tmp_path / "new.parquet")
+    parquet.write_table(pa.table({"a": x, "y": labels}), new, row_group_size=2)
+    chunks = predicted("parquet", dataset.encoding, path=new, **keys)
+    assert np.concatenate([chunk.x for chunk in chunks])[:, 0].tolist() == x
+    assert all(chunk.y is None for chunk in chunks)
+    with pytest.raises(DatasetError, match=rf"new\.parquet: {message}"):
+        predicted("parquet", dataset.encoding, with_labels=True, path=new, **keys)
+    with pytest.raises(DatasetError, match=r"t\.parquet: dataset\.label names 'z', which is no column"):
+        predicted("parquet", {**dataset.encoding, "label": "z"}, with_labels=True, path=trained, **keys)
+
+
+def test_rows_in_messages_count_from_the_beginning_of_the_file(load, tmp_path, memory):
+    dataset = load("parquet", path=write("parquet", tmp_path / "t", sales()), memory=memory, **KEYS)
+    columns = sales()
+    columns["size"][77] = np.inf
+    new = write("parquet", tmp_path / "new", columns)
+    with pytest.raises(DatasetError, match=r"new\.parquet: feature 'size' is infinite.* in row 78\."):
+        predicted("parquet", dataset.encoding, path=new, **KEYS)
+    with pytest.raises(DatasetError, match=r"new\.parquet: feature 'size' is infinite.* in row 78\."):
+        own_rows(load("parquet", path=new, memory=memory, normalize=False, split={"test": 0}, **KEYS).splits["train"])
+
+
+def test_queries_of_new_rows_are_known_to_evaluate(load, tmp_path, source):
+    columns = {"a": np.arange(9.0), "q": ["u"] * 4 + ["v"] * 5, "grade": np.arange(9) % 3}
+    keys = {"path": write(source, tmp_path / "t", columns), "label": "grade", "group": "q", "task": "ranking"}
+    dataset = load(source, **keys, split={"test": 0})
+    (chunk,) = predicted(source, dataset.encoding, with_labels=True, **keys)
+    (rows,) = dataset.splits["train"].own_rows(0, 1)
+    np.testing.assert_array_equal(chunk.group, rows["group"])
 
 
 def test_means_of_training_fill_new_rows(load, tmp_path, source, memory):

@@ -33,10 +33,11 @@ def all_rows(dataset, split="train"):
     return columns
 
 
-def open_rows(dataset, name="text", **keys):
+def open_rows(dataset, name="text", with_labels=True, **keys):
     reader = load_source(name).open_rows(TypeAdapter(confs()[name]).validate_python(keys), dataset.encoding)
     assert json.loads(json.dumps(dataset.encoding)) == dataset.encoding
-    return [chunk for piece in reader.pieces for chunk in pickle.loads(pickle.dumps(reader)).read(piece)]
+    sent = pickle.loads(pickle.dumps(reader))
+    return [chunk for piece in reader.pieces for chunk in sent.read(piece, with_labels)]
 
 
 def test_characters_are_split_and_cut_into_rows_as_documented(load, tmp_path):
@@ -156,8 +157,11 @@ def test_texts_without_labels_can_be_predicted(load, tmp_path):
     write_lines(tmp_path / "x.jsonl", [{"text": text, "y": label} for text, label in REVIEWS])
     dataset = load("text", path=str(tmp_path / "x.jsonl"), label="y")
     write_lines(tmp_path / "new.jsonl", [{"text": "?"}])
-    (chunk,) = open_rows(dataset, path=str(tmp_path / "new.jsonl"), label="y")
+    keys = {"path": str(tmp_path / "new.jsonl"), "label": "y"}
+    (chunk,) = open_rows(dataset, with_labels=False, **keys)
     assert (chunk.x.tolist(), chunk.y) == (["?"], None)
+    with pytest.raises(DatasetError, match=r"new\.jsonl: dataset\.label names 'y', which is no column"):
+        open_rows(dataset, **keys)
 
 
 def test_a_number_to_predict_from_texts(load, tmp_path):

@@ -90,7 +90,7 @@ def test_encoded_images_and_labels_of_text(load, tmp_path):
     np.testing.assert_array_equal(dataset.splits["train"].columns["x"][:, 0, 0, 0], np.arange(6) * 20)
     conf = TypeAdapter(confs()["tfrecord"]).validate_python(keys)
     reader = load_source("tfrecord").open_rows(conf, dataset.encoding)
-    (chunk,) = [chunk for piece in reader.pieces for chunk in pickle.loads(pickle.dumps(reader)).read(piece)]
+    (chunk,) = [chunk for piece in reader.pieces for chunk in pickle.loads(pickle.dumps(reader)).read(piece, True)]
     np.testing.assert_array_equal(chunk.x, dataset.splits["train"].columns["x"])
     np.testing.assert_array_equal(chunk.y, dataset.splits["train"].columns["y"])
     assert chunk.kept == {"id": list(range(6))}
@@ -100,7 +100,7 @@ def test_new_records_need_no_label(load, tmp_path):
     dataset = load("tfrecord", path=write(tmp_path / "x.tfrecord", NUMBERS))
     keys = {"path": write(tmp_path / "new.tfrecord", [example(b=[1.0, 2.0], a=[3])])}
     reader = load_source("tfrecord").open_rows(TypeAdapter(confs()["tfrecord"]).validate_python(keys), dataset.encoding)
-    (chunk,) = reader.read(reader.pieces[0])
+    (chunk,) = reader.read(reader.pieces[0], with_labels=True)
     assert (chunk.x.tolist(), chunk.y) == ([[3, 1, 2]], None)
 
 

@@ -77,7 +77,7 @@ def test_rows_to_predict_keep_their_names(load, tmp_path):
         keys = {"path": write(tmp_path / "new.tar", members), "channels": 1}
         conf = TypeAdapter(confs()["webdataset"]).validate_python(keys)
         reader = pickle.loads(pickle.dumps(load_source("webdataset").open_rows(conf, dataset.encoding)))
-        (chunk,) = [chunk for piece in reader.pieces for chunk in reader.read(piece)]
+        (chunk,) = [chunk for piece in reader.pieces for chunk in reader.read(piece, with_labels=True)]
         np.testing.assert_array_equal(chunk.x[:, 0], (DIGITS.images[:5] * 15).astype(np.uint8))
         assert chunk.kept == {"key": [f"data/{row:03}" for row in range(5)]}
     assert chunk.y is None

@@ -73,9 +73,9 @@ class CsvFormat:
         size = file.stat().st_size
         return size if file.suffix == ".csv" else size * COMPRESSED_FACTOR
 
-    def pieces(self, file: Path) -> list[Any]:
+    def pieces(self, file: Path) -> list[tuple[Any, int]]:
         """Return the file itself: a text has to be read from its beginning."""
-        return [str(file)]
+        return [(str(file), 0)]
 
     def batches(self, piece: Any, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Yield the rows, about a megabyte of text at a time."""

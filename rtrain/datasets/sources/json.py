@@ -82,9 +82,9 @@ class JsonFormat:
         """Return the size of the text: numbers are rarely smaller than their digits."""
         return file.stat().st_size * (COMPRESSED_FACTOR if file.suffix in COMPRESSED else 1)
 
-    def pieces(self, file: Path) -> list[Any]:
+    def pieces(self, file: Path) -> list[tuple[Any, int]]:
         """Return the file itself: a text has to be read from its beginning."""
-        return [str(file)]
+        return [(str(file), 0)]
 
     def batches(self, piece: Any, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Yield the rows, some megabytes of text at a time."""

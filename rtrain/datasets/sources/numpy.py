@@ -202,12 +202,12 @@ class NumpyRows:
     pieces: tuple[Pair, ...]
     encoding: Mapping[str, Any]
 
-    def read(self, piece: Pair) -> Iterator[RawChunk]:
+    def read(self, piece: Pair, with_labels: bool = False) -> Iterator[RawChunk]:
         """Yield the rows of a split, some at a time."""
         from rtrain.datasets.labels import Labels
 
         where = str(piece.path)
-        raw, raw_y = piece.read(piece.x), piece.read(piece.y) if piece.y else None
+        raw, raw_y = piece.read(piece.x), piece.read(piece.y) if piece.y and with_labels else None
         classes = self.encoding["classes"]
         labels = Labels(self.encoding["label"], None if classes is None else tuple(classes))
         for start in range(0, len(raw), CHUNK_ROWS):

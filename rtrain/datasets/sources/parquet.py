@@ -78,10 +78,12 @@ class ParquetFormat:
         with _opened(file) as parquet:
             return int(parquet.metadata.num_rows) * (4 * num_columns + 4)
 
-    def pieces(self, file: Path) -> list[Any]:
-        """Return file and number of each row group."""
+    def pieces(self, file: Path) -> list[tuple[Any, int]]:
+        """Return file and number of each row group, and the rows before it."""
         with _opened(file) as parquet:
-            return [(str(file), group) for group in range(parquet.num_row_groups)]
+            groups = range(parquet.num_row_groups)
+            num_rows = [parquet.metadata.row_group(group).num_rows for group in groups]
+        return [((str(file), group), sum(num_rows[:group])) for group in groups]
 
     def batches(self, piece: Any, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Yield the rows of a row group, some ten thousand at a time."""
@@ -112,7 +114,7 @@ def _readable(conf: ParquetConf) -> tuple[dict[str, list[Path]], int]:
         for file in files:
             try:
                 columns = reading.schema(file).names
-                for piece in reading.pieces(file):
+                for piece, _ in reading.pieces(file):
                     for _ in reading.batches(piece, columns):
                         pass
                 readable.setdefault(split, []).append(file)

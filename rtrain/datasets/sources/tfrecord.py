@@ -74,13 +74,13 @@ class TfrecordRows:
     conf: TfrecordConf
     encoding: Mapping[str, Any]
 
-    def read(self, piece: str) -> Iterator[RawChunk]:
+    def read(self, piece: str, with_labels: bool = False) -> Iterator[RawChunk]:
         """Yield the rows of a file."""
         from rtrain.datasets.labels import Labels
 
         rows = [(Path(piece), row) for row in _examples(Path(piece))]
         label, classes = self.conf.label, self.encoding["classes"]
-        labelled = all(label in row for _, row in rows)
+        labelled = with_labels and all(label in row for _, row in rows)
         size = self.encoding["image_size"]
         part = _arrays(rows, self.encoding["features"], self.conf, size and (size[0], size[1]), labelled)
         labels = Labels(label, None if classes is None else tuple(classes))

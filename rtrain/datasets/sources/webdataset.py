@@ -113,18 +113,18 @@ class WebdatasetRows:
     rows: _Rows
     classes: Sequence[Any] | None
 
-    def read(self, piece: str) -> Iterator[RawChunk]:
+    def read(self, piece: str, with_labels: bool = False) -> Iterator[RawChunk]:
         """Yield the rows of a shard, some at a time."""
         held: list[Sample] = []
         for sample in _samples(Path(piece)):
             held.append(sample)
             if len(held) == CHUNK_ROWS:
-                yield self._chunk(held, Path(piece))
+                yield self._chunk(held, Path(piece), with_labels)
                 held = []
         if held:
-            yield self._chunk(held, Path(piece))
+            yield self._chunk(held, Path(piece), with_labels)
 
-    def _chunk(self, samples: Sequence[Sample], file: Path) -> RawChunk:
+    def _chunk(self, samples: Sequence[Sample], file: Path, with_labels: bool) -> RawChunk:
         import numpy as np
 
         from rtrain.datasets.labels import Labels
@@ -132,7 +132,7 @@ class WebdatasetRows:
         label = self.rows.conf.label
         x = np.stack([self.rows.x(sample, file) for sample in samples])
         y = None
-        if all(label.partition(".")[0] in sample for sample in samples):
+        if with_labels and all(label.partition(".")[0] in sample for sample in samples):
             values = [_label(sample, label, _where(file, sample)) for sample in samples]
             labels = Labels(label, None if self.classes is None else tuple(self.classes))
             y = targets(Arrays(where=str(file), x=x, y=values), labels)
