@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 
 from rtrain.datasets.arrow import load_arrow
 from rtrain.datasets.base import Pass
-from rtrain.datasets.conf import ColumnsConf, SplitConf
+from rtrain.datasets.conf import ColumnsConf, TableSplitConf
 from rtrain.datasets.registry import confs, load_source
 from rtrain.datasets.table_rows import open_arrow_rows
 from rtrain.errors import ConfigError, DatasetError
@@ -111,7 +111,7 @@ def test_a_column_of_text_is_a_category_whatever_comes_first(load, tmp_path, mem
 
 def test_dictionaries_of_whole_numbers_are_categories_and_of_fractions_numbers():
     columns = {"a": pa.array([7, 8, 7]).dictionary_encode(), "b": pa.array([0.5, 1, 2]).dictionary_encode()}
-    conf = ColumnsConf(label="y", split=SplitConf(test=0))
+    conf = ColumnsConf(label="y", split=TableSplitConf(test=0))
     info = load_arrow("frame", {"train": pa.table({**columns, "y": [0, 1, 0]})}, conf, "frame").info
     assert dict(info.categories) == {"a": ("7", "8")}
 
