@@ -4,6 +4,9 @@
 
 ``lightgbm-examples`` holds data and ``train.conf`` of each. The seeds are the defaults of LightGBM's command line,
 which are others than those that it derives from ``seed``.
+
+Two workers grow other trees than one for two reasons only: each draws its own rows for bagging, and LightGBM estimates
+the rows of a leaf, which ``min_data_in_leaf`` limits, from sums of hessians and on one worker puts the true number in.
 """
 
 import pytest
@@ -30,9 +33,9 @@ def parameters(path):
     return {name.strip(): value.strip() for name, value in pairs}
 
 
-def fit(tmp_path, folder, stem, num_workers):
+def fit(tmp_path, folder, stem, num_workers, **changes):
     conf = parameters(folder / "train.conf")
-    params = SEEDS | {name: value for name, value in conf.items() if name not in IGNORED}
+    params = SEEDS | {name: value for name, value in conf.items() if name not in IGNORED} | changes
     (tmp_path / "example.yaml").write_text(
         "defaults: [trainer: lightgbm, dataset: libsvm]\n"
         "dataset:\n"
@@ -58,17 +61,18 @@ def test_an_example_gives_the_metrics_of_the_command_line(tmp_path, data, name):
 
 
 @pytest.mark.parametrize("name", [name for name in EXAMPLES if name != "lambdarank"])
-def test_two_workers_agree_within_a_hundredth(tmp_path, data, name):
+def test_two_workers_agree_to_the_third_digit(tmp_path, data, name):
+    """Which rows bagging draws makes as much of a difference: 0.812 to 0.834 of the AUC, 0.245 to 0.251 of the l2."""
     stem, expected = EXAMPLES[name]
     run = fit(tmp_path, data("lightgbm-examples") / name, stem, 2)
-    assert {metric: run.metrics[f"test/{metric}"] for metric in expected} == pytest.approx(expected, abs=0.01)
+    assert {metric: run.metrics[f"test/{metric}"] for metric in expected} == pytest.approx(expected, abs=0.006)
 
 
 def test_two_workers_rank_within_the_spread_of_seeds(tmp_path, data):
-    """Two workers miss the figure of one by up to 0.021, more than elsewhere; why is not known. Bagging may be it:
+    """The 50 queries of the test file tell little: what bagging draws moves the figures by more than 0.04.
 
-    LightGBM alone with one worker and ``bagging_seed`` from 3 to 10 gives 0.5775 to 0.6623 for ndcg@1, 0.6087 to 0.6626
-    for ndcg@3 and 0.6546 to 0.6957 for ndcg@5; two workers gave 0.5990, 0.6352 and 0.6755.
+    One worker with ``bagging_seed`` from 3 to 10 gives 0.5775 to 0.6623 for ndcg@1, 0.6087 to 0.6626 for ndcg@3 and
+    0.6546 to 0.6957 for ndcg@5.
     """
     stem, expected = EXAMPLES["lambdarank"]
     run = fit(tmp_path, data("lightgbm-examples") / "lambdarank", stem, 2)
@@ -76,3 +80,12 @@ def test_two_workers_rank_within_the_spread_of_seeds(tmp_path, data):
     assert set(spread) == set(expected)
     for metric, (least, most) in spread.items():
         assert least <= run.metrics[f"test/{metric}"] <= most, metric
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_two_workers_grow_the_trees_of_one_where_nothing_is_drawn_or_estimated(tmp_path, data, name):
+    stem, expected = EXAMPLES[name]
+    same = {"bagging_freq": 0, "feature_fraction": 1.0, "min_data_in_leaf": 0, "min_sum_hessian_in_leaf": 5.0}
+    one, two = (fit(tmp_path, data("lightgbm-examples") / name, stem, workers, **same) for workers in (0, 2))
+    found = {metric: two.metrics[f"test/{metric}"] for metric in expected}
+    assert found == pytest.approx({metric: one.metrics[f"test/{metric}"] for metric in expected}, rel=1e-5)

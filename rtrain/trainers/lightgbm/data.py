@@ -7,8 +7,11 @@ from typing import Any
 import lightgbm
 import numpy as np
 
-from rtrain.datasets.base import Columns, DatasetInfo, Split
-from rtrain.trainers.boosting import flat, group_sizes, usable_names
+from rtrain.datasets.base import Columns, DatasetInfo, ResidentSplit, Split
+from rtrain.trainers.boosting import flat, group_sizes, joined, usable_names
+
+SAMPLE_ROWS = 200_000
+"""LightGBM's default of ``bin_construct_sample_cnt``."""
 
 
 def make_dataset(
@@ -21,7 +24,7 @@ def make_dataset(
         info: The dataset.
         place: Rank, and the number of workers that share the rows.
         params: LightGBM's parameters.
-        ref: The train split, whose bins are used.
+        ref: What has the bins already: ``shared_bins``, or the train split.
     """
     chunks = list(split.own_rows(*place))
     data: Any = [flat(chunk["x"]) for chunk in chunks]
@@ -38,6 +41,37 @@ def make_dataset(
         params=params,
         free_raw_data=True,
     )
+
+
+def shared_bins(split: Split, info: DatasetInfo, params: dict[str, Any]) -> lightgbm.Dataset:
+    """Return the bins of the features from rows of all workers, the same on each of them.
+
+    Left alone, LightGBM takes the bins of a feature from the rows of one worker. Where the rows are sorted by a feature,
+    what the other workers hold then falls into the outermost bin, and no tree can tell it apart.
+
+    Args:
+        split: The train split. As many rows as LightGBM would look at with one worker are drawn from all of it.
+        info: The dataset.
+        params: LightGBM's parameters.
+    """
+    rows = _sampled(split, int(params.get("bin_construct_sample_cnt", SAMPLE_ROWS)), int(params["seed"]))
+    return make_dataset(ResidentSplit(rows), info, (0, 1), params).construct()
+
+
+def _sampled(split: Split, num_rows: int, seed: int) -> Columns:
+    """Return ``x`` and ``y`` of some rows of a split, in its order; all of them, without a copy, if there are no more."""
+    if split.num_rows <= num_rows:
+        every = joined(split, 0, 1)
+        return {name: every[name] for name in ("x", "y")}
+    chosen = np.zeros(split.num_rows, bool)
+    chosen[np.random.default_rng(seed).choice(split.num_rows, num_rows, replace=False)] = True
+    parts: list[Columns] = []
+    row = 0
+    for chunk in split.own_rows(0, 1):
+        own = chosen[row : row + len(chunk["y"])]
+        parts.append({name: chunk[name][own] for name in ("x", "y")})
+        row += len(own)
+    return {name: np.concatenate([part[name] for part in parts]) for name in ("x", "y")}
 
 
 def _column(chunks: list[Columns], name: str) -> Any:

@@ -12,7 +12,7 @@ import lightgbm
 from rtrain.datasets.base import DatasetInfo
 from rtrain.trainers.boosting import Rounds, eval_splits, functions, monitor_of, named_importance
 from rtrain.trainers.lightgbm.config import Conf
-from rtrain.trainers.lightgbm.data import make_dataset
+from rtrain.trainers.lightgbm.data import make_dataset, shared_bins
 from rtrain.trainers.lightgbm.params import worker_params
 from rtrain.trainers.worker import Worker
 
@@ -52,7 +52,9 @@ def train(worker: Worker) -> None:
     folder = None if _starts_again(params) else worker.resume_dir()
     rounds = Rounds(worker, conf, Ranks(worker.rank, worker.world_size), monitor, _saver(model), folder)
     objective, metrics = functions(conf, worker.allow)
-    whole = make_dataset(worker.dataset.splits["train"], info, (worker.rank, worker.world_size), params)
+    split = worker.dataset.splits["train"]
+    bins = shared_bins(split, info, params) if worker.world_size > 1 else None
+    whole = make_dataset(split, info, (worker.rank, worker.world_size), params, bins)
     evals = _eval_sets(worker, whole, params)
     _describe(worker, params, whole)
     if not rounds.done():

@@ -79,7 +79,8 @@ def worker_params(worker: Worker, info: DatasetInfo) -> dict[str, Any]:
 
     network = get_network_params()
     assert network.get("num_machines") == worker.world_size, f"the workers don't know each other: {network}"
-    return {"tree_learner": "data", **params, **network, "pre_partition": True}
+    # Bins come from a sample of the rows, in which a rare value must not make its feature useless.
+    return {"tree_learner": "data", "feature_pre_filter": False, **params, **network, "pre_partition": True}
 
 
 def usual_objective(info: DatasetInfo) -> dict[str, Any]:
