@@ -42,7 +42,7 @@ def test_xgboost_shares_all_rows_and_gives_the_same_model(table):
 
 
 def test_lightgbm_shares_all_rows_and_gives_the_trees_of_one_worker(table):
-    """LightGBM alone would take the bins of a feature from one worker's rows, and be several times worse on sorted ones."""
+    """LightGBM alone would take the bins of a feature from one worker's rows, and be far worse on sorted ones."""
     alone, shared = fit(table, "lightgbm", 0), fit(table, "lightgbm", 2)
     assert shared.metrics["test/l2"] == pytest.approx(alone.metrics["test/l2"], rel=1e-5)
     rows = [worker["num_rows"]["train"] for worker in shared.manifest.workers.values()]

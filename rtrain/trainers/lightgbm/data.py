@@ -46,7 +46,7 @@ def make_dataset(
 def shared_bins(split: Split, info: DatasetInfo, params: dict[str, Any]) -> lightgbm.Dataset:
     """Return the bins of the features from rows of all workers, the same on each of them.
 
-    Left alone, LightGBM takes the bins of a feature from the rows of one worker. Where the rows are sorted by a feature,
+    Left alone, LightGBM takes the bins of a feature from the rows of one worker. Where rows are sorted by a feature,
     what the other workers hold then falls into the outermost bin, and no tree can tell it apart.
 
     Args:
@@ -59,7 +59,7 @@ def shared_bins(split: Split, info: DatasetInfo, params: dict[str, Any]) -> ligh
 
 
 def _sampled(split: Split, num_rows: int, seed: int) -> Columns:
-    """Return ``x`` and ``y`` of some rows of a split, in its order; all of them, without a copy, if there are no more."""
+    """Return ``x`` and ``y`` of some rows of a split, in its order; all, without a copy, if there are no more."""
     if split.num_rows <= num_rows:
         every = joined(split, 0, 1)
         return {name: every[name] for name in ("x", "y")}
