@@ -13,8 +13,7 @@ from rtrain.datasets.labels import Labels, LabelScan
 from rtrain.datasets.moments import Moments
 from rtrain.datasets.resident import Content, resident_dataset
 from rtrain.datasets.roles import Roles, grouped
-from rtrain.datasets.split_keys import SplitKeys, keyed
-from rtrain.datasets.splits import split_parts
+from rtrain.datasets.split_keys import SplitKeys, split_table
 from rtrain.datasets.table_rows import encoding_of
 from rtrain.datasets.tables import TableSpec
 
@@ -40,9 +39,9 @@ def resident_table(name: str, tables: Tables, features: tuple[str, ...], conf: C
     """
     spec = _scanned(tables["train"], features, conf)
     keys = SplitKeys.of(conf.split)
-    parts = keyed({split: grouped(_decoded(spec, keys, part)) for split, part in tables.items()}, keys)
+    parts = {split: grouped(_decoded(spec, keys, part)) for split, part in tables.items()}
     task = task_of(spec.labels, conf)
-    splits = split_parts(parts, conf, task == "classification", keys.way)
+    splits = split_table(parts, conf, task == "classification")
     splits, categories = seen_only(splits, features, dict(spec.categories))
     spec = replace(spec, categories=categories)
     if spec.on_missing == "mean":

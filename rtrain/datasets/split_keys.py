@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from rtrain.datasets.base import Columns
 from rtrain.datasets.categories import is_text
-from rtrain.datasets.conf import TableSplitConf
+from rtrain.datasets.conf import ColumnsConf, TableSplitConf
 from rtrain.datasets.files import SPLIT_NAMES
 from rtrain.datasets.hashes import row_hashes, texts_of, value_hashes
-from rtrain.datasets.splits import KEY, NAMED, SPLITS, TIME, take
+from rtrain.datasets.splits import KEY, NAMED, SPLITS, TIME, limited, split_parts, take
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -91,15 +91,44 @@ class SplitKeys:
             raise DatasetError(message, f"Known are {', '.join(self.values)}. {hint}")
         return found
 
+    def check_alone(self, parts: Collection[str]) -> None:
+        """Raise a DatasetError if ``by_column`` splits data that has files for its splits already."""
+        if "by_column" in self.names and len(parts) > 1:
+            column, own = self.names["by_column"][0], " and ".join(parts)
+            message = f"dataset.split.by_column={column} splits the train rows, but the data has its own {own}."
+            raise DatasetError(message, "Name the train files alone in dataset.path, or leave by_column out.")
 
-def keyed(parts: Mapping[str, Columns], keys: SplitKeys) -> dict[str, Columns]:
-    """Return the parts with a ``KEY`` for each row, and with those that ``by_column`` makes of ``train``.
+    def check_named(self, num_rows: Mapping[str, int]) -> None:
+        """Raise a DatasetError if ``by_column`` leaves out ``train``, all others, or a split that it has values for.
+
+        Args:
+            num_rows: Rows of each split, 0 too.
+        """
+        column = self.names["by_column"][0]
+        wanted = {"train"} if self.values is SPLIT_NAMES else {"train", *self.values.values()}
+        for split in (one for one in SPLITS if one in wanted and not num_rows[one]):
+            means = [text for text, meant in self.values.items() if meant == split]
+            message = f"dataset.split.by_column: no row of '{column}' means {split}."
+            raise DatasetError(message, f"That would be: {', '.join(means)}." if means else "Name fewer values.")
+        if not num_rows["val"] and not num_rows["test"]:
+            message = f"dataset.split.by_column: every row of '{column}' means train."
+            hint = f"Say which values are not: 'dataset.split.by_column={{column: {column}, test: [...]}}'"
+            raise DatasetError(message, hint)
+
+
+def split_table(parts: Mapping[str, Columns], conf: ColumnsConf, stratify: bool) -> dict[str, Columns]:
+    """Return the splits of decoded rows that have what ``SplitKeys.decode`` made of them.
 
     Raises:
-        DatasetError: A column tears a query of a ranking apart, or ``by_column`` names no split but one.
+        DatasetError: The shares make no sense, a split has no row, or a column tears a query of a ranking apart.
     """
+    keys = SplitKeys.of(conf.split)
     ready = {split: _keyed(part, keys) for split, part in parts.items()}
-    return _by_column(ready, keys) if "by_column" in keys.names else ready
+    if "by_column" in keys.names:
+        keys.check_alone(parts)
+        ready = _by_column(limited(ready["train"], conf, stratify, keys.way), keys)
+        conf = replace(conf, limit=None)
+    return split_parts(ready, conf, stratify, keys.way)
 
 
 def _keyed(part: Columns, keys: SplitKeys) -> Columns:
@@ -120,36 +149,13 @@ def _keyed(part: Columns, keys: SplitKeys) -> Columns:
     return found
 
 
-def _by_column(parts: Mapping[str, Columns], keys: SplitKeys) -> dict[str, Columns]:
+def _by_column(train: Columns, keys: SplitKeys) -> dict[str, Columns]:
     """Return the splits that the rows name."""
     import numpy as np
 
-    column = keys.names["by_column"][0]
-    if len(parts) > 1:
-        message = f"dataset.split.by_column={column}: the data has files for {', '.join(parts)} already."
-        raise DatasetError(message, "Name the train files alone in dataset.path, or leave by_column out.")
-    rows = {split: np.flatnonzero(parts["train"][NAMED] == place) for place, split in enumerate(SPLITS)}
-    check_named({split: len(chosen) for split, chosen in rows.items()}, keys)
-    return {split: take(parts["train"], chosen) for split, chosen in rows.items() if len(chosen)}
-
-
-def check_named(num_rows: Mapping[str, int], keys: SplitKeys) -> None:
-    """Raise a DatasetError if ``by_column`` leaves out ``train``, or a split that it has values for.
-
-    Args:
-        num_rows: Rows of each split, 0 too.
-        keys: What the config says.
-    """
-    wanted = set(keys.values.values()) if keys.values is not SPLIT_NAMES else {"train"}
-    for split in (one for one in SPLITS if one in {"train", *wanted} and not num_rows[one]):
-        column = keys.names["by_column"][0]
-        means = [text for text, meant in keys.values.items() if meant == split]
-        message = f"dataset.split.by_column: no row of '{column}' means {split}."
-        raise DatasetError(message, f"That would be: {', '.join(means)}." if means else "Name fewer values.")
-    if not num_rows["val"] and not num_rows["test"]:
-        column = keys.names["by_column"][0]
-        message = f"dataset.split.by_column: every row of '{column}' means train."
-        raise DatasetError(message, "Name the values of others: 'dataset.split.by_column={column: ..., test: [...]}'")
+    rows = {split: np.flatnonzero(train[NAMED] == place) for place, split in enumerate(SPLITS)}
+    keys.check_named({split: len(chosen) for split, chosen in rows.items()})
+    return {split: take(train, chosen) for split, chosen in rows.items() if len(chosen)}
 
 
 def _times(values: pa.Array, what: str) -> np.ndarray:

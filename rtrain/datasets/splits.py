@@ -114,22 +114,28 @@ def split_parts(parts: Mapping[str, Columns], conf: SharesConf, stratify: bool, 
     """
     taken = shares(conf.split, parts)
     asked = {name: share for name, share in taken.items() if share}
-    if way != "row" and not asked and len(parts) > 1:
-        message = f"dataset.split.by_{way} shares out the train rows, but the data has its own {' and '.join(parts)}."
-        raise DatasetError(message, f"Leave dataset.split.by_{way} out, or ask for a share, e.g. dataset.split.val=0.1")
+    check_way(way, asked, parts)
     stratify = stratify and way == "row"
-    kept = {name: _limited(part, conf, stratify, way) for name, part in parts.items() if name not in taken}
+    kept = {name: limited(part, conf, stratify, way) for name, part in parts.items() if name not in taken}
     train = kept["train"]
     if asked:
         kept |= {name: take(train, rows) for name, rows in _shared(train, asked, conf.seed, stratify, way).items()}
     units = _units(train, way)
     of = f"{len(train['y'])} rows" if units is None else f"{len(units[1])} groups"
     check_not_empty({name: len(part["y"]) for name, part in kept.items()}, asked, of, way)
-    return {
-        name: {column: values for column, values in kept[name].items() if column not in (KEY, TIME, NAMED)}
-        for name in SPLITS
-        if name in kept
-    }
+    return {name: without_keys(kept[name]) for name in SPLITS if name in kept}
+
+
+def without_keys(part: Columns) -> Columns:
+    """Return the columns that a trainer takes."""
+    return {name: values for name, values in part.items() if name not in (KEY, TIME, NAMED)}
+
+
+def check_way(way: str, asked: Mapping[str, float], own: Collection[str]) -> None:
+    """Raise a DatasetError if a column is to share out rows, and the data's own splits leave nothing to share."""
+    if way != "row" and not asked and len(own) > 1:
+        message = f"dataset.split.by_{way} shares out the train rows, but the data has its own {' and '.join(own)}."
+        raise DatasetError(message, f"Leave dataset.split.by_{way} out, or ask for a share, e.g. dataset.split.val=0.1")
 
 
 def _shared(train: Columns, asked: Mapping[str, float], seed: int, stratify: bool, way: str) -> dict[str, np.ndarray]:
@@ -187,7 +193,7 @@ def _units(part: Columns, way: str) -> tuple[np.ndarray, np.ndarray] | None:
     return number, np.arange(number[-1] + 1)
 
 
-def _limited(part: Columns, conf: SharesConf, stratify: bool, way: str) -> Columns:
+def limited(part: Columns, conf: SharesConf, stratify: bool, way: str) -> Columns:
     """Return as many rows as ``conf.limit`` says; of groups as many whole ones as fit, at least one."""
     import numpy as np
 
@@ -224,7 +230,7 @@ def check_not_empty(num_rows: Mapping[str, int], asked: Mapping[str, float], of:
             message = f"split '{name}' is empty: equal times stay together, and none of {of} is left for it."
             raise DatasetError(message, "Name a finer column in dataset.split.by_time, or change the shares.")
         if way == "hash" and asked:
-            message = f"split '{name}' is empty: no value of dataset.split.by_hash falls into {share}."
+            message = f"split '{name}' is empty: no value of the column to split by falls into {share}."
             raise DatasetError(message, f"Change dataset.split.{name if name in asked else 'test'}, or dataset.seed.")
         if name in asked:
             message = f"split '{name}' is empty: {share} is less than one."

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rtrain.datasets.base import Batch, Columns, Pass, Split, take_rows
+from rtrain.datasets.hashes import random_numbers
 from rtrain.datasets.moments import Moments
-from rtrain.datasets.splits import evenly
+from rtrain.datasets.splits import KEY, NAMED, SPLITS, TIME, evenly, without_keys
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,55 +30,58 @@ class Reader(Protocol):
     """Turns a piece into rows; pickled to the processes that read."""
 
     def read(self, key: Any) -> Iterator[Columns]:
-        """Yield all rows of a piece, in order and some at a time."""
+        """Yield all rows of a piece, in order and some at a time, and what decides their split."""
 
 
 @dataclass(frozen=True)
 class Share:
-    """Which rows of the pieces belong to a split: those whose random number lies in an interval."""
+    """Which rows of the pieces belong to a split: those whose number lies in an interval.
+
+    That is the row's ``TIME``; or a random number that depends on ``seed`` and the row's ``KEY``, or else its place.
+    """
 
     seed: int = 0
-    low: float = 0.0
-    high: float = 1.0
+    low: float = float("-inf")
+    high: float = float("inf")
+    named: str | None = None
+    """The split that a row has to say it belongs to, its ``NAMED``; None: any."""
     num_rows: int = 0
     """Rows of all pieces; only needed with ``limit``."""
     limit: int | None = None
     """Rows that are looked at, evenly spread."""
 
-    def mask(self, first_row: int, count: int) -> np.ndarray:
-        """Return which of the rows from ``first_row`` on belong to the split."""
+    @property
+    def is_whole(self) -> bool:
+        """Whether all rows belong to the split, but for ``limit``."""
+        return self.low == float("-inf") and self.high == float("inf") and self.named is None
+
+    def mask(self, first_row: int, count: int, columns: Columns) -> np.ndarray:
+        """Return which of the rows from ``first_row`` on belong to the split, by ``columns`` if they decide."""
         import numpy as np
 
         chosen = np.ones(count, bool)
-        if self.low > 0 or self.high < 1:
-            numbers = row_numbers(self.seed, first_row, count)
+        if not self.is_whole:
+            numbers = columns[TIME] if TIME in columns else self._random(first_row, count, columns)
             chosen = (numbers >= self.low) & (numbers < self.high)
+        if self.named is not None:
+            chosen &= columns[NAMED] == SPLITS.index(self.named)
         if self.limit is not None and self.limit < self.num_rows:
             chosen &= evenly(self.num_rows, self.limit, first_row, count)
         return chosen
 
-    def count(self, pieces: Iterable[Piece]) -> int:
-        """Return how many rows of ``pieces`` belong to the split."""
-        if self.low <= 0 and self.high >= 1 and self.limit is None:
+    def _random(self, first_row: int, count: int, columns: Columns) -> np.ndarray:
+        import numpy as np
+
+        places = np.arange(first_row, first_row + count, dtype=np.uint64)
+        return random_numbers(self.seed, columns.get(KEY, places))
+
+    def count(self, pieces: Iterable[Piece], columns: Columns) -> int:
+        """Return how many rows of ``pieces`` belong to the split, by ``columns`` of all of them if they decide."""
+        if columns and not self.is_whole:
+            return int(self.mask(0, self.num_rows, columns).sum())
+        if self.is_whole and self.limit is None:
             return sum(piece.num_rows for piece in pieces)
-        return sum(int(self.mask(piece.first_row, piece.num_rows).sum()) for piece in pieces)
-
-
-def row_numbers(seed: int, first_row: int, count: int) -> np.ndarray:
-    """Return a random number in [0, 1) for each row, which depends on nothing but ``seed`` and the row.
-
-    The mixing function is that of SplitMix64 (Steele, Lea & Flood, "Fast splittable pseudorandom number generators",
-    2014).
-    """
-    import numpy as np
-
-    start = np.random.default_rng(seed).integers(0, 2**63, dtype=np.uint64)
-    rows = np.arange(first_row, first_row + count, dtype=np.uint64)
-    mixed = (rows + start) * np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed ^= mixed >> np.uint64(31)
-    return (mixed >> np.uint64(11)) * 2.0**-53
+        return sum(int(self.mask(piece.first_row, piece.num_rows, {}).sum()) for piece in pieces)
 
 
 @dataclass
@@ -126,7 +130,8 @@ class StreamSplit(Split):
             row = self.pieces[index].first_row
             for columns in self.reader.read(self.pieces[index].key):
                 count = len(columns["y"])
-                chosen = self.share.mask(row, count)
+                chosen = self.share.mask(row, count, columns)
+                columns = without_keys(columns)
                 row += count
                 if chosen.all():
                     yield columns

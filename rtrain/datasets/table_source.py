@@ -17,7 +17,7 @@ from rtrain.datasets.moments import given_statistics
 from rtrain.datasets.resident_table import label_scan, resident_table, task_of
 from rtrain.datasets.roles import Roles
 from rtrain.datasets.split_keys import SplitKeys
-from rtrain.datasets.splits import check_not_empty, shares
+from rtrain.datasets.splits import NAMED, SPLITS, TIME, borders, check_not_empty, check_way, shares
 from rtrain.datasets.stream import Piece, Share, StreamSplit
 from rtrain.datasets.table_rows import encoding_of
 from rtrain.datasets.tables import TableFormat, TableSpec, check_columns, choose_features, used_columns
@@ -46,9 +46,6 @@ def load_table(name: str, reading: TableFormat, conf: TableConf, files: Files | 
     if choice.memory == "stream" and conf.group is not None:
         message = f"dataset.group: groups are kept together in memory only, but this data is streamed: {choice.reason}"
         raise DatasetError(message, "Use dataset.memory=resident, or dataset.limit.")
-    for key in SplitKeys.of(conf.split).names if choice.memory == "stream" else ():
-        message = f"dataset.split.{key} needs all rows in memory, but this data is streamed: {choice.reason}"
-        raise DatasetError(message, "Use dataset.memory=resident.")
     load = _load_resident if choice.memory == "resident" else _load_stream
     return load(_Table(name, reading, conf, files, features), choice)
 
@@ -107,30 +104,28 @@ class TableReader:
 
     reading: TableFormat
     spec: TableSpec
+    keys: SplitKeys
 
     def read(self, key: Any) -> Iterator[Columns]:
         """Yield the decoded rows of a piece."""
         where, row, piece = key
-        for batch in self.reading.batches(piece, self.spec.columns):
-            yield self.spec.decode(batch, where, row)
+        columns = dict.fromkeys((*self.keys.columns, *self.spec.columns))
+        for batch in self.reading.batches(piece, list(columns)):
+            yield {**self.spec.decode(batch, where, row), **self.keys.decode(batch, where, row)}
             row += batch.num_rows
 
 
 def _load_stream(table: _Table, choice: MemoryChoice) -> Dataset:
-    conf = table.conf
+    conf, keys = table.conf, SplitKeys.of(table.conf.split)
+    keys.check_alone(table.files)
     taken = shares(conf.split, table.files)
     files = {split: part for split, part in table.files.items() if split not in taken}
-    pieces, labels = _scan(table, files)
-    reader = TableReader(table.reading, table.spec(labels))
+    pieces, labels, deciding = _scan(table, keys, files)
+    reader = TableReader(table.reading, table.spec(labels), keys)
     splits = {
-        split: StreamSplit(
-            reader, pieces[origin], share, share.count(pieces[origin]), reader.spec.row_bytes, conf.num_shuffle_rows
-        )
-        for split, (origin, share) in _shares(pieces, taken, conf).items()
+        split: StreamSplit(reader, pieces[origin], share, num_rows, reader.spec.row_bytes, conf.num_shuffle_rows)
+        for split, (origin, share, num_rows) in _shares(pieces, deciding, keys, conf).items()
     }
-    check_not_empty(
-        {name: split.num_rows for name, split in splits.items()}, taken, f"{_num_rows(pieces['train'])} rows"
-    )
     categories = _categories(splits["train"], reader, conf)
     reader = replace(reader, spec=replace(reader.spec, categories=categories))
     for split in splits.values():
@@ -164,32 +159,53 @@ def _categories(train: StreamSplit, reader: TableReader, conf: TableConf) -> dic
         where, _, key = piece.key
         names = scan.candidates(reader.reading.schema(Path(where)))
         row = piece.first_row
-        for batch in reader.reading.batches(key, names) if names else ():
-            scan.add(batch.filter(train.share.mask(row, batch.num_rows)), where)
+        columns = list(dict.fromkeys((*reader.keys.columns, *names)))
+        for batch in reader.reading.batches(key, columns) if names else ():
+            deciding = reader.keys.decode(batch, where)
+            scan.add(batch.filter(train.share.mask(row, batch.num_rows, deciding)), where)
             row += batch.num_rows
     return scan.categories()
 
 
-def _scan(table: _Table, files: Files) -> tuple[dict[str, list[Piece]], Labels]:
-    """Read the label column once: the classes of ``train``, and the rows of each piece of all splits."""
+def _scan(table: _Table, keys: SplitKeys, files: Files) -> tuple[dict[str, list[Piece]], Labels, Columns]:
+    """Read the label column once, and the columns that decide splits.
+
+    Returns:
+        The rows of each piece of all splits; the classes of ``train``; and what decides the split of its rows.
+    """
+    import numpy as np
+
     scan = label_scan(table.conf)
-    pieces = {"train": _scanned(table, files["train"], scan.add)}
+    deciding: dict[str, list[np.ndarray]] = {}
+
+    def look(batch: pa.Table, where: str, row: int) -> None:
+        scan.add(batch[table.conf.label], where, row)
+        for name, values in keys.decode(batch, where, row).items():
+            deciding.setdefault(name, []).append(values)
+
+    def check(batch: pa.Table, where: str, row: int) -> None:
+        labels.encode(batch[table.conf.label], where, row)
+
+    pieces = {"train": _scanned(table, files["train"], keys.columns, look)}
     _check_rows({"train": _num_rows(pieces["train"])}, files)
     labels = scan.labels()
-    pieces |= {split: _scanned(table, part, labels.encode) for split, part in files.items() if split != "train"}
+    pieces |= {split: _scanned(table, part, (), check) for split, part in files.items() if split != "train"}
     _check_rows({split: _num_rows(found) for split, found in pieces.items()}, files)
-    return pieces, labels
+    return pieces, labels, {name: np.concatenate(parts) for name, parts in deciding.items()}
 
 
-def _scanned(table: _Table, files: Sequence[Path], look: Callable[[pa.Array, str, int], object]) -> list[Piece]:
-    """Return the pieces of a split with their rows; ``look`` sees their labels, and may refuse them."""
+def _scanned(
+    table: _Table, files: Sequence[Path], more: Sequence[str], look: Callable[[pa.Table, str, int], object]
+) -> list[Piece]:
+    """Return the pieces of a split with their rows; ``look`` sees their labels and ``more``, and may refuse them."""
     pieces: list[Piece] = []
+    columns = list(dict.fromkeys([*(name for name in more if name != table.conf.label), table.conf.label]))
     first = 0
     for file in files:
         for key, row in table.reading.pieces(file):
             num_rows = 0
-            for batch in table.reading.batches(key, [table.conf.label]):
-                look(batch[table.conf.label], str(file), row + num_rows)
+            for batch in table.reading.batches(key, columns):
+                look(batch, str(file), row + num_rows)
                 num_rows += batch.num_rows
             pieces.append(Piece((str(file), row, key), first, num_rows))
             first += num_rows
@@ -201,19 +217,29 @@ def _num_rows(pieces: Sequence[Piece]) -> int:
 
 
 def _shares(
-    pieces: Mapping[str, Sequence[Piece]], taken: Mapping[str, float], conf: TableConf
-) -> dict[str, tuple[str, Share]]:
-    """Return for each split the pieces that it reads, by the split they came from, and which of their rows it takes."""
+    pieces: Mapping[str, Sequence[Piece]], deciding: Columns, keys: SplitKeys, conf: TableConf
+) -> dict[str, tuple[str, Share, int]]:
+    """Return for each split where its pieces came from, by split, which of their rows it takes, and how many."""
     whole = {split: Share(conf.seed, num_rows=_num_rows(found), limit=conf.limit) for split, found in pieces.items()}
-    found = {}
-    low = 0.0
-    for split, share in taken.items():
-        if share:
-            found[split] = "train", replace(whole["train"], low=low, high=low + share)
-            low += share
-    found["train"] = "train", replace(whole["train"], low=low)
-    found |= {split: (split, share) for split, share in whole.items() if split != "train"}
-    return {split: found[split] for split in ("train", "val", "test") if split in found}
+    train = whole["train"]
+    found = {split: (split, share) for split, share in whole.items()}
+    times = deciding.get(TIME)
+    if NAMED in deciding:
+        counts = {split: int((deciding[NAMED] == place).sum()) for place, split in enumerate(SPLITS)}
+        keys.check_named(counts)
+        found = {split: ("train", replace(train, named=split)) for split, count in counts.items() if count}
+        train = replace(train, named="train")
+        times = None if times is None else times[deciding[NAMED] == SPLITS.index("train")]
+    taken = shares(conf.split, found)
+    asked = {split: share for split, share in taken.items() if share}
+    check_way(keys.way, asked, found)
+    found = {split: one for split, one in found.items() if split not in taken}
+    for split, (low, high) in borders(asked, times).items():
+        found[split] = "train", replace(train, low=low, high=high)
+    of = f"{train.num_rows} rows"
+    counted = {split: share.count(pieces[origin], deciding) for split, (origin, share) in found.items()}
+    check_not_empty(counted, asked, of, "hash" if keys.way == "group" else keys.way)
+    return {split: (*found[split], counted[split]) for split in SPLITS if split in found}
 
 
 def _statistics(

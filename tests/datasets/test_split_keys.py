@@ -15,6 +15,7 @@ from pyarrow import csv, parquet
 from pydantic import TypeAdapter, ValidationError
 
 from rtrain.config.targets import use_project_root
+from rtrain.datasets.base import Pass
 from rtrain.datasets.conf import TableSplitConf
 from rtrain.errors import DatasetError
 
@@ -184,6 +185,57 @@ def test_shares_of_a_table_are_the_same_rows_in_any_order(read, source):
         assert first[name].tolist() != other[name].tolist()
 
 
+STREAMED = {
+    "by_group": {"by_group": "customer", "val": 0.2, "test": 0.3},
+    "by_hash": {"by_hash": "ticket", "val": 0.1, "test": 0.2},
+    "by_time": {"by_time": "day", "val": 0.1, "test": 0.2},
+    "by_column": {"by_column": "part"},
+    "by_values": {"by_column": {"column": "fold", "test": [4]}, "by_hash": ["ticket", "customer"], "val": 0.2},
+    "by_values_and_time": {"by_column": {"column": "fold", "test": [4]}, "by_time": "day", "val": 0.2},
+}
+
+
+@pytest.mark.parametrize("source", ["csv", "parquet", "json"])
+@pytest.mark.parametrize("way", list(STREAMED))
+def test_streamed_rows_are_split_as_those_in_memory(read, source, way):
+    streamed = read(source, sales(), split=STREAMED[way], memory="stream")
+    assert sorted(np.concatenate(list(streamed.values())).tolist()) == list(range(NUM_ROWS))
+    assert set(streamed) >= {"train", "val", "test"}
+    if way == "by_group":
+        customers = {name: set((rows % 20).tolist()) for name, rows in streamed.items()}
+        assert sum(len(values) for values in customers.values()) == 20, "a group is in one split"
+        return
+    resident = read(source, sales(), split=STREAMED[way], memory="resident")
+    for name in resident:
+        assert resident[name].tolist() == streamed[name].tolist()
+
+
+@pytest.mark.parametrize("memory", ["resident", "stream"])
+@pytest.mark.parametrize("way", list(STREAMED))
+def test_workers_share_the_rows_of_a_split_however_many_there_are(load, tmp_path, way, memory):
+    path = write_parquet(tmp_path, sales())["path"]
+    splits = load("parquet", path=path, label="y", features=["x"], split=STREAMED[way], memory=memory).splits
+    for split in splits.values():
+        rows = []
+        for world_size in (1, 2, 3):
+            own = [part["x"] for rank in range(world_size) for part in split.own_rows(rank, world_size)]
+            passes = [Pass(rank=r, world_size=world_size, global_batch_size=8, seed=3) for r in range(world_size)]
+            batches = [batch.x for one in passes for batch in split.batches(one)]
+            rows += [np.sort(np.concatenate(parts)[:, 0]).tolist() for parts in (own, batches)]
+        assert all(found == rows[0] for found in rows)
+        assert len(rows[0]) == split.num_rows
+
+
+@pytest.mark.parametrize("memory", ["resident", "stream"])
+def test_limit_counts_all_splits_that_a_column_makes(load, tmp_path, memory):
+    path = write_parquet(tmp_path, sales())["path"]
+    info = load(
+        "parquet", path=path, label="y", features=["x"], split={"by_column": "part"}, limit=100, memory=memory
+    ).info
+    assert sum(info.num_rows.values()) == 100
+    assert info.num_rows["train"] > 45
+
+
 def write(tmp_path, **columns):
     file = tmp_path / "rows.parquet"
     parquet.write_table(pa.table(columns), file)
@@ -214,13 +266,14 @@ ROWS = {"x": np.arange(40.0), "y": np.arange(40) + 0.5}
         ({"by_column": "holdout"}, "no row of 'holdout' means train"),
         ({"by_time": "same"}, "split 'train' is empty: equal times stay together"),
         ({"by_time": "half", "val": 0.1, "test": 0.1}, "split 'val' is empty: equal times stay together"),
-        ({"by_hash": "same"}, "split 'test' is empty: no value of dataset.split.by_hash falls into 0.2 of 40 rows"),
-        ({"by_group": "same"}, "split 'test' is empty: 0.2 of 1 groups"),
+        ({"by_hash": "same"}, "split 'test' is empty: no value of the column to split by falls into 0.2 of 40 rows"),
+        ({"by_group": "same"}, "split 'test' is empty: .* 0.2 of|split 'test' is empty: 0.2 of 1 groups"),
         ({"by_column": "part", "val": 0.1}, "split.val asks for 0.1 of the train rows, but the data has its own val"),
         ({"by_column": "part", "by_time": "x"}, "by_time shares out the train rows, but the data has its own"),
     ],
 )
-def test_what_a_column_can_not_do_is_said(load, tmp_path, split, message):
+@pytest.mark.parametrize("memory", ["resident", "stream"])
+def test_what_a_column_can_not_do_is_said(load, tmp_path, split, message, memory):
     row = np.arange(40)
     columns = {
         **ROWS,
@@ -233,8 +286,16 @@ def test_what_a_column_can_not_do_is_said(load, tmp_path, split, message):
         "part": [("train", "val")[one % 2] for one in row],
     }
     with pytest.raises(DatasetError) as caught:
-        load("parquet", path=write(tmp_path, **columns), label="y", features=["x"], split=split)
+        load("parquet", path=write(tmp_path, **columns), label="y", features=["x"], split=split, memory=memory)
     assert re.search(message, str(caught.value), re.DOTALL)
+
+
+def test_files_of_their_own_leave_nothing_to_a_column(load, tmp_path):
+    path = {"train": write(tmp_path, **ROWS, part=["train"] * 40), "test": write(tmp_path, **ROWS, part=["train"] * 40)}
+    for memory in ("resident", "stream"):
+        for split in ({"by_column": "part"}, {"by_hash": "x"}):
+            with pytest.raises(DatasetError, match="the train rows, but the data has its own train and test"):
+                load("parquet", path=path, label="y", split=split, memory=memory)
 
 
 def test_two_ways_at_once_are_refused():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rtrain.datasets.base import Pass
-from rtrain.datasets.stream import Share, StreamSplit, pieces_of, row_numbers
+from rtrain.datasets.stream import Share, StreamSplit, pieces_of
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ def split_of(num_rows, share=None, num_shuffle_rows=50, piece=37):
     keys = [((low, min(low + piece, num_rows)), min(piece, num_rows - low)) for low in range(0, num_rows, piece)]
     pieces = pieces_of(keys)
     share = share or Share()
-    return StreamSplit(Counting(), pieces, share, share.count(pieces), 12, num_shuffle_rows)
+    return StreamSplit(Counting(), pieces, share, share.count(pieces, {}), 12, num_shuffle_rows)
 
 
 def steps_of(split, world_size, global_batch_size, **more):
@@ -73,9 +73,10 @@ def test_limit_looks_at_exactly_so_many_rows():
     assert split_of(500, Share(num_rows=500, limit=120)).num_rows == 120
 
 
-def test_row_numbers_do_not_depend_on_where_reading_begins():
-    np.testing.assert_array_equal(row_numbers(5, 0, 100)[40:], row_numbers(5, 40, 60))
-    assert 0.45 < row_numbers(5, 0, 10_000).mean() < 0.55
+def test_a_share_does_not_depend_on_where_reading_begins():
+    share = Share(5, 0.2, 0.7)
+    np.testing.assert_array_equal(share.mask(0, 100, {})[40:], share.mask(40, 60, {}))
+    assert 0.45 < share.mask(0, 10_000, {}).mean() < 0.55
 
 
 def test_a_pickled_split_gives_the_same_rows():
