@@ -112,10 +112,14 @@ class SharesConf:
     """Shares of the train rows for ``val`` and ``test``; chosen by ``seed``, and per class where ``y`` is a class."""
 
     seed: Annotated[int, Field(ge=0)] = 0
-    """Seed of the split and of ``limit``. The order of training follows ``run.seed`` instead."""
+    """Seed of the split, of ``sample`` and of ``limit``. The order of training follows ``run.seed`` instead."""
+
+    sample: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Share of the rows to use, chosen by ``seed`` before the split, of each class alike; or whole groups, where rows
+    have some. Each split with files of its own is sampled by itself."""
 
     limit: Annotated[int, Field(ge=1)] | None = None
-    """Most rows to use, chosen by ``seed`` before the split; each split with files of its own is limited by itself."""
+    """Most rows to use, chosen as those of ``sample`` are; the smaller of both counts."""
 
 
 @dataclass(kw_only=True)

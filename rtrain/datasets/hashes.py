@@ -19,7 +19,7 @@ MAX_WHOLE = 2.0**53
 """Whole numbers up to this are exact as float64."""
 
 
-def random_numbers(seed: int, keys: np.ndarray) -> np.ndarray:
+def random_numbers(seed: int | tuple[int, ...], keys: np.ndarray) -> np.ndarray:
     """Return a random number in [0, 1) for each key, (rows,) uint64, which depends on nothing but ``seed`` and the key.
 
     The mixing function is that of SplitMix64 (Steele, Lea & Flood, "Fast splittable pseudorandom number generators",

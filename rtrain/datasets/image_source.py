@@ -19,7 +19,7 @@ from rtrain.datasets.memory import MemoryChoice, choose_memory
 from rtrain.datasets.moments import given_statistics
 from rtrain.datasets.resident import Content, resident_dataset
 from rtrain.datasets.sources.images import PIECE_ROWS, STATISTICS_ROWS, ImagesConf
-from rtrain.datasets.splits import split_parts
+from rtrain.datasets.splits import num_wanted, split_parts
 from rtrain.datasets.stream import Share, StreamSplit, pieces_of
 from rtrain.errors import DatasetError
 
@@ -109,7 +109,7 @@ def load_images(folders: Folders, conf: ImagesConf) -> Dataset:
     class_names = tuple(folders["train"])
     reader = _reader(folders, conf)
     files, labels, num_skipped = _listed(folders, class_names, reader if conf.on_error == "skip" else None)
-    num_rows = sum(min(len(part), conf.limit or len(part)) for part in files.values())
+    num_rows = sum(num_wanted(len(part), conf) for part in files.values())
     choice = choose_memory(conf.memory, num_rows * reader.row_bytes)
     chosen = split_parts(labels, conf, stratify=True)
     load = _resident if choice.memory == "resident" else _stream

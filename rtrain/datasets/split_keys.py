@@ -127,7 +127,7 @@ def split_table(parts: Mapping[str, Columns], conf: ColumnsConf, stratify: bool)
     if "by_column" in keys.names:
         keys.check_alone(parts)
         ready = _by_column(limited(ready["train"], conf, stratify, keys.way), keys)
-        conf = replace(conf, limit=None)
+        conf = replace(conf, limit=None, sample=1.0)
     return split_parts(ready, conf, stratify, keys.way)
 
 

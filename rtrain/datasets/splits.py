@@ -83,18 +83,11 @@ def _shuffled(num_rows: int, seed: int, labels: np.ndarray | None, keys: np.ndar
     return order if labels is None else order[np.argsort(labels[order], kind="stable")]
 
 
-def evenly(num_rows: int, num_chosen: int, first: int = 0, count: int | None = None) -> np.ndarray:
-    """Return a mask that chooses exactly ``num_chosen`` of ``num_rows`` rows, evenly spread.
-
-    Args:
-        num_rows: Rows to choose from.
-        num_chosen: Rows to choose.
-        first: Where the mask begins.
-        count: How long it is; None: to the end.
-    """
+def evenly(num_rows: int, num_chosen: int) -> np.ndarray:
+    """Return a mask, (num_rows,), that chooses exactly ``num_chosen`` rows, evenly spread."""
     import numpy as np
 
-    steps = np.arange(first, num_rows + 1 if count is None else first + count + 1) * num_chosen // max(num_rows, 1)
+    steps = np.arange(num_rows + 1) * num_chosen // max(num_rows, 1)
     return np.diff(steps) > 0
 
 
@@ -194,20 +187,33 @@ def _units(part: Columns, way: str) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def limited(part: Columns, conf: SharesConf, stratify: bool, way: str) -> Columns:
-    """Return as many rows as ``conf.limit`` says; of groups as many whole ones as fit, at least one."""
+    """Return as many rows as ``limit`` and ``sample`` say; of groups as many whole ones as fit, at least one."""
     import numpy as np
 
     num_rows = len(part["y"])
-    if conf.limit is None or conf.limit >= num_rows:
+    most = num_wanted(num_rows, conf)
+    if most == num_rows:
         return part
     units = _units(part, way)
     if units is None:
         order = _shuffled(num_rows, conf.seed, part["y"] if stratify else None, part.get(KEY))
-        return take(part, np.sort(order[evenly(num_rows, conf.limit)]))
+        return take(part, np.sort(order[evenly(num_rows, most)]))
     number, keys = units
     order = _shuffled(len(keys), conf.seed, None, keys if KEY in part else None)
-    count = max(1, int(np.searchsorted(np.cumsum(np.bincount(number)[order]), conf.limit, side="right")))
+    count = max(1, int(np.searchsorted(np.cumsum(np.bincount(number)[order]), most, side="right")))
     return take(part, np.flatnonzero(np.isin(number, order[:count])))
+
+
+def num_wanted(num_rows: int, conf: SharesConf) -> int:
+    """Return how many of ``num_rows`` rows ``limit`` and ``sample`` leave.
+
+    Raises:
+        DatasetError: None.
+    """
+    wanted = round(conf.sample * num_rows)
+    if num_rows and not wanted:
+        raise DatasetError(f"dataset.sample={conf.sample:g} of {num_rows} rows is less than one.", "Raise it.")
+    return wanted if conf.limit is None else min(wanted, conf.limit)
 
 
 def take(part: Columns, rows: np.ndarray) -> Columns:
@@ -234,5 +240,5 @@ def check_not_empty(num_rows: Mapping[str, int], asked: Mapping[str, float], of:
             raise DatasetError(message, f"Change dataset.split.{name if name in asked else 'test'}, or dataset.seed.")
         if name in asked:
             message = f"split '{name}' is empty: {share} is less than one."
-            raise DatasetError(message, f"Raise dataset.split.{name}, or raise dataset.limit.")
-        raise DatasetError(f"split '{name}' has no rows.", "Check dataset.path, dataset.split and dataset.limit.")
+            raise DatasetError(message, f"Raise dataset.split.{name}, or use more rows: dataset.limit, dataset.sample.")
+        raise DatasetError(f"split '{name}' has no rows.", "Check dataset.path, dataset.split, limit and sample.")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from rtrain.datasets.base import Batch, Columns, Pass, Split, take_rows
 from rtrain.datasets.hashes import random_numbers
 from rtrain.datasets.moments import Moments
-from rtrain.datasets.splits import KEY, NAMED, SPLITS, TIME, evenly, without_keys
+from rtrain.datasets.splits import KEY, NAMED, SPLITS, TIME, without_keys
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,7 +48,7 @@ class Share:
     num_rows: int = 0
     """Rows of all pieces; only needed with ``limit``."""
     limit: int | None = None
-    """Rows that are looked at, evenly spread."""
+    """Rows that are looked at, spread over all of them."""
 
     @property
     def is_whole(self) -> bool:
@@ -66,8 +66,19 @@ class Share:
         if self.named is not None:
             chosen &= columns[NAMED] == SPLITS.index(self.named)
         if self.limit is not None and self.limit < self.num_rows:
-            chosen &= evenly(self.num_rows, self.limit, first_row, count)
+            chosen &= self._looked_at(self.limit, first_row, count)
         return chosen
+
+    def _looked_at(self, limit: int, first_row: int, count: int) -> np.ndarray:
+        """Return a mask that has, over all rows, one random row of each of ``limit`` parts of about equal size."""
+        import numpy as np
+
+        rows = np.arange(first_row, first_row + count)
+        part = rows * limit // self.num_rows
+        begin, end = (-(-one * self.num_rows // limit) for one in (part, part + 1))
+        numbers = random_numbers((self.seed, 1), part.astype(np.uint64))
+        found: np.ndarray = rows == begin + (numbers * (end - begin)).astype(np.int64)
+        return found
 
     def _random(self, first_row: int, count: int, columns: Columns) -> np.ndarray:
         import numpy as np
@@ -79,7 +90,7 @@ class Share:
         """Return how many rows of ``pieces`` belong to the split, by ``columns`` of all of them if they decide."""
         if columns and not self.is_whole:
             return int(self.mask(0, self.num_rows, columns).sum())
-        if self.is_whole and self.limit is None:
+        if self.is_whole and (self.limit is None or self.limit == self.num_rows):
             return sum(piece.num_rows for piece in pieces)
         return sum(int(self.mask(piece.first_row, piece.num_rows, {}).sum()) for piece in pieces)
 

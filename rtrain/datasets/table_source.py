@@ -17,7 +17,7 @@ from rtrain.datasets.moments import given_statistics
 from rtrain.datasets.resident_table import label_scan, resident_table, task_of
 from rtrain.datasets.roles import Roles
 from rtrain.datasets.split_keys import SplitKeys
-from rtrain.datasets.splits import NAMED, SPLITS, TIME, borders, check_not_empty, check_way, shares
+from rtrain.datasets.splits import NAMED, SPLITS, TIME, borders, check_not_empty, check_way, num_wanted, shares
 from rtrain.datasets.stream import Piece, Share, StreamSplit
 from rtrain.datasets.table_rows import encoding_of
 from rtrain.datasets.tables import TableFormat, TableSpec, check_columns, choose_features, used_columns
@@ -45,7 +45,7 @@ def load_table(name: str, reading: TableFormat, conf: TableConf, files: Files | 
     choice = choose_memory(conf.memory, size)
     if choice.memory == "stream" and conf.group is not None:
         message = f"dataset.group: groups are kept together in memory only, but this data is streamed: {choice.reason}"
-        raise DatasetError(message, "Use dataset.memory=resident, or dataset.limit.")
+        raise DatasetError(message, "Use dataset.memory=resident.")
     load = _load_resident if choice.memory == "resident" else _load_stream
     return load(_Table(name, reading, conf, files, features), choice)
 
@@ -220,14 +220,15 @@ def _shares(
     pieces: Mapping[str, Sequence[Piece]], deciding: Columns, keys: SplitKeys, conf: TableConf
 ) -> dict[str, tuple[str, Share, int]]:
     """Return for each split where its pieces came from, by split, which of their rows it takes, and how many."""
-    whole = {split: Share(conf.seed, num_rows=_num_rows(found), limit=conf.limit) for split, found in pieces.items()}
+    counts = {split: _num_rows(found) for split, found in pieces.items()}
+    whole = {split: Share(conf.seed, num_rows=count, limit=num_wanted(count, conf)) for split, count in counts.items()}
     train = whole["train"]
     found = {split: (split, share) for split, share in whole.items()}
     times = deciding.get(TIME)
     if NAMED in deciding:
-        counts = {split: int((deciding[NAMED] == place).sum()) for place, split in enumerate(SPLITS)}
-        keys.check_named(counts)
-        found = {split: ("train", replace(train, named=split)) for split, count in counts.items() if count}
+        named = {split: int((deciding[NAMED] == place).sum()) for place, split in enumerate(SPLITS)}
+        keys.check_named(named)
+        found = {split: ("train", replace(train, named=split)) for split, count in named.items() if count}
         train = replace(train, named="train")
         times = None if times is None else times[deciding[NAMED] == SPLITS.index("train")]
     taken = shares(conf.split, found)

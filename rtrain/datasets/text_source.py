@@ -14,7 +14,7 @@ from rtrain.datasets.labels import Labels, LabelScan
 from rtrain.datasets.memory import always_resident
 from rtrain.datasets.resident import fingerprint
 from rtrain.datasets.sources.text import TextConf
-from rtrain.datasets.splits import SPLITS, check_not_empty, shares, split_parts
+from rtrain.datasets.splits import SPLITS, check_not_empty, num_wanted, shares, split_parts
 from rtrain.datasets.texts import PLAIN, TABLES, Texts, is_table, read_plain, read_table
 from rtrain.datasets.tokens import Tokens
 from rtrain.errors import DatasetError
@@ -223,14 +223,13 @@ def _joined(parts: Sequence[Columns]) -> Columns:
 def _language(parts: Mapping[str, Sequence[Texts]], conf: TextConf, reason: str) -> Dataset:
     if conf.tokenizer == "none":
         all_rows = {split: [row for texts in part for row in texts.texts] for split, part in parts.items()}
-        limited = {split: objects(part[: conf.limit]) for split, part in all_rows.items()}
+        limited = {split: objects(part[: num_wanted(len(part), conf)]) for split, part in all_rows.items()}
         splits = {split: {"x": part, "y": part} for split, part in contiguous(limited, conf).items()}
         known = _Known("language-modeling", None, (), "object", (), reason)
         return _dataset(splits, known, {"task": known.task, "tokenizer": "none"})
     texts = {split: joined_text(part) for split, part in parts.items()}
     tokens = Tokens.of(conf.tokenizer, texts.values())
-    most = None if conf.limit is None else conf.limit * conf.block_size + 1
-    coded = contiguous({split: tokens.encode(text)[:most] for split, text in texts.items()}, conf)
+    coded = contiguous({split: _first(tokens.encode(text), conf) for split, text in texts.items()}, conf)
     for split, part in coded.items():
         if len(part) <= conf.block_size:
             message = (
@@ -240,6 +239,13 @@ def _language(parts: Mapping[str, Sequence[Texts]], conf: TextConf, reason: str)
     rows = {split: blocks(part, conf.block_size) for split, part in coded.items()}
     known = _Known("language-modeling", tokens.count, tokens.names, "int64", (conf.block_size,), reason)
     return _dataset(rows, known, {"task": known.task, "tokenizer": conf.tokenizer, "characters": tokens.characters})
+
+
+def _first(tokens: np.ndarray, conf: TextConf) -> np.ndarray:
+    """Return the tokens of as many rows as ``limit`` and ``sample`` leave."""
+    num_rows = (len(tokens) - 1) // conf.block_size
+    wanted = num_wanted(num_rows, conf)
+    return tokens if wanted == num_rows else tokens[: wanted * conf.block_size + 1]
 
 
 def joined_text(texts: Sequence[Texts]) -> str:

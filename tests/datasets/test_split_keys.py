@@ -227,6 +227,30 @@ def test_workers_share_the_rows_of_a_split_however_many_there_are(load, tmp_path
 
 
 @pytest.mark.parametrize("memory", ["resident", "stream"])
+@pytest.mark.parametrize("way", ["by_hash", "by_column", "by_values"])
+def test_a_sample_of_a_table_keeps_each_row_in_its_split(load, tmp_path, way, memory):
+    path = write_parquet(tmp_path, sales(1000))["path"]
+    keys = {"path": path, "label": "y", "features": ["x"], "split": STREAMED[way], "memory": memory}
+    whole, some = (load("parquet", **keys, **more) for more in ({}, {"sample": 0.4}))
+    assert sum(some.info.num_rows.values()) == 400
+    for name in SPLITS:
+        few, all_rows = (
+            {row for part in dataset.splits[name].own_rows(0, 1) for row in part["x"][:, 0].tolist()}
+            for dataset in (some, whole)
+        )
+        assert few < all_rows
+
+
+def test_a_sample_of_a_streamed_table_is_evenly_spread(load, tmp_path):
+    path = write_parquet(tmp_path, sales(1000))["path"]
+    keys = {"label": "y", "features": ["x"], "split": {"test": 0}, "memory": "stream"}
+    train = load("parquet", path=path, sample=0.1, **keys).splits["train"]
+    rows = np.concatenate([part["x"][:, 0] for part in train.own_rows(0, 1)])
+    assert (train.num_rows, len(rows)) == (100, 100)
+    assert np.histogram(rows, 10, (0, 1000))[0].tolist() == [10] * 10
+
+
+@pytest.mark.parametrize("memory", ["resident", "stream"])
 def test_limit_counts_all_splits_that_a_column_makes(load, tmp_path, memory):
     path = write_parquet(tmp_path, sales())["path"]
     info = load(

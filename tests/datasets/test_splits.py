@@ -39,7 +39,6 @@ def test_evenly_chooses_exactly_so_many(num_rows, chosen):
     mask = evenly(num_rows, chosen)
     assert len(mask) == num_rows
     assert mask.sum() == chosen
-    np.testing.assert_array_equal(mask[2:7], evenly(num_rows, chosen, 2, 5)[: max(0, num_rows - 2)])
 
 
 @pytest.mark.parametrize(
@@ -88,6 +87,23 @@ def test_limit_counts_before_the_split():
     assert np.bincount(splits["train"]["y"]).tolist() == [40, 40]
 
 
+def test_a_sample_is_a_share_of_each_class_before_the_split():
+    splits = split_parts({"train": part(1000), "val": part(200)}, RowsConf(sample=0.1, split=SplitConf(test=0.2)), True)
+    assert {name: len(columns["y"]) for name, columns in splits.items()} == {"train": 80, "val": 20, "test": 20}
+    assert all(len(set(np.bincount(columns["y"]))) == 1 for columns in splits.values())
+
+
+@pytest.mark.parametrize(("sample", "limit", "expected"), [(0.5, 100, 50), (0.5, 20, 20), (0.05, 20, 5)])
+def test_of_sample_and_limit_the_smaller_one_counts(sample, limit, expected):
+    splits = split_parts({"train": part(100)}, RowsConf(sample=sample, limit=limit, split=SplitConf(test=0)), True)
+    assert len(splits["train"]["y"]) == expected
+
+
+def test_a_sample_without_a_row_is_an_error_that_gives_the_numbers():
+    with pytest.raises(DatasetError, match=r"dataset\.sample=0\.001 of 100 rows is less than one"):
+        split_parts({"train": part(100)}, RowsConf(sample=0.001), True)
+
+
 def queries(sizes):
     group = np.repeat(np.arange(len(sizes)) + 70, sizes)
     return {"x": np.zeros((len(group), 1)), "y": np.arange(len(group)), "group": group}
@@ -105,6 +121,12 @@ def test_limit_takes_whole_groups_before_the_split():
 def test_limit_never_cuts_a_group_and_keeps_at_least_one(limit, expected):
     splits = split_parts({"train": queries([5] * 9)}, RowsConf(limit=limit, split=SplitConf(test=0)), False)
     assert np.unique(splits["train"]["group"], return_counts=True)[1].tolist() == expected
+
+
+def test_a_sample_takes_whole_groups():
+    splits = split_parts({"train": queries([5] * 100)}, RowsConf(sample=0.1), False)
+    sizes = {name: np.unique(columns["group"], return_counts=True)[1].tolist() for name, columns in splits.items()}
+    assert sizes == {"train": [5] * 8, "test": [5] * 2}
 
 
 def test_a_share_of_groups_that_a_limit_leaves_empty_is_an_error():

@@ -69,8 +69,18 @@ def test_shares_are_disjoint_and_complete():
     assert abs(len(rows[0]) - 400) < 60
 
 
-def test_limit_looks_at_exactly_so_many_rows():
-    assert split_of(500, Share(num_rows=500, limit=120)).num_rows == 120
+@pytest.mark.parametrize(("num_rows", "limit"), [(500, 120), (500, 250), (500, 499), (500, 1), (7, 3)])
+def test_limit_looks_at_exactly_so_many_rows_wherever_reading_begins(num_rows, limit):
+    share = Share(num_rows=num_rows, limit=limit)
+    assert split_of(num_rows, share).num_rows == limit
+    masks = [share.mask(first, min(3, num_rows - first), {}) for first in range(0, num_rows, 3)]
+    assert np.concatenate(masks).sum() == limit
+
+
+def test_limit_does_not_follow_a_pattern_of_the_rows():
+    rows = np.flatnonzero(Share(num_rows=10_000, limit=2_000).mask(0, 10_000, {}))
+    assert np.histogram(rows, 10, (0, 10_000))[0].tolist() == [200] * 10
+    assert np.bincount(rows % 5).min() > 300
 
 
 def test_a_share_does_not_depend_on_where_reading_begins():

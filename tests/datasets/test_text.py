@@ -80,8 +80,11 @@ def test_files_named_after_splits_and_tables_make_tokens_too(load, tmp_path):
 def test_a_limit_takes_the_first_rows_of_a_language(load, tmp_path):
     (tmp_path / "x.txt").write_text(TEXT)
     keys = {"path": str(tmp_path), "tokenizer": "bytes", "block_size": 4, "split": {"test": 0}}
-    few, all_ = (all_rows(load("text", **keys, limit=limit))["x"] for limit in (5, None))
+    few, some, all_ = (
+        all_rows(load("text", **keys, **chosen))["x"] for chosen in ({"limit": 5}, {"sample": 0.5}, {"limit": None})
+    )
     np.testing.assert_array_equal(few, all_[:5])
+    np.testing.assert_array_equal(some, all_[: round(len(all_) / 2)])
 
 
 def test_new_text_is_coded_as_the_learned_one(load, tmp_path):

@@ -147,9 +147,8 @@ def _texts(parts: Mapping[str, Any], conf: HuggingfaceConf) -> Dataset:
 
     text = str(conf.input)
     label = None if conf.task == "language-modeling" else conf.label
-    texts = TextConf(
-        path=conf.path, task=conf.task, text=text, label=label, split=conf.split, seed=conf.seed, limit=conf.limit
-    )
+    shares = {name: getattr(conf, name) for name in ("split", "seed", "sample", "limit")}
+    texts = TextConf(path=conf.path, task=conf.task, text=text, label=label, **shares)
     tables = {split: _arrow(part, part.column_names) for split, part in parts.items()}
     reason = always_resident(sum(table.nbytes for table in tables.values()) * 4)
     read = {split: [table_texts(table, f"{conf.path} ({split})", text, label)] for split, table in tables.items()}
