@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from rtrain.datasets.base import Dataset
+from rtrain.datasets.casts import cast_table
 from rtrain.datasets.conf import ColumnsConf
 from rtrain.datasets.memory import always_resident
 from rtrain.datasets.resident_table import resident_table
@@ -32,6 +33,7 @@ def load_arrow(name: str, parts: Mapping[str, pa.Table], conf: ColumnsConf, wher
     for split, table in parts.items():
         if not table.num_rows:
             raise DatasetError(f"{places[split]}: there are no rows.")
+    parts = {split: cast_table(table, conf.dtypes or {}, places[split]) for split, table in parts.items()}
     features = choose_features(conf, parts["train"].schema, places["train"])
     for split, table in parts.items():
         check_columns(used_columns(conf, features), table.schema, places[split], "features")

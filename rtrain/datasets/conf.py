@@ -174,6 +174,9 @@ TablePath = Annotated[
 ]
 
 
+DTYPES = ("float32", "float64", "int32", "int64", "bool", "string", "category")
+
+
 @dataclass(kw_only=True)
 class ColumnsConf(RowsConf):
     """The columns of a table, wherever it comes from."""
@@ -207,6 +210,9 @@ class ColumnsConf(RowsConf):
 
     dtype: Annotated[str, *one_of("float32", "float64")] = "float32"
     """Of the features in memory; float64 keeps large whole numbers and doubles as they are."""
+
+    dtypes: dict[str, Annotated[str, *one_of(*DTYPES)]] | None = None
+    """Columns to take as another type, before anything else: {zip: category, size: float32, id: string}."""
 
     task: Annotated[str, *one_of("auto", "classification", "regression", "ranking")] = "auto"
     """auto: a label of text, booleans or at most 100 different whole numbers is a class, any other one a number."""

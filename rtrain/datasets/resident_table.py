@@ -64,7 +64,7 @@ def resident_table(name: str, tables: Tables, features: tuple[str, ...], conf: C
         mean=unscaled(dataset.info.mean, features, categories, 0.0),
         std=unscaled(dataset.info.std, features, categories, 1.0),
     )
-    return Dataset(info, dataset.splits, encoding_of(spec, task))
+    return Dataset(info, dataset.splits, encoding_of(spec, task, conf.dtypes or {}))
 
 
 def task_of(labels: Labels, conf: ColumnsConf) -> str:

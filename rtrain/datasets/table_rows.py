@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rtrain.datasets.base import RawChunk
+from rtrain.datasets.casts import CastFormat, cast_table
 from rtrain.datasets.conf import ColumnsConf, TableConf
 from rtrain.datasets.files import files_by_split
 from rtrain.datasets.labels import Labels
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def encoding_of(spec: TableSpec, task: str) -> dict[str, Any]:
+def encoding_of(spec: TableSpec, task: str, dtypes: Mapping[str, str]) -> dict[str, Any]:
     """Return how the columns of a table became rows, as plain data."""
     return {
         "task": task,
@@ -30,6 +31,7 @@ def encoding_of(spec: TableSpec, task: str) -> dict[str, Any]:
         "dtype": spec.dtype,
         "categories": {name: list(names) for name, names in spec.categories.items()},
         "roles": asdict(spec.roles),
+        "dtypes": dict(dtypes),
     }
 
 
@@ -47,6 +49,24 @@ def spec_of(encoding: Mapping[str, Any]) -> TableSpec:
     )
 
 
+def text_columns(encoding: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the columns that a format without types has to read as text.
+
+    Those are the ones with a type of their own, and categories with a name that a number would lose: 01234, or A.
+    """
+    named = [
+        column
+        for column, names in encoding["categories"].items()
+        if any(not name.isdecimal() or str(int(name)) != name for name in names)
+    ]
+    return (*_dtypes(encoding), *named)
+
+
+def _dtypes(encoding: Mapping[str, Any]) -> dict[str, str]:
+    """Return what columns are cast to; nothing in checkpoints of before that could be asked for."""
+    return dict(encoding.get("dtypes", {}))
+
+
 def open_table_rows(reading: TableFormat, conf: TableConf, encoding: Mapping[str, Any]) -> TableRows:
     """Open the files at ``conf.path``, of all splits, one after the other.
 
@@ -54,6 +74,7 @@ def open_table_rows(reading: TableFormat, conf: TableConf, encoding: Mapping[str
         DatasetError: A file is missing, or lacks a feature or an id; names the one that was probably meant.
     """
     spec = spec_of(encoding)
+    reading = CastFormat(reading, _dtypes(encoding))
     pieces = []
     for part in files_by_split(conf.path, reading.endings).values():
         for file in part:
@@ -86,7 +107,8 @@ class TableRows:
         schema = self.reading.schema(Path(file))
         kept = _kept_names(schema.names, self.spec, self.ids)
         needed = _needed(schema, self.spec, file) if with_labels else []
-        for table in self.reading.batches(key, list(dict.fromkeys([*self.spec.features, *needed, *kept]))):
+        columns = list(dict.fromkeys([*self.spec.features, *needed, *kept]))
+        for table in self.reading.batches(key, columns, self.spec.features):
             yield raw_chunk(table, self.spec, kept, file, row, with_labels)
             row += table.num_rows
 
@@ -123,6 +145,7 @@ def open_arrow_rows(
         DatasetError: One lacks a feature or an id.
     """
     spec = spec_of(encoding)
+    tables = [cast_table(table, _dtypes(encoding), where) for table in tables]
     for table in tables:
         check_row_columns(table.schema, spec, conf.ids, where)
     return ArrowRows(tuple(tables), spec, tuple(conf.ids), where)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rtrain.datasets.base import Columns, Dataset, DatasetInfo
+from rtrain.datasets.casts import CastFormat
 from rtrain.datasets.categories import CategoryScan, unscaled
 from rtrain.datasets.conf import TableConf
 from rtrain.datasets.files import files_by_split, files_fingerprint
@@ -39,6 +40,7 @@ def load_table(name: str, reading: TableFormat, conf: TableConf, files: Files | 
         DatasetError: Something is missing, unreadable or unusable; names the file, row or column.
     """
     files = files_by_split(conf.path, reading.endings) if files is None else files
+    reading = CastFormat(reading, conf.dtypes) if conf.dtypes else reading
     features = _checked_features(files, reading, conf)
     num_words = len(features) * (1 if conf.dtype == "float32" else 2) + 1
     size = sum(reading.decoded_bytes(file, num_words) for part in files.values() for file in part)
@@ -110,7 +112,7 @@ class TableReader:
         """Yield the decoded rows of a piece."""
         where, row, piece = key
         columns = dict.fromkeys((*self.keys.columns, *self.spec.columns))
-        for batch in self.reading.batches(piece, list(columns)):
+        for batch in self.reading.batches(piece, list(columns), self.spec.features):
             yield {**self.spec.decode(batch, where, row), **self.keys.decode(batch, where, row)}
             row += batch.num_rows
 
@@ -149,7 +151,7 @@ def _load_stream(table: _Table, choice: MemoryChoice) -> Dataset:
         mean=mean,
         std=std,
     )
-    return Dataset(info, splits, encoding_of(spec, task))
+    return Dataset(info, splits, encoding_of(spec, task, conf.dtypes or {}))
 
 
 def _categories(train: StreamSplit, reader: TableReader, conf: TableConf) -> dict[str, tuple[str, ...]]:

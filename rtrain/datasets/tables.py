@@ -44,8 +44,15 @@ class TableFormat(Protocol):
     def pieces(self, file: Path) -> list[tuple[Any, int]]:
         """Return the key of each part that can be read by itself, and how many rows of the file come before it."""
 
-    def batches(self, piece: Any, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Yield the rows of a part, some at a time; errors of the format are DatasetErrors."""
+    def batches(self, piece: Any, columns: Sequence[str], widened: Sequence[str] = ()) -> Iterator[pa.Table]:
+        """Yield the rows of a part, some at a time; errors of the format are DatasetErrors.
+
+        Args:
+            piece: A key of ``pieces``.
+            columns: Which columns.
+            widened: Those that may become floats, where a format has to guess types from the beginning of a file: what
+                comes later may have a point.
+        """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,9 +126,10 @@ class TableSpec:
     def _not_numeric(self, table: pa.Table, name: str, where: str, first_row: int) -> DatasetError:
         place = _first_text(table[name], first_row)
         names = ",".join(one for one in self.features if one == name or one in self.categories)
+        numbers = f"Read it as numbers: 'dataset.dtypes={{{name}: float32}}', take" if "the text" in place else "Take"
         return DatasetError(
             f"{where}: feature '{name}' is not numeric: {place}.",
-            f"Take it as a category: 'dataset.categorical=[{names}]', leave it out: 'dataset.drop=[{name}]', "
+            f"{numbers} it as a category: 'dataset.categorical=[{names}]', leave it out: 'dataset.drop=[{name}]', "
             "or correct the value.",
         )
 
@@ -216,6 +224,7 @@ def choose_features(conf: ColumnsConf, schema: pa.Schema, where: str) -> tuple[s
         check_columns([names] if names else [], schema, where, key)
     check_columns(conf.base_margin, schema, where, "base_margin")
     check_columns(conf.ids, schema, where, "ids")
+    check_columns(list(conf.dtypes or {}), schema, where, "dtypes")
     _check_drop(conf, schema, where)
     keys = SplitKeys.of(conf.split)
     for key, columns in keys.names.items():

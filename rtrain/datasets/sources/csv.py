@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,13 +38,13 @@ class Csv(Source):
         """Read, or open for streaming, the files at ``path``."""
         from rtrain.datasets.table_source import load_table
 
-        return load_table("csv", CsvFormat(conf.delimiter), conf)
+        return load_table("csv", CsvFormat(conf.delimiter, tuple(conf.dtypes or {})), conf)
 
     def open_rows(self, conf: CsvConf, encoding: Mapping[str, Any]) -> RowReader | None:
         """Open all rows at ``path``; of the columns only the features of training are needed."""
-        from rtrain.datasets.table_rows import open_table_rows
+        from rtrain.datasets.table_rows import open_table_rows, text_columns
 
-        return open_table_rows(CsvFormat(conf.delimiter), conf, encoding)
+        return open_table_rows(CsvFormat(conf.delimiter, text_columns(encoding)), conf, encoding)
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,8 @@ class CsvFormat:
     """Reads CSV files with pyarrow."""
 
     delimiter: str
+    texts: Sequence[str] = ()
+    """Columns that are text whatever they look like: ``01234`` stays what it is."""
     endings: Sequence[str] = (".csv", ".csv.gz", ".csv.bz2", ".csv.zst")
 
     def schema(self, file: Path) -> pa.Schema:
@@ -64,7 +67,7 @@ class CsvFormat:
         from pyarrow import csv
 
         try:
-            return csv.read_csv(file, parse_options=self._parse(), convert_options=_convert(columns, {}))
+            return csv.read_csv(file, parse_options=self._parse(), convert_options=self._convert(columns, {}))
         except (pa.ArrowInvalid, OSError) as error:
             raise _unreadable(file, error) from error
 
@@ -77,54 +80,61 @@ class CsvFormat:
         """Return the file itself: a text has to be read from its beginning."""
         return [(str(file), 0)]
 
-    def batches(self, piece: Any, columns: Sequence[str]) -> Iterator[pa.Table]:
+    def batches(self, piece: Any, columns: Sequence[str], widened: Sequence[str] = ()) -> Iterator[pa.Table]:
         """Yield the rows, about a megabyte of text at a time."""
         import pyarrow as pa
 
         try:
-            with self._open(Path(piece), columns) as reader:
+            with self._open(Path(piece), columns, widened) as reader:
                 for batch in reader:
                     yield pa.Table.from_batches([batch])
         except (pa.ArrowInvalid, OSError) as error:
-            raise _unreadable(Path(piece), error) from error
+            raise _unreadable(Path(piece), error, self.schema(Path(piece)).names) from error
 
-    def _open(self, file: Path, columns: Sequence[str] | None) -> Any:
+    def _open(self, file: Path, columns: Sequence[str] | None, widened: Sequence[str] = ()) -> Any:
         import pyarrow as pa
         from pyarrow import csv
 
         try:
-            types = {} if columns is None else self._types(file, columns)
-            return csv.open_csv(file, parse_options=self._parse(), convert_options=_convert(columns, types))
+            types = {} if columns is None else self._wider(file, columns, widened)
+            return csv.open_csv(file, parse_options=self._parse(), convert_options=self._convert(columns, types))
         except (pa.ArrowInvalid, OSError) as error:
             raise _unreadable(file, error) from error
 
-    def _types(self, file: Path, columns: Sequence[str]) -> dict[str, Any]:
-        """Return wider types for columns of whole numbers: what comes later in the file may have a point."""
+    def _wider(self, file: Path, columns: Sequence[str], widened: Sequence[str]) -> dict[str, Any]:
+        """Return wider types than the beginning of the file suggests: what comes later may have a point."""
         import pyarrow as pa
 
-        schema = self.schema(file)
-        kinds = {name: schema.field(name).type for name in columns}
-        label = columns[-1]
-        return {
-            name: pa.float64()
-            for name, kind in kinds.items()
-            if pa.types.is_null(kind) or (pa.types.is_integer(kind) and name != label)
-        }
+        types, schema = {}, self.schema(file)
+        for field in map(schema.field, columns):
+            empty = pa.types.is_null(field.type)
+            if field.name in widened and (empty or pa.types.is_integer(field.type)):
+                types[field.name] = pa.float64()
+            elif empty:
+                types[field.name] = pa.string()
+        return types
 
     def _parse(self) -> Any:
         from pyarrow import csv
 
         return csv.ParseOptions(delimiter=self.delimiter)
 
+    def _convert(self, columns: Sequence[str] | None, types: dict[str, Any]) -> Any:
+        import pyarrow as pa
+        from pyarrow import csv
 
-def _convert(columns: Sequence[str] | None, types: dict[str, Any]) -> Any:
-    from pyarrow import csv
-
-    return csv.ConvertOptions(include_columns=columns, column_types=types, strings_can_be_null=True)
+        types = {**dict.fromkeys(self.texts, pa.string()), **types}
+        return csv.ConvertOptions(include_columns=columns, column_types=types, strings_can_be_null=True)
 
 
-def _unreadable(file: Path, error: Exception) -> DatasetError:
+def _unreadable(file: Path, error: Exception, names: Sequence[str] = ()) -> DatasetError:
     if "Empty CSV" in str(error):
         return DatasetError(f"{file}: the file is empty.", "A CSV file needs a line with the names of its columns.")
     message = "".join(sign if sign.isprintable() else "?" for sign in str(error))
+    place = re.match(r"In CSV column #(\d+): CSV conversion error to (\w+): (.*)", message)
+    if place and names:
+        name, kind, what = names[int(place[1])], place[2], place[3]
+        message = f"{file}: column '{name}' begins with {kind} values, but then comes an {what[:200]}."
+        hint = f"Correct it, or say what the column holds: 'dataset.dtypes={{{name}: category}}'"
+        return DatasetError(message, f"{hint}, or 'dataset.dtypes={{{name}: string}}'")
     return DatasetError(f"{file}: {message[:200]}", "Is it a CSV file, and dataset.delimiter right?")

@@ -86,7 +86,7 @@ class JsonFormat:
         """Return the file itself: a text has to be read from its beginning."""
         return [(str(file), 0)]
 
-    def batches(self, piece: Any, columns: Sequence[str]) -> Iterator[pa.Table]:
+    def batches(self, piece: Any, columns: Sequence[str], widened: Sequence[str] = ()) -> Iterator[pa.Table]:
         """Yield the rows, some megabytes of text at a time."""
         import pyarrow as pa
 
@@ -95,7 +95,8 @@ class JsonFormat:
             yield self.read(file, columns)
             return
         found = self.schema(file)
-        schema = pa.schema([*(_widened(found.field(name)) for name in columns[:-1]), found.field(columns[-1])])
+        fields = [found.field(name) for name in columns]
+        schema = pa.schema([_widened(field) if field.name in widened else field for field in fields])
         with _errors_named(file), _text(file) as stream:
             for batch in _streamed(stream, schema):
                 yield pa.Table.from_batches([batch]).select(list(columns))

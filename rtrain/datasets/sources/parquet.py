@@ -85,7 +85,7 @@ class ParquetFormat:
             num_rows = [parquet.metadata.row_group(group).num_rows for group in groups]
         return [((str(file), group), sum(num_rows[:group])) for group in groups]
 
-    def batches(self, piece: Any, columns: Sequence[str]) -> Iterator[pa.Table]:
+    def batches(self, piece: Any, columns: Sequence[str], widened: Sequence[str] = ()) -> Iterator[pa.Table]:
         """Yield the rows of a row group, some ten thousand at a time."""
         import pyarrow as pa
 
