@@ -41,7 +41,7 @@ def resident_table(name: str, tables: Tables, features: tuple[str, ...], conf: C
     keys = SplitKeys.of(conf.split)
     parts = {split: grouped(_decoded(spec, keys, part)) for split, part in tables.items()}
     task = task_of(spec.labels, conf)
-    splits = split_table(parts, conf, task == "classification")
+    splits = split_table(parts, keys, conf, task == "classification")
     splits, categories = seen_only(splits, features, dict(spec.categories))
     spec = replace(spec, categories=categories)
     if spec.on_missing == "mean":

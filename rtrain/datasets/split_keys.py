@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rtrain.datasets.base import Columns
 from rtrain.datasets.categories import is_text
-from rtrain.datasets.conf import ColumnsConf, TableSplitConf
+from rtrain.datasets.conf import SharesConf, TableSplitConf
 from rtrain.datasets.files import SPLIT_NAMES
 from rtrain.datasets.hashes import row_hashes, texts_of, value_hashes
 from rtrain.datasets.splits import KEY, NAMED, SPLITS, TIME, limited, split_parts, take
@@ -116,13 +116,12 @@ class SplitKeys:
             raise DatasetError(message, hint)
 
 
-def split_table(parts: Mapping[str, Columns], conf: ColumnsConf, stratify: bool) -> dict[str, Columns]:
-    """Return the splits of decoded rows that have what ``SplitKeys.decode`` made of them.
+def split_table(parts: Mapping[str, Columns], keys: SplitKeys, conf: SharesConf, stratify: bool) -> dict[str, Columns]:
+    """Return the splits of decoded rows that have what ``keys`` made of them.
 
     Raises:
         DatasetError: The shares make no sense, a split has no row, or a column tears a query of a ranking apart.
     """
-    keys = SplitKeys.of(conf.split)
     ready = {split: _keyed(part, keys) for split, part in parts.items()}
     if "by_column" in keys.names:
         keys.check_alone(parts)
@@ -137,7 +136,8 @@ def _keyed(part: Columns, keys: SplitKeys) -> Columns:
     group = part.get("group")
     if group is None:
         content = [values for name, values in part.items() if name not in (TIME, NAMED)]
-        return part if KEY in part else {**part, KEY: row_hashes(content)}
+        is_text = part["x"].dtype == object
+        return part if KEY in part or is_text else {**part, KEY: row_hashes(content)}
     begins = np.flatnonzero(np.r_[True, group[1:] != group[:-1]])
     for name, key in ((KEY, keys.way), (NAMED, "column")):
         if name in part and (np.minimum.reduceat(part[name], begins) != np.maximum.reduceat(part[name], begins)).any():

@@ -14,7 +14,9 @@ from rtrain.datasets.labels import Labels, LabelScan
 from rtrain.datasets.memory import always_resident
 from rtrain.datasets.resident import fingerprint
 from rtrain.datasets.sources.text import TextConf
-from rtrain.datasets.splits import SPLITS, check_not_empty, num_wanted, shares, split_parts
+from rtrain.datasets.split_keys import SplitKeys, refuse_keys, split_table
+from rtrain.datasets.splits import SPLITS, check_not_empty, num_wanted, shares
+from rtrain.datasets.tables import check_columns
 from rtrain.datasets.texts import PLAIN, TABLES, Texts, is_table, read_plain, read_table
 from rtrain.datasets.tokens import Tokens
 from rtrain.errors import DatasetError
@@ -99,7 +101,7 @@ def _read(file: Path, conf: TextConf) -> Texts:
         texts = read_plain(file, "line" if conf.each == "line" else "file")
         parts = file.relative_to(folder).parts
         name = parts[1] if parts[0] in SPLIT_NAMES else parts[0]
-        return Texts(texts.where, texts.texts, pa.array([name] * len(texts.texts)))
+        return Texts(texts.where, texts.texts, pa.array([name] * len(texts.texts)), texts.kept)
     return read_plain(file, "file" if conf.each == "file" else "line")
 
 
@@ -165,12 +167,28 @@ def _labelled(parts: Mapping[str, Sequence[Texts]], conf: TextConf, task: str, r
     labels = scan.labels()
     if task != "token-classification":
         task = labels.task
-    coded = {split: _joined([coded_texts(texts, labels, task) for texts in part]) for split, part in parts.items()}
-    splits = split_parts(coded, conf, stratify=task == "classification")
+    keys = SplitKeys.of(conf.split)
+    coded = {
+        split: _joined([{**coded_texts(texts, labels, task), **_deciding(texts, keys, conf)} for texts in part])
+        for split, part in parts.items()
+    }
+    splits = split_table(coded, keys, conf, task == "classification")
     num_classes = None if labels.classes is None else len(labels.classes)
     known = _Known(task, num_classes, labels.class_names, "object", (), reason)
     classes = None if labels.classes is None else list(labels.classes)
     return _dataset(splits, known, {"task": task, "column": column, "classes": classes})
+
+
+def _deciding(texts: Texts, keys: SplitKeys, conf: TextConf) -> Columns:
+    """Return what decides the split of each text."""
+    import pyarrow as pa
+
+    if not texts.kept:
+        refuse_keys(conf.split, f"the lines of {texts.where}")
+    table = pa.table(dict(texts.kept))
+    for key, names in keys.names.items():
+        check_columns(names, table.schema, texts.where, f"split.{key}")
+    return keys.decode(table, texts.where)
 
 
 def tag_values(texts: Texts, column: str) -> pa.Array:
@@ -217,10 +235,11 @@ def objects(rows: Sequence[Any]) -> np.ndarray:
 def _joined(parts: Sequence[Columns]) -> Columns:
     import numpy as np
 
-    return parts[0] if len(parts) == 1 else {key: np.concatenate([part[key] for part in parts]) for key in ("x", "y")}
+    return parts[0] if len(parts) == 1 else {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
 
 
 def _language(parts: Mapping[str, Sequence[Texts]], conf: TextConf, reason: str) -> Dataset:
+    refuse_keys(conf.split, "the texts of a language, which are split in their order,")
     if conf.tokenizer == "none":
         all_rows = {split: [row for texts in part for row in texts.texts] for split, part in parts.items()}
         limited = {split: objects(part[: num_wanted(len(part), conf)]) for split, part in all_rows.items()}

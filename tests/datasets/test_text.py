@@ -227,3 +227,53 @@ def test_plain_texts_that_are_unusable_are_named(load, tmp_path):
         load("text", path=str(tmp_path))
     with pytest.raises(DatasetError, match="is a plain text without columns"):
         load("text", path=str(tmp_path), label="y")
+
+
+REPLIES = [
+    {
+        "text": f"reply {row}",
+        "y": "good" if row % 2 else "bad",
+        "author": f"a{row // 4}",
+        "day": f"2024-01-{row + 1:02}",
+    }
+    for row in range(24)
+]
+
+
+@pytest.mark.parametrize(
+    ("split", "expected"),
+    [
+        ({"by_group": "author"}, lambda train, test: not {row // 4 for row in train} & {row // 4 for row in test}),
+        ({"by_time": "day"}, lambda _, test: test == {19, 20, 21, 22, 23}),
+        (
+            {"by_column": {"column": "author", "test": ["a1", "a3"]}},
+            lambda _, test: {row // 4 for row in test} == {1, 3},
+        ),
+        ({"by_hash": "text"}, lambda _, test: 0 < len(test) < 12),
+    ],
+)
+def test_columns_beside_the_texts_decide_their_split(load, tmp_path, split, expected):
+    write_lines(tmp_path / "x.jsonl", REPLIES[:16])
+    write_lines(tmp_path / "z.jsonl", REPLIES[16:])
+    dataset = load("text", path=str(tmp_path), label="y", split=split)
+    rows = [{int(text.split()[1]) for text in all_rows(dataset, name)["x"]} for name in ("train", "test")]
+    assert rows[0] | rows[1] == set(range(24))
+    assert len(rows[0]) + len(rows[1]) == 24
+    assert expected(*rows)
+
+
+def test_texts_without_columns_can_not_be_split_by_one(load, tmp_path):
+    for name in ("good", "bad"):
+        (tmp_path / name).mkdir()
+        for number in range(5):
+            (tmp_path / name / f"{number}.txt").write_text(f"{name} {number}\nand more")
+    with pytest.raises(DatasetError, match="by_group names 'author', which is no column"):
+        load("text", path=str(tmp_path), split={"by_group": "author"})
+    with pytest.raises(
+        DatasetError, match=r"by_time=day names a column of a table, but the lines of .*\.txt have none"
+    ):
+        load("text", path=str(tmp_path), each="line", split={"by_time": "day"})
+    with pytest.raises(DatasetError, match="the texts of a language, which are split in their order, have none"):
+        load("text", path=str(tmp_path), task="language-modeling", split={"by_time": "day"})
+    hashed = load("text", path=str(tmp_path), split={"by_hash": "file", "test": 0.5})
+    assert sum(hashed.info.num_rows.values()) == 10

@@ -59,8 +59,8 @@ class Huggingface(Source):
         kind = _kind(train, conf)
         if kind != "text" and conf.label not in train.column_names:
             raise _no_column(conf.label, "label", train, conf)
-        if kind != "table":
-            refuse_keys(conf.split, f"{kind}s")
+        if kind == "image":
+            refuse_keys(conf.split, "images")
         load = {"image": _images, "text": _texts, "table": _table}[kind]
         return _named(load(parts, conf), train.features.get(conf.label))
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from rtrain.config.schema import one_of
 from rtrain.datasets.base import Dataset, RowReader, Source
-from rtrain.datasets.conf import SharesConf, TablePath
+from rtrain.datasets.conf import SharesConf, TablePath, TableSplitConf
 
 TASKS = ("auto", "classification", "regression", "token-classification", "language-modeling")
 
@@ -23,6 +23,9 @@ class TextConf(SharesConf):
     regression), lists of words with lists of tags make token classification, and anything else is a language to model,
     whose splits are contiguous: the first rows train, then come those of val, then those of test.
     """
+
+    split: TableSplitConf = field(default_factory=TableSplitConf)
+    """Shares of the train rows for ``val`` and ``test``, and columns of tables that decide."""
 
     path: TablePath
     """File, folder, glob, or {train: ..., val: ...}: plain texts, a folder of them per class, or csv, tsv (without
