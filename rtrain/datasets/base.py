@@ -44,6 +44,8 @@ class DatasetInfo:
     feature_names: tuple[str, ...] = ()
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Features that are categories, with the names of their codes 0, 1, ...; a value not among them is NaN in ``x``."""
+    missing: tuple[str, ...] = ()
+    """Features that have missing values, categories not counted; of streamed data those that its statistics met."""
     columns: tuple[str, ...] = ()
     """Optional columns that the train split has: ``weight``, ``group``, ``base_margin``."""
     num_rows: Mapping[str, int]

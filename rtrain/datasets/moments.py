@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rtrain.errors import DatasetError
@@ -23,10 +24,12 @@ class Moments:
         self._count: Any = 0.0
         self._mean: Any = 0.0
         self._squares: Any = 0.0
+        self._num_values = 0
 
     def add(self, x: np.ndarray) -> None:
         """Take in the rows of ``x``, (rows, channels or features, ...), float or uint8."""
         rows = max(1, CHUNK_VALUES // max(1, x[:1].size))
+        self._num_values += x.size // max(1, x.shape[1])
         for start in range(0, len(x), rows):
             chunk = x[start : start + rows]
             self._merge(*(_of_bytes(chunk) if chunk.dtype == "uint8" else _of_floats(chunk)))
@@ -40,6 +43,12 @@ class Moments:
         self._squares = self._squares + squares + delta**2 * self._count * share
         self._mean = self._mean + delta * share
         self._count = total
+
+    def missing(self, names: Sequence[str] = ()) -> tuple[str, ...]:
+        """Return which channels or features had NaN, by ``names`` if they have some."""
+        counts = self._count.tolist() if self._num_values else []
+        some = [index for index, count in enumerate(counts) if count < self._num_values]
+        return tuple(names[index] if names else f"feature {index}" for index in some)
 
     @property
     def mean(self) -> tuple[float, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -52,10 +52,21 @@ def resident_dataset(splits: Mapping[str, Columns], content: Content, conf: Rows
         fingerprint=fingerprint(splits, content.class_names),
         memory="resident",
         memory_reason=content.memory_reason,
+        missing=_missing(splits, content.feature_names),
         mean=statistics[0],
         std=statistics[1],
     )
     return Dataset(info, {name: ResidentSplit(columns) for name, columns in splits.items()})
+
+
+def _missing(splits: Mapping[str, Columns], names: Sequence[str]) -> tuple[str, ...]:
+    """Return which channels or features have NaN in any split, by ``names`` if they have some."""
+    import numpy as np
+
+    x = [part["x"] for part in splits.values() if part["x"].dtype.kind == "f"]
+    some = [np.isnan(one).any(axis=tuple(axis for axis in range(one.ndim) if axis != 1)) for one in x]
+    places: list[int] = np.flatnonzero(np.any(some, axis=0)).tolist() if some else []
+    return tuple(names[place] if names else f"feature {place}" for place in places)
 
 
 def fingerprint(splits: Mapping[str, Columns], class_names: tuple[str, ...]) -> str:

@@ -60,6 +60,7 @@ def resident_table(name: str, tables: Tables, features: tuple[str, ...], conf: C
     info = replace(
         dataset.info,
         categories=categories,
+        missing=tuple(name for name in dataset.info.missing if name not in categories),
         columns=spec.roles.names,
         mean=unscaled(dataset.info.mean, features, categories, 0.0),
         std=unscaled(dataset.info.std, features, categories, 1.0),

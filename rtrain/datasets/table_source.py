@@ -31,6 +31,8 @@ STATISTICS_ROWS = 1_000_000
 """Rows of a streamed train split that ``normalize: true`` looks at, at least, if there are so many."""
 
 Files = Mapping[str, Sequence[Path]]
+Statistics = tuple[tuple[float, ...], tuple[float, ...]]
+"""Mean and standard deviation, per feature; empty for none."""
 
 
 def load_table(name: str, reading: TableFormat, conf: TableConf, files: Files | None = None) -> Dataset:
@@ -132,13 +134,14 @@ def _load_stream(table: _Table, choice: MemoryChoice) -> Dataset:
     reader = replace(reader, spec=replace(reader.spec, categories=categories))
     for split in splits.values():
         split.reader = reader
-    (mean, std), spec = _statistics(splits, reader, conf)
+    (mean, std), missing, spec = _statistics(splits, reader, conf)
     task = task_of(labels, conf)
     info = DatasetInfo(
         name=table.name,
         task=task,
         dtype=conf.dtype,
         categories=categories,
+        missing=missing,
         columns=spec.roles.names,
         input_shape=(len(table.features),),
         num_classes=len(labels.classes) if labels.classes is not None else None,
@@ -247,16 +250,22 @@ def _shares(
 
 def _statistics(
     splits: Mapping[str, StreamSplit], reader: TableReader, conf: TableConf
-) -> tuple[tuple[tuple[float, ...], tuple[float, ...]], TableSpec]:
-    """Return mean and std for ``normalize``, and let all splits fill missing values where ``on_missing`` says so."""
+) -> tuple[Statistics, tuple[str, ...], TableSpec]:
+    """Return mean and std for ``normalize``, and which features have missing values.
+
+    Where ``on_missing`` says so, all splits fill those in from now on.
+    """
     spec = reader.spec
     given = given_statistics(conf.normalize, len(spec.features))
-    if given is None or conf.on_missing == "mean":
+    missing: tuple[str, ...] = ()
+    if given is None or conf.on_missing != "error":
         moments = splits["train"].moments(STATISTICS_ROWS)
+        given = given if given is not None else (moments.mean, moments.std)
+        missing = tuple(name for name in moments.missing(spec.features) if name not in spec.categories)
         if conf.on_missing == "mean":
             spec = spec.filled(unscaled(moments.mean, spec.features, spec.categories, float("nan")))
+            missing = ()
             for split in splits.values():
                 split.reader = replace(reader, spec=spec)
-        given = given if given is not None else (moments.mean, moments.std)
     mean, std = (unscaled(one, spec.features, spec.categories, to) for one, to in zip(given, (0.0, 1.0), strict=True))
-    return (mean, std), spec
+    return (mean, std), missing, spec

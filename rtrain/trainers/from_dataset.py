@@ -121,12 +121,26 @@ def check_task(trainer: str, info: DatasetInfo, tasks: Sequence[str]) -> None:
         )
 
 
-def check_quantities(trainer: str, info: DatasetInfo) -> None:
-    """Refuse features that are categories, whose codes a model would take for quantities.
+def check_no_missing(taker: str, info: DatasetInfo, *, ways: str = "take trees: trainer=xgboost") -> None:
+    """Refuse features that have missing values, of which a network would make a loss of NaN.
 
     Raises:
         ConfigError: Names some of them.
     """
+    if info.missing:
+        raise ConfigError(
+            f"{taker} takes no missing values, but {', '.join(info.missing[:3])} of {info.name} have some.",
+            f"Fill them in (of tables with 'dataset.on_missing=mean'), leave out what has them, or {ways}",
+        )
+
+
+def check_quantities(trainer: str, info: DatasetInfo) -> None:
+    """Refuse features that are categories, whose codes a model would take for quantities, or have missing values.
+
+    Raises:
+        ConfigError: Names some of them.
+    """
+    check_no_missing(f"the {trainer} trainer", info)
     if info.categories:
         some = ", ".join(list(info.categories)[:3])
         raise ConfigError(

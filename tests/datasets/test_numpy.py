@@ -77,6 +77,12 @@ def test_a_small_share_of_a_pass_may_have_no_rows(load, tmp_path):
     assert batch.x.shape == (0, 64)
 
 
+def test_missing_values_are_known_by_the_number_of_their_feature(load, tmp_path):
+    write(tmp_path / "a", x=np.where(np.arange(64) == 5, np.nan, X), y=Y)
+    for memory in ("resident", "stream"):
+        assert load("numpy", path=str(tmp_path / "a"), memory=memory).info.missing == ("f5",)
+
+
 def test_new_rows_need_no_targets(load, tmp_path):
     np.savez(tmp_path / "x.npz", x=X, y=Y)
     dataset = load("numpy", path=str(tmp_path / "x.npz"))

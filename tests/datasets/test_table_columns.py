@@ -291,6 +291,16 @@ def test_streamed_groups_are_refused(load, tmp_path, source):
         load(source, path=write(source, tmp_path / "t", sales()), label="y", group="shop", memory="stream")
 
 
+def test_trainers_of_numbers_name_the_features_with_missing_values(load, tmp_path, source, memory):
+    columns = {"a": [1.0, None] * 10, "b": range(20), "c": ["p", None] * 10, "y": [0, 1] * 10}
+    keys = {"path": write(source, tmp_path / "t", columns), "label": "y", "memory": memory}
+    info = load(source, **keys, on_missing="keep").info
+    assert info.missing == ("a",)
+    with pytest.raises(ConfigError, match=rf"torch trainer takes no missing values, but a of {source}[\s\S]*=mean"):
+        check_quantities("torch", info)
+    assert load(source, **keys, on_missing="mean").info.missing == ()
+
+
 def test_trainers_of_numbers_name_the_categories(load, tmp_path, source):
     info = load(source, path=write(source, tmp_path / "t", sales()), **KEYS).info
     with pytest.raises(ConfigError, match=rf"colour of {source} are categories[\s\S]*dataset\.drop=\[colour\]"):

@@ -171,9 +171,10 @@ def _mapped(paths: Mapping[str, str], parts: Mapping[str, Arrays], conf: NumpyCo
     }
     example = splits["train"].x(np.arange(1))
     statistics = given_statistics(conf.normalize, example.shape[1])
+    missing: tuple[str, ...] = ()
     if statistics is None:
         moments = splits["train"].moments(STATISTICS_ROWS)
-        statistics = moments.mean, moments.std
+        statistics, missing = (moments.mean, moments.std), moments.missing(_features(example))
     info = DatasetInfo(
         name="numpy",
         task=labels.task,
@@ -184,6 +185,7 @@ def _mapped(paths: Mapping[str, str], parts: Mapping[str, Arrays], conf: NumpyCo
         feature_names=_features(example),
         num_rows={name: split.num_rows for name, split in splits.items()},
         fingerprint=files_fingerprint(Path(path) for path in paths.values()),
+        missing=missing,
         memory="stream",
         memory_reason=f"{reason}; mapped from disk",
         mean=statistics[0],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from sklearn.base import is_classifier, is_regressor
 from sklearn.metrics import get_scorer_names
 from sklearn.pipeline import Pipeline
@@ -13,10 +12,10 @@ from sklearn.utils.validation import has_fit_parameter
 
 from rtrain.config.closest import closest
 from rtrain.config.targets import check_node
-from rtrain.datasets.base import Dataset, DatasetInfo, ResidentSplit
-from rtrain.errors import ConfigError, DatasetError
+from rtrain.datasets.base import DatasetInfo
+from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
-from rtrain.trainers.from_dataset import check_monitors, check_task
+from rtrain.trainers.from_dataset import check_monitors, check_no_missing, check_task
 from rtrain.trainers.sklearn.build import build_estimator, takes_categories, weight_argument
 from rtrain.trainers.sklearn.config import Conf
 from rtrain.trainers.sklearn.loop import epochs_conf
@@ -27,7 +26,6 @@ def check_conf(job: Job) -> None:
 
     Raises:
         ConfigError: Something can't work; names the key.
-        DatasetError: The data has missing values, and the estimator doesn't take them.
     """
     conf: Conf = job.conf.trainer
     if job.dataset is None:
@@ -41,7 +39,7 @@ def check_conf(job: Job) -> None:
     _check_kind(estimator, conf, info)
     _check_epochs(estimator, conf, info)
     _check_scoring(conf)
-    _check_missing(estimator, job.dataset)
+    _check_missing(estimator, info)
 
 
 def _check_scaling(job: Job) -> None:
@@ -100,20 +98,8 @@ def _check_scoring(conf: Conf) -> None:
             raise ConfigError(f"trainer.cross_validation.scoring: scikit-learn has no scorer '{name}'.", hint)
 
 
-def _check_missing(estimator: Any, dataset: Dataset) -> None:
-    """Look for missing values where the rows are in memory and the estimator wants none."""
-    if get_tags(estimator).input_tags.allow_nan or isinstance(estimator, Pipeline):
-        return
-    for name, split in dataset.splits.items():
-        if not isinstance(split, ResidentSplit) or split.columns["x"].dtype.kind != "f":
-            continue
-        x = split.columns["x"].reshape(split.num_rows, -1)
-        missing = np.isnan(x).any(axis=0)
-        if missing.any():
-            place = int(missing.argmax())
-            feature = dataset.info.feature_names[place] if dataset.info.feature_names else f"feature {place}"
-            raise DatasetError(
-                f"{type(estimator).__name__} takes no missing values, but {feature} has some in {name}.",
-                "Set dataset.on_missing=mean, put a sklearn.impute.SimpleImputer before it in a Pipeline, or take "
-                "sklearn.ensemble.HistGradientBoosting...",
-            )
+def _check_missing(estimator: Any, info: DatasetInfo) -> None:
+    if not get_tags(estimator).input_tags.allow_nan and not isinstance(estimator, Pipeline):
+        trees = "sklearn.ensemble.HistGradientBoosting..."
+        ways = f"put a sklearn.impute.SimpleImputer before it in a Pipeline, or take {trees}"
+        check_no_missing(type(estimator).__name__, info, ways=ways)

@@ -1,11 +1,13 @@
 """What is found before anything starts, and predictions from checkpoints."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn_runs import fit, make_conf, small_dataset
 
 from rtrain.config.schema import RtrainConf, ScalingConf
-from rtrain.errors import CheckpointError, ConfigError, DatasetError
+from rtrain.errors import CheckpointError, ConfigError
 from rtrain.testing.workers import make_job, newest
 from rtrain.trainers.epochs_conf import EarlyStoppingConf
 from rtrain.trainers.sklearn import safe_pickle
@@ -48,9 +50,9 @@ def test_what_can_not_work_is_found_first(conf, data, scaling, says):
 
 def test_missing_values_are_named_with_their_feature():
     data = small_dataset()
-    data.splits["test"].columns["x"][3, 2] = np.nan
+    data = replace(data, info=replace(data.info, missing=("c",)))
     check(make_conf("ensemble.RandomForestClassifier"), data)
-    with pytest.raises(DatasetError, match="takes no missing values, but c has some in test"):
+    with pytest.raises(ConfigError, match="LogisticRegression takes no missing values, but c of"):
         check(make_conf(LOGISTIC), data)
 
 
