@@ -45,6 +45,13 @@ def test_an_unpacked_wheel_composes_its_own_configs(wheel, tmp_path):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert "type: digits" in done.stdout
     code = code.replace("from rtrain.cli.app", "import rtrain; print(rtrain.__file__); from rtrain.cli.app")
+    # The module rtrain/recipes.py and the folder of recipes share a name: the module has to win.
+    done = subprocess.run(
+        [sys.executable, "-c", code, "recipes", "ls"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert {line.split()[0] for line in done.stdout.splitlines()[1:]} == {
+        path.parent.name for path in (ROOT / "recipes").glob("*/config.yaml")
+    }
     done = subprocess.run(
         [sys.executable, "-c", code, "--help"], cwd=tmp_path, capture_output=True, text=True, check=True
     )

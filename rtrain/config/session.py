@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from rtrain.config.hydra_app import hydra_config
 from rtrain.config.locations import builtin_config_dir, find_project_root
 from rtrain.config.request import prepare
 from rtrain.config.resolve import job_config, place_job, refuse_missing, resolve, shown_config, symbolic
+from rtrain.config.resolvers import register_resolvers
 from rtrain.config.schema import RtrainConf, Schemas
 from rtrain.config.secrets import mask_word
 from rtrain.config.store import optional_sections, store_schemas
@@ -85,12 +85,11 @@ class Session:
         """
         GlobalHydra.instance().clear()
         store_schemas(self._schemas)
-        run_id = os.urandom(2).hex()
-        OmegaConf.register_new_resolver("rtrain_id", lambda: run_id, replace=True)
         deep = any(word.partition("=")[0].count(".") > 1 for word in self._overrides)
         sections = optional_sections(self._schemas) if deep else ()
         self.request = prepare(self._config, self._overrides, self._config_dir, sections)
         self.request.typed = self._typed
+        register_resolvers(self.request.primary.folder)
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -17,7 +17,7 @@ from rtrain.datasets.sources.text import TextConf
 from rtrain.datasets.split_keys import SplitKeys, refuse_keys, split_table
 from rtrain.datasets.splits import SPLITS, check_not_empty, num_wanted, shares
 from rtrain.datasets.tables import check_columns
-from rtrain.datasets.texts import PLAIN, TABLES, Texts, is_table, read_plain, read_table
+from rtrain.datasets.texts import PLAIN, TABLES, Texts, is_table, read_plain, read_table, table_texts
 from rtrain.datasets.tokens import Tokens
 from rtrain.errors import DatasetError
 
@@ -44,6 +44,20 @@ def load_text(conf: TextConf) -> Dataset:
         if not any(texts.texts for texts in part):
             raise DatasetError(f"{files[split][0]}: there is no text for the split '{split}'.", "Check dataset.path.")
     return texts_dataset(parts, conf, reason)
+
+
+def load_text_tables(source: str, tables: Mapping[str, pa.Table], conf: TextConf) -> Dataset:
+    """Return the dataset of the columns ``conf.text`` and ``conf.label`` of a table per split.
+
+    Raises:
+        DatasetError: A column is missing or unusable.
+    """
+    reason = always_resident(sum(table.nbytes for table in tables.values()) * BYTES_PER_BYTE[conf.tokenizer])
+    parts = {
+        split: [table_texts(table, f"{conf.path} ({split})", conf.text, conf.label)] for split, table in tables.items()
+    }
+    dataset = texts_dataset(parts, conf, reason)
+    return replace(dataset, info=replace(dataset.info, name=source))
 
 
 def texts_dataset(parts: Mapping[str, Sequence[Texts]], conf: TextConf, reason: str) -> Dataset:

@@ -39,6 +39,16 @@ def test_a_folder_with_a_config_is_a_config_and_names_its_runs(project, config):
     assert composed.conf.run.name == "small-net"
 
 
+def test_a_config_may_name_data_beside_it_and_in_a_package(project):
+    write("mine/paths.yaml", "trainer: {type: xgboost}\nvars: {a: '${config_dir:}/x', b: '${package_dir:yaml}/y'}\n")
+    import yaml
+
+    expected = {"a": str(project / "mine/x"), "b": str(Path(yaml.__file__).parent / "y")}
+    assert check("mine/paths.yaml").resolved["vars"] == expected
+    write("mine/odd.yaml", "trainer: {type: xgboost}\nvars: {b: '${package_dir:no_such_thing}'}\n")
+    assert "there is no installed package 'no_such_thing'" in refused("mine/odd.yaml")
+
+
 def test_the_smoke_block_is_no_part_of_what_a_run_records(project):
     write("plain.yaml", "trainer: {type: xgboost}\n")
     write("tried.yaml", "trainer: {type: xgboost}\nsmoke: {overrides: [seed=1], expect: {test/loss: {max: 1}}}\n")

@@ -35,6 +35,7 @@ def arrays():
 def queries(): return {**arrays(), "group": np.arange(20) // 4}
 def pairs(): return torch.utils.data.TensorDataset(torch.arange(40.0).reshape(20, 2), torch.arange(20) % 2)
 def ragged(): return [(np.zeros(i + 1), 0) for i in range(3)]
+def texts(): return pd.DataFrame({"words": [f"row {i}" for i in range(20)], "y": ["even", "odd"] * 10})
 def number(): return 3
 def broken(): return 1 / 0
 value = 3
@@ -108,3 +109,13 @@ def test_only_allowed_modules_are_imported(load, tmp_path, monkeypatch):
     allowed = load_source("python", allow=["stranger_of_a_test.*"])
     assert sum(allowed.load(conf).info.num_rows.values()) == 20
     sys.modules.pop("stranger_of_a_test")
+
+
+def test_a_column_of_texts_has_classes_or_is_a_language(load, module):
+    dataset = load("python", function=f"{module}:texts", text="words", split={"test": 0})
+    assert (dataset.info.name, dataset.info.dtype, dataset.info.class_names) == ("python", "object", ("even", "odd"))
+    assert dataset.splits["train"].columns["x"][3] == "row 3"
+    language = load("python", function=f"{module}:texts", text="words", task="language-modeling", split={"test": 0})
+    assert language.info.task == "language-modeling"
+    with pytest.raises(DatasetError, match="'sentences'"):
+        load("python", function=f"{module}:texts", text="sentences")

@@ -140,20 +140,15 @@ def _table(parts: Mapping[str, Any], conf: HuggingfaceConf) -> Dataset:
 
 
 def _texts(parts: Mapping[str, Any], conf: HuggingfaceConf) -> Dataset:
-    from rtrain.datasets.memory import always_resident
     from rtrain.datasets.sources.text import TextConf
-    from rtrain.datasets.text_source import texts_dataset
-    from rtrain.datasets.texts import table_texts
+    from rtrain.datasets.text_source import load_text_tables
 
     text = str(conf.input)
     label = None if conf.task == "language-modeling" else conf.label
     shares = {name: getattr(conf, name) for name in ("split", "seed", "sample", "limit")}
     texts = TextConf(path=conf.path, task=conf.task, text=text, label=label, **shares)
     tables = {split: _arrow(part, part.column_names) for split, part in parts.items()}
-    reason = always_resident(sum(table.nbytes for table in tables.values()) * 4)
-    read = {split: [table_texts(table, f"{conf.path} ({split})", text, label)] for split, table in tables.items()}
-    dataset = texts_dataset(read, texts, reason)
-    return replace(dataset, info=replace(dataset.info, name="huggingface"))
+    return load_text_tables("huggingface", tables, texts)
 
 
 def _images(parts: Mapping[str, Any], conf: HuggingfaceConf) -> Dataset:

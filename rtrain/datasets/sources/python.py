@@ -17,6 +17,7 @@ from rtrain.errors import DatasetError, RtrainError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+TEXT_TASKS = ("token-classification", "language-modeling")
 OPTIONAL = ("weight", "group", "base_margin")
 KINDS = "a pandas or polars frame, an Arrow table, a Ray Dataset, a torch dataset of (x, y), or {x: ..., y: ...}"
 
@@ -38,8 +39,11 @@ class PythonConf(ColumnsConf):
     label: str = "y"
     """Column to predict, of tables; of arrays, the name of the targets."""
 
-    task: Annotated[str, *one_of(*TASKS)] = "auto"
-    """auto: by the label; arrays with a ``group`` are ranked."""
+    text: str | None = None
+    """Column of texts, or of lists of words, to predict from; null: the other columns of a table, or arrays."""
+
+    task: Annotated[str, *one_of(*TASKS, *TEXT_TASKS)] = "auto"
+    """auto: by the label; arrays with a ``group`` are ranked. The last two are for texts; a language has no label."""
 
 
 class Python(Source):
@@ -58,6 +62,8 @@ class Python(Source):
             return _of_arrays({split: part for split, part in taken.items() if isinstance(part, Arrays)}, conf)
         if len(tables) < len(taken):
             raise DatasetError(f"{conf.function}: some splits are tables and others are arrays.")
+        if conf.text is not None:
+            return _of_texts(tables, conf)
         from rtrain.datasets.arrow import load_arrow
 
         return load_arrow("python", tables, conf, conf.function)
@@ -84,6 +90,16 @@ def _call(conf: PythonConf, allow: Any) -> Any:
 
 def _is_by_split(found: Any) -> bool:
     return isinstance(found, Mapping) and "train" in found and set(found) <= {"train", "val", "test"}
+
+
+def _of_texts(tables: Mapping[str, pa.Table], conf: PythonConf) -> Dataset:
+    from rtrain.datasets.sources.text import TextConf
+    from rtrain.datasets.text_source import load_text_tables
+
+    label = None if conf.task == "language-modeling" else conf.label
+    shares = {name: getattr(conf, name) for name in ("split", "seed", "sample", "limit")}
+    texts = TextConf(path=conf.function, task=conf.task, text=str(conf.text), label=label, **shares)
+    return load_text_tables("python", tables, texts)
 
 
 def _of_arrays(parts: Mapping[str, Arrays], conf: PythonConf) -> Dataset:
