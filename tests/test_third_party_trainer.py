@@ -19,6 +19,8 @@ class TestCentroid(TrainerContract):
     config = {str(EXAMPLE / "digits.yaml")!r}
     trainer = "centroid"
     framework = "rtrain_centroid.loop"
+    at_once = True
+    distributed = False
 """
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -69,6 +70,24 @@ def small_text(length: int = 6, num_tokens: int = 5, num_rows: tuple[int, int] =
         memory_reason="",
     )
     return Dataset(info, splits)
+
+
+def few_rows(dataset: Dataset, num_rows: int = 40) -> Dataset:
+    """Return the first rows of each split of a dataset in memory, or what there is of them."""
+    splits = {}
+    for name, split in dataset.splits.items():
+        whole = next(split.own_rows(0, 1))
+        splits[name] = ResidentSplit({key: values[:num_rows] for key, values in whole.items()})
+    counts = {name: split.num_rows for name, split in splits.items()}
+    return replace(dataset, info=replace(dataset.info, num_rows=counts), splits=splits)
+
+
+def with_another_last_target(dataset: Dataset) -> Dataset:
+    """Return the same rows, of which the last one to train on has the target of a row that differs from it."""
+    columns = dict(next(dataset.splits["train"].own_rows(0, 1)))
+    y = columns["y"].copy()
+    y[-1] = next(one for one in y if np.any(one != y[-1]))
+    return replace(dataset, splits={**dataset.splits, "train": ResidentSplit({**columns, "y": y})})
 
 
 class UnevenSplit(Split):

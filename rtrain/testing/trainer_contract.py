@@ -2,55 +2,91 @@
 
 class TestMyTrainer(TrainerContract):
     config = "path/to/primary.yaml"
-    more = "trainer.max_epochs=4"      # trains longer than ``config`` alone
+    trainer = "my_trainer"
+    framework = "my_framework"
+
+The config is trained once in this process and once on two Ray workers (``-k "not two_workers"`` leaves that out); most
+tests look at what these runs left behind. Tests of a plugin's own can take the same runs, ``run`` and ``two``.
 """
 
 from __future__ import annotations
 
-import json
-import math
+import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
 
 import rtrain
+from rtrain.config.session import Session
+from rtrain.datasets.base import Dataset
 from rtrain.datasets.registry import load_source
+from rtrain.errors import ConfigError
 from rtrain.runs.files import sha256_of
-from rtrain.runs.manifest import Manifest, read_manifest
 from rtrain.runs.run import Run
-from rtrain.testing.workers import RecordingChannel, make_worker
+from rtrain.scaling import num_cores
+from rtrain.schemas import schemas
+from rtrain.testing.small_data import few_rows, with_another_last_target
+from rtrain.testing.workers import RecordingChannel, make_worker, newest
 from rtrain.trainers.registry import load_trainer
+
+CSV = "petal_length,petal_width,kind\n1.4,0.2,a\n4.7,1.4,b\n6.0,2.5,c\n"
 
 
 class TrainerContract:
-    """Trains the plugin's own config in this process, on the data that it names."""
+    """Trains the plugin's own config on the data that it names: a classification, a regression or a ranking."""
 
     config: ClassVar[str]
-    """A primary config, or the name of a built-in one."""
+    """A primary config, or the name of a built-in one; it chooses its dataset in ``defaults``."""
     overrides: ClassVar[tuple[str, ...]] = ()
-    """What makes it a matter of seconds."""
+    """What makes it a matter of seconds. At least three steps are left, if training has steps."""
     trainer: ClassVar[str]
     """Name of the plugin."""
     framework: ClassVar[str]
     """Module that must not be imported before training."""
 
-    def train(self, folder: Path, *overrides: str) -> Run:
-        """Train in this process, with all runs below ``folder``."""
-        return rtrain.fit(self.config, [*self.overrides, "num_workers=0", f"run.root_dir={folder}", *overrides])
+    at_once: ClassVar[bool] = False
+    """Training is a single step (a forest is fitted by one call): it can't stop or resume in the middle."""
+    distributed: ClassVar[bool] = True
+    """Two workers can train together."""
+    same_on_two: ClassVar[tuple[str, ...]] = ()
+    """More overrides, with which two workers compute what one process does: no dropout, say."""
+    tolerance: ClassVar[float] = 1e-3
+    """How far, relatively, a metric of two workers may be from that of one process."""
 
-    def test_trains_reports_and_checkpoints(self, tmp_path: Path) -> None:
-        run = self.train(tmp_path)
+    @pytest.fixture(scope="class")
+    @classmethod
+    def run(cls, tmp_path_factory: pytest.TempPathFactory) -> Run:
+        """Train in this process."""
+        return cls.train(tmp_path_factory.mktemp(cls.trainer))
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def two(cls, tmp_path_factory: pytest.TempPathFactory) -> Run:
+        """Train on two workers."""
+        if not cls.distributed:
+            pytest.skip(f"{cls.trainer} trains on one worker")
+        return cls.train(tmp_path_factory.mktemp(cls.trainer), "num_workers=2", *cls.same_on_two)
+
+    @classmethod
+    def train(cls, folder: Path, *overrides: str) -> Run:
+        """Train with all runs below ``folder``; in this process, unless the overrides say otherwise."""
+        return rtrain.fit(cls.config, [*cls.overrides, "num_workers=0", f"run.root_dir={folder}", *overrides])
+
+    def test_it_trains_reports_and_checkpoints(self, run: Run) -> None:
         assert run.status == "succeeded"
-        assert run.metrics, "no metrics were reported"
-        assert [event.step for event in run.events()] == sorted(event.step for event in run.events())
+        assert _measured(run.metrics), f"no metric of test or val among {sorted(run.metrics)}"
+        steps = [event.step for event in run.events()]
+        assert steps == sorted(steps)
         assert run.best_checkpoint is not None
         assert run.best_checkpoint.is_dir()
 
-    def test_manifest_is_complete_and_true(self, tmp_path: Path) -> None:
-        run = self.train(tmp_path)
-        manifest = read_manifest(run.path)
-        assert isinstance(manifest, Manifest)
+    def test_the_manifest_is_complete_and_true(self, run: Run) -> None:
+        manifest = run.manifest
         assert manifest.ended_at is not None
         assert manifest.dataset is not None
         assert manifest.versions["rtrain"] == rtrain.__version__
@@ -59,64 +95,81 @@ class TrainerContract:
             for name, file in record["files"].items():
                 assert (folder / name).stat().st_size == file["size_bytes"]
                 assert sha256_of(folder / name) == file["sha256"]
-        json.loads((run.path / "manifest.json").read_text())
 
-    def test_same_seed_gives_the_same_metrics(self, tmp_path: Path) -> None:
-        first, second = (self.train(tmp_path / name) for name in "ab")
-        steady = [name for name in first.metrics if "per_second" not in name]
-        assert {name: first.metrics[name] for name in steady} == {name: second.metrics[name] for name in steady}
+    def test_the_config_of_a_run_repeats_it_to_the_last_digit(self, run: Run, tmp_path: Path) -> None:
+        again = rtrain.fit(str(run.path / "config.yaml"), [f"run.root_dir={tmp_path}"])
+        assert again.manifest.config["trainer"] == run.manifest.config["trainer"]
+        assert _steady(again.metrics) == _steady(run.metrics)
 
-    def test_config_of_a_run_repeats_it(self, tmp_path: Path) -> None:
-        first = self.train(tmp_path / "a")
-        second = rtrain.fit(str(first.path / "config.yaml"), [f"run.root_dir={tmp_path / 'b'}"])
-        assert second.manifest.config["trainer"] == first.manifest.config["trainer"]
-        steady = [name for name in first.metrics if "per_second" not in name]
-        assert {name: first.metrics[name] for name in steady} == {name: second.metrics[name] for name in steady}
-
-    def test_its_checkpoint_alone_gives_the_metrics_of_the_run(self, tmp_path: Path) -> None:
-        run = self.train(tmp_path)
+    def test_its_checkpoint_alone_gives_the_metrics_of_the_run(self, run: Run, tmp_path: Path) -> None:
         record = run.manifest.checkpoints[-1]
-        found = rtrain.evaluate(run.path / "checkpoints" / record["name"])
-        shared = {name: value for name, value in found.items() if f"test/{name}" in record["metrics"]}
-        assert shared, f"none of {sorted(found)} is among {sorted(record['metrics'])}"
-        for name, value in shared.items():
-            assert math.isclose(value, record["metrics"][f"test/{name}"], rel_tol=1e-3), name
+        alone = shutil.copytree(run.path / "checkpoints" / record["name"], tmp_path / "alone")
+        found, reported = rtrain.evaluate(alone), _measured(record["metrics"])
+        shared = found.keys() & reported.keys()
+        assert shared, f"none of {sorted(found)} is among {sorted(reported)}"
+        for name in shared:
+            assert found[name] == pytest.approx(reported[name], rel=1e-3), name
 
-    def test_each_row_is_on_one_worker(self, tmp_path: Path) -> None:
-        manifest = self.train(tmp_path).manifest
-        assert manifest.dataset is not None
-        own = [worker["num_rows"]["train"] for worker in manifest.workers.values()]
-        assert sum(own) == manifest.dataset["num_rows"]["train"]
+    def test_each_row_is_seen_once(self, run: Run) -> None:
+        _assert_rows_are_shared(run)
 
-    def test_a_stopped_run_resumes_to_the_result_of_an_uninterrupted_one(self, tmp_path: Path) -> None:
-        whole = self.train_loop(tmp_path / "whole", RecordingChannel())
-        stopped = self.train_loop(tmp_path / "stopped", RecordingChannel(stop_after=2))
-        assert stopped.of("checkpoint"), "nothing was saved before the stop"
-        resumed = self.train_loop(tmp_path / "stopped", RecordingChannel())
-        last = resumed.metrics or stopped.metrics
-        steady = [name for name in whole.metrics if name.startswith("test/")]
-        assert steady
-        for name in steady:
-            assert math.isclose(last[name], whole.metrics[name], rel_tol=1e-5), name
+    def test_the_last_row_counts_even_if_rows_are_fewer_than_a_step_takes(self, tmp_path: Path) -> None:
+        dataset, found = few_rows(self.load_dataset()), []
+        for name, one in (("a", dataset), ("b", with_another_last_target(dataset))):
+            channel, folder = RecordingChannel(), tmp_path / name
+            worker = self.train_loop(folder, channel, one)
+            predictor = load_trainer(self.trainer).load_predictor(newest(folder, worker.conf, one), "cpu")
+            found.append(predictor.predict(next(one.splits["train"].own_rows(0, 1))["x"]))
+        assert not np.array_equal(found[0], found[1]), "the model is the same whatever the target of the last row"
 
-    def train_loop(self, folder: Path, channel: RecordingChannel) -> RecordingChannel:
-        """Run the plugin's loop alone in the run directory ``folder``, and return the channel."""
-        from rtrain.config.session import Session
-        from rtrain.schemas import schemas
+    def test_two_workers_share_the_rows_and_learn_what_one_process_learns(
+        self, run: Run, two: Run, tmp_path: Path
+    ) -> None:
+        _assert_rows_are_shared(two)
+        assert [worker["num_rows"]["train"] > 0 for worker in two.manifest.workers.values()] == [True, True]
+        one = self.train(tmp_path, *self.same_on_two) if self.same_on_two else run
+        assert _last_step(two) == _last_step(one)
+        assert _measured(two.metrics) == pytest.approx(_measured(one.metrics), rel=self.tolerance)
 
-        with Session(self.config, [*self.overrides, "num_workers=0"], schemas()) as session:
-            composed = session.check()
-        dataset = load_source(composed.resolved["dataset"]["type"], composed.allow).load(composed.conf.dataset)
-        worker = make_worker(folder, composed.conf.trainer, dataset, channel=channel)
-        worker.run, worker.allow = composed.conf.run, composed.allow
-        load_trainer(self.trainer).train_loop(worker.conf)(worker)
-        return channel
+    def test_a_request_to_stop_ends_training_early_with_a_checkpoint(self, run: Run, tmp_path: Path) -> None:
+        self.skip_at_once()
+        channel = RecordingChannel(stop_after=2)
+        self.train_loop(tmp_path, channel)
+        assert channel.of("checkpoint"), "nothing was saved before the end"
+        assert channel.of("checkpoint")[-1]["step"] < _last_step(run), "training went on to its end"
+
+    def test_a_stopped_run_resumes_to_the_result_of_an_uninterrupted_one(self, run: Run, tmp_path: Path) -> None:
+        self.skip_at_once()
+        stopped, resumed = RecordingChannel(stop_after=2), RecordingChannel()
+        self.train_loop(tmp_path, stopped)
+        self.train_loop(tmp_path, resumed)
+        assert resumed.of("metrics"), "nothing was trained after the stop"
+        began, saved = resumed.of("metrics")[0]["step"], stopped.of("checkpoint")[-1]["step"]
+        assert began > saved, "training began anew instead of at the checkpoint"
+        assert resumed.of("metrics")[-1]["step"] == _last_step(run)
+        assert _measured(resumed.metrics) == pytest.approx(_measured(run.metrics), rel=1e-5)
+
+    def test_a_finished_run_is_not_trained_again(self, run: Run, tmp_path: Path) -> None:
+        shutil.copytree(run.path / "checkpoints", tmp_path / "checkpoints")
+        channel = RecordingChannel()
+        self.train_loop(tmp_path, channel)
+        assert [record["step"] for record in channel.of("metrics") if record["step"] <= _last_step(run)] == []
+
+    def test_a_column_that_is_not_there_is_named_with_the_nearest_one(self, tmp_path: Path) -> None:
+        (tmp_path / "iris.csv").write_text(CSV)
+        data = ["dataset=csv", f"dataset.path={tmp_path}/iris.csv", "dataset.label=kind"]
+        with pytest.raises(ConfigError) as raised:
+            self.train(tmp_path / "runs", *data, "dataset.features=[petal_width,petal_lenght]")
+        assert "petal_lenght" in str(raised.value)
+        assert "petal_length" in str(raised.value)
+        assert not (tmp_path / "runs").exists(), "the run began in spite of it"
 
     def test_without_its_framework_it_says_what_to_install(self) -> None:
-        if not load_trainer(self.trainer).requires:
-            return
+        requires = load_trainer(self.trainer).requires
+        if not requires:
+            pytest.skip(f"{self.trainer} requires nothing")
         code = (
-            f"import sys; sys.modules.update(dict.fromkeys({load_trainer(self.trainer).requires!r})); "
+            f"import sys; sys.modules.update(dict.fromkeys({requires!r})); "
             "from rtrain.cli.app import run; "
             f"words = ['fit', {self.config!r}, 'num_workers=0']; "
             "print([run(['trainers']), run([*words, '--cfg', 'job']), run(words)])"
@@ -125,9 +178,55 @@ class TrainerContract:
         assert done.stdout.splitlines()[-1] == "[0, 0, 2]", done.stderr
         assert "pip install" in done.stderr
 
-    def test_plugin_imports_no_framework(self) -> None:
+    def test_the_plugin_imports_no_framework(self) -> None:
         code = (
             "import sys; from rtrain.trainers.registry import confs, load_trainer; confs(); "
-            f"load_trainer({self.trainer!r}); print({{'ray', {self.framework!r}}} & set(sys.modules))"
+            f"plugin = load_trainer({self.trainer!r}); "
+            f"print({{'ray', {self.framework!r}, *plugin.requires}} & set(sys.modules))"
         )
         assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "set()"
+
+    def skip_at_once(self) -> None:
+        """Skip a test of what happens between steps."""
+        if self.at_once:
+            pytest.skip(f"{self.trainer} trains in a single step")
+
+    def load_dataset(self) -> Dataset:
+        """Return the dataset that the config names."""
+        composed = self.compose()
+        return load_source(composed.resolved["dataset"]["type"], composed.allow).load(composed.conf.dataset)
+
+    def compose(self) -> Any:
+        """Return the config, composed and checked."""
+        with Session(self.config, [*self.overrides, "num_workers=0"], schemas()) as session:
+            return session.check()
+
+    def train_loop(self, folder: Path, channel: RecordingChannel, dataset: Dataset | None = None) -> Any:
+        """Run the plugin's loop alone in the run directory ``folder``, and return the worker."""
+        composed = self.compose()
+        worker = make_worker(folder, composed.conf.trainer, dataset or self.load_dataset(), channel=channel)
+        worker.run, worker.allow, worker.num_threads = composed.conf.run, composed.allow, num_cores()
+        load_trainer(self.trainer).train_loop(worker.conf)(worker)
+        return worker
+
+
+def _assert_rows_are_shared(run: Run) -> None:
+    """Check the workers' own counts against the dataset's: a row seen twice or never would be missed in between."""
+    assert run.manifest.dataset is not None
+    for split, count in run.manifest.dataset["num_rows"].items():
+        assert sum(worker["num_rows"][split] for worker in run.manifest.workers.values()) == count, split
+
+
+def _last_step(run: Run) -> int:
+    return max(event.step for event in run.events())
+
+
+def _steady(metrics: Mapping[str, float | None]) -> dict[str, float | None]:
+    """Return the metrics that depend on no clock."""
+    return {name: value for name, value in metrics.items() if "per_second" not in name}
+
+
+def _measured(metrics: Mapping[str, float | None]) -> dict[str, float | None]:
+    """Return the metrics of the evaluated split, without its name."""
+    split = next((one for one in ("test/", "val/") if any(name.startswith(one) for name in metrics)), "test/")
+    return {name.removeprefix(split): value for name, value in metrics.items() if name.startswith(split)}

@@ -3,7 +3,6 @@
 import lightgbm
 import numpy as np
 import pytest
-import xgboost
 
 import rtrain
 
@@ -29,16 +28,6 @@ def fit(table, trainer, num_workers):
     words = ["dataset=parquet", f"dataset.path={table}/rows.parquet", "dataset.label=y"]
     words += [f"trainer.num_boost_round={ROUNDS}", "trainer.num_threads=1"]
     return rtrain.fit(trainer, [*words, f"num_workers={num_workers}", f"run.root_dir={table}/runs"])
-
-
-def test_xgboost_shares_all_rows_and_gives_the_same_model(table):
-    alone, shared = fit(table, "xgboost", 0), fit(table, "xgboost", 2)
-    assert shared.metrics["test/rmse"] == pytest.approx(alone.metrics["test/rmse"], rel=0.05)
-    rows = [worker["num_rows"]["train"] for worker in shared.manifest.workers.values()]
-    assert rows == [1600, 1600]
-    booster = xgboost.Booster(model_file=shared.best_checkpoint / "model.ubj")
-    # With squared error the cover of a node is the number of its rows: the first root has seen all of them.
-    assert booster.trees_to_dataframe()["Cover"][0] == 3200
 
 
 def test_lightgbm_shares_all_rows_and_gives_the_trees_of_one_worker(table):

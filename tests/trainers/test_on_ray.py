@@ -96,16 +96,6 @@ def test_gradients_are_averaged_over_workers(project):
     assert sorted(run.manifest.workers) == ["0", "1"]
 
 
-def test_two_workers_train_what_one_process_trains(tmp_path):
-    overrides = ["trainer.global_batch_size=64", "trainer.batch_size=null", "trainer.max_epochs=2"]
-    one = rtrain.fit("mlp", [*overrides, "num_workers=0", f"run.root_dir={tmp_path}/one"])
-    two = rtrain.fit("mlp", [*overrides, "num_workers=2", f"run.root_dir={tmp_path}/two"])
-    for name in ("train/epoch_loss", "test/loss", "test/accuracy"):
-        assert two.metrics[name] == pytest.approx(one.metrics[name], rel=1e-4), name
-    assert [event.step for event in two.events()] == [event.step for event in one.events()]
-    assert two.manifest.dataset["fingerprint"] == one.manifest.dataset["fingerprint"]
-
-
 def test_a_loop_of_ones_own_gets_each_row_once(project):
     run = fit_loop(project, "data", more="defaults: [{dataset: digits}]\n")
     assert run.metrics["rows"] == run.manifest.dataset["num_rows"]["train"]

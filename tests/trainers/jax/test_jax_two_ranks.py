@@ -57,15 +57,6 @@ def test_workers_that_are_no_world_are_a_failure(tmp_path):
         world_of(make_worker(tmp_path, make_conf(), small_dataset(), world_size=2))
 
 
-def test_two_ray_workers_are_one_world(tmp_path):
-    words = ["trainer.max_epochs=2", "trainer.model.dropout=0"]
-    one = rtrain.fit("jax", [*words, "num_workers=0", f"run.root_dir={tmp_path}/one"])
-    two = rtrain.fit("jax", [*words, "num_workers=2", f"run.root_dir={tmp_path}/two"])
-    assert [worker["num_processes"] for worker in two.manifest.workers.values()] == [2, 2]
-    for name in ("train/epoch_loss", "test/loss", "test/accuracy"):
-        assert two.metrics[name] == pytest.approx(one.metrics[name], rel=1e-3), name
-
-
 FUNCTIONS = """
 import jax, numpy as np
 from jax.experimental.multihost_utils import process_allgather

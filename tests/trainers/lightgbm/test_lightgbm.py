@@ -8,19 +8,11 @@ from boosting_runs import make_dataset, ranking_dataset, real_dataset
 from rtrain.config.schema import RtrainConf, RunConf
 from rtrain.errors import ConfigError
 from rtrain.runs.checkpoints import latest_checkpoint
-from rtrain.testing.trainer_contract import TrainerContract
 from rtrain.testing.workers import RecordingChannel, make_job, make_worker, newest
 from rtrain.trainers.lightgbm.config import Conf
 from rtrain.trainers.lightgbm.loop import train
 from rtrain.trainers.lightgbm.plugin import Plugin
 from rtrain.trainers.lightgbm.predictor import load_predictor
-
-
-class TestLightGBM(TrainerContract):
-    config = "lightgbm"
-    overrides = ("trainer.num_boost_round=5", "trainer.params.num_leaves=7")
-    trainer = "lightgbm"
-    framework = "lightgbm"
 
 
 def fit(folder, dataset, *, channel=None, checkpoint=None, **keys):

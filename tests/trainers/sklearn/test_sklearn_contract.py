@@ -8,3 +8,18 @@ class TestSklearn(TrainerContract):
     overrides = ("trainer.estimator.n_estimators=10",)
     trainer = "sklearn"
     framework = "sklearn"
+    at_once = True
+    distributed = False
+
+
+class TestSklearnInEpochs(TrainerContract):
+    config = "sklearn"
+    overrides = (
+        "~trainer.estimator.n_estimators",
+        "trainer.estimator._target_=sklearn.neural_network.MLPClassifier",
+        "trainer.max_epochs=2",
+        "trainer.batch_size=500",
+    )
+    trainer = "sklearn"
+    framework = "sklearn"
+    distributed = False

@@ -8,3 +8,4 @@ class TestTensorflow(TrainerContract):
     overrides = ("trainer.max_epochs=2",)
     trainer = "tensorflow"
     framework = "tensorflow"
+    same_on_two = ("trainer.model.dropout=0",)

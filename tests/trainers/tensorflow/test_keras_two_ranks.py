@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from keras_runs import DROPOUT, assert_same, fit, fit_rank, make_conf, weights
 
-import rtrain
 from rtrain.testing.small_data import UnevenSplit, small_dataset
 
 CLOSE = {"rtol": 2e-4, "atol": 1e-5}
@@ -51,12 +50,3 @@ def test_uneven_streams_lose_no_row_and_hang_nobody(tmp_path, ranks):
     assert [row["train"] for row in rows] == [30, 120]
     assert [row["test"] for row in rows] == [7, 30]
     assert np.isfinite(two[0].metrics["test/loss"])
-
-
-def test_two_ray_workers_train_keras_3_together(tmp_path):
-    words = ["trainer.max_epochs=2", "trainer.model.dropout=0"]
-    one = rtrain.fit("keras", [*words, "num_workers=0", f"run.root_dir={tmp_path}/one"])
-    two = rtrain.fit("keras", [*words, "num_workers=2", f"run.root_dir={tmp_path}/two"])
-    for name in ("train/epoch_loss", "test/loss", "test/accuracy"):
-        assert two.metrics[name] == pytest.approx(one.metrics[name], rel=1e-3), name
-    assert sum(worker["num_rows"]["train"] for worker in two.manifest.workers.values()) == 1438

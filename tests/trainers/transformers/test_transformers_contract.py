@@ -5,6 +5,11 @@ from rtrain.testing.trainer_contract import TrainerContract
 
 class TestTransformers(TrainerContract):
     config = "transformers"
-    overrides = ("trainer.max_epochs=1",)
+    overrides = (
+        "dataset.limit=400",
+        "trainer.max_epochs=2",
+        "trainer.model.config.hidden_size=16",
+        "trainer.model.config.intermediate_size=32",
+    )
     trainer = "transformers"
     framework = "transformers"

@@ -10,19 +10,11 @@ from rtrain.datasets.base import Dataset
 from rtrain.datasets.stream import Share, StreamSplit, pieces_of
 from rtrain.errors import ConfigError
 from rtrain.runs.checkpoints import latest_checkpoint
-from rtrain.testing.trainer_contract import TrainerContract
 from rtrain.testing.workers import RecordingChannel, make_job, make_worker, newest
 from rtrain.trainers.xgboost.config import Conf
 from rtrain.trainers.xgboost.loop import train
 from rtrain.trainers.xgboost.plugin import Plugin
 from rtrain.trainers.xgboost.predictor import load_predictor
-
-
-class TestXGBoost(TrainerContract):
-    config = "xgboost"
-    overrides = ("trainer.num_boost_round=5", "trainer.params.max_depth=3")
-    trainer = "xgboost"
-    framework = "xgboost"
 
 
 def fit(folder, dataset, *, channel=None, checkpoint=None, **keys):
