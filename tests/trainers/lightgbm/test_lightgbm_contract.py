@@ -7,7 +7,7 @@ from rtrain.testing.trainer_contract import TrainerContract
 
 class TestLightGBM(TrainerContract):
     config = "lightgbm"
-    overrides = ("trainer.num_boost_round=5", "trainer.params.num_leaves=7")
+    overrides = ("trainer.num_boost_round=5", "trainer.params.num_leaves=7", "trainer.num_threads=1")
     trainer = "lightgbm"
     framework = "lightgbm"
     tolerance = 0.1  # each of two workers finds the bins of half of the features, by its own rows

@@ -5,6 +5,6 @@ from rtrain.testing.trainer_contract import TrainerContract
 
 class TestLightning(TrainerContract):
     config = "lightning"
-    overrides = ("trainer.max_epochs=2",)
+    overrides = ("trainer.max_epochs=2", "trainer.num_threads=1")
     trainer = "lightning"
     framework = "lightning"

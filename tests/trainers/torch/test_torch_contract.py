@@ -5,6 +5,11 @@ from rtrain.testing.trainer_contract import TrainerContract
 
 class TestTorch(TrainerContract):
     config = "mlp"
-    overrides = ("trainer.max_epochs=2", "trainer.batch_size=null", "trainer.global_batch_size=64")
+    overrides = (
+        "trainer.max_epochs=2",
+        "trainer.batch_size=null",
+        "trainer.global_batch_size=64",
+        "trainer.num_threads=1",
+    )
     trainer = "torch"
     framework = "torch"

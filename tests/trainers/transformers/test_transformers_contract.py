@@ -10,6 +10,7 @@ class TestTransformers(TrainerContract):
         "trainer.max_epochs=2",
         "trainer.model.config.hidden_size=16",
         "trainer.model.config.intermediate_size=32",
+        "trainer.num_threads=1",
     )
     trainer = "transformers"
     framework = "transformers"

@@ -8,7 +8,7 @@ from rtrain.testing.trainer_contract import TrainerContract
 
 class TestXGBoost(TrainerContract):
     config = "xgboost"
-    overrides = ("trainer.num_boost_round=5", "trainer.params.max_depth=3")
+    overrides = ("trainer.num_boost_round=5", "trainer.params.max_depth=3", "trainer.num_threads=1")
     trainer = "xgboost"
     framework = "xgboost"
 
