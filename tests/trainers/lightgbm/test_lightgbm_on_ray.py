@@ -1,4 +1,4 @@
-"""Boosted trees on two workers: each trains on its half, and both have the trees of all rows."""
+"""LightGBM on two workers, of which each has rows of its own kind: both have the trees of all rows."""
 
 import lightgbm
 import numpy as np
@@ -24,15 +24,15 @@ def table(tmp_path):
     return tmp_path
 
 
-def fit(table, trainer, num_workers):
+def fit(table, num_workers):
     words = ["dataset=parquet", f"dataset.path={table}/rows.parquet", "dataset.label=y"]
     words += [f"trainer.num_boost_round={ROUNDS}", "trainer.num_threads=1"]
-    return rtrain.fit(trainer, [*words, f"num_workers={num_workers}", f"run.root_dir={table}/runs"])
+    return rtrain.fit("lightgbm", [*words, f"num_workers={num_workers}", f"run.root_dir={table}/runs"])
 
 
 def test_lightgbm_shares_all_rows_and_gives_the_trees_of_one_worker(table):
     """LightGBM alone would take the bins of a feature from one worker's rows, and be far worse on sorted ones."""
-    alone, shared = fit(table, "lightgbm", 0), fit(table, "lightgbm", 2)
+    alone, shared = fit(table, 0), fit(table, 2)
     assert shared.metrics["test/l2"] == pytest.approx(alone.metrics["test/l2"], rel=1e-5)
     rows = [worker["num_rows"]["train"] for worker in shared.manifest.workers.values()]
     assert rows == [1600, 1600]
