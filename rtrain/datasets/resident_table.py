@@ -15,7 +15,7 @@ from rtrain.datasets.resident import Content, resident_dataset
 from rtrain.datasets.roles import Roles, grouped
 from rtrain.datasets.split_keys import SplitKeys, split_table
 from rtrain.datasets.table_rows import encoding_of
-from rtrain.datasets.tables import TableSpec
+from rtrain.datasets.tables import TableSpec, check_alike
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,6 +37,8 @@ def resident_table(name: str, tables: Tables, features: tuple[str, ...], conf: C
     Raises:
         DatasetError: A value is unusable; names column and row.
     """
+    every = ((where, table.schema) for part in tables.values() for where, table in part)
+    check_alike(every, [*features, conf.label], conf)
     spec = _scanned(tables["train"], features, conf)
     keys = SplitKeys.of(conf.split)
     parts = {split: grouped(_decoded(spec, keys, part)) for split, part in tables.items()}

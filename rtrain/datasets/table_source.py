@@ -21,7 +21,7 @@ from rtrain.datasets.split_keys import SplitKeys
 from rtrain.datasets.splits import NAMED, SPLITS, TIME, borders, check_not_empty, check_way, num_wanted, shares
 from rtrain.datasets.stream import Piece, Share, StreamSplit
 from rtrain.datasets.table_rows import encoding_of
-from rtrain.datasets.tables import TableFormat, TableSpec, check_columns, choose_features, used_columns
+from rtrain.datasets.tables import TableFormat, TableSpec, check_alike, check_columns, choose_features, used_columns
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -122,6 +122,8 @@ class TableReader:
 def _load_stream(table: _Table, choice: MemoryChoice) -> Dataset:
     conf, keys = table.conf, SplitKeys.of(table.conf.split)
     keys.check_alone(table.files)
+    every = ((str(file), table.reading.schema(file)) for part in table.files.values() for file in part)
+    check_alike(every, [*table.features, conf.label], conf)
     taken = shares(conf.split, table.files)
     files = {split: part for split, part in table.files.items() if split not in taken}
     pieces, labels, deciding = _scan(table, keys, files)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -246,6 +246,45 @@ def choose_features(conf: ColumnsConf, schema: pa.Schema, where: str) -> tuple[s
         raise DatasetError(f"{where}: there is no column besides the label '{conf.label}' that can be a feature.")
     _check_types(features, schema, where, conf)
     return tuple(features)
+
+
+def check_alike(schemas: Iterable[tuple[str, pa.Schema]], columns: Sequence[str], conf: ColumnsConf) -> None:
+    """Refuse tables that don't agree on what a column holds; whole numbers and fractions go together.
+
+    Args:
+        schemas: The columns of each table, with what to call it in messages.
+        columns: Those that are used. Features that are asked to be categories may be written in both ways.
+        conf: Which one is the label, and which ones are categories.
+
+    Raises:
+        DatasetError: A column is text in one table and numbers in another; names both.
+    """
+    found: dict[str, tuple[str, str]] = {}
+    for where, schema in schemas:
+        for name in (name for name in columns if name not in (conf.categorical or ())):
+            holds = _holds(schema.field(name).type, name == conf.label)
+            other, there = found.setdefault(name, (holds, where)) if holds else (holds, where)
+            if holds != other:
+                kind = "string" if name == conf.label else "category"
+                raise DatasetError(
+                    f"{where}: column '{name}' holds {holds}, but in {there} it holds {other}.",
+                    f"Say what it is: 'dataset.dtypes={{{name}: {kind}}}', or correct the file.",
+                )
+
+
+def _holds(kind: pa.DataType, is_label: bool) -> str:
+    """Return what a column holds, in a word; nothing where all of it is missing."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if pa.types.is_null(kind):
+        return ""
+    if is_text(kind) or pa.types.is_binary(kind):
+        return "text"
+    if is_label and pa.types.is_boolean(kind):
+        return "booleans"
+    return "numbers" if is_numeric(kind) else str(kind)
 
 
 def used_columns(conf: ColumnsConf, features: Sequence[str]) -> list[str]:

@@ -114,6 +114,40 @@ def test_a_value_of_another_type_is_named_with_its_row(load, tmp_path, source, m
         own_rows(load(source, path=path, dtypes={"a": dtype}, **keys).splits["train"])
 
 
+def test_whole_numbers_in_one_file_and_fractions_in_another_are_both_numbers(load, tmp_path, source, memory):
+    write(source, tmp_path / "1", {"a": [1, 2], "b": [1.5, 2.5], "y": [1, 2]})
+    write(source, tmp_path / "2", {"y": [2.5, 3.5], "b": [3, None], "a": [0.25, 4.0]})
+    keys = {"path": str(tmp_path), "label": "y", "memory": memory, "split": {"test": 0}}
+    dataset = load(source, **keys, on_missing="keep", normalize=False)
+    assert dataset.info.task == "regression"
+    rows = own_rows(dataset.splits["train"])
+    np.testing.assert_array_equal(rows["x"], [[1, 1.5], [2, 2.5], [0.25, 3], [4, np.nan]])
+    np.testing.assert_array_equal(rows["y"], [1, 2, 2.5, 3.5])
+
+
+@pytest.mark.parametrize(
+    ("name", "one", "other"),
+    [("a", ["x", "z"], [1, 2]), ("a", [1.5, 2], ["x", "z"]), ("y", [1, 0], ["x", "z"]), ("y", ["x", "z"], [1, 0])],
+)
+def test_text_in_one_file_and_numbers_in_another_name_both(load, tmp_path, source, memory, name, one, other):
+    rest = {"a": [1, 2], "y": [0, 1]}
+    paths = [write(source, tmp_path / number, {**rest, name: v}) for number, v in (("1", one), ("2", other))]
+    keys = {"path": str(tmp_path), "label": "y", "memory": memory, "split": {"test": 0}}
+    with pytest.raises(DatasetError, match=rf"{paths[1]}: column '{name}' holds .* in {paths[0]} it holds "):
+        load(source, **keys)
+    with pytest.raises(DatasetError, match=rf"{paths[1]}: column '{name}' holds .* in {paths[0]} it holds "):
+        load(source, **{**keys, "path": {"train": paths[0], "test": paths[1]}})
+    info = load(source, **keys, dtypes={name: "category"}).info
+    assert len(info.categories.get("a", info.class_names)) == 4
+
+
+def test_booleans_and_numbers_are_no_labels_together(load, tmp_path, source, memory):
+    write(source, tmp_path / "1", {"a": [1, 2], "y": [True, False]})
+    write(source, tmp_path / "2", {"a": [1, 2], "y": [1, 2]})
+    with pytest.raises(DatasetError, match=r"2\.\w+: column 'y' holds numbers, but in .*1\.\w+ it holds booleans"):
+        load(source, path=str(tmp_path), label="y", memory=memory)
+
+
 def test_a_wrong_name_in_dtypes_is_told_with_the_nearest(load, tmp_path, source):
     path = write(source, tmp_path / "t", {"zip": [1, 2], "y": [0, 1]})
     with pytest.raises(DatasetError, match=r"dataset\.dtypes names 'zp', which is no column[\s\S]*Did you mean 'zip'"):
