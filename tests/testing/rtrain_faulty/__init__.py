@@ -1,0 +1,1 @@
+"""A trainer with faults to choose from: softmax regression by gradient descent, in NumPy."""

@@ -1,0 +1,26 @@
+"""The trainer, seen from the driver."""
+
+from rtrain.trainers.base import TrainerPlugin
+from rtrain_faulty.config import Conf
+
+
+class Plugin(TrainerPlugin):
+    """Softmax regression with faults."""
+
+    Conf = Conf
+
+    def check(self, job):
+        pass
+
+    def train_loop(self, conf):
+        from rtrain_faulty.loop import train
+
+        return train
+
+    def backend_config(self, conf):
+        raise NotImplementedError("trains on one worker")
+
+    def load_predictor(self, trained, device):
+        from rtrain_faulty.loop import load
+
+        return load(trained)
