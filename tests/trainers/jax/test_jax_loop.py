@@ -6,6 +6,7 @@ import numpy as np
 import optax
 import pytest
 from flax import linen, nnx
+from flax.traverse_util import flatten_dict
 from jax_runs import ADAM, DROPOUT, MLP, assert_same, fit, make_conf, weights
 
 from rtrain.datasets.base import Dataset, ResidentSplit
@@ -107,6 +108,9 @@ def test_it_trains_what_a_script_trains(tmp_path):
         for start in range(0, 150, 32):
             rows = order[start : start + 32]
             params, state, _ = step(params, state, columns["x"][rows], columns["y"][rows])
+    by_hand = {f"0/{name}": one for name, one in flatten_dict(params, sep="/").items()}
+    found = {name: one for name, one in weights(tmp_path).items() if name in by_hand}
+    assert_same(found, by_hand, rtol=1e-5, atol=1e-7)
     test = data.splits["test"].columns
     logits = model.apply({"params": params}, ready(test["x"]))
     loss = float(optax.softmax_cross_entropy_with_integer_labels(logits, test["y"]).mean())

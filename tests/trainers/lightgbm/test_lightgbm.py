@@ -22,7 +22,10 @@ def fit(folder, dataset, *, channel=None, checkpoint=None, **keys):
 
 
 def trees(folder):
-    text = (latest_checkpoint(folder) / "model.txt").read_text()
+    return trees_of((latest_checkpoint(folder) / "model.txt").read_text())
+
+
+def trees_of(text):
     return text[text.index("Tree=0") : text.index("feature_importances")]
 
 
@@ -45,10 +48,11 @@ def test_the_metrics_are_those_of_lightgbm_alone(tmp_path, name, more):
     found = {}
     settings = {**params, **TASKS[name], "seed": 0, "deterministic": True, "force_row_wise": True, "verbosity": -1}
     recording = [lightgbm.record_evaluation(found)]
-    lightgbm.train(settings, whole, 20, valid_sets=[test], valid_names=["test"], callbacks=recording)
+    booster = lightgbm.train(settings, whole, 20, valid_sets=[test], valid_names=["test"], callbacks=recording)
     metric = TASKS[name]["metric"]
     by_round = [record["metrics"][f"test/{metric}"] for record in channel.of("metrics")]
     assert by_round == pytest.approx(found["test"][metric], rel=1e-6)
+    assert trees(tmp_path) == trees_of(booster.model_to_string())
 
 
 @pytest.mark.parametrize("params", [{}, RANDOM, {"boosting": "dart"}, {"data_sample_strategy": "goss"}], ids=str)

@@ -1,10 +1,10 @@
-"""The same training, written by hand with torch alone, gives the same numbers."""
+"""The same training, written by hand with torch alone, gives the same weights and numbers."""
 
 import numpy as np
 import pytest
 import torch
 from torch.nn import functional
-from torch_runs import GPT, MLP, fit, make_conf, small_dataset, token_dataset
+from torch_runs import GPT, MLP, assert_same, fit, make_conf, small_dataset, token_dataset
 
 from rtrain.trainers.torch.models import GPT as GPTModel
 from rtrain.trainers.torch.models import MLP as MLPModel
@@ -32,7 +32,7 @@ def standardized(dataset, name):
 
 
 @pytest.mark.parametrize("kind", ["classification", "language-modeling"])
-def test_one_worker_gives_the_digits_of_a_loop_by_hand(tmp_path, kind):
+def test_one_worker_gives_the_weights_of_a_loop_by_hand(tmp_path, kind):
     tokens = kind == "language-modeling"
     dataset, split = (token_dataset(), "val") if tokens else (small_dataset(), "test")
     schedule = {"_target_": "torch.optim.lr_scheduler.CosineAnnealingLR", "T_max": "auto"}
@@ -45,7 +45,7 @@ def test_one_worker_gives_the_digits_of_a_loop_by_hand(tmp_path, kind):
         max_epochs=EPOCHS,
         clip_norm=0.5,
     )
-    channel, _ = fit(tmp_path, conf, dataset=dataset, seed=SEED)
+    channel, found = fit(tmp_path, conf, dataset=dataset, seed=SEED)
 
     torch.manual_seed(SEED)
     model = GPTModel(7, 8, num_layers=2, num_heads=2, width=16) if tokens else MLPModel(64, 3, hidden=[16])
@@ -55,6 +55,8 @@ def test_one_worker_gives_the_digits_of_a_loop_by_hand(tmp_path, kind):
     )
     y, expected = (torch.from_numpy(dataset.splits[name].columns["y"]) for name in ("train", split))
     train_by_hand(model, x, y, num_steps=EPOCHS * -(-len(x) // ROWS))
+    by_hand = model.state_dict()
+    assert_same(found, {name: by_hand[name] for name in found}, rtol=1e-6, atol=1e-7)
     with torch.no_grad():
         scores = model(held_out).flatten(0, -2)
     loss = functional.cross_entropy(scores, expected.flatten()).item()

@@ -41,10 +41,13 @@ def test_the_metrics_are_those_of_xgboost_alone(tmp_path, name):
     }[name]
     found = {}
     params = {"max_depth": 3, "eta": 0.3, "seed": 0, **task}
-    xgboost.train(params, train_matrix, 20, evals=[(test_matrix, "test")], evals_result=found, verbose_eval=False)
+    booster = xgboost.train(
+        params, train_matrix, 20, evals=[(test_matrix, "test")], evals_result=found, verbose_eval=False
+    )
     metric = task["eval_metric"]
     by_round = [record["metrics"][f"test/{metric}"] for record in channel.of("metrics")]
     assert by_round == pytest.approx(found["test"][metric], rel=1e-6)
+    assert trees(tmp_path) == booster.get_dump(with_stats=True)
 
 
 @pytest.mark.parametrize(
