@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, WithJsonSchema
 
 from rtrain.config.schema import one_of
+from rtrain.datasets.preprocessor_conf import Preprocessors
 
 
 @dataclass(kw_only=True)
@@ -216,6 +217,10 @@ class ColumnsConf(RowsConf):
 
     task: Annotated[str, *one_of("auto", "classification", "regression", "ranking")] = "auto"
     """auto: a label of text, booleans or at most 100 different whole numbers is a class, any other one a number."""
+
+    preprocessors: Preprocessors = field(default_factory=list)
+    """Preprocessors of ``ray.data.preprocessors``, one after the other: ``{type: StandardScaler, columns: [a, b]}``.
+    They learn from train alone, and come before ``categorical``, ``on_missing`` and ``normalize``."""
 
     on_missing: Annotated[str, *one_of("error", "keep", "mean")] = "error"
     """Empty numbers: stop with a message; ``keep`` as NaN, for trees; or the ``mean`` of the train split."""

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 DEFAULT_TEST_SHARE = 0.2
 SPLITS = ("train", "val", "test")
 
-KEY, TIME, NAMED = "split_key", "split_time", "split_named"
+KEY, TIME, NAMED, ROW = "split_key", "split_time", "split_named", "split_row"
 """Columns of rows that are still to be split: a name of the row, (rows,) uint64; its time, (rows,) float64; and the
-place in ``SPLITS`` of the split that it says it belongs to, (rows,) int8."""
+place in ``SPLITS`` of the split that it says it belongs to, (rows,) int8. ``ROW``: its place before."""
 
 
 def shares(conf: SplitConf, own: Collection[str]) -> dict[str, float]:

@@ -157,11 +157,15 @@ class StreamSplit(Split):
 
     def moments(self, max_rows: int) -> Moments:
         """Return mean and standard deviation over whole pieces, evenly spread, of about ``max_rows`` rows."""
-        wanted = max(1, len(self.pieces) * max_rows // max(self.num_rows, 1))
         moments = Moments()
-        for columns in self.chunks(range(0, len(self.pieces), max(1, -(-len(self.pieces) // wanted)))):
+        for columns in self.chunks(self.spread(max_rows)):
             moments.add(columns["x"])
         return moments
+
+    def spread(self, max_rows: int) -> range:
+        """Return the numbers of whole pieces, evenly spread, that hold about ``max_rows`` rows of the split."""
+        wanted = max(1, len(self.pieces) * max_rows // max(self.num_rows, 1))
+        return range(0, len(self.pieces), max(1, -(-len(self.pieces) // wanted)))
 
 
 def pieces_of(keys: Iterable[tuple[Any, int]], first_row: int = 0) -> list[Piece]:

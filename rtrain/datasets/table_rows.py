@@ -7,11 +7,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import TypeAdapter
+
 from rtrain.datasets.base import RawChunk
 from rtrain.datasets.casts import CastFormat, cast_table
 from rtrain.datasets.conf import ColumnsConf, TableConf
 from rtrain.datasets.files import files_by_split
 from rtrain.datasets.labels import Labels
+from rtrain.datasets.preprocessing import Preprocessing
 from rtrain.datasets.roles import Roles
 from rtrain.datasets.tables import TableFormat, TableSpec, check_columns
 
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 
 def encoding_of(spec: TableSpec, task: str, dtypes: Mapping[str, str]) -> dict[str, Any]:
     """Return how the columns of a table became rows, as plain data."""
+    preprocessing = None if spec.preprocessing is None else asdict(spec.preprocessing)
     return {
         "task": task,
         "label": spec.labels.column,
@@ -32,6 +36,7 @@ def encoding_of(spec: TableSpec, task: str, dtypes: Mapping[str, str]) -> dict[s
         "categories": {name: list(names) for name, names in spec.categories.items()},
         "roles": asdict(spec.roles),
         "dtypes": dict(dtypes),
+        "preprocessing": preprocessing,
     }
 
 
@@ -46,6 +51,7 @@ def spec_of(encoding: Mapping[str, Any]) -> TableSpec:
         dtype=encoding["dtype"],
         categories={name: tuple(names) for name, names in encoding["categories"].items()},
         roles=Roles(group=encoding["roles"]["group"]),
+        preprocessing=TypeAdapter(Preprocessing | None).validate_python(encoding.get("preprocessing")),
     )
 
 
@@ -85,7 +91,7 @@ def open_table_rows(reading: TableFormat, conf: TableConf, encoding: Mapping[str
 
 def check_row_columns(schema: pa.Schema, spec: TableSpec, ids: Sequence[str], where: str) -> None:
     """Raise a DatasetError if a table has not the columns that a prediction needs; the label is not among them."""
-    check_columns(spec.features, schema, where, "features")
+    check_columns(spec.inputs, schema, where, "features")
     check_columns(ids, schema, where, "ids")
 
 
@@ -107,8 +113,8 @@ class TableRows:
         schema = self.reading.schema(Path(file))
         kept = _kept_names(schema.names, self.spec, self.ids)
         needed = _needed(schema, self.spec, file) if with_labels else []
-        columns = list(dict.fromkeys([*self.spec.features, *needed, *kept]))
-        for table in self.reading.batches(key, columns, self.spec.features):
+        columns = list(dict.fromkeys([*self.spec.inputs, *needed, *kept]))
+        for table in self.reading.batches(key, columns, self.spec.inputs):
             yield raw_chunk(table, self.spec, kept, file, row, with_labels)
             row += table.num_rows
 
@@ -170,4 +176,4 @@ def _needed(schema: pa.Schema, spec: TableSpec, where: str) -> list[str]:
 
 
 def _kept_names(names: Sequence[str], spec: TableSpec, ids: Sequence[str]) -> list[str]:
-    return list(ids) or [name for name in names if name not in spec.features]
+    return list(ids) or [name for name in names if name not in spec.inputs]

@@ -15,6 +15,7 @@ from rtrain.datasets.files import files_by_split, files_fingerprint
 from rtrain.datasets.labels import Labels
 from rtrain.datasets.memory import MemoryChoice, choose_memory
 from rtrain.datasets.moments import given_statistics
+from rtrain.datasets.preprocessing import fit
 from rtrain.datasets.resident_table import label_scan, resident_table, task_of
 from rtrain.datasets.roles import Roles
 from rtrain.datasets.split_keys import SplitKeys
@@ -114,7 +115,7 @@ class TableReader:
         """Yield the decoded rows of a piece."""
         where, row, piece = key
         columns = dict.fromkeys((*self.keys.columns, *self.spec.columns))
-        for batch in self.reading.batches(piece, list(columns), self.spec.features):
+        for batch in self.reading.batches(piece, list(columns), self.spec.inputs):
             yield {**self.spec.decode(batch, where, row), **self.keys.decode(batch, where, row)}
             row += batch.num_rows
 
@@ -132,10 +133,11 @@ def _load_stream(table: _Table, choice: MemoryChoice) -> Dataset:
         split: StreamSplit(reader, pieces[origin], share, num_rows, reader.spec.row_bytes, conf.num_shuffle_rows)
         for split, (origin, share, num_rows) in _shares(pieces, deciding, keys, conf).items()
     }
+    reader = _preprocessed(splits["train"], reader, conf)
     categories = _categories(splits["train"], reader, conf)
     reader = replace(reader, spec=replace(reader.spec, categories=categories))
     for split in splits.values():
-        split.reader = reader
+        split.reader, split.row_bytes = reader, reader.spec.row_bytes
     (mean, std), missing, spec = _statistics(splits, reader, conf)
     task = task_of(labels, conf)
     info = DatasetInfo(
@@ -145,10 +147,10 @@ def _load_stream(table: _Table, choice: MemoryChoice) -> Dataset:
         categories=categories,
         missing=missing,
         columns=spec.roles.names,
-        input_shape=(len(table.features),),
+        input_shape=(len(spec.features),),
         num_classes=len(labels.classes) if labels.classes is not None else None,
         class_names=labels.class_names,
-        feature_names=table.features,
+        feature_names=spec.features,
         num_rows={name: split.num_rows for name, split in splits.items()},
         fingerprint=files_fingerprint(file for part in files.values() for file in part),
         memory="stream",
@@ -161,17 +163,44 @@ def _load_stream(table: _Table, choice: MemoryChoice) -> Dataset:
 
 def _categories(train: StreamSplit, reader: TableReader, conf: TableConf) -> dict[str, tuple[str, ...]]:
     """Read the columns of categories of the train split once, for their names."""
-    scan = CategoryScan(reader.spec.features, conf.categorical)
+    spec = reader.spec
+    asked = None if conf.categorical is None else [name for name in conf.categorical if name in spec.features]
+    scan = CategoryScan(spec.features, asked)
     for piece in train.pieces:
-        where, _, key = piece.key
+        where = piece.key[0]
         names = scan.candidates(reader.reading.schema(Path(where)))
-        row = piece.first_row
-        columns = list(dict.fromkeys((*reader.keys.columns, *names)))
-        for batch in reader.reading.batches(key, columns) if names else ():
-            deciding = reader.keys.decode(batch, where)
-            scan.add(batch.filter(train.share.mask(row, batch.num_rows, deciding)), where)
-            row += batch.num_rows
+        columns = (spec.inputs, spec.inputs) if spec.preprocessing else (names,)
+        for table in _train_rows(train, reader, piece, *columns) if names else ():
+            scan.add(spec.preprocessing.apply(table, where) if spec.preprocessing else table, where)
     return scan.categories()
+
+
+def _preprocessed(train: StreamSplit, reader: TableReader, conf: TableConf) -> TableReader:
+    """Fit the preprocessors on rows of train, evenly spread: ``STATISTICS_ROWS``, or up to twice as many."""
+    if not conf.preprocessors:
+        return reader
+    spec = reader.spec
+    pieces = [train.pieces[index] for index in train.spread(STATISTICS_ROWS)]
+    step = max(1, _num_rows(pieces) * train.num_rows // max(1, _num_rows(train.pieces)) // STATISTICS_ROWS)
+    tables = [
+        (piece.key[0], table.take(list(range(0, table.num_rows, step))))
+        for piece in pieces
+        for table in _train_rows(train, reader, piece, spec.columns, spec.inputs)
+    ]
+    preprocessing = fit(conf.preprocessors, tables, spec.inputs)
+    return replace(reader, spec=replace(spec, features=preprocessing.features, preprocessing=preprocessing))
+
+
+def _train_rows(
+    train: StreamSplit, reader: TableReader, piece: Piece, columns: Sequence[str], widened: Sequence[str] = ()
+) -> Iterator[pa.Table]:
+    """Yield the rows of a piece that belong to train, as they are."""
+    where, _, key = piece.key
+    row = piece.first_row
+    for batch in reader.reading.batches(key, list(dict.fromkeys((*reader.keys.columns, *columns))), widened):
+        deciding = reader.keys.decode(batch, where)
+        yield batch.filter(train.share.mask(row, batch.num_rows, deciding))
+        row += batch.num_rows
 
 
 def _scan(table: _Table, keys: SplitKeys, files: Files) -> tuple[dict[str, list[Piece]], Labels, Columns]:

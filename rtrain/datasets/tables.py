@@ -13,6 +13,7 @@ from rtrain.datasets.base import Columns
 from rtrain.datasets.categories import codes_of, is_declared, is_number, is_text
 from rtrain.datasets.conf import ColumnsConf
 from rtrain.datasets.labels import Labels
+from rtrain.datasets.preprocessing import Preprocessing, taken_columns
 from rtrain.datasets.roles import Roles
 from rtrain.datasets.split_keys import SplitKeys
 from rtrain.errors import DatasetError
@@ -69,11 +70,18 @@ class TableSpec:
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Features that are categories, with the names of their codes."""
     roles: Roles = field(default_factory=Roles)
+    preprocessing: Preprocessing | None = None
+    """What makes the features of other columns."""
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The columns that the features are made of."""
+        return self.features if self.preprocessing is None else self.preprocessing.inputs
 
     @property
     def columns(self) -> tuple[str, ...]:
         """All columns to read, the label at the end."""
-        return (*self.features, *self.roles.columns, self.labels.column)
+        return (*self.inputs, *self.roles.columns, self.labels.column)
 
     @property
     def row_bytes(self) -> int:
@@ -106,6 +114,8 @@ class TableSpec:
         """Return the features alone, (rows, features) of ``dtype``."""
         import numpy as np
 
+        if self.preprocessing is not None:
+            table = self.preprocessing.apply(table, where)
         for name in self.features:
             values = table[name]
             if name not in self.categories and not is_numeric(values.type) and values.null_count < len(values):
@@ -326,9 +336,10 @@ def _check_types(features: Sequence[str], schema: pa.Schema, where: str, conf: C
     import pyarrow as pa
 
     numeric = [name for name in features if is_numeric(schema.field(name).type)]
+    taken = taken_columns(conf.preprocessors)
     for name in features:
         kind = schema.field(name).type
-        if name in numeric or is_text(kind) or is_declared(kind):
+        if name in numeric or is_text(kind) or is_declared(kind) or (name in taken and pa.types.is_nested(kind)):
             continue
         nested = "nested, " if pa.types.is_nested(kind) else ""
         raise DatasetError(f"{where}: feature '{name}' is not numeric: {nested}of type {kind}.", numeric_hint(numeric))

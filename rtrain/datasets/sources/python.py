@@ -93,8 +93,11 @@ def _is_by_split(found: Any) -> bool:
 
 
 def _of_texts(tables: Mapping[str, pa.Table], conf: PythonConf) -> Dataset:
+    from rtrain.datasets.preprocessing import refuse_steps
     from rtrain.datasets.sources.text import TextConf
     from rtrain.datasets.text_source import load_text_tables
+
+    refuse_steps(conf.preprocessors, f"the texts of {conf.function}")
 
     label = None if conf.task == "language-modeling" else conf.label
     shares = {name: getattr(conf, name) for name in ("split", "seed", "sample", "limit")}
@@ -103,9 +106,11 @@ def _of_texts(tables: Mapping[str, pa.Table], conf: PythonConf) -> Dataset:
 
 
 def _of_arrays(parts: Mapping[str, Arrays], conf: PythonConf) -> Dataset:
+    from rtrain.datasets.preprocessing import refuse_steps
     from rtrain.datasets.split_keys import refuse_keys
 
     refuse_keys(conf.split, f"the arrays of {conf.function}")
+    refuse_steps(conf.preprocessors, f"the arrays of {conf.function}")
     shape = parts["train"].x.shape
     names = Names(source="python", label=conf.label, features=feature_names(shape[1]) if len(shape) == 2 else ())
     return load_arrays(parts, names, conf, conf.task)
