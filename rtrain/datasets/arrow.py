@@ -10,6 +10,7 @@ from rtrain.datasets.casts import cast_table
 from rtrain.datasets.conf import ColumnsConf
 from rtrain.datasets.memory import always_resident
 from rtrain.datasets.resident_table import resident_table
+from rtrain.datasets.table_rows import arrow_places
 from rtrain.datasets.tables import check_columns, choose_features, used_columns
 from rtrain.errors import DatasetError
 
@@ -29,7 +30,7 @@ def load_arrow(name: str, parts: Mapping[str, pa.Table], conf: ColumnsConf, wher
     Raises:
         DatasetError: A column is missing or unusable; names it and the row.
     """
-    places = {split: where if len(parts) == 1 else f"{where} ({split})" for split in parts}
+    places = arrow_places(parts, where)
     for split, table in parts.items():
         if not table.num_rows:
             raise DatasetError(f"{places[split]}: there are no rows.")

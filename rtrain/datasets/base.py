@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
+from rtrain.errors import DatasetError
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -207,6 +209,13 @@ class RowReader(Protocol):
         Raises:
             DatasetError: A value is unusable; names the row. Of tables with labels: one is missing or of no class.
         """
+
+
+def check_kind(known: bool, rows: str) -> None:
+    """Raise a DatasetError if a source gives ``rows`` to a model that was trained on rows of another kind."""
+    if not known:
+        message = f"the model was trained on rows of another kind, and this source gives {rows}."
+        raise DatasetError(message, "Choose a source like the one of training: dataset=<type>")
 
 
 class Source(ABC):

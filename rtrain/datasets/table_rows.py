@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
-from rtrain.datasets.base import RawChunk
+from rtrain.datasets.base import RawChunk, check_kind
 from rtrain.datasets.casts import CastFormat, cast_table
 from rtrain.datasets.conf import ColumnsConf, TableConf
 from rtrain.datasets.files import files_by_split
@@ -41,7 +41,12 @@ def encoding_of(spec: TableSpec, task: str, dtypes: Mapping[str, str]) -> dict[s
 
 
 def spec_of(encoding: Mapping[str, Any]) -> TableSpec:
-    """Return how new rows are read: as in training; of weights, queries and margins only the queries."""
+    """Return how new rows are read: as in training; of weights, queries and margins only the queries.
+
+    Raises:
+        DatasetError: The model was trained on other rows than tables.
+    """
+    check_kind("roles" in encoding, "tables")
     classes = encoding["classes"]
     return TableSpec(
         features=tuple(encoding["features"]),
@@ -58,14 +63,17 @@ def spec_of(encoding: Mapping[str, Any]) -> TableSpec:
 def text_columns(encoding: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the columns that a format without types has to read as text.
 
-    Those are the ones with a type of their own, and categories with a name that a number would lose: 01234, or A.
+    Those are the ones with a type of their own, what preprocessors take as text, and categories with a name that no
+    number has: 01234, or A.
     """
+    kinds = (encoding.get("preprocessing") or {}).get("kinds", {})
+    texts = [column for column, kind in kinds.items() if kind == "text"]
     named = [
         column
         for column, names in encoding["categories"].items()
         if any(not name.isdecimal() or str(int(name)) != name for name in names)
     ]
-    return (*_dtypes(encoding), *named)
+    return (*_dtypes(encoding), *texts, *named)
 
 
 def _dtypes(encoding: Mapping[str, Any]) -> dict[str, str]:
@@ -123,10 +131,10 @@ class TableRows:
 class ArrowRows:
     """Rows of Arrow tables in memory; a piece is the number of a table."""
 
-    tables: tuple[pa.Table, ...]
+    tables: tuple[tuple[str, pa.Table], ...]
+    """With what to call them in messages."""
     spec: TableSpec
     ids: tuple[str, ...]
-    where: str
 
     @property
     def pieces(self) -> Sequence[int]:
@@ -135,26 +143,32 @@ class ArrowRows:
 
     def read(self, piece: int, with_labels: bool = False) -> Iterator[RawChunk]:
         """Yield the rows of a table at once."""
-        table = self.tables[piece]
+        where, table = self.tables[piece]
         kept = _kept_names(table.column_names, self.spec, self.ids)
         if with_labels:
-            _needed(table.schema, self.spec, self.where)
-        yield raw_chunk(table, self.spec, kept, self.where, 0, with_labels)
+            _needed(table.schema, self.spec, where)
+        yield raw_chunk(table, self.spec, kept, where, 0, with_labels)
 
 
 def open_arrow_rows(
-    tables: Sequence[pa.Table], conf: ColumnsConf, encoding: Mapping[str, Any], where: str
+    parts: Mapping[str, pa.Table], conf: ColumnsConf, encoding: Mapping[str, Any], where: str
 ) -> ArrowRows:
-    """Open Arrow tables to predict their rows.
+    """Open the Arrow tables in ``parts``, by split, to predict their rows; see ``load_arrow``.
 
     Raises:
-        DatasetError: One lacks a feature or an id.
+        DatasetError: One lacks a feature or an id, or a value can't be cast.
     """
     spec = spec_of(encoding)
-    tables = [cast_table(table, _dtypes(encoding), where) for table in tables]
-    for table in tables:
-        check_row_columns(table.schema, spec, conf.ids, where)
-    return ArrowRows(tuple(tables), spec, tuple(conf.ids), where)
+    places = arrow_places(parts, where)
+    tables = [(places[split], cast_table(table, _dtypes(encoding), places[split])) for split, table in parts.items()]
+    for place, table in tables:
+        check_row_columns(table.schema, spec, conf.ids, place)
+    return ArrowRows(tuple(tables), spec, tuple(conf.ids))
+
+
+def arrow_places(parts: Mapping[str, pa.Table], where: str) -> dict[str, str]:
+    """Return what to call the table of each split in messages."""
+    return {split: where if len(parts) == 1 else f"{where} ({split})" for split in parts}
 
 
 def raw_chunk(

@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rtrain.datasets.base import RawChunk
+from rtrain.datasets.base import RawChunk, check_kind
 from rtrain.datasets.files import files_by_split, local
 from rtrain.datasets.labels import Labels
 from rtrain.datasets.sources.text import TextConf
 from rtrain.datasets.text_source import blocks, coded_texts, has_class_folders, joined_text, objects
-from rtrain.datasets.texts import PLAIN, TABLES, Texts, is_table, read_plain, read_table
+from rtrain.datasets.texts import PLAIN, TABLES, Texts, is_table, read_plain, read_table, table_texts
 from rtrain.datasets.tokens import Tokens
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def open_text_rows(conf: TextConf, encoding: Mapping[str, Any]) -> TextRows:
     """Return a reader of the texts at ``conf.path``, a piece per file."""
+    check_kind("column" in encoding or "tokenizer" in encoding, "texts")
     conf = replace(conf, path=local(conf.path, (*PLAIN, *TABLES)))
     files = files_by_split(conf.path, (*PLAIN, *TABLES))
     each = conf.each
@@ -38,30 +42,55 @@ class TextRows:
 
     def read(self, piece: str, with_labels: bool = False) -> Iterator[RawChunk]:
         """Yield the texts of a file; of a language model with tokens its blocks, without the rest at the end."""
+        import pyarrow as pa
+
         file = Path(piece)
         whole = self.encoding.get("tokenizer", "none") != "none"
         if is_table(file):
             texts = read_table(file, self.conf.text, self.conf.label, label_needed=with_labels)
         else:
             texts = read_plain(file, "file" if whole else self.each)
-        yield self._blocks(texts) if whole else self._rows(texts, file, with_labels)
+        if self.conf.label is None and file.parent.name in map(str, self.encoding.get("classes") or ()):
+            texts = replace(texts, labels=pa.array([file.parent.name] * len(texts.texts)))
+        yield _chunk(texts, self.conf, self.encoding, with_labels)
 
-    def _rows(self, texts: Texts, file: Path, with_labels: bool) -> RawChunk:
-        import pyarrow as pa
 
-        x = objects(texts.texts)
-        if self.encoding["task"] == "language-modeling":
-            return RawChunk(x, x, texts.kept)
-        if not with_labels:
-            return RawChunk(x, None, texts.kept)
-        classes = self.encoding["classes"]
-        labels = Labels(self.encoding["column"], None if classes is None else tuple(classes))
-        if self.conf.label is None and file.parent.name in labels.class_names:
-            texts = Texts(texts.where, texts.texts, pa.array([file.parent.name] * len(x)), texts.kept)
-        y = None if texts.labels is None else coded_texts(texts, labels, self.encoding["task"])["y"]
-        return RawChunk(x, y, texts.kept)
+def open_text_tables(tables: Mapping[str, pa.Table], conf: TextConf, encoding: Mapping[str, Any]) -> TextTableRows:
+    """Return a reader of the texts in Arrow tables, by split."""
+    check_kind("column" in encoding or "tokenizer" in encoding, "texts")
+    return TextTableRows(tuple((f"{conf.path} ({split})", table) for split, table in tables.items()), conf, encoding)
 
-    def _blocks(self, texts: Texts) -> RawChunk:
-        tokens = Tokens(self.encoding["characters"])
-        columns = blocks(tokens.encode(joined_text([texts]), texts.where), self.conf.block_size)
+
+@dataclass(frozen=True)
+class TextTableRows:
+    """Texts in Arrow tables in memory; a piece is the number of a table."""
+
+    tables: tuple[tuple[str, pa.Table], ...]
+    conf: TextConf
+    encoding: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def pieces(self) -> Sequence[int]:
+        """Return the numbers of the tables."""
+        return range(len(self.tables))
+
+    def read(self, piece: int, with_labels: bool = False) -> Iterator[RawChunk]:
+        """Yield the texts of a table at once."""
+        where, table = self.tables[piece]
+        texts = table_texts(table, where, self.conf.text, self.conf.label, with_labels)
+        yield _chunk(texts, self.conf, self.encoding, with_labels)
+
+
+def _chunk(texts: Texts, conf: TextConf, encoding: Mapping[str, Any], with_labels: bool) -> RawChunk:
+    if encoding.get("tokenizer", "none") != "none":
+        tokens = Tokens(encoding["characters"])
+        columns = blocks(tokens.encode(joined_text([texts]), texts.where), conf.block_size)
         return RawChunk(columns["x"], columns["y"], {})
+    x = objects(texts.texts)
+    if encoding["task"] == "language-modeling":
+        return RawChunk(x, x, texts.kept)
+    if not with_labels or texts.labels is None:
+        return RawChunk(x, None, texts.kept)
+    classes = encoding["classes"]
+    labels = Labels(encoding["column"], None if classes is None else tuple(classes))
+    return RawChunk(x, coded_texts(texts, labels, encoding["task"])["y"], texts.kept)

@@ -25,6 +25,15 @@ def test_the_newest_version_or_an_older_one(load, path):
     assert sum(load("delta", path=path, label="y", features=["b"], version=0).info.num_rows.values()) == 20
 
 
+def test_new_rows_are_those_of_another_version_in_their_order(load, open_rows, path):
+    keys = {"path": path, "label": "y"}
+    dataset = load("delta", **keys, features=["b"], version=0, split={"test": 0})
+    found = open_rows("delta", dataset, with_labels=True, **keys, features=["b"])
+    assert sorted(found.x[:, 0].tolist()) == [row / 2 for row in range(30)]
+    assert found.kept["a"] == [int(2 * b) for b in found.x[:, 0]]
+    assert found.y.tolist() == [a % 2 for a in found.kept["a"]]
+
+
 @pytest.mark.parametrize(
     ("keys", "message"),
     [

@@ -76,3 +76,22 @@ def test_mistakes_are_explained(load, tmp_path):
 def test_a_hub_id_without_a_network_is_one_clear_error(load):
     with pytest.raises(DatasetError, match=r"(?s)nobody/nothing is no folder here.*save_to_disk"):
         load("huggingface", path="nobody/nothing")
+
+
+def test_new_rows_of_tables_images_and_texts(load, open_rows, tmp_path):
+    kinds = {"label": datasets.ClassLabel(names=["zebra", "ant"])}
+    table = load("huggingface", path=save(tmp_path / "a", {"a": [1, 2, 3, 4], "label": [0, 1, 0, 1]}, kinds))
+    path = save(tmp_path / "b", {"more": ["p", "q"], "a": [7, 8]}, new=range(2))
+    found = open_rows("huggingface", table, path=path)
+    assert (found.x.tolist(), found.kept["more"]) == ([[7], [8]], ["p", "q"])
+    images = {"image": [Image.new("L", (8, 8), i) for i in range(6)], "label": [0, 1] * 3}
+    dataset = load("huggingface", path=save(tmp_path / "c", images), channels=1, split={"test": 0})
+    found = open_rows("huggingface", dataset, with_labels=True, path=str(tmp_path / "c"), channels=1)
+    np.testing.assert_array_equal(found.x, dataset.splits["train"].columns["x"])
+    assert found.y.tolist() == [0, 1] * 3
+    with pytest.raises(DatasetError, match="trained on rows of another kind, and this source gives images"):
+        open_rows("huggingface", table, path=str(tmp_path / "c"))
+    texts = {"text": ["p", "q", "r", "s"], "label": [0, 1, 0, 1]}
+    dataset = load("huggingface", path=save(tmp_path / "d", texts), input="text", split={"test": 0})
+    found = open_rows("huggingface", dataset, path=save(tmp_path / "e", {"text": ["new"]}), input="text")
+    assert (found.x.tolist(), found.y) == (["new"], None)

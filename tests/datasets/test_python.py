@@ -36,6 +36,8 @@ def queries(): return {**arrays(), "group": np.arange(20) // 4}
 def pairs(): return torch.utils.data.TensorDataset(torch.arange(40.0).reshape(20, 2), torch.arange(20) % 2)
 def ragged(): return [(np.zeros(i + 1), 0) for i in range(3)]
 def texts(): return pd.DataFrame({"words": [f"row {i}" for i in range(20)], "y": ["even", "odd"] * 10})
+def unlabelled(): return {"x": np.array([[3, 1.5]])}
+def three(): return {"train": pd.DataFrame({"words": ["new"]}), "test": pd.DataFrame({"words": ["one", "two"]})}
 def number(): return 3
 def broken(): return 1 / 0
 value = 3
@@ -119,3 +121,21 @@ def test_a_column_of_texts_has_classes_or_is_a_language(load, module):
     assert language.info.task == "language-modeling"
     with pytest.raises(DatasetError, match="'sentences'"):
         load("python", function=f"{module}:texts", text="sentences")
+
+
+def test_new_rows_of_tables_arrays_and_texts(load, open_rows, module):
+    names = {name: f"{module}:{name}" for name in ("pandas", "arrays", "unlabelled", "texts", "three")}
+    dataset = load("python", function=names["pandas"], split={"test": 0})
+    found = open_rows("python", dataset, with_labels=True, function=names["pandas"], arguments={"rows": 20, "first": 7})
+    assert (found.x[0].tolist(), found.y[:2].tolist()) == ([7, 3.5], [1, 0])
+    dataset = load("python", function=names["arrays"], split={"test": 0})
+    assert open_rows("python", dataset, True, function=names["arrays"]).y.tolist() == [0, 1] * 10
+    found = open_rows("python", dataset, function=names["unlabelled"])
+    assert (found.x.tolist(), found.y) == ([[3, 1.5]], None)
+    with pytest.raises(DatasetError, match="unlabelled returns arrays without targets 'y'"):
+        load("python", function=names["unlabelled"])
+    dataset = load("python", function=names["texts"], text="words", split={"test": 0})
+    found = open_rows("python", dataset, function=names["three"], text="words")
+    assert found.x.tolist() == ["new", "one", "two"]
+    with pytest.raises(DatasetError, match="trained on rows of another kind, and this source gives tables"):
+        open_rows("python", dataset, function=names["pandas"])

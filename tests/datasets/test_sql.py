@@ -32,6 +32,18 @@ def test_a_table_by_name_and_a_query_per_split(load, url):
     assert (info.task, info.num_rows) == ("regression", {"train": 40, "test": 10})
 
 
+def test_new_rows_are_those_of_another_query_and_need_no_label(load, open_rows, url):
+    keys = {"url": url, "label": "kind"}
+    dataset = load("sql", **keys, query="SELECT length, id, kind FROM flowers", split={"test": 0})
+    assert open_rows("sql", dataset, **keys, query="SELECT id AS length, id, 7 AS more FROM flowers").kept["more"]
+    query = "SELECT kind, id, length FROM flowers WHERE id >= :least ORDER BY id DESC"
+    found = open_rows("sql", dataset, with_labels=True, **keys, query=query, arguments={"least": 46})
+    assert found.x.tolist() == [[24.5, 49], [24, 48], [23.5, 47], [23, 46]]
+    assert found.y.tolist() == [1, 0, 1, 0]
+    with pytest.raises(DatasetError, match="names 'length', which is no column"):
+        open_rows("sql", dataset, **keys, query="SELECT id FROM flowers")
+
+
 @pytest.mark.parametrize(
     ("keys", "message"),
     [

@@ -253,7 +253,7 @@ def test_a_feature_that_a_new_file_lacks_is_named(load, tmp_path, source):
 def test_tables_in_memory_are_read_alike():
     conf = ColumnsConf(**KEYS)
     dataset = load_arrow("frame", {"train": pa.table(sales())}, conf, "frame")
-    reader = open_arrow_rows([pa.table(sales())], conf, dataset.encoding, "frame")
+    reader = open_arrow_rows({"train": pa.table(sales())}, conf, dataset.encoding, "frame")
     (chunk,) = reader.read(reader.pieces[0])
     assert chunk.x.shape == (NUM_ROWS, 3)
     assert np.asarray(chunk.kept["id"]).tolist() == sales()["id"].tolist()

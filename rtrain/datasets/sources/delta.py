@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from rtrain.datasets.base import Dataset, Source
+from rtrain.datasets.base import Dataset, RowReader, Source
 from rtrain.datasets.conf import ColumnsConf
 from rtrain.errors import DatasetError
 
@@ -40,11 +41,19 @@ class Delta(Source):
         """Read the columns that ``conf`` names."""
         from rtrain.datasets.arrow import load_arrow
 
-        table, version = _read(conf)
-        return load_arrow("delta", {"train": table}, conf, f"{conf.path} (version {version})")
+        table, where = _read(conf, conf.features)
+        return load_arrow("delta", {"train": table}, conf, where)
+
+    def open_rows(self, conf: DeltaConf, encoding: Mapping[str, Any]) -> RowReader | None:
+        """Read all columns; only the features of training are needed."""
+        from rtrain.datasets.table_rows import open_arrow_rows
+
+        table, where = _read(conf, None)
+        return open_arrow_rows({"train": table}, conf, encoding, where)
 
 
-def _read(conf: DeltaConf) -> tuple[pa.Table, int]:
+def _read(conf: DeltaConf, features: Sequence[str] | None) -> tuple[pa.Table, str]:
+    """Return the columns that training on ``features`` needs, all without them, and what to call the table."""
     import pyarrow as pa
     from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError, TableNotFoundError
@@ -55,12 +64,12 @@ def _read(conf: DeltaConf) -> tuple[pa.Table, int]:
     path: Any = conf.path if "://" in conf.path else existing_path(conf.path)
     try:
         table = DeltaTable(path, version=conf.version, storage_options=conf.storage_options or None)
-        columns = None if conf.features is None else used_columns(conf, conf.features)
+        columns = None if features is None else used_columns(conf, features)
         if columns is not None:
             schema = pa.schema(table.schema().to_arrow())
             check_columns([conf.label], schema, conf.path, "label")
-            check_columns(conf.features or [], schema, conf.path, "features")
-        return table.to_pyarrow_table(columns=columns), table.version()
+            check_columns(features or [], schema, conf.path, "features")
+        return table.to_pyarrow_table(columns=columns), f"{conf.path} (version {table.version()})"
     except TableNotFoundError as error:
         raise DatasetError(f"dataset.path: {conf.path} is no Delta table (it has no _delta_log).") from error
     except (DeltaError, OSError, pa.ArrowException) as error:

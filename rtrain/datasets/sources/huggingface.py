@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from rtrain.config.schema import one_of
-from rtrain.datasets.base import Dataset, Source
+from rtrain.datasets.base import Dataset, RowReader, Source
 from rtrain.datasets.conf import ColumnsConf, PixelsConf
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from rtrain.datasets.arrays import Arrays
+    from rtrain.datasets.sources.text import TextConf
 
 TASKS = ("auto", "classification", "regression", "token-classification", "language-modeling")
 
@@ -66,6 +69,22 @@ class Huggingface(Source):
             refuse_steps(conf.preprocessors, f"{kind}s")
         load = {"image": _images, "text": _texts, "table": _table}[kind]
         return _named(load(parts, conf), train.features.get(conf.label))
+
+    def open_rows(self, conf: HuggingfaceConf, encoding: Mapping[str, Any]) -> RowReader | None:
+        """Open all splits of the data set, whatever they are called; labels may be missing."""
+        found = _opened(conf)
+        parts = dict(found) if isinstance(found, Mapping) else {"train": found}
+        kind = _kind(next(iter(parts.values())), conf)
+        if kind == "image":
+            return _image_rows(parts, conf, encoding)
+        tables = {split: _arrow(part, part.column_names) for split, part in parts.items()}
+        if kind == "text":
+            from rtrain.datasets.text_rows import open_text_tables
+
+            return open_text_tables(tables, _text_conf(conf), encoding)
+        from rtrain.datasets.table_rows import open_arrow_rows
+
+        return open_arrow_rows(tables, conf, encoding, conf.path)
 
 
 def _opened(conf: HuggingfaceConf) -> Any:
@@ -143,51 +162,67 @@ def _table(parts: Mapping[str, Any], conf: HuggingfaceConf) -> Dataset:
 
 
 def _texts(parts: Mapping[str, Any], conf: HuggingfaceConf) -> Dataset:
-    from rtrain.datasets.sources.text import TextConf
     from rtrain.datasets.text_source import load_text_tables
 
-    text = str(conf.input)
+    tables = {split: _arrow(part, part.column_names) for split, part in parts.items()}
+    return load_text_tables("huggingface", tables, _text_conf(conf))
+
+
+def _text_conf(conf: HuggingfaceConf) -> TextConf:
+    from rtrain.datasets.sources.text import TextConf
+
     label = None if conf.task == "language-modeling" else conf.label
     shares = {name: getattr(conf, name) for name in ("split", "seed", "sample", "limit")}
-    texts = TextConf(path=conf.path, task=conf.task, text=text, label=label, **shares)
-    tables = {split: _arrow(part, part.column_names) for split, part in parts.items()}
-    return load_text_tables("huggingface", tables, texts)
+    return TextConf(path=conf.path, task=conf.task, text=str(conf.input), label=label, **shares)
 
 
 def _images(parts: Mapping[str, Any], conf: HuggingfaceConf) -> Dataset:
-    import datasets
+    from rtrain.datasets.arrays import Names, load_arrays
 
-    from rtrain.datasets.arrays import Arrays, Names, load_arrays
-
-    column = conf.input or next(
-        name for name, kind in parts["train"].features.items() if isinstance(kind, datasets.Image)
-    )
-    height, width = conf.image_size or parts["train"][0][column].size[::-1]
-    found = {
-        split: Arrays(
-            where=f"{conf.path} ({split})",
-            x=_pixels(part, column, (height, width), conf),
-            y=_arrow(part, [conf.label])[conf.label].to_numpy(),
-        )
-        for split, part in parts.items()
-    }
+    height, width = conf.image_size or parts["train"][0][_image_column(parts["train"], conf)].size[::-1]
+    found = {split: _image_arrays(part, split, conf, (conf.channels, height, width)) for split, part in parts.items()}
     return load_arrays(found, Names(source="huggingface", label=conf.label), conf, conf.task)
 
 
-def _pixels(part: Any, column: str, size: tuple[int, int], conf: HuggingfaceConf) -> np.ndarray:
+def _image_rows(parts: Mapping[str, Any], conf: HuggingfaceConf, encoding: Mapping[str, Any]) -> RowReader:
+    from rtrain.datasets.array_rows import open_array_rows
+    from rtrain.datasets.base import check_kind
+
+    shape = tuple(encoding.get("input_shape", ()))
+    check_kind(len(shape) == 3, "images")
+    return open_array_rows([_image_arrays(part, split, conf, shape) for split, part in parts.items()], encoding)
+
+
+def _image_column(part: Any, conf: HuggingfaceConf) -> str:
+    import datasets
+
+    return conf.input or next(name for name, kind in part.features.items() if isinstance(kind, datasets.Image))
+
+
+def _image_arrays(part: Any, split: str, conf: HuggingfaceConf, shape: tuple[int, ...]) -> Arrays:
+    """Return the images of a split as (rows, *shape), channels first, and the labels if there are some."""
+    from rtrain.datasets.arrays import Arrays
+
+    x = _pixels(part, _image_column(part, conf), shape, conf)
+    y = _arrow(part, [conf.label])[conf.label].to_numpy() if conf.label in part.column_names else None
+    return Arrays(where=f"{conf.path} ({split})", x=x, y=y)
+
+
+def _pixels(part: Any, column: str, shape: tuple[int, ...], conf: HuggingfaceConf) -> np.ndarray:
     """Return the images of a column, (rows, channels, height, width) uint8."""
     import numpy as np
     from PIL import Image
 
-    mode = "L" if conf.channels == 1 else "RGB"
-    x = np.empty((len(part), *size, conf.channels), np.uint8)
+    channels, size = shape[0], shape[1:]
+    mode = "L" if channels == 1 else "RGB"
+    x = np.empty((len(part), *size, channels), np.uint8)
     for row in range(len(part)):
         try:
             image = part[row][column].convert(mode)
         except (OSError, ValueError, AttributeError) as error:
             raise DatasetError(f"{conf.path}: row {row + 1} has no readable image in '{column}' ({error}).") from error
         image = image if image.size == size[::-1] else image.resize(size[::-1], Image.Resampling.BILINEAR)
-        x[row] = np.asarray(image).reshape(*size, conf.channels)
+        x[row] = np.asarray(image).reshape(*size, channels)
     return x.transpose(0, 3, 1, 2)
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from rtrain.config.schema import one_of
-from rtrain.datasets.arrays import Arrays, ArraysConf, Names, feature_names, inputs, load_arrays, scanned, targets
-from rtrain.datasets.base import Dataset, DatasetInfo, RawChunk, RowReader, Source
+from rtrain.datasets.arrays import Arrays, ArraysConf, Names, feature_names, load_arrays, scanned, targets
+from rtrain.datasets.base import Dataset, DatasetInfo, RawChunk, RowReader, Source, check_kind
 from rtrain.datasets.conf import TablePath
 from rtrain.errors import DatasetError
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 STATISTICS_ROWS = 100_000
 """Rows of a mapped train split that ``normalize: true`` looks at."""
-CHUNK_ROWS = 4_096
 
 
 @dataclass(kw_only=True)
@@ -71,6 +70,7 @@ class Numpy(Source):
 
     def open_rows(self, conf: NumpyConf, encoding: Mapping[str, Any]) -> RowReader | None:
         """Open all arrays at ``path``; the targets may be missing."""
+        check_kind("input_shape" in encoding, "arrays of numbers")
         return NumpyRows(tuple(_by_split(conf, targets_needed=False).values()), encoding)
 
 
@@ -206,17 +206,7 @@ class NumpyRows:
 
     def read(self, piece: Pair, with_labels: bool = False) -> Iterator[RawChunk]:
         """Yield the rows of a split, some at a time."""
-        from rtrain.datasets.labels import Labels
+        from rtrain.datasets.array_rows import array_chunks
 
-        where = str(piece.path)
-        raw, raw_y = piece.read(piece.x), piece.read(piece.y) if piece.y and with_labels else None
-        classes = self.encoding["classes"]
-        labels = Labels(self.encoding["label"], None if classes is None else tuple(classes))
-        for start in range(0, len(raw), CHUNK_ROWS):
-            rows = slice(start, start + CHUNK_ROWS)
-            x = inputs(Arrays(where=where, x=raw[rows], y=None))
-            if list(x.shape[1:]) != self.encoding["input_shape"]:
-                mine, learned = (" x ".join(map(str, one)) for one in (x.shape[1:], self.encoding["input_shape"]))
-                raise DatasetError(f"{where}: rows are of shape {mine}, those that were learned of {learned}.")
-            part = Arrays(where=where, x=x, y=None if raw_y is None else raw_y[rows])
-            yield RawChunk(x, None if raw_y is None else targets(part, labels), {})
+        y = piece.read(piece.y) if piece.y and with_labels else None
+        return array_chunks(Arrays(where=str(piece.path), x=piece.read(piece.x), y=y), self.encoding, with_labels)

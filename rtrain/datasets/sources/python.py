@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,12 +10,14 @@ from pydantic import Field
 
 from rtrain.config.schema import one_of
 from rtrain.datasets.arrays import TASKS, Arrays, Names, feature_names, load_arrays
-from rtrain.datasets.base import Dataset, Source
+from rtrain.datasets.base import Dataset, RowReader, Source
 from rtrain.datasets.conf import ColumnsConf
 from rtrain.errors import DatasetError, RtrainError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from rtrain.datasets.sources.text import TextConf
 
 TEXT_TASKS = ("token-classification", "language-modeling")
 OPTIONAL = ("weight", "group", "base_margin")
@@ -54,19 +56,42 @@ class Python(Source):
 
     def load(self, conf: PythonConf) -> Dataset:
         """Call the function and take what it returns."""
-        found = _call(conf, self.allow)
-        parts = found if _is_by_split(found) else {"train": found}
-        taken = {split: _taken(part, conf) for split, part in parts.items()}
-        tables = {split: part for split, part in taken.items() if not isinstance(part, Arrays)}
-        if not tables:
-            return _of_arrays({split: part for split, part in taken.items() if isinstance(part, Arrays)}, conf)
-        if len(tables) < len(taken):
-            raise DatasetError(f"{conf.function}: some splits are tables and others are arrays.")
+        tables, arrays = _by_split(conf, self.allow)
+        if arrays:
+            return _of_arrays(arrays, conf)
         if conf.text is not None:
-            return _of_texts(tables, conf)
+            from rtrain.datasets.text_source import load_text_tables
+
+            return load_text_tables("python", tables, _text_conf(conf))
         from rtrain.datasets.arrow import load_arrow
 
         return load_arrow("python", tables, conf, conf.function)
+
+    def open_rows(self, conf: PythonConf, encoding: Mapping[str, Any]) -> RowReader | None:
+        """Call the function and take all rows that it returns; labels may be missing."""
+        tables, arrays = _by_split(conf, self.allow)
+        if arrays:
+            from rtrain.datasets.array_rows import open_array_rows
+
+            return open_array_rows(list(arrays.values()), encoding)
+        if conf.text is not None:
+            from rtrain.datasets.text_rows import open_text_tables
+
+            return open_text_tables(tables, _text_conf(conf), encoding)
+        from rtrain.datasets.table_rows import open_arrow_rows
+
+        return open_arrow_rows(tables, conf, encoding, conf.function)
+
+
+def _by_split(conf: PythonConf, allow: Sequence[str]) -> tuple[dict[str, pa.Table], dict[str, Arrays]]:
+    """Return what the function returns for each split: tables or arrays, the other one empty."""
+    found = _call(conf, allow)
+    taken = {split: _taken(part, conf) for split, part in (found if _is_by_split(found) else {"train": found}).items()}
+    arrays = {split: part for split, part in taken.items() if isinstance(part, Arrays)}
+    tables = {split: part for split, part in taken.items() if not isinstance(part, Arrays)}
+    if tables and arrays:
+        raise DatasetError(f"{conf.function}: some splits are tables and others are arrays.")
+    return tables, arrays
 
 
 def _call(conf: PythonConf, allow: Any) -> Any:
@@ -92,17 +117,14 @@ def _is_by_split(found: Any) -> bool:
     return isinstance(found, Mapping) and "train" in found and set(found) <= {"train", "val", "test"}
 
 
-def _of_texts(tables: Mapping[str, pa.Table], conf: PythonConf) -> Dataset:
+def _text_conf(conf: PythonConf) -> TextConf:
     from rtrain.datasets.preprocessing import refuse_steps
     from rtrain.datasets.sources.text import TextConf
-    from rtrain.datasets.text_source import load_text_tables
 
     refuse_steps(conf.preprocessors, f"the texts of {conf.function}")
-
     label = None if conf.task == "language-modeling" else conf.label
     shares = {name: getattr(conf, name) for name in ("split", "seed", "sample", "limit")}
-    texts = TextConf(path=conf.function, task=conf.task, text=str(conf.text), label=label, **shares)
-    return load_text_tables("python", tables, texts)
+    return TextConf(path=conf.function, task=conf.task, text=str(conf.text), label=label, **shares)
 
 
 def _of_arrays(parts: Mapping[str, Arrays], conf: PythonConf) -> Dataset:
@@ -111,6 +133,10 @@ def _of_arrays(parts: Mapping[str, Arrays], conf: PythonConf) -> Dataset:
 
     refuse_keys(conf.split, f"the arrays of {conf.function}")
     refuse_steps(conf.preprocessors, f"the arrays of {conf.function}")
+    for part in parts.values():
+        if part.y is None:
+            message = f"{conf.function} returns arrays without targets '{conf.label}'."
+            raise DatasetError(message, "Set dataset.label, or return {x: ..., y: ...}.")
     shape = parts["train"].x.shape
     names = Names(source="python", label=conf.label, features=feature_names(shape[1]) if len(shape) == 2 else ())
     return load_arrays(parts, names, conf, conf.task)
@@ -144,12 +170,8 @@ def _of_mapping(found: Mapping[Any, Any], conf: PythonConf) -> Arrays | pa.Table
 
     arrays = {str(name): np.asarray(values) for name, values in found.items()}
     if "x" in arrays and arrays["x"].ndim > 1:
-        if conf.label not in arrays:
-            there = ", ".join(arrays)
-            message = f"{conf.function} returns arrays without targets '{conf.label}'; there are: {there}."
-            raise DatasetError(message, "Set dataset.label, or return {x: ..., y: ...}.")
         more = {name: arrays[name] for name in OPTIONAL if name in arrays}
-        return Arrays(where=conf.function, x=arrays["x"], y=arrays[conf.label], more=more)
+        return Arrays(where=conf.function, x=arrays["x"], y=arrays.get(conf.label), more=more)
     try:
         return pa.table({name: pa.array(values) for name, values in arrays.items()})
     except (pa.ArrowException, TypeError) as error:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from rtrain.datasets.base import Dataset, Source
+from rtrain.datasets.base import Dataset, RowReader, Source
 from rtrain.datasets.conf import ColumnsConf, TablePath
 from rtrain.errors import DatasetError
 
@@ -43,13 +43,26 @@ class Sql(Source):
         """Run the queries and take their rows."""
         from rtrain.datasets.arrow import load_arrow
 
-        queries = conf.query if isinstance(conf.query, Mapping) else {"train": conf.query}
-        engine = _engine(conf.url)
-        try:
-            parts = {split: _rows(engine, query, conf.arguments) for split, query in queries.items()}
-        finally:
-            engine.dispose()
-        return load_arrow("sql", parts, conf, engine.url.render_as_string(hide_password=True))
+        parts, where = _by_split(conf)
+        return load_arrow("sql", parts, conf, where)
+
+    def open_rows(self, conf: SqlConf, encoding: Mapping[str, Any]) -> RowReader | None:
+        """Run the queries; of the columns only the features of training are needed."""
+        from rtrain.datasets.table_rows import open_arrow_rows
+
+        parts, where = _by_split(conf)
+        return open_arrow_rows(parts, conf, encoding, where)
+
+
+def _by_split(conf: SqlConf) -> tuple[dict[str, pa.Table], str]:
+    """Return the rows of each split, and the URL without its password."""
+    queries = conf.query if isinstance(conf.query, Mapping) else {"train": conf.query}
+    engine = _engine(conf.url)
+    try:
+        parts = {split: _rows(engine, query, conf.arguments) for split, query in queries.items()}
+    finally:
+        engine.dispose()
+    return parts, engine.url.render_as_string(hide_password=True)
 
 
 def _engine(text: str) -> Any:

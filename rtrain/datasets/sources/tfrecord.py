@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from rtrain.datasets.arrays import Arrays, ArraysConf, Names, load_arrays, targets
-from rtrain.datasets.base import Dataset, RawChunk, RowReader, Source
+from rtrain.datasets.base import Dataset, RawChunk, RowReader, Source, check_kind
 from rtrain.datasets.conf import PixelsConf, TablePath
 from rtrain.errors import DatasetError
 
@@ -63,6 +63,7 @@ class Tfrecord(Source):
 
     def open_rows(self, conf: TfrecordConf, encoding: Mapping[str, Any]) -> RowReader | None:
         """Open the files at ``path``; labels may be missing. Single values of other features are kept."""
+        check_kind({"features", "image_size"} <= set(encoding), "records of arrays")
         return TfrecordRows([str(file) for part in _files(conf).values() for file in part], conf, encoding)
 
 

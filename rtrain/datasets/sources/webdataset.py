@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rtrain.datasets.arrays import Arrays, ArraysConf, Names, load_arrays, targets
-from rtrain.datasets.base import Dataset, RawChunk, RowReader, Source
+from rtrain.datasets.base import Dataset, RawChunk, RowReader, Source, check_kind
 from rtrain.datasets.conf import PixelsConf, TablePath
 from rtrain.errors import DatasetError
 
@@ -67,6 +67,7 @@ class Webdataset(Source):
 
     def open_rows(self, conf: WebdatasetConf, encoding: Mapping[str, Any]) -> RowReader | None:
         """Open the shards at ``path``; labels may be missing. The rows' names are kept."""
+        check_kind({"input", "image_size"} <= set(encoding), "samples of shards")
         files = [str(file) for part in _files(conf).values() for file in part]
         return WebdatasetRows(files, _Rows(encoding["input"], conf, encoding["image_size"]), encoding["classes"])
 
