@@ -139,6 +139,27 @@ def _first_line(error: BaseException) -> str:
     return str(error).strip().partition("\n")[0] or type(error).__name__
 
 
+def worker_runtime_env(
+    conf: ClusterConf, cluster: Cluster, project_root: str, needed: Mapping[str, str]
+) -> dict[str, Any] | None:
+    """Return the workers' environment: what the trainer needs, and on a joined cluster the user's and the project.
+
+    Args:
+        conf: The user's.
+        cluster: Where the workers will be.
+        project_root: Folder whose modules they import; may be empty.
+        needed: Environment variables; the user's own win.
+    """
+    if cluster.own:
+        return {"env_vars": dict(needed)} if needed else None
+    env = dict(conf.runtime_env)
+    variables = {**needed, **env.get("env_vars", {})}
+    if "working_dir" not in env:
+        paths = filter(None, [project_root, variables.get("PYTHONPATH")])
+        variables["PYTHONPATH"] = os.pathsep.join(paths)
+    return {**env, "env_vars": variables}
+
+
 @contextmanager
 def connect(conf: ClusterConf, num_cpus: int) -> Iterator[StartingCluster]:
     """Join the cluster that ``conf`` names, or start one with ``num_cpus`` CPUs, and leave it when the block ends."""

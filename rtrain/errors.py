@@ -46,3 +46,7 @@ class CheckpointError(RtrainError):
 
 class TrainingError(RtrainError):
     """Training started and then failed; the run directory tells the whole story."""
+
+
+class PredictionError(RtrainError):
+    """A prediction started and then failed; no output was written."""

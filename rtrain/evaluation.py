@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from rtrain.datasets.base import DatasetInfo
+from rtrain.datasets.base import DatasetInfo, RawChunk
 from rtrain.errors import ConfigError
-from rtrain.prediction import opened
+from rtrain.prediction import Question, answers, open_checkpoint
 
 NDCG_AT = (1, 3, 5, 10)
 TINY = 1e-7
 OTHER_DATA = tuple(f"dataset.{key}" for key in ("path", "url", "table", "query", "function", "name"))
 """Keys that say which data is read."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """What was measured, of what and on what."""
+
+    checkpoint: str
+    """Its folder."""
+    dataset: Mapping[str, Any]
+    """What was read, secrets masked."""
+    split: str | None
+    """The split that was measured; None: all rows that ``dataset`` names."""
+    num_rows: int
+    metrics: Mapping[str, float]
 
 
 def evaluate(
@@ -24,7 +41,8 @@ def evaluate(
 
     Args:
         place: A run directory, or the folder of a checkpoint.
-        overrides: Changes of the dataset of training: ``["dataset.path=new.parquet"]`` say.
+        overrides: Changes of the dataset of training, ``["dataset.path=new.parquet"]`` say; and ``num_workers=4``:
+            with so many actors of Ray Data. By default, this process predicts.
         checkpoint: Of a run: ``best``, ``latest`` or the name of one.
         split: Evaluate this split of the dataset. None: all rows if the overrides name other data, else the split that
             training did not see.
@@ -32,38 +50,95 @@ def evaluate(
     Raises:
         CheckpointError: There is no such checkpoint.
         ConfigError: An override is wrong, or the data has no labels.
+        PredictionError: The model, or a worker, failed.
     """
-    with opened(place, overrides, checkpoint) as model:
-        chosen = split or (None if _names_other_data(overrides) else _unseen(model.info))
-        scores, targets, groups = [], [], []
-        for chunk, found in model.scores(chosen, with_labels=True):
-            if chunk.y is None:
-                raise ConfigError("the data has no labels in some rows: there is nothing to compare predictions with.")
-            scores.append(found)
-            targets.append(chunk.y)
-            groups.append(np.zeros(len(found), int) if chunk.group is None else chunk.group)
-        if not scores:
-            raise ConfigError("there are no rows to evaluate.")
-        arrays = (np.concatenate(parts) for parts in (scores, targets, groups))
-        return metrics_of(model.info, *arrays)
+    found = measure(place, overrides, checkpoint=checkpoint, split=split)
+    return {"num_rows": float(found.num_rows), **found.metrics}
 
 
-def metrics_of(info: DatasetInfo, scores: np.ndarray, y: np.ndarray, group: np.ndarray) -> dict[str, float]:
-    """Return the metrics of the dataset's task.
+def measure(
+    place: str | Path, overrides: Sequence[str] = (), *, checkpoint: str = "best", split: str | None = None
+) -> Evaluation:
+    """Evaluate as ``evaluate`` does, and return also what was measured."""
+    opened = open_checkpoint(place, overrides, checkpoint, verb="evaluate")
+    chosen = split or (None if _names_other_data(overrides) else _unseen(opened.info))
+    with closing(answers(opened, Question(opened.model, compared, with_labels=True), chosen)) as parts:
+        found = list(parts)
+    if not found:
+        raise ConfigError("there are no rows to evaluate.")
+    return Evaluation(
+        checkpoint=str(opened.model.trained.folder),
+        dataset=opened.dataset,
+        split=chosen,
+        num_rows=sum(count for count, _ in found),
+        metrics=metrics_of(opened.info, [part for _, part in found]),
+    )
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Predictions of some rows beside what is right."""
+
+    scores: np.ndarray
+    """(rows, classes) or (rows,), as predictors give them."""
+    y: np.ndarray
+    """Targets as the dataset codes them."""
+    group: np.ndarray
+    """(rows,) numbers of the queries of a ranking."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """Sums over the places of some rows: their probabilities would fill the memory."""
+
+    count: int
+    loss: float
+    num_right: int
+
+
+def compared(info: DatasetInfo, chunk: RawChunk, scores: np.ndarray) -> Rows | Places:
+    """Return what the metrics need to know of some rows.
+
+    Raises:
+        ConfigError: They have no labels.
+    """
+    if chunk.y is None:
+        raise ConfigError("the data has no labels in some rows: there is nothing to compare predictions with.")
+    if scores.ndim == 3:
+        return _places(scores, chunk.y)
+    return Rows(scores, chunk.y, np.zeros(len(scores), int) if chunk.group is None else chunk.group)
+
+
+def _places(scores: np.ndarray, y: np.ndarray) -> Places:
+    """Count over all places that have a target and a prediction.
 
     Args:
-        info: The dataset.
-        scores: (rows, classes), (rows, length, classes) or (rows,), as predictors give them.
-        y: Targets as the dataset codes them.
-        group: (rows,) numbers of the queries of a ranking.
+        scores: (rows, length, classes); NaN at places that a row lacks, or that were cut off.
+        y: (rows, length) or (rows,) arrays of different lengths.
     """
-    tasks: dict[str, Callable[[], dict[str, float]]] = {
-        "ranking": lambda: _ranking(scores, y, group),
-        "regression": lambda: _regression(scores, y),
-        "classification": lambda: _classification(scores, y),
-    }
-    found = tasks.get(info.task, lambda: _places(scores, y))()
-    return {"num_rows": float(len(y)), **{name: float(value) for name, value in found.items()}}
+    there = ~np.isnan(scores[..., 0])
+    if y.dtype == object:
+        there &= np.arange(scores.shape[1]) < np.array([len(row) for row in y])[:, None]
+        wanted = np.concatenate([row[: scores.shape[1]][mask[: len(row)]] for row, mask in zip(y, there, strict=True)])
+    else:
+        wanted = y[there]
+    found = scores[there]
+    right = int((found.argmax(axis=-1) == wanted).sum())
+    return Places(len(wanted), _log_loss(found, wanted) * len(wanted) if len(wanted) else 0.0, right)
+
+
+def metrics_of(info: DatasetInfo, parts: Sequence[Rows | Places]) -> dict[str, float]:
+    """Return the metrics of the dataset's task over all rows."""
+    if isinstance(parts[0], Places):
+        found = _over_places([part for part in parts if isinstance(part, Places)])
+    else:
+        rows = [part for part in parts if isinstance(part, Rows)]
+        scores, y, group = (np.concatenate([getattr(part, name) for part in rows]) for name in ("scores", "y", "group"))
+        if info.task == "ranking":
+            found = _ranking(scores, y, group)
+        else:
+            found = _regression(scores, y) if info.task == "regression" else _classification(scores, y)
+    return {name: float(value) for name, value in found.items()}
 
 
 def _classification(scores: np.ndarray, y: np.ndarray) -> dict[str, float]:
@@ -108,10 +183,14 @@ def _ranking(scores: np.ndarray, y: np.ndarray, group: np.ndarray) -> dict[str, 
     return found
 
 
-def _places(scores: np.ndarray, y: np.ndarray) -> dict[str, float]:
-    """Return the metrics over all places of all rows."""
-    loss = _log_loss(scores, y)
-    return {"loss": loss, "accuracy": float((scores.argmax(axis=-1) == y).mean()), "perplexity": float(np.exp(loss))}
+def _over_places(parts: Sequence[Places]) -> dict[str, float]:
+    count = max(1, sum(part.count for part in parts))
+    loss = sum(part.loss for part in parts) / count
+    return {
+        "loss": loss,
+        "accuracy": sum(part.num_right for part in parts) / count,
+        "perplexity": float(np.exp(loss)),
+    }
 
 
 def _names_other_data(overrides: Sequence[str]) -> bool:

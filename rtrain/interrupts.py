@@ -48,6 +48,20 @@ def stop_on_signals() -> Iterator[StopRequest]:
             signal.signal(number, handler)
 
 
+@contextmanager
+def ended_by_sigterm() -> Iterator[None]:
+    """Let SIGTERM leave the block as Ctrl-C does, so that what it started and half wrote is cleared away: exit 143."""
+
+    def leave(signum: int, frame: FrameType | None) -> None:
+        sys.exit(128 + signum)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 class TimeLimit:
     """A limit of time, and whether it has passed."""
 

@@ -19,7 +19,6 @@ LAYERS = [
     {"training"},
     {"evaluation"},
     {"prediction"},
-    {"scores"},
     {"recording"},
     {"preparation"},
     {"schemas"},

@@ -105,13 +105,13 @@ def test_what_is_typed_wrong_is_told_with_the_command(trained, tmp_path, capsys)
     error = capsys.readouterr().err
     assert f"rtrain predict {trained.path} dataset.path=x.csv" in error
     assert command(["predict", str(trained.path), "trainer.num_threads=1", "-o", str(tmp_path / "out.csv")]) == 2
-    assert "follows dataset.* and scaling.* only" in capsys.readouterr().err
+    assert "follows dataset.*, scaling.* and cluster.* only" in capsys.readouterr().err
     assert command(["evaluate", str(trained.path)]) == 0
     assert "accuracy" in capsys.readouterr().out
 
 
 def test_a_checkpoint_that_is_not_there_is_told_with_those_that_are(trained, tmp_path):
-    with pytest.raises(CheckpointError, match=r"has no checkpoint 'epoch-1'.\nThere are: epoch-"):
+    with pytest.raises(CheckpointError, match=r"has no checkpoint 'epoch-1'.\nThere are: best, latest, epoch-"):
         rtrain.evaluate(trained.path, checkpoint="epoch-1")
     with pytest.raises(CheckpointError, match="does not exist"):
         rtrain.evaluate(tmp_path / "nowhere")

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rtrain.config.locations import shown
+
+if TYPE_CHECKING:
+    from rtrain.evaluation import Evaluation
+
 Place = Annotated[Path, typer.Argument(help="A run directory, or the folder of a checkpoint.")]
 Overrides = Annotated[
-    list[str] | None, typer.Argument(help="Changes of the dataset of training: dataset.path=new.parquet")
+    list[str] | None,
+    typer.Argument(help="Changes of the dataset of training: dataset.path=new.parquet; or num_workers=4 to use Ray."),
 ]
 Which = Annotated[str, typer.Option("--checkpoint", help="Of a run: best, latest, or the name of one.")]
 OneSplit = Annotated[str | None, typer.Option("--split", help="Only this split of the dataset: train, val or test.")]
@@ -20,32 +25,57 @@ def predict(
     run: Place,
     overrides: Overrides = None,
     *,
-    output: Annotated[Path, typer.Option("--output", "-o", help="File to write: .parquet, .csv or .jsonl.")],
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="What to write: a .parquet, .csv or .jsonl file, or a folder/.")
+    ],
     checkpoint: Which = "best",
     split: OneSplit = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the output if it is there.")] = False,
 ) -> None:
     """Predict every row that the dataset names, with the model of RUN alone."""
+    from rtrain.interrupts import ended_by_sigterm
+    from rtrain.prediction import find_checkpoint
     from rtrain.prediction import predict as predict_rows
 
-    num_rows = predict_rows(run, output, overrides or (), checkpoint=checkpoint, split=split, force=force)
-    typer.echo(f"predicted {num_rows:,} rows -> {output}")
+    with ended_by_sigterm():
+        num_rows = predict_rows(run, output, overrides or (), checkpoint=checkpoint, split=split, force=force)
+    typer.echo(f"predicted {num_rows:,} rows by {shown(find_checkpoint(run, checkpoint))} -> {output}")
 
 
 def evaluate(
     run: Place,
     overrides: Overrides = None,
     *,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Also write the result here as JSON; replaces the file.")
+    ] = None,
     checkpoint: Which = "best",
     split: OneSplit = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Measure the model of RUN on its test rows, or on the data that OVERRIDES name."""
-    from rtrain.evaluation import evaluate as evaluate_rows
+    from dataclasses import asdict
 
-    metrics = evaluate_rows(run, overrides or (), checkpoint=checkpoint, split=split)
-    if as_json:
-        typer.echo(json.dumps(metrics))
-        return
-    for name, value in metrics.items():
-        typer.echo(f"{name:<12} {value:,.0f}" if name == "num_rows" else f"{name:<12} {value:.6g}")
+    from rtrain.errors import ConfigError
+    from rtrain.evaluation import measure
+    from rtrain.interrupts import ended_by_sigterm
+    from rtrain.runs.files import to_json, write_atomic
+
+    if output is not None and not output.absolute().parent.is_dir():
+        raise ConfigError(f"{output}: there is no folder {output.parent}.")
+    with ended_by_sigterm():
+        found = measure(run, overrides or (), checkpoint=checkpoint, split=split)
+    if output is not None:
+        write_atomic(output, to_json(asdict(found), indent=2) + "\n")
+    typer.echo(to_json(asdict(found), indent=2) if as_json else _table(found))
+
+
+def _table(found: Evaluation) -> str:
+    place = found.dataset.get("path", found.dataset["type"])
+    facts = {
+        "checkpoint": shown(Path(found.checkpoint)),
+        "data": f"{place}" if found.split is None else f"{place}, split {found.split}",
+        "num_rows": f"{found.num_rows:,}",
+    }
+    rows = facts | {name: f"{value:.6g}" for name, value in found.metrics.items()}
+    return "\n".join(f"{name:<12} {value}" for name, value in rows.items())

@@ -8,7 +8,7 @@ import secrets
 import threading
 from typing import Any
 
-from rtrain.cluster import Cluster
+from rtrain.cluster import Cluster, worker_runtime_env
 from rtrain.datasets.stream import StreamSplit
 from rtrain.errors import TrainingError
 from rtrain.interrupts import StopRequest
@@ -69,7 +69,9 @@ def _build_trainer(plugin: TrainerPlugin, job: Job, places: dict[str, str], clus
             name="checkpoints",
             storage_path=places["run_dir"],
             failure_config=failures,
-            worker_runtime_env=_runtime_env(job, plugin.worker_env(conf.trainer), cluster),
+            worker_runtime_env=worker_runtime_env(
+                conf.cluster, cluster, job.project_root, plugin.worker_env(conf.trainer)
+            ),
         ),
         **_ray_data_arguments(plugin, job),
     }
@@ -80,18 +82,6 @@ def _build_trainer(plugin: TrainerPlugin, job: Job, places: dict[str, str], clus
     os.environ["RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S"] = str(conf.scaling.start_timeout_seconds)
     os.environ.setdefault("RAY_TRAIN_HEALTH_CHECK_INTERVAL_S", "0.5")
     return DataParallelTrainer(train_on_worker, **arguments)
-
-
-def _runtime_env(job: Job, needed: dict[str, str], cluster: Cluster) -> dict[str, Any] | None:
-    """Return the workers' environment: what the plugin needs, and on a joined cluster the user's and the project."""
-    if cluster.own:
-        return {"env_vars": needed} if needed else None
-    env = dict(job.conf.cluster.runtime_env)
-    variables = {**needed, **env.get("env_vars", {})}
-    if "working_dir" not in env:
-        paths = [job.project_root, *filter(None, [variables.get("PYTHONPATH")])]
-        variables["PYTHONPATH"] = os.pathsep.join(paths)
-    return {**env, "env_vars": variables}
 
 
 def is_sharded(plugin: TrainerPlugin, job: Job) -> bool:

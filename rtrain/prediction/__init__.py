@@ -1,0 +1,74 @@
+"""Predict with a checkpoint: model, columns and classes come from its files alone."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TypeVar
+
+from rtrain.prediction.opening import Opened, find_checkpoint, open_checkpoint
+from rtrain.prediction.output import Output, prediction_table
+from rtrain.prediction.scoring import Failure, Question, answers_here
+
+__all__ = ["Opened", "Question", "answers", "find_checkpoint", "open_checkpoint", "predict"]
+
+T = TypeVar("T")
+
+
+def predict(
+    place: str | Path,
+    output: str | Path,
+    overrides: Sequence[str] = (),
+    *,
+    checkpoint: str = "best",
+    split: str | None = None,
+    force: bool = False,
+) -> int:
+    """Write a prediction for each row into ``output`` and return the number of rows.
+
+    Args:
+        place: A run directory, or the folder of a checkpoint.
+        output: A ``.parquet``, ``.csv`` or ``.jsonl`` file, or a folder for many Parquet files; complete or absent.
+        overrides: Changes of the dataset of training, ``["dataset.path=new.parquet"]`` say; and ``num_workers=4``:
+            with so many actors of Ray Data. By default, this process predicts.
+        checkpoint: Of a run: ``best``, ``latest`` or the name of one.
+        split: Predict the rows of this split of the dataset; None: all rows that ``dataset.path`` names.
+        force: Replace ``output`` if it is there.
+
+    Raises:
+        CheckpointError: There is no such checkpoint.
+        ConfigError: An override is wrong, or the data lacks a column.
+        PredictionError: The model, or a worker, failed.
+    """
+    file = Output.at(str(output), force=force)
+    opened = open_checkpoint(place, overrides, checkpoint)
+    question = Question(opened.model, prediction_table)
+    num_rows = 0
+    with file.writing() as write, closing(answers(opened, question, split)) as tables:
+        for count, table in tables:
+            write(table)
+            num_rows += count
+    return num_rows
+
+
+def answers(opened: Opened, question: Question[T], split: str | None) -> Generator[tuple[int, T]]:
+    """Yield numbers of rows and the answers for them, in the order of the data, whatever computes them.
+
+    Raises:
+        RtrainError: The first failure in the order of the data; later rows may have been answered in vain.
+    """
+    reader = opened.rows(split)
+    if opened.conf.scaling.num_workers:
+        from rtrain.prediction.on_ray import answers_on_ray
+
+        found = answers_on_ray(question, reader, opened.conf, opened.command)
+    else:
+        found = answers_here(question, reader)
+    num_done = 0
+    with closing(found):
+        for answer in found:
+            if isinstance(answer, Failure):
+                raise answer.raised(num_done)
+            num_done += answer[0]
+            yield answer

@@ -1,0 +1,192 @@
+"""Predict with Ray Data: tasks read the pieces of the data, actors that hold the model each predict, in order.
+
+Rows travel as they are read, pickled: so the predictions are those of one process, of any kind of data. What goes wrong
+travels the same way, in its place: the first failure in the order of the data is told, and Ray has nothing to retry.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import socket
+import warnings
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from rtrain.cluster import Cluster, connect, worker_runtime_env
+from rtrain.config.schema import RtrainConf
+from rtrain.datasets.base import RowReader
+from rtrain.errors import CheckpointError, PredictionError
+from rtrain.prediction.scoring import Failure, Question, read_chunks
+from rtrain.preparation import DATA_CPUS
+from rtrain.scaling import check_feasible, cluster_cpus, threads_per_worker, worker_resources
+from rtrain.trainers.registry import load_trainer
+from rtrain.trainers.trained import Predictor
+
+MAX_READ_TASKS = 256
+BLOCK_BYTES = 4 << 20
+"""Rows that an actor gets at once, about; fewer bytes share small data better, more cost less."""
+MAX_RETRIES = 3
+"""Times that work is done again whose machine was lost; on this machine alone it would be lost again."""
+PACKED = "packed"
+
+T = TypeVar("T")
+
+
+def answers_on_ray(
+    question: Question[T], reader: RowReader, conf: RtrainConf, command: str
+) -> Generator[tuple[int, T] | Failure]:
+    """Answer for all rows on ``scaling.num_workers`` actors, in the order of the data; a failure is the last answer.
+
+    Raises:
+        NotEnoughResourcesError: The cluster can never hold the actors, and one CPU more to read.
+        PredictionError: Ray failed.
+    """
+    with connect(conf.cluster, cluster_cpus(conf.scaling, DATA_CPUS)) as starting:
+        cluster = starting.wait()
+        check_feasible(conf.scaling, cluster.nodes, command, data_cpus=1)
+        with _quiet_ray_data():
+            yield from _told(_answers(question, reader, conf, cluster), conf)
+
+
+def _answers(
+    question: Question[T], reader: RowReader, conf: RtrainConf, cluster: Cluster
+) -> Iterator[tuple[int, T] | Failure]:
+    answers = _dataset(question, reader, conf, cluster)
+    answers.context.target_max_block_size = BLOCK_BYTES
+    answers.context.execution_options.preserve_order = True
+    answers.context.wait_for_min_actors_s = max(1, round(conf.scaling.start_timeout_seconds))
+    for batch in answers.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=1):
+        yield from _unpacked(batch)
+
+
+def _dataset(question: Question[Any], reader: RowReader, conf: RtrainConf, cluster: Cluster) -> Any:
+    import ray.data
+
+    environment = _environment(question, conf, cluster)
+    retries = 0 if cluster.own else MAX_RETRIES
+    num_pieces = len(reader.pieces)
+    pieces = ray.data.from_items(list(range(num_pieces)), override_num_blocks=max(1, min(num_pieces, MAX_READ_TASKS)))
+    wanted = worker_resources(conf.scaling)
+    chunks = pieces.map_batches(
+        _read,
+        fn_kwargs={"reader": ray.put(reader), "with_labels": question.with_labels},
+        max_retries=retries,
+        runtime_env=environment,
+    )
+    return chunks.map_batches(
+        Answerer,
+        batch_size=1,
+        batch_format="pyarrow",
+        fn_constructor_args=(question,),
+        compute=ray.data.ActorPoolStrategy(size=conf.scaling.num_workers),
+        num_cpus=wanted.pop("CPU"),
+        num_gpus=wanted.pop("GPU", 0),
+        resources=wanted,
+        max_restarts=-1 if retries else 0,  # the limit is that of each task's retries
+        max_task_retries=retries,
+        runtime_env=environment,
+    )
+
+
+def _environment(question: Question[Any], conf: RtrainConf, cluster: Cluster) -> dict[str, Any] | None:
+    """Return the actors' environment; that of readers is the same, so that Ray can use their processes for both."""
+    needed = load_trainer(question.model.trainer_name).worker_env(question.model.trained.conf)
+    threads = threads_per_worker(conf.scaling, own_cluster=cluster.own)
+    if threads != max(1, int(conf.scaling.cpus_per_worker)):  # which Ray sets by itself
+        needed = {"OMP_NUM_THREADS": str(threads), **needed}
+    return worker_runtime_env(conf.cluster, cluster, question.model.project_root, needed)
+
+
+def _read(batch: dict[str, Any], reader: Any, with_labels: bool) -> Iterator[pa.Table]:
+    """Read some pieces, whose numbers are ``item``; ``reader`` is in Ray's store."""
+    import ray
+
+    try:
+        found: RowReader = ray.get(reader)
+        for chunk in read_chunks(found, [found.pieces[number] for number in batch["item"]], with_labels):
+            yield _packed(chunk)
+    except Exception as error:
+        yield _packed(Failure.of(error))
+
+
+class Answerer:
+    """An actor that holds the model; it loads it when the first rows come."""
+
+    def __init__(self, question: Question[Any]) -> None:
+        self._question = question
+        self._predictor: Predictor | None = None
+
+    def __call__(self, batch: pa.Table) -> Iterator[pa.Table]:
+        """Answer for the rows of a block."""
+        for chunk in _unpacked(batch):
+            if isinstance(chunk, Failure):
+                yield _packed(chunk)
+                return
+            try:
+                for answer in self._question.answers(self._loaded(), chunk):
+                    yield _packed(answer)
+            except Exception as error:
+                yield _packed(Failure.of(error))
+                return
+
+    def _loaded(self) -> Predictor:
+        if self._predictor is None:
+            folder = self._question.model.trained.folder
+            if not folder.is_dir():
+                message = f"the machine {socket.gethostname()} doesn't reach the checkpoint {folder}."
+                raise CheckpointError(message, "Copy it to a folder that every node mounts at the same path.")
+            self._predictor = self._question.model.load()
+        return self._predictor
+
+
+def _packed(thing: object) -> pa.Table:
+    return pa.table({PACKED: pa.array([pickle.dumps(thing, protocol=5)], pa.large_binary())})
+
+
+def _unpacked(batch: pa.Table) -> Iterator[Any]:
+    for value in batch[PACKED]:
+        yield pickle.loads(value.as_buffer())
+
+
+def _told(answers: Iterator[T], conf: RtrainConf) -> Iterator[T]:
+    """Turn what Ray itself raises into one line."""
+    import ray.exceptions
+
+    try:
+        yield from answers
+    except ray.exceptions.GetTimeoutError as error:
+        raise PredictionError(
+            f"the {conf.scaling.num_workers} workers did not start within "
+            f"{conf.scaling.start_timeout_seconds:g} seconds.",
+            "Ask for fewer workers, wait until the cluster is free, or raise scaling.start_timeout_seconds.",
+        ) from error
+    except ray.exceptions.RayError as error:
+        raise PredictionError(
+            f"Ray lost a worker: {str(error).strip().splitlines()[0]}",
+            "Was it out of memory? Try fewer workers, or num_workers=0.",
+        ) from error
+
+
+@contextmanager
+def _quiet_ray_data() -> Iterator[None]:
+    """Keep what Ray Data says off the terminal; it is in ``ray-data.log`` of Ray's session folder."""
+    os.environ.setdefault("RAY_DATA_DISABLE_PROGRESS_BARS", "1")
+    import ray.data
+    from ray.util.annotations import RayDeprecationWarning
+
+    logger = logging.getLogger(ray.data.__name__)
+    before = logger.handlers
+    logger.handlers = [handler for handler in before if handler.get_name() != "console"]
+    try:
+        with warnings.catch_warnings():
+            # No parameter that has a name says yet how often work is repeated; by default it is for ever.
+            warnings.simplefilter("ignore", RayDeprecationWarning)
+            warnings.filterwarnings("ignore", "The minimum number of concurrent actors")
+            yield
+    finally:
+        logger.handlers = before

@@ -1,0 +1,174 @@
+"""From a checkpoint's own files and the user's changes to a model and the rows to predict."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rtrain.config.aliases import expand
+from rtrain.config.schema import RtrainConf
+from rtrain.config.session import Composed, Session
+from rtrain.datasets.base import Dataset, DatasetInfo, RawChunk, RowReader, Source, Split
+from rtrain.datasets.registry import load_source
+from rtrain.errors import CheckpointError, ConfigError
+from rtrain.prediction.scoring import MAX_BATCH_ROWS, Model
+from rtrain.runs.run import Run
+from rtrain.schemas import schemas
+from rtrain.trainers.trained import FILE_NAME, About, Trained, read_about
+
+PARTS = ("dataset", "scaling", "cluster")
+"""Sections of the config that a prediction follows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opened:
+    """A checkpoint that was found and checked, and the data that it is asked about."""
+
+    model: Model
+    conf: RtrainConf
+    """Which rows, and what computes: ``dataset``, ``scaling`` and ``cluster``."""
+    dataset: dict[str, Any]
+    """``conf.dataset`` for the record, secrets masked."""
+    command: str
+    """To suggest."""
+    _source: Source
+    _encoding: Any
+
+    @property
+    def info(self) -> DatasetInfo:
+        """The dataset of training."""
+        return self.model.trained.info
+
+    def rows(self, split: str | None) -> RowReader:
+        """Return a reader of all rows that the conf names, or of one split.
+
+        Raises:
+            DatasetError: The data is missing, or lacks a column.
+            ConfigError: There is no such split, or its rows are others than the model takes.
+        """
+        reader = None if split is not None else self._source.open_rows(self.conf.dataset, self._encoding)
+        if reader is not None:
+            return reader
+        dataset: Dataset = self._source.load(self.conf.dataset)
+        _check_same(dataset.info, self.info)
+        return SplitRows(_chosen(dataset, split))
+
+
+def open_checkpoint(place: str | Path, overrides: Sequence[str], checkpoint: str, *, verb: str = "predict") -> Opened:
+    """Compose what the checkpoint was trained on with the user's changes.
+
+    Args:
+        place: A run directory, or the folder of a checkpoint.
+        overrides: Changes of ``dataset``, ``scaling`` and ``cluster``; of these two, training left nothing behind.
+        checkpoint: Of a run: ``best``, ``latest`` or the name of one.
+        verb: The user's command, for messages.
+
+    Raises:
+        CheckpointError: There is no such checkpoint, or only its own loop can predict.
+        ConfigError: An override is wrong.
+    """
+    for word in expand(overrides):
+        if word.key.replace("/", ".").partition(".")[0] not in PARTS:
+            message = f"{overrides[word.origin]}: a prediction follows dataset.*, scaling.* and cluster.* only."
+            raise ConfigError(message, "The model is what it is.")
+    folder = find_checkpoint(Path(place), checkpoint)
+    about = read_about(folder)
+    if about.info is None or about.dataset is None:
+        raise CheckpointError(f"{folder} was trained without a dataset of rtrain's: only its own loop can predict.")
+    root = Path(about.project_root) if Path(about.project_root).is_dir() else None
+    composed = _composed(about, root, overrides, ("rtrain", verb, str(place)))
+    conf = composed.conf
+    trained = Trained(folder=folder.resolve(), conf=conf.trainer, info=about.info, allow=composed.allow)
+    model = Model(
+        trainer_name=composed.resolved["trainer"]["type"],
+        trained=trained,
+        device="cuda" if conf.scaling.use_gpu else "cpu",
+        project_root=str(root or ""),
+    )
+    source = load_source(composed.resolved["dataset"]["type"], composed.allow)
+    command = f"rtrain {verb} {place}"
+    return Opened(
+        model=model,
+        conf=conf,
+        dataset=composed.resolved["dataset"],
+        command=command,
+        _source=source,
+        _encoding=about.encoding,
+    )
+
+
+def _composed(about: About, root: Path | None, overrides: Sequence[str], typed: tuple[str, ...]) -> Composed:
+    # Unless more are asked for, this process predicts: for most data it is done before Ray would have started.
+    sections = {"trainer": dict(about.trainer), "dataset": dict(about.dataset or {}), "scaling": {"num_workers": 0}}
+    with tempfile.TemporaryDirectory() as scratch:
+        config = Path(scratch) / "checkpoint.yaml"
+        config.write_text(yaml.safe_dump(sections))
+        with Session(str(config), overrides, schemas(), None, root, typed) as session:
+            return session.check()
+
+
+def find_checkpoint(place: Path, which: str) -> Path:
+    """Return the folder of a checkpoint: ``place`` itself, or one of the run there.
+
+    Raises:
+        CheckpointError: There is none.
+    """
+    if (place / FILE_NAME).is_file():
+        return place
+    if not place.is_dir():
+        raise CheckpointError(f"{place} does not exist.", "Name a run directory or the folder of a checkpoint.")
+    run = Run.load(place)
+    folders = {folder.name: folder for folder in run.checkpoints}
+    if which == "best":
+        found = run.best_checkpoint
+    elif which == "latest":
+        found = run.checkpoints[-1] if folders else None
+    else:
+        found = folders.get(which)
+    if found is None:
+        there = f"There are: best, latest, {', '.join(folders)}" if folders else "The run ended before the first one."
+        raise CheckpointError(f"{place} has no checkpoint '{which}'.", there)
+    return found
+
+
+@dataclass(frozen=True)
+class SplitRows:
+    """Reads the rows of a loaded split."""
+
+    split: Split
+    pieces: Sequence[int] = (0,)
+
+    def read(self, piece: int, with_labels: bool = False) -> Iterator[RawChunk]:
+        """Yield the rows in the order of the data, some at a time; they always have labels."""
+        for columns in self.split.own_rows(piece, 1):
+            for start in range(0, len(columns["y"]), MAX_BATCH_ROWS):
+                part = {name: values[start : start + MAX_BATCH_ROWS] for name, values in columns.items()}
+                kept = {name: part[name] for name in ("group",) if name in part}
+                yield RawChunk(part["x"], part["y"], kept, part.get("group"))
+
+
+def _chosen(dataset: Dataset, split: str | None) -> Split:
+    """Return the split to predict: the one that is named, else the one that training did not see."""
+    name = split or next(one for one in ("test", "val", "train") if one in dataset.splits)
+    if name not in dataset.splits:
+        raise ConfigError(f"there is no split '{name}'.", f"There are: {', '.join(dataset.splits)}")
+    return dataset.splits[name]
+
+
+def _check_same(found: DatasetInfo, trained: DatasetInfo) -> None:
+    """Refuse rows of another shape or other classes than those of training."""
+    if found.input_shape != trained.input_shape or found.dtype != trained.dtype:
+        raise ConfigError(
+            f"{found.name} has rows of {found.dtype} {found.input_shape}, but the model was trained on "
+            f"{trained.dtype} {trained.input_shape}."
+        )
+    if found.class_names != trained.class_names:
+        raise ConfigError(
+            f"{found.name} has the classes {', '.join(found.class_names[:10])}, but the model was trained on "
+            f"{', '.join(trained.class_names[:10])}."
+        )

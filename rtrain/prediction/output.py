@@ -1,0 +1,260 @@
+"""Where predictions go: a Parquet, CSV or JSON lines file, or a folder of Parquet files; complete or absent."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv, parquet
+
+from rtrain.datasets.base import DatasetInfo, RawChunk
+from rtrain.errors import ConfigError, PredictionError
+
+ENDINGS = (".parquet", ".csv", ".jsonl")
+PART = "part-{:05d}.parquet"
+GROUP_ROWS = 65_536
+"""Rows of a row group, at least."""
+PART_ROWS = 1_000_000
+"""Rows of a part of a folder, at most."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """A file, or a folder of parts."""
+
+    path: Path
+    is_folder: bool
+
+    @classmethod
+    def at(cls, name: str, *, force: bool) -> Output:
+        """Return the output called ``name``: a folder if it ends in a slash or is one, else a file.
+
+        Args:
+            name: The ending of a file says its format.
+            force: Replace it if it is there; a folder only if it holds nothing but parts.
+
+        Raises:
+            ConfigError: The ending is unknown, the folder around it is missing, or it is there.
+        """
+        path = Path(name)
+        is_folder = name.endswith("/") or path.is_dir()
+        if not is_folder and path.suffix not in ENDINGS:
+            hint = f"For a folder of Parquet files, end it in a slash: {name}/"
+            raise ConfigError(f"{name}: predictions are written as {', '.join(ENDINGS)}.", hint)
+        if not path.absolute().parent.is_dir():
+            raise ConfigError(f"{name}: there is no folder {path.parent}.")
+        _check_free(path, name, force=force)
+        return cls(path, is_folder)
+
+    @contextmanager
+    def writing(self) -> Iterator[Callable[[pa.Table], None]]:
+        """Return what writes a table after the ones before; the output gets its name when the block has ended well."""
+        final = self.path.resolve()
+        temporary = final.with_name(f".{final.name}-{secrets.token_hex(3)}.tmp")
+        writer: _Writer = _Parts(temporary) if self.is_folder else _File(temporary, self.path.suffix)
+        try:
+            yield writer.write_table
+            writer.close()
+            if not temporary.exists():
+                raise ConfigError("there are no rows to predict.")
+            _place(temporary, final)
+        finally:
+            _remove(temporary)
+
+
+def _check_free(path: Path, name: str, *, force: bool) -> None:
+    """Raise a ConfigError if something is at ``path`` that may not be replaced."""
+    if path.is_dir():
+        names = [one.name for one in path.iterdir()]
+        if not all(one.startswith("part-") and one.endswith(".parquet") for one in names):
+            message = f"{name} holds other files than predictions: {', '.join(sorted(names)[:3])}"
+            raise ConfigError(message, "Name another folder, or a new one below it.")
+        if names and not force:
+            raise ConfigError(f"{name} holds predictions already.", "Name another folder, or replace it with --force.")
+    elif path.exists() and not force:
+        raise ConfigError(f"{name} is there already.", "Name another file, or replace it with --force.")
+
+
+def _place(temporary: Path, final: Path) -> None:
+    """Give the output its name. A folder that is there steps aside first: no name ever leads to half of both."""
+    aside = temporary.with_name(f"{temporary.name}.old")
+    if final.is_dir():
+        final.rename(aside)
+    temporary.rename(final)
+    _remove(aside)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def prediction_table(info: DatasetInfo, chunk: RawChunk, scores: np.ndarray) -> pa.Table:
+    """Return the columns that the data brought, then ``prediction`` and, of classes, ``probability_<class>``.
+
+    Args:
+        info: The dataset of training, which knows the classes.
+        chunk: Rows.
+        scores: What the predictor gave.
+    """
+    kept: dict[str, Any] = {name: _column(values) for name, values in chunk.kept.items()}
+    found = _predicted(info, scores)
+    both = sorted(set(kept) & set(found))
+    if both:
+        others = ",".join(name for name in kept if name not in both)
+        message = f"the data has a column '{both[0]}' already, where the output would hold the model's."
+        raise ConfigError(message, f"Choose the columns to keep: 'dataset.ids=[{others}]'")
+    return pa.table(kept | found)
+
+
+def _predicted(info: DatasetInfo, scores: np.ndarray) -> dict[str, Any]:
+    if scores.ndim == 1:
+        return {"prediction": scores}
+    names = info.class_names or tuple(map(str, range(scores.shape[-1])))
+    columns: dict[str, Any] = {"prediction": _names_of_best(scores, names)}
+    if scores.ndim == 2:
+        columns |= {f"probability_{name}": scores[:, index] for index, name in enumerate(names)}
+    return columns
+
+
+def _names_of_best(scores: np.ndarray, names: tuple[str, ...]) -> pa.Array:
+    """Return the likeliest class of each row, or a list of those of its places; places that a row lacks are NaN."""
+    all_names, best = pa.array(names), scores.argmax(axis=-1)
+    if scores.ndim == 2:
+        return all_names.take(pa.array(best))
+    there = ~np.isnan(scores[..., 0])
+    ends = np.concatenate([[0], there.sum(axis=1).cumsum()])
+    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), all_names.take(pa.array(best[there])))
+
+
+def _column(values: Any) -> Any:
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+
+
+class _Writer(Protocol):
+    def write_table(self, table: pa.Table) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class _File:
+    """One file; its columns are those of the first table."""
+
+    def __init__(self, path: Path, ending: str) -> None:
+        self._path, self._ending = path, ending
+        self._writer: Any = None
+        self._schema: Any = None
+
+    def write_table(self, table: pa.Table) -> None:
+        """Write the rows.
+
+        Raises:
+            PredictionError: A column is of another type than in the rows before.
+        """
+        if self._writer is None:
+            self._schema = pa.schema([_without_null(field) for field in table.schema])
+            self._writer = _open(self._path, self._ending, self._schema)
+        self._writer.write_table(self._same(table))
+
+    def _same(self, table: pa.Table) -> pa.Table:
+        try:
+            return table.cast(self._schema)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
+            raise PredictionError(
+                f"columns differ between the files or rows that are predicted: {error}",
+                "Keep only some of them in the output: 'dataset.ids=[...]'",
+            ) from error
+
+    def close(self) -> None:
+        """Close the file, if there were any rows."""
+        if self._writer is not None:
+            self._writer.close()
+
+
+class _Parts:
+    """A folder of Parquet files with up to ``PART_ROWS`` rows each."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._num_parts, self._num_rows = 0, 0
+        self._part: _File | None = None
+
+    def write_table(self, table: pa.Table) -> None:
+        """Write the rows to the current part, or to the next one if they would make it too long."""
+        if self._part is None or self._num_rows + table.num_rows > PART_ROWS:
+            self.close()
+            self._folder.mkdir(exist_ok=True)
+            self._part = _File(self._folder / PART.format(self._num_parts), ".parquet")
+            self._num_parts, self._num_rows = self._num_parts + 1, 0
+        self._part.write_table(table)
+        self._num_rows += table.num_rows
+
+    def close(self) -> None:
+        """Close the current part."""
+        if self._part is not None:
+            self._part.close()
+
+
+def _without_null(field: pa.Field) -> pa.Field:
+    """Return a column of text for one that has no value in the first rows: later ones may have some."""
+    return field.with_type(pa.string()) if pa.types.is_null(field.type) else field
+
+
+def _open(path: Path, ending: str, schema: pa.Schema) -> Any:
+    if ending == ".parquet":
+        return _Parquet(path, schema)
+    if ending == ".jsonl":
+        return _JsonLines(path)
+    nested = [field.name for field in schema if pa.types.is_nested(field.type)]
+    if nested:
+        raise ConfigError(f"a CSV file can't hold lists, as '{nested[0]}' has them.", "Write .parquet or .jsonl.")
+    return csv.CSVWriter(path, schema)
+
+
+class _Parquet:
+    """Row groups that are worth reading, whatever came at once."""
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self._file = parquet.ParquetWriter(path, schema)
+        self._held: list[pa.Table] = []
+
+    def write_table(self, table: pa.Table) -> None:
+        """Write the rows once there are enough of them."""
+        self._held.append(table)
+        if sum(one.num_rows for one in self._held) >= GROUP_ROWS:
+            self._flush()
+
+    def close(self) -> None:
+        """Write what is left and close the file."""
+        self._flush()
+        self._file.close()
+
+    def _flush(self) -> None:
+        if self._held:
+            self._file.write_table(pa.concat_tables(self._held))
+        self._held = []
+
+
+class _JsonLines:
+    """An object per row."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("w", encoding="utf-8")
+
+    def write_table(self, table: pa.Table) -> None:
+        """Write the rows."""
+        self._file.writelines(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in table.to_pylist())
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()

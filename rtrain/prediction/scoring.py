@@ -1,0 +1,132 @@
+"""From rows to predictions: what every process that predicts does, whatever reads the rows and takes the results."""
+
+from __future__ import annotations
+
+import math
+import traceback
+from collections.abc import Callable, Generator, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from rtrain.config.targets import use_project_root
+from rtrain.datasets.base import DatasetInfo, RawChunk, RowReader
+from rtrain.errors import PredictionError, RtrainError
+from rtrain.trainers.registry import load_trainer
+from rtrain.trainers.trained import Predictor, Trained
+
+BATCH_BYTES = 32 << 20
+"""Inputs, and predictions, that are held at once, about."""
+MAX_BATCH_ROWS = 65_536
+TEXT_PLACES, TEXT_TOKENS = 512, 32_768
+"""What a text is guessed to have, and a tokenizer to know, where only the trainer knows better."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """A checkpoint that can predict; small, and pickled to the processes that do."""
+
+    trainer_name: str
+    trained: Trained
+    device: str
+    """``cpu`` or ``cuda``."""
+    project_root: str
+    """Folder of the user's own modules; empty if it is not there any more."""
+
+    def load(self) -> Predictor:
+        """Return the predictor.
+
+        Raises:
+            CheckpointError: The checkpoint is not here, or doesn't hold what it should.
+        """
+        if self.project_root:
+            use_project_root(Path(self.project_root))
+        return load_trainer(self.trainer_name).load_predictor(self.trained, self.device)
+
+
+@dataclass(frozen=True)
+class Question(Generic[T]):
+    """What is asked of a model; pickled to the processes that answer."""
+
+    model: Model
+    make: Callable[[DatasetInfo, RawChunk, np.ndarray], T]
+    """Makes of some rows and their predictions what the asker wants; a module-level function."""
+    with_labels: bool = False
+    """Rows come with their labels, to evaluate."""
+
+    def answers(self, predictor: Predictor, chunk: RawChunk) -> Iterator[tuple[int, T]]:
+        """Yield numbers of rows and what ``make`` makes of them, batch by batch."""
+        info = self.model.trained.info
+        size = batch_rows(info)
+        for start in range(0, len(chunk.x), size):
+            batch = _part(chunk, slice(start, start + size))
+            yield len(batch.x), self.make(info, batch, predictor.predict(batch.x))
+
+
+def batch_rows(info: DatasetInfo) -> int:
+    """Return how many rows are predicted at once, so that neither they nor their predictions need much memory."""
+    places = info.input_shape or (TEXT_PLACES,)
+    row_bytes = math.prod(places) * (8 if info.dtype == "object" else np.dtype(info.dtype).itemsize)
+    if info.task in ("language-modeling", "token-classification"):
+        row_bytes = max(row_bytes, 4 * places[0] * (info.num_classes or TEXT_TOKENS))
+    return min(MAX_BATCH_ROWS, max(1, BATCH_BYTES // max(row_bytes, 4 * (info.num_classes or 1))))
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What went wrong in some process; small, and pickled to the one that tells the user."""
+
+    error: RtrainError | None
+    """The error itself, where it is one of rtrain's."""
+    text: str
+    """In one line."""
+    details: str = field(repr=False)
+    """The traceback."""
+
+    @classmethod
+    def of(cls, error: Exception) -> Failure:
+        """Return what is to tell of an exception."""
+        own = error if isinstance(error, RtrainError) else None
+        text = f"{type(error).__name__}: {str(error).strip()}"
+        return cls(own, text, "".join(traceback.format_exception(error)))
+
+    def raised(self, num_done: int) -> RtrainError:
+        """Return the error to raise after ``num_done`` rows have been answered."""
+        error = self.error or PredictionError(
+            f"{self.text} (in the rows after row {num_done:,})",
+            "RTRAIN_TRACEBACK=1 shows where it was raised.",
+        )
+        error.__cause__ = TracebackError(self.details)
+        return error
+
+
+class TracebackError(Exception):
+    """Shows a traceback that belongs to another process, or to another time."""
+
+    def __str__(self) -> str:
+        return f"\n{self.args[0]}"
+
+
+def answers_here(question: Question[T], reader: RowReader) -> Generator[tuple[int, T] | Failure]:
+    """Answer for all rows in this process, in the order of the data; a failure is the last answer."""
+    try:
+        predictor = question.model.load()
+        for chunk in read_chunks(reader, reader.pieces, question.with_labels):
+            yield from question.answers(predictor, chunk)
+    except Exception as error:
+        yield Failure.of(error)
+
+
+def read_chunks(reader: RowReader, pieces: Iterable[object], with_labels: bool) -> Iterator[RawChunk]:
+    """Yield the rows of some pieces."""
+    for piece in pieces:
+        yield from reader.read(piece, with_labels)
+
+
+def _part(chunk: RawChunk, rows: slice) -> RawChunk:
+    y, group = (None if values is None else values[rows] for values in (chunk.y, chunk.group))
+    return RawChunk(chunk.x[rows], y, {name: values[rows] for name, values in chunk.kept.items()}, group)
