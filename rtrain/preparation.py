@@ -11,6 +11,7 @@ from rtrain.cluster import Cluster, StartingCluster, connect
 from rtrain.config.session import Composed
 from rtrain.datasets import registry as datasets
 from rtrain.datasets.base import Dataset
+from rtrain.errors import ConfigError
 from rtrain.interrupts import StopRequest, stop_on_signals
 from rtrain.runs.recorder import Observer
 from rtrain.scaling import check_feasible, cluster_cpus, sharing_notice, worker_resources
@@ -95,8 +96,22 @@ def _check_job(composed: Composed, observer: Observer, starting: StartingCluster
         project_root=str(composed.project_root),
         about=_describe(composed, dataset),
     )
+    check_shares(dataset, composed.conf.scaling.num_workers)
     plugin.check(job)
     return job, plugin
+
+
+def check_shares(dataset: Dataset | None, num_workers: int) -> None:
+    """Refuse more workers than there are rows to train on: some would have none.
+
+    Raises:
+        ConfigError: Names both numbers.
+    """
+    num_rows = num_workers if dataset is None else dataset.info.num_rows["train"]
+    if num_rows < num_workers:
+        raise ConfigError(
+            f"{num_workers} workers can't share {num_rows} rows of the split 'train'.", f"Try: num_workers={num_rows}"
+        )
 
 
 def _describe(composed: Composed, dataset: Dataset | None) -> About:

@@ -105,7 +105,8 @@ class Split(ABC):
     def own_rows(self, rank: int, world_size: int) -> Iterator[Columns]:
         """Yield this worker's share of the rows, some at a time, the same ones and in the same order at every call.
 
-        Over all workers each row comes exactly once. Rows of one ``group`` stay together on one worker. With one worker
+        Over all workers each row comes exactly once; a worker whose share is empty gets columns without rows, so that
+        their shapes are known. Rows of one ``group`` stay together on one worker. With one worker
         it is all rows in the order of the data.
         """
 

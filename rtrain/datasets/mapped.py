@@ -61,7 +61,7 @@ class MappedSplit(Split):
 
         low, high = (self.num_rows * part // world_size for part in (rank, rank + 1))
         step = max(1, CHUNK_BYTES // max(1, self._inputs[:1].nbytes))
-        for start in range(low, high, step):
+        for start in range(low, max(high, low + 1), step):
             rows = np.arange(start, min(start + step, high))
             yield {"x": self.x(rows), "y": self.y[rows]}
 

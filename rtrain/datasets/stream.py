@@ -128,6 +128,12 @@ class StreamSplit(Split):
 
     def own_rows(self, rank: int, world_size: int) -> Iterator[Columns]:
         """Yield the rows of every ``world_size``-th piece; with fewer pieces than workers, of a part of each chunk."""
+        found = self._own_chunks(rank, world_size)
+        first = next(found, None)
+        yield _rows(next(self.chunks()), slice(0)) if first is None else first
+        yield from found
+
+    def _own_chunks(self, rank: int, world_size: int) -> Iterator[Columns]:
         if len(self.pieces) >= world_size:
             yield from self.chunks(range(rank, len(self.pieces), world_size))
             return

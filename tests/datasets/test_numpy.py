@@ -73,6 +73,8 @@ def test_mapped_rows_are_the_resident_ones(load, tmp_path, world_size):
 def test_a_small_share_of_a_pass_may_have_no_rows(load, tmp_path):
     write(tmp_path / "a", x=X[:10], y=Y[:10])
     split = load("numpy", path=str(tmp_path / "a"), memory="stream", split={"test": 0}).splits["train"]
+    (none,) = split.own_rows(0, 20)
+    assert (none["x"].shape, none["y"].shape) == ((0, 64), (0,))
     (batch,) = split.batches(Pass(rank=0, world_size=20, global_batch_size=20, seed=0))
     assert batch.x.shape == (0, 64)
 

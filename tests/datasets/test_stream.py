@@ -48,6 +48,21 @@ def test_each_row_comes_exactly_once_in_the_same_steps(num_rows, batch, world_si
         np.testing.assert_array_equal(step, other)
 
 
+@pytest.mark.parametrize(("num_rows", "piece"), [(2, 37), (1, 37), (3, 1), (5, 2)])
+def test_a_worker_without_rows_knows_their_shapes(num_rows, piece):
+    split = split_of(num_rows, piece=piece)
+    shares = [list(split.own_rows(rank, 4)) for rank in range(4)]
+    assert all(shares)
+    assert {chunk["x"].shape[1:] for share in shares for chunk in share} == {(1,)}
+    assert sorted(np.concatenate([chunk["y"] for share in shares for chunk in share])) == list(range(num_rows))
+
+
+def test_a_worker_whose_pieces_have_no_row_of_the_split_knows_their_shapes():
+    split = split_of(8, Share(num_rows=8, limit=1), piece=2)
+    shares = [list(split.own_rows(rank, 4)) for rank in range(4)]
+    assert sorted(sum(len(chunk["y"]) for chunk in share) for share in shares) == [0, 0, 0, 1]
+
+
 def test_epochs_differ_and_repeat_and_can_be_resumed():
     split = split_of(300)
     first, again, second = (np.concatenate(steps_of(split, 1, 32, epoch=epoch)) for epoch in (0, 0, 1))
