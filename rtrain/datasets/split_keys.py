@@ -11,7 +11,7 @@ from rtrain.datasets.categories import is_text
 from rtrain.datasets.conf import SharesConf, TableSplitConf
 from rtrain.datasets.files import SPLIT_NAMES
 from rtrain.datasets.hashes import row_hashes, texts_of, value_hashes
-from rtrain.datasets.splits import KEY, NAMED, ROW, SPLITS, TIME, limited, split_parts, take
+from rtrain.datasets.splits import KEY, NAMED, SPLITS, TIME, limited, split_parts, take
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -135,9 +135,8 @@ def _keyed(part: Columns, keys: SplitKeys) -> Columns:
 
     group = part.get("group")
     if group is None:
-        content = [values for name, values in part.items() if name not in (TIME, NAMED, ROW)]
         is_text = part["x"].dtype == object
-        return part if KEY in part or is_text else {**part, KEY: row_hashes(content)}
+        return part if KEY in part or is_text else {**part, KEY: row_hashes((part["x"], part["y"]))}
     begins = np.flatnonzero(np.r_[True, group[1:] != group[:-1]])
     for name, key in ((KEY, keys.way), (NAMED, "column")):
         if name in part and (np.minimum.reduceat(part[name], begins) != np.maximum.reduceat(part[name], begins)).any():

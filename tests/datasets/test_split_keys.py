@@ -371,6 +371,16 @@ def test_times_come_as_dates_numbers_and_text(load, tmp_path, times):
     assert splits["test"].columns["x"][:, 0].tolist() == [8.0, 17.0, 26.0, 35.0]
 
 
+def test_weights_and_preprocessors_leave_rows_in_their_split(load, tmp_path):
+    path = write(tmp_path, **ROWS, w=np.arange(40) % 3 + 1)
+    keys = {"path": path, "label": "y", "features": ["x"], "normalize": False}
+    more = ({}, {"weight": "w"}, {"preprocessors": [{"type": "MinMaxScaler", "columns": ["x"]}]})
+    tests = [np.sort(load("parquet", **keys, **one).splits["test"].columns["y"]) for one in more]
+    assert all(found.tolist() == tests[0].tolist() for found in tests)
+    timed = load("parquet", **keys, **more[2], split={"by_time": "w", "test": 0.3}).splits["test"].columns["y"]
+    assert timed.tolist() == [one + 0.5 for one in range(40) if one % 3 == 2]
+
+
 def test_a_column_to_split_by_is_a_feature_where_it_is_listed(load, tmp_path):
     path = write(tmp_path, **ROWS, month=np.repeat(np.arange(10), 4))
     split = {"by_time": "month"}
