@@ -16,8 +16,6 @@ from rtrain.prediction import Question, answers, open_checkpoint
 
 NDCG_AT = (1, 3, 5, 10)
 TINY = 1e-7
-OTHER_DATA = tuple(f"dataset.{key}" for key in ("path", "url", "table", "query", "function", "name"))
-"""Keys that say which data is read."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +59,7 @@ def measure(
 ) -> Evaluation:
     """Evaluate as ``evaluate`` does, and return also what was measured."""
     opened = open_checkpoint(place, overrides, checkpoint, verb="evaluate")
-    chosen = split or (None if _names_other_data(overrides) else _unseen(opened.info))
+    chosen = split or (None if opened.other_data else _unseen(opened.info))
     with closing(answers(opened, Question(opened.model, compared, with_labels=True), chosen)) as parts:
         found = list(parts)
     if not found:
@@ -191,12 +189,6 @@ def _over_places(parts: Sequence[Places]) -> dict[str, float]:
         "accuracy": sum(part.num_right for part in parts) / count,
         "perplexity": float(np.exp(loss)),
     }
-
-
-def _names_other_data(overrides: Sequence[str]) -> bool:
-    """Return whether the rows are others than those of training, which holds rows that the model has seen."""
-    keys = [word.lstrip("+~").partition("=")[0] for word in overrides]
-    return any(key == "dataset" or key.startswith(OTHER_DATA) for key in keys)
 
 
 def _unseen(info: DatasetInfo) -> str:

@@ -70,7 +70,19 @@ def test_evaluating_gives_the_metrics_of_the_run_and_of_other_rows(trained):
 
 def test_rows_of_training_are_not_measured_unless_they_are_asked_for(trained):
     assert rtrain.evaluate(trained.path, ["scaling.use_gpu=false"]) == rtrain.evaluate(trained.path)
-    assert rtrain.evaluate(trained.path, ["dataset.limit=100"])["num_rows"] == 20
+
+
+@pytest.mark.parametrize(
+    "word", ["dataset.limit=100", "dataset.sample=0.5", "dataset.seed=7", "dataset.split.test=0.5"]
+)
+def test_words_that_would_mix_rows_of_training_into_the_test_are_refused(trained, word):
+    for split in (None, "test"):
+        with pytest.raises(ConfigError, match=f"{word} makes other splits than training had"):
+            rtrain.evaluate(trained.path, [word], split=split)
+    path = trained.manifest.config["dataset"]["path"]
+    with pytest.raises(ConfigError, match=f"{word} has no effect: all rows are read"):
+        rtrain.evaluate(trained.path, [f"dataset.path={path}", word])
+    rtrain.evaluate(trained.path, [f"dataset.path={path}", word], split="test")
 
 
 def test_an_output_that_is_there_is_kept_unless_forced(trained, new_rows, tmp_path):

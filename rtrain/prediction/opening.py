@@ -23,6 +23,10 @@ from rtrain.trainers.trained import FILE_NAME, About, Trained, read_about
 
 PARTS = ("dataset", "scaling", "cluster")
 """Sections of the config that a prediction follows."""
+OTHER_DATA = tuple(f"dataset.{key}" for key in ("path", "url", "table", "query", "function", "name"))
+"""Keys that say which data is read."""
+CHOOSING = tuple(f"dataset.{key}" for key in ("seed", "sample", "limit", "split"))
+"""Keys that say which of its rows make a split."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +40,10 @@ class Opened:
     """``conf.dataset`` for the record, secrets masked."""
     command: str
     """To suggest."""
+    other_data: bool
+    """Whether the rows are others than those of training, which holds rows that the model has seen."""
+    _chosen_by: str | None
+    """The first word of the user's that chooses rows."""
     _source: Source
     _encoding: Any
 
@@ -49,14 +57,23 @@ class Opened:
 
         Raises:
             DatasetError: The data is missing, or lacks a column.
-            ConfigError: There is no such split, or its rows are others than the model takes.
+            ConfigError: There is no such split, its rows are others than the model takes, or the user's words would
+                choose rows for it that training did not keep back.
         """
         reader = None if split is not None else self._source.open_rows(self.conf.dataset, self._encoding)
         if reader is not None:
+            self._refuse_choice("has no effect: all rows are read", "Leave it out, or ask for a split: --split test")
             return reader
+        if not self.other_data:
+            message = "makes other splits than training had: the model may have seen their rows"
+            self._refuse_choice(message, "Leave it out, or name other data.")
         dataset: Dataset = self._source.load(self.conf.dataset)
         _check_same(dataset.info, self.info)
         return SplitRows(_chosen(dataset, split))
+
+    def _refuse_choice(self, what: str, hint: str) -> None:
+        if self._chosen_by is not None:
+            raise ConfigError(f"{self._chosen_by} {what}.", hint)
 
 
 def open_checkpoint(place: str | Path, overrides: Sequence[str], checkpoint: str, *, verb: str = "predict") -> Opened:
@@ -72,9 +89,11 @@ def open_checkpoint(place: str | Path, overrides: Sequence[str], checkpoint: str
         CheckpointError: There is no such checkpoint, or only its own loop can predict.
         ConfigError: An override is wrong.
     """
-    for word in expand(overrides):
-        if word.key.replace("/", ".").partition(".")[0] not in PARTS:
-            message = f"{overrides[word.origin]}: a prediction follows dataset.*, scaling.* and cluster.* only."
+    expanded = expand(overrides)
+    words, keys = [overrides[word.origin] for word in expanded], [word.key.replace("/", ".") for word in expanded]
+    for word, key in zip(words, keys, strict=True):
+        if key.partition(".")[0] not in PARTS:
+            message = f"{word}: a prediction follows dataset.*, scaling.* and cluster.* only."
             raise ConfigError(message, "The model is what it is.")
     folder = find_checkpoint(Path(place), checkpoint)
     about = read_about(folder)
@@ -97,6 +116,8 @@ def open_checkpoint(place: str | Path, overrides: Sequence[str], checkpoint: str
         conf=conf,
         dataset=composed.resolved["dataset"],
         command=command,
+        other_data=any(key == "dataset" or key.startswith(OTHER_DATA) for key in keys),
+        _chosen_by=next((word for word, key in zip(words, keys, strict=True) if key.startswith(CHOOSING)), None),
         _source=source,
         _encoding=about.encoding,
     )
