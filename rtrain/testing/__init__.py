@@ -1,1 +1,6 @@
 """Tests that the author of a plugin inherits."""
+
+import pytest
+
+# So that a failure shows the values that it compared.
+pytest.register_assert_rewrite(f"{__name__}.trainer_contract")

@@ -2,7 +2,6 @@
 
 import os
 
-import numpy as np
 from safetensors.numpy import load_file
 
 from rtrain.runs.checkpoints import latest_checkpoint
@@ -13,6 +12,10 @@ from rtrain.trainers.jax.config import Conf
 MLP = {"_target_": "rtrain.trainers.jax.models.MLP", "num_classes": "auto", "hidden": [16]}
 DROPOUT = {**MLP, "dropout": 0.5}
 ADAM = {"_target_": "optax.adam", "learning_rate": 0.01}
+SGD = {"_target_": "optax.sgd", "learning_rate": 0.1}
+DIVERGING = {**ADAM, "learning_rate": 1e38}
+METRIC = {"_target_": "optax.softmax_cross_entropy_with_integer_labels"}
+CLOSE = {"rtol": 1e-4, "atol": 1e-6}
 
 
 def make_conf(**keys):
@@ -38,12 +41,6 @@ def weights(folder):
     """Return the arrays of the newest checkpoint."""
     checkpoint = latest_checkpoint(folder)
     return {**load_file(checkpoint / "model.safetensors"), **load_file(checkpoint / "optimizer.safetensors")}
-
-
-def assert_same(first, second, **tolerance):
-    assert first.keys() == second.keys()
-    for name in first:
-        np.testing.assert_allclose(first[name], second[name], err_msg=name, **tolerance)
 
 
 def join(rank, addresses):

@@ -2,18 +2,19 @@
 
 import jax
 import jax.numpy as jnp
+import jax_runs
 import numpy as np
 import optax
 import pytest
+from epoch_tests import EpochsOnOneRank, assert_same
 from flax import linen, nnx
 from flax.traverse_util import flatten_dict
-from jax_runs import ADAM, DROPOUT, MLP, assert_same, fit, make_conf, weights
+from jax_runs import DROPOUT, MLP, fit, make_conf, weights
 
 from rtrain.datasets.base import Dataset, ResidentSplit
 from rtrain.errors import DatasetError, TrainingError
-from rtrain.testing.small_data import UnevenSplit, small_dataset, small_text
+from rtrain.testing.small_data import small_dataset
 from rtrain.testing.workers import RecordingChannel, make_worker, newest
-from rtrain.trainers.epochs_conf import EarlyStoppingConf
 from rtrain.trainers.jax.models import MLP as Module
 from rtrain.trainers.jax.predictor import load_predictor
 
@@ -143,53 +144,11 @@ def test_a_checkpoint_predicts_what_was_evaluated(tmp_path, name):
     assert loss == pytest.approx(channel.metrics["test/loss"], rel=1e-4)
 
 
-def test_a_regression_learns_and_predicts_values(tmp_path):
-    conf, data = make_conf(max_epochs=30), small_dataset("regression", shape=(5,))
-    channel = fit(tmp_path, conf, data)
-    test = data.splits["test"].columns
-    found = load_predictor(newest(tmp_path, conf, data)).predict(test["x"])
-    assert found.shape == (37,)
-    assert np.square(found - test["y"]).mean() == pytest.approx(channel.metrics["test/mse"], rel=1e-4)
-    assert channel.metrics["test/mse"] == channel.metrics["test/loss"] < test["y"].var() / 2
-
-
-def test_weights_of_rows_count(tmp_path):
-    data = small_dataset()
-    columns = data.splits["train"].columns
-    keep = np.arange(150) % 2 == 0
-    weighted = {**columns, "weight": keep.astype("float32"), "y": np.where(keep, columns["y"], 0)}
-    splits = {"test": ResidentSplit(weighted), "train": ResidentSplit(weighted)}
-    conf = make_conf(global_batch_size=150, optimizer={"_target_": "optax.sgd", "learning_rate": 0.1})
-    one = fit(tmp_path / "a", conf, Dataset(data.info, splits))
-    some = ResidentSplit({name: values[keep] for name, values in columns.items()})
-    two = fit(tmp_path / "b", conf, Dataset(data.info, {"test": some, "train": some}))
-    for name in ("test/loss", "test/accuracy", "train/epoch_loss"):
-        assert one.metrics[name] == pytest.approx(two.metrics[name], rel=1e-5)
-    assert_same(weights(tmp_path / "a"), weights(tmp_path / "b"), rtol=1e-4, atol=1e-6)
-
-
 def test_the_rate_follows_its_schedule_to_the_end_of_the_run(tmp_path):
     schedule = {"_target_": "optax.linear_schedule", "init_value": 0.1, "end_value": 0.0, "transition_steps": "auto"}
     conf = make_conf(optimizer={"_target_": "optax.sgd", "learning_rate": schedule})
     rates = [record["metrics"]["train/lr"] for record in fit(tmp_path, conf).of("metrics")]
     assert rates == pytest.approx([0.1 * 10 / 15, 0.1 * 5 / 15, 0.1 * 5 / 15, 0.0], abs=1e-7) or rates[-1] < 1e-7
-
-
-def test_steps_evaluations_and_early_stopping(tmp_path):
-    conf = make_conf(max_epochs=None, max_steps=7, eval_every_steps=3, eval_every_epochs=None)
-    channel = fit(tmp_path / "a", conf, checkpoint={"every_epochs": None, "every_steps": 4})
-    assert [record["step"] for record in channel.of("checkpoint")] == [4, 7]
-    evaluated = [record["step"] for record in channel.of("metrics") if "test/loss" in record["metrics"]]
-    assert evaluated == [3, 6, 7]
-    early = EarlyStoppingConf(monitor="test/loss", patience=2, min_delta=100.0)
-    assert fit(tmp_path / "b", make_conf(max_epochs=50, early_stopping=early)).of("checkpoint")[-1]["epoch"] == 3
-
-
-def test_a_stream_is_trained_in_its_own_order(tmp_path):
-    resident = fit(tmp_path / "a", make_conf(shuffle=False))
-    stream = fit(tmp_path / "b", make_conf(shuffle=False), small_dataset(split=UnevenSplit))
-    assert stream.metrics["test/loss"] == pytest.approx(resident.metrics["test/loss"], rel=1e-6)
-    assert stream.of("worker")[-1]["facts"]["num_rows"] == {"train": 150, "test": 37}
 
 
 def test_own_loss_and_metrics_are_functions_of_rows(tmp_path):
@@ -215,12 +174,6 @@ def test_a_model_that_does_not_fit_the_data_is_told(tmp_path, model, task, says)
         fit(tmp_path, make_conf(model=model), small_dataset(task))
 
 
-def test_a_loss_that_is_no_number_names_its_step(tmp_path):
-    conf = make_conf(optimizer={**ADAM, "learning_rate": 1e38})
-    with pytest.raises(TrainingError, match="the training loss of step 2 is not a finite number"):
-        fit(tmp_path, conf, log_every_steps=1)
-
-
 def own_function(worker):
     """A train function of the user's."""
     worker.report({"loss": worker.conf.train_function_config["loss"]}, step=1, epoch=1)
@@ -242,12 +195,6 @@ def test_rows_of_another_type_than_the_dataset_says_are_refused(tmp_path):
         fit(tmp_path, make_conf(), Dataset(data.info, {**data.splits, "train": wrong}))
 
 
-def test_a_language_is_modelled_at_each_place(tmp_path):
-    data, conf = small_text(), make_conf(model=local("Bigrams", vocab_size="auto"), max_epochs=60)
-    channel = fit(tmp_path, conf, data)
-    assert channel.metrics["test/accuracy"] == 1
-    assert channel.metrics["test/perplexity"] == pytest.approx(np.exp(channel.metrics["test/loss"]))
-    test = data.splits["test"].columns
-    found = load_predictor(newest(tmp_path, conf, data)).predict(test["x"])
-    assert found.shape == (15, 6, 5)
-    assert (found.argmax(-1) == test["y"]).all()
+class TestEpochs(EpochsOnOneRank):
+    runs, trainer = jax_runs, "jax"
+    bigrams = local("Bigrams", vocab_size="auto")

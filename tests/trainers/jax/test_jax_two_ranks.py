@@ -1,53 +1,22 @@
 """Two processes are one world: they train what one process trains."""
 
-import numpy as np
+import jax_runs
 import pytest
-from jax_runs import DROPOUT, MLP, assert_same, fit, fit_rank, make_conf, weights
+from epoch_tests import EpochsOnTwoRanks
+from jax_runs import DROPOUT, make_conf
 
 import rtrain
 from rtrain.errors import TrainingError
-from rtrain.testing.small_data import UnevenSplit, small_dataset
+from rtrain.testing.small_data import small_dataset
 from rtrain.testing.workers import make_worker
 
-CLOSE = {"rtol": 1e-4, "atol": 1e-6}
 
+class TestTwoRanks(EpochsOnTwoRanks):
+    runs, trainer = jax_runs, "jax"
 
-@pytest.mark.parametrize(("model", "num_train"), [(MLP, 150), (DROPOUT, 160)], ids=["uneven", "dropout"])
-def test_two_ranks_train_what_one_trains(tmp_path, ranks, model, num_train):
-    conf, data = make_conf(model=model), small_dataset(num_rows=(num_train, 37))
-    one = fit(tmp_path / "one", conf, data)
-    two = ranks.run(fit_rank, tmp_path / "two", conf, data)
-    assert_same(weights(tmp_path / "one"), weights(tmp_path / "two"), **CLOSE)
-    assert two[1].of("metrics") == []
-    for name in ("train/epoch_loss", "test/loss", "test/accuracy"):
-        assert two[0].metrics[name] == pytest.approx(one.metrics[name], rel=1e-4)
-    rows = [channel.of("worker")[-1]["facts"]["num_rows"] for channel in two]
-    assert [sum(row[name] for row in rows) for name in ("train", "test")] == [num_train, 37]
-
-
-def test_two_ranks_resume_to_the_same_numbers(tmp_path, ranks):
-    conf = make_conf(model=DROPOUT)
-    ranks.run(fit_rank, tmp_path / "a", conf)
-    stopped = ranks.run(fit_rank, tmp_path / "b", conf, stop_after=(None, 1))
-    assert stopped[0].of("checkpoint")[-1]["step"] < 15, "the wish of one rank stops both"
-    ranks.run(fit_rank, tmp_path / "b", conf)
-    assert_same(weights(tmp_path / "a"), weights(tmp_path / "b"), rtol=0, atol=0)
-
-
-def test_a_checkpoint_of_two_ranks_is_resumed_by_one(tmp_path, ranks):
-    ranks.run(fit_rank, tmp_path, make_conf(max_epochs=1))
-    fit(tmp_path, make_conf(max_epochs=2))
-    fit(tmp_path / "one", make_conf(max_epochs=2))
-    assert_same(weights(tmp_path), weights(tmp_path / "one"), **CLOSE)
-
-
-def test_uneven_streams_lose_no_row_and_hang_nobody(tmp_path, ranks):
-    data = small_dataset(split=UnevenSplit)
-    two = ranks.run(fit_rank, tmp_path, make_conf(max_epochs=2), data)
-    rows = [channel.of("worker")[-1]["facts"]["num_rows"] for channel in two]
-    assert [row["train"] for row in rows] == [30, 120]
-    assert [row["test"] for row in rows] == [7, 30]
-    assert np.isfinite(two[0].metrics["test/loss"])
+    def test_two_ranks_draw_the_random_numbers_of_one(self, tmp_path, ranks):
+        data = small_dataset(num_rows=(160, 37))
+        self.assert_same_training(tmp_path, ranks, make_conf(model=DROPOUT), data)
 
 
 def test_workers_that_are_no_world_are_a_failure(tmp_path):

@@ -1,7 +1,5 @@
 """Runs on one rank and on two for the tests of the tensorflow trainer."""
 
-import numpy as np
-
 from rtrain.runs.checkpoints import latest_checkpoint
 from rtrain.testing.small_data import small_dataset
 from rtrain.testing.workers import RecordingChannel, make_worker
@@ -15,6 +13,10 @@ MODELS = "rtrain.trainers.tensorflow.models"
 MLP = {"_target_": f"{MODELS}.mlp", "input_shape": "auto", "num_classes": "auto", "hidden": [16]}
 DROPOUT = {**MLP, "dropout": 0.5}
 ADAM = {"_target_": "keras.optimizers.Adam", "learning_rate": 0.01}
+SGD = {"_target_": "keras.optimizers.SGD", "learning_rate": 0.1}
+DIVERGING = {**ADAM, "learning_rate": 1e38}
+METRIC = {"_target_": "keras.metrics.SparseTopKCategoricalAccuracy", "k": 2}
+CLOSE = {"rtol": 2e-4, "atol": 1e-5}
 
 
 def make_conf(**keys):
@@ -54,12 +56,6 @@ def weights(folder):
     with h5py.File(checkpoint / "model.weights.h5") as file:
         file.visititems(lambda name, one: found.update({name: one[()]}) if isinstance(one, h5py.Dataset) else None)
     return {**found, **load_file(checkpoint / "training.safetensors")}
-
-
-def assert_same(first, second, **tolerance):
-    assert first.keys() == second.keys()
-    for name in first:
-        np.testing.assert_allclose(first[name], second[name], err_msg=name, **tolerance)
 
 
 def join(rank, addresses):

@@ -3,15 +3,16 @@
 from dataclasses import replace
 
 import keras
+import keras_runs
 import numpy as np
 import pytest
-from keras_runs import ADAM, DROPOUT, MLP, MODELS, assert_same, fit, make_conf, weights
+from epoch_tests import EpochsOnOneRank, assert_same
+from keras_runs import ADAM, DROPOUT, MLP, MODELS, fit, make_conf, weights
 
-from rtrain.datasets.base import Dataset, ResidentSplit
+from rtrain.datasets.base import Dataset
 from rtrain.errors import ConfigError, TrainingError
-from rtrain.testing.small_data import UnevenSplit, small_dataset, small_text
+from rtrain.testing.small_data import small_dataset
 from rtrain.testing.workers import RecordingChannel, newest
-from rtrain.trainers.epochs_conf import EarlyStoppingConf
 from rtrain.trainers.tensorflow.predictor import load_predictor
 
 HERE = f"{__name__}"
@@ -141,31 +142,6 @@ def test_a_checkpoint_predicts_what_was_evaluated(tmp_path, name):
         assert loss == pytest.approx(channel.metrics["test/loss"], rel=1e-4)
 
 
-def test_a_regression_learns_and_predicts_values(tmp_path):
-    conf, data = make_conf(max_epochs=30), small_dataset("regression", shape=(5,))
-    channel = fit(tmp_path, conf, data)
-    test = data.splits["test"].columns
-    found = load_predictor(newest(tmp_path, conf, data)).predict(test["x"])
-    assert found.shape == (37,)
-    assert np.square(found - test["y"]).mean() == pytest.approx(channel.metrics["test/mse"], rel=1e-4)
-    assert channel.metrics["test/mse"] == pytest.approx(channel.metrics["test/loss"])
-    assert channel.metrics["test/mse"] < test["y"].var() / 2
-
-
-def test_weights_of_rows_count_as_in_fit(tmp_path):
-    data = small_dataset()
-    columns, half = data.splits["train"].columns, np.arange(150) % 2 == 0
-    weight = half.astype("float32") * 2
-    conf = make_conf(global_batch_size=150, optimizer={"_target_": "keras.optimizers.SGD", "learning_rate": 0.1})
-    weighted = ResidentSplit({**columns, "weight": weight, "y": np.where(half, columns["y"], 0)})
-    one = fit(tmp_path / "a", conf, Dataset(data.info, {"train": weighted, "test": weighted}))
-    some = ResidentSplit({name: values[half] for name, values in columns.items()})
-    two = fit(tmp_path / "b", conf, Dataset(data.info, {"train": some, "test": some}))
-    assert_same(weights(tmp_path / "a"), weights(tmp_path / "b"), rtol=1e-4, atol=1e-6)
-    for name in ("test/loss", "test/accuracy", "train/epoch_loss"):
-        assert one.metrics[name] == pytest.approx(two.metrics[name], rel=1e-5)
-
-
 def test_two_classes_can_share_one_output(tmp_path):
     data = small_dataset()
     for split in data.splits.values():
@@ -203,20 +179,6 @@ def test_a_schedule_and_a_callback_set_the_rate(tmp_path):
     assert found.metrics["train/lr"] == pytest.approx(0.005)
 
 
-def test_steps_evaluations_and_early_stopping(tmp_path):
-    conf = make_conf(max_epochs=None, max_steps=7, eval_every_steps=3, eval_every_epochs=None)
-    channel = fit(tmp_path / "a", conf, checkpoint={"every_epochs": None, "every_steps": 4})
-    assert [record["step"] for record in channel.of("checkpoint")] == [4, 7]
-    early = EarlyStoppingConf(monitor="test/loss", patience=2, min_delta=100.0)
-    assert fit(tmp_path / "b", make_conf(max_epochs=50, early_stopping=early)).of("checkpoint")[-1]["epoch"] == 3
-
-
-def test_a_stream_is_trained_in_its_own_order(tmp_path):
-    resident = fit(tmp_path / "a", make_conf(shuffle=False))
-    stream = fit(tmp_path / "b", make_conf(shuffle=False), small_dataset(split=UnevenSplit))
-    assert stream.metrics["test/loss"] == pytest.approx(resident.metrics["test/loss"], rel=1e-6)
-
-
 @pytest.mark.parametrize(
     ("model", "error", "says"),
     [
@@ -230,18 +192,6 @@ def test_a_model_that_can_not_be_trained_is_told(tmp_path, model, error, says):
         fit(tmp_path, make_conf(model=model))
 
 
-def test_a_loss_that_is_no_number_names_its_step(tmp_path):
-    with pytest.raises(TrainingError, match=r"the training loss of step \d is not a finite number"):
-        fit(tmp_path, make_conf(optimizer={**ADAM, "learning_rate": 1e38}), log_every_steps=1)
-
-
-def test_a_language_is_modelled_at_each_place(tmp_path):
-    model = local("bigrams", input_shape="auto", vocab_size="auto")
-    data, conf = small_text(), make_conf(model=model, max_epochs=60)
-    channel = fit(tmp_path, conf, data)
-    assert channel.metrics["test/accuracy"] == 1
-    assert channel.metrics["test/perplexity"] == pytest.approx(np.exp(channel.metrics["test/loss"]))
-    test = data.splits["test"].columns
-    found = load_predictor(newest(tmp_path, conf, data)).predict(test["x"])
-    assert found.shape == (15, 6, 5)
-    assert (found.argmax(-1) == test["y"]).all()
+class TestEpochs(EpochsOnOneRank):
+    runs, trainer = keras_runs, "tensorflow"
+    bigrams = local("bigrams", input_shape="auto", vocab_size="auto")

@@ -1,0 +1,160 @@
+"""Tests of trainers that learn by the shared loop of epochs; those of jax and tensorflow inherit them."""
+
+from types import ModuleType
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from rtrain.datasets.base import Dataset, ResidentSplit
+from rtrain.errors import TrainingError
+from rtrain.testing.small_data import UnevenSplit, small_dataset, small_text
+from rtrain.testing.two_ranks import TwoRanks
+from rtrain.testing.workers import newest
+from rtrain.trainers.epochs_conf import EarlyStoppingConf
+from rtrain.trainers.registry import load_trainer
+
+EXACT = {"rtol": 0, "atol": 0}
+
+
+def assert_same(first, second, **tolerance):
+    """Compare arrays by name."""
+    assert first.keys() == second.keys()
+    for name in first:
+        np.testing.assert_allclose(first[name], second[name], err_msg=name, **tolerance)
+
+
+class Epochs:
+    """What a framework's tests say of it."""
+
+    runs: ClassVar[ModuleType]
+    """``make_conf``, ``fit`` in this process, ``fit_rank`` and ``join`` in one of two, ``weights``, and as constants a
+    model (``DROPOUT``), optimizers (``SGD``, ``DIVERGING``), a metric of the framework's own (``METRIC``), and how near
+    the weights of two ranks come to those of one (``CLOSE``)."""
+    trainer: ClassVar[str]
+
+
+class EpochsOnOneRank(Epochs):
+    """Training in this process."""
+
+    bigrams: ClassVar[dict[str, Any]]
+    """A model that predicts a token from the one before."""
+
+    def predict(self, folder, conf, data):
+        """Return what the newest checkpoint predicts for the test split."""
+        predictor = load_trainer(self.trainer).load_predictor(newest(folder, conf, data), "cpu")
+        return predictor.predict(data.splits["test"].columns["x"])
+
+    def test_a_regression_learns_and_predicts_values(self, tmp_path):
+        conf, data = self.runs.make_conf(max_epochs=30), small_dataset("regression", shape=(5,))
+        metrics = self.runs.fit(tmp_path, conf, data).metrics
+        y, found = data.splits["test"].columns["y"], self.predict(tmp_path, conf, data)
+        assert found.shape == (37,)
+        assert np.square(found - y).mean() == pytest.approx(metrics["test/mse"], rel=1e-4)
+        assert metrics["test/mse"] == pytest.approx(metrics["test/loss"])
+        assert metrics["test/mse"] < y.var() / 2
+
+    def test_a_language_is_modelled_at_each_place(self, tmp_path):
+        data, conf = small_text(), self.runs.make_conf(model=self.bigrams, max_epochs=60)
+        metrics = self.runs.fit(tmp_path, conf, data).metrics
+        assert metrics["test/accuracy"] == 1
+        assert metrics["test/perplexity"] == pytest.approx(np.exp(metrics["test/loss"]))
+        found = self.predict(tmp_path, conf, data)
+        assert found.shape == (15, 6, 5)
+        assert (found.argmax(-1) == data.splits["test"].columns["y"]).all()
+
+    def test_rows_of_no_weight_are_as_if_they_were_not_there(self, tmp_path):
+        data = small_dataset()
+        columns, half = data.splits["train"].columns, np.arange(150) % 2 == 0
+        weighted = {**columns, "weight": half.astype("float32") * 2, "y": np.where(half, columns["y"], 0)}
+        found = []
+        for name, rows in (("a", weighted), ("b", {key: values[half] for key, values in columns.items()})):
+            split = ResidentSplit(rows)
+            conf = self.runs.make_conf(global_batch_size=150, optimizer=self.runs.SGD)
+            one = Dataset(data.info, {"train": split, "test": split})
+            found.append(self.runs.fit(tmp_path / name, conf, one).metrics)
+        assert_same(self.runs.weights(tmp_path / "a"), self.runs.weights(tmp_path / "b"), rtol=1e-4, atol=1e-6)
+        for name in ("test/loss", "test/accuracy", "train/epoch_loss"):
+            assert found[0][name] == pytest.approx(found[1][name], rel=1e-5)
+
+    def test_steps_evaluations_and_early_stopping(self, tmp_path):
+        conf = self.runs.make_conf(max_epochs=None, max_steps=7, eval_every_steps=3, eval_every_epochs=None)
+        channel = self.runs.fit(tmp_path / "a", conf, checkpoint={"every_epochs": None, "every_steps": 4})
+        assert [record["step"] for record in channel.of("checkpoint")] == [4, 7]
+        evaluated = [record["step"] for record in channel.of("metrics") if "test/loss" in record["metrics"]]
+        assert evaluated == [3, 6, 7]
+        early = EarlyStoppingConf(monitor="test/loss", patience=2, min_delta=100.0)
+        stopped = self.runs.fit(tmp_path / "b", self.runs.make_conf(max_epochs=50, early_stopping=early))
+        assert stopped.of("checkpoint")[-1]["epoch"] == 3
+
+    def test_a_stream_is_trained_in_its_own_order(self, tmp_path):
+        conf = self.runs.make_conf(shuffle=False)
+        resident = self.runs.fit(tmp_path / "a", conf)
+        stream = self.runs.fit(tmp_path / "b", conf, small_dataset(split=UnevenSplit))
+        assert stream.metrics["test/loss"] == pytest.approx(resident.metrics["test/loss"], rel=1e-6)
+        assert stream.of("worker")[-1]["facts"]["num_rows"] == {"train": 150, "test": 37}
+
+    def test_a_loss_that_is_no_number_names_its_step(self, tmp_path):
+        with pytest.raises(TrainingError, match=r"the training loss of step \d is not a finite number"):
+            self.runs.fit(tmp_path, self.runs.make_conf(optimizer=self.runs.DIVERGING), log_every_steps=1)
+
+
+class EpochsOnTwoRanks(Epochs):
+    """Training in two processes."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def ranks(cls):
+        """Two ranks of one world."""
+        two = TwoRanks(cls.runs.join)
+        yield two
+        two.close()
+
+    def assert_same_training(self, folder, ranks, conf, data):
+        """Train on one rank and on two, and return what the two sent."""
+        one = self.runs.fit(folder / "one", conf, data)
+        two = ranks.run(self.runs.fit_rank, folder / "two", conf, data)
+        assert_same(self.runs.weights(folder / "one"), self.runs.weights(folder / "two"), **self.runs.CLOSE)
+        assert two[1].of("metrics") == []
+        for name in {"train/epoch_loss"} | {name for name in one.metrics if name.startswith("test/")}:
+            assert two[0].metrics[name] == pytest.approx(one.metrics[name], rel=1e-4), name
+        return two
+
+    def test_two_ranks_train_what_one_trains(self, tmp_path, ranks):
+        conf = self.runs.make_conf(metrics={"own": self.runs.METRIC})
+        two = self.assert_same_training(tmp_path, ranks, conf, small_dataset())
+        assert "test/own" in two[0].metrics
+        assert sums_of_rows(two) == {"train": 150, "test": 37}
+
+    def test_a_step_with_fewer_rows_than_ranks_leaves_one_rank_without(self, tmp_path, ranks):
+        self.assert_same_training(tmp_path, ranks, self.runs.make_conf(), small_dataset(num_rows=(33, 1)))
+
+    def test_two_ranks_resume_to_the_same_numbers(self, tmp_path, ranks):
+        conf = self.runs.make_conf(model=self.runs.DROPOUT)
+        ranks.run(self.runs.fit_rank, tmp_path / "a", conf)
+        stopped = ranks.run(self.runs.fit_rank, tmp_path / "b", conf, stop_after=(None, 1))
+        assert stopped[0].of("checkpoint")[-1]["step"] < 15, "the wish of one rank stops both"
+        ranks.run(self.runs.fit_rank, tmp_path / "b", conf)
+        assert_same(self.runs.weights(tmp_path / "a"), self.runs.weights(tmp_path / "b"), **EXACT)
+
+    def test_a_checkpoint_of_two_ranks_is_resumed_by_one(self, tmp_path, ranks):
+        ranks.run(self.runs.fit_rank, tmp_path / "b", self.runs.make_conf(max_epochs=1))
+        for folder in (tmp_path / "b", tmp_path / "one"):
+            self.runs.fit(folder, self.runs.make_conf(max_epochs=2))
+        assert_same(self.runs.weights(tmp_path / "b"), self.runs.weights(tmp_path / "one"), **self.runs.CLOSE)
+
+    def test_uneven_streams_lose_no_row_and_hang_nobody(self, tmp_path, ranks):
+        data = small_dataset(split=UnevenSplit)
+        two = ranks.run(self.runs.fit_rank, tmp_path, self.runs.make_conf(max_epochs=2), data)
+        assert [rows["train"] for rows in own_rows(two)] == [30, 120]
+        assert [rows["test"] for rows in own_rows(two)] == [7, 30]
+        assert np.isfinite(two[0].metrics["test/loss"])
+
+
+def own_rows(channels):
+    return [channel.of("worker")[-1]["facts"]["num_rows"] for channel in channels]
+
+
+def sums_of_rows(channels):
+    first, second = own_rows(channels)
+    return {name: first[name] + second[name] for name in first}
