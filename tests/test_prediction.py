@@ -73,6 +73,29 @@ def test_rows_of_training_are_not_measured_unless_they_are_asked_for(trained):
 
 
 @pytest.mark.parametrize(
+    ("memory", "words"),
+    [
+        ("resident", ["dataset.split.by_time=day"]),
+        ("stream", ["dataset.split.by_time=day"]),
+        ("stream", ["dataset.split.by_hash=id"]),
+        ("stream", ["dataset.split.by_group=shop"]),
+        ("resident", ["dataset.split.by_column={column: shop, test: [1, 2]}"]),
+        ("resident", ["dataset.split.test=0.3", "dataset.seed=4", "dataset.sample=0.8"]),
+    ],
+)
+def test_a_checkpoint_finds_the_test_rows_of_its_run_again(tmp_path, words, memory):
+    row = np.arange(200)
+    columns = {"id": row, "day": row * 7 % 200, "shop": row % 9, "a": row / 9, "b": row % 5, "y": row % 13 + row / 7}
+    parquet.write_table(pa.table(columns), tmp_path / "rows.parquet", row_group_size=50)
+    more = [f"dataset.path={tmp_path}/rows.parquet", "dataset=parquet", "dataset.label=y", "dataset.features=[a,b]"]
+    more += [f"dataset.memory={memory}", "num_workers=0", f"run.root_dir={tmp_path}/runs", "trainer.num_boost_round=3"]
+    run = rtrain.fit("xgboost", [*more, *words])
+    found = rtrain.evaluate(run.path)
+    assert found["num_rows"] == run.manifest.dataset["num_rows"]["test"]
+    assert found["rmse"] == pytest.approx(run.metrics["test/rmse"], rel=1e-5)
+
+
+@pytest.mark.parametrize(
     "word", ["dataset.limit=100", "dataset.sample=0.5", "dataset.seed=7", "dataset.split.test=0.5"]
 )
 def test_words_that_would_mix_rows_of_training_into_the_test_are_refused(trained, word):
