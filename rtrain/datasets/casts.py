@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -91,7 +92,7 @@ def _cast(values: pa.ChunkedArray, name: str, dtype: str, where: str, first_row:
         message = f"{where}: column '{name}' is of type {values.type}, which can't be taken as {dtype}."
         raise DatasetError(message, "Leave it out of dataset.dtypes, or take another type.") from error
     except pa.ArrowInvalid as error:
-        row = next(row for row in range(len(values)) if not _fits(values.slice(row, 1), dtype))
+        row = next((row for row in range(len(values)) if not _fits(values.slice(row, 1), dtype)), 0)
         raise DatasetError(
             f"{where}: row {first_row + row + 1} has {name}={values[row].as_py()!r}, which is no {dtype} as "
             "dataset.dtypes wants it.",
@@ -111,10 +112,26 @@ def _converted(values: pa.ChunkedArray, dtype: str) -> pa.ChunkedArray:
     if dtype in ("string", "category"):
         texts = _texts(values) if pa.types.is_floating(values.type) else values.cast(pa.string())
         return texts.dictionary_encode() if dtype == "category" else texts
-    if is_text(values.type) and dtype.startswith("int") and not _is_exact(values, dtype):
-        values = values.cast(pa.float64())
+    if dtype != "bool":
+        values = _numbers(values)
     # Whole numbers beyond a float's digits are rounded, as everywhere; fractions are never cut off.
     return values.cast(_arrow_type(dtype), safe=not dtype.startswith("float"))
+
+
+def _numbers(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return texts as numbers; dates and times, also as text, as microseconds since 1970."""
+    import pyarrow as pa
+
+    if pa.types.is_date(values.type) or pa.types.is_timestamp(values.type):
+        return values.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
+    if not is_text(values.type):
+        return values
+    for kind in (pa.int64(), pa.float64()):
+        with suppress(pa.ArrowInvalid):
+            return values.cast(kind)
+    with suppress(pa.ArrowInvalid):
+        return values.cast(pa.timestamp("us")).cast(pa.int64())
+    return values
 
 
 def _texts(values: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -124,17 +141,6 @@ def _texts(values: pa.ChunkedArray) -> pa.ChunkedArray:
 
     whole = pc.and_(pc.equal(pc.floor(values), values), pc.less(pc.abs(values), WHOLE))
     return pc.coalesce(pc.if_else(whole, values, None).cast(pa.int64()).cast(pa.string()), values.cast(pa.string()))
-
-
-def _is_exact(values: pa.ChunkedArray, dtype: str) -> bool:
-    """Return whether texts are whole numbers without a point."""
-    import pyarrow as pa
-
-    try:
-        values.cast(_arrow_type(dtype))
-    except pa.ArrowInvalid:
-        return False
-    return True
 
 
 def _fits(values: pa.ChunkedArray, dtype: str) -> bool:

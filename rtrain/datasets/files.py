@@ -12,6 +12,8 @@ from typing import Any
 from rtrain.datasets.remote import fetch, is_url
 from rtrain.errors import DatasetError
 
+TABLES = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet", ".jsonl": "json", ".ndjson": "json"}
+"""The source that reads files of an ending, among those of tables."""
 SPLIT_NAMES = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
 """Names of files and folders that make a split."""
 
@@ -88,12 +90,22 @@ def files_at(text: str, endings: Sequence[str], key: str = "dataset.path") -> li
         return _globbed(text, key)
     path = existing_path(text, key)
     if path.is_file():
+        _check_ending(path, endings, key)
         return [path]
     files = sorted(file for file in path.rglob("*") if file.name.lower().endswith(tuple(endings)))
     files = [file for file in files if file.is_file() and not _hidden(file.relative_to(path))]
     if not files:
         raise DatasetError(f"{key}: folder {text} holds no {' or '.join(endings[:2])} file.", _near_names("", path))
     return files
+
+
+def _check_ending(file: Path, endings: Sequence[str], key: str) -> None:
+    """Refuse a table of another format: its own source has other keys, and other words for what is wrong."""
+    source = TABLES.get(file.suffix.lower())
+    wanted = {TABLES[ending] for ending in endings if ending in TABLES}
+    if source is not None and wanted and source not in wanted:
+        message = f"{key}: {file} is a {file.suffix} file, and dataset={' or '.join(sorted(wanted))} can't read it."
+        raise DatasetError(message, f"Try: dataset={source} {key}={file} dataset.label=...")
 
 
 def _hidden(path: Path) -> bool:

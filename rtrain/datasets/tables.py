@@ -342,4 +342,8 @@ def _check_types(features: Sequence[str], schema: pa.Schema, where: str, conf: C
         if name in numeric or is_text(kind) or is_declared(kind) or (name in taken and pa.types.is_nested(kind)):
             continue
         nested = "nested, " if pa.types.is_nested(kind) else ""
-        raise DatasetError(f"{where}: feature '{name}' is not numeric: {nested}of type {kind}.", numeric_hint(numeric))
+        hint = numeric_hint(numeric)
+        if not nested:
+            dtype = "category" if pa.types.is_binary(kind) else "int64"
+            hint = f"Take it as another type: 'dataset.dtypes={{{name}: {dtype}}}'. {hint}"
+        raise DatasetError(f"{where}: feature '{name}' is not numeric: {nested}of type {kind}.", hint)

@@ -23,7 +23,8 @@ from rtrain.trainers.trained import FILE_NAME, About, Trained, read_about
 
 PARTS = ("dataset", "scaling", "cluster")
 """Sections of the config that a prediction follows."""
-OTHER_DATA = tuple(f"dataset.{key}" for key in ("path", "url", "table", "query", "function", "name"))
+DATA_KEYS = ("path", "url", "query", "function", "name", "arguments", "version", "subset", "revision")
+OTHER_DATA = tuple(f"dataset.{key}" for key in DATA_KEYS)
 """Keys that say which data is read."""
 CHOOSING = tuple(f"dataset.{key}" for key in ("seed", "sample", "limit", "split"))
 """Keys that say which of its rows make a split."""

@@ -155,8 +155,10 @@ def test_a_wrong_name_in_dtypes_is_told_with_the_nearest(load, tmp_path, source)
 
 
 def test_times_can_be_whole_numbers_but_no_truth():
-    table = pa.table({"t": [datetime.datetime(1970, 1, 1, 0, 0, 1)]})
-    assert cast_table(table, {"t": "int64"}, "t")["t"].to_pylist() == [1_000_000]
+    table = pa.table({"t": [datetime.datetime(1970, 1, 1, 0, 0, 1)], "d": [datetime.date(1970, 1, 2)]})
+    table = table.append_column("s", [["1970-01-01 00:00:02"]]).append_column("n", table["t"].cast(pa.timestamp("ns")))
+    found = cast_table(table, dict.fromkeys("tsnd", "int64"), "t").to_pylist()
+    assert found == [{"t": 1_000_000, "d": 86_400_000_000, "s": 2_000_000, "n": 1_000_000}]
     with pytest.raises(DatasetError, match=r"'t' is of type timestamp.*can't be taken as bool"):
         cast_table(table, {"t": "bool"}, "t")
 

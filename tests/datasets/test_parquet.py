@@ -33,6 +33,27 @@ def test_types_that_are_no_numbers_are_refused_with_the_ones_that_are(load, tmp_
         load("parquet", path=path, label="b", features=["a"], task="regression")
 
 
+@pytest.mark.parametrize(
+    ("column", "dtype"),
+    [
+        ([datetime.datetime(2020, 1, 1)] * 3, "int64"),
+        ([datetime.date(2020, 1, 1)] * 3, "int64"),
+        ([b"a"] * 3, "category"),
+    ],
+)
+def test_times_and_bytes_are_features_as_another_type(load, tmp_path, column, dtype):
+    path = write(tmp_path / "x.parquet", {"b": column, "y": [0, 1, 0]})
+    with pytest.raises(DatasetError, match=rf"dataset\.dtypes={{b: {dtype}}}"):
+        load("parquet", path=path, label="y")
+    assert load("parquet", path=path, label="y", dtypes={"b": dtype}).info.feature_names == ("b",)
+
+
+def test_a_table_of_another_format_is_told_with_its_source(load, tmp_path):
+    (tmp_path / "x.csv").write_text("a,y\n1,0\n2,1\n")
+    with pytest.raises(DatasetError, match=r"x\.csv is a \.csv file[\s\S]*dataset=csv dataset\.path=\S*x\.csv"):
+        load("parquet", path=str(tmp_path / "x.csv"), label="y")
+
+
 def test_dictionaries_decimals_and_bytes_are_understood(load, tmp_path):
     columns = {
         "a": pa.array([decimal.Decimal("1.25"), decimal.Decimal("2.50")] * 5),
