@@ -13,6 +13,7 @@ import numpy as np
 from rtrain.datasets.base import DatasetInfo, RawChunk
 from rtrain.errors import ConfigError
 from rtrain.prediction import Question, answers, open_checkpoint
+from rtrain.trainers.trained import Predictor, TextModel
 
 NDCG_AT = (1, 3, 5, 10)
 TINY = 1e-7
@@ -94,14 +95,17 @@ class Places:
     num_right: int
 
 
-def compared(info: DatasetInfo, chunk: RawChunk, scores: np.ndarray) -> Rows | Places:
+def compared(predictor: Predictor, info: DatasetInfo, chunk: RawChunk) -> Rows | Places:
     """Return what the metrics need to know of some rows.
 
     Raises:
         ConfigError: They have no labels.
     """
+    if isinstance(predictor, TextModel):
+        return Places(*predictor.measure(chunk.x))
     if chunk.y is None:
         raise ConfigError("the data has no labels in some rows: there is nothing to compare predictions with.")
+    scores = predictor.predict(chunk.x)
     if scores.ndim == 3:
         return _places(scores, chunk.y)
     return Rows(scores, chunk.y, np.zeros(len(scores), int) if chunk.group is None else chunk.group)
@@ -128,7 +132,7 @@ def _places(scores: np.ndarray, y: np.ndarray) -> Places:
 def metrics_of(info: DatasetInfo, parts: Sequence[Rows | Places]) -> dict[str, float]:
     """Return the metrics of the dataset's task over all rows."""
     if isinstance(parts[0], Places):
-        found = _over_places([part for part in parts if isinstance(part, Places)])
+        found = _over_places(info.task, [part for part in parts if isinstance(part, Places)])
     else:
         rows = [part for part in parts if isinstance(part, Rows)]
         scores, y, group = (np.concatenate([getattr(part, name) for part in rows]) for name in ("scores", "y", "group"))
@@ -181,14 +185,11 @@ def _ranking(scores: np.ndarray, y: np.ndarray, group: np.ndarray) -> dict[str, 
     return found
 
 
-def _over_places(parts: Sequence[Places]) -> dict[str, float]:
+def _over_places(task: str, parts: Sequence[Places]) -> dict[str, float]:
     count = max(1, sum(part.count for part in parts))
     loss = sum(part.loss for part in parts) / count
-    return {
-        "loss": loss,
-        "accuracy": sum(part.num_right for part in parts) / count,
-        "perplexity": float(np.exp(loss)),
-    }
+    found = {"loss": loss, "accuracy": sum(part.num_right for part in parts) / count}
+    return found | {"perplexity": float(np.exp(loss))} if task == "language-modeling" else found
 
 
 def _unseen(info: DatasetInfo) -> str:

@@ -9,7 +9,7 @@ from pyarrow import csv, parquet
 
 import rtrain
 from rtrain.cli.app import run as command
-from rtrain.errors import CheckpointError, ConfigError
+from rtrain.errors import CheckpointError, ConfigError, PredictionError
 
 
 @pytest.fixture(scope="module")
@@ -117,6 +117,52 @@ def test_an_output_that_is_there_is_kept_unless_forced(trained, new_rows, tmp_pa
     assert (tmp_path / "out.csv").read_text() != "mine"
 
 
+def test_a_folder_gets_parts_and_is_replaced_only_if_it_holds_nothing_else(trained, new_rows, tmp_path, monkeypatch):
+    monkeypatch.setattr("rtrain.prediction.output.PART_ROWS", 100)
+    monkeypatch.setattr("rtrain.prediction.scoring.MAX_BATCH_ROWS", 70)
+    path = f"dataset.path={trained.manifest.config['dataset']['path']}"
+    assert rtrain.predict(trained.path, f"{tmp_path}/out/", [path]) == 300
+    parts = sorted((tmp_path / "out").iterdir())
+    assert [part.name for part in parts] == [f"part-0000{number}.parquet" for number in range(4)]
+    rtrain.predict(trained.path, tmp_path / "whole.parquet", [path])
+    found = pa.concat_tables([parquet.read_table(part) for part in parts])
+    assert found.equals(parquet.read_table(tmp_path / "whole.parquet"))
+    with pytest.raises(ConfigError, match="holds predictions already"):
+        rtrain.predict(trained.path, tmp_path / "out", [f"dataset.path={new_rows}"])
+    rtrain.predict(trained.path, tmp_path / "out", [f"dataset.path={new_rows}"], force=True)
+    assert parquet.read_table(tmp_path / "out").num_rows == 3
+    (tmp_path / "out" / "mine.txt").write_text("")
+    with pytest.raises(ConfigError, match=r"holds other files than predictions: mine\.txt"):
+        rtrain.predict(trained.path, tmp_path / "out", [f"dataset.path={new_rows}"], force=True)
+
+
+def test_a_column_that_the_output_would_hide_is_refused(trained, tmp_path):
+    (tmp_path / "again.csv").write_text("id,a,b,prediction\nx,1,2,red\n")
+    with pytest.raises(ConfigError, match=r"'prediction' already(.|\n)*'dataset\.ids=\[id\]'"):
+        rtrain.predict(trained.path, tmp_path / "out.csv", [f"dataset.path={tmp_path}/again.csv"])
+
+
+def test_columns_that_are_empty_at_first_are_text(trained, tmp_path):
+    (tmp_path / "1.csv").write_text("a,b,note\n1,2,\n")
+    (tmp_path / "2.csv").write_text("a,b,note\n1,2,late\n")
+    rtrain.predict(trained.path, tmp_path / "out.parquet", [f"dataset.path={tmp_path}/*.csv"])
+    assert parquet.read_table(tmp_path / "out.parquet")["note"].to_pylist() == [None, "late"]
+    (tmp_path / "1.csv").write_text("a,b,note\n1,2,7\n")
+    with pytest.raises(PredictionError, match=r"columns differ between the files"):
+        rtrain.predict(trained.path, tmp_path / "more.parquet", [f"dataset.path={tmp_path}/*.csv"])
+
+
+def test_a_model_that_fails_is_told_in_a_line(trained, new_rows, tmp_path, monkeypatch, capsys):
+    def fail(self, x):
+        raise ArithmeticError("too hot")
+
+    monkeypatch.setattr("rtrain.trainers.lightgbm.predictor.Predictor.predict", fail)
+    assert command(["predict", str(trained.path), f"dataset.path={new_rows}", "-o", f"{tmp_path}/out.csv"]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("error: ArithmeticError: too hot (in the rows after row 0)\n")
+    assert "Traceback" not in error
+
+
 def test_a_failed_prediction_leaves_no_file(trained, tmp_path):
     (tmp_path / "bad.csv").write_text("a,b\n1,2\n3,x\n")
     with pytest.raises(ConfigError, match=r"bad.csv: feature 'b' is not numeric"):
@@ -141,8 +187,23 @@ def test_what_is_typed_wrong_is_told_with_the_command(trained, tmp_path, capsys)
     assert f"rtrain predict {trained.path} dataset.path=x.csv" in error
     assert command(["predict", str(trained.path), "trainer.num_threads=1", "-o", str(tmp_path / "out.csv")]) == 2
     assert "follows dataset.*, scaling.* and cluster.* only" in capsys.readouterr().err
-    assert command(["evaluate", str(trained.path)]) == 0
-    assert "accuracy" in capsys.readouterr().out
+
+
+def test_an_evaluation_is_a_table_or_json_that_says_what_was_measured(trained, tmp_path, capsys):
+    assert command(["evaluate", str(trained.path), "-o", str(tmp_path / "scores.json")]) == 0
+    table = capsys.readouterr().out
+    assert "rows.csv, split test\nnum_rows     60\n" in table
+    written = json.loads((tmp_path / "scores.json").read_text())
+    assert f"accuracy     {written['metrics']['accuracy']:.6g}\n" in table
+    assert (written["split"], written["num_rows"], written["dataset"]["type"]) == ("test", 60, "csv")
+    assert written["checkpoint"] == str(trained.best_checkpoint)
+    assert command(["evaluate", str(trained.path), "--json", "--checkpoint", "latest"]) == 0
+    assert json.loads(capsys.readouterr().out)["checkpoint"] == str(trained.checkpoints[-1])
+
+
+def test_a_prediction_says_which_checkpoint_it_is_by(trained, new_rows, tmp_path, capsys):
+    assert command(["predict", str(trained.path), f"dataset.path={new_rows}", "-o", f"{tmp_path}/out.csv"]) == 0
+    assert f"predicted 3 rows by {trained.best_checkpoint} -> " in capsys.readouterr().out
 
 
 def test_a_checkpoint_that_is_not_there_is_told_with_those_that_are(trained, tmp_path):

@@ -50,6 +50,7 @@ class TextRows:
             texts = read_table(file, self.conf.text, self.conf.label, label_needed=with_labels)
         else:
             texts = read_plain(file, "file" if whole else self.each)
+            texts = texts if texts.kept else replace(texts, kept={"text": texts.texts})
         if self.conf.label is None and file.parent.name in map(str, self.encoding.get("classes") or ()):
             texts = replace(texts, labels=pa.array([file.parent.name] * len(texts.texts)))
         yield _chunk(texts, self.conf, self.encoding, with_labels)

@@ -17,6 +17,7 @@ from pyarrow import csv, parquet
 
 from rtrain.datasets.base import DatasetInfo, RawChunk
 from rtrain.errors import ConfigError, PredictionError
+from rtrain.trainers.trained import Predictor, TextModel
 
 ENDINGS = (".parquet", ".csv", ".jsonl")
 PART = "part-{:05d}.parquet"
@@ -99,16 +100,17 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def prediction_table(info: DatasetInfo, chunk: RawChunk, scores: np.ndarray) -> pa.Table:
+def prediction_table(predictor: Predictor, info: DatasetInfo, chunk: RawChunk) -> pa.Table:
     """Return the columns that the data brought, then ``prediction`` and, of classes, ``probability_<class>``.
 
     Args:
+        predictor: The model.
         info: The dataset of training, which knows the classes.
         chunk: Rows.
-        scores: What the predictor gave.
     """
+    names = predictor.token_names if isinstance(predictor, TextModel) else info.class_names
     kept: dict[str, Any] = {name: _column(values) for name, values in chunk.kept.items()}
-    found = _predicted(info, scores)
+    found = _predicted(predictor.predict(chunk.x), names)
     both = sorted(set(kept) & set(found))
     if both:
         others = ",".join(name for name in kept if name not in both)
@@ -117,10 +119,10 @@ def prediction_table(info: DatasetInfo, chunk: RawChunk, scores: np.ndarray) -> 
     return pa.table(kept | found)
 
 
-def _predicted(info: DatasetInfo, scores: np.ndarray) -> dict[str, Any]:
+def _predicted(scores: np.ndarray, names: tuple[str, ...]) -> dict[str, Any]:
     if scores.ndim == 1:
         return {"prediction": scores}
-    names = info.class_names or tuple(map(str, range(scores.shape[-1])))
+    names = names or tuple(map(str, range(scores.shape[-1])))
     columns: dict[str, Any] = {"prediction": _names_of_best(scores, names)}
     if scores.ndim == 2:
         columns |= {f"probability_{name}": scores[:, index] for index, name in enumerate(names)}

@@ -53,18 +53,22 @@ class Question(Generic[T]):
     """What is asked of a model; pickled to the processes that answer."""
 
     model: Model
-    make: Callable[[DatasetInfo, RawChunk, np.ndarray], T]
-    """Makes of some rows and their predictions what the asker wants; a module-level function."""
+    make: Callable[[Predictor, DatasetInfo, RawChunk], T]
+    """Makes of some rows what the asker wants to know; a module-level function."""
     with_labels: bool = False
     """Rows come with their labels, to evaluate."""
 
     def answers(self, predictor: Predictor, chunk: RawChunk) -> Iterator[tuple[int, T]]:
         """Yield numbers of rows and what ``make`` makes of them, batch by batch."""
         info = self.model.trained.info
-        size = batch_rows(info)
+        size = len(chunk.x) if self._measures_texts(info) else batch_rows(info)
         for start in range(0, len(chunk.x), size):
             batch = _part(chunk, slice(start, start + size))
-            yield len(batch.x), self.make(info, batch, predictor.predict(batch.x))
+            yield len(batch.x), self.make(predictor, info, batch)
+
+    def _measures_texts(self, info: DatasetInfo) -> bool:
+        """Tell whether rows are texts that the model joins to rows of its own, and measures without much memory."""
+        return self.with_labels and info.dtype == "object" and info.task == "language-modeling"
 
 
 def batch_rows(info: DatasetInfo) -> int:

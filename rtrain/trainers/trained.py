@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from pydantic import TypeAdapter
@@ -30,6 +30,21 @@ class Predictor(Protocol):
         Returns:
             float32: (rows, num_classes) probabilities of a classification, (rows,) values of a regression or scores of
             a ranking, (rows, length, num_classes) probabilities where each place of a sequence is predicted.
+        """
+
+
+@runtime_checkable
+class TextModel(Protocol):
+    """What a predictor that models the language of texts has besides: only it knows their tokens."""
+
+    token_names: tuple[str, ...]
+    """Of the classes that ``predict`` tells the probabilities of."""
+
+    def measure(self, x: np.ndarray) -> tuple[int, float, int]:
+        """Return number, sum of losses, and number of right ones of the tokens that training would have predicted.
+
+        Args:
+            x: (rows,) texts, some thousand, as many as there are: short ones may be joined as in training.
         """
 
 

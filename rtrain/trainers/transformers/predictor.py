@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
 from safetensors.torch import load_model
+from torch.nn import functional
 
-from rtrain.datasets.base import DatasetInfo
+from rtrain.datasets.base import Batch, DatasetInfo
 from rtrain.errors import CheckpointError
 from rtrain.trainers.trained import Trained
 from rtrain.trainers.transformers.build import auto_class, task_of
 from rtrain.trainers.transformers.config import Conf
 from rtrain.trainers.transformers.inputs import Inputs
 from rtrain.trainers.transformers.learner import ADAPTED, WEIGHTS
-from rtrain.trainers.transformers.tokens import first_tokens, load_tokenizer, tokenize
+from rtrain.trainers.transformers.tokens import IGNORED, encoded, first_tokens, load_tokenizer, tokenize
 
 
 class Predictor:
@@ -70,6 +72,34 @@ class Predictor:
         return row
 
 
+class LanguagePredictor(Predictor):
+    """A model of the language of texts; a ``TextModel``."""
+
+    @cached_property
+    def token_names(self) -> tuple[str, ...]:
+        """The vocabulary, in the order of its numbers."""
+        return tuple(self._tokenizer.convert_ids_to_tokens(range(self._model.config.vocab_size)))
+
+    @torch.no_grad()
+    def measure(self, x: np.ndarray, batch_size: int = 64) -> tuple[int, float, int]:
+        """Return number, sum of losses, and number of right ones of the tokens that training would have predicted.
+
+        Args:
+            x: (rows,) texts; joined where training packs them.
+            batch_size: Rows of tokens that are computed at once.
+        """
+        rows = encoded({"x": x, "y": x}, self._tokenizer, self._conf, self._task)
+        count, loss, right = 0, 0.0, 0
+        for start in range(0, len(rows["x"]), batch_size):
+            part = slice(start, start + batch_size)
+            inputs, target = self._inputs.ready(Batch(rows["x"][part], rows["y"][part], -1), (0,))
+            logits, there = self._model(**inputs).logits.float(), target != IGNORED
+            count += int(there.sum())
+            loss += float(functional.cross_entropy(logits[there], target[there], reduction="sum"))
+            right += int((logits.argmax(-1) == target)[there].sum())
+        return count, loss, right
+
+
 def _of_words(found: np.ndarray, rows: Any, lengths: list[int]) -> np.ndarray:
     """Return the prediction at the first token of each word: (rows, most words, classes)."""
     words = np.full((len(found), max(lengths), found.shape[-1]), np.nan, np.float32)
@@ -99,4 +129,5 @@ def load_predictor(trained: Trained, device: str = "cpu") -> Predictor:
     except (OSError, ValueError, RuntimeError) as error:
         raise CheckpointError(f"{folder} does not hold the model: {error}") from error
     tokenizer = load_tokenizer(folder, "the checkpoint") if info.dtype == "object" else None
-    return Predictor(model, tokenizer, conf, info, torch.device(device))
+    kind = LanguagePredictor if tokenizer is not None and task_of(conf, info).endswith("-lm") else Predictor
+    return kind(model, tokenizer, conf, info, torch.device(device))

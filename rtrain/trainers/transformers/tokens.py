@@ -121,13 +121,13 @@ def encoded_dataset(dataset: Dataset, tokenizer: Any, conf: Conf, task: str) -> 
     splits = {}
     for name, split in dataset.splits.items():
         columns = {key: np.concatenate([c[key] for c in split.own_rows(0, 1)]) for key in ("x", "y")}
-        encoded = _encoded(columns, tokenizer, conf, task)
-        if len(encoded["x"]) == 0:
+        rows = encoded(columns, tokenizer, conf, task)
+        if len(rows["x"]) == 0:
             raise DatasetError(
                 f"the texts of the split '{name}' don't fill one row of {conf.max_length} tokens.",
                 "Lower trainer.max_length, or give more text.",
             )
-        splits[name] = ResidentSplit(encoded)
+        splits[name] = ResidentSplit(rows)
     num_rows = {name: split.num_rows for name, split in splits.items()}
     info = replace(dataset.info, num_rows=num_rows)
     if task == "causal-lm" and conf.packing:
@@ -135,7 +135,8 @@ def encoded_dataset(dataset: Dataset, tokenizer: Any, conf: Conf, task: str) -> 
     return replace(dataset, info=info, splits=splits)
 
 
-def _encoded(columns: Columns, tokenizer: Any, conf: Conf, task: str) -> Columns:
+def encoded(columns: Columns, tokenizer: Any, conf: Conf, task: str) -> Columns:
+    """Return rows of tokens, and targets, for texts; see ``encoded_dataset``."""
     if task == "causal-lm" and conf.packing:
         return _packed(columns["x"], tokenizer, conf.max_length)
     rows = tokenize(columns["x"], tokenizer, conf.max_length + (task == "causal-lm"))
