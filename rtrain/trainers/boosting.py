@@ -21,7 +21,8 @@ from rtrain.datasets.base import Columns, DatasetInfo, Split
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
 from rtrain.trainers.boosting_conf import BoostingConf
-from rtrain.trainers.stopping import StopSignal, Voters
+from rtrain.trainers.ranks import Voters
+from rtrain.trainers.stopping import StopSignal
 from rtrain.trainers.worker import Monitor, Worker
 
 PROGRESS = "progress.json"

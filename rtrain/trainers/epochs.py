@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 from rtrain.datasets.base import Pass
 from rtrain.errors import TrainingError
 from rtrain.trainers.epochs_conf import EpochsConf
-from rtrain.trainers.feed import Feed
 from rtrain.trainers.from_dataset import evaluated_split, monitor_of
-from rtrain.trainers.learner import Learner, Ranks
+from rtrain.trainers.learner import Learner
 from rtrain.trainers.meter import Meter
 from rtrain.trainers.progress import Progress
+from rtrain.trainers.ranks import Ranks, Voters
 from rtrain.trainers.stopping import SIGNALS, StopSignal
 from rtrain.trainers.worker import Worker
 
@@ -24,21 +25,25 @@ class EpochLoop:
         worker: Services and place of this rank.
         conf: Limits, steps and evaluations.
         learner: What learns.
-        ranks: All ranks; they step, evaluate and stop together.
+        ranks: The ranks that have rows of their own; they step and evaluate together.
+        everyone: All ranks, which stop and save together, if there are more of them.
     """
 
-    def __init__(self, worker: Worker, conf: EpochsConf, learner: Learner, ranks: Ranks) -> None:
+    def __init__(
+        self, worker: Worker, conf: EpochsConf, learner: Learner, ranks: Ranks, everyone: Voters | None = None
+    ) -> None:
         assert worker.dataset is not None, "checked by the plugin"
         info, splits = worker.dataset.info, worker.dataset.splits
-        self.worker, self.conf, self.learner, self.ranks = worker, conf, learner, ranks
+        self.worker, self.conf, self.learner = worker, conf, learner
+        self.ranks, self.everyone = ranks, everyone or ranks
         self.rows_per_step = conf.rows_per_step(ranks.size)
-        self.feed = Feed(splits["train"], info, ranks)
+        self.feed = learner.feed(splits["train"], info, ranks)
         self.split = evaluated_split(conf.evaluate_split, info)
-        self.evaluated = None if self.split is None else Feed(splits[self.split], info, ranks)
+        self.evaluated = None if self.split is None else learner.feed(splits[self.split], info, ranks)
         self.monitor = monitor_of(conf.evaluate_split, info, worker.run.checkpoint)
         self.progress, self.saved_step = Progress(), -1
         self._resume()
-        self.stop = StopSignal(worker, ranks, conf.max_seconds, self.progress.seconds)
+        self.stop = StopSignal(worker, self.everyone, conf.max_seconds, self.progress.seconds)
         self.meter = self._new_meter()
 
     def _resume(self) -> None:
@@ -46,7 +51,7 @@ class EpochLoop:
         folder = self.worker.resume_dir()
         if folder is not None:
             self.learner.load(folder)
-            self.progress = Progress.load(folder)
+            self.progress = self.learner.progress(folder)
             self.monitor.best, self.saved_step = self.progress.best, self.progress.step
         self.progress.expect_rows_per_step(self.rows_per_step)
 
@@ -132,18 +137,23 @@ class EpochLoop:
         if new and self.evaluated is not None:
             self.meter.look()
             with self.meter.paused():
+                self.learner.settle()
                 values = self.learner.evaluate(self.evaluated.steps(self._evaluation_pass()))
             if math.isnan(values.get("loss", 0.0)):
-                raise TrainingError(
-                    f"{self.split}/loss is not a number at step {progress.step}.",
-                    "Lower trainer.optimizer's learning rate, or look for extreme values in the data.",
-                )
+                raise TrainingError(f"{self.split}/loss is not a number at step {progress.step}.", self.learner.way_out)
             found = found | {f"{self.split}/{name}": value for name, value in values.items()}
         progress.evaluated_step = progress.step
         if found:
             self._report(found)
-        if found and new and self.conf.early_stopping is not None:
-            progress.judge(self.conf.early_stopping, self.monitor.name, progress.metrics)
+        if found and new:
+            self._judge()
+
+    def _judge(self) -> None:
+        """Let early stopping, and a schedule that watches a metric, see the new metrics."""
+        metrics, early = self.progress.metrics, self.conf.early_stopping
+        self.learner.watch(metrics.get(str(self.monitor.name)))
+        if early is not None:
+            self.progress.judge(early, self.monitor.name, metrics)
 
     def _report(self, metrics: dict[str, float]) -> None:
         self.progress.metrics.update(metrics)
@@ -156,21 +166,25 @@ class EpochLoop:
             return
         self.meter.look()
         with self.meter.paused():
+            self.learner.settle()
             best = progress.evaluated_step == progress.step and self.monitor.improves(progress.metrics)
             progress.best, progress.seconds = self.monitor.best, self.stop.seconds
-            self.worker.save_checkpoint(
-                self._write,
-                step=progress.step,
-                epoch=progress.epoch,
-                metrics=progress.metrics,
-                best=best,
-                monitor=self.monitor,
-            )
+            facts: dict[str, Any] = {"step": progress.step, "epoch": progress.epoch, "metrics": progress.metrics}
+            if self.learner.sharded:
+                self.worker.save_sharded_checkpoint(self, **facts, best=best, monitor=self.monitor)
+            else:
+                self.worker.save_checkpoint(self.write, **facts, best=best, monitor=self.monitor)
         self.saved_step = progress.step
 
-    def _write(self, folder: Path) -> None:
+    def write(self, folder: Path) -> None:
+        """Write what this rank has of a checkpoint."""
         self.learner.save(folder)
-        self.progress.save(folder)
+        if self.worker.rank == 0:
+            self.progress.save(folder)
+
+    def wait(self) -> None:
+        """Wait for all ranks."""
+        self.everyone.max([0])
 
     def _new_meter(self) -> Meter:
         return Meter(self.worker, self.learner, self.progress, self.feed.num_steps(self.rows_per_step))

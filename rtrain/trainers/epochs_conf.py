@@ -80,3 +80,7 @@ class EpochsConf:
     def rows_per_step(self, world_size: int) -> int:
         """Return the rows of all workers per step."""
         return self.global_batch_size or (self.batch_size or 32) * world_size
+
+    def num_with_own_rows(self, world_size: int) -> int:
+        """Return the number of workers, those that see the same rows counted as one."""
+        return world_size

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from rtrain.datasets.base import Batch, DatasetInfo, Pass, ResidentSplit, Split
 from rtrain.errors import DatasetError
-from rtrain.trainers.learner import Ranks
+from rtrain.trainers.ranks import Ranks
 from rtrain.trainers.tasks import PLACES
 
 
@@ -39,8 +40,8 @@ class Feed:
             return self._streamed_rows
         return sum(len(rows) for rows, _ in self._split.indices(replace(one, skip_steps=0)))
 
-    def steps(self, one: Pass) -> Iterator[Batch]:
-        """Yield the steps of one pass; a rank without rows gets none of them while another one still has some.
+    def steps(self, one: Pass) -> Iterator[Any]:
+        """Yield the batches of one pass; a rank without rows gets empty ones while another one still has some.
 
         Raises:
             DatasetError: Rows have another type than the dataset's description says: bytes might pass for numbers.

@@ -162,7 +162,8 @@ def check_monitors(conf: EpochsConf, info: DatasetInfo, job: Job, more: Sequence
         ConfigError: Names the key.
     """
     check_split(conf.evaluate_split, info)
-    split, workers = evaluated_split(conf.evaluate_split, info), job.conf.scaling.num_workers
+    split = evaluated_split(conf.evaluate_split, info)
+    workers = conf.num_with_own_rows(max(1, job.conf.scaling.num_workers))
     if conf.early_stopping is not None and split is None:
         raise ConfigError("trainer.early_stopping needs an evaluation, but there is no split to evaluate on.")
     known = {"train/loss", "train/epoch_loss"}
@@ -174,7 +175,7 @@ def check_monitors(conf: EpochsConf, info: DatasetInfo, job: Job, more: Sequence
     for key, name in watched.items():
         if name is not None and name not in known:
             raise ConfigError(f"{key}: this run reports no {name}, only {', '.join(sorted(known))}.")
-    if conf.rows_per_step(max(1, workers)) < workers:
+    if conf.global_batch_size is not None and conf.global_batch_size < workers:
         raise ConfigError(
             f"trainer.global_batch_size={conf.global_batch_size} is less than one row for each of {workers} workers."
         )

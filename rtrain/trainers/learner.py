@@ -4,42 +4,29 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from rtrain.datasets.base import Batch
-from rtrain.trainers.stopping import Voters
-
-
-class Ranks(Voters, Protocol):
-    """The workers of a run, as one of them sees them."""
-
-    def sum(self, values: Sequence[float]) -> list[float]:
-        """Return the sum of each value over all ranks; every rank calls it with as many."""
-
-
-@dataclass(frozen=True)
-class Alone:
-    """The only worker there is."""
-
-    rank: int = 0
-    size: int = 1
-
-    def max(self, values: Sequence[float]) -> list[float]:
-        """Return the values."""
-        return [float(value) for value in values]
-
-    def sum(self, values: Sequence[float]) -> list[float]:
-        """Return the values."""
-        return [float(value) for value in values]
+from rtrain.datasets.base import DatasetInfo, Split
+from rtrain.trainers.feed import Feed
+from rtrain.trainers.progress import Progress
+from rtrain.trainers.ranks import Ranks
 
 
 class Learner(ABC):
     """A model, its optimizer and what belongs to them, on one rank."""
 
+    way_out: str = "Lower trainer.optimizer's learning rate, or look for extreme values in the data."
+    """What the user can do when a loss is not a number."""
+    sharded: bool = False
+    """Every rank writes a part of each checkpoint, all at the same time."""
+
+    def feed(self, split: Split, info: DatasetInfo, ranks: Ranks) -> Feed:
+        """Return the rows of a split as ``take`` and ``evaluate`` get them."""
+        return Feed(split, info, ranks)
+
     @abstractmethod
-    def take(self, batch: Batch, step: int) -> Any:
+    def take(self, batch: Any, step: int) -> Any:
         """Do one optimizer step of all ranks together; return what ``losses`` makes the loss of.
 
         Args:
@@ -55,16 +42,23 @@ class Learner(ABC):
         """
 
     @abstractmethod
-    def evaluate(self, batches: Iterable[Batch]) -> dict[str, float]:
+    def evaluate(self, batches: Iterable[Any]) -> dict[str, float]:
         """Return each metric over all rows of all ranks."""
+
+    def settle(self) -> None:  # noqa: B027 (most ranks are alike)
+        """Make ranks alike in what differs while they train; they all call it before each evaluation and checkpoint."""
 
     @abstractmethod
     def save(self, folder: Path) -> None:
-        """Write everything that training changes; on rank 0."""
+        """Write everything that training changes; on rank 0, or on every rank if it is sharded."""
 
     @abstractmethod
     def load(self, folder: Path) -> None:
         """Take everything from what ``save`` wrote; on every rank. Executes nothing that is in it."""
+
+    def progress(self, folder: Path) -> Progress:
+        """Return where the training of a checkpoint was."""
+        return Progress.load(folder)
 
     @abstractmethod
     def facts(self) -> Mapping[str, Any]:
@@ -73,6 +67,9 @@ class Learner(ABC):
     def rate(self) -> float | None:
         """Return the learning rate, where there is one."""
         return None
+
+    def watch(self, value: float | None) -> None:  # noqa: B027 (most have no use for it)
+        """See the newest value of the metric that decides the best checkpoint, after each evaluation."""
 
     def end_epoch(self, epoch: int, metrics: Mapping[str, float]) -> str:
         """Do what is due after an epoch; return why training should end, or an empty string.

@@ -53,7 +53,7 @@ class Meter:
         if bad is not None:
             raise TrainingError(
                 f"the training loss of step {progress.step - len(losses) + bad} is not a finite number.",
-                "Lower trainer.optimizer's learning rate, or look for extreme values in the data.",
+                self._learner.way_out,
             )
         total = math.fsum(losses)
         self._has_loss = bool(losses)

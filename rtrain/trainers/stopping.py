@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from typing import Protocol
 
+from rtrain.trainers.ranks import Voters
 from rtrain.trainers.worker import Worker
 
 CHECK_SECONDS = 0.2
@@ -13,21 +12,6 @@ STOPS = ("", "time limit", "interrupted", "preempted")
 """Reasons to stop early, by the number that ranks exchange."""
 SIGNALS = ("interrupted", "preempted")
 """Reasons to stop that leave no time for a last evaluation."""
-
-
-class Voters(Protocol):
-    """All ranks, as one of them sees them."""
-
-    @property
-    def rank(self) -> int:
-        """Number of this one."""
-
-    @property
-    def size(self) -> int:
-        """How many there are."""
-
-    def max(self, values: Sequence[float]) -> list[float]:
-        """Return the largest of each value over all ranks; every rank calls it with as many."""
 
 
 class StopSignal:

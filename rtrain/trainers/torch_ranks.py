@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -20,6 +21,10 @@ class TorchRanks:
     rank: int
     size: int
     device: torch.device
+    group: Any = None
+    """Process group of these ranks; None for that of all."""
+    counts: bool = True
+    """This rank speaks for its rows; false where another one has the same rows and does."""
 
     @classmethod
     def of(cls, worker: Worker) -> TorchRanks:
@@ -44,19 +49,27 @@ class TorchRanks:
             torch.cuda.set_device(device)
         return cls(worker.rank, worker.world_size, device)
 
-    def sum(self, values: Sequence[float]) -> list[float]:
-        """Return the sum of each value over all ranks."""
+    def sum(self, values: Sequence[float] | torch.Tensor) -> list[float]:
+        """Return the sum of each value over all ranks, in double precision."""
         return self._reduce(values, dist.ReduceOp.SUM)
 
     def max(self, values: Sequence[float]) -> list[float]:
         """Return the largest of each value over all ranks."""
         return self._reduce(values, dist.ReduceOp.MAX)
 
-    def _reduce(self, values: Sequence[float], operation: dist.ReduceOp.RedOpType) -> list[float]:
-        reduced = torch.tensor(values, dtype=torch.float64, device=self.device)
+    def _reduce(self, values: Sequence[float] | torch.Tensor, operation: dist.ReduceOp.RedOpType) -> list[float]:
+        if self.size == 1:
+            return [float(value) for value in (values.tolist() if isinstance(values, torch.Tensor) else values)]
+        # What is reduced is overwritten.
+        reduced = torch.as_tensor(values, dtype=torch.float64, device=self.device).clone()
+        dist.all_reduce(reduced, op=operation, group=self.group)
+        return [float(value) for value in reduced.tolist()]
+
+    def copy_from_first(self, tensors: Iterable[torch.Tensor]) -> None:
+        """Give every rank the values that rank 0 has, in place."""
         if self.size > 1:
-            dist.all_reduce(reduced, op=operation)
-        return [float(value) for value in reduced.cpu()]
+            for tensor in tensors:
+                dist.broadcast(tensor, src=0)
 
     def seed_step(self, seed: int, step: int) -> None:
         """Make the random numbers of a step depend on nothing but ``seed``, the rank and ``step``.

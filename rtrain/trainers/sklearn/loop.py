@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 from rtrain.datasets.base import Batch, DatasetInfo, Pass
 from rtrain.trainers.epochs import EpochLoop
 from rtrain.trainers.epochs_conf import EpochsConf
-from rtrain.trainers.learner import Alone
+from rtrain.trainers.ranks import Alone
 from rtrain.trainers.sklearn.build import build_estimator
 from rtrain.trainers.sklearn.config import Conf
 from rtrain.trainers.sklearn.cross_validation import cross_validate

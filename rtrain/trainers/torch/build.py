@@ -14,7 +14,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from rtrain.config.targets import build
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
-from rtrain.trainers.from_dataset import AUTO, fill_from_dataset
+from rtrain.trainers.from_dataset import AUTO, fill_from_dataset, num_steps
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.state import TrainState, make_ema
 from rtrain.trainers.torch.strategies.base import Strategy
@@ -93,13 +93,8 @@ def auto_lengths(conf: Conf) -> list[str]:
 
 def schedule_length(conf: Conf, steps_per_epoch: int) -> int | None:
     """Return how often the schedule moves on in the whole run; None when only the clock ends it."""
-    by_step = conf.scheduler_interval == "step"
-    limits = []
-    if conf.max_epochs is not None:
-        limits.append(conf.max_epochs * steps_per_epoch if by_step else conf.max_epochs)
-    if conf.max_steps is not None:
-        limits.append(conf.max_steps if by_step else math.ceil(conf.max_steps / steps_per_epoch))
-    return min(limits, default=None)
+    steps = num_steps(conf, steps_per_epoch)
+    return steps if steps is None or conf.scheduler_interval == "step" else math.ceil(steps / steps_per_epoch)
 
 
 def build_state(worker: Worker, strategy: Strategy, steps_per_epoch: int) -> TrainState:

@@ -8,15 +8,8 @@ from rtrain.config.targets import check_node
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
-from rtrain.trainers.from_dataset import (
-    check_quantities,
-    check_split,
-    check_task,
-    evaluated_split,
-    fill_from_dataset,
-    monitor_of,
-)
-from rtrain.trainers.tasks import CLASSES, metric_names
+from rtrain.trainers.from_dataset import check_monitors, check_quantities, check_task, fill_from_dataset
+from rtrain.trainers.tasks import CLASSES
 from rtrain.trainers.torch.build import auto_lengths, schedule_length
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.strategies.checks import check_strategy
@@ -32,17 +25,8 @@ def check_conf(conf: Conf, info: DatasetInfo, job: Job) -> None:
     check_quantities("torch", info)
     _check_targets(conf, info, job)
     _check_device(conf, job)
-    check_split(conf.evaluate_split, info)
-    split = evaluated_split(conf.evaluate_split, info)
-    if conf.early_stopping is not None and split is None:
-        raise ConfigError("trainer.early_stopping needs an evaluation, but there is no split to evaluate on.")
-    num_workers = max(1, job.conf.scaling.num_workers)
-    sharing = conf.num_with_own_rows(num_workers)
-    total = conf.batch_size_of_all(sharing)
-    if total < sharing:
-        raise ConfigError(f"trainer.global_batch_size={total} is less than one row for each of {sharing} workers.")
+    check_monitors(conf, info, job, tuple(conf.metrics))
     check_strategy(conf, info, job)
-    _check_monitor(conf, info, job)
 
 
 def _check_targets(conf: Conf, info: DatasetInfo, job: Job) -> None:
@@ -72,18 +56,3 @@ def _check_device(conf: Conf, job: Job) -> None:
             "trainer.sync_batchnorm works on GPUs only.",
             "On CPUs a model with group norm gives the same result for any number of workers: trainer.model.norm=group",
         )
-
-
-def _check_monitor(conf: Conf, info: DatasetInfo, job: Job) -> None:
-    monitor = monitor_of(conf.evaluate_split, info, job.conf.run.checkpoint)
-    split = evaluated_split(conf.evaluate_split, info)
-    named = [("run.checkpoint.monitor", job.conf.run.checkpoint.monitor)]
-    if conf.early_stopping is not None:
-        named.append(("trainer.early_stopping.monitor", conf.early_stopping.monitor))
-    known = {"train/loss", "train/epoch_loss"}
-    if split is not None:
-        known |= {f"{split}/{name}" for name in (*metric_names(info.task), *conf.metrics)}
-    for key, name in named:
-        if name is not None and name not in known:
-            raise ConfigError(f"{key}: this run reports no {name}, only {', '.join(sorted(known))}.")
-    assert monitor.mode in ("min", "max")

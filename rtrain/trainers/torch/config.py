@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from rtrain.config.schema import one_of
-from rtrain.trainers.epochs_conf import EarlyStoppingConf
+from rtrain.trainers.epochs_conf import EpochsConf
 
 STRATEGIES = ("ddp", "fsdp", "tp", "fsdp_tp", "deepspeed", "accelerate")
 
@@ -56,7 +56,7 @@ class StrategyConf:
 
 
 @dataclass(kw_only=True)
-class Conf:
+class Conf(EpochsConf):
     """Trains any torch module, declared or by a loop of your own."""
 
     model: dict[str, Any] = field(default_factory=dict)
@@ -80,15 +80,6 @@ class Conf:
     """More metrics of each evaluation, beside loss and accuracy or errors: name to a torchmetrics class by
     ``_target_``. ``auto`` works as in ``model``."""
 
-    max_epochs: Annotated[int, Field(ge=1)] | None = None
-    """Passes over the training data; null for no limit."""
-
-    max_steps: Annotated[int, Field(ge=1)] | None = None
-    """Optimizer steps; null for no limit."""
-
-    max_seconds: Annotated[float, Field(gt=0)] | None = None
-    """Seconds of training, those before a resume counted in; null for no limit."""
-
     batch_size: Annotated[int, Field(ge=1)] | None = None
     """Rows per worker and backward pass, workers that split layers (``tp``) counted as one; give this or
     ``global_batch_size``. 32 without either."""
@@ -98,18 +89,6 @@ class Conf:
 
     accumulate_steps: Annotated[int, Field(ge=1)] = 1
     """Backward passes per optimizer step; workers exchange gradients at the last one only."""
-
-    eval_batch_size: Annotated[int, Field(ge=1)] = 256
-    """Rows per worker and step of an evaluation."""
-
-    eval_every_epochs: Annotated[int, Field(ge=1)] | None = 1
-    """Evaluate after each so many epochs; null for none by epoch."""
-
-    eval_every_steps: Annotated[int, Field(ge=1)] | None = None
-    """Evaluate after each so many optimizer steps; null for none by step."""
-
-    evaluate_split: Annotated[str, *one_of("auto", "val", "test", "none")] = "auto"
-    """Split to evaluate on; ``auto``: ``val`` if there is one, else ``test``, else none."""
 
     clip_norm: Annotated[float, Field(gt=0)] | None = None
     """Largest norm of all gradients together."""
@@ -122,9 +101,6 @@ class Conf:
 
     ema_decay: Annotated[float, Field(gt=0, lt=1)] | None = None
     """Decay per step of a moving average of the weights, which evaluations then use; null for none."""
-
-    early_stopping: EarlyStoppingConf | None = None
-    """Stop when a metric no longer gets better; null: train to the limit."""
 
     compile: bool = False
     """Compile the model with ``torch.compile``."""
@@ -163,22 +139,13 @@ class Conf:
         for name in ("model", "optimizer"):
             if "_target_" not in getattr(self, name):
                 raise ValueError(f"{name} is not chosen: add `- {name}: ...` to the defaults, or give it a _target_")
-        if self.batch_size is not None and self.global_batch_size is not None:
-            raise ValueError(
-                "batch_size and global_batch_size contradict each other: give one, and set the other to null"
-            )
-        if self.max_epochs is None and self.max_steps is None and self.max_seconds is None:
-            raise ValueError("training would never end: give max_epochs, max_steps or max_seconds")
+        self.check_limits()
         if self.clip_norm is not None and self.clip_value is not None:
             raise ValueError("clip_norm and clip_value contradict each other: give one, and set the other to null")
 
-    def rows_per_step(self, num_with_own_rows: int) -> int:
-        """Return the rows of all workers per optimizer step."""
-        return self.batch_size_of_all(num_with_own_rows) * self.accumulate_steps
-
-    def batch_size_of_all(self, num_with_own_rows: int) -> int:
-        """Return the rows of all workers per backward pass."""
-        return self.global_batch_size or (self.batch_size or 32) * num_with_own_rows
+    def rows_per_step(self, world_size: int) -> int:
+        """Return the rows of all workers per optimizer step, those that see the same rows counted as one."""
+        return super().rows_per_step(world_size) * self.accumulate_steps
 
     def num_with_own_rows(self, world_size: int) -> int:
         """Return the number of workers, those that see the same rows counted as one."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -11,8 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rtrain.datasets.base import DatasetInfo, Pass, ResidentSplit, Split
-from rtrain.trainers.torch.world import World
+from rtrain.datasets.base import Batch, DatasetInfo, Pass, ResidentSplit, Split
+from rtrain.trainers.feed import Feed
+from rtrain.trainers.torch_ranks import TorchRanks
 
 
 @dataclass(frozen=True)
@@ -56,16 +56,15 @@ class Inputs:
         return x if self._format is None else x.contiguous(memory_format=self._format)
 
 
-class Feed:
+class TensorFeed(Feed):
     """One split as tensors: held on the device when it is resident, sent there batch by batch when it is streamed."""
 
-    def __init__(self, split: Split, info: DatasetInfo, world: World, channels_last: bool) -> None:
-        self._split, self._world = split, world
-        self._inputs = Inputs(info, world.device, channels_last)
-        self._empty = torch.from_numpy(np.zeros((0, *info.input_shape), info.dtype)), torch.zeros(0)
+    def __init__(self, split: Split, info: DatasetInfo, ranks: TorchRanks, channels_last: bool) -> None:
+        super().__init__(split, info, ranks)
+        self._world = ranks
+        self._inputs = Inputs(info, ranks.device, channels_last)
         self._weighted = "weight" in info.columns
         self._x: Tensor | None = None
-        self._streamed_rows: int | None = None
         if isinstance(split, ResidentSplit):
             self._hold(split)
 
@@ -77,25 +76,14 @@ class Feed:
         weight = split.columns.get("weight") if self._weighted else None
         self._weight = None if weight is None else self._inputs.place(weight)
 
-    @property
-    def num_rows(self) -> int:
-        """Rows of the split, of all ranks together."""
-        return self._split.num_rows
-
-    def num_steps(self, rows_per_step: int) -> int:
-        """Return the steps of one pass; a guess where workers get their rows from Ray Data."""
-        return math.ceil(self._split.num_rows / rows_per_step)
-
     def num_own_rows(self, one: Pass) -> int | None:
-        """Return the rows of this rank in a whole pass; of a stream, those of the last one, or None before it."""
-        if not isinstance(self._split, ResidentSplit):
-            return self._streamed_rows
-        return sum(len(rows) for rows, _ in self._split.indices(replace(one, skip_steps=0)))
+        """Return the rows of this rank in a whole pass; none where another rank has the same ones and counts them."""
+        return super().num_own_rows(one) if self._world.counts else 0
 
     def steps(self, one: Pass) -> Iterator[Step]:
         """Yield the steps of one pass; a rank without rows gets empty tensors while another one still has some."""
         if self._x is None:
-            yield from self._streamed(one)
+            yield from map(self._placed, super().steps(one))
             return
         assert isinstance(self._split, ResidentSplit)
         for rows, num_global in self._split.indices(one):
@@ -105,29 +93,13 @@ class Feed:
             step = Step(x, self._y.index_select(0, index), num_global)
             yield step if self._weight is None else self._with_weight(step, self._weight.index_select(0, index))
 
-    def _with_weight(self, step: Step, weight: Tensor) -> Step:
-        total = weight.sum(dtype=torch.float64).reshape(1)
-        total = total if self._world.size == 1 else self._world.sum(total)
-        return replace(step, weight=weight, weight_scale=step.num_global / max(float(total), 1e-30))
+    def _placed(self, batch: Batch) -> Step:
+        x, y, weight = self._inputs.place(batch.x), self._inputs.place(batch.y), batch.weight
+        step = Step(self._inputs.ready(x), y, batch.num_global)
+        if not self._weighted:
+            return step
+        return self._with_weight(step, torch.ones(len(y)) if weight is None else self._inputs.place(weight))
 
-    def _streamed(self, one: Pass) -> Iterator[Step]:
-        """Go on until no rank has rows; one small exchange per step tells how many all of them have."""
-        batches = iter(self._split.batches(one))
-        rows = 0
-        while True:
-            batch = next(batches, None)
-            num_own = 0 if batch is None else len(batch.y)
-            rows += num_own
-            num_global = num_own if self._world.size == 1 else int(self._world.sum([num_own])[0])
-            if num_global == 0:
-                self._streamed_rows = None if one.skip_steps else rows
-                return
-            if batch is None:
-                x, y = (part.to(self._world.device) for part in self._empty)
-            else:
-                x, y = self._inputs.place(batch.x), self._inputs.place(batch.y)
-            step = Step(self._inputs.ready(x), y, num_global)
-            if self._weighted:
-                weight = None if batch is None else batch.weight
-                step = self._with_weight(step, torch.ones(num_own) if weight is None else self._inputs.place(weight))
-            yield step
+    def _with_weight(self, step: Step, weight: Tensor) -> Step:
+        total = self._world.sum(weight.sum(dtype=torch.float64).reshape(1))[0]
+        return replace(step, weight=weight, weight_scale=step.num_global / max(total, 1e-30))

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
 from torch import nn
 
-from rtrain.datasets.base import Pass
 from rtrain.errors import TrainingError
 from rtrain.trainers.tasks import derived_metrics, metric_names
-from rtrain.trainers.torch.config import Conf
-from rtrain.trainers.torch.data import Feed
+from rtrain.trainers.torch.data import Step
 from rtrain.trainers.torch.tasks import fit_output, row_metrics, sum_over_rows
-from rtrain.trainers.torch.world import World
+from rtrain.trainers.torch_ranks import TorchRanks
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -28,51 +27,41 @@ class Evaluation:
     """The metrics of a split: the loss, accuracy or errors, and torchmetrics of the user's choice.
 
     Args:
-        feed: Rows of the split.
         loss: Mean over rows.
-        world: All ranks; they evaluate together.
-        conf: Batch size and precision.
+        ranks: Those with rows of their own; they evaluate together.
+        precision: Of the forward pass.
         metrics: The user's metrics by name.
         task: What is counted beside the loss.
     """
 
     def __init__(
-        self, feed: Feed, loss: nn.Module, world: World, conf: Conf, *, metrics: dict[str, Any], task: str
+        self, loss: nn.Module, ranks: TorchRanks, precision: str, *, metrics: dict[str, Any], task: str
     ) -> None:
-        self._feed, self._loss, self._world, self._precision = feed, loss, world, conf.precision
-        self._task = task
-        self._metrics = {name: metric.to(world.device) for name, metric in metrics.items()}
-        rows_per_step = conf.eval_batch_size * world.size
-        self._pass = Pass(
-            rank=world.rank, world_size=world.size, global_batch_size=rows_per_step, seed=0, shuffle=False
-        )
+        self._loss, self._ranks, self._precision, self._task = loss, ranks, precision, task
+        self._metrics = {name: metric.to(ranks.device) for name, metric in metrics.items()}
 
     @torch.no_grad()
-    def run(self, model: nn.Module) -> dict[str, float]:
+    def run(self, model: nn.Module, steps: Iterable[Step]) -> dict[str, float]:
         """Return each metric over all rows of all ranks; leaves the model in evaluation mode."""
         model.eval()
         names = [name for name in metric_names(self._task) if name != "perplexity"]
-        sums = torch.zeros(1 + len(names), dtype=torch.float64, device=self._world.device)
-        for step in self._feed.steps(self._pass):
+        sums = torch.zeros(1 + len(names), dtype=torch.float64, device=self._ranks.device)
+        for step in steps:
             if len(step.y) == 0:
                 # A sharded model gathers its weights on all ranks at once, also where one has no rows.
                 model(step.x.new_zeros((1, *step.x.shape[1:])))
                 continue
-            with autocast(self._precision, self._world.device):
+            with autocast(self._precision, self._ranks.device):
                 output, target = fit_output(model(step.x), step.y)
                 loss = self._loss(output, target)
-            ones = torch.ones(len(step.y), dtype=torch.float64, device=self._world.device)
+            ones = torch.ones(len(step.y), dtype=torch.float64, device=self._ranks.device)
             counted = [ones, loss.double(), *row_metrics(self._task, output, target)]
             sums += torch.stack([sum_over_rows(values, len(step.y), step.weight) for values in counted])
             for metric in self._metrics.values():
                 metric.update(output, target)
-        num_rows, *totals = self._world.sum(sums).tolist()
+        num_rows, *totals = self._ranks.sum(sums)
         means = {name: total / max(num_rows, 1) for name, total in zip(names, totals, strict=True)}
         return derived_metrics(self._task, means) | self._more()
-
-    def num_own_rows(self) -> int | None:
-        """Return the rows of this rank; None when only an evaluation itself can tell."""
-        return self._feed.num_own_rows(self._pass)
 
     def _more(self) -> dict[str, float]:
         """Return the user's metrics; torchmetrics exchanges their states between ranks itself."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,40 +14,13 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from rtrain.trainers.torch.world import World
+from rtrain.trainers.torch_ranks import TorchRanks
 
 WEIGHTS, AVERAGED, TRAINING = "model.safetensors", "model_ema.safetensors", "training.pt"
 SHARDS = "shards"
 """Folder of the weights where each rank writes a part of them."""
 BATCH_STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
 """Buffers of batch normalisation, which training itself never reads."""
-
-
-@dataclass
-class Progress:
-    """Where training is; the same on every rank."""
-
-    step: int = 0
-    """Optimizer steps done."""
-    epoch: int = 0
-    """Epochs done."""
-    step_in_epoch: int = 0
-    """Steps done of the epoch that is under way."""
-    rows_per_step: int = 0
-    """Rows of all ranks per step."""
-    seconds: float = 0.0
-    """Time that the run has taken."""
-    best: float | None = None
-    """Best value of the monitor so far."""
-    early_best: float | None = None
-    bad_evaluations: int = 0
-    """Evaluations in a row without improvement."""
-    evaluated_step: int = -1
-    """Step of the last evaluation."""
-    loss_sum: float = 0.0
-    """Sum of all row losses in the epoch under way, over all ranks."""
-    rows: int = 0
-    """Rows behind ``loss_sum``."""
 
 
 @dataclass
@@ -60,15 +33,12 @@ class TrainState:
     scheduler: LRScheduler | None
     scaler: torch.amp.GradScaler
     ema: AveragedModel | None
-    progress: Progress = field(default_factory=Progress)
-    metrics: dict[str, float] = field(default_factory=dict)
-    """The newest value of each metric."""
 
     def evaluated_model(self) -> nn.Module:
         """Return the module that evaluations use: averaged weights if there are any."""
         return self.model if self.ema is None else self.ema.module
 
-    def share_buffers(self, world: World) -> None:
+    def share_buffers(self, world: TorchRanks) -> None:
         """Give every rank the buffers of rank 0: batch statistics differ between ranks while they train."""
         world.copy_from_first(self.model.buffers())
         if self.ema is not None:
@@ -87,11 +57,9 @@ class TrainState:
             "scheduler": None if self.scheduler is None else self.scheduler.state_dict(),
             "scaler": self.scaler.state_dict(),
             "ema_updates": None if self.ema is None else self.ema.n_averaged,
-            "progress": asdict(self.progress),
-            "metrics": self.metrics,
         }
 
-    def load(self, folder: Path, world: World) -> None:
+    def load(self, folder: Path, world: TorchRanks) -> None:
         """Take everything from ``folder``; executes nothing that is in it."""
         load_model(self.model, str(folder / WEIGHTS), device=str(world.device))
         stored = torch.load(folder / TRAINING, map_location=world.device, weights_only=True)
@@ -107,18 +75,6 @@ class TrainState:
             self.scheduler.load_state_dict(stored["scheduler"])
         if stored["scaler"]:
             self.scaler.load_state_dict(stored["scaler"])
-        self.progress = Progress(**stored["progress"])
-        self.metrics = dict(stored["metrics"])
-
-    def expect_rows_per_step(self, rows_per_step: int) -> None:
-        """Find the place in the epoch again if steps have another size than before: with more workers, say.
-
-        The order of the rows stays; less than one step of them comes twice.
-        """
-        progress = self.progress
-        if progress.step_in_epoch > 0 and progress.rows_per_step != rows_per_step:
-            progress.step_in_epoch = progress.rows // rows_per_step
-        progress.rows_per_step = rows_per_step
 
 
 def seed_step(seed: int, rank: int, step: int, device: torch.device) -> None:

@@ -16,9 +16,8 @@ from rtrain.datasets.base import Dataset
 from rtrain.datasets.registry import confs, load_source
 from rtrain.testing.workers import make_worker
 from rtrain.trainers.torch.config import Conf
-from rtrain.trainers.torch.loop import Loop
+from rtrain.trainers.torch.loop import training
 from rtrain.trainers.torch.models import MLP, ResNet
-from rtrain.trainers.torch.settings import torch_settings
 
 EPOCHS = 20
 BATCH = 64
@@ -45,8 +44,7 @@ def ours(name: str, dataset: Dataset) -> float:
     optimizer = {"_target_": "torch.optim.SGD", "lr": 0.05, "momentum": 0.9}
     conf = Conf(model=model, optimizer=optimizer, batch_size=BATCH, max_epochs=EPOCHS)
     worker = make_worker(tempfile.mkdtemp(), conf, dataset, channel=Nowhere(), checkpoint={"every_epochs": None})
-    with torch_settings(worker):
-        loop = Loop.build(worker)
+    with training(worker) as loop:
         began = time.perf_counter()
         loop.run()
         return time.perf_counter() - began

@@ -1,5 +1,6 @@
 """The declared loop on one worker."""
 
+import json
 import math
 
 import numpy as np
@@ -70,6 +71,21 @@ def test_resuming_inside_an_epoch_changes_nothing(tmp_path, keys, scheduler):
         assert_same(*(weights(tmp_path / run, "model_ema.safetensors") for run in "ab"), **EXACT)
     last, again = steady(whole)[-1], steady(resumed)[-1]
     assert last == pytest.approx(again, rel=1e-12)
+
+
+def test_an_older_checkpoint_that_keeps_its_place_beside_the_optimizer_resumes(tmp_path):
+    conf = make_conf(model=DROPOUT, batch_size=16)
+    whole, expected = fit(tmp_path / "a", conf)
+    fit(tmp_path / "b", conf, channel=RecordingChannel(stop_after=3))
+    folder = latest_checkpoint(tmp_path / "b")
+    progress = json.loads((folder / "progress.json").read_text())
+    (folder / "progress.json").unlink()
+    del progress["ended"]
+    older = {"metrics": progress.pop("metrics"), "progress": progress}
+    torch.save(torch.load(folder / "training.pt", weights_only=True) | older, folder / "training.pt")
+    resumed, found = fit(tmp_path / "b", conf)
+    assert_same(expected, found, **EXACT)
+    assert steady(whole)[-1] == steady(resumed)[-1]
 
 
 def test_steps_of_another_size_find_their_place_in_the_epoch(tmp_path):

@@ -8,7 +8,7 @@ from torch_runs import MLP, MODELS, RecordingChannel, make_conf, make_worker, sm
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import latest_checkpoint
 from rtrain.testing.workers import newest
-from rtrain.trainers.torch.loop import Loop
+from rtrain.trainers.torch.loop import training
 from rtrain.trainers.torch.predictor import load_predictor
 from rtrain.trainers.trained import Trained
 
@@ -16,8 +16,8 @@ RESNET = {"_target_": f"{MODELS}.ResNet", "in_channels": "auto", "num_classes": 
 
 
 def trained(folder, conf, dataset):
-    loop = Loop.build(make_worker(folder, conf, dataset=dataset, channel=RecordingChannel()))
-    loop.run()
+    with training(make_worker(folder, conf, dataset=dataset, channel=RecordingChannel())) as loop:
+        loop.run()
     return loop, load_predictor(newest(folder, conf, dataset))
 
 
@@ -29,11 +29,11 @@ def test_predictions_are_those_of_the_trained_model(tmp_path, keys, dtype):
     rows = dataset.splits["test"].columns
     found = predictor.predict(rows["x"])
     accuracy = (found.argmax(1) == rows["y"]).mean()
-    assert accuracy == pytest.approx(loop.state.metrics["test/accuracy"])
+    assert accuracy == pytest.approx(loop.progress.metrics["test/accuracy"])
     assert found.dtype == np.float32
     assert found.sum(1) == pytest.approx(np.ones(len(found)))
     loss = -np.log(found[np.arange(len(found)), rows["y"]]).mean()
-    assert loss == pytest.approx(loop.state.metrics["test/loss"], rel=1e-2 if "precision" in keys else 1e-4)
+    assert loss == pytest.approx(loop.progress.metrics["test/loss"], rel=1e-2 if "precision" in keys else 1e-4)
 
 
 def test_a_regression_gives_one_value_per_row(tmp_path):
@@ -43,7 +43,7 @@ def test_a_regression_gives_one_value_per_row(tmp_path):
     rows = dataset.splits["test"].columns
     found = predictor.predict(rows["x"], batch_size=10)
     assert found.shape == (37,)
-    assert np.square(found - rows["y"]).mean() == pytest.approx(loop.state.metrics["test/mse"], rel=1e-4)
+    assert np.square(found - rows["y"]).mean() == pytest.approx(loop.progress.metrics["test/mse"], rel=1e-4)
     assert predictor.predict(rows["x"][:0]).shape == (0,)
 
 

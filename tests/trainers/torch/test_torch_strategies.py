@@ -28,7 +28,7 @@ from rtrain.runs.checkpoints import latest_checkpoint, read_record
 from rtrain.runs.files import sha256_of
 from rtrain.testing.workers import newest
 from rtrain.trainers.torch.config import StrategyConf
-from rtrain.trainers.torch.loop import Loop
+from rtrain.trainers.torch.loop import training
 from rtrain.trainers.torch.predictor import load_predictor
 from rtrain.trainers.torch.shards import consolidate
 
@@ -83,13 +83,13 @@ def test_gradients_are_clipped_by_the_norm_of_all_parts(world, tmp_path, strateg
 
 def _norms(rank, folder, conf, **keys):
     """The norm of the clipped gradients, each put together first."""
-    loop = Loop.build(make_worker(folder, conf, rank=rank, world_size=2, **keys))
-    step = next(iter(loop.feed.steps(loop._next_pass())))
-    loop.optimizer_step._backward(step)
-    loop.strategy.clip(list(loop.state.model.parameters()))
-    gradients = [parameter.grad for parameter in loop.state.model.parameters()]
-    squares = [getattr(grad, "full_tensor", lambda g=grad: g)().square().sum().item() for grad in gradients]
-    return math.sqrt(sum(squares))
+    with training(make_worker(folder, conf, rank=rank, world_size=2, **keys)) as loop:
+        learner, step = loop.learner, next(iter(loop.feed.steps(loop._next_pass())))
+        learner.optimizer_step._backward(step)
+        learner.strategy.clip(list(learner.state.model.parameters()))
+        gradients = [parameter.grad for parameter in learner.state.model.parameters()]
+        squares = [getattr(grad, "full_tensor", lambda g=grad: g)().square().sum().item() for grad in gradients]
+        return math.sqrt(sum(squares))
 
 
 @pytest.mark.parametrize("strategy", ["fsdp", "tp"])
@@ -163,7 +163,9 @@ def test_every_rank_writes_its_part_of_one_checkpoint(world, tmp_path):
         f"shards/shard-0000{rank}-model-00001-of-00001.safetensors" for rank in (1, 2)
     ]
     rest = {name for name in names if not name.startswith("shards/")}
-    assert rest == {"about.json", "model.safetensors", "training.pt"}, "something is missing, or left by a killed run"
+    assert rest == {"about.json", "model.safetensors", "progress.json", "training.pt"}, (
+        "something is missing, or left by a killed run"
+    )
     for name, facts in record["files"].items():
         assert sha256_of(folder / name) == facts["sha256"]
     listed = [one for one in records if one["kind"] == "checkpoint"][-1]
@@ -210,12 +212,11 @@ def test_a_block_can_compute_its_activations_twice(tmp_path):
     options = StrategyConf(activation_checkpointing=2)
     _, expected = fit(tmp_path / "a", make_conf(model={**GPT, "dropout": 0.2}), dataset=token_dataset())
     conf = make_conf(model={**GPT, "dropout": 0.2}, strategy_options=options)
-    loop = Loop.build(make_worker(tmp_path / "b", conf, dataset=token_dataset()))
     calls = []
-    for number, block in enumerate(loop.state.model.blocks):
-        block.attention_norm.register_forward_hook(lambda *_, number=number: calls.append(number))
-    step = next(iter(loop.feed.steps(loop._next_pass())))
-    loop.optimizer_step.take(step)
+    with training(make_worker(tmp_path / "b", conf, dataset=token_dataset())) as loop:
+        for number, block in enumerate(loop.learner.state.model.blocks):
+            block.attention_norm.register_forward_hook(lambda *_, number=number: calls.append(number))
+        loop.learner.take(next(iter(loop.feed.steps(loop._next_pass()))), 0)
     assert calls == [0, 1, 1]
     _, found = fit(tmp_path / "c", conf, dataset=token_dataset())
     assert_same(expected, found, **EXACT)

@@ -19,9 +19,8 @@ from torch_runs import (
 
 from rtrain.datasets.base import Batch, Split
 from rtrain.trainers.stopping import StopSignal
-from rtrain.trainers.torch.evaluation import Evaluation
-from rtrain.trainers.torch.loop import Loop
-from rtrain.trainers.torch.world import World
+from rtrain.trainers.torch.loop import training
+from rtrain.trainers.torch_ranks import TorchRanks
 
 RESNET = {"_target_": f"{MODELS}.ResNet", "in_channels": "auto", "num_classes": "auto", "layers": [1, 1], "width": 8}
 
@@ -76,9 +75,9 @@ def test_a_rank_without_rows_leaves_batch_statistics_alone(world, tmp_path):
 
 
 def _buffers(rank, folder, conf, **keys):
-    loop = Loop.build(make_worker(folder, conf, rank=rank, world_size=2, **keys))
-    loop.run()
-    return {name: value.numpy().copy() for name, value in loop.state.model.named_buffers()}
+    with training(make_worker(folder, conf, rank=rank, world_size=2, **keys)) as loop:
+        loop.run()
+        return {name: value.numpy().copy() for name, value in loop.learner.state.model.named_buffers()}
 
 
 def test_evaluation_counts_every_row_once(world, tmp_path):
@@ -108,7 +107,7 @@ def test_one_rank_that_is_told_to_stop_stops_both_at_the_same_step(world, tmp_pa
 def _stop_steps(rank):
     channel = RecordingChannel(stop_after=2 if rank == 0 else None)
     worker = make_worker(".", None, channel=channel, rank=rank, world_size=2, dataset=small_dataset())
-    stop = StopSignal(worker, World(rank, 2, torch.device("cpu")), None)
+    stop = StopSignal(worker, TorchRanks(rank, 2, torch.device("cpu")), None)
     return next(step for step in range(100_000) if stop.agreed(step))
 
 
@@ -168,10 +167,8 @@ def test_ranks_with_uneven_streams_end_together(world, tmp_path):
     conf = make_conf(batch_size=4, max_epochs=2, scheduler=schedule)
     records, _ = world.run(fit_rank, str(tmp_path), conf, dataset=dataset, log_every_steps=1)
     assert [record["step"] for record in records if record["kind"] == "checkpoint"] == [5, 10]
-    worker = make_worker(tmp_path, conf, dataset=whole)
-    loop = Loop.build(worker)
-    loop.resume()
-    assert isinstance(loop.evaluation, Evaluation)
-    expected = loop.evaluation.run(loop.state.model)
+    with training(make_worker(tmp_path, conf, dataset=whole)) as loop:
+        assert loop.progress.step == 10
+        expected = loop.learner.evaluate(loop.evaluated.steps(loop._evaluation_pass()))
     assert metrics_of(records)["test/loss"] == pytest.approx(expected["loss"], rel=1e-5)
     assert metrics_of(records)["test/accuracy"] == expected["accuracy"]

@@ -11,7 +11,7 @@ import torch.distributed as dist
 
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.strategies.base import Strategy
-from rtrain.trainers.torch.world import World
+from rtrain.trainers.torch_ranks import TorchRanks
 from rtrain.trainers.worker import Worker
 
 
@@ -21,7 +21,7 @@ def strategy_class(name: str) -> type[Strategy]:
     return found
 
 
-def make_strategy(conf: Conf, world: World) -> Strategy:
+def make_strategy(conf: Conf, world: TorchRanks) -> Strategy:
     """Return the strategy that ``conf`` names, for this rank."""
     return strategy_class(conf.strategy)(conf, world)
 

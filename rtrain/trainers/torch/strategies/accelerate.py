@@ -15,7 +15,7 @@ from rtrain.trainers.torch.blocks import recompute_activations
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.state import TrainState
 from rtrain.trainers.torch.strategies.base import Strategy
-from rtrain.trainers.torch.world import World
+from rtrain.trainers.torch_ranks import TorchRanks
 
 OURS = ("cpu", "mixed_precision", "gradient_accumulation_steps")
 """Arguments of ``Accelerator`` that follow from other keys of the trainer."""
@@ -30,7 +30,7 @@ class Accelerate(Strategy):
     refused: ClassVar[dict[str, Any]] = {"compile": False, "sync_batchnorm": False, "find_unused_parameters": False}
     requires = "accelerate"
 
-    def __init__(self, conf: Conf, world: World) -> None:
+    def __init__(self, conf: Conf, world: TorchRanks) -> None:
         super().__init__(conf, world)
         from accelerate import Accelerator
 

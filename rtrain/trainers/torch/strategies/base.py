@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
-import torch.distributed as dist
 from torch import Tensor, nn
 
 from rtrain.trainers.torch.blocks import recomputed_blocks
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.state import TrainState
-from rtrain.trainers.torch.world import World
+from rtrain.trainers.torch_ranks import TorchRanks
 
 
 class Strategy(ABC):
@@ -37,11 +36,11 @@ class Strategy(ABC):
     sharded: ClassVar[bool] = False
     """Each rank holds a part of the weights, and writes it into checkpoints itself."""
 
-    def __init__(self, conf: Conf, world: World) -> None:
+    def __init__(self, conf: Conf, world: TorchRanks) -> None:
         self.conf, self.world = conf, world
 
     @property
-    def data(self) -> World:
+    def data(self) -> TorchRanks:
         """This rank among those that have rows of their own."""
         return self.world
 
@@ -105,19 +104,3 @@ class Strategy(ABC):
 
     def close(self) -> None:  # noqa: B027 (most have nothing to give back)
         """Give back what the process would keep."""
-
-
-class Shards:
-    """What ``Worker.save_sharded_checkpoint`` asks each rank for."""
-
-    def __init__(self, strategy: Strategy, state: TrainState) -> None:
-        self._strategy, self._state = strategy, state
-
-    def write(self, folder: Path) -> None:
-        """Write this rank's part."""
-        self._strategy.save(self._state, folder)
-
-    def wait(self) -> None:
-        """Wait for all ranks."""
-        if self._strategy.world.size > 1:
-            dist.barrier()

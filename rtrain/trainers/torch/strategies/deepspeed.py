@@ -19,7 +19,7 @@ from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.shards import MODEL, model_tensors
 from rtrain.trainers.torch.state import TRAINING, WEIGHTS, TrainState
 from rtrain.trainers.torch.strategies.base import Strategy
-from rtrain.trainers.torch.world import World
+from rtrain.trainers.torch_ranks import TorchRanks
 
 TAG = "deepspeed"
 """Folder of DeepSpeed's own files, inside a checkpoint."""
@@ -55,7 +55,7 @@ class DeepSpeed(Strategy):
     requires = "deepspeed"
     sharded = True
 
-    def __init__(self, conf: Conf, world: World) -> None:
+    def __init__(self, conf: Conf, world: TorchRanks) -> None:
         super().__init__(conf, world)
         with _environment(DS_ACCELERATOR=world.device.type):
             import deepspeed

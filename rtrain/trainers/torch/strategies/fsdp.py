@@ -17,7 +17,7 @@ from rtrain.trainers.torch.config import Conf, StrategyConf
 from rtrain.trainers.torch.evaluation import DTYPES
 from rtrain.trainers.torch.state import TrainState
 from rtrain.trainers.torch.strategies.sharded import Sharded
-from rtrain.trainers.torch.world import World
+from rtrain.trainers.torch_ranks import TorchRanks
 
 OPTIONS = frozenset(
     {"activation_checkpointing", "blocks", "consolidate", "param_dtype", "reduce_dtype", "reshard_after_forward"}
@@ -33,7 +33,7 @@ class FSDP(Sharded):
 
     options = OPTIONS
 
-    def __init__(self, conf: Conf, world: World) -> None:
+    def __init__(self, conf: Conf, world: TorchRanks) -> None:
         super().__init__(conf, world)
         self._mesh = init_device_mesh(world.device.type, (world.size,), mesh_dim_names=("dp",))
 

@@ -12,7 +12,7 @@ from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.state import TrainState
 from rtrain.trainers.torch.strategies import fsdp, tp
 from rtrain.trainers.torch.strategies.sharded import Sharded
-from rtrain.trainers.torch.world import World
+from rtrain.trainers.torch_ranks import TorchRanks
 
 
 class FSDPTP(Sharded):
@@ -20,18 +20,19 @@ class FSDPTP(Sharded):
 
     options = fsdp.OPTIONS | tp.OPTIONS | {"tp_size"}
 
-    def __init__(self, conf: Conf, world: World) -> None:
+    def __init__(self, conf: Conf, world: TorchRanks) -> None:
         super().__init__(conf, world)
         num_groups = conf.num_with_own_rows(world.size)
         shape = (num_groups, world.size // num_groups)
         self._mesh = init_device_mesh(world.device.type, shape, mesh_dim_names=("dp", "tp"))
 
     @property
-    def data(self) -> World:
+    def data(self) -> TorchRanks:
         """The place of this rank's group among the groups."""
         across = self._mesh["dp"]
         counts = self._mesh["tp"].get_local_rank() == 0
-        return World(across.get_local_rank(), across.size(), self.world.device, group=across.get_group(), counts=counts)
+        rank, size, group = across.get_local_rank(), across.size(), across.get_group()
+        return TorchRanks(rank, size, self.world.device, group, counts)
 
     @classmethod
     def check_model(cls, model: nn.Module, conf: Conf, num_workers: int) -> None:

@@ -16,7 +16,7 @@ from rtrain.trainers.torch.blocks import recompute_activations
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.state import TrainState
 from rtrain.trainers.torch.strategies.sharded import Sharded
-from rtrain.trainers.torch.world import World
+from rtrain.trainers.torch_ranks import TorchRanks
 
 OPTIONS = frozenset({"activation_checkpointing", "blocks", "consolidate", "tp_plan"})
 PLAN = "trainer.strategy_options.tp_plan"
@@ -31,14 +31,14 @@ class TP(Sharded):
 
     options = OPTIONS
 
-    def __init__(self, conf: Conf, world: World) -> None:
+    def __init__(self, conf: Conf, world: TorchRanks) -> None:
         super().__init__(conf, world)
         self._mesh = init_device_mesh(world.device.type, (world.size,), mesh_dim_names=("tp",))
 
     @property
-    def data(self) -> World:
+    def data(self) -> TorchRanks:
         """One place for all ranks: they have the same rows."""
-        return World(0, 1, self.world.device, counts=self.world.rank == 0)
+        return TorchRanks(0, 1, self.world.device, counts=self.world.rank == 0)
 
     @classmethod
     def check_model(cls, model: nn.Module, conf: Conf, num_workers: int) -> None:

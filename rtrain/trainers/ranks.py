@@ -1,0 +1,45 @@
+"""The workers of a run as one of them sees them, whatever the framework that joins them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class Voters(Protocol):
+    """All ranks, as one of them sees them."""
+
+    @property
+    def rank(self) -> int:
+        """Number of this one."""
+
+    @property
+    def size(self) -> int:
+        """How many there are."""
+
+    def max(self, values: Sequence[float]) -> list[float]:
+        """Return the largest of each value over all ranks; every rank calls it with as many."""
+
+
+class Ranks(Voters, Protocol):
+    """The workers that have rows of their own."""
+
+    def sum(self, values: Sequence[float]) -> list[float]:
+        """Return the sum of each value over all ranks; every rank calls it with as many."""
+
+
+@dataclass(frozen=True)
+class Alone:
+    """The only worker there is."""
+
+    rank: int = 0
+    size: int = 1
+
+    def max(self, values: Sequence[float]) -> list[float]:
+        """Return the values."""
+        return [float(value) for value in values]
+
+    def sum(self, values: Sequence[float]) -> list[float]:
+        """Return the values."""
+        return [float(value) for value in values]

@@ -1,0 +1,108 @@
+"""A torch module as the loop of epochs sees it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim.lr_scheduler import ReduceLROnPlateau
+
+from rtrain.datasets.base import DatasetInfo, Split
+from rtrain.trainers.learner import Learner
+from rtrain.trainers.progress import FILE_NAME, Progress
+from rtrain.trainers.ranks import Ranks
+from rtrain.trainers.torch.build import build_loss, build_metrics, build_state, schedule_length
+from rtrain.trainers.torch.config import Conf
+from rtrain.trainers.torch.data import Step, TensorFeed
+from rtrain.trainers.torch.evaluation import Evaluation
+from rtrain.trainers.torch.state import TRAINING, seed_step
+from rtrain.trainers.torch.step import OptimizerStep
+from rtrain.trainers.torch.strategies.base import Strategy
+from rtrain.trainers.worker import Worker
+
+
+class TorchLearner(Learner):
+    """Module, optimizer and what belongs to them on one rank; a strategy says how ranks share the work."""
+
+    way_out = "Lower trainer.optimizer.lr, set trainer.clip_norm=1, or train with trainer.precision=fp32."
+
+    def __init__(self, worker: Worker, strategy: Strategy) -> None:
+        assert worker.dataset is not None, "checked by the plugin"
+        conf: Conf = worker.conf
+        info, data = worker.dataset.info, strategy.data
+        steps_per_epoch = math.ceil(worker.dataset.splits["train"].num_rows / conf.rows_per_step(data.size))
+        self.strategy, self.sharded = strategy, strategy.sharded
+        self._conf, self._data, self._seed = conf, data, worker.run.seed
+        self.state = build_state(worker, strategy, steps_per_epoch)
+        loss = build_loss(conf, info, worker.allow).to(data.device)
+        self.optimizer_step = OptimizerStep(
+            conf, info, strategy, self.state, loss, schedule_length(conf, steps_per_epoch)
+        )
+        metrics = build_metrics(conf, info, worker.allow)
+        self._evaluation = Evaluation(loss, data, conf.precision, metrics=metrics, task=info.task)
+        self.optimizer_step.wrapped.train()
+
+    def feed(self, split: Split, info: DatasetInfo, ranks: Ranks) -> TensorFeed:
+        """Return the rows as tensors on this rank's device."""
+        return TensorFeed(split, info, self._data, self._conf.channels_last)
+
+    def take(self, batch: Step, step: int) -> Tensor:
+        """Do one optimizer step; its loss is computed while this returns."""
+        seed_step(self._seed, self._data.rank, step, self._data.device)
+        return self.optimizer_step.take(batch)
+
+    def losses(self, taken: Sequence[Tensor]) -> list[float]:
+        """Return the sums; waits for the device."""
+        return self._data.sum(torch.stack(list(taken)))
+
+    def evaluate(self, batches: Iterable[Step]) -> dict[str, float]:
+        """Return the metrics of the averaged weights if there are any, else of those that train."""
+        found = self._evaluation.run(self.state.evaluated_model(), batches)
+        self.optimizer_step.wrapped.train()
+        return found
+
+    def settle(self) -> None:
+        """Give every rank the buffers of rank 0."""
+        self.state.share_buffers(self.strategy.world)
+
+    def save(self, folder: Path) -> None:
+        """Write weights and training state, or this rank's part of them."""
+        self.strategy.save(self.state, folder)
+
+    def load(self, folder: Path) -> None:
+        """Take weights and training state, whatever number of ranks wrote them if the strategy can."""
+        self.strategy.load(self.state, folder)
+
+    def progress(self, folder: Path) -> Progress:
+        """Return where training was; older checkpoints have it beside the optimizer's state."""
+        if (folder / FILE_NAME).exists():
+            return super().progress(folder)
+        stored = torch.load(folder / TRAINING, map_location="cpu", mmap=True, weights_only=True)
+        return Progress(**stored["progress"], metrics=dict(stored["metrics"]))
+
+    def facts(self) -> Mapping[str, Any]:
+        """Return device, threads and the size of the model."""
+        return {
+            "device": str(self._data.device),
+            "num_threads": torch.get_num_threads(),
+            "num_parameters": self.strategy.num_parameters(self.state.model),
+        }
+
+    def rate(self) -> float:
+        """Return the learning rate of the next step."""
+        return float(self.state.optimizer.param_groups[0]["lr"])
+
+    def watch(self, value: float | None) -> None:
+        """Move a schedule that watches a metric."""
+        if isinstance(self.state.scheduler, ReduceLROnPlateau) and value is not None:
+            self.state.scheduler.step(value)
+
+    def end_epoch(self, epoch: int, metrics: Mapping[str, float]) -> str:
+        """Move a schedule that goes by epochs."""
+        if self._conf.scheduler_interval == "epoch":
+            self.optimizer_step.move_schedule()
+        return ""
