@@ -154,21 +154,21 @@ class Request:
         self.app = HydraApp(self.primary, self.folders, self.choices)
 
 
-def prepare(config: str, overrides: Sequence[str], config_dir: str | None, sections: Collection[str] = ()) -> Request:
+def prepare(config: str, overrides: Sequence[str], config_dir: str | None, opened: Collection[str] = ()) -> Request:
     """Find the config and spell out the overrides.
 
     Args:
         config: Path or name of the config.
         overrides: The user's overrides.
         config_dir: One more folder of config groups.
-        sections: Keys whose value is a section or null; keys inside them are added while it is null.
+        opened: Keys below which any key may be set, whether it is there or not.
 
     Raises:
         ConfigError: There is no such config.
     """
     primary = find_primary(config)
     words = tuple(
-        replace(word, text=_forced(_localized(word.text, primary.folder), sections)) for word in expand(overrides)
+        replace(word, text=_forced(_localized(word.text, primary.folder), opened)) for word in expand(overrides)
     )
     chosen = dict.fromkeys(word.key.replace("/", ".") for word in words if word.key in (*CHOOSABLE, *GROUPS.values()))
     return Request(
@@ -190,10 +190,12 @@ def _localized(word: str, folder: Path) -> str:
     return f"{sign}{key}=[{','.join(repr(localize(path, folder)) for path in paths if path)}]"
 
 
-def _forced(word: str, sections: Collection[str]) -> str:
+def _forced(word: str, opened: Collection[str]) -> str:
     sign, key, value = split_word(word)
-    inside = any(key.startswith(f"{section}.") for section in sections)
-    return f"++{key}={value}" if inside and sign in ("", "+") and value is not None else word
+    if value is None or sign not in ("", "+"):
+        return word
+    inside = any(key.startswith(f"{one}.") for one in opened) or (key in opened and value.startswith("{"))
+    return f"++{key}={value}" if inside else word
 
 
 def _with(names: tuple[str, ...], name: str) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from rtrain.config.resolve import job_config, place_job, refuse_missing, resolve
 from rtrain.config.resolvers import register_resolvers
 from rtrain.config.schema import RtrainConf, Schemas
 from rtrain.config.secrets import mask_word
-from rtrain.config.store import optional_sections, store_schemas
+from rtrain.config.store import open_keys, store_schemas
 from rtrain.config.targets import TargetError, check_names, use_project_root
 from rtrain.errors import ConfigError, RtrainError
 
@@ -85,9 +85,9 @@ class Session:
         """
         GlobalHydra.instance().clear()
         store_schemas(self._schemas)
-        deep = any(word.partition("=")[0].count(".") > 1 for word in self._overrides)
-        sections = optional_sections(self._schemas) if deep else ()
-        self.request = prepare(self._config, self._overrides, self._config_dir, sections)
+        deep = any(word.partition("=")[0].count(".") > 1 or "={" in word for word in self._overrides)
+        opened = open_keys(self._schemas) if deep else ()
+        self.request = prepare(self._config, self._overrides, self._config_dir, opened)
         self.request.typed = self._typed
         register_resolvers(self.request.primary.folder)
         return self

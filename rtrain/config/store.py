@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, field, fields, is_dataclass, make_dataclass
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -11,6 +11,7 @@ from hydra.core.config_store import ConfigNode, ConfigStore
 from hydra.core.object_type import ObjectType
 from omegaconf import OmegaConf
 
+from rtrain.config.aliases import GROUPS
 from rtrain.config.schema import RtrainConf, Schemas
 
 SCHEMA_GROUP = "rtrain_schema"
@@ -37,15 +38,26 @@ def store_schemas(schemas: Schemas) -> None:
         store.repo[SCHEMA_GROUP][group] = _PluginNodes(schemas.group(group), f"{SCHEMA_GROUP}/{group}")
 
 
-def optional_sections(schemas: Schemas) -> set[str]:
-    """Return the keys of plugins whose value is a section or null."""
-    return {
-        f"{group}.{one.name}"
-        for group in PLUGIN_GROUPS
-        for conf in schemas.group(group).values()
-        for one in fields(conf)
-        if "None" in str(one.type) and _is_section(get_type_hints(conf)[one.name])
-    }
+def open_keys(schemas: Schemas) -> set[str]:
+    """Return the keys of plugins below which any key may be set without a ``+``.
+
+    They are sections that may be null, and mappings whose names the plugin or its library checks. Not among them are
+    the choices of config groups, where a wrong key is better told at once, and fields with ``checked`` False in their
+    metadata, where nobody would tell.
+    """
+    return {key for group in PLUGIN_GROUPS for conf in schemas.group(group).values() for key in _open_keys(conf, group)}
+
+
+def _open_keys(conf: type, where: str) -> Iterator[str]:
+    hints = get_type_hints(conf)
+    for one in fields(conf):
+        key, hint = f"{where}.{one.name}", hints[one.name]
+        if isinstance(hint, type) and is_dataclass(hint):
+            yield from _open_keys(hint, key)
+        elif key.replace(".", "/") in GROUPS.values():
+            continue
+        elif _is_section(hint) or (_is_free(hint) and one.metadata.get("checked", True)):
+            yield key
 
 
 def knows_plugin(group: str, name: str) -> bool:

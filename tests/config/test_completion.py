@@ -19,7 +19,7 @@ from rtrain.config.completion import complete
         ("optimizer.", ["optimizer._target_=", "optimizer.lr=", "optimizer.momentum="]),
         ("dataset=", ["dataset=csv", "dataset=digits"]),
         ("trainer.max", ["trainer.max_epochs="]),
-        ("trainer.stop.", ["trainer.stop.metric=", "trainer.stop.patience="]),
+        ("trainer.stop.", ["trainer.stop.metric=", "trainer.stop.options.", "trainer.stop.patience="]),
         ("trainer.type=", ["trainer.type=torch", "trainer.type=xgboost"]),
         ("trainer.precision=", ["trainer.precision=bf16", "trainer.precision=fp32"]),
         ("use_gpu=", ["use_gpu=false", "use_gpu=true"]),

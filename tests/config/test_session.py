@@ -179,6 +179,16 @@ def test_null_takes_a_choice_back(project):
     assert parts("digits", "~scheduler").trainer.scheduler is None
 
 
+@pytest.mark.parametrize("word", ["trainer.stop.options.a=1", "trainer.stop.options={a: 1}"])
+def test_mappings_take_any_key_without_a_plus(project, word):
+    assert parts("digits", word).trainer.stop.options == {"a": 1}
+
+
+def test_a_mapping_that_nobody_checks_wants_a_plus(project):
+    assert "there is no key 'trainer.own.a'" in refused("digits", "trainer.own.a=1")
+    assert parts("digits", "+trainer.own.a=1").trainer.own == {"a": 1}
+
+
 def test_a_target_replaces_what_was_there(project):
     for word in (
         "optimizer={_target_: torch.optim.Adam, lr: 3}",

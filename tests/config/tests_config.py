@@ -18,6 +18,7 @@ from rtrain.errors import ConfigError
 class StopConf:
     patience: Annotated[int, Field(ge=1)] = 3
     metric: str = "val/loss"
+    options: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(kw_only=True)
@@ -34,6 +35,7 @@ class TorchConf:
     gradient_clip: Annotated[float, Field(gt=0)] | None = None
     stop: StopConf = field(default_factory=StopConf)
     stop_early: StopConf | None = None
+    own: dict[str, Any] = field(default_factory=dict, metadata={"checked": False})
 
     def __post_init__(self) -> None:
         if self.max_epochs > 1000 and self.gradient_clip is None:

@@ -31,7 +31,7 @@ class Conf(EpochsConf):
     """A train loop of your own, ``module:function``, in place of all of the above: it is called with the ``Worker`` on
     every rank, when ``jax.distributed`` is up."""
 
-    train_function_config: dict[str, Any] = field(default_factory=dict)
+    train_function_config: dict[str, Any] = field(default_factory=dict, metadata={"checked": False})
     """What ``train_function`` finds as ``worker.conf.train_function_config``."""
 
     def __post_init__(self) -> None:

@@ -130,7 +130,7 @@ class Conf(EpochsConf):
     train_loop: str | None = None
     """A Ray Train loop of your own, ``module:function``, in place of all of the above."""
 
-    train_loop_config: dict[str, Any] = field(default_factory=dict)
+    train_loop_config: dict[str, Any] = field(default_factory=dict, metadata={"checked": False})
     """What ``train_loop`` gets as its config."""
 
     def __post_init__(self) -> None:

@@ -13,7 +13,7 @@ from rtrain.trainers.trained import Trained, read_about
 SAME = ["trainer.global_batch_size=64", "trainer.batch_size=null", "trainer.max_epochs=2", "trainer.clip_norm=0.5"]
 SHARING = {
     "fsdp": ["trainer.strategy_options.blocks=[layers.0]", "trainer.strategy_options.activation_checkpointing=1"],
-    "tp": ["+trainer.strategy_options.tp_plan={layers.0: colwise, layers.2: rowwise, layers.4: colwise_gather}"],
+    "tp": ["trainer.strategy_options.tp_plan={layers.0: colwise, layers.2: rowwise, layers.4: colwise_gather}"],
 }
 
 

@@ -70,7 +70,7 @@ def plan_of(model: nn.Module, conf: Conf, num_ranks: int) -> Mapping[str, str]:
     if own is None:
         raise ConfigError(
             f"{PLAN}: {type(model).__name__} has no method tensor_parallel_plan, so the config has to say how.",
-            f"Name its layers, each with one of {', '.join(STYLES)}: +{PLAN}={{layers.0: colwise, layers.2: rowwise}}",
+            f"Name its layers, each with one of {', '.join(STYLES)}: {PLAN}={{layers.0: colwise, layers.2: rowwise}}",
         )
     try:
         plan: Mapping[str, str] = own(num_ranks)
