@@ -71,7 +71,8 @@ def expand_word(word: str) -> list[str]:
     sign, key, value = split_word(word)
     key = expand_key(key) if key in KEYS or key.partition(".")[0] in GROUPS else key
     dotted = key.replace("/", ".")
-    if sign in ("", "++") and value is not None and dotted.startswith("trainer.") and "_target_" in value:
+    is_node = value is not None and "_target_" in value and not value.startswith("[")
+    if sign in ("", "++") and is_node and dotted.startswith("trainer."):
         return [f"{dotted}=null", f"++{dotted}={value}"]
     if sign == "" and value is not None and dotted.startswith(FREE):
         return [f"++{dotted}={value}"]

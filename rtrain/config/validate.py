@@ -170,9 +170,9 @@ def _plain_words(error: ErrorDetails) -> str:
         name, text = _BOUNDS[kind]
         return f"{text.format(error.get('ctx', {}).get(name))}, not {value}"
     if kind == "value_error":
-        return f"{error['msg'].removeprefix('Value error, ')}" + (
-            "" if isinstance(error["input"], dict) else f", not {value}"
-        )
+        message = error["msg"].removeprefix("Value error, ")
+        tells_value = not message.startswith("must") or isinstance(error["input"], dict)
+        return message if tells_value else f"{message}, not {value}"
     if kind.startswith("missing"):
         return "is required"
     expected = _TYPES.get(kind.split("_")[0])

@@ -142,10 +142,11 @@ def check_quantities(trainer: str, info: DatasetInfo) -> None:
     """
     check_no_missing(f"the {trainer} trainer", info)
     if info.categories:
-        some = ", ".join(list(info.categories)[:3])
+        some, columns = ", ".join(list(info.categories)[:3]), ",".join(info.categories)
         raise ConfigError(
             f"the {trainer} trainer needs numbers, but {some} of {info.name} are categories.",
-            f"Leave them out: 'dataset.drop=[{','.join(info.categories)}]', or take trees: trainer=xgboost",
+            f"Encode them: 'dataset.preprocessors=[{{type: OneHotEncoder, columns: [{columns}]}}]', leave them out: "
+            f"'dataset.drop=[{columns}]', or take trees: trainer=xgboost",
         )
 
 

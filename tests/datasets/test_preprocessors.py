@@ -14,11 +14,13 @@ import pytest
 from pyarrow import csv, parquet
 from pydantic import TypeAdapter, ValidationError
 
+from rtrain.config.session import Session
 from rtrain.datasets.preprocessing import Preprocessing, fit
 from rtrain.datasets.preprocessor_conf import ARGUMENTS, NOT_NEEDED
 from rtrain.datasets.registry import confs, load_source
 from rtrain.datasets.tables import TableSpec
-from rtrain.errors import DatasetError
+from rtrain.errors import ConfigError, DatasetError
+from rtrain.schemas import schemas
 
 NUM_ROWS = 200
 STEPS = [
@@ -273,6 +275,15 @@ def test_the_arguments_are_those_of_ray():
 def test_a_wrong_preprocessor_is_refused_without_looking_at_data(steps, message):
     with pytest.raises(ValidationError, match=message):
         TypeAdapter(confs()["csv"]).validate_python(options(path="none.csv", preprocessors=steps))
+
+
+def test_a_wrong_name_on_the_command_line_is_told_in_a_line():
+    steps = "dataset.preprocessors=[{type: StandardScalr, columns: [size]}]"
+    words = ["dataset=csv", "dataset.path=sales.csv", "dataset.label=y", steps]
+    with Session("xgboost", words, schemas(), None) as session, pytest.raises(ConfigError) as raised:
+        session.check()
+    first = "dataset.preprocessors: [0]: there is no preprocessor StandardScalr; did you mean StandardScaler?"
+    assert str(raised.value).splitlines()[0] == first
 
 
 @pytest.mark.parametrize(
