@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -39,7 +40,10 @@ def row_hashes(columns: Iterable[np.ndarray]) -> np.ndarray:
     """Return a number for each row, (rows,) uint64: that of its values in all ``columns``, bit by bit."""
     import numpy as np
 
-    words = [np.ascontiguousarray(values).reshape(len(values), -1).view(np.uint32) for values in columns]
+    words = [
+        np.ascontiguousarray(values).reshape(len(values), math.prod(values.shape[1:])).view(np.uint32)
+        for values in columns
+    ]
     num_rows = len(words[0])
     hashes = np.zeros(num_rows, np.uint64)
     for start in range(0, num_rows, BLOCK_ROWS):

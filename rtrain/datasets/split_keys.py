@@ -169,7 +169,7 @@ def _times(values: pa.Array, what: str) -> np.ndarray:
         if pa.types.is_date(kind):
             values = values.cast(pa.timestamp("us"))
         elif is_text(kind):
-            values = values.cast(pa.timestamp("us", "UTC" if _has_zone(values[0].as_py()) else None))
+            values = values.cast(pa.timestamp("us", "UTC" if len(values) and _has_zone(values[0].as_py()) else None))
         elif pa.types.is_timestamp(kind):
             values = values.cast(pa.timestamp("us", kind.tz), safe=False)
         elif pa.types.is_duration(kind) or pa.types.is_time(kind):

@@ -261,6 +261,7 @@ def test_limit_counts_all_splits_that_a_column_makes(load, tmp_path, memory):
 
 
 def write(tmp_path, **columns):
+    tmp_path.mkdir(exist_ok=True)
     file = tmp_path / "rows.parquet"
     parquet.write_table(pa.table(columns), file)
     return str(file)
@@ -369,6 +370,32 @@ def test_times_come_as_dates_numbers_and_text(load, tmp_path, times):
     path = write(tmp_path, **ROWS, when=times)
     splits = load("parquet", path=path, label="y", split={"by_time": "when", "test": 0.1}).splits
     assert splits["test"].columns["x"][:, 0].tolist() == [8.0, 17.0, 26.0, 35.0]
+
+
+@pytest.mark.parametrize("memory", ["resident", "stream"])
+@pytest.mark.parametrize(
+    "split",
+    [
+        {"by_group": "who", "test": 0.5},
+        {"by_time": "when"},
+        {"by_hash": ["who", "x"]},
+        {"by_column": {"column": "flag", "test": [True]}},
+        {"by_column": {"column": "who", "val": ["a1"]}},
+    ],
+)
+def test_files_without_rows_among_others_change_nothing(load, tmp_path, split, memory):
+    when = [f"2024-0{1 + one % 9}-15" for one in range(40)]
+    who = [f"a{one % 8}" for one in range(40)]
+    table = pa.table({**ROWS, "when": when, "who": who, "flag": [one % 4 == 0 for one in range(40)]})
+    for name, rows in (("a", table[:0]), ("b", table[:20]), ("c", table[:0]), ("d", table[20:])):
+        parquet.write_table(rows, tmp_path / f"{name}.parquet")
+    keys = {"label": "y", "features": ["x"], "split": split, "memory": memory}
+    found = load("parquet", path=str(tmp_path), **keys)
+    alone = load("parquet", path=write(tmp_path / "x", **dict(zip(table.column_names, table, strict=True))), **keys)
+    assert found.info.num_rows == alone.info.num_rows
+    assert sum(found.info.num_rows.values()) == 40
+    if "by_column" in split:
+        assert found.info.num_rows["train"] == {"flag": 30, "who": 35}[split["by_column"]["column"]]
 
 
 def test_weights_and_preprocessors_leave_rows_in_their_split(load, tmp_path):
