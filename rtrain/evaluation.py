@@ -12,7 +12,7 @@ import numpy as np
 
 from rtrain.datasets.base import DatasetInfo, RawChunk
 from rtrain.errors import ConfigError
-from rtrain.prediction import Question, answers, open_checkpoint
+from rtrain.prediction import Question, answers, open_checkpoint, scores_of
 from rtrain.trainers.trained import Predictor, TextModel
 
 NDCG_AT = (1, 3, 5, 10)
@@ -105,7 +105,7 @@ def compared(predictor: Predictor, info: DatasetInfo, chunk: RawChunk) -> Rows |
         return Places(*predictor.measure(chunk.x))
     if chunk.y is None:
         raise ConfigError("the data has no labels in some rows: there is nothing to compare predictions with.")
-    scores = predictor.predict(chunk.x)
+    scores = scores_of(predictor, info, chunk)
     if scores.ndim == 3:
         return _places(scores, chunk.y)
     return Rows(scores, chunk.y, np.zeros(len(scores), int) if chunk.group is None else chunk.group)

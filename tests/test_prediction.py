@@ -108,6 +108,22 @@ def test_words_that_would_mix_rows_of_training_into_the_test_are_refused(trained
     rtrain.evaluate(trained.path, [f"dataset.path={path}", word], split="test")
 
 
+def test_scores_to_start_from_count_for_new_rows_too(tmp_path):
+    rng = np.random.default_rng(0)
+    a, start = rng.random(200), rng.uniform(-3, 3, 200)
+    csv.write_csv(pa.table({"a": a, "start": start, "y": 2 * start + a}), tmp_path / "rows.csv")
+    words = ["dataset=csv", f"dataset.path={tmp_path}/rows.csv", "dataset.label=y", "dataset.base_margin=[start]"]
+    run = rtrain.fit("xgboost", [*words, "num_workers=0", "trainer.num_boost_round=3", f"run.root_dir={tmp_path}/runs"])
+    assert rtrain.evaluate(run.path)["rmse"] == pytest.approx(run.metrics["test/rmse"], rel=1e-4)
+    csv.write_csv(pa.table({"a": [0.5, 0.5], "start": [0.0, 10.0]}), tmp_path / "new.csv")
+    rtrain.predict(run.path, tmp_path / "out.parquet", [f"dataset.path={tmp_path}/new.csv"])
+    low, high = parquet.read_table(tmp_path / "out.parquet")["prediction"].to_pylist()
+    assert high - low == pytest.approx(10, rel=1e-4)
+    csv.write_csv(pa.table({"a": [0.5]}), tmp_path / "none.csv")
+    with pytest.raises(ConfigError, match=r"none\.csv: dataset\.base_margin names 'start', which is no column"):
+        rtrain.predict(run.path, tmp_path / "none.parquet", [f"dataset.path={tmp_path}/none.csv"])
+
+
 def test_an_output_that_is_there_is_kept_unless_forced(trained, new_rows, tmp_path):
     (tmp_path / "out.csv").write_text("mine")
     with pytest.raises(ConfigError, match="is there already"):

@@ -49,7 +49,7 @@ def array_chunks(part: Arrays, encoding: Mapping[str, Any], with_labels: bool) -
     """
     classes = encoding["classes"]
     labels = Labels(encoding["label"], None if classes is None else tuple(classes))
-    group = part.more.get("group") if with_labels else None
+    group, margin = (part.more.get("group") if with_labels else None), part.more.get("base_margin")
     for start in range(0, len(part.x), CHUNK_ROWS):
         rows = slice(start, start + CHUNK_ROWS)
         y = None if part.y is None or not with_labels else part.y[rows]
@@ -58,4 +58,5 @@ def array_chunks(part: Arrays, encoding: Mapping[str, Any], with_labels: bool) -
         if list(x.shape[1:]) != encoding["input_shape"]:
             mine, learned = (" x ".join(map(str, one)) for one in (x.shape[1:], encoding["input_shape"]))
             raise DatasetError(f"{part.where}: rows are of shape {mine}, those that were learned of {learned}.")
-        yield RawChunk(x, None if y is None else targets(some, labels), {}, None if group is None else group[rows])
+        more = [None if values is None else values[rows] for values in (group, margin)]
+        yield RawChunk(x, None if y is None else targets(some, labels), {}, *more)

@@ -191,6 +191,8 @@ class RawChunk:
     """Columns for the output besides the prediction, by name: ids, file names; numpy or Arrow arrays, (rows,)."""
     group: np.ndarray | None = None
     """Of a ranking, with the labels: (rows,) int64, equal for the rows of one query."""
+    base_margin: np.ndarray | None = None
+    """Scores that the model starts from, where it was trained with some: (rows,) or (rows, classes) float32."""
 
 
 class RowReader(Protocol):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +41,7 @@ def encoding_of(spec: TableSpec, task: str, dtypes: Mapping[str, str]) -> dict[s
 
 
 def spec_of(encoding: Mapping[str, Any]) -> TableSpec:
-    """Return how new rows are read: as in training; of weights, queries and margins only the queries.
+    """Return how new rows are read: as in training, but for weights.
 
     Raises:
         DatasetError: The model was trained on other rows than tables.
@@ -55,7 +55,7 @@ def spec_of(encoding: Mapping[str, Any]) -> TableSpec:
         fill=tuple(float("nan") if value is None else value for value in encoding["fill"]),
         dtype=encoding["dtype"],
         categories={name: tuple(names) for name, names in encoding["categories"].items()},
-        roles=Roles(group=encoding["roles"]["group"]),
+        roles=Roles(group=encoding["roles"]["group"], base_margin=tuple(encoding["roles"]["base_margin"])),
         preprocessing=TypeAdapter(Preprocessing | None).validate_python(encoding.get("preprocessing")),
     )
 
@@ -100,6 +100,7 @@ def open_table_rows(reading: TableFormat, conf: TableConf, encoding: Mapping[str
 def check_row_columns(schema: pa.Schema, spec: TableSpec, ids: Sequence[str], where: str) -> None:
     """Raise a DatasetError if a table has not the columns that a prediction needs; the label is not among them."""
     check_columns(spec.inputs, schema, where, "features")
+    check_columns(spec.roles.base_margin, schema, where, "base_margin")
     check_columns(ids, schema, where, "ids")
 
 
@@ -121,7 +122,7 @@ class TableRows:
         schema = self.reading.schema(Path(file))
         kept = _kept_names(schema.names, self.spec, self.ids)
         needed = _needed(schema, self.spec, file) if with_labels else []
-        columns = list(dict.fromkeys([*self.spec.inputs, *needed, *kept]))
+        columns = list(dict.fromkeys([*self.spec.inputs, *self.spec.roles.base_margin, *needed, *kept]))
         for table in self.reading.batches(key, columns, self.spec.inputs):
             yield raw_chunk(table, self.spec, kept, file, row, with_labels)
             row += table.num_rows
@@ -177,9 +178,10 @@ def raw_chunk(
     """Return a table as rows to predict, or to evaluate."""
     names = {name: table[name] for name in kept}
     if not with_labels:
-        return RawChunk(spec.decode_features(table, where, row), None, names)
+        margin = replace(spec.roles, group=None).decode(table, where, row).get("base_margin")
+        return RawChunk(spec.decode_features(table, where, row), None, names, base_margin=margin)
     columns = spec.decode(table, where, row)
-    return RawChunk(columns["x"], columns["y"], names, columns.get("group"))
+    return RawChunk(columns["x"], columns["y"], names, columns.get("group"), columns.get("base_margin"))
 
 
 def _needed(schema: pa.Schema, spec: TableSpec, where: str) -> list[str]:

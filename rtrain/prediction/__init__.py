@@ -9,9 +9,9 @@ from typing import TypeVar
 
 from rtrain.prediction.opening import Opened, find_checkpoint, open_checkpoint
 from rtrain.prediction.output import Output, prediction_table
-from rtrain.prediction.scoring import Failure, Question, answers_here
+from rtrain.prediction.scoring import Failure, Question, answers_here, scores_of
 
-__all__ = ["Opened", "Question", "answers", "find_checkpoint", "open_checkpoint", "predict"]
+__all__ = ["Opened", "Question", "answers", "find_checkpoint", "open_checkpoint", "predict", "scores_of"]
 
 T = TypeVar("T")
 

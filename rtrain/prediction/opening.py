@@ -171,7 +171,7 @@ class SplitRows:
             for start in range(0, len(columns["y"]), MAX_BATCH_ROWS):
                 part = {name: values[start : start + MAX_BATCH_ROWS] for name, values in columns.items()}
                 kept = {name: part[name] for name in ("group",) if name in part}
-                yield RawChunk(part["x"], part["y"], kept, part.get("group"))
+                yield RawChunk(part["x"], part["y"], kept, part.get("group"), part.get("base_margin"))
 
 
 def _chosen(dataset: Dataset, split: str | None) -> Split:

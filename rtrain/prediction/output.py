@@ -17,6 +17,7 @@ from pyarrow import csv, parquet
 
 from rtrain.datasets.base import DatasetInfo, RawChunk
 from rtrain.errors import ConfigError, PredictionError
+from rtrain.prediction.scoring import scores_of
 from rtrain.trainers.trained import Predictor, TextModel
 
 ENDINGS = (".parquet", ".csv", ".jsonl")
@@ -110,7 +111,7 @@ def prediction_table(predictor: Predictor, info: DatasetInfo, chunk: RawChunk) -
     """
     names = predictor.token_names if isinstance(predictor, TextModel) else info.class_names
     kept: dict[str, Any] = {name: _column(values) for name, values in chunk.kept.items()}
-    found = _predicted(predictor.predict(chunk.x), names)
+    found = _predicted(scores_of(predictor, info, chunk), names)
     both = sorted(set(kept) & set(found))
     if both:
         others = ",".join(name for name in kept if name not in both)

@@ -13,9 +13,9 @@ import numpy as np
 
 from rtrain.config.targets import use_project_root
 from rtrain.datasets.base import DatasetInfo, RawChunk, RowReader
-from rtrain.errors import PredictionError, RtrainError
+from rtrain.errors import DatasetError, PredictionError, RtrainError
 from rtrain.trainers.registry import load_trainer
-from rtrain.trainers.trained import Predictor, Trained
+from rtrain.trainers.trained import Predictor, StartsFromScores, Trained
 
 BATCH_BYTES = 32 << 20
 """Inputs, and predictions, that are held at once, about."""
@@ -125,6 +125,16 @@ def answers_here(question: Question[T], reader: RowReader) -> Generator[tuple[in
         yield Failure.of(error)
 
 
+def scores_of(predictor: Predictor, info: DatasetInfo, chunk: RawChunk) -> np.ndarray:
+    """Return the predictions for some rows, which bring the scores to start from where the model needs them."""
+    if "base_margin" not in info.columns or not isinstance(predictor, StartsFromScores):
+        return predictor.predict(chunk.x)
+    if chunk.base_margin is None:
+        message = "the model was trained to start from scores ('base_margin'), and these rows have none."
+        raise DatasetError(message, "Give them as in training.")
+    return predictor.predict_from(chunk.x, chunk.base_margin)
+
+
 def read_chunks(reader: RowReader, pieces: Iterable[object], with_labels: bool) -> Iterator[RawChunk]:
     """Yield the rows of some pieces."""
     for piece in pieces:
@@ -132,5 +142,6 @@ def read_chunks(reader: RowReader, pieces: Iterable[object], with_labels: bool) 
 
 
 def _part(chunk: RawChunk, rows: slice) -> RawChunk:
-    y, group = (None if values is None else values[rows] for values in (chunk.y, chunk.group))
-    return RawChunk(chunk.x[rows], y, {name: values[rows] for name, values in chunk.kept.items()}, group)
+    parts = (chunk.y, chunk.group, chunk.base_margin)
+    y, group, margin = (None if values is None else values[rows] for values in parts)
+    return RawChunk(chunk.x[rows], y, {name: values[rows] for name, values in chunk.kept.items()}, group, margin)

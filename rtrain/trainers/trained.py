@@ -48,6 +48,19 @@ class TextModel(Protocol):
         """
 
 
+@runtime_checkable
+class StartsFromScores(Protocol):
+    """A predictor that adds what it learned to scores that each row brings."""
+
+    def predict_from(self, x: np.ndarray, base_margin: np.ndarray) -> np.ndarray:
+        """Return predictions as ``Predictor.predict`` does.
+
+        Args:
+            x: As there.
+            base_margin: (rows,) or (rows, classes) float32, as in training.
+        """
+
+
 @dataclass(frozen=True, kw_only=True)
 class About:
     """What a model was trained by and on. The driver makes it, and each checkpoint holds it as ``about.json``."""

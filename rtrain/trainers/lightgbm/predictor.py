@@ -12,6 +12,9 @@ from rtrain.trainers.lightgbm.config import Conf
 from rtrain.trainers.lightgbm.loop import MODEL
 from rtrain.trainers.trained import Trained
 
+EXPONENTIAL = ("poisson", "gamma", "tweedie")
+LOGISTIC = ("binary", "multiclassova", "cross_entropy")
+
 
 class Predictor:
     """Boosted trees that take rows as the dataset gives them.
@@ -39,11 +42,36 @@ class Predictor:
         Raises:
             ValueError: The rows have another shape than those of training.
         """
+        return self._shaped(self._trees(x, sums=False))
+
+    def predict_from(self, x: np.ndarray, base_margin: np.ndarray) -> np.ndarray:
+        """Return what ``predict`` does, for rows that bring scores to start from: (rows,) or (rows, classes).
+
+        LightGBM itself leaves it to its caller to add them.
+        """
+        return self._shaped(self._of_sums(self._trees(x, sums=True) + base_margin))
+
+    def _trees(self, x: np.ndarray, sums: bool) -> np.ndarray:
         if x.shape[1:] != self.info.input_shape:
             raise ValueError(f"rows have the shape {x.shape[1:]}, but the model was trained on {self.info.input_shape}")
         if len(x) == 0:
-            return np.zeros((0, self.info.num_classes) if self.info.num_classes else 0, np.float32)
-        found = np.asarray(self._booster.predict(flat(x), num_iteration=self._num_rounds))
+            num_classes = self.info.num_classes or 1
+            return np.zeros((0, num_classes) if num_classes > 2 else (0,))
+        return np.asarray(self._booster.predict(flat(x), num_iteration=self._num_rounds, raw_score=sums))
+
+    def _of_sums(self, sums: np.ndarray) -> np.ndarray:
+        """Return what LightGBM makes of the sums of trees, by the objective."""
+        objective = self._booster.params.get("objective")
+        if objective == "multiclass":
+            return probabilities_of_margins(sums)
+        if objective in EXPONENTIAL:
+            return np.asarray(np.exp(sums))
+        if objective in LOGISTIC:
+            steepness = 1.0 if objective == "cross_entropy" else float(self._booster.params.get("sigmoid", 1))
+            return np.asarray(1 / (1 + np.exp(-steepness * sums)))
+        return sums
+
+    def _shaped(self, found: np.ndarray) -> np.ndarray:
         if self.info.task != "classification":
             return found.astype(np.float32)
         return self._probabilities(found).astype(np.float32)

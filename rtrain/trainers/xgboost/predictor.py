@@ -40,10 +40,18 @@ class Predictor:
         Raises:
             ValueError: The rows have another shape than those of training.
         """
+        return self._predict(x, None)
+
+    def predict_from(self, x: np.ndarray, base_margin: np.ndarray) -> np.ndarray:
+        """Return what ``predict`` does, for rows that bring scores to start from: (rows,) or (rows, classes)."""
+        return self._predict(x, base_margin)
+
+    def _predict(self, x: np.ndarray, base_margin: np.ndarray | None) -> np.ndarray:
         if x.shape[1:] != self.info.input_shape:
             raise ValueError(f"rows have the shape {x.shape[1:]}, but the model was trained on {self.info.input_shape}")
         matrix = xgboost.DMatrix(
             flat(x),
+            base_margin=base_margin,
             feature_names=usable_names(self.info),
             feature_types=feature_types(self.info),
             enable_categorical=True,

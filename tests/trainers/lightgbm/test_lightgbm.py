@@ -3,7 +3,7 @@
 import lightgbm
 import numpy as np
 import pytest
-from boosting_runs import make_dataset, ranking_dataset, real_dataset
+from boosting_runs import LOADERS, make_dataset, ranking_dataset, real_dataset
 
 from rtrain.config.schema import RtrainConf, RunConf
 from rtrain.errors import ConfigError
@@ -111,6 +111,23 @@ def test_weights_and_base_margins_count(tmp_path):
     margin = {**whole, "base_margin": np.where(whole["y"] == 1, 9, -9).astype("float32")}
     known = fit(tmp_path / "margin", make_dataset(margin, order, classes=classes), num_boost_round=1)
     assert known.metrics["test/loss"] < 0.01
+
+
+@pytest.mark.parametrize("name", ["breast_cancer", "diabetes", "iris"])
+def test_predictions_start_from_the_scores_that_rows_bring(tmp_path, name):
+    rng = np.random.default_rng(0)
+    shape = (150, 3) if name == "iris" else (len(LOADERS[name]().target),)
+    dataset = real_dataset(name, base_margin=rng.normal(size=shape).astype("float32"))
+    channel = fit(tmp_path, dataset, num_boost_round=5)
+    rows = dataset.splits["test"].columns
+    predictor = load_predictor(newest(tmp_path, Conf(), dataset))
+    found = predictor.predict_from(rows["x"], rows["base_margin"])
+    if name == "diabetes":
+        assert np.square(found - rows["y"]).mean() == pytest.approx(channel.metrics["test/l2"], rel=1e-4)
+        return
+    assert found.sum(axis=1) == pytest.approx(np.ones(len(found)), abs=1e-5)
+    loss = -np.log(found[np.arange(len(found)), rows["y"]]).mean()
+    assert loss == pytest.approx(channel.metrics["test/loss"], rel=1e-4)
 
 
 def test_categories_split_by_their_names_and_missing_values_are_fine(tmp_path):
