@@ -176,7 +176,7 @@ def test_float64_keeps_doubles(load, tmp_path, source, memory):
 def test_new_files_are_read_as_in_training_with_ids_and_without_labels(load, tmp_path, source, memory):
     columns = sales()
     dataset = load(source, path=write(source, tmp_path / "t", columns), memory=memory, split={"test": 0}, **KEYS)
-    new = {name: list(columns[name])[::-1] for name in ("shop", "colour", "id", "size")}
+    new = {name: list(columns[name])[::-1] for name in ("shop", "colour", "id", "size", "start")}
     new["colour"][0] = "pink"
     chunks = predicted(source, dataset.encoding, path=write(source, tmp_path / "new", new), **KEYS)
     x = np.concatenate([chunk.x for chunk in chunks])
@@ -184,6 +184,8 @@ def test_new_files_are_read_as_in_training_with_ids_and_without_labels(load, tmp
     expected[0, 1] = np.nan
     np.testing.assert_array_equal(x, expected)
     assert all(chunk.y is None for chunk in chunks)
+    margins = np.concatenate([chunk.base_margin for chunk in chunks])
+    np.testing.assert_array_equal(margins, np.asarray(new["start"], np.float32))
     assert np.concatenate([np.asarray(chunk.kept["id"]) for chunk in chunks]).tolist() == new["id"]
     labelled = predicted(source, dataset.encoding, with_labels=True, path=str(tmp_path / f"t.{source}"), **KEYS)
     np.testing.assert_array_equal(np.concatenate([chunk.y for chunk in labelled]), columns["y"])
