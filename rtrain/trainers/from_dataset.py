@@ -107,7 +107,7 @@ def check_task(trainer: str, info: DatasetInfo, tasks: Sequence[str]) -> None:
     """Refuse a dataset that the trainer can't learn from.
 
     Raises:
-        ConfigError: It holds texts, or its task is not among ``tasks``.
+        ConfigError: It holds texts or scores to start from, or its task is not among ``tasks``.
     """
     if info.dtype == "object":
         raise ConfigError(
@@ -118,6 +118,11 @@ def check_task(trainer: str, info: DatasetInfo, tasks: Sequence[str]) -> None:
         raise ConfigError(
             f"the {trainer} trainer knows {' and '.join(tasks)}, but {info.name} is for {info.task}.",
             "For a ranking try trainer=xgboost or trainer=lightgbm, for texts trainer=torch or trainer=transformers.",
+        )
+    if "base_margin" in info.columns:
+        raise ConfigError(
+            f"the {trainer} trainer can't start from scores, but the rows of {info.name} bring some (base_margin).",
+            "Leave dataset.base_margin out, or take boosted trees: trainer=xgboost or trainer=lightgbm",
         )
 
 

@@ -16,7 +16,7 @@ from rtrain.datasets.conf import ColumnsConf, TableSplitConf
 from rtrain.datasets.registry import confs, load_source
 from rtrain.datasets.table_rows import open_arrow_rows
 from rtrain.errors import ConfigError, DatasetError
-from rtrain.trainers.from_dataset import check_quantities
+from rtrain.trainers.from_dataset import check_quantities, check_task
 
 NUM_ROWS = 120
 
@@ -301,6 +301,14 @@ def test_trainers_of_numbers_name_the_features_with_missing_values(load, tmp_pat
     with pytest.raises(ConfigError, match=rf"torch trainer takes no missing values, but a of {source}[\s\S]*=mean"):
         check_quantities("torch", info)
     assert load(source, **keys, on_missing="mean").info.missing == ()
+
+
+def test_trainers_that_cannot_start_from_scores_refuse_them(load, tmp_path):
+    path = write("csv", tmp_path / "t", {"a": [1, 2, 3], "start": [1.0, 2.0, 3.0], "y": [0, 1, 0]})
+    keys = {"path": path, "label": "y", "split": {"test": 0}}
+    check_task("torch", load("csv", **keys, drop=["start"]).info, ("classification",))
+    with pytest.raises(ConfigError, match=r"torch trainer can't start from scores[\s\S]*trainer=xgboost"):
+        check_task("torch", load("csv", **keys, base_margin=["start"]).info, ("classification",))
 
 
 def test_trainers_of_numbers_name_the_categories(load, tmp_path, source):
