@@ -28,8 +28,8 @@ class EarlyStoppingConf:
 
 
 @dataclass(kw_only=True)
-class EpochsConf:
-    """How long to train, in which steps, and when to evaluate."""
+class LimitsConf:
+    """How long to train, in which steps, and what is measured."""
 
     max_epochs: Annotated[int, Field(ge=1)] | None = None
     """Passes over the training data; null for no limit."""
@@ -46,17 +46,8 @@ class EpochsConf:
     global_batch_size: Annotated[int, Field(ge=1)] | None = None
     """Rows of all workers per step, cut as evenly as possible: the same training on any number of workers."""
 
-    shuffle: bool = True
-    """Take the rows of each epoch in a new order; false: in the order of the data."""
-
     eval_batch_size: Annotated[int, Field(ge=1)] = 256
     """Rows per worker and step of an evaluation."""
-
-    eval_every_epochs: Annotated[int, Field(ge=1)] | None = 1
-    """Evaluate after each so many epochs; null for none by epoch."""
-
-    eval_every_steps: Annotated[int, Field(ge=1)] | None = None
-    """Evaluate after each so many optimizer steps; null for none by step."""
 
     evaluate_split: Annotated[str, *one_of("auto", "val", "test", "none")] = "auto"
     """Split to evaluate on; ``auto``: ``val`` if there is one, else ``test``, else none."""
@@ -84,3 +75,17 @@ class EpochsConf:
     def num_with_own_rows(self, world_size: int) -> int:
         """Return the number of workers, those that see the same rows counted as one."""
         return world_size
+
+
+@dataclass(kw_only=True)
+class EpochsConf(LimitsConf):
+    """The same, and when to evaluate: what the loop of epochs follows."""
+
+    shuffle: bool = True
+    """Take the rows of each epoch in a new order; false: in the order of the data."""
+
+    eval_every_epochs: Annotated[int, Field(ge=1)] | None = 1
+    """Evaluate after each so many epochs; null for none by epoch."""
+
+    eval_every_steps: Annotated[int, Field(ge=1)] | None = None
+    """Evaluate after each so many optimizer steps; null for none by step."""

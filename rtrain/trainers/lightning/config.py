@@ -8,11 +8,11 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from rtrain.config.schema import one_of
-from rtrain.trainers.epochs_conf import EarlyStoppingConf
+from rtrain.trainers.epochs_conf import LimitsConf
 
 
 @dataclass(kw_only=True)
-class Conf:
+class Conf(LimitsConf):
     """Trains a LightningModule with Lightning's own Trainer."""
 
     module: dict[str, Any] = field(default_factory=dict)
@@ -26,15 +26,6 @@ class Conf:
     """Arguments of Lightning's ``Trainer``; callbacks, loggers, profilers and plugins by ``_target_``. Those about
     devices, limits and checkpoints are keys of rtrain's own, and refused here."""
 
-    max_epochs: Annotated[int, Field(ge=1)] | None = None
-    """Passes over the training data; null for no limit."""
-
-    max_steps: Annotated[int, Field(ge=1)] | None = None
-    """Optimizer steps; null for no limit."""
-
-    max_seconds: Annotated[float, Field(gt=0)] | None = None
-    """Seconds of training, those before a resume counted in; null for no limit."""
-
     batch_size: Annotated[int, Field(ge=1)] | None = None
     """Rows of ``dataset`` per worker and batch; give this or ``global_batch_size``. 32 without either."""
 
@@ -47,9 +38,6 @@ class Conf:
     evaluate_split: Annotated[str, *one_of("auto", "val", "test", "none")] = "auto"
     """Split of ``dataset`` for ``validation_step``; ``auto``: ``val`` if there is one, else ``test``, else none."""
 
-    early_stopping: EarlyStoppingConf | None = None
-    """Stop when a metric no longer gets better; null: train to the limit."""
-
     find_unused_parameters: bool = False
     """Let a step leave out weights of the module, at some cost; needed by several workers only."""
 
@@ -61,13 +49,4 @@ class Conf:
             raise ValueError("module is not chosen: give it the _target_ of a LightningModule")
         if self.datamodule is not None and "_target_" not in self.datamodule:
             raise ValueError("datamodule needs the _target_ of a LightningDataModule")
-        if self.batch_size is not None and self.global_batch_size is not None:
-            raise ValueError(
-                "batch_size and global_batch_size contradict each other: give one, and set the other to null"
-            )
-        if self.max_epochs is None and self.max_steps is None and self.max_seconds is None:
-            raise ValueError("training would never end: give max_epochs, max_steps or max_seconds")
-
-    def rows_per_step(self, world_size: int) -> int:
-        """Return the rows of all workers per batch."""
-        return self.global_batch_size or (self.batch_size or 32) * world_size
+        self.check_limits()

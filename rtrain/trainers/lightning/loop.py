@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import lightning.pytorch as pl
 import numpy as np
-import torch
 
 from rtrain.config.targets import build
 from rtrain.trainers.from_dataset import evaluated_split, fill_from_dataset
@@ -17,13 +16,16 @@ from rtrain.trainers.lightning.config import Conf
 from rtrain.trainers.lightning.data import EvalBatches, OurData, Rows, SharedData, TrainBatches, loader_of
 from rtrain.trainers.lightning.services import CHECKPOINT, Services, StoppedError
 from rtrain.trainers.torch_ranks import TorchRanks
+from rtrain.trainers.torch_settings import torch_settings
 from rtrain.trainers.worker import Worker
 
 
 def train(worker: Worker) -> None:
     """Train until a limit is reached, a metric stops improving, or all ranks agree to stop."""
     conf: Conf = worker.conf
-    with _settings(worker):
+    with torch_settings(worker, deterministic=None):
+        np.random.seed(worker.run.seed)
+        random.seed(worker.run.seed)
         ranks = TorchRanks.of(worker)
         module = build_module(worker)
         data = _our_data(worker, ranks) if conf.datamodule is None else _shared_data(worker, ranks)
@@ -110,18 +112,3 @@ def _as_list(value: Any) -> list[Any]:
     if value is None:
         return []
     return list(value) if isinstance(value, list) else [value]
-
-
-@contextlib.contextmanager
-def _settings(worker: Worker) -> Iterator[None]:
-    """Set threads and the seed of everything that is built; afterwards the process is as it was."""
-    threads, strict = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
-    torch.set_num_threads(worker.conf.num_threads or worker.num_threads)
-    torch.manual_seed(worker.run.seed)
-    np.random.seed(worker.run.seed)
-    random.seed(worker.run.seed)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
-        torch.use_deterministic_algorithms(strict)

@@ -7,9 +7,9 @@ from contextlib import closing, contextmanager
 
 from rtrain.trainers.epochs import EpochLoop
 from rtrain.trainers.torch.learner import TorchLearner
-from rtrain.trainers.torch.settings import torch_settings
 from rtrain.trainers.torch.strategies import make_strategy, process_group
 from rtrain.trainers.torch_ranks import TorchRanks
+from rtrain.trainers.torch_settings import torch_settings
 from rtrain.trainers.worker import Worker
 
 
@@ -22,7 +22,7 @@ def train(worker: Worker) -> None:
 @contextmanager
 def training(worker: Worker) -> Iterator[EpochLoop]:
     """Build everything that ``worker.conf`` declares, for as long as the block runs."""
-    with torch_settings(worker), process_group(worker):
+    with torch_settings(worker, deterministic=worker.conf.deterministic), process_group(worker):
         world = TorchRanks.of(worker)
         with closing(make_strategy(worker.conf, world)) as strategy:
             yield EpochLoop(worker, worker.conf, TorchLearner(worker, strategy), strategy.data, world)

@@ -13,6 +13,7 @@ from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
 
 from rtrain.datasets.base import Batch, Dataset
+from rtrain.trainers.from_dataset import num_steps
 from rtrain.trainers.learner import Learner
 from rtrain.trainers.tasks import derived_metrics
 from rtrain.trainers.torch_ranks import TorchRanks
@@ -37,11 +38,8 @@ class TransformersLearner(Learner):
             self.model.gradient_checkpointing_enable(self._args.gradient_checkpointing_kwargs)
             self.model.enable_input_require_grads()
         self._optimizer = build_optimizer(self.model, self._args)
-        steps = conf.max_steps
-        if conf.max_epochs is not None:
-            in_epochs = conf.max_epochs * -(-dataset.splits["train"].num_rows // conf.rows_per_step(ranks.size))
-            steps = in_epochs if steps is None else min(steps, in_epochs)
-        self._schedule = build_schedule(self._optimizer, self._args, steps)
+        steps_per_epoch = -(-dataset.splits["train"].num_rows // conf.rows_per_step(ranks.size))
+        self._schedule = build_schedule(self._optimizer, self._args, num_steps(conf, steps_per_epoch))
         self._inputs = Inputs(conf, info, self._task, tokenizer, ranks.device)
         row = next(iter(dataset.splits["train"].own_rows(0, 1)))
         self._spare = Batch(row["x"][:1], row["y"][:1], 1)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import torch
 import torch.distributed as dist
 
 from rtrain.datasets.base import Dataset
 from rtrain.trainers.epochs import EpochLoop
 from rtrain.trainers.torch_ranks import TorchRanks
+from rtrain.trainers.torch_settings import torch_settings
 from rtrain.trainers.transformers.build import task_of
 from rtrain.trainers.transformers.learner import TransformersLearner
 from rtrain.trainers.transformers.tokens import encoded_dataset, load_tokenizer, open_tokenizer, train_tokenizer
@@ -23,7 +21,7 @@ from rtrain.trainers.worker import Worker
 def train(worker: Worker) -> None:
     """Train until a limit is reached, a metric stops improving, or all ranks agree to stop."""
     assert worker.dataset is not None, "checked by the plugin"
-    with _settings(worker):
+    with torch_settings(worker, deterministic=True):
         ranks = TorchRanks.of(worker)
         tokenizer = make_tokenizer(worker, ranks)
         task = task_of(worker.conf, worker.dataset.info)
@@ -74,17 +72,3 @@ def make_tokenizer(worker: Worker, ranks: TorchRanks) -> Any:
     made = [tokenizer]
     dist.broadcast_object_list(made, src=0)
     return made[0]
-
-
-@contextmanager
-def _settings(worker: Worker) -> Iterator[None]:
-    """Set threads, determinism and the seed of everything that is built; afterwards the process is as it was."""
-    threads, strict = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
-    torch.set_num_threads(worker.conf.num_threads or worker.num_threads)
-    torch.use_deterministic_algorithms(True, warn_only=True)
-    torch.manual_seed(worker.run.seed)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
-        torch.use_deterministic_algorithms(strict)

@@ -1,4 +1,4 @@
-"""What training sets for the whole process, and sets back."""
+"""What training with torch sets for the whole process, and sets back."""
 
 from __future__ import annotations
 
@@ -10,26 +10,30 @@ from typing import Any
 import torch
 import torch.utils.deterministic
 
-from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.worker import Worker
 
 
 @contextmanager
-def torch_settings(worker: Worker) -> Iterator[None]:
-    """Set threads, determinism and the seed of everything that is built; afterwards the process is as it was."""
-    conf: Conf = worker.conf
+def torch_settings(worker: Worker, *, deterministic: bool | None) -> Iterator[None]:
+    """Set threads, determinism and the seed of everything that is built; afterwards the process is as it was.
+
+    Args:
+        worker: Its conf has ``num_threads``.
+        deterministic: Whether kernels repeat their results where they can; None: the block decides.
+    """
     filling: Any = torch.utils.deterministic
     threads, fill = torch.get_num_threads(), filling.fill_uninitialized_memory
     strict = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
     benchmark = torch.backends.cudnn.benchmark
-    if conf.deterministic and worker.use_gpu:
+    if deterministic and worker.use_gpu:
         # cuBLAS reads this when it starts; without it, its results depend on timing.
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    torch.set_num_threads(conf.num_threads or worker.num_threads)
-    torch.use_deterministic_algorithms(conf.deterministic, warn_only=True)
-    # Filling memory that is written anyway finds bugs in kernels; it doesn't make results repeat.
-    filling.fill_uninitialized_memory = False
-    torch.backends.cudnn.benchmark = not conf.deterministic
+    torch.set_num_threads(worker.conf.num_threads or worker.num_threads)
+    if deterministic is not None:
+        torch.use_deterministic_algorithms(deterministic, warn_only=True)
+        # Filling memory that is written anyway finds bugs in kernels; it doesn't make results repeat.
+        filling.fill_uninitialized_memory = False
+        torch.backends.cudnn.benchmark = not deterministic
     torch.manual_seed(worker.run.seed)
     try:
         yield
