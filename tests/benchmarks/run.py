@@ -1,6 +1,7 @@
 """Compare rtrain with its peers in one run on this machine, and print ratios: ``make bench``.
 
-Seconds are the smallest of several runs; a ratio below 1 means that rtrain is quicker.
+Seconds are the smallest of several runs, each of rtrain next to one of its peer; a ratio below 1 means that rtrain is
+quicker. On a machine that does something else as well, the seconds of the processor tell more than those of the clock.
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
 
 HERE = Path(__file__).parent
 PEERS = HERE / "peers"
@@ -20,23 +24,41 @@ RTRAIN = str(Path(sys.executable).parent / "rtrain")
 MLP = ["fit", "mlp", "trainer.max_epochs=3"]
 
 
-def _once(command: Sequence[str]) -> float:
-    with tempfile.TemporaryDirectory() as folder:
+@dataclass(frozen=True)
+class Spent:
+    """What a process took, from its start to its end."""
+
+    seconds: float
+    cpu_seconds: float
+    """User and system time; that of Ray's processes, which outlive their parents, is not in it."""
+    peak_bytes: int
+    """Largest resident set of the process, or of one of its children."""
+
+
+def _once(command: Sequence[str]) -> Spent:
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as output:
+        environment = os.environ | {"RAY_DEDUP_LOGS": "1"}
         began = time.perf_counter()
-        done = subprocess.run(
-            command, cwd=folder, capture_output=True, text=True, env=os.environ | {"RAY_DEDUP_LOGS": "1"}
-        )
-        spent = time.perf_counter() - began
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")
-    return spent
+        process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=output, env=environment)
+        _, status, used = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - began
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode != 0:
+            output.seek(0)
+            sys.exit(f"{' '.join(command)} failed:\n{output.read().decode()}")
+    return Spent(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
+
+
+def _print(name: str, mine: float, other: float, goal: float | None, unit: str = "s") -> None:
+    shown = "" if goal is None else f"goal {goal}"
+    print(f"{name:<52} {mine:8.2f} {unit:<2} {other:8.2f} {unit:<2}   ratio {mine / other:5.2f}   {shown}", flush=True)
 
 
 def compare(name: str, ours: Sequence[str], peer: Sequence[str], goal: float, times: int) -> None:
     """Run both commands in turn and print one line."""
     pairs = [(_once(ours), _once(peer)) for _ in range(times)]
-    mine, other = (min(column) for column in zip(*pairs, strict=True))
-    print(f"{name:<44} {mine:8.2f} s {other:8.2f} s   ratio {mine / other:5.2f}   goal {goal}", flush=True)
+    mine, other = (min(spent.seconds for spent in column) for column in zip(*pairs, strict=True))
+    _print(name, mine, other, goal)
 
 
 def startup(times: int) -> None:
@@ -62,10 +84,57 @@ def epochs(times: int) -> None:
         print(subprocess.run(command, capture_output=True, text=True, check=True).stdout.rstrip(), flush=True)
 
 
+def boosting(times: int) -> None:
+    """Whole processes that boost 100 rounds on a million rows from Parquet, with 2 threads in all.
+
+    The script with Ray Train, which takes minutes, runs once.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "rows.parquet"
+        write_rows(file, num_rows=1_000_000, num_features=28)
+        for library in ("xgboost", "lightgbm"):
+            table = ["dataset=parquet", f"dataset.path={file}", "dataset.label=y", "dataset.split.test=0"]
+            boost = ["trainer.num_boost_round=100", "trainer.eval_splits=[]"]
+            fit = [RTRAIN, "fit", library, *table, *boost]
+            alone = [*fit, "num_workers=0", "trainer.num_threads=2"]
+            plain = [sys.executable, str(PEERS / "boosting_script.py"), library, str(file)]
+            pairs = [(_once(alone), _once(plain)) for _ in range(times)]
+            ours, peer = zip(*pairs, strict=True)
+            _compare_all(f"{library}, 1M x 28", ours, peer)
+            shared = _once([*fit, "num_workers=2", "trainer.num_threads=1"])
+            quickest = min(spent.seconds for spent in peer)
+            _print(f"{library}, 1M x 28, 2 workers x 1 thread / plain", shared.seconds, quickest, None)
+            ray = _once([sys.executable, str(PEERS / "boosting_ray_script.py"), library, str(file)])
+            _print(f"{library}, 1M x 28 / Ray Train", min(spent.seconds for spent in ours), ray.seconds, 0.2)
+
+
+def _compare_all(name: str, ours: Sequence[Spent], peer: Sequence[Spent]) -> None:
+    """Print a line each for wall time, time of the processor and memory."""
+    for what, goal, unit, number in (
+        ("seconds", 1.5, "s", lambda spent: spent.seconds),
+        ("CPU seconds", None, "s", lambda spent: spent.cpu_seconds),
+        ("peak memory", 2, "MB", lambda spent: spent.peak_bytes / 1e6),
+    ):
+        _print(f"{name} / plain script, {what}", min(map(number, ours)), min(map(number, peer)), goal, unit)
+
+
+def write_rows(file: Path, num_rows: int, num_features: int) -> None:
+    """Write a table of two classes that depend on some of its float32 columns."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((num_rows, num_features), np.float32)
+    margin = x[:, :8] @ rng.normal(size=8) + x[:, 8] * x[:, 9] + np.sin(3 * x[:, 10])
+    y = (margin + rng.logistic(size=num_rows) > 0).astype(np.int64)
+    parquet.write_table(pa.table({f"f{index}": column for index, column in enumerate(x.T)} | {"y": y}), file)
+
+
 SUITES: dict[str, tuple[Callable[[int], None], int]] = {
     "startup": (startup, 9),
     "whole": (whole, 3),
     "epochs": (epochs, 5),
+    "boosting": (boosting, 3),
 }
 
 if __name__ == "__main__":

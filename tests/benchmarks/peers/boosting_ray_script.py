@@ -1,7 +1,9 @@
 """The documented way with Ray Train: a trainer of one worker with 2 CPUs. Arguments: LIBRARY FILE."""
 
 import sys
+from pathlib import Path
 
+import ray
 import ray.data
 import ray.train
 from ray.train import RunConfig, ScalingConfig
@@ -26,9 +28,7 @@ def train_lightgbm() -> None:
     frame = ray.train.get_dataset_shard("train").materialize().to_pandas()
     rows = lightgbm.Dataset(frame.drop(columns="y"), label=frame["y"])
     params = {"objective": "binary", "num_leaves": 31, "learning_rate": 0.1, "num_threads": 2, "verbosity": -1}
-    lightgbm.train(
-        {**params, **get_network_params()}, rows, num_boost_round=100, callbacks=[RayTrainReportCallback()]
-    )
+    lightgbm.train({**params, **get_network_params()}, rows, num_boost_round=100, callbacks=[RayTrainReportCallback()])
 
 
 if library == "xgboost":
@@ -36,10 +36,12 @@ if library == "xgboost":
 else:
     from ray.train.lightgbm import LightGBMTrainer as Trainer
 
+# Reading needs a processor beside the worker's two; where there are no more, Ray Data waits forever.
+ray.init(num_cpus=4)
 trainer = Trainer(
     train_xgboost if library == "xgboost" else train_lightgbm,
-    scaling_config=ScalingConfig(num_workers=1, resources_per_worker={"CPU": 1}),
-    run_config=RunConfig(storage_path=sys.argv[2].rpartition("/")[0] + "/ray"),
+    scaling_config=ScalingConfig(num_workers=1, resources_per_worker={"CPU": 2}),
+    run_config=RunConfig(storage_path=str(Path("ray_results").resolve())),
     datasets={"train": ray.data.read_parquet(path)},
 )
 trainer.fit()
