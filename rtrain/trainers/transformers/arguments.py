@@ -15,6 +15,8 @@ FOLLOWED = (
     *("learning_rate", "weight_decay", "adam_beta1", "adam_beta2", "adam_epsilon", "optim", "optim_args"),
     *("lr_scheduler_type", "lr_scheduler_kwargs", "warmup_steps", "max_grad_norm", "bf16", "label_smoothing_factor"),
     *("gradient_checkpointing", "gradient_checkpointing_kwargs", "ddp_find_unused_parameters", "ddp_bucket_cap_mb"),
+    # What newer versions of transformers call it; they keep both names alike.
+    *("activation_checkpointing", "activation_checkpointing_kwargs"),
 )
 OURS = {
     "per_device_train_batch_size": "trainer.batch_size",

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_model, save_model
+from safetensors.torch import load_model, save_file, save_model
 from torch import Tensor
 from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
@@ -123,10 +123,14 @@ class TransformersLearner(Learner):
         """Write a folder that transformers can open, with adapters in ``adapter/``, and the optimizer beside it."""
         if self._tokenizer is not None:
             self._tokenizer.save_pretrained(folder)
-        weights = WEIGHTS if self._conf.lora is None else ADAPTED
-        save_model(self.model, str(folder / weights), metadata={"format": "pt"})
         self.model.config.save_pretrained(folder)
-        if self._conf.lora is not None:
+        if self._conf.lora is None:
+            # Of weights that two parts share, the one that every model of the family has, and not its head alone.
+            tied = self.model.all_tied_weights_keys
+            weights = {name: one.contiguous() for name, one in self.model.state_dict().items() if name not in tied}
+            save_file(weights, str(folder / WEIGHTS), metadata={"format": "pt"})
+        else:
+            save_model(self.model, str(folder / ADAPTED), metadata={"format": "pt"})
             self.model.save_pretrained(folder / "adapter", safe_serialization=True)
         if self._conf.merge_lora:
             self._save_merged(folder / "merged")

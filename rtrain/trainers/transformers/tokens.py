@@ -42,7 +42,7 @@ def open_tokenizer(conf: Conf) -> Any:
             "trainer.tokenizer is not chosen.",
             "Give trainer.tokenizer.pretrained, or make one of the dataset: trainer.tokenizer.train=wordpiece",
         )
-    return load_tokenizer(name, "trainer.tokenizer.pretrained")
+    return load_tokenizer(name, f"trainer.{'tokenizer' if conf.tokenizer.pretrained else 'model'}.pretrained")
 
 
 def load_tokenizer(name: str | Path, where: str) -> Any:
@@ -53,6 +53,11 @@ def load_tokenizer(name: str | Path, where: str) -> Any:
         raise ConfigError(f"{where}: there is no tokenizer at {name}: {error}") from error
     if not tokenizer.is_fast:
         raise ConfigError(f"{where}: the tokenizer of {name} has no fast version.")
+    if set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):  # transformers makes up an empty one
+        raise ConfigError(
+            f"{where}: there is no tokenizer at {name}.",
+            "Name another one with trainer.tokenizer.pretrained, or make one: trainer.tokenizer.train=wordpiece",
+        )
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token or tokenizer.unk_token
     return tokenizer
