@@ -39,7 +39,7 @@ NOT_NEEDED: Mapping[str, str] = {
     "Categorizer": "columns of text are categories without it, see dataset.categorical",
     "Chain": "the list is a chain already",
     "LabelEncoder": "the label is encoded without it",
-    "TorchVisionPreprocessor": "images have dataset.transform for that",
+    "TorchVisionPreprocessor": "the torch trainer has trainer.transform for that",
 }
 
 

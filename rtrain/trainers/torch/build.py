@@ -19,6 +19,7 @@ from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.state import TrainState, make_ema
 from rtrain.trainers.torch.strategies.base import Strategy
 from rtrain.trainers.torch.tasks import usual_loss
+from rtrain.trainers.torch.transforms import transformed_info
 from rtrain.trainers.worker import Worker
 
 SCHEDULE_LENGTHS = ("T_max", "total_steps", "total_iters", "num_training_steps")
@@ -102,7 +103,7 @@ def build_state(worker: Worker, strategy: Strategy, steps_per_epoch: int) -> Tra
     conf: Conf = worker.conf
     assert worker.dataset is not None, "checked by the plugin"
     world = strategy.world
-    model = build_model(conf.model, worker.dataset.info, worker.allow)
+    model = build_model(conf.model, transformed_info(conf, worker.dataset.info, worker.allow), worker.allow)
     if conf.channels_last:
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     if conf.sync_batchnorm and world.size > 1:

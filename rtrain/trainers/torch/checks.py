@@ -13,6 +13,7 @@ from rtrain.trainers.tasks import CLASSES
 from rtrain.trainers.torch.build import auto_lengths, schedule_length
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.strategies.checks import check_strategy
+from rtrain.trainers.torch.transforms import check_transforms
 
 
 def check_conf(conf: Conf, info: DatasetInfo, job: Job) -> None:
@@ -23,10 +24,11 @@ def check_conf(conf: Conf, info: DatasetInfo, job: Job) -> None:
     """
     check_task("torch", info, (*CLASSES, "regression"))
     check_quantities("torch", info)
-    _check_targets(conf, info, job)
+    seen = check_transforms(conf, info, job.allow)
+    _check_targets(conf, seen, job)
     _check_device(conf, job)
     check_monitors(conf, info, job, tuple(conf.metrics))
-    check_strategy(conf, info, job)
+    check_strategy(conf, seen, job)
 
 
 def _check_targets(conf: Conf, info: DatasetInfo, job: Job) -> None:

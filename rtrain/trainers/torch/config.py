@@ -80,6 +80,13 @@ class Conf(EpochsConf):
     """More metrics of each evaluation, beside loss and accuracy or errors: name to a torchmetrics class by
     ``_target_``. ``auto`` works as in ``model``."""
 
+    transform: list[dict[str, Any]] = field(default_factory=list)
+    """What happens to each row of training, anew in every epoch: modules or functions by ``_target_``, one after the
+    other. They get one row at a time, on the CPU and before standardization, images as float32 from 0 to 1."""
+
+    eval_transform: list[dict[str, Any]] = field(default_factory=list)
+    """The same for rows that are evaluated or predicted."""
+
     batch_size: Annotated[int, Field(ge=1)] | None = None
     """Rows per worker and backward pass, workers that split layers (``tp``) counted as one; give this or
     ``global_batch_size``. 32 without either."""

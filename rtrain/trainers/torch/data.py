@@ -39,12 +39,16 @@ class Inputs:
         self._mean = torch.tensor(info.mean, device=device).reshape(shape) if info.mean else None
         self._std = torch.tensor(info.std, device=device).reshape(shape) if info.mean else None
 
-    def place(self, values: np.ndarray) -> Tensor:
-        """Return ``values`` on the device, without a copy where the device is the CPU."""
+    def tensor(self, values: np.ndarray) -> Tensor:
+        """Return ``values`` as a tensor of the same memory."""
         with warnings.catch_warnings():
             # Arrays in shared memory are read-only, of which torch warns; nothing here writes to them.
             warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
-            return torch.from_numpy(values).to(self._device)
+            return torch.from_numpy(values)
+
+    def place(self, values: np.ndarray | Tensor) -> Tensor:
+        """Return ``values`` on the device, without a copy where the device is the CPU."""
+        return (values if isinstance(values, Tensor) else self.tensor(values)).to(self._device)
 
     def ready(self, x: Tensor) -> Tensor:
         """Return tokens unchanged, other rows as float32: uint8 from 0 to 1, standardized, in the model's format."""
@@ -93,8 +97,10 @@ class TensorFeed(Feed):
             step = Step(x, self._y.index_select(0, index), num_global)
             yield step if self._weight is None else self._with_weight(step, self._weight.index_select(0, index))
 
-    def _placed(self, batch: Batch) -> Step:
-        x, y, weight = self._inputs.place(batch.x), self._inputs.place(batch.y), batch.weight
+    def _placed(self, batch: Batch, x: Tensor | None = None) -> Step:
+        """Return a batch on the device, with ``x`` in place of its own inputs."""
+        y, weight = self._inputs.place(batch.y), batch.weight
+        x = self._inputs.place(batch.x if x is None else x)
         step = Step(self._inputs.ready(x), y, batch.num_global)
         if not self._weighted:
             return step

@@ -22,6 +22,7 @@ from rtrain.trainers.torch.evaluation import Evaluation
 from rtrain.trainers.torch.state import TRAINING, seed_step
 from rtrain.trainers.torch.step import OptimizerStep
 from rtrain.trainers.torch.strategies.base import Strategy
+from rtrain.trainers.torch.transforms import TransformedFeed, transform_of
 from rtrain.trainers.worker import Worker
 
 
@@ -37,6 +38,7 @@ class TorchLearner(Learner):
         steps_per_epoch = math.ceil(worker.dataset.splits["train"].num_rows / conf.rows_per_step(data.size))
         self.strategy, self.sharded = strategy, strategy.sharded
         self._conf, self._data, self._seed = conf, data, worker.run.seed
+        self._train, self._allow = worker.dataset.splits["train"], worker.allow
         self.state = build_state(worker, strategy, steps_per_epoch)
         loss = build_loss(conf, info, worker.allow).to(data.device)
         self.optimizer_step = OptimizerStep(
@@ -48,7 +50,11 @@ class TorchLearner(Learner):
 
     def feed(self, split: Split, info: DatasetInfo, ranks: Ranks) -> TensorFeed:
         """Return the rows as tensors on this rank's device."""
-        return TensorFeed(split, info, self._data, self._conf.channels_last)
+        training = split is self._train
+        transform = transform_of(self._conf, training, self._allow)
+        if transform is None:
+            return TensorFeed(split, info, self._data, self._conf.channels_last)
+        return TransformedFeed(split, info, self._data, self._conf, transform, is_random=training)
 
     def take(self, batch: Step, step: int) -> Tensor:
         """Do one optimizer step; its loss is computed while this returns."""

@@ -16,6 +16,7 @@ from rtrain.trainers.torch.data import Inputs
 from rtrain.trainers.torch.evaluation import autocast
 from rtrain.trainers.torch.state import AVERAGED, SHARDS, WEIGHTS
 from rtrain.trainers.torch.tasks import fit_output
+from rtrain.trainers.torch.transforms import RowTransform, transform_of, transformed_info
 from rtrain.trainers.trained import Trained
 
 
@@ -27,13 +28,21 @@ class Predictor:
         info: The dataset that it was trained on.
         precision: Precision of the forward pass, as in training.
         device: Where to predict.
+        transform: What happens to each row before.
     """
 
-    def __init__(self, model: nn.Module, info: DatasetInfo, precision: str, device: torch.device) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        info: DatasetInfo,
+        precision: str,
+        device: torch.device,
+        transform: RowTransform | None = None,
+    ) -> None:
         self.info = info
         self._model = model.to(device).eval()
         self._inputs = Inputs(info, device, channels_last=False)
-        self._precision, self._device = precision, device
+        self._precision, self._device, self._transform = precision, device, transform
 
     @torch.no_grad()
     def predict(self, x: np.ndarray, batch_size: int = 1024) -> np.ndarray:
@@ -55,7 +64,8 @@ class Predictor:
         return np.concatenate(parts)
 
     def _outputs(self, x: np.ndarray) -> np.ndarray:
-        rows = self._inputs.ready(self._inputs.place(np.ascontiguousarray(x)))
+        raw = self._inputs.tensor(np.ascontiguousarray(x))
+        rows = self._inputs.ready(self._inputs.place(raw if self._transform is None else self._transform(raw)))
         with autocast(self._precision, self._device):
             output: Tensor = self._model(rows)
         if self.info.task in CLASSES:
@@ -79,17 +89,18 @@ def load_predictor(trained: Trained, device: str = "cpu") -> Predictor:
         raise CheckpointError(
             f"{trained.folder} was written by {conf.train_loop}, a loop of your own; only it knows how to predict."
         )
-    model = build_model(conf.model, trained.info, trained.allow)
+    model = build_model(conf.model, transformed_info(conf, trained.info, trained.allow), trained.allow)
+    transform = transform_of(conf, False, trained.allow)
     weights = trained.folder / (WEIGHTS if conf.ema_decay is None else AVERAGED)
     if not weights.exists() and (trained.folder / SHARDS).is_dir():
         # Half a second of imports, for sharded checkpoints only.
         from rtrain.trainers.torch.shards import load_whole
 
         load_whole(model, trained.folder)
-        return Predictor(model, trained.info, conf.precision, torch.device(device))
+        return Predictor(model, trained.info, conf.precision, torch.device(device), transform)
     try:
         load_model(model, str(weights))
     except (OSError, RuntimeError) as error:
         target = conf.model["_target_"]
         raise CheckpointError(f"{trained.folder} does not hold the weights of {target}: {error}") from error
-    return Predictor(model, trained.info, conf.precision, torch.device(device))
+    return Predictor(model, trained.info, conf.precision, torch.device(device), transform)

@@ -1,0 +1,194 @@
+"""What happens to single rows on their way to the model: augmentations, crops, what torchvision has."""
+
+from __future__ import annotations
+
+import random
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rtrain.config.targets import build, check_node, locate
+from rtrain.datasets.base import DatasetInfo, Pass, ResidentSplit, Split
+from rtrain.errors import ConfigError
+from rtrain.trainers.feed import Feed
+from rtrain.trainers.torch.config import Conf
+from rtrain.trainers.torch.data import Step, TensorFeed
+from rtrain.trainers.torch_ranks import TorchRanks
+
+
+class RowTransform:
+    """Callables that each get one row, one after the other, with random numbers that belong to the row.
+
+    Args:
+        nodes: Modules and other classes are built with the keys of their node; a function is called with the row and
+            the keys of its node.
+        where: Their key in the config.
+        allow: Modules allowed beyond the known frameworks and the project's own.
+
+    Raises:
+        ConfigError: A target is not there, or makes nothing that can be called.
+    """
+
+    def __init__(self, nodes: Sequence[Mapping[str, Any]], where: str, allow: Sequence[str]) -> None:
+        self._where = where
+        self._steps = [_step(node, f"{where}[{place}]", allow) for place, node in enumerate(nodes)]
+
+    def __call__(self, x: Tensor, seeds: np.ndarray | None = None) -> Tensor:
+        """Return the transformed rows.
+
+        Args:
+            x: (rows, ...) on the CPU; uint8 becomes float32 from 0 to 1 before.
+            seeds: (rows,) uint32, of each row's random numbers; None: the same ones for every row.
+
+        Raises:
+            ConfigError: A result is no tensor or array, or rows differ in shape; names the key.
+        """
+        rows = x.float() / 255 if x.dtype == torch.uint8 else x
+        with torch.no_grad(), _own_random_numbers():
+            found = [self._row(row, 0 if seeds is None else int(seeds[place])) for place, row in enumerate(rows)]
+        try:
+            return torch.stack(found) if found else rows
+        except RuntimeError as error:
+            raise ConfigError(f"{self._where}: rows come out in different shapes: {error}") from error
+
+    def shape(self, info: DatasetInfo) -> tuple[int, ...]:
+        """Return the shape of a row that comes out."""
+        kind = torch.from_numpy(np.zeros(0, info.dtype)).dtype
+        return tuple(self(torch.zeros((1, *info.input_shape), dtype=kind)).shape[1:])
+
+    def _row(self, row: Tensor, seed: int) -> Tensor:
+        torch.default_generator.manual_seed(seed)
+        random.seed(seed)
+        np.random.seed(seed)
+        for step in self._steps:
+            row = step(row)
+        if not isinstance(row, Tensor | np.ndarray):
+            raise ConfigError(f"{self._where} makes a {type(row).__name__} of a row, no tensor.")
+        return torch.as_tensor(row)
+
+
+class TransformedFeed(TensorFeed):
+    """One split whose rows go through a transform anew in every pass.
+
+    Args:
+        split: The rows.
+        info: The dataset, with rows as they are.
+        ranks: Those with rows of their own.
+        conf: How images lie in memory.
+        transform: What happens to each row.
+        is_random: Each row gets random numbers of its own, by ``Pass.seed``, epoch and its number in the split; in
+            streams, by its place in the pass. Else they are the same for all rows and passes.
+    """
+
+    def __init__(
+        self,
+        split: Split,
+        info: DatasetInfo,
+        ranks: TorchRanks,
+        conf: Conf,
+        transform: RowTransform,
+        *,
+        is_random: bool,
+    ) -> None:
+        super().__init__(split, info, ranks, conf.channels_last)
+        self._transform, self._is_random = transform, is_random
+        self._nothing = torch.zeros((0, *transform.shape(info)))
+
+    def _hold(self, split: ResidentSplit) -> None:
+        """Leave the rows where they are: they have to be transformed before they are put on the device."""
+
+    def steps(self, one: Pass) -> Iterator[Step]:
+        """Yield the steps of one pass; a rank without rows gets empty tensors while another one still has some."""
+        known = self._split.indices(one) if isinstance(self._split, ResidentSplit) else None
+        seeds = _seeds((one.seed, one.epoch), self.num_rows) if known else None
+        for number, batch in enumerate(Feed.steps(self, one), start=one.skip_steps):
+            if seeds is not None and known is not None:
+                own = seeds[next(known)[0]]
+            else:
+                own = _seeds((one.seed, one.epoch, one.rank, number), len(batch.y))
+            x = self._transform(self._inputs.tensor(batch.x), own if self._is_random else None)
+            yield self._placed(batch, x if len(batch.y) else self._nothing)
+
+
+def transform_of(conf: Conf, training: bool, allow: Sequence[str]) -> RowTransform | None:
+    """Return what the config says for rows of training, or for those to evaluate and predict; None if nothing."""
+    key = "transform" if training else "eval_transform"
+    nodes = getattr(conf, key)
+    return RowTransform(nodes, f"trainer.{key}", allow) if nodes else None
+
+
+def transformed_info(conf: Conf, info: DatasetInfo, allow: Sequence[str]) -> DatasetInfo:
+    """Return the dataset as the model sees it: its rows have the shape of those that are evaluated."""
+    transform = transform_of(conf, False, allow)
+    return info if transform is None else replace(info, input_shape=transform.shape(info))
+
+
+def check_transforms(conf: Conf, info: DatasetInfo, allow: Sequence[str]) -> DatasetInfo:
+    """Check targets, try them on a row of zeros, and return the dataset as the model sees it.
+
+    Raises:
+        ConfigError: Something can't work; names the key.
+    """
+    for key in ("transform", "eval_transform"):
+        for place, node in enumerate(getattr(conf, key)):
+            where = f"trainer.{key}[{place}]"
+            check_node(node, where, allow, num_args=0 if _is_class(node, where, allow) else 1)
+        transform = transform_of(conf, key == "transform", allow)
+        if transform is not None:
+            _try(transform, f"trainer.{key}", info)
+    return transformed_info(conf, info, allow)
+
+
+def _try(transform: RowTransform, where: str, info: DatasetInfo) -> None:
+    try:
+        shape = transform.shape(info)
+    except ConfigError:
+        raise
+    except Exception as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        message = f"{where} failed with a row of zeros of shape {info.input_shape}: {type(error).__name__}: {error}"
+        raise ConfigError(message, f"  --> {last.filename}:{last.lineno}") from error
+    if info.mean and shape[:1] != info.input_shape[:1]:
+        raise ConfigError(
+            f"{where} makes rows of shape {shape}, but {info.name} is standardized by the means and deviations of "
+            f"{info.input_shape[0]} channels or features.",
+            "Turn that off: dataset.normalize=false",
+        )
+
+
+def _seeds(key: tuple[int, ...], count: int) -> np.ndarray:
+    return np.random.default_rng(key).integers(0, 2**32, count, dtype=np.uint32)
+
+
+def _step(node: Mapping[str, Any], where: str, allow: Sequence[str]) -> Callable[[Any], Any]:
+    step: Callable[[Any], Any] = build(
+        node if _is_class(node, where, allow) else {**node, "_partial_": True}, where, allow
+    )
+    if not callable(step):
+        raise ConfigError(f"{where}: a {type(step).__name__} can't be called with a row.")
+    return step
+
+
+def _is_class(node: Mapping[str, Any], where: str, allow: Sequence[str]) -> bool:
+    target = node.get("_target_")
+    if not isinstance(target, str):
+        raise ConfigError(f"{where} has no _target_.", "A transform is {_target_: module.name} and its arguments.")
+    return isinstance(locate(target, f"{where}._target_", allow), type)
+
+
+@contextmanager
+def _own_random_numbers() -> Iterator[None]:
+    """Leave the random numbers of everything else as they are."""
+    python, numpy = random.getstate(), np.random.get_state()
+    with torch.random.fork_rng(devices=[]):
+        try:
+            yield
+        finally:
+            random.setstate(python)
+            np.random.set_state(numpy)
