@@ -4,6 +4,8 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 
 from rtrain.datasets.base import Dataset, DatasetInfo, ResidentSplit
+from rtrain.testing.workers import RecordingChannel, make_worker, newest
+from rtrain.trainers.registry import confs, load_trainer
 
 LOADERS = {"breast_cancer": load_breast_cancer, "diabetes": load_diabetes, "iris": load_iris}
 
@@ -45,3 +47,17 @@ def ranking_dataset(num_queries=60, rows_per_query=10):
     grades = np.clip(np.round(1.5 + x[:, 0] + 0.5 * x[:, 1]), 0, 4).astype("float32")
     group = np.repeat(np.arange(num_queries), rows_per_query)
     return make_dataset({"x": x, "y": grades, "group": group}, np.arange(num_rows), task="ranking")
+
+
+def fit(trainer, folder, dataset, *, channel=None, checkpoint=None, allow=(), **keys):
+    """Train in this process and return what was sent; ``keys`` are the trainer's own."""
+    conf, channel = confs()[trainer](**keys), channel or RecordingChannel()
+    worker = make_worker(folder, conf, dataset, channel=channel, checkpoint=checkpoint or {})
+    worker.allow = allow
+    load_trainer(trainer).train_loop(conf)(worker)
+    return channel
+
+
+def load(trainer, folder, dataset, **keys):
+    """Return the predictor of the newest checkpoint of a training with ``keys``."""
+    return load_trainer(trainer).load_predictor(newest(folder, confs()[trainer](**keys), dataset), "cpu")

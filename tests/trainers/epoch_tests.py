@@ -8,8 +8,8 @@ import pytest
 
 from rtrain.datasets.base import Dataset, ResidentSplit
 from rtrain.errors import TrainingError
+from rtrain.testing.ranks import RankProcesses
 from rtrain.testing.small_data import UnevenSplit, small_dataset, small_text
-from rtrain.testing.two_ranks import TwoRanks
 from rtrain.testing.workers import newest
 from rtrain.trainers.epochs_conf import EarlyStoppingConf
 from rtrain.trainers.registry import load_trainer
@@ -106,7 +106,7 @@ class EpochsOnTwoRanks(Epochs):
     @classmethod
     def ranks(cls):
         """Two ranks of one world."""
-        two = TwoRanks(cls.runs.join)
+        two = RankProcesses(cls.runs.join)
         yield two
         two.close()
 

@@ -1,24 +1,27 @@
 """LightGBM through rtrain: the trees of LightGBM alone, resumed as if never interrupted."""
 
+from functools import partial
+
+import boosting_runs
 import lightgbm
 import numpy as np
 import pytest
-from boosting_runs import LOADERS, make_dataset, ranking_dataset, real_dataset
+from boosting_runs import real_dataset
+from boosting_tests import BoostingTests
 
 from rtrain.config.schema import RtrainConf, RunConf
 from rtrain.errors import ConfigError
 from rtrain.runs.checkpoints import latest_checkpoint
-from rtrain.testing.workers import RecordingChannel, make_job, make_worker, newest
+from rtrain.testing.workers import make_job
 from rtrain.trainers.lightgbm.config import Conf
-from rtrain.trainers.lightgbm.loop import train
 from rtrain.trainers.lightgbm.plugin import Plugin
-from rtrain.trainers.lightgbm.predictor import load_predictor
+
+STUMP = {"num_leaves": 2, "min_data_per_group": 5}
+fit = partial(boosting_runs.fit, "lightgbm")
 
 
-def fit(folder, dataset, *, channel=None, checkpoint=None, **keys):
-    channel = channel or RecordingChannel()
-    train(make_worker(folder, Conf(**keys), dataset, channel=channel, checkpoint=checkpoint or {}))
-    return channel
+class TestBoosting(BoostingTests):
+    trainer, error, stump = "lightgbm", "l2", STUMP
 
 
 def trees(folder):
@@ -66,90 +69,10 @@ def test_a_resumed_run_grows_the_same_trees(tmp_path, params):
     assert resumed.of("metrics")[0]["step"] == (10 if set(params) == {"num_leaves"} else 1)
 
 
-def test_a_request_to_stop_ends_training_with_a_checkpoint(tmp_path):
-    channel = RecordingChannel(stop_after=4)
-    fit(tmp_path, real_dataset("iris"), channel=channel, num_boost_round=50)
-    assert [record["step"] for record in channel.of("checkpoint")] == [4]
-
-
-def test_early_stopping_predicts_with_the_best_round(tmp_path):
-    dataset = real_dataset("diabetes")
-    conf = {"params": {"learning_rate": 0.5}, "num_boost_round": 200, "early_stopping_rounds": 5}
-    scores = [record["metrics"]["test/l2"] for record in fit(tmp_path, dataset, **conf).of("metrics")]
-    best = int(np.argmin(scores))
-    assert len(scores) == best + 1 + 5
-    rows = dataset.splits["test"].columns
-    found = load_predictor(newest(tmp_path, Conf(**conf), dataset)).predict(rows["x"])
-    assert np.square(found - rows["y"]).mean() == pytest.approx(scores[best], rel=1e-4)
-
-
-def test_predictions_are_probabilities_that_give_the_reported_metrics(tmp_path):
-    for name in ("breast_cancer", "iris"):
-        dataset = real_dataset(name)
-        channel = fit(tmp_path / name, dataset, num_boost_round=10)
-        rows = dataset.splits["test"].columns
-        found = load_predictor(newest(tmp_path / name, Conf(), dataset)).predict(rows["x"])
-        assert found.sum(axis=1) == pytest.approx(np.ones(len(found)), abs=1e-5)
-        assert (found.argmax(axis=1) == rows["y"]).mean() == pytest.approx(channel.metrics["test/accuracy"])
-        loss = -np.log(found[np.arange(len(found)), rows["y"]]).mean()
-        assert loss == pytest.approx(channel.metrics["test/loss"], rel=1e-4)
-
-
-def test_a_ranking_learns_its_queries(tmp_path):
-    channel = fit(tmp_path, ranking_dataset(), num_boost_round=20)
-    assert channel.metrics["test/ndcg@5"] > 0.9
-    assert {"test/ndcg@1", "test/ndcg@3", "test/ndcg@5"} <= set(channel.metrics)
-
-
-def test_weights_and_base_margins_count(tmp_path):
-    whole = real_dataset("breast_cancer").splits["train"].columns
-    order, classes = np.arange(len(whole["y"])), ("a", "b")
-    plain = fit(tmp_path / "plain", make_dataset(whole, order, classes=classes), num_boost_round=3)
-    heavy = {**whole, "weight": np.where(whole["y"] == 1, 50, 1).astype("float32")}
-    weighted = fit(tmp_path / "heavy", make_dataset(heavy, order, classes=classes), num_boost_round=3)
-    assert weighted.metrics != plain.metrics
-    margin = {**whole, "base_margin": np.where(whole["y"] == 1, 9, -9).astype("float32")}
-    known = fit(tmp_path / "margin", make_dataset(margin, order, classes=classes), num_boost_round=1)
-    assert known.metrics["test/loss"] < 0.01
-
-
-@pytest.mark.parametrize("name", ["breast_cancer", "diabetes", "iris"])
-def test_predictions_start_from_the_scores_that_rows_bring(tmp_path, name):
-    rng = np.random.default_rng(0)
-    shape = (150, 3) if name == "iris" else (len(LOADERS[name]().target),)
-    dataset = real_dataset(name, base_margin=rng.normal(size=shape).astype("float32"))
-    channel = fit(tmp_path, dataset, num_boost_round=5)
-    rows = dataset.splits["test"].columns
-    predictor = load_predictor(newest(tmp_path, Conf(), dataset))
-    found = predictor.predict_from(rows["x"], rows["base_margin"])
-    if name == "diabetes":
-        assert np.square(found - rows["y"]).mean() == pytest.approx(channel.metrics["test/l2"], rel=1e-4)
-        return
-    assert found.sum(axis=1) == pytest.approx(np.ones(len(found)), abs=1e-5)
-    loss = -np.log(found[np.arange(len(found)), rows["y"]]).mean()
-    assert loss == pytest.approx(channel.metrics["test/loss"], rel=1e-4)
-
-
-def test_categories_split_by_their_names_and_missing_values_are_fine(tmp_path):
-    rng = np.random.default_rng(0)
-    codes = rng.integers(0, 6, 600)
-    x = np.stack([codes, rng.normal(size=600)], axis=1).astype("float32")
-    x[rng.random(600) < 0.05, 0] = np.nan
-    columns = {"x": x, "y": np.isin(codes, (1, 4)).astype("int64")}
-    facts = {"feature_names": ("color", "size"), "categories": {"color": tuple("abcdef")}}
-    dataset = make_dataset(columns, np.arange(600), classes=("no", "yes"), **facts)
-    channel = fit(tmp_path, dataset, params={"num_leaves": 2, "min_data_per_group": 5}, num_boost_round=20)
-    assert channel.metrics["test/accuracy"] > 0.9
-    assert next(iter(channel.of("model")[-1]["facts"]["feature_importance"]["gain"])) == "color"
-
-
 def test_objective_and_metric_may_be_the_users_own(tmp_path):
-    dataset = real_dataset("diabetes")
-    own = Conf(num_boost_round=20, objective_function=f"{__name__}:squared", metric_functions=[f"{__name__}:largest"])
-    worker = make_worker(tmp_path, own, dataset)
-    worker.allow = (__name__,)
-    train(worker)
-    scores = [record["metrics"]["test/largest"] for record in worker.channel.of("metrics")]
+    own = {"objective_function": f"{__name__}:squared", "metric_functions": [f"{__name__}:largest"]}
+    channel = fit(tmp_path, real_dataset("diabetes"), allow=(__name__,), num_boost_round=20, **own)
+    scores = [record["metrics"]["test/largest"] for record in channel.of("metrics")]
     assert scores[-1] < scores[0]
 
 

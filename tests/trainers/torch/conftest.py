@@ -1,11 +1,13 @@
 import pytest
-from torch_runs import World
+from torch_runs import join
+
+from rtrain.testing.ranks import RankProcesses
 
 
 @pytest.fixture(scope="session")
-def world(tmp_path_factory):
+def world():
     """Two ranks."""
-    two = World(tmp_path_factory.mktemp("world"))
+    two = RankProcesses(join)
     yield two
     two.close()
 

@@ -12,10 +12,10 @@ from torch_runs import (
     EXACT,
     GPT,
     RecordingChannel,
-    World,
     assert_same,
     fit,
     fit_rank,
+    join,
     make_conf,
     make_worker,
     small_dataset,
@@ -26,6 +26,7 @@ from torch_runs import (
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import latest_checkpoint, read_record
 from rtrain.runs.files import sha256_of
+from rtrain.testing.ranks import RankProcesses
 from rtrain.testing.workers import newest
 from rtrain.trainers.torch.config import StrategyConf
 from rtrain.trainers.torch.loop import training
@@ -228,7 +229,7 @@ def test_two_pairs_of_workers_share_weights_and_layers(tmp_path):
     keys = {"model": GPT, "global_batch_size": 16, **CLIPPED}
     conf = make_conf(strategy="fsdp_tp", **keys)
     _, expected = fit(tmp_path / "one", make_conf(**keys), dataset=dataset)
-    four = World(tmp_path, size=4)
+    four = RankProcesses(join, size=4)
     try:
         results = four.run(fit_rank, str(tmp_path / "four"), conf, dataset=dataset)
         four.run(fit_rank, str(tmp_path / "again"), conf, dataset=dataset, stop_after={0: 1})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import traceback
 from pathlib import Path
 
 import numpy as np
@@ -115,52 +114,14 @@ def assert_same(first, second, **tolerance):
 EXACT = {"rtol": 0, "atol": 0}
 
 
-class World:
-    """Processes of one gloo world that live for the whole test session; a fresh one costs seconds of imports."""
-
-    def __init__(self, folder, size=2):
-        context = torch.multiprocessing.get_context("spawn")
-        self._pipes, self._processes = [], []
-        for rank in range(size):
-            here, there = context.Pipe()
-            process = context.Process(target=_serve, args=(there, rank, size, str(folder)), daemon=True)
-            process.start()
-            self._pipes.append(here)
-            self._processes.append(process)
-
-    def run(self, function, *args, **kwargs):
-        """Call ``function(rank, *args, **kwargs)`` on all ranks and return all results."""
-        for pipe in self._pipes:
-            pipe.send((function, args, kwargs))
-        results = []
-        for pipe in self._pipes:
-            assert pipe.poll(60), "a rank hangs"
-            results.append(pipe.recv())
-        for error, _ in results:
-            assert error is None, error
-        return [value for _, value in results]
-
-    def close(self):
-        for pipe in self._pipes:
-            pipe.send(None)
-        for process in self._processes:
-            process.join(10)
-            process.kill()
-
-
-def _serve(pipe, rank, size, folder):
+def join(rank, addresses):
+    """Make this process one of the ranks."""
     os.environ.pop("OMP_NUM_THREADS", None)
     # What Ray Train tells each worker, and Accelerate and DeepSpeed ask for.
-    os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_WORLD_SIZE": str(size)}
+    size = str(len(addresses))
+    os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": size, "LOCAL_WORLD_SIZE": size}
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=size)
-    while (job := pipe.recv()) is not None:
-        function, args, kwargs = job
-        try:
-            pipe.send((None, function(rank, *args, **kwargs)))
-        except BaseException:
-            pipe.send((traceback.format_exc(), None))
-    dist.destroy_process_group()
+    dist.init_process_group("gloo", init_method=f"tcp://{addresses[0]}", rank=rank, world_size=len(addresses))
 
 
 def fit_rank(rank, folder, conf, **keys):

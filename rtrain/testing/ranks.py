@@ -1,4 +1,4 @@
-"""Two processes that are ranks of one world, without Ray: started once, because imports take seconds."""
+"""Processes that are the ranks of one world, without Ray: started once, because imports take seconds."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from typing import Any
 TIMEOUT_SECONDS = 120
 
 
-class TwoRanks:
+class RankProcesses:
     """The processes.
 
     Args:
-        join: Called with rank and both addresses in each process, before anything else; a function of a module.
+        join: Called in each process before anything else, with its rank and an address for each of them; a function of
+            a module.
+        size: How many there are.
     """
 
-    def __init__(self, join: Callable[[int, list[str]], None]) -> None:
-        context, addresses = get_context("spawn"), [_free_address(), _free_address()]
+    def __init__(self, join: Callable[[int, list[str]], None], size: int = 2) -> None:
+        context, addresses = get_context("spawn"), [_free_address() for _ in range(size)]
         self._pipes: list[Any] = []
         self._processes: list[Any] = []
-        for rank in range(2):
+        for rank in range(size):
             here, there = context.Pipe()
             process = context.Process(target=_serve, args=(there, join, rank, addresses), daemon=True)
             process.start()
@@ -30,7 +32,7 @@ class TwoRanks:
             self._processes.append(process)
 
     def run(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> list[Any]:
-        """Call ``function(rank, *args, **kwargs)`` on both ranks and return both results."""
+        """Call ``function(rank, *args, **kwargs)`` on all ranks and return their results."""
         for pipe in self._pipes:
             pipe.send((function, args, kwargs))
         results = []
@@ -42,7 +44,7 @@ class TwoRanks:
         return [value for _, value in results]
 
     def close(self) -> None:
-        """End both processes."""
+        """End the processes."""
         for pipe in self._pipes:
             pipe.send(None)
         for process in self._processes:

@@ -1,0 +1,101 @@
+"""Tests of boosted trees, whatever the library: those of xgboost and lightgbm inherit them."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from boosting_runs import LOADERS, fit, load, make_dataset, ranking_dataset, real_dataset
+
+from rtrain.testing.workers import RecordingChannel
+
+
+class BoostingTests:
+    """What the two libraries share."""
+
+    trainer: ClassVar[str]
+    error: ClassVar[str]
+    """The library's usual metric of a regression."""
+    stump: ClassVar[dict[str, Any]]
+    """``params`` of trees with one split, by the names of categories too."""
+
+    def fit(self, folder, dataset, **keys):
+        """Train in this process and return what was sent."""
+        return fit(self.trainer, folder, dataset, **keys)
+
+    def predict(self, folder, dataset, **keys):
+        """Return what the newest checkpoint of a training with ``keys`` predicts for the test split."""
+        return load(self.trainer, folder, dataset, **keys).predict(dataset.splits["test"].columns["x"])
+
+    def test_a_request_to_stop_ends_training_with_a_checkpoint(self, tmp_path):
+        channel = self.fit(tmp_path, real_dataset("iris"), channel=RecordingChannel(stop_after=4), num_boost_round=50)
+        assert [record["step"] for record in channel.of("checkpoint")] == [4]
+
+    def test_checkpoints_come_every_so_many_rounds_and_at_the_end(self, tmp_path):
+        channel = self.fit(tmp_path, real_dataset("iris"), num_boost_round=10, checkpoint={"every_steps": 4})
+        assert [record["step"] for record in channel.of("checkpoint")] == [4, 8, 10]
+
+    def test_early_stopping_predicts_with_the_best_round(self, tmp_path):
+        dataset, metric = real_dataset("diabetes"), f"test/{self.error}"
+        keys = {"params": {"learning_rate": 0.5}, "num_boost_round": 200, "early_stopping_rounds": 5}
+        channel = self.fit(tmp_path, dataset, **keys)
+        scores = [record["metrics"][metric] for record in channel.of("metrics")]
+        best = int(np.argmin(scores))
+        assert len(scores) == best + 1 + 5
+        assert channel.of("checkpoint")[-1]["metrics"][metric] == scores[best]
+        found, y = self.predict(tmp_path, dataset, **keys), dataset.splits["test"].columns["y"]
+        assert np.square(found - y).mean() == pytest.approx(
+            channel.of("metrics")[best]["metrics"]["test/mse"], rel=1e-4
+        )
+
+    @pytest.mark.parametrize("name", ["breast_cancer", "iris"])
+    def test_predictions_are_probabilities_that_give_the_reported_metrics(self, tmp_path, name):
+        dataset = real_dataset(name)
+        channel, y = self.fit(tmp_path, dataset, num_boost_round=10), dataset.splits["test"].columns["y"]
+        found = self.predict(tmp_path, dataset)
+        assert found.sum(axis=1) == pytest.approx(np.ones(len(found)), abs=1e-5)
+        assert (found.argmax(axis=1) == y).mean() == pytest.approx(channel.metrics["test/accuracy"])
+        assert -np.log(found[np.arange(len(y)), y]).mean() == pytest.approx(channel.metrics["test/loss"], rel=1e-4)
+
+    def test_a_ranking_learns_its_queries(self, tmp_path):
+        channel = self.fit(tmp_path, ranking_dataset(), num_boost_round=20)
+        assert channel.metrics["test/ndcg@5"] > 0.9
+        assert channel.of("worker")[0]["facts"]["num_rows"] == {"train": 480, "test": 120}
+
+    def test_weights_and_base_margins_count(self, tmp_path):
+        whole = real_dataset("breast_cancer").splits["train"].columns
+        y, num_rows = whole["y"], len(whole["y"])
+
+        def metrics(name, num_rounds=3, **more):
+            dataset = make_dataset({**whole, **more}, np.arange(num_rows), classes=("a", "b"))
+            return self.fit(tmp_path / name, dataset, num_boost_round=num_rounds).metrics
+
+        plain = metrics("plain")
+        assert metrics("ones", weight=np.ones(num_rows, "float32")) == plain
+        assert metrics("heavy", weight=np.where(y == 1, 50, 1).astype("float32")) != plain
+        assert metrics("margin", 1, base_margin=np.where(y == 1, 9, -9).astype("float32"))["test/loss"] < 0.01
+
+    @pytest.mark.parametrize("name", ["breast_cancer", "diabetes", "iris"])
+    def test_predictions_start_from_the_scores_that_rows_bring(self, tmp_path, name):
+        rng = np.random.default_rng(0)
+        shape = (150, 3) if name == "iris" else (len(LOADERS[name]().target),)
+        dataset = real_dataset(name, base_margin=rng.normal(size=shape).astype("float32"))
+        metrics = self.fit(tmp_path, dataset, num_boost_round=5).metrics
+        rows = dataset.splits["test"].columns
+        found, y = load(self.trainer, tmp_path, dataset).predict_from(rows["x"], rows["base_margin"]), rows["y"]
+        if name == "diabetes":
+            assert np.square(found - y).mean() == pytest.approx(metrics["test/mse"], rel=1e-4)
+            return
+        assert found.sum(axis=1) == pytest.approx(np.ones(len(found)), abs=1e-5)
+        assert -np.log(found[np.arange(len(y)), y]).mean() == pytest.approx(metrics["test/loss"], rel=1e-4)
+
+    def test_categories_split_by_their_names_and_missing_values_are_fine(self, tmp_path):
+        rng = np.random.default_rng(0)
+        codes = rng.integers(0, 6, 600)
+        x = np.stack([codes, rng.normal(size=600)], axis=1).astype("float32")
+        x[rng.random(600) < 0.05, 0] = np.nan
+        columns = {"x": x, "y": np.isin(codes, (1, 4)).astype("int64")}
+        facts = {"feature_names": ("color", "size"), "categories": {"color": tuple("abcdef")}}
+        dataset = make_dataset(columns, np.arange(600), classes=("no", "yes"), **facts)
+        channel = self.fit(tmp_path, dataset, params=self.stump, num_boost_round=20)
+        assert channel.metrics["test/accuracy"] > 0.9
+        assert next(iter(channel.of("model")[-1]["facts"]["feature_importance"]["gain"])) == "color"
