@@ -52,7 +52,7 @@ def model_config(conf: Conf, info: DatasetInfo, tokenizer: Any) -> Any:
     Raises:
         ConfigError: Names the key that this type of model doesn't have.
     """
-    given = dict(conf.model.config)
+    given = dict(conf.model.config or {})
     kind = given.pop("model_type")
     try:
         usual = AutoConfig.for_model(kind)

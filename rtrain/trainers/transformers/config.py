@@ -24,9 +24,9 @@ TASKS = (
 class ModelConf:
     """A model from scratch, or one that was trained before; give one of the two."""
 
-    config: dict[str, Any] = field(default_factory=dict)
+    config: dict[str, Any] | None = field(default_factory=dict)
     """Configuration of a model with random weights: ``model_type`` and its own keys, e.g. ``hidden_size``. Sizes that
-    the dataset and the tokenizer know are filled in."""
+    the dataset and the tokenizer know are filled in. null takes back what a config says, to give ``pretrained``."""
 
     pretrained: str | None = None
     """Local folder, or name on the Hugging Face hub, of a model with trained weights."""
