@@ -9,7 +9,7 @@ from torch.nn import functional
 class DigitsModule(pl.LightningModule):
     """Two convolutions and a linear layer, trained by SGD with a one-cycle schedule."""
 
-    def __init__(self, num_classes, width, lr, total_steps):
+    def __init__(self, num_classes, width, lr):
         super().__init__()
         self.save_hyperparameters()
         self.layers = nn.Sequential(
@@ -43,7 +43,7 @@ class DigitsModule(pl.LightningModule):
 
     def configure_optimizers(self):
         """Return SGD, and a rate that rises and falls once over the whole run, step by step."""
-        lr, total_steps = self.hparams.lr, self.hparams.total_steps
+        lr, total_steps = self.hparams.lr, self.trainer.estimated_stepping_batches
         optimizer = torch.optim.SGD(self.parameters(), lr=lr, momentum=0.9)
         scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, 10 * lr, total_steps=total_steps)
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
