@@ -62,6 +62,14 @@ def ended_by_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
+def renew_sigterm() -> None:
+    """Put this process's own handler of SIGTERM back in front: Ray's prints the stack of every thread before it."""
+    if threading.current_thread() is threading.main_thread():
+        handler = signal.getsignal(signal.SIGTERM)
+        if handler is not None:
+            signal.signal(signal.SIGTERM, handler)
+
+
 class TimeLimit:
     """A limit of time, and whether it has passed."""
 

@@ -143,21 +143,38 @@ def _more_workers_than_fit_are_refused_at_once(trained, folder, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("num_workers", [0, 2])
 def test_a_signal_leaves_neither_a_file_nor_a_process(trained, folder, tmp_path, num_workers):
-    words = [f"dataset.path={folder}/new-*.parquet", f"num_workers={num_workers}", "-o", "out.csv"]
+    (tmp_path / "many").mkdir()
+    for number in range(300):
+        (tmp_path / "many" / f"{number}.parquet").symlink_to(folder / "new-0.parquet")
+    words = ["dataset.path=many", f"num_workers={num_workers}", "-o", "out.csv"]
     line = [Path(sys.executable).with_name("rtrain"), "predict", str(trained), *words]
     process = subprocess.Popen(
         line, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
     )
     try:
-        time.sleep(2 + 4 * num_workers)
+        _wait(lambda: list(tmp_path.glob(".out.csv-*.tmp")) or process.poll() is not None)
         process.send_signal(signal.SIGTERM)
         output, _ = process.communicate(timeout=60)
     finally:
         process.kill()
     assert (process.returncode, output) == (143, "")
-    assert list(tmp_path.iterdir()) == []
-    with pytest.raises(ProcessLookupError):
-        os.killpg(process.pid, 0)
+    assert [path.name for path in tmp_path.iterdir()] == ["many"]
+    _wait(lambda: not _group_is_there(process.pid))
+
+
+def _wait(done):
+    deadline = time.monotonic() + 90
+    while not done():
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
+def _group_is_there(number):
+    try:
+        os.killpg(number, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 @pytest.mark.slow
@@ -168,7 +185,6 @@ def test_a_worker_that_dies_ends_the_prediction(folder, tmp_path, capfd):
     words = [str(run.path), f"dataset.path={path}", "num_workers=1", "-o", str(tmp_path / "out.csv")]
     assert command(["predict", *words]) == 1
     output = capfd.readouterr()
-    assert output.out == ""
     assert output.err.startswith("error: Ray lost a worker")
-    assert len(output.err.splitlines()) < 4
+    assert "Traceback" not in output.err
     assert not list(tmp_path.glob("*out.csv*"))

@@ -21,6 +21,7 @@ from rtrain.cluster import Cluster, connect, worker_runtime_env
 from rtrain.config.schema import RtrainConf
 from rtrain.datasets.base import RowReader
 from rtrain.errors import CheckpointError, PredictionError
+from rtrain.interrupts import renew_sigterm
 from rtrain.prediction.scoring import Failure, Question, read_chunks
 from rtrain.preparation import DATA_CPUS
 from rtrain.scaling import check_feasible, cluster_cpus, threads_per_worker, worker_resources
@@ -48,6 +49,7 @@ def answers_on_ray(
     """
     with connect(conf.cluster, cluster_cpus(conf.scaling, DATA_CPUS)) as starting:
         cluster = starting.wait()
+        renew_sigterm()
         check_feasible(conf.scaling, cluster.nodes, command, data_cpus=1)
         with _quiet_ray_data():
             yield from _told(_answers(question, reader, conf, cluster), conf)
