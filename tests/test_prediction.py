@@ -92,7 +92,7 @@ def test_a_checkpoint_finds_the_test_rows_of_its_run_again(tmp_path, words, memo
     run = rtrain.fit("xgboost", [*more, *words])
     found = rtrain.evaluate(run.path)
     assert found["num_rows"] == run.manifest.dataset["num_rows"]["test"]
-    assert found["rmse"] == pytest.approx(run.metrics["test/rmse"], rel=1e-5)
+    assert found["mse"] == pytest.approx(run.metrics["test/l2"], rel=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -227,3 +227,30 @@ def test_a_checkpoint_that_is_not_there_is_told_with_those_that_are(trained, tmp
         rtrain.evaluate(trained.path, checkpoint="epoch-1")
     with pytest.raises(CheckpointError, match="does not exist"):
         rtrain.evaluate(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("memory", ["resident", "stream"])
+def test_raw_rows_go_through_the_preprocessors_of_the_checkpoint(tmp_path, memory):
+    rng = np.random.default_rng(1)
+    for name, scale in (("train", 1.0), ("test", 5.0)):
+        size = rng.normal(size=300) * scale
+        colour = np.array(["red", "green", "blue"])[rng.integers(0, 3, 300)]
+        y = size + (colour == "red")
+        size[::10] = np.nan
+        csv.write_csv(pa.table({"size": size, "colour": colour, "y": y}), tmp_path / f"{name}.csv")
+    steps = (
+        "{type: SimpleImputer, columns: [size]}, {type: MinMaxScaler, columns: [size]}, "
+        "{type: OneHotEncoder, columns: [colour]}"
+    )
+    paths = f"dataset.path={{train: {tmp_path}/train.csv, test: {tmp_path}/test.csv}}"
+    words = [paths, "dataset=csv", "dataset.label=y", f"dataset.preprocessors=[{steps}]", f"dataset.memory={memory}"]
+    run = rtrain.fit("lightgbm", [*words, "num_workers=0", f"run.root_dir={tmp_path}/runs"])
+    assert run.manifest.dataset["feature_names"] == ["size", "colour=blue", "colour=green", "colour=red"]
+    assert [step["type"] for step in run.manifest.config["dataset"]["preprocessors"]] == [
+        "SimpleImputer",
+        "MinMaxScaler",
+        "OneHotEncoder",
+    ]
+    found = rtrain.evaluate(run.path, [f"dataset.path={tmp_path}/test.csv"])
+    assert found["num_rows"] == 300
+    assert found["mse"] == pytest.approx(run.metrics["test/l2"], rel=1e-5)
