@@ -92,7 +92,7 @@ def test_a_checkpoint_finds_the_test_rows_of_its_run_again(tmp_path, words, memo
     run = rtrain.fit("xgboost", [*more, *words])
     found = rtrain.evaluate(run.path)
     assert found["num_rows"] == run.manifest.dataset["num_rows"]["test"]
-    assert found["mse"] == pytest.approx(run.metrics["test/l2"], rel=1e-5)
+    assert found["rmse"] == pytest.approx(run.metrics["test/rmse"], rel=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -254,3 +254,7 @@ def test_raw_rows_go_through_the_preprocessors_of_the_checkpoint(tmp_path, memor
     found = rtrain.evaluate(run.path, [f"dataset.path={tmp_path}/test.csv"])
     assert found["num_rows"] == 300
     assert found["mse"] == pytest.approx(run.metrics["test/l2"], rel=1e-5)
+    assert rtrain.evaluate(run.path)["mse"] == pytest.approx(found["mse"])
+    swapped = f"dataset.path={{train: {tmp_path}/test.csv, test: {tmp_path}/train.csv}}"
+    with pytest.raises(ConfigError, match="prepared by what its own train rows say"):
+        rtrain.evaluate(run.path, [swapped], split="test")

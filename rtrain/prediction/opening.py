@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from rtrain.datasets.base import Dataset, DatasetInfo, RawChunk, RowReader, Sour
 from rtrain.datasets.registry import load_source
 from rtrain.errors import CheckpointError, ConfigError
 from rtrain.prediction.scoring import MAX_BATCH_ROWS, Model
+from rtrain.runs.files import to_json
 from rtrain.runs.run import Run
 from rtrain.schemas import schemas
 from rtrain.trainers.trained import FILE_NAME, About, Trained, read_about
@@ -70,6 +72,11 @@ class Opened:
             self._refuse_choice(message, "Leave it out, or name other data.")
         dataset: Dataset = self._source.load(self.conf.dataset)
         _check_same(dataset.info, self.info)
+        if json.loads(to_json(dataset.encoding)) != json.loads(to_json(self._encoding)):
+            message = f"{dataset.info.name} would be prepared by what its own train rows say, not as in training."
+            raise ConfigError(
+                message, "Ask for no split: then all its rows are read as in training, if its source can."
+            )
         return SplitRows(_chosen(dataset, split))
 
     def _refuse_choice(self, what: str, hint: str) -> None:
