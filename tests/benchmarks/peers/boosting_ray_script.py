@@ -23,9 +23,9 @@ def train_xgboost() -> None:
 
 def train_lightgbm() -> None:
     import lightgbm
-    from ray.train.lightgbm import RayTrainReportCallback, get_network_params
+    from ray.train.lightgbm import RayTrainReportCallback, get_network_params, normalize_pandas_for_lightgbm
 
-    frame = ray.train.get_dataset_shard("train").materialize().to_pandas()
+    frame = normalize_pandas_for_lightgbm(ray.train.get_dataset_shard("train").materialize().to_pandas())
     rows = lightgbm.Dataset(frame.drop(columns="y"), label=frame["y"])
     params = {"objective": "binary", "num_leaves": 31, "learning_rate": 0.1, "num_threads": 2, "verbosity": -1}
     lightgbm.train({**params, **get_network_params()}, rows, num_boost_round=100, callbacks=[RayTrainReportCallback()])
