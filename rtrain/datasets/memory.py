@@ -30,7 +30,7 @@ def choose_memory(asked: str, num_bytes: int) -> MemoryChoice:
     size, room = readable(num_bytes), readable(free)
     if asked == "resident" and num_bytes > free:
         message = f"dataset.memory is resident, but about {size} of data don't fit in {room} of free memory."
-        raise DatasetError(message, "Use dataset.memory=stream, or dataset.limit.")
+        raise DatasetError(message, "Use dataset.memory=stream.")
     if asked != "auto":
         return MemoryChoice(asked, f"asked for; about {size}, {room} of memory are free")
     if num_bytes <= free * SHARE:

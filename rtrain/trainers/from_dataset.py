@@ -119,6 +119,15 @@ def check_task(trainer: str, info: DatasetInfo, tasks: Sequence[str]) -> None:
             f"the {trainer} trainer knows {' and '.join(tasks)}, but {info.name} is for {info.task}.",
             "For a ranking try trainer=xgboost or trainer=lightgbm, for texts trainer=torch or trainer=transformers.",
         )
+    check_no_margin(trainer, info)
+
+
+def check_no_margin(trainer: str, info: DatasetInfo) -> None:
+    """Refuse rows that bring scores to start from, which the trainer would ignore.
+
+    Raises:
+        ConfigError: They do.
+    """
     if "base_margin" in info.columns:
         raise ConfigError(
             f"the {trainer} trainer can't start from scores, but the rows of {info.name} bring some (base_margin).",

@@ -11,7 +11,13 @@ from rtrain.config.closest import closest
 from rtrain.config.targets import check_node, locate
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
-from rtrain.trainers.from_dataset import check_no_missing, check_split, evaluated_split, fill_from_dataset
+from rtrain.trainers.from_dataset import (
+    check_no_margin,
+    check_no_missing,
+    check_split,
+    evaluated_split,
+    fill_from_dataset,
+)
 from rtrain.trainers.lightning.config import Conf
 
 OURS = {
@@ -49,6 +55,7 @@ def check_conf(job: Job) -> None:
         )
     if job.dataset is not None:
         check_no_missing("the lightning trainer", job.dataset.info)
+        check_no_margin("lightning", job.dataset.info)
     module = conf.module if job.dataset is None else fill_from_dataset(conf.module, job.dataset.info, "trainer.module")
     _check_class(module, "trainer.module", pl.LightningModule, job)
     if conf.datamodule is not None:

@@ -1,6 +1,7 @@
 """Mistakes in a lightning config are found before anything starts, with the key and the way out."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from lightning_runs import MODULE, dataset, make_conf
@@ -38,6 +39,13 @@ def test_a_mistake_is_named_with_the_way_out(keys, problem):
     with pytest.raises(ConfigError) as raised:
         check(make_conf(**keys), dataset())
     assert re.search(problem, f"{raised.value}\n{getattr(raised.value, 'hint', '')}")
+
+
+def test_rows_that_bring_scores_to_start_from_are_refused():
+    data = dataset()
+    scored = replace(data, info=replace(data.info, columns=("base_margin",)))
+    with pytest.raises(ConfigError, match="lightning trainer can't start from scores"):
+        check(make_conf(), scored)
 
 
 def test_a_good_config_with_callbacks_and_loggers_passes():
