@@ -1,8 +1,9 @@
-"""Fixtures for all tests: none may leak an environment variable, a working directory or a running Ray."""
+"""Fixtures for all tests: none may leak an environment variable, a folder, a signal handler or a running Ray."""
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 
@@ -33,18 +34,22 @@ LEFT_BY_LIBRARIES = (
 
 @pytest.fixture(autouse=True)
 def no_leaks() -> Iterator[None]:
-    """Fail a test that leaves an environment variable, another working directory or a Ray session behind."""
+    """Fail a test that leaves an environment variable, another working directory, a handler or a Ray session behind."""
     before, folder = dict(os.environ), os.getcwd()  # noqa: PTH109
+    on_interrupt = signal.getsignal(signal.SIGINT)
     yield
     leaked = {
         name for name in os.environ if os.environ[name] != before.get(name) and not name.startswith(LEFT_BY_LIBRARIES)
     }
     ray_runs = "ray" in sys.modules and sys.modules["ray"].is_initialized()
     moved = os.getcwd()  # noqa: PTH109
+    interrupted = signal.getsignal(signal.SIGINT)
     os.environ.update(before)
     os.chdir(folder)
+    signal.signal(signal.SIGINT, on_interrupt)
     if ray_runs:
         sys.modules["ray"].shutdown()
     assert not leaked, f"the test leaves environment variables behind: {sorted(leaked)}"
     assert not ray_runs, "the test leaves a Ray session running"
     assert moved == folder, "the test leaves another working directory behind"
+    assert interrupted is on_interrupt, "the test leaves a handler of Ctrl-C behind"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,7 +38,9 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     ray.init(num_cpus=4, include_dashboard=False, object_store_memory=100_000_000, log_to_driver=False)
     cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers can't import this file
+    on_interrupt = signal.getsignal(signal.SIGINT)
     yield
+    signal.signal(signal.SIGINT, on_interrupt)  # Ray's trainer puts its own there, and leaves it
     cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
     ray.shutdown()
 

@@ -141,7 +141,7 @@ class Calls:
         Calls(__import__("os").system, "true"),
         Calls(__import__("subprocess").Popen, ["true"]),
         Calls(np.load, "/etc/hostname"),
-        Calls(__import__("functools").reduce, print, [1, 2]),
+        Calls(__import__("functools").reduce, max, [1, 2]),
         Calls(__import__("sklearn").show_versions),
         Calls(__import__("joblib").load, "/etc/hostname"),
     ],
