@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rtrain.config.closest import closest
 from rtrain.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ def datasets(name: Annotated[str | None, typer.Argument(help="Show all keys of t
 
 def _print(infos: Sequence[PluginInfo], confs: Mapping[str, type], name: str | None, group: str) -> None:
     if name is not None and name not in confs:
-        close = get_close_matches(name, confs, 1)
-        hint = f"Did you mean '{close[0]}'?" if close else f"There are: {', '.join(confs)}"
+        close = closest(name, confs)
+        hint = f"Did you mean '{close}'?" if close else f"There are: {', '.join(confs)}"
         raise ConfigError(f"there is no {group} '{name}'.", hint)
     width = max(len(info.name) for info in infos)
     for info in infos:

@@ -6,9 +6,9 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
+from rtrain.config.closest import closest
 from rtrain.errors import ConfigError
 
 CONFIG_FOLDERS = ("configs", "config", "conf")
@@ -110,8 +110,8 @@ def shown(path: Path) -> str:
 
 def did_you_mean(word: str, known: Sequence[str]) -> str | None:
     """Return the line that names the known word closest to ``word``, if one is close."""
-    close = get_close_matches(word, known, 1, 0.6)
-    return f"  did you mean: {close[0]}" if close else None
+    close = closest(word, known)
+    return f"  did you mean: {close}" if close else None
 
 
 def _readable(config: str, path: Path) -> Path:

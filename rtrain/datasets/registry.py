@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 
+from rtrain.config.closest import closest
 from rtrain.datasets.base import Source
 from rtrain.errors import ConfigError
 from rtrain.plugins import PluginInfo, check_installed, describe_plugin, find_modules, import_plugin
@@ -38,8 +38,8 @@ def load_source(name: str, allow: Sequence[str] = ()) -> Source:
         ConfigError: There is none of that name, or it needs a module that is not installed.
     """
     if name not in modules():
-        close = get_close_matches(name, modules(), 1)
-        hint = f"Did you mean '{close[0]}'?" if close else f"There are: {', '.join(modules())}"
+        close = closest(name, modules())
+        hint = f"Did you mean '{close}'?" if close else f"There are: {', '.join(modules())}"
         raise ConfigError(f"there is no dataset source '{name}'.", hint)
     source = _source_class(name)()
     source.allow = tuple(allow)

@@ -208,7 +208,7 @@ def num_wanted(num_rows: int, conf: SharesConf) -> int:
     """Return how many of ``num_rows`` rows ``limit`` and ``sample`` leave.
 
     Raises:
-        DatasetError: None.
+        DatasetError: That would be less than one.
     """
     wanted = round(conf.sample * num_rows)
     if num_rows and not wanted:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from rtrain.config.closest import closest
 from rtrain.datasets.base import Columns
 from rtrain.datasets.categories import codes_of, is_declared, is_number, is_text
 from rtrain.datasets.conf import ColumnsConf
@@ -312,8 +312,8 @@ def _check_drop(conf: ColumnsConf, schema: pa.Schema, where: str) -> None:
 def _check_categorical(conf: ColumnsConf, features: Sequence[str], where: str) -> None:
     for name in conf.categorical or ():
         if name not in features:
-            close = get_close_matches(name, features, 1, 0.5)
-            hint = f"Did you mean '{close[0]}'?" if close else "Name features only."
+            close = closest(name, features, 0.5)
+            hint = f"Did you mean '{close}'?" if close else "Name features only."
             raise DatasetError(f"{where}: dataset.categorical names '{name}', which is no feature.", hint)
 
 
@@ -324,10 +324,10 @@ def check_columns(names: Sequence[str], schema: pa.Schema, where: str, key: str)
         if found > 1 or list(names).count(name) > 1:
             raise DatasetError(f"{where}: dataset.{key} names '{name}', and there are several of it.")
         if not found:
-            close = get_close_matches(name, schema.names, 1, 0.5)
+            close = closest(name, schema.names, 0.5)
             shown = f"{', '.join(schema.names[:12])}{', ...' if len(schema.names) > 12 else ''}"
-            hint = f"Did you mean dataset.{key}={close[0]}?" if close and key == "label" else None
-            hint = hint or (f"Did you mean '{close[0]}'?" if close else f"There are: {shown}")
+            hint = f"Did you mean dataset.{key}={close}?" if close and key == "label" else None
+            hint = hint or (f"Did you mean '{close}'?" if close else f"There are: {shown}")
             raise DatasetError(f"{where}: dataset.{key} names '{name}', which is no column.", hint)
 
 

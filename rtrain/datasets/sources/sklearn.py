@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from rtrain.config.closest import closest
 from rtrain.datasets.arrays import Arrays, ArraysConf, Names, feature_names, load_arrays
 from rtrain.datasets.base import Dataset, Source
 from rtrain.errors import DatasetError
@@ -48,8 +49,6 @@ class Sklearn(Source):
 def _function(name: str) -> Callable[..., Any]:
     """Return the function of ``sklearn.datasets`` behind a name."""
     from sklearn import datasets
-
-    from rtrain.config.closest import closest
 
     loaders = {one.removeprefix("load_"): one for one in dir(datasets) if one.startswith("load_")}
     known = {one: full for one, full in loaders.items() if one not in OF_FILES}

@@ -13,7 +13,7 @@ from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
 from rtrain.trainers.from_dataset import (
     check_no_margin,
-    check_no_missing,
+    check_quantities,
     check_split,
     evaluated_split,
     fill_from_dataset,
@@ -54,7 +54,7 @@ def check_conf(job: Job) -> None:
             "Add `- dataset: digits` to the defaults list, or give trainer.datamodule a _target_.",
         )
     if job.dataset is not None:
-        check_no_missing("the lightning trainer", job.dataset.info)
+        check_quantities("lightning", job.dataset.info)
         check_no_margin("lightning", job.dataset.info)
     module = conf.module if job.dataset is None else fill_from_dataset(conf.module, job.dataset.info, "trainer.module")
     _check_class(module, "trainer.module", pl.LightningModule, job)

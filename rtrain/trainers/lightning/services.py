@@ -151,7 +151,9 @@ class Services(pl.callbacks.Checkpoint):
         new = {name: value for name, value in found.items() if self.progress.metrics.get(name) != value}
         self.progress.metrics.update(found)
         if new:
-            self._worker.report(new, step=self.progress.step, epoch=self.progress.epoch)
+            # Lightning evaluates an epoch before it ends it.
+            ended = self.progress.step_in_epoch == trainer.num_training_batches
+            self._worker.report(new, step=self.progress.step, epoch=self.progress.epoch + ended)
 
     def _check_known(self) -> None:
         """Fail after the first evaluation, rather than never, if the module doesn't log what is watched."""

@@ -19,7 +19,7 @@ from rtrain.trainers.torch.build import build_loss, build_metrics, build_state, 
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.data import Step, TensorFeed
 from rtrain.trainers.torch.evaluation import Evaluation
-from rtrain.trainers.torch.state import TRAINING, seed_step
+from rtrain.trainers.torch.state import TRAINING
 from rtrain.trainers.torch.step import OptimizerStep
 from rtrain.trainers.torch.strategies.base import Strategy
 from rtrain.trainers.torch.transforms import TransformedFeed, transform_of
@@ -58,7 +58,7 @@ class TorchLearner(Learner):
 
     def take(self, batch: Step, step: int) -> Tensor:
         """Do one optimizer step; its loss is computed while this returns."""
-        seed_step(self._seed, self._data.rank, step, self._data.device)
+        self._data.seed_step(self._seed, step)
         return self.optimizer_step.take(batch)
 
     def losses(self, taken: Sequence[Tensor]) -> list[float]:

@@ -77,24 +77,6 @@ class TrainState:
             self.scaler.load_state_dict(stored["scaler"])
 
 
-def seed_step(seed: int, rank: int, step: int, device: torch.device) -> None:
-    """Make the random numbers of a step depend on nothing but ``seed``, ``rank`` and ``step``.
-
-    A resumed run thus draws the same dropout as one that was never interrupted, whatever else drew numbers meanwhile.
-    The three are mixed as in SplitMix64 (Steele, Lea & Flood, 2014): torch looks at the low 32 bits of a seed only.
-    """
-    mixed = (seed << 20) + rank
-    for part in (step, 0):
-        mixed = (mixed + part + 0x9E3779B97F4A7C15) & 0xFFFFFFFFFFFFFFFF
-        mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & 0xFFFFFFFFFFFFFFFF
-        mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & 0xFFFFFFFFFFFFFFFF
-        mixed ^= mixed >> 31
-    # torch.manual_seed asks every kind of device, which takes longer than a small step.
-    torch.default_generator.manual_seed(mixed)
-    if device.type == "cuda":
-        torch.cuda.manual_seed(mixed)
-
-
 def make_ema(model: nn.Module, decay: float | None) -> AveragedModel | None:
     """Return a moving average of the model's weights and buffers, or None."""
     if decay is None:

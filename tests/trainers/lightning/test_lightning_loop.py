@@ -63,6 +63,11 @@ def test_early_stopping_ends_the_run(tmp_path):
     assert fit(tmp_path, conf, dataset()).of("checkpoint")[-1]["epoch"] == 3
 
 
+def test_an_evaluation_belongs_to_the_epoch_that_it_closes(tmp_path):
+    found = fit(tmp_path, make_conf(), dataset()).of("metrics")
+    assert [one["epoch"] for one in found if "val/loss" in one["metrics"]] == [1, 2, 3]
+
+
 def test_a_metric_that_is_never_logged_is_an_error(tmp_path):
     with pytest.raises(TrainingError, match=r"run.checkpoint.monitor: the module logs no val/f1, only .*val/loss"):
         fit(tmp_path, make_conf(), dataset(), checkpoint={"monitor": "val/f1"})

@@ -48,6 +48,13 @@ def test_rows_that_bring_scores_to_start_from_are_refused():
         check(make_conf(), scored)
 
 
+def test_categories_are_no_quantities():
+    data = dataset()
+    coded = replace(data, info=replace(data.info, categories={"color": ("red", "blue")}))
+    with pytest.raises(ConfigError, match="lightning trainer needs numbers, but color of small are categories"):
+        check(make_conf(), coded)
+
+
 def test_a_good_config_with_callbacks_and_loggers_passes():
     callback = {"_target_": "lightning.pytorch.callbacks.LearningRateMonitor"}
     logger = {"_target_": "lightning.pytorch.loggers.CSVLogger", "save_dir": "logs"}
