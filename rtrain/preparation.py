@@ -36,10 +36,6 @@ class Prepared:
     seconds: float
     """What the preparation took."""
 
-    def command(self) -> list[str]:
-        """Return the command that repeats the run, with secrets masked."""
-        return command_of(self.composed)
-
 
 @contextmanager
 def prepared(composed: Composed, observer: Observer, shared: StartingCluster | None = None) -> Iterator[Prepared]:
@@ -62,18 +58,13 @@ def prepared(composed: Composed, observer: Observer, shared: StartingCluster | N
             observer.stage("starting Ray")
             starting = shared or stack.enter_context(connect(composed.conf.cluster, cluster_cpus(scaling, DATA_CPUS)))
         job, plugin = _check_job(composed, observer, starting)
-        cluster = None if starting is None else _check_cluster(job, plugin, starting, command_of(composed))
+        cluster = None if starting is None else _check_cluster(job, plugin, starting, composed.command)
         notice = None if cluster is None or not cluster.own else sharing_notice(scaling)
         if notice is not None:
             observer.notice(notice)
         stop = stack.enter_context(stop_on_signals())
         seconds = time.monotonic() - began
         yield Prepared(composed=composed, job=job, plugin=plugin, cluster=cluster, stop=stop, seconds=seconds)
-
-
-def command_of(composed: Composed) -> list[str]:
-    """Return the command line of a job, with secrets masked."""
-    return ["rtrain", "fit", str(composed.config_path or composed.config_name), *composed.overrides]
 
 
 def _check_job(composed: Composed, observer: Observer, starting: StartingCluster | None) -> tuple[Job, TrainerPlugin]:

@@ -15,10 +15,10 @@ from typing import Any
 
 from rtrain.errors import RtrainError, TrainingError
 from rtrain.preparation import Prepared
-from rtrain.runs.facts import describe_git, describe_host, installed_versions
+from rtrain.runs.facts import describe_git, describe_host, installed_versions, num_cores
 from rtrain.runs.manifest import Manifest, utc_now
 from rtrain.runs.recorder import Observer, Recorder
-from rtrain.scaling import num_cores, worker_resources
+from rtrain.scaling import worker_resources
 
 REASONS = {"succeeded": "trained to the end", "interrupted": "stopped by Ctrl-C", "preempted": "stopped by SIGTERM"}
 
@@ -56,7 +56,7 @@ def _first_manifest(prepared: Prepared, run_dir: Path) -> Manifest:
     return Manifest(
         run_id=run_dir.name,
         run_name=composed.conf.run.name,
-        command=prepared.command(),
+        command=composed.command,
         config_file=None if composed.config_path is None else str(composed.config_path),
         config_hash=hashlib.sha256(canonical.encode()).hexdigest(),
         config=composed.resolved,

@@ -2,10 +2,10 @@ import pytest
 
 from rtrain.config.schema import ScalingConf
 from rtrain.errors import ConfigError, NotEnoughResourcesError
+from rtrain.runs.facts import num_cores
 from rtrain.scaling import (
     check_feasible,
     cluster_cpus,
-    num_cores,
     sharing_notice,
     threads_per_worker,
     worker_resources,

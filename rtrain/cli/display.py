@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from rtrain.config.locations import shown
 from rtrain.runs.events import Event
 from rtrain.runs.manifest import Manifest
 from rtrain.runs.recorder import Observer
@@ -106,7 +107,7 @@ def start_line(run_dir: Path, manifest: Manifest) -> str:
     trainer = (manifest.config.get("trainer") or {}).get("type")
     data = manifest.dataset
     what = f" on {data['name']} ({data['num_rows'].get('train', 0):,} rows)" if data else ""
-    return f"training {manifest.run_name} with {trainer}{what} {where} -> {_shown(run_dir)}"
+    return f"training {manifest.run_name} with {trainer}{what} {where} -> {shown(run_dir)}"
 
 
 def end_lines(run_dir: Path, manifest: Manifest) -> list[str]:
@@ -116,8 +117,8 @@ def end_lines(run_dir: Path, manifest: Manifest) -> list[str]:
     return [
         f"result      {manifest.status} after {manifest.timings_seconds['total']:.1f} s: {manifest.exit_reason}",
         f"best        {_best_metric(manifest)}",
-        f"checkpoint  {_shown(run_dir / checkpoint) if checkpoint else 'none'}",
-        f"run         {_shown(run_dir)}",
+        f"checkpoint  {shown(run_dir / checkpoint) if checkpoint else 'none'}",
+        f"run         {shown(run_dir)}",
         f"next        {_next_command(run_dir, manifest)}",
     ]
 
@@ -131,12 +132,5 @@ def _best_metric(manifest: Manifest) -> str:
 
 def _next_command(run_dir: Path, manifest: Manifest) -> str:
     if manifest.status == "failed":
-        return f"less {_shown(run_dir)}/logs/driver.log"
-    return f"rtrain fit {_shown(run_dir)}/config.yaml"
-
-
-def _shown(path: Path) -> str:
-    try:
-        return str(path.resolve().relative_to(Path.cwd()))
-    except ValueError:
-        return str(path)
+        return f"less {shown(run_dir)}/logs/driver.log"
+    return f"rtrain fit {shown(run_dir)}/config.yaml"

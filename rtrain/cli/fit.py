@@ -11,7 +11,6 @@ import typer
 if TYPE_CHECKING:
     from rtrain.config.session import Session
 
-INFO_CHOICES = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
 EXIT_CODES = {"interrupted": 130, "preempted": 143}
 
 
@@ -23,13 +22,24 @@ class Cfg(StrEnum):
     all = "all"
 
 
+class Info(StrEnum):
+    """Parts of what Hydra knows that ``--info`` shows."""
+
+    all = "all"
+    config = "config"
+    defaults = "defaults"
+    defaults_tree = "defaults-tree"
+    plugins = "plugins"
+    searchpath = "searchpath"
+
+
 def with_optional_values(words: Sequence[str]) -> list[str]:
     """Give ``--info`` its default, ``all``: Hydra allows it without a value, Typer doesn't."""
     out: list[str] = []
     for position, word in enumerate(words):
         out.append(word)
         following = words[position + 1] if position + 1 < len(words) else ""
-        if word in ("--info", "-i") and following not in INFO_CHOICES:
+        if word in ("--info", "-i") and following not in tuple(Info):
             out.append("all")
     return out
 
@@ -44,7 +54,7 @@ def fit(
     cfg: Annotated[Cfg | None, typer.Option("--cfg", "-c", help="Show the composed config and exit.")] = None,
     resolve: Annotated[bool, typer.Option("--resolve", help="With --cfg: resolve interpolations.")] = False,
     package: Annotated[str | None, typer.Option("--package", "-p", help="With --cfg: show only this part.")] = None,
-    info: Annotated[str | None, typer.Option("--info", "-i", help=f"Show {', '.join(INFO_CHOICES)}; exit.")] = None,
+    info: Annotated[Info | None, typer.Option("--info", "-i", help="Show what Hydra knows and exit.")] = None,
     config_dir: Annotated[str | None, typer.Option("--config-dir", help="One more folder of config groups.")] = None,
 ) -> None:
     """Train what CONFIG describes, with OVERRIDES; options and overrides may stand in any order."""
@@ -57,7 +67,7 @@ def fit(
         if cfg is not None:
             typer.echo(session.show_cfg(cfg.value, package, resolve), nl=False)
         elif info is not None:
-            typer.echo(session.show_info(info), nl=False)
+            typer.echo(session.show_info(info.value), nl=False)
         else:
             _train(session, multirun)
 

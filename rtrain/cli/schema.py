@@ -17,7 +17,7 @@ def schema(
     """
     import json
 
-    from rtrain.config.session import json_schema
+    from rtrain.config.json_schema import json_schema
     from rtrain.schemas import schemas
 
     typer.echo(json.dumps(json_schema(schemas(), group), indent=2))

@@ -13,21 +13,19 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.core.utils import env_override
 from omegaconf import DictConfig, OmegaConf
 
+from rtrain.config.allowed import use_project_root
 from rtrain.config.hydra_app import hydra_config
-from rtrain.config.locations import builtin_config_dir, find_project_root
+from rtrain.config.locations import find_project_root
 from rtrain.config.request import prepare
 from rtrain.config.resolve import job_config, place_job, refuse_missing, resolve, shown_config, symbolic
 from rtrain.config.resolvers import register_resolvers
 from rtrain.config.schema import RtrainConf, Schemas
 from rtrain.config.secrets import mask_word
 from rtrain.config.store import open_keys, store_schemas
-from rtrain.config.targets import TargetError, check_names, use_project_root
+from rtrain.config.targets import TargetError, check_names
 from rtrain.errors import ConfigError, RtrainError
 
-__all__ = ["Composed", "Session", "builtin_config_dir", "json_schema"]
-
 T = TypeVar("T")
-INFO = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +47,11 @@ class Composed:
     """Folder whose modules the config may name; importable on the driver, and to be made so on workers."""
     allow: tuple[str, ...]
     """Modules that a ``_target_`` may come from beyond the known frameworks and the project."""
+
+    @property
+    def command(self) -> list[str]:
+        """The command line that trains it, secrets masked."""
+        return ["rtrain", "fit", str(self.config_path or self.config_name), *self.overrides]
 
 
 class Session:
@@ -159,10 +162,8 @@ class Session:
         """Return what Hydra's ``--info`` prints: all, config, defaults, defaults-tree, plugins or searchpath.
 
         Raises:
-            ConfigError: The config can't be composed, or ``what`` is none of these.
+            ConfigError: The config can't be composed.
         """
-        if what not in INFO:
-            raise ConfigError(f"--info {what}: there is no such part; there are: {', '.join(INFO)}")
         with self._explained():
             self.request.compose()
             return self.request.app.info(what, self.request.texts)
@@ -223,13 +224,6 @@ def _refuse_other_sweepers(sweep: DictConfig) -> None:
         target = str(OmegaConf.select(sweep, f"hydra.{part}._target_"))
         if not target.startswith("hydra._internal.core_plugins.basic_"):
             raise ConfigError(f"rtrain sweeps with hydra/{part}=basic only, not {target}.")
-
-
-def json_schema(schemas: Schemas, group: str | None = None) -> dict[str, Any]:
-    """Return the JSON schema of the whole config, or of the part ``group``; see ``rtrain.config.json_schema``."""
-    from rtrain.config import json_schema as module
-
-    return module.json_schema(schemas, group)
 
 
 def _allowed_by_project(root: Path) -> tuple[str, ...]:

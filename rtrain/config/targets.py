@@ -13,11 +13,9 @@ from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from rtrain.config.allowed import SPECIAL, is_allowed, targets_in, use_project_root
+from rtrain.config.allowed import SPECIAL, is_allowed, targets_in
 from rtrain.config.closest import closest
 from rtrain.errors import ConfigError
-
-__all__ = ["build", "check_names", "check_node", "locate", "use_project_root"]
 
 _PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*([.:][^\W\d]\w*)")
 

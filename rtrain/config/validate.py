@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 from rtrain.config.closest import one_edit
 from rtrain.config.schema import RtrainConf, Schemas
 from rtrain.config.store import PLUGIN_GROUPS
-from rtrain.errors import ConfigError, RtrainError
+from rtrain.errors import ConfigError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,8 +98,6 @@ def _checked(conf: type, data: dict[str, Any], where: str, problems: list[Proble
         problems.extend(_merged([_problem(one, conf, data, where) for one in error.errors(include_url=False)]))
     except ConfigError as error:
         problems.append(Problem(key=where, message=str(error)))
-    except RtrainError:
-        raise
     return None
 
 

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from rtrain.config.targets import use_project_root
+from rtrain.config.allowed import use_project_root
 from rtrain.datasets.base import DatasetInfo, RawChunk, RowReader
 from rtrain.errors import DatasetError, PredictionError, RtrainError
 from rtrain.trainers.registry import load_trainer

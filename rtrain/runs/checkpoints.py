@@ -7,12 +7,12 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from rtrain.errors import CheckpointError
 from rtrain.runs.files import sha256_of, sync_directory, sync_file, to_json, write_atomic
+from rtrain.runs.manifest import utc_now
 
 RECORD_NAME = "checkpoint.json"
 
@@ -92,7 +92,7 @@ def describe_checkpoint(
         "name": name,
         "step": step,
         "epoch": epoch,
-        "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+        "time": utc_now(),
         "metrics": dict(metrics),
         "size_bytes": sum(file["size_bytes"] for file in files.values()),
         "files": files,

@@ -29,13 +29,18 @@ def installed_versions(packages: Iterable[str] = FRAMEWORKS) -> dict[str, str]:
     return versions
 
 
+def num_cores() -> int:
+    """Return the cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def describe_host() -> dict[str, Any]:
     """Return name, platform, cores and memory of this machine, and the process id."""
     return {
         "hostname": platform.node(),
         "pid": os.getpid(),
         "platform": platform.platform(),
-        "num_cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "num_cores": num_cores(),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
     }
 

@@ -14,7 +14,6 @@ from rtrain.runs.files import to_json, write_atomic
 
 SCHEMA_VERSION = 1
 FILE_NAME = "manifest.json"
-STATUSES = ("running", "succeeded", "failed", "interrupted", "preempted")
 
 
 def utc_now() -> str:

@@ -26,9 +26,9 @@ from rtrain.config.session import Session
 from rtrain.datasets.base import Dataset
 from rtrain.datasets.registry import load_source
 from rtrain.errors import ConfigError
+from rtrain.runs.facts import num_cores
 from rtrain.runs.files import sha256_of
 from rtrain.runs.run import Run
-from rtrain.scaling import num_cores
 from rtrain.schemas import schemas
 from rtrain.testing.small_data import few_rows, with_another_last_target
 from rtrain.testing.workers import RecordingChannel, make_worker, newest

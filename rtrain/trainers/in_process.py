@@ -7,8 +7,8 @@ from typing import Any
 
 from rtrain.errors import RtrainError, TrainingError
 from rtrain.interrupts import StopRequest
+from rtrain.runs.facts import num_cores
 from rtrain.runs.recorder import Recorder
-from rtrain.scaling import num_cores
 from rtrain.trainers.base import Job, TrainerPlugin
 from rtrain.trainers.output import copied_output
 from rtrain.trainers.worker import Worker

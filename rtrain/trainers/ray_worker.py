@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from rtrain.config.targets import use_project_root
+from rtrain.config.allowed import use_project_root
 from rtrain.datasets.base import Dataset
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import checkpoints_dir, latest_checkpoint

@@ -65,6 +65,11 @@ def test_an_unknown_option_is_told_with_exit_code_2(capsys):
     assert "--multirun" in capsys.readouterr().err
 
 
+def test_info_of_an_unknown_part_names_the_parts(capsys):
+    assert run(["fit", "resnet", "--info=nothing"]) == 2
+    assert "'defaults-tree'" in capsys.readouterr().err
+
+
 def test_resolve_without_cfg_is_refused(capsys):
     assert run(["fit", "resnet", "--resolve"]) == 2
 

@@ -192,11 +192,6 @@ def test_info(what, expected, project, capsys):
     assert capsys.readouterr().out == ""
 
 
-def test_info_knows_its_parts(project):
-    with pytest.raises(ConfigError, match="there is no such part"), Session("digits", [], SCHEMAS) as session:
-        session.show_info("nothing")
-
-
 def test_a_sweeper_that_would_leave_the_process_is_refused(project):
     words = ["lr=0.1,0.2", "hydra.launcher._target_=hydra_plugins.joblib.Launcher"]
     with pytest.raises(ConfigError, match="hydra/launcher=basic only"), Session("digits", words, SCHEMAS) as session:

@@ -8,7 +8,8 @@ import sys
 import pytest
 from tests_config import write
 
-from rtrain.config.targets import build, check_names, check_node, locate, use_project_root
+from rtrain.config.allowed import use_project_root
+from rtrain.config.targets import build, check_names, check_node, locate
 from rtrain.errors import ConfigError
 
 ALLOW = ("own_parts.*", "fractions")
