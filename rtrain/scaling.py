@@ -18,7 +18,7 @@ def worker_resources(conf: ScalingConf) -> dict[str, float]:
     """Return what one worker reserves, by Ray's resource names.
 
     Raises:
-        ConfigError: A name differs from Ray's only by its case.
+        ConfigError: A name differs from Ray's only by its case, an amount is negative, or there is nothing to reserve.
     """
     for name in conf.resources_per_worker:
         if name in RAY_RESOURCE_NAMES:
@@ -27,7 +27,13 @@ def worker_resources(conf: ScalingConf) -> dict[str, float]:
                 f"Write {RAY_RESOURCE_NAMES[name]} instead of {name}.",
             )
     own = {"CPU": conf.cpus_per_worker, **({"GPU": 1.0} if conf.use_gpu else {})}
-    return {**own, **conf.resources_per_worker}
+    resources = {**own, **conf.resources_per_worker}
+    if min(resources.values()) < 0 or not any(resources.values()):
+        raise ConfigError(
+            f"scaling.resources_per_worker: a worker can't reserve {resources}.",
+            "Amounts are 0 or more, and at least one of them is more.",
+        )
+    return resources
 
 
 def cluster_cpus(conf: ScalingConf, spare: int = 0) -> int:
@@ -71,7 +77,7 @@ def check_feasible(
     """
     wanted = worker_resources(conf)
     fitting = sum(_fitting(wanted, node) for node in nodes)
-    if data_cpus:
+    if data_cpus and wanted["CPU"]:
         spare = sum(node.get("CPU", 0) for node in nodes) - data_cpus
         fitting = max(0, min(fitting, int(spare / wanted["CPU"] + 1e-9)))
     if fitting >= conf.num_workers:

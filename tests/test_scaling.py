@@ -39,6 +39,17 @@ def test_misspelt_resource_name_is_an_error():
         worker_resources(ScalingConf(resources_per_worker={"gpu": 1}))
 
 
+@pytest.mark.parametrize("resources", [{"CPU": 0}, {"CPU": -1}, {"tape": -1}])
+def test_a_worker_reserves_something_and_nothing_negative(resources):
+    with pytest.raises(ConfigError, match="a worker can't reserve"):
+        worker_resources(ScalingConf(resources_per_worker=resources))
+
+
+def test_workers_without_a_cpu_leave_all_of_them_to_ray_data():
+    conf = ScalingConf(num_workers=2, resources_per_worker={"CPU": 0, "GPU": 1})
+    check_feasible(conf, [{"CPU": 1, "GPU": 2}], "rtrain fit x", data_cpus=1)
+
+
 def test_own_cluster_has_a_cpu_for_each_worker_and_some_for_data():
     assert cluster_cpus(ScalingConf(num_workers=40), spare=2) == 42
 
