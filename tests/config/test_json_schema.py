@@ -7,8 +7,8 @@ import json
 import pytest
 from tests_config import SCHEMAS
 
+from rtrain.config.json_schema import json_schema
 from rtrain.config.key_docs import key_docs
-from rtrain.config.session import json_schema
 from rtrain.errors import ConfigError
 
 
