@@ -300,10 +300,11 @@ def test_deepspeed_trains_like_one_process(world, tmp_path, stage):
 
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("deepspeed") is None, reason="deepspeed is not installed")
-def test_deepspeed_trains_in_one_process_and_names_checkpoints_of_several(world, tmp_path):
+@pytest.mark.parametrize("stage", [2, 3])
+def test_deepspeed_trains_in_one_process_and_names_checkpoints_of_several(world, tmp_path, stage):
     dataset = token_dataset()
     keys = {"model": GPT, "global_batch_size": 16, "precision": "bf16"}
-    conf = make_conf(strategy="deepspeed", **keys)
+    conf = make_conf(strategy="deepspeed", strategy_options=StrategyConf(zero_stage=stage), **keys)
     plain, _ = fit(tmp_path / "plain", make_conf(**keys), dataset=dataset)
     for run in "ab":
         found, _ = fit(tmp_path / run, conf, dataset=dataset)

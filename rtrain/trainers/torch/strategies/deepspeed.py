@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -59,7 +59,9 @@ class DeepSpeed(Strategy):
         super().__init__(conf, world)
         with _environment(DS_ACCELERATOR=world.device.type):
             import deepspeed
-        self._deepspeed = deepspeed
+        self._deepspeed, self._held = deepspeed, ExitStack()
+        # ZeRO 3 asks for it in each step. Ray Train sets it for its workers, and nobody for a process alone.
+        self._held.enter_context(_environment(LOCAL_RANK="0"))
 
     @classmethod
     def check_model(cls, model: nn.Module, conf: Conf, num_workers: int) -> None:
@@ -84,8 +86,7 @@ class DeepSpeed(Strategy):
 
     def wrap(self, state: TrainState) -> nn.Module:
         """Return DeepSpeed's engine."""
-        # Alone in a process; Ray Train sets it for its workers.
-        with _environment(LOCAL_RANK="0"), _quiet():
+        with _quiet():
             self._engine, *_ = self._deepspeed.initialize(
                 model=state.model, optimizer=state.optimizer, config=self._config(), dist_init_required=False
             )
@@ -167,6 +168,7 @@ class DeepSpeed(Strategy):
         """Let go of the engine, and of the process group that DeepSpeed knows."""
         if hasattr(self, "_engine"):
             self._engine.destroy()
+        self._held.close()
         # Both would outlive the process group of a run in this process.
         self._deepspeed.comm.comm.cdb = None
         self._deepspeed.utils.groups._WORLD_GROUP = None
