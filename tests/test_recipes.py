@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -13,6 +14,7 @@ from rtrain.config.session import Session
 from rtrain.recipes import find_recipe, recipes
 from rtrain.schemas import schemas
 from rtrain.trainers import registry
+from rtrain.trainers.torch.config import STRATEGIES
 
 RTRAIN = Path(sys.executable).with_name("rtrain")
 RECIPES = {recipe.name: recipe for recipe in recipes()}
@@ -55,11 +57,11 @@ def test_a_copy_of_a_recipe_is_a_project_of_its_own(name, tmp_path, monkeypatch,
     assert composed.project_root == tmp_path / "mine"
 
 
-def test_every_trainer_and_every_strategy_that_is_tested_has_a_recipe():
+def test_every_trainer_and_every_strategy_has_a_recipe():
     found = [chosen(recipe).conf.trainer for recipe in RECIPES.values()]
     used = {type(conf).__module__.split(".")[-2] for conf in found}
     assert used == {name for name, package in registry.packages().items() if package.startswith("rtrain.")}
-    assert {"ddp", "fsdp", "tp", "accelerate"} <= {getattr(conf, "strategy", None) for conf in found}
+    assert {getattr(conf, "strategy", "none") for conf in found} - {"none"} == set(STRATEGIES)
 
 
 @pytest.mark.timeout(1200)
@@ -70,7 +72,8 @@ def test_all_recipes_pass_their_smoke_blocks(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     cases = {case.get("name"): case for case in ElementTree.parse(tmp_path / "smoke.xml").iter("testcase")}
     assert set(cases) == set(RECIPES)
-    assert not [name for name, case in cases.items() if case.find("skipped") is not None]
+    skipped = {name for name, case in cases.items() if case.find("skipped") is not None}
+    assert skipped == (set() if find_spec("deepspeed") else {"char-gpt-deepspeed"}), "only DeepSpeed is built by hand"
 
 
 def test_recipes_are_listed_and_shown(capsys):
