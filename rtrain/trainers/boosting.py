@@ -21,6 +21,7 @@ from rtrain.datasets.base import Columns, DatasetInfo, Split
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
 from rtrain.trainers.boosting_conf import BoostingConf
+from rtrain.trainers.from_dataset import dataset_of
 from rtrain.trainers.ranks import Voters
 from rtrain.trainers.stopping import StopSignal
 from rtrain.trainers.worker import Monitor, Worker
@@ -75,11 +76,7 @@ def check_boosting(conf: BoostingConf, job: Job) -> None:
     Raises:
         ConfigError: Names the key.
     """
-    if job.dataset is None:
-        raise ConfigError(
-            f"the {job.trainer_name} trainer needs a dataset.", "Add `- dataset: digits` to the defaults."
-        )
-    info = job.dataset.info
+    info = dataset_of(job)
     if info.task not in TASKS or info.dtype == "object":
         raise ConfigError(
             f"the {job.trainer_name} trainer takes rows of numbers for {', '.join(TASKS)}, but {info.name} "

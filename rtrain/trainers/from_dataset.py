@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from rtrain.config.schema import CheckpointConf
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
@@ -68,6 +70,14 @@ def fill_from_dataset(
     return filled
 
 
+def standardization(info: DatasetInfo) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return means and deviations, float32 that broadcast over (rows, *input_shape); None if rows stay as they are."""
+    if not info.mean:
+        return None
+    shape = (1, -1, *[1] * (len(info.input_shape) - 1))
+    return np.asarray(info.mean, "float32").reshape(shape), np.asarray(info.std, "float32").reshape(shape)
+
+
 def channels_last_shape(info: DatasetInfo) -> tuple[int, ...]:
     """Return the shape of one row for frameworks that put channels last: (height, width, channels) for images."""
     shape = info.input_shape
@@ -90,6 +100,19 @@ def monitor_of(wanted: str, info: DatasetInfo, checkpoint: CheckpointConf) -> Mo
     """
     split = evaluated_split(wanted, info)
     return Monitor.of(checkpoint, default=f"{split}/{usual_monitor(info.task)}" if split else "train/epoch_loss")
+
+
+def dataset_of(job: Job, such_as: str = "digits") -> DatasetInfo:
+    """Return what is known of the dataset.
+
+    Raises:
+        ConfigError: The config names none.
+    """
+    if job.dataset is None:
+        raise ConfigError(
+            f"the {job.trainer_name} trainer needs a dataset.", f"Add `- dataset: {such_as}` to the defaults list."
+        )
+    return job.dataset.info
 
 
 def check_split(wanted: str, info: DatasetInfo) -> None:

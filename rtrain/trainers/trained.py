@@ -33,6 +33,16 @@ class Predictor(Protocol):
         """
 
 
+def check_shape(x: np.ndarray, info: DatasetInfo) -> None:
+    """Refuse rows of another shape than those of training.
+
+    Raises:
+        ValueError: Names both.
+    """
+    if x.shape[1:] != info.input_shape:
+        raise ValueError(f"rows have the shape {x.shape[1:]}, but the model was trained on {info.input_shape}")
+
+
 @runtime_checkable
 class TextModel(Protocol):
     """What a predictor that models the language of texts has besides: only it knows their tokens."""

@@ -13,6 +13,7 @@ from rtrain.trainers.from_dataset import (
     check_monitors,
     check_quantities,
     check_task,
+    dataset_of,
     fill_from_dataset,
     fill_lengths,
     num_steps,
@@ -31,9 +32,7 @@ def check_conf(job: Job) -> None:
     if conf.train_function is not None:
         _check_function(conf.train_function, job)
         return
-    if job.dataset is None:
-        raise ConfigError("the jax trainer needs a dataset.", "Add `- dataset: digits` to the defaults list.")
-    info = job.dataset.info
+    info = dataset_of(job)
     check_task("jax", info, (*CLASSES, "regression"))
     check_quantities("jax", info)
     check_monitors(conf, info, job, tuple(conf.metrics))

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rtrain.datasets.base import Batch, DatasetInfo
+from rtrain.trainers.from_dataset import standardization
 
 NARROW = {"float64": "float32", "int64": "int32"}
 """JAX's types of half the width."""
@@ -17,9 +18,7 @@ class Inputs:
     """Makes rows of a dataset into what a model takes; ``ready`` is part of what JAX compiles."""
 
     def __init__(self, info: DatasetInfo) -> None:
-        shape = (1, -1, *[1] * (len(info.input_shape) - 1))
-        self._mean = np.asarray(info.mean, "float32").reshape(shape) if info.mean else None
-        self._std = np.asarray(info.std, "float32").reshape(shape) if info.mean else None
+        self._scale = standardization(info)
         self._is_image = len(info.input_shape) == 3
 
     def ready(self, x: Any) -> Any:
@@ -27,8 +26,9 @@ class Inputs:
         if jnp.issubdtype(x.dtype, jnp.signedinteger):
             return x
         x = x.astype(jnp.float32) / 255 if x.dtype == jnp.uint8 else x
-        if self._mean is not None and self._std is not None:
-            x = (x - self._mean) / self._std
+        if self._scale is not None:
+            mean, std = self._scale
+            x = (x - mean) / std
         return jnp.moveaxis(x, 1, -1) if self._is_image else x
 
 

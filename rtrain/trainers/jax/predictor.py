@@ -17,7 +17,7 @@ from rtrain.trainers.jax.inputs import Inputs
 from rtrain.trainers.jax.learner import WEIGHTS
 from rtrain.trainers.jax.net import Net, build_net
 from rtrain.trainers.tasks import CLASSES
-from rtrain.trainers.trained import Trained
+from rtrain.trainers.trained import Trained, check_shape
 
 
 class Predictor:
@@ -42,8 +42,7 @@ class Predictor:
         Raises:
             ValueError: The rows have another shape than those of training.
         """
-        if x.shape[1:] != self.info.input_shape:
-            raise ValueError(f"rows have the shape {x.shape[1:]}, but the model was trained on {self.info.input_shape}")
+        check_shape(x, self.info)
         parts = [self._predict(x[start : start + batch_size]) for start in range(0, max(len(x), 1), batch_size)]
         return np.concatenate(parts)
 

@@ -10,7 +10,7 @@ from rtrain.errors import CheckpointError
 from rtrain.trainers.boosting import Progress, flat, probabilities_of_margins
 from rtrain.trainers.lightgbm.config import Conf
 from rtrain.trainers.lightgbm.loop import MODEL
-from rtrain.trainers.trained import Trained
+from rtrain.trainers.trained import Trained, check_shape
 
 EXPONENTIAL = ("poisson", "gamma", "tweedie")
 LOGISTIC = ("binary", "multiclassova", "cross_entropy")
@@ -52,8 +52,7 @@ class Predictor:
         return self._shaped(self._of_sums(self._trees(x, sums=True) + base_margin))
 
     def _trees(self, x: np.ndarray, sums: bool) -> np.ndarray:
-        if x.shape[1:] != self.info.input_shape:
-            raise ValueError(f"rows have the shape {x.shape[1:]}, but the model was trained on {self.info.input_shape}")
+        check_shape(x, self.info)
         if len(x) == 0:
             num_classes = self.info.num_classes or 1
             return np.zeros((0, num_classes) if num_classes > 2 else (0,))

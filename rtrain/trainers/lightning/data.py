@@ -14,6 +14,7 @@ from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler, S
 from rtrain.datasets.base import DatasetInfo, Pass, Split, step_rows
 from rtrain.errors import TrainingError
 from rtrain.trainers.torch_ranks import TorchRanks
+from rtrain.trainers.torch_rows import Standardizer
 
 
 class Rows(Dataset[Any]):
@@ -23,9 +24,7 @@ class Rows(Dataset[Any]):
         parts = list(split.own_rows(0, 1))
         self._x = torch.as_tensor(np.concatenate([part["x"] for part in parts]))
         self._y = torch.as_tensor(np.concatenate([part["y"] for part in parts]))
-        shape = (1, -1, *[1] * (len(info.input_shape) - 1))
-        self._mean = torch.tensor(info.mean).reshape(shape) if info.mean else None
-        self._std = torch.tensor(info.std).reshape(shape) if info.mean else None
+        self._standardized = Standardizer(info, torch.device("cpu"))
 
     def __len__(self) -> int:
         return len(self._y)
@@ -34,16 +33,7 @@ class Rows(Dataset[Any]):
         return self.__getitems__([row])
 
     def __getitems__(self, rows: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor]:
-        x = self._x[list(rows)]
-        return ready(x, self._mean, self._std), self._y[list(rows)]
-
-
-def ready(x: torch.Tensor, mean: torch.Tensor | None, std: torch.Tensor | None) -> torch.Tensor:
-    """Return tokens unchanged, other rows as float32: uint8 from 0 to 1, standardized."""
-    if x.dtype == torch.int64:
-        return x
-    x = x.float() / 255 if x.dtype == torch.uint8 else x.float()
-    return x if mean is None or std is None else (x - mean) / std
+        return self._standardized(self._x[list(rows)]), self._y[list(rows)]
 
 
 class TrainBatches(BatchSampler):

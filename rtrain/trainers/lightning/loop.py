@@ -76,10 +76,10 @@ def make_trainer(worker: Worker, services: Services) -> pl.Trainer:
     if worker.world_size > 1:
         from ray.train.lightning import RayLightningEnvironment
 
-        from rtrain.trainers.lightning.strategy import make_strategy
+        from rtrain.trainers.lightning.strategy import SharedDDP
 
         plugins = [*plugins, RayLightningEnvironment()]
-        strategy = make_strategy(find_unused_parameters=conf.find_unused_parameters)
+        strategy = SharedDDP(find_unused_parameters=conf.find_unused_parameters)
     usual = {"logger": False, "enable_model_summary": False, "num_sanity_val_steps": 0}
     return pl.Trainer(
         accelerator="gpu" if worker.use_gpu else "cpu",

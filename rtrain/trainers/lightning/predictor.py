@@ -12,10 +12,10 @@ from rtrain.config.targets import build
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import CheckpointError
 from rtrain.trainers.from_dataset import fill_from_dataset
-from rtrain.trainers.lightning.data import ready
 from rtrain.trainers.lightning.services import WEIGHTS
 from rtrain.trainers.tasks import CLASSES
-from rtrain.trainers.trained import Trained
+from rtrain.trainers.torch_rows import Standardizer
+from rtrain.trainers.trained import Trained, check_shape
 
 
 class Predictor:
@@ -23,9 +23,7 @@ class Predictor:
 
     def __init__(self, module: Any, info: DatasetInfo, device: torch.device) -> None:
         self.info, self._module, self._device = info, module.to(device).eval(), device
-        shape = (1, -1, *[1] * (len(info.input_shape) - 1))
-        self._mean = torch.tensor(info.mean, device=device).reshape(shape) if info.mean else None
-        self._std = torch.tensor(info.std, device=device).reshape(shape) if info.mean else None
+        self._standardized = Standardizer(info, device)
 
     @torch.no_grad()
     def predict(self, x: np.ndarray, batch_size: int = 1024) -> np.ndarray:
@@ -42,12 +40,11 @@ class Predictor:
         Raises:
             ValueError: The rows have another shape than those of training.
         """
-        if x.shape[1:] != self.info.input_shape:
-            raise ValueError(f"rows have the shape {x.shape[1:]}, but the model was trained on {self.info.input_shape}")
+        check_shape(x, self.info)
         return np.concatenate([self._some(x[at : at + batch_size]) for at in range(0, max(len(x), 1), batch_size)])
 
     def _some(self, x: np.ndarray) -> np.ndarray:
-        output = self._module(ready(torch.tensor(x, device=self._device), self._mean, self._std)).float()
+        output = self._module(self._standardized(torch.tensor(x, device=self._device))).float()
         if self.info.task in CLASSES:
             return np.asarray(output.softmax(-1).cpu())
         return np.asarray((output.squeeze(-1) if output.ndim == 2 else output).cpu())

@@ -22,8 +22,3 @@ class SharedDDP(RayDDPStrategy):
         """Return the mean, not rounded: Lightning 2.6 cuts the mean of two odd numbers of rows to a whole number."""
         whole = isinstance(tensor, torch.Tensor) and not tensor.is_floating_point()
         return super().reduce(tensor.double() if whole else tensor, group, reduce_op)
-
-
-def make_strategy(find_unused_parameters: bool) -> SharedDDP:
-    """Return the strategy of several workers."""
-    return SharedDDP(find_unused_parameters=find_unused_parameters)

@@ -15,7 +15,7 @@ from rtrain.config.targets import check_node
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
-from rtrain.trainers.from_dataset import check_monitors, check_no_missing, check_task
+from rtrain.trainers.from_dataset import check_monitors, check_no_missing, check_task, dataset_of
 from rtrain.trainers.sklearn.build import build_estimator, takes_categories, weight_argument
 from rtrain.trainers.sklearn.config import Conf
 from rtrain.trainers.sklearn.loop import epochs_conf
@@ -28,9 +28,7 @@ def check_conf(job: Job) -> None:
         ConfigError: Something can't work; names the key.
     """
     conf: Conf = job.conf.trainer
-    if job.dataset is None:
-        raise ConfigError("the sklearn trainer needs a dataset.", "Add `- dataset: digits` to the defaults list.")
-    info = job.dataset.info
+    info = dataset_of(job)
     check_task("sklearn", info, ("classification", "regression"))
     _check_scaling(job)
     check_monitors(epochs_conf(conf, info), info, job)

@@ -11,7 +11,7 @@ from rtrain.trainers.sklearn import safe_pickle
 from rtrain.trainers.sklearn.learner import FILE_NAME
 from rtrain.trainers.sklearn.outputs import predict_rows
 from rtrain.trainers.sklearn.rows import Rows
-from rtrain.trainers.trained import Trained
+from rtrain.trainers.trained import Trained, check_shape
 
 
 class Predictor:
@@ -33,8 +33,7 @@ class Predictor:
         Raises:
             ValueError: The rows have another shape than those of training.
         """
-        if x.shape[1:] != self.info.input_shape:
-            raise ValueError(f"rows have the shape {x.shape[1:]}, but the model was trained on {self.info.input_shape}")
+        check_shape(x, self.info)
         if len(x) == 0:
             return np.zeros((0, self.info.num_classes) if self.info.num_classes else 0, "float32")
         return predict_rows(self._estimator, self._rows.ready(x), self.info.num_classes).astype("float32")

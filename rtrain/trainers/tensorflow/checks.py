@@ -5,10 +5,16 @@ from __future__ import annotations
 import inspect
 
 from rtrain.config.targets import check_node, locate
-from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
-from rtrain.trainers.from_dataset import check_monitors, check_quantities, check_task, fill_lengths, num_steps
+from rtrain.trainers.from_dataset import (
+    check_monitors,
+    check_quantities,
+    check_task,
+    dataset_of,
+    fill_lengths,
+    num_steps,
+)
 from rtrain.trainers.tasks import CLASSES
 from rtrain.trainers.tensorflow.build import build_optimizer, check_model_class, fill
 from rtrain.trainers.tensorflow.config import Conf
@@ -17,12 +23,14 @@ ONE_HOT = ("CategoricalCrossentropy", "CategoricalFocalCrossentropy", "Categoric
 """Losses and metrics whose targets are one-hot."""
 
 
-def check_conf(conf: Conf, info: DatasetInfo, job: Job) -> None:
+def check_conf(job: Job) -> None:
     """Check targets, splits and sizes.
 
     Raises:
         ConfigError: Something can't work; names the key.
     """
+    conf: Conf = job.conf.trainer
+    info = dataset_of(job)
     check_task("tensorflow", info, (*CLASSES, "regression"))
     check_quantities("tensorflow", info)
     check_monitors(conf, info, job, tuple(conf.metrics))

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from rtrain.datasets.base import DatasetInfo
+from rtrain.trainers.from_dataset import standardization
 
 
 class Inputs:
     """Makes rows of a dataset into what a model takes, inside of the graph."""
 
     def __init__(self, info: DatasetInfo) -> None:
-        shape = (1, -1, *[1] * (len(info.input_shape) - 1))
-        self._mean = np.asarray(info.mean, "float32").reshape(shape) if info.mean else None
-        self._std = np.asarray(info.std, "float32").reshape(shape) if info.mean else None
+        self._scale = standardization(info)
         self._is_image = len(info.input_shape) == 3
         self.x = tf.TensorSpec((None, *info.input_shape), tf.as_dtype(info.dtype))
         """What ``ready`` takes."""
@@ -26,6 +24,7 @@ class Inputs:
         if x.dtype == tf.int64:
             return x
         x = tf.cast(x, tf.float32) / 255 if x.dtype == tf.uint8 else tf.cast(x, tf.float32)
-        if self._mean is not None:
-            x = (x - self._mean) / self._std
+        if self._scale is not None:
+            mean, std = self._scale
+            x = (x - mean) / std
         return tf.transpose(x, (0, 2, 3, 1)) if self._is_image else x

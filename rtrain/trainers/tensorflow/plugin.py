@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job, TrainerPlugin, TrainLoop
 from rtrain.trainers.tensorflow import config, environment
 from rtrain.trainers.trained import Predictor, Trained
@@ -21,11 +20,7 @@ class Plugin(TrainerPlugin):
         environment.prepare_import()
         from rtrain.trainers.tensorflow.checks import check_conf
 
-        if job.dataset is None:
-            raise ConfigError(
-                "the tensorflow trainer needs a dataset.", "Add `- dataset: digits` to the defaults list."
-            )
-        check_conf(job.conf.trainer, job.dataset.info, job)
+        check_conf(job)
 
     def train_loop(self, conf: config.Conf) -> TrainLoop:
         """Return the declared loop."""

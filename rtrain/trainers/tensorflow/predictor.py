@@ -14,7 +14,7 @@ from rtrain.trainers.tensorflow.inputs import Inputs
 from rtrain.trainers.tensorflow.learner import load_weights
 from rtrain.trainers.tensorflow.outputs import probabilities
 from rtrain.trainers.tensorflow.steps import call
-from rtrain.trainers.trained import Trained
+from rtrain.trainers.trained import Trained, check_shape
 
 
 class Predictor:
@@ -46,8 +46,7 @@ class Predictor:
         Raises:
             ValueError: The rows have another shape than those of training.
         """
-        if x.shape[1:] != self.info.input_shape:
-            raise ValueError(f"rows have the shape {x.shape[1:]}, but the model was trained on {self.info.input_shape}")
+        check_shape(x, self.info)
         with tf.device(self._device):
             starts = range(0, max(len(x), 1), batch_size)
             return np.concatenate([self._outputs(x[start : start + batch_size]).numpy() for start in starts])

@@ -8,7 +8,7 @@ from rtrain.config.targets import check_node
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
-from rtrain.trainers.from_dataset import check_monitors, check_quantities, check_task, fill_from_dataset
+from rtrain.trainers.from_dataset import check_monitors, check_quantities, check_task, dataset_of, fill_from_dataset
 from rtrain.trainers.tasks import CLASSES
 from rtrain.trainers.torch.build import auto_lengths, schedule_length
 from rtrain.trainers.torch.config import Conf
@@ -16,12 +16,14 @@ from rtrain.trainers.torch.strategies.checks import check_strategy
 from rtrain.trainers.torch.transforms import check_transforms
 
 
-def check_conf(conf: Conf, info: DatasetInfo, job: Job) -> None:
+def check_conf(job: Job) -> None:
     """Check targets, devices, splits and sizes.
 
     Raises:
         ConfigError: Something can't work; names the key.
     """
+    conf: Conf = job.conf.trainer
+    info = dataset_of(job)
     check_task("torch", info, (*CLASSES, "regression"))
     check_quantities("torch", info)
     seen = check_transforms(conf, info, job.allow)

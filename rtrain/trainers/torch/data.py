@@ -13,6 +13,7 @@ from torch import Tensor
 from rtrain.datasets.base import Batch, DatasetInfo, Pass, ResidentSplit, Split
 from rtrain.trainers.feed import Feed
 from rtrain.trainers.torch_ranks import TorchRanks
+from rtrain.trainers.torch_rows import Standardizer
 
 
 @dataclass(frozen=True)
@@ -35,9 +36,7 @@ class Inputs:
     def __init__(self, info: DatasetInfo, device: torch.device, channels_last: bool) -> None:
         self._device = device
         self._format = torch.channels_last if channels_last and len(info.input_shape) == 3 else None
-        shape = (1, -1, *[1] * (len(info.input_shape) - 1))
-        self._mean = torch.tensor(info.mean, device=device).reshape(shape) if info.mean else None
-        self._std = torch.tensor(info.std, device=device).reshape(shape) if info.mean else None
+        self._standardized = Standardizer(info, device)
 
     def tensor(self, values: np.ndarray) -> Tensor:
         """Return ``values`` as a tensor of the same memory."""
@@ -51,12 +50,8 @@ class Inputs:
         return (values if isinstance(values, Tensor) else self.tensor(values)).to(self._device)
 
     def ready(self, x: Tensor) -> Tensor:
-        """Return tokens unchanged, other rows as float32: uint8 from 0 to 1, standardized, in the model's format."""
-        if x.dtype == torch.int64:
-            return x
-        x = x.float() / 255 if x.dtype == torch.uint8 else x.float()
-        if self._mean is not None and self._std is not None:
-            x = (x - self._mean) / self._std
+        """Return rows standardized, in the model's memory format."""
+        x = self._standardized(x)
         return x if self._format is None else x.contiguous(memory_format=self._format)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job, TrainerPlugin, TrainLoop
 from rtrain.trainers.torch import config
 from rtrain.trainers.trained import Predictor, Trained
@@ -26,9 +25,7 @@ class Plugin(TrainerPlugin):
             return
         from rtrain.trainers.torch.checks import check_conf
 
-        if job.dataset is None:
-            raise ConfigError("the torch trainer needs a dataset.", "Add `- dataset: digits` to the defaults list.")
-        check_conf(conf, job.dataset.info, job)
+        check_conf(job)
 
     def train_loop(self, conf: config.Conf) -> TrainLoop:
         """Return the declared loop, or the user's own."""

@@ -17,7 +17,7 @@ from rtrain.trainers.torch.evaluation import autocast
 from rtrain.trainers.torch.state import AVERAGED, SHARDS, WEIGHTS
 from rtrain.trainers.torch.tasks import fit_output
 from rtrain.trainers.torch.transforms import RowTransform, transform_of, transformed_info
-from rtrain.trainers.trained import Trained
+from rtrain.trainers.trained import Trained, check_shape
 
 
 class Predictor:
@@ -58,8 +58,7 @@ class Predictor:
         Raises:
             ValueError: The rows have another shape than those of training.
         """
-        if x.shape[1:] != self.info.input_shape:
-            raise ValueError(f"rows have the shape {x.shape[1:]}, but the model was trained on {self.info.input_shape}")
+        check_shape(x, self.info)
         parts = [self._outputs(x[start : start + batch_size]) for start in range(0, max(len(x), 1), batch_size)]
         return np.concatenate(parts)
 

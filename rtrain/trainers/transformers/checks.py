@@ -10,7 +10,7 @@ from rtrain.config.closest import closest
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
-from rtrain.trainers.from_dataset import check_monitors
+from rtrain.trainers.from_dataset import check_monitors, dataset_of
 from rtrain.trainers.transformers.arguments import check_arguments
 from rtrain.trainers.transformers.build import build_model, task_of
 from rtrain.trainers.transformers.config import Conf
@@ -33,9 +33,7 @@ def check_conf(job: Job) -> None:
         ConfigError: Something can't work; names the key.
     """
     conf: Conf = job.conf.trainer
-    if job.dataset is None:
-        raise ConfigError("the transformers trainer needs a dataset.", "Add `- dataset: text` to the defaults list.")
-    info = job.dataset.info
+    info = dataset_of(job, such_as="text")
     _check_task(conf, info)
     check_monitors(conf, info, job, ("perplexity",) if info.task == "language-modeling" else ())
     check_arguments(conf.arguments)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from rtrain.datasets.base import Batch, DatasetInfo
+from rtrain.trainers.torch_rows import Standardizer
 from rtrain.trainers.transformers.config import Conf
 from rtrain.trainers.transformers.tokens import IGNORED, masked, padded
 
@@ -18,8 +19,7 @@ class Inputs:
 
     def __init__(self, conf: Conf, info: DatasetInfo, task: str, tokenizer: Any, device: torch.device) -> None:
         self._conf, self._task, self._tokenizer, self._device = conf, task, tokenizer, device
-        self._mean = torch.tensor(info.mean, device=device).reshape(1, -1, 1, 1) if info.mean else None
-        self._std = torch.tensor(info.std, device=device).reshape(1, -1, 1, 1) if info.mean else None
+        self._standardized = Standardizer(info, device)
 
     def ready(self, batch: Batch, seed: tuple[int, ...]) -> tuple[dict[str, Tensor], Tensor]:
         """Return the arguments of the model and the target.
@@ -39,9 +39,7 @@ class Inputs:
     def of_rows(self, rows: Any) -> dict[str, Tensor]:
         """Return the arguments of the model for rows of tokens, or images (rows, channels, height, width)."""
         if self._task == "image-classification":
-            x = torch.tensor(rows, device=self._device)
-            x = x.float() / 255 if x.dtype == torch.uint8 else x.float()
-            return {"pixel_values": x if self._mean is None or self._std is None else (x - self._mean) / self._std}
+            return {"pixel_values": self._standardized(torch.tensor(rows, device=self._device))}
         if self._tokenizer is None:
             return {"input_ids": torch.tensor(np.asarray(rows, np.int64), device=self._device)}
         ids = [np.asarray(row) for row in rows]

@@ -8,7 +8,7 @@ import xgboost
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import CheckpointError
 from rtrain.trainers.boosting import flat, probabilities_of_margins, usable_names
-from rtrain.trainers.trained import Trained
+from rtrain.trainers.trained import Trained, check_shape
 from rtrain.trainers.xgboost.config import Conf
 from rtrain.trainers.xgboost.data import feature_types
 from rtrain.trainers.xgboost.loop import MODEL
@@ -47,8 +47,7 @@ class Predictor:
         return self._predict(x, base_margin)
 
     def _predict(self, x: np.ndarray, base_margin: np.ndarray | None) -> np.ndarray:
-        if x.shape[1:] != self.info.input_shape:
-            raise ValueError(f"rows have the shape {x.shape[1:]}, but the model was trained on {self.info.input_shape}")
+        check_shape(x, self.info)
         matrix = xgboost.DMatrix(
             flat(x),
             base_margin=base_margin,
