@@ -6,7 +6,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from rtrain.config.closest import closest
+from rtrain.config.closest import nearest_or_all
 from rtrain.config.locations import builtin_dir
 from rtrain.errors import ConfigError
 
@@ -54,9 +54,7 @@ def find_recipe(name: str) -> Recipe:
     """
     by_name = {recipe.name: recipe for recipe in recipes()}
     if name not in by_name:
-        close = closest(name, by_name)
-        hint = f"Did you mean '{close}'?" if close else f"There are: {', '.join(by_name)}"
-        raise ConfigError(f"there is no recipe '{name}'.", hint)
+        raise ConfigError(f"there is no recipe '{name}'.", nearest_or_all(name, by_name))
     return by_name[name]
 
 

@@ -29,6 +29,10 @@ def takes_config(config):
 def fails():
     print("about to fail")
     raise ValueError("no luck")
+
+
+def leaves():
+    raise SystemExit(3)
 """
 
 
@@ -71,6 +75,13 @@ def test_a_failed_run_keeps_its_error(project):
     assert manifest.error["type"] == "ValueError"
     assert "own_loops.py" in manifest.error["traceback"]
     assert (path / "logs" / "worker-0.log").read_text().startswith("about to fail")
+
+
+def test_a_loop_that_ends_the_process_has_failed(project):
+    with pytest.raises(TrainingError, match="SystemExit: 3"):
+        fit_loop(project, "leaves")
+    (path,) = (project / "runs" / "loop").iterdir()
+    assert Run.load(path).status == "failed"
 
 
 def start(folder, *overrides):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rtrain.config.closest import closest
+from rtrain.config.closest import nearest_or_all
 from rtrain.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -31,9 +31,7 @@ def datasets(name: Annotated[str | None, typer.Argument(help="Show all keys of t
 
 def _print(infos: Sequence[PluginInfo], confs: Mapping[str, type], name: str | None, group: str) -> None:
     if name is not None and name not in confs:
-        close = closest(name, confs)
-        hint = f"Did you mean '{close}'?" if close else f"There are: {', '.join(confs)}"
-        raise ConfigError(f"there is no {group} '{name}'.", hint)
+        raise ConfigError(f"there is no {group} '{name}'.", nearest_or_all(name, confs))
     width = max(len(info.name) for info in infos)
     for info in infos:
         if name in (None, info.name):

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 CUTOFF = 0.6
+MOST = 12
+"""Most words that a hint lists."""
 
 
 def closest(word: str, known: Iterable[str], cutoff: float = CUTOFF) -> str | None:
@@ -16,6 +18,15 @@ def closest(word: str, known: Iterable[str], cutoff: float = CUTOFF) -> str | No
         return max(near, key=lambda one: _same_start(word, one))
     found = get_close_matches(word, words, 1, cutoff)
     return found[0] if found else None
+
+
+def nearest_or_all(word: str, known: Iterable[str], cutoff: float = CUTOFF) -> str:
+    """Return the hint of an error that names the known word closest to ``word``; if none is close, what there is."""
+    words = list(dict.fromkeys(known))
+    near = closest(word, words, cutoff)
+    if near is not None:
+        return f"Did you mean '{near}'?"
+    return f"There are: {', '.join(words[:MOST])}{', ...' if len(words) > MOST else ''}"
 
 
 def one_edit(left: str, right: str) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rtrain.config.closest import closest
+from rtrain.config.closest import nearest_or_all
 from rtrain.datasets.categories import is_declared, is_text, names_of
 from rtrain.datasets.preprocessor_statistics import as_ray, learned, part_names
 from rtrain.errors import DatasetError
@@ -168,9 +168,7 @@ def _name(place: int, step: Mapping[str, Any]) -> str:
 def _check_columns(names: Sequence[str], there: Sequence[str], where: str) -> None:
     for name in names:
         if name not in there:
-            meant = closest(name, there)
-            hint = f"Did you mean '{meant}'?" if meant else f"There are: {', '.join(dict.fromkeys(there))}"
-            raise DatasetError(f"{where} names '{name}', which is no feature.", hint)
+            raise DatasetError(f"{where} names '{name}', which is no feature.", nearest_or_all(name, there))
 
 
 def _part_names(name: str, values: pd.Series[Any], known: tuple[str, ...]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from rtrain.config.closest import closest
+from rtrain.config.closest import nearest_or_all
 from rtrain.datasets.base import Source
 from rtrain.errors import ConfigError
 from rtrain.plugins import PluginInfo, check_installed, describe_plugin, find_modules, import_plugin
@@ -38,9 +38,7 @@ def load_source(name: str, allow: Sequence[str] = ()) -> Source:
         ConfigError: There is none of that name, or it needs a module that is not installed.
     """
     if name not in modules():
-        close = closest(name, modules())
-        hint = f"Did you mean '{close}'?" if close else f"There are: {', '.join(modules())}"
-        raise ConfigError(f"there is no dataset source '{name}'.", hint)
+        raise ConfigError(f"there is no dataset source '{name}'.", nearest_or_all(name, modules()))
     source = _source_class(name)()
     source.allow = tuple(allow)
     check_installed(f"dataset '{name}'", source.requires, source.extra)

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rtrain.config.closest import closest
+from rtrain.config.closest import closest, nearest_or_all
 from rtrain.datasets.base import Columns
 from rtrain.datasets.categories import codes_of, is_declared, is_number, is_text
 from rtrain.datasets.conf import ColumnsConf
@@ -312,8 +312,7 @@ def _check_drop(conf: ColumnsConf, schema: pa.Schema, where: str) -> None:
 def _check_categorical(conf: ColumnsConf, features: Sequence[str], where: str) -> None:
     for name in conf.categorical or ():
         if name not in features:
-            close = closest(name, features, 0.5)
-            hint = f"Did you mean '{close}'?" if close else "Name features only."
+            hint = nearest_or_all(name, features, 0.5)
             raise DatasetError(f"{where}: dataset.categorical names '{name}', which is no feature.", hint)
 
 
@@ -324,10 +323,8 @@ def check_columns(names: Sequence[str], schema: pa.Schema, where: str, key: str)
         if found > 1 or list(names).count(name) > 1:
             raise DatasetError(f"{where}: dataset.{key} names '{name}', and there are several of it.")
         if not found:
-            close = closest(name, schema.names, 0.5)
-            shown = f"{', '.join(schema.names[:12])}{', ...' if len(schema.names) > 12 else ''}"
-            hint = f"Did you mean dataset.{key}={close}?" if close and key == "label" else None
-            hint = hint or (f"Did you mean '{close}'?" if close else f"There are: {shown}")
+            close = closest(name, schema.names, 0.5) if key == "label" else None
+            hint = f"Did you mean dataset.label={close}?" if close else nearest_or_all(name, schema.names, 0.5)
             raise DatasetError(f"{where}: dataset.{key} names '{name}', which is no column.", hint)
 
 

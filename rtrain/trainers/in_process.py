@@ -58,6 +58,6 @@ def train_in_process(plugin: TrainerPlugin, job: Job, recorder: Recorder, stop: 
             plugin.train_loop(job.conf.trainer)(worker)
     except RtrainError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         log = recorder.run_dir / "logs" / "worker-0.log"
         raise TrainingError(f"{type(error).__name__}: {error}", f"The whole traceback is in {log}") from error

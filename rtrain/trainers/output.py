@@ -45,7 +45,7 @@ def copied_output(rank: int, send: Callable[[dict[str, Any]], None]) -> Iterator
     sys.stdout, sys.stderr = _Tee(before[0], log), _Tee(before[1], log)
     try:
         yield
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         text = traceback.format_exc()
         log(text)
         facts = {"type": type(error).__name__, "message": str(error), "traceback": text, "time": time.time()}

@@ -7,7 +7,7 @@ from typing import Any
 
 import lightning.pytorch as pl
 
-from rtrain.config.closest import closest
+from rtrain.config.closest import nearest_or_all
 from rtrain.config.targets import check_node, locate
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
@@ -78,10 +78,7 @@ def _check_trainer_args(given: dict[str, Any], job: Job) -> None:
         if name in OURS:
             raise ConfigError(f"{where} is decided by rtrain.", f"Use in its place: {OURS[name]}")
         if name not in known:
-            meant = closest(name, known)
-            raise ConfigError(
-                f"{where}: Lightning's Trainer has no '{name}'.", f"  did you mean: {meant}" if meant else None
-            )
+            raise ConfigError(f"{where}: Lightning's Trainer has no '{name}'.", nearest_or_all(name, known))
         for number, node in enumerate(value if isinstance(value, list) else [value]):
             if isinstance(node, dict) and "_target_" in node:
                 check_node(node, f"{where}.{number}" if isinstance(value, list) else where, job.allow)

@@ -10,7 +10,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
-from rtrain.config.closest import closest
+from rtrain.config.closest import nearest_or_all
 from rtrain.config.targets import check_node
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
@@ -91,8 +91,7 @@ def _check_scoring(conf: Conf) -> None:
     known = get_scorer_names()
     for name in [] if conf.cross_validation is None else conf.cross_validation.scoring:
         if name not in known:
-            meant = closest(name, known)
-            hint = f"Did you mean: {meant}" if meant else f"There are {', '.join(known[:8])} and more."
+            hint = nearest_or_all(name, known)
             raise ConfigError(f"trainer.cross_validation.scoring: scikit-learn has no scorer '{name}'.", hint)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from transformers import TrainingArguments
 
-from rtrain.config.closest import closest
+from rtrain.config.closest import nearest_or_all
 from rtrain.errors import ConfigError
 
 FOLLOWED = (
@@ -50,10 +50,7 @@ def check_arguments(given: Mapping[str, Any]) -> None:
     for name in given:
         where = f"trainer.arguments.{name}"
         if name not in known:
-            meant = closest(name, known)
-            raise ConfigError(
-                f"{where}: TrainingArguments has no '{name}'.", f"  did you mean: {meant}" if meant else None
-            )
+            raise ConfigError(f"{where}: TrainingArguments has no '{name}'.", nearest_or_all(name, known))
         if name not in FOLLOWED:
             instead = OURS.get(name)
             raise ConfigError(

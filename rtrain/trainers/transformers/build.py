@@ -10,7 +10,7 @@ import transformers
 from torch.optim.lr_scheduler import LRScheduler
 from transformers import AutoConfig, Trainer, TrainingArguments, get_scheduler
 
-from rtrain.config.closest import closest
+from rtrain.config.closest import nearest_or_all
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.transformers.config import Conf
@@ -57,17 +57,12 @@ def model_config(conf: Conf, info: DatasetInfo, tokenizer: Any) -> Any:
     try:
         usual = AutoConfig.for_model(kind)
     except ValueError as error:
-        known = list(transformers.CONFIG_MAPPING)
-        meant = closest(str(kind), known)
-        raise ConfigError(
-            f"trainer.model.config.model_type: transformers knows no '{kind}'.",
-            f"  did you mean: {meant}" if meant else None,
-        ) from error
+        hint = nearest_or_all(str(kind), transformers.CONFIG_MAPPING)
+        raise ConfigError(f"trainer.model.config.model_type: transformers knows no '{kind}'.", hint) from error
     known = [*usual.to_dict(), *type(usual).attribute_map, "num_labels"]
     for name in given:
         if name not in known:
-            meant = closest(name, known)
-            hint = f"  did you mean: {meant}" if meant else f"  it has: {', '.join(sorted(known))}"
+            hint = nearest_or_all(name, sorted(known))
             raise ConfigError(f"trainer.model.config.{name}: a {kind} model has no '{name}'.", hint)
     filled = {name: value for name, value in _filled(conf, info, tokenizer).items() if name in known}
     try:

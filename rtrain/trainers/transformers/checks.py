@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from rtrain.config.closest import closest
+from rtrain.config.closest import nearest_or_all
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
@@ -69,10 +69,10 @@ def _check_lora(lora: dict[str, Any]) -> None:
 
     known = [field.name for field in fields(LoraConfig)]
     for name in lora:
-        if name not in known or name == "task_type":
-            meant = closest(name, known)
-            problem = "is set by trainer.task." if name == "task_type" else f"LoraConfig has no '{name}'."
-            raise ConfigError(f"trainer.lora.{name}: {problem}", f"  did you mean: {meant}" if meant else None)
+        if name == "task_type":
+            raise ConfigError("trainer.lora.task_type: is set by trainer.task.")
+        if name not in known:
+            raise ConfigError(f"trainer.lora.{name}: LoraConfig has no '{name}'.", nearest_or_all(name, known))
 
 
 def _check_model(conf: Conf, info: DatasetInfo) -> None:

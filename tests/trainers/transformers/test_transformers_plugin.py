@@ -21,7 +21,7 @@ def check(conf, data):
         ({"arguments": {"output_dir": "x"}}, r"trainer\.arguments\.output_dir is not followed[\s\S]*run\.root_dir"),
         ({"arguments": {"report_to": "wandb"}}, r"report_to is not followed"),
         ({"arguments": {"lr_scheduler_type": "no"}}, r"trainer\.arguments"),
-        ({"lora": {"rr": 8}}, r"trainer\.lora\.rr[\s\S]*did you mean: r"),
+        ({"lora": {"rr": 8}}, r"trainer\.lora\.rr[\s\S]*Did you mean 'r'"),
         ({"model": {**STILL, "hiden_size": 8}}, r"trainer\.model\.config\.hiden_size[\s\S]*hidden_size"),
         ({"model": {"model_type": "berrt"}}, r"model_type: transformers knows no 'berrt'[\s\S]*bert"),
         ({"task": "regression"}, r"regression can't be learned from small"),

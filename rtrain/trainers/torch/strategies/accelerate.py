@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from rtrain.config.closest import closest
+from rtrain.config.closest import nearest_or_all
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.trainers.torch.blocks import recompute_activations
 from rtrain.trainers.torch.config import Conf
@@ -66,8 +66,7 @@ class Accelerate(Strategy):
             if name in OURS:
                 raise ConfigError(f"{where}: rtrain sets it; use trainer.precision and trainer.accumulate_steps.")
             if name not in known:
-                meant = closest(name, known)
-                raise ConfigError(f"{where}: Accelerator has no such argument.", meant and f"  did you mean: {meant}")
+                raise ConfigError(f"{where}: Accelerator has no such argument.", nearest_or_all(name, known))
 
     def place(self, model: nn.Module) -> nn.Module:
         """Put the whole model on this rank's device."""
