@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rtrain.config.schema import ClusterConf
-from rtrain.errors import ConfigError, NotEnoughResourcesError
+from rtrain.errors import ConfigError, NotEnoughResourcesError, first_line
 
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -100,7 +100,7 @@ class StartingCluster:
             )
         if self._error is not None:
             raise ConfigError(
-                f"can't connect to {where}: {_first_line(self._error)}",
+                f"can't connect to {where}: {first_line(self._error)}",
                 "Is it running, and does it want a token (RAY_AUTH_TOKEN, or ~/.ray/auth_token)? "
                 "Without cluster.address, rtrain starts a local one.",
             ) from self._error
@@ -133,10 +133,6 @@ def _has_token() -> bool:
     """Tell whether Ray would find an authentication token; it looks for one by itself on local addresses only."""
     path = os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token"
     return "RAY_AUTH_TOKEN" in os.environ or Path(path).is_file()
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().partition("\n")[0] or type(error).__name__
 
 
 def worker_runtime_env(

@@ -22,6 +22,11 @@ class RtrainError(Exception):
         return self.message if self.hint is None else f"{self.message}\n{self.hint}"
 
 
+def first_line(error: BaseException) -> str:
+    """Return the first line of what an error says; its type if it says nothing."""
+    return str(error).strip().partition("\n")[0] or type(error).__name__
+
+
 class ConfigError(RtrainError):
     """The config, or what it asks for, is wrong; found before anything was started or written."""
 

@@ -13,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rtrain.errors import RtrainError, TrainingError
+from rtrain.errors import RtrainError, TrainingError, first_line
 from rtrain.preparation import Prepared
 from rtrain.runs.facts import describe_git, describe_host, installed_versions, num_cores
 from rtrain.runs.manifest import Manifest, utc_now
@@ -40,7 +40,7 @@ def recorded(prepared: Prepared, run_dir: Path, observer: Observer) -> Iterator[
         except KeyboardInterrupt:
             _finish(manifest, prepared.stop.reason or "interrupted", "ended at once by a second signal")
         except Exception as error:
-            _finish(manifest, "failed", str(error).partition("\n")[0])
+            _finish(manifest, "failed", first_line(error))
             manifest.error = _describe_error(error, recorder)
             raise
         finally:

@@ -47,8 +47,7 @@ def array_chunks(part: Arrays, encoding: Mapping[str, Any], with_labels: bool) -
     Raises:
         DatasetError: The rows are of another shape than those of training, or a label is of no class.
     """
-    classes = encoding["classes"]
-    labels = Labels(encoding["label"], None if classes is None else tuple(classes))
+    labels = Labels.stored(encoding["label"], encoding["classes"])
     group, margin = (part.more.get("group") if with_labels else None), part.more.get("base_margin")
     for start in range(0, len(part.x), CHUNK_ROWS):
         rows = slice(start, start + CHUNK_ROWS)

@@ -91,7 +91,7 @@ def _coded(
     encoding = {
         "task": task,
         "label": names.label,
-        "classes": None if labels.classes is None else list(labels.classes),
+        "classes": labels.values,
         "input_shape": list(info.input_shape),
     }
     return Dataset(info, dataset.splits, encoding)

@@ -111,6 +111,33 @@ class Split(ABC):
         """
 
 
+def joined(parts: Sequence[Columns]) -> Columns:
+    """Return the rows of all parts in one piece; a single part as it is."""
+    import numpy as np
+
+    return parts[0] if len(parts) == 1 else {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def take(columns: Columns, rows: np.ndarray | slice) -> Columns:
+    """Return some of the rows."""
+    return {name: values[rows] for name, values in columns.items()}
+
+
+def objects(rows: Sequence[Any]) -> np.ndarray:
+    """Return (rows,) of dtype object; lists and arrays stay what they are."""
+    import numpy as np
+
+    found = np.empty(len(rows), object)
+    for index, row in enumerate(rows):
+        found[index] = row
+    return found
+
+
+def share_of(count: int, rank: int, size: int) -> tuple[int, int]:
+    """Return where the part of one of ``size`` workers begins and ends, of ``count`` rows cut as evenly as possible."""
+    return count * rank // size, count * (rank + 1) // size
+
+
 def take_rows(columns: Columns, rows: np.ndarray | slice, num_global: int) -> Batch:
     """Return some of the rows as a batch."""
     weight = columns.get("weight")
@@ -131,8 +158,7 @@ def step_rows(num_rows: int, one: Pass) -> Iterator[tuple[np.ndarray, int]]:
     first = one.skip_steps * one.global_batch_size
     for start in range(first, num_rows, one.global_batch_size):
         step = order[start : start + one.global_batch_size]
-        low, high = (len(step) * r // one.world_size for r in (one.rank, one.rank + 1))
-        yield step[low:high], len(step)
+        yield step[slice(*share_of(len(step), one.rank, one.world_size))], len(step)
 
 
 class ResidentSplit(Split):
@@ -154,8 +180,8 @@ class ResidentSplit(Split):
 
     def own_rows(self, rank: int, world_size: int) -> Iterator[Columns]:
         """Yield one contiguous part, as views: nothing is copied."""
-        low, high = (self._border(self.num_rows * part // world_size) for part in (rank, rank + 1))
-        yield {name: values[low:high] for name, values in self.columns.items()}
+        low, high = map(self._border, share_of(self.num_rows, rank, world_size))
+        yield take(self.columns, slice(low, high))
 
     def _border(self, row: int) -> int:
         """Return the first row at or after ``row`` that begins a group; ``row`` itself where there are no groups."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,21 @@ class Labels:
     column: str
     classes: tuple[Any, ...] | None
     """The values of the classes 0, 1, ...; None for regression."""
+
+    @classmethod
+    def stored(cls, column: str, values: Sequence[Any] | None) -> Labels:
+        """Take ``values`` back from an encoding."""
+        return cls(column, None if values is None else tuple(values))
+
+    @property
+    def values(self) -> list[Any] | None:
+        """The values of the classes as plain data, for an encoding."""
+        return None if self.classes is None else list(self.classes)
+
+    @property
+    def num_classes(self) -> int | None:
+        """Number of classes; None for regression."""
+        return None if self.classes is None else len(self.classes)
 
     @property
     def task(self) -> str:

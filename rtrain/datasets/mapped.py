@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from rtrain.datasets.base import Batch, Columns, Pass, Split, step_rows
+from rtrain.datasets.base import Batch, Columns, Pass, Split, share_of, step_rows
 from rtrain.datasets.moments import Moments
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class MappedSplit(Split):
         """Yield one contiguous part, some rows at a time."""
         import numpy as np
 
-        low, high = (self.num_rows * part // world_size for part in (rank, rank + 1))
+        low, high = share_of(self.num_rows, rank, world_size)
         step = max(1, CHUNK_BYTES // max(1, self._inputs[:1].nbytes))
         for start in range(low, max(high, low + 1), step):
             rows = np.arange(start, min(start + step, high))

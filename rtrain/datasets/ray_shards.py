@@ -10,7 +10,7 @@ import ray.data
 import ray.train
 from ray.data import ExecutionOptions
 
-from rtrain.datasets.base import Batch, Columns, Dataset, Pass, ResidentSplit, Split, take_rows
+from rtrain.datasets.base import Batch, Columns, Dataset, Pass, ResidentSplit, Split, share_of, take_rows
 from rtrain.datasets.mapped import MappedSplit
 from rtrain.datasets.stream import StreamSplit
 
@@ -119,7 +119,7 @@ class ShardSplit(Split):
 
     def batches(self, one: Pass) -> Iterator[Batch]:
         """Yield this worker's batches; ``num_global`` is -1, and other workers may have more or fewer batches."""
-        low, high = (one.global_batch_size * rank // one.world_size for rank in (one.rank, one.rank + 1))
+        low, high = share_of(one.global_batch_size, one.rank, one.world_size)
         options: dict[str, Any] = {"batch_size": max(1, high - low), "batch_format": "numpy", "prefetch_batches": 2}
         if one.shuffle:
             options["local_shuffle_buffer_size"] = max(2, self._num_shuffle_rows // one.world_size)

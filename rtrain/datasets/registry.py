@@ -21,11 +21,6 @@ def modules() -> dict[str, str]:
     return find_modules({path.stem: f"{__package__}.sources.{path.stem}" for path in files}, ENTRY_POINTS)
 
 
-def source_names() -> tuple[str, ...]:
-    """Return what ``dataset.type`` may be."""
-    return tuple(modules())
-
-
 def confs() -> dict[str, type]:
     """Return the ``Conf`` dataclass of each source by name; imports no reader library."""
     return {name: _source_class(name).Conf for name in modules()}

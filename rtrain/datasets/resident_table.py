@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
-from rtrain.datasets.base import Columns, Dataset
+from rtrain.datasets.base import Columns, Dataset, joined
 from rtrain.datasets.categories import CategoryScan, is_declared, is_text, seen_only, unscaled
 from rtrain.datasets.conf import ColumnsConf, TableSplitConf
 from rtrain.datasets.labels import Labels, LabelScan
@@ -164,7 +164,4 @@ def _scanned(train: Sequence[tuple[str, pa.Table]], features: tuple[str, ...], c
 
 
 def _decoded(spec: TableSpec, keys: SplitKeys, tables: Sequence[tuple[str, pa.Table]]) -> Columns:
-    import numpy as np
-
-    parts = [{**spec.decode(table, where), **keys.decode(table, where)} for where, table in tables]
-    return parts[0] if len(parts) == 1 else {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+    return joined([{**spec.decode(table, where), **keys.decode(table, where)} for where, table in tables])

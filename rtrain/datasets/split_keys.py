@@ -6,12 +6,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from rtrain.datasets.base import Columns
+from rtrain.datasets.base import Columns, take
 from rtrain.datasets.categories import is_text
 from rtrain.datasets.conf import SharesConf, TableSplitConf
 from rtrain.datasets.files import SPLIT_NAMES
 from rtrain.datasets.hashes import row_hashes, texts_of, value_hashes
-from rtrain.datasets.splits import KEY, NAMED, SPLITS, TIME, limited, split_parts, take
+from rtrain.datasets.splits import KEY, NAMED, SPLITS, TIME, limited, split_parts
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:

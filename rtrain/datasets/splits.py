@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from rtrain.datasets.base import Columns
+from rtrain.datasets.base import Columns, take
 from rtrain.datasets.conf import SharesConf, SplitConf
 from rtrain.datasets.hashes import random_numbers
 from rtrain.errors import DatasetError
@@ -214,11 +214,6 @@ def num_wanted(num_rows: int, conf: SharesConf) -> int:
     if num_rows and not wanted:
         raise DatasetError(f"dataset.sample={conf.sample:g} of {num_rows} rows is less than one.", "Raise it.")
     return wanted if conf.limit is None else min(wanted, conf.limit)
-
-
-def take(part: Columns, rows: np.ndarray) -> Columns:
-    """Return these rows of ``part``."""
-    return {name: values[rows] for name, values in part.items()}
 
 
 def check_not_empty(num_rows: Mapping[str, int], asked: Mapping[str, float], of: str, way: str = "row") -> None:

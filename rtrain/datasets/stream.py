@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rtrain.datasets.base import Batch, Columns, Pass, Split, take_rows
+from rtrain.datasets.base import Batch, Columns, Pass, Split, joined, share_of, take, take_rows
 from rtrain.datasets.hashes import random_numbers
 from rtrain.datasets.moments import Moments
 from rtrain.datasets.splits import KEY, NAMED, SPLITS, TIME, without_keys
@@ -123,14 +123,13 @@ class StreamSplit(Split):
         for number, step in enumerate(_steps(chunks, one.global_batch_size)):
             if number >= one.skip_steps:
                 size = len(step["y"])
-                low, high = (size * rank // one.world_size for rank in (one.rank, one.rank + 1))
-                yield take_rows(step, slice(low, high), size)
+                yield take_rows(step, slice(*share_of(size, one.rank, one.world_size)), size)
 
     def own_rows(self, rank: int, world_size: int) -> Iterator[Columns]:
         """Yield the rows of every ``world_size``-th piece; with fewer pieces than workers, of a part of each chunk."""
         found = self._own_chunks(rank, world_size)
         first = next(found, None)
-        yield _rows(next(self.chunks()), slice(0)) if first is None else first
+        yield take(next(self.chunks()), slice(0)) if first is None else first
         yield from found
 
     def _own_chunks(self, rank: int, world_size: int) -> Iterator[Columns]:
@@ -138,8 +137,7 @@ class StreamSplit(Split):
             yield from self.chunks(range(rank, len(self.pieces), world_size))
             return
         for chunk in self.chunks():
-            low, high = (len(chunk["y"]) * part // world_size for part in (rank, rank + 1))
-            yield _rows(chunk, slice(low, high))
+            yield take(chunk, slice(*share_of(len(chunk["y"]), rank, world_size)))
 
     def chunks(self, order: Iterable[int] | None = None) -> Iterator[Columns]:
         """Yield the rows of the split, some at a time, piece by piece in ``order`` (by default the files')."""
@@ -153,7 +151,7 @@ class StreamSplit(Split):
                 if chosen.all():
                     yield columns
                 elif chosen.any():
-                    yield {name: values[chosen] for name, values in columns.items()}
+                    yield take(columns, chosen)
 
     def ray_dataset(self, seed: int | None = None) -> Any:
         """Return the split as a ray.data.Dataset, its pieces in a new order in each epoch if there is a ``seed``."""
@@ -191,12 +189,12 @@ def _shuffled(chunks: Iterable[Columns], rng: np.random.Generator, num_rows: int
         held.append(chunk)
         size += len(chunk["y"])
         if size >= num_rows:
-            window = _joined(held)
+            window = joined(held)
             order = rng.permutation(size)
-            yield _rows(window, order[: size - num_rows // 2])
-            held, size = [_rows(window, order[size - num_rows // 2 :])], num_rows // 2
+            yield take(window, order[: size - num_rows // 2])
+            held, size = [take(window, order[size - num_rows // 2 :])], num_rows // 2
     if size:
-        yield _rows(_joined(held), rng.permutation(size))
+        yield take(joined(held), rng.permutation(size))
 
 
 def _steps(chunks: Iterable[Columns], size: int) -> Iterator[Columns]:
@@ -207,22 +205,10 @@ def _steps(chunks: Iterable[Columns], size: int) -> Iterator[Columns]:
         held.append(chunk)
         count += len(chunk["y"])
         if count >= size:
-            window = _joined(held)
+            window = joined(held)
             whole = count - count % size
             for start in range(0, whole, size):
-                yield _rows(window, slice(start, start + size))
-            held, count = [_rows(window, slice(whole, None))], count - whole
+                yield take(window, slice(start, start + size))
+            held, count = [take(window, slice(whole, None))], count - whole
     if count:
-        yield _joined(held)
-
-
-def _joined(chunks: Sequence[Columns]) -> Columns:
-    import numpy as np
-
-    if len(chunks) == 1:
-        return chunks[0]
-    return {name: np.concatenate([chunk[name] for chunk in chunks]) for name in chunks[0]}
-
-
-def _rows(columns: Columns, rows: np.ndarray | slice) -> Columns:
-    return {name: values[rows] for name, values in columns.items()}
+        yield joined(held)

@@ -28,7 +28,7 @@ def encoding_of(spec: TableSpec, task: str, dtypes: Mapping[str, str]) -> dict[s
     return {
         "task": task,
         "label": spec.labels.column,
-        "classes": None if spec.labels.classes is None else list(spec.labels.classes),
+        "classes": spec.labels.values,
         "features": list(spec.features),
         "on_missing": spec.on_missing,
         "fill": [None if value != value else value for value in spec.fill],
@@ -47,10 +47,9 @@ def spec_of(encoding: Mapping[str, Any]) -> TableSpec:
         DatasetError: The model was trained on other rows than tables.
     """
     check_kind("roles" in encoding, "tables")
-    classes = encoding["classes"]
     return TableSpec(
         features=tuple(encoding["features"]),
-        labels=Labels(encoding["label"], None if classes is None else tuple(classes)),
+        labels=Labels.stored(encoding["label"], encoding["classes"]),
         on_missing=encoding["on_missing"],
         fill=tuple(float("nan") if value is None else value for value in encoding["fill"]),
         dtype=encoding["dtype"],

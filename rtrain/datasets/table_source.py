@@ -148,7 +148,7 @@ def _load_stream(table: _Table, choice: MemoryChoice) -> Dataset:
         missing=missing,
         columns=spec.roles.names,
         input_shape=(len(spec.features),),
-        num_classes=len(labels.classes) if labels.classes is not None else None,
+        num_classes=labels.num_classes,
         class_names=labels.class_names,
         feature_names=spec.features,
         num_rows={name: split.num_rows for name, split in splits.items()},

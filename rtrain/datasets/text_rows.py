@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rtrain.datasets.base import RawChunk, check_kind
+from rtrain.datasets.base import RawChunk, check_kind, objects
 from rtrain.datasets.files import files_by_split, local
 from rtrain.datasets.labels import Labels
 from rtrain.datasets.sources.text import TextConf
-from rtrain.datasets.text_source import blocks, coded_texts, has_class_folders, joined_text, objects
+from rtrain.datasets.text_source import blocks, coded_texts, has_class_folders, joined_text
 from rtrain.datasets.texts import PLAIN, TABLES, Texts, is_table, read_plain, read_table, table_texts
 from rtrain.datasets.tokens import Tokens
 
@@ -92,6 +92,5 @@ def _chunk(texts: Texts, conf: TextConf, encoding: Mapping[str, Any], with_label
         return RawChunk(x, x, texts.kept)
     if not with_labels or texts.labels is None:
         return RawChunk(x, None, texts.kept)
-    classes = encoding["classes"]
-    labels = Labels(encoding["column"], None if classes is None else tuple(classes))
+    labels = Labels.stored(encoding["column"], encoding["classes"])
     return RawChunk(x, coded_texts(texts, labels, encoding["task"])["y"], texts.kept)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rtrain.datasets.base import Columns, Dataset, DatasetInfo, ResidentSplit
+from rtrain.datasets.base import Columns, Dataset, DatasetInfo, ResidentSplit, joined, objects
 from rtrain.datasets.files import SPLIT_NAMES, files_by_split, local
 from rtrain.datasets.folders import class_folders
 from rtrain.datasets.labels import Labels, LabelScan
@@ -183,14 +183,12 @@ def _labelled(parts: Mapping[str, Sequence[Texts]], conf: TextConf, task: str, r
         task = labels.task
     keys = SplitKeys.of(conf.split)
     coded = {
-        split: _joined([{**coded_texts(texts, labels, task), **_deciding(texts, keys, conf)} for texts in part])
+        split: joined([{**coded_texts(texts, labels, task), **_deciding(texts, keys, conf)} for texts in part])
         for split, part in parts.items()
     }
     splits = split_table(coded, keys, conf, task == "classification")
-    num_classes = None if labels.classes is None else len(labels.classes)
-    known = _Known(task, num_classes, labels.class_names, "object", (), reason)
-    classes = None if labels.classes is None else list(labels.classes)
-    return _dataset(splits, known, {"task": task, "column": column, "classes": classes})
+    known = _Known(task, labels.num_classes, labels.class_names, "object", (), reason)
+    return _dataset(splits, known, {"task": task, "column": column, "classes": labels.values})
 
 
 def _deciding(texts: Texts, keys: SplitKeys, conf: TextConf) -> Columns:
@@ -234,22 +232,6 @@ def coded_texts(texts: Texts, labels: Labels, task: str) -> Columns:
     else:
         y = labels.encode(texts.labels, texts.where, 0)
     return {"x": objects(texts.texts), "y": y}
-
-
-def objects(rows: Sequence[Any]) -> np.ndarray:
-    """Return (rows,) of dtype object; lists and arrays stay what they are."""
-    import numpy as np
-
-    found = np.empty(len(rows), object)
-    for index, row in enumerate(rows):
-        found[index] = row
-    return found
-
-
-def _joined(parts: Sequence[Columns]) -> Columns:
-    import numpy as np
-
-    return parts[0] if len(parts) == 1 else {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
 
 
 def _language(parts: Mapping[str, Sequence[Texts]], conf: TextConf, reason: str) -> Dataset:

@@ -20,7 +20,7 @@ import pyarrow as pa
 from rtrain.cluster import Cluster, connect, worker_runtime_env
 from rtrain.config.schema import RtrainConf
 from rtrain.datasets.base import RowReader
-from rtrain.errors import CheckpointError, PredictionError
+from rtrain.errors import CheckpointError, PredictionError, first_line
 from rtrain.interrupts import renew_sigterm
 from rtrain.prediction.scoring import Failure, Question, read_chunks
 from rtrain.preparation import DATA_CPUS
@@ -169,7 +169,7 @@ def _told(answers: Iterator[T], conf: RtrainConf) -> Iterator[T]:
         ) from error
     except ray.exceptions.RayError as error:
         raise PredictionError(
-            f"Ray lost a worker: {str(error).strip().splitlines()[0]}",
+            f"Ray lost a worker: {first_line(error)}",
             "Was it out of memory? Try fewer workers, or num_workers=0.",
         ) from error
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from pydantic import TypeAdapter
 
-from rtrain.datasets.registry import confs, source_names
+from rtrain.datasets.registry import confs, modules
 
 FOLDER = Path(__file__).parents[2] / "docs"
 DOCS = (FOLDER / "datasets.md").read_text()
@@ -19,7 +19,7 @@ EXAMPLES = re.findall(r"^\| `(\w+)` \|.*?\| `(dataset=.*?)` \|", DOCS, re.MULTIL
 
 
 def test_every_source_has_a_line_and_in_order():
-    assert [name for name, _ in EXAMPLES] == sorted(source_names())
+    assert [name for name, _ in EXAMPLES] == sorted(modules())
 
 
 @pytest.mark.parametrize(("name", "example"), EXAMPLES, ids=[name for name, _ in EXAMPLES])

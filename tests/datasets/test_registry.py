@@ -11,11 +11,11 @@ import yaml
 from omegaconf import OmegaConf
 from pydantic import TypeAdapter
 
-from rtrain.datasets.registry import ENTRY_POINTS, confs, describe, load_source, modules, source_names
+from rtrain.datasets.registry import ENTRY_POINTS, confs, describe, load_source, modules
 from rtrain.errors import ConfigError
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "dataset"
-SOURCES = source_names()
+SOURCES = tuple(modules())
 
 
 def test_built_in_sources_are_found():

@@ -12,7 +12,7 @@ from pydantic import Field
 from rtrain.config.schema import one_of
 from rtrain.datasets.base import Dataset, RowReader, Source
 from rtrain.datasets.conf import ColumnsConf, PixelsConf
-from rtrain.errors import DatasetError
+from rtrain.errors import DatasetError, first_line
 
 if TYPE_CHECKING:
     import numpy as np
@@ -105,15 +105,10 @@ def _opened(conf: HuggingfaceConf) -> Any:
         if folder.is_dir():
             hint = "Name a folder that save_to_disk wrote, or use dataset=parquet, csv, json or images."
             raise DatasetError(f"dataset.path: {folder} can't be opened: {error}", hint) from error
-        message = (
-            f"dataset.path: {conf.path} is no folder here, and the hub gives no such data set: {_first_line(error)}"
-        )
+        why = first_line(error)[:200]
+        message = f"dataset.path: {conf.path} is no folder here, and the hub gives no such data set: {why}"
         hint = "Check the id and the network; or save it where there is one: load_dataset(...).save_to_disk(DIR)"
         raise DatasetError(message, hint) from error
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:200]
 
 
 def _by_split(found: Any, conf: HuggingfaceConf) -> dict[str, Any]:

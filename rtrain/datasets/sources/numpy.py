@@ -180,7 +180,7 @@ def _mapped(paths: Mapping[str, str], parts: Mapping[str, Arrays], conf: NumpyCo
         task=labels.task,
         input_shape=example.shape[1:],
         dtype=str(example.dtype),
-        num_classes=None if labels.classes is None else len(labels.classes),
+        num_classes=labels.num_classes,
         class_names=labels.class_names,
         feature_names=_features(example),
         num_rows={name: split.num_rows for name, split in splits.items()},
@@ -191,10 +191,9 @@ def _mapped(paths: Mapping[str, str], parts: Mapping[str, Arrays], conf: NumpyCo
         mean=statistics[0],
         std=statistics[1],
     )
-    classes = None if labels.classes is None else list(labels.classes)
-    return Dataset(
-        info, splits, {"task": labels.task, "label": conf.y, "classes": classes, "input_shape": list(info.input_shape)}
-    )
+    shape = list(info.input_shape)
+    encoding = {"task": labels.task, "label": conf.y, "classes": labels.values, "input_shape": shape}
+    return Dataset(info, splits, encoding)
 
 
 @dataclass(frozen=True)

@@ -80,11 +80,11 @@ class TfrecordRows:
         from rtrain.datasets.labels import Labels
 
         rows = [(Path(piece), row) for row in _examples(Path(piece))]
-        label, classes = self.conf.label, self.encoding["classes"]
+        label = self.conf.label
         labelled = with_labels and all(label in row for _, row in rows)
         size = self.encoding["image_size"]
         part = _arrays(rows, self.encoding["features"], self.conf, size and (size[0], size[1]), labelled)
-        labels = Labels(label, None if classes is None else tuple(classes))
+        labels = Labels.stored(label, self.encoding["classes"])
         used = {*self.encoding["features"], label}
         kept = {
             name: [row[name][0] for _, row in rows]

@@ -135,7 +135,7 @@ class WebdatasetRows:
         y = None
         if with_labels and all(label.partition(".")[0] in sample for sample in samples):
             values = [_label(sample, label, _where(file, sample)) for sample in samples]
-            labels = Labels(label, None if self.classes is None else tuple(self.classes))
+            labels = Labels.stored(label, self.classes)
             y = targets(Arrays(where=str(file), x=x, y=values), labels)
         return RawChunk(x, y, {"key": [sample["__key__"].decode() for sample in samples]})
 

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler, SequentialSampler
 
-from rtrain.datasets.base import DatasetInfo, Pass, Split, step_rows
+from rtrain.datasets.base import DatasetInfo, Pass, Split, joined, share_of, step_rows
 from rtrain.errors import TrainingError
 from rtrain.trainers.torch_ranks import TorchRanks
 from rtrain.trainers.torch_rows import Standardizer
@@ -21,9 +21,8 @@ class Rows(Dataset[Any]):
     """Rows of one of our splits: (x, y), x standardized; taken a batch at a time."""
 
     def __init__(self, split: Split, info: DatasetInfo) -> None:
-        parts = list(split.own_rows(0, 1))
-        self._x = torch.as_tensor(np.concatenate([part["x"] for part in parts]))
-        self._y = torch.as_tensor(np.concatenate([part["y"] for part in parts]))
+        every = joined(list(split.own_rows(0, 1)))
+        self._x, self._y = torch.tensor(every["x"]), torch.tensor(every["y"])
         self._standardized = Standardizer(info, torch.device("cpu"))
 
     def __len__(self) -> int:
@@ -73,7 +72,7 @@ class TrainBatches(BatchSampler):
         return self._own(rows) * self._ranks.size / rows
 
     def _own(self, rows: int) -> int:
-        low, high = (rows * rank // self._ranks.size for rank in (self._ranks.rank, self._ranks.rank + 1))
+        low, high = share_of(rows, self._ranks.rank, self._ranks.size)
         return high - low
 
     def num_own_rows(self) -> int:
@@ -88,8 +87,8 @@ class EvalBatches(BatchSampler):
     def __init__(self, num_rows: int, batch_size: int, ranks: TorchRanks) -> None:
         if num_rows < ranks.size:
             raise TrainingError(f"{num_rows} rows can't be evaluated by {ranks.size} workers: one each is needed.")
-        low, high = (num_rows * rank // ranks.size for rank in (ranks.rank, ranks.rank + 1))
-        most = max(num_rows * (rank + 1) // ranks.size - num_rows * rank // ranks.size for rank in range(ranks.size))
+        low, high = share_of(num_rows, ranks.rank, ranks.size)
+        most = math.ceil(num_rows / ranks.size)
         self.num_own_rows = high - low
         self._parts = np.array_split(np.arange(low, high), math.ceil(most / batch_size))
 

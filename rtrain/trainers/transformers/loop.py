@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import torch.distributed as dist
 
-from rtrain.datasets.base import Dataset
+from rtrain.datasets.base import Dataset, joined
 from rtrain.trainers.epochs import EpochLoop
 from rtrain.trainers.torch_ranks import TorchRanks
 from rtrain.trainers.torch_settings import torch_settings
@@ -65,7 +64,7 @@ def make_tokenizer(worker: Worker, ranks: TorchRanks) -> Any:
     if tokenizer is not None:
         return tokenizer
     if ranks.rank == 0:
-        texts = np.concatenate([part["x"] for part in dataset.splits["train"].own_rows(0, 1)])
+        texts = joined(list(dataset.splits["train"].own_rows(0, 1)))["x"]
         tokenizer = train_tokenizer(worker.conf.tokenizer, texts, worker.conf.max_length)
     if ranks.size == 1:
         return tokenizer

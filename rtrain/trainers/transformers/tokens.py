@@ -12,7 +12,7 @@ import numpy as np
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-from rtrain.datasets.base import Columns, Dataset, ResidentSplit
+from rtrain.datasets.base import Columns, Dataset, ResidentSplit, joined, objects
 from rtrain.errors import ConfigError, DatasetError
 from rtrain.trainers.transformers.config import Conf, TokenizerConf
 
@@ -125,8 +125,7 @@ def encoded_dataset(dataset: Dataset, tokenizer: Any, conf: Conf, task: str) -> 
         return dataset
     splits = {}
     for name, split in dataset.splits.items():
-        columns = {key: np.concatenate([c[key] for c in split.own_rows(0, 1)]) for key in ("x", "y")}
-        rows = encoded(columns, tokenizer, conf, task)
+        rows = encoded(joined(list(split.own_rows(0, 1))), tokenizer, conf, task)
         if len(rows["x"]) == 0:
             raise DatasetError(
                 f"the texts of the split '{name}' don't fill one row of {conf.max_length} tokens.",
@@ -147,10 +146,10 @@ def encoded(columns: Columns, tokenizer: Any, conf: Conf, task: str) -> Columns:
     rows = tokenize(columns["x"], tokenizer, conf.max_length + (task == "causal-lm"))
     ids = [np.asarray(row, np.int64) for row in rows["input_ids"]]
     if task == "causal-lm":
-        return {"x": as_objects([row[:-1] for row in ids]), "y": as_objects([row[1:] for row in ids])}
+        return {"x": objects([row[:-1] for row in ids]), "y": objects([row[1:] for row in ids])}
     if task == "token-classification":
-        return {"x": as_objects(ids), "y": as_objects(_tags(rows, columns["y"]))}
-    return {"x": as_objects(ids), "y": as_objects(ids) if task == "masked-lm" else columns["y"]}
+        return {"x": objects(ids), "y": objects(_tags(rows, columns["y"]))}
+    return {"x": objects(ids), "y": objects(ids) if task == "masked-lm" else columns["y"]}
 
 
 def tokenize(texts: np.ndarray, tokenizer: Any, max_length: int) -> Any:
@@ -183,20 +182,12 @@ def _packed(texts: np.ndarray, tokenizer: Any, length: int) -> Columns:
     """Join all texts, each with an end, and cut them into rows; what doesn't fill a row is left out."""
     end = [tokenizer.eos_token_id] if tokenizer.eos_token_id is not None else []
     ids = tokenizer(list(texts), add_special_tokens=False)["input_ids"]
-    joined = np.fromiter((token for row in ids for token in (*row, *end)), np.int64)
-    count = max(0, len(joined) - 1) // length
+    every = np.fromiter((token for row in ids for token in (*row, *end)), np.int64)
+    count = max(0, len(every) - 1) // length
     return {
-        "x": joined[: count * length].reshape(count, length),
-        "y": joined[1 : count * length + 1].reshape(-1, length),
+        "x": every[: count * length].reshape(count, length),
+        "y": every[1 : count * length + 1].reshape(-1, length),
     }
-
-
-def as_objects(rows: Sequence[Any]) -> np.ndarray:
-    """Return (rows,) of dtype object; arrays stay what they are."""
-    found = np.empty(len(rows), object)
-    for index, row in enumerate(rows):
-        found[index] = row
-    return found
 
 
 def padded(rows: Sequence[np.ndarray], value: int) -> np.ndarray:
