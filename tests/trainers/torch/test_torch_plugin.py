@@ -3,14 +3,13 @@
 import subprocess
 import sys
 from dataclasses import replace
-from importlib.util import find_spec
 
 import pytest
 from pydantic import TypeAdapter, ValidationError
 from torch_runs import GPT, MLP, MODELS, SGD, make_conf, small_dataset, token_dataset
 
 from rtrain.config.schema import CheckpointConf, RtrainConf, RunConf, ScalingConf
-from rtrain.errors import ConfigError
+from rtrain.errors import ConfigError, NotInstalledError
 from rtrain.testing.workers import make_job
 from rtrain.trainers.epochs_conf import EarlyStoppingConf
 from rtrain.trainers.torch.config import Conf, StrategyConf
@@ -172,7 +171,9 @@ def test_plugin_and_conf_import_no_framework():
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "set()"
 
 
-@pytest.mark.skipif(find_spec("deepspeed") is not None, reason="deepspeed is installed")
-def test_a_strategy_that_is_not_installed_is_named():
-    with pytest.raises(ConfigError, match=r"needs deepspeed, which is not installed.*\n.*rtrain\[deepspeed\]"):
+def test_a_strategy_that_is_not_installed_is_named_with_the_way_to_install_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "deepspeed", None)
+    with pytest.raises(
+        NotInstalledError, match=r"needs deepspeed.\nTry: pip .*--no-build-isolation 'rtrain\[deepspeed"
+    ):
         check(make_conf(model=GPT, strategy="deepspeed"), dataset=token_dataset(), num_workers=2)

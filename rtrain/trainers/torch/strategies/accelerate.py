@@ -28,7 +28,8 @@ class Accelerate(Strategy):
 
     options = frozenset({"accelerate", "activation_checkpointing", "blocks"})
     refused: ClassVar[dict[str, Any]] = {"compile": False, "sync_batchnorm": False, "find_unused_parameters": False}
-    requires = "accelerate"
+    requires = ("accelerate",)
+    install = "pip install 'rtrain[accelerate]'"
 
     def __init__(self, conf: Conf, world: TorchRanks) -> None:
         super().__init__(conf, world)

@@ -31,8 +31,10 @@ class Strategy(ABC):
     """Keys of ``strategy_options`` that it follows."""
     refused: ClassVar[Mapping[str, Any]] = {}
     """Keys of the trainer that it can't follow, with the one value that each must have."""
-    requires: ClassVar[str | None] = None
-    """Module that has to be installed."""
+    requires: ClassVar[tuple[str, ...]] = ()
+    """Modules that have to be installed."""
+    install: ClassVar[str] = ""
+    """Command that installs them."""
     sharded: ClassVar[bool] = False
     """Each rank holds a part of the weights, and writes it into checkpoints itself."""
 

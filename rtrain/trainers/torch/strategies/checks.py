@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from importlib.util import find_spec
 
 import torch
 from torch import nn
 
 from rtrain.datasets.base import DatasetInfo
-from rtrain.errors import ConfigError
+from rtrain.errors import ConfigError, NotInstalledError
+from rtrain.plugins import missing_modules
 from rtrain.trainers.base import Job
 from rtrain.trainers.torch.build import build_model
 from rtrain.trainers.torch.config import Conf, StrategyConf
@@ -24,11 +24,9 @@ def check_strategy(conf: Conf, info: DatasetInfo, job: Job) -> None:
         ConfigError: Names the key.
     """
     strategy, num_workers = strategy_class(conf.strategy), job.conf.scaling.num_workers
-    if strategy.requires is not None and find_spec(strategy.requires) is None:
-        raise ConfigError(
-            f"trainer.strategy={conf.strategy} needs {strategy.requires}, which is not installed.",
-            f"Try: pip install 'rtrain[{conf.strategy}]'",
-        )
+    if missing_modules(strategy.requires):
+        needed = ", ".join(strategy.requires)
+        raise NotInstalledError(f"trainer.strategy={conf.strategy} needs {needed}.", f"Try: {strategy.install}")
     _check_options(strategy, conf)
     _check_refused(strategy, conf)
     _check_sizes(conf, info, num_workers)

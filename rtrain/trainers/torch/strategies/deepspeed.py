@@ -52,7 +52,8 @@ class DeepSpeed(Strategy):
         "find_unused_parameters": False,
         "sync_batchnorm": False,
     }
-    requires = "deepspeed"
+    requires = ("deepspeed",)
+    install = "pip install --no-build-isolation 'rtrain[deepspeed]'"
     sharded = True
 
     def __init__(self, conf: Conf, world: TorchRanks) -> None:
