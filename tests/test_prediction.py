@@ -54,8 +54,32 @@ def test_other_formats_hold_the_same(trained, new_rows, tmp_path, ending):
 
 
 def test_another_source_may_hold_the_rows(trained, new_rows, tmp_path):
-    words = ["dataset=parquet", f"dataset.path={new_rows.with_suffix('.parquet')}", "dataset.label=kind"]
+    words = ["dataset=parquet", f"dataset.path={new_rows.with_suffix('.parquet')}"]
     assert rtrain.predict(trained.path, tmp_path / "out.csv", words) == 3
+    with pytest.raises(ConfigError, match=r"there is no key 'dataset\.pth'"):
+        rtrain.predict(trained.path, tmp_path / "more.csv", [words[0], "dataset.pth=other.parquet"])
+
+
+def test_columns_besides_the_features_may_have_other_names_and_types(trained, tmp_path):
+    rows = 30 * ["01,1.0,1.0,red"] + 30 * ["02,-1.0,-1.0,blue"] + ["A3,1.0,1.0,red"]
+    (tmp_path / "later.csv").write_text("\n".join(["number,a,b,colour", *rows]) + "\n")
+    words = ["dataset=csv", f"dataset.path={tmp_path}/later.csv"]
+    assert rtrain.evaluate(trained.path, [*words, "dataset.label=colour"])["accuracy"] == 1
+    with pytest.raises(ConfigError, match="names 'kind', which is no column"):
+        rtrain.evaluate(trained.path, words)
+    rtrain.predict(trained.path, tmp_path / "out.parquet", [*words, "dataset.dtypes={number: string}"])
+    assert parquet.read_table(tmp_path / "out.parquet")["number"][-2:].to_pylist() == ["02", "A3"]
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["dataset.features=[b]", "dataset.normalize=false", "dataset.on_missing=keep", "dataset.memory=stream"],
+)
+def test_words_that_would_prepare_rows_another_way_are_refused(trained, new_rows, tmp_path, word):
+    with pytest.raises(ConfigError, match="has no effect: rows are prepared as in training"):
+        rtrain.predict(trained.path, tmp_path / "out.csv", [f"dataset.path={new_rows}", word])
+    with pytest.raises(ConfigError, match="takes 'a' as string, but the model reads it as in training"):
+        rtrain.predict(trained.path, tmp_path / "out.csv", [f"dataset.path={new_rows}", "dataset.dtypes={a: string}"])
 
 
 def test_evaluating_gives_the_metrics_of_the_run_and_of_other_rows(trained):

@@ -18,9 +18,6 @@ from rtrain.config.sources import SCHEME, RtrainSource
 from rtrain.config.yaml_file import read_yaml
 from rtrain.errors import ConfigError
 
-FIRST_OVERRIDE = 3
-"""Index of the first override in ``rtrain fit CONFIG ...``."""
-
 
 class Places:
     """Looks keys up in what one command line made Hydra read."""
@@ -106,4 +103,5 @@ class Places:
         return [ResultDefault(config_path=self.request.primary.name, package="")]
 
     def _typed(self, origin: int) -> Typed:
-        return Typed([mask_word(word) for word in self.request.command], FIRST_OVERRIDE + origin)
+        command = [mask_word(word) for word in self.request.command]
+        return Typed(command, len(command) - len(self.request.overrides) + origin)

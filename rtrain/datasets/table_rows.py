@@ -17,6 +17,7 @@ from rtrain.datasets.labels import Labels
 from rtrain.datasets.preprocessing import Preprocessing
 from rtrain.datasets.roles import Roles
 from rtrain.datasets.tables import TableFormat, TableSpec, check_columns
+from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,8 +41,8 @@ def encoding_of(spec: TableSpec, task: str, dtypes: Mapping[str, str]) -> dict[s
     }
 
 
-def spec_of(encoding: Mapping[str, Any]) -> TableSpec:
-    """Return how new rows are read: as in training, but for weights.
+def spec_of(encoding: Mapping[str, Any], label: str) -> TableSpec:
+    """Return how new rows are read: as in training, but for weights and the name of the label.
 
     Raises:
         DatasetError: The model was trained on other rows than tables.
@@ -49,7 +50,7 @@ def spec_of(encoding: Mapping[str, Any]) -> TableSpec:
     check_kind("roles" in encoding, "tables")
     return TableSpec(
         features=tuple(encoding["features"]),
-        labels=Labels.stored(encoding["label"], encoding["classes"]),
+        labels=Labels.stored(label, encoding["classes"]),
         on_missing=encoding["on_missing"],
         fill=tuple(float("nan") if value is None else value for value in encoding["fill"]),
         dtype=encoding["dtype"],
@@ -59,7 +60,7 @@ def spec_of(encoding: Mapping[str, Any]) -> TableSpec:
     )
 
 
-def text_columns(encoding: Mapping[str, Any]) -> tuple[str, ...]:
+def text_columns(conf: ColumnsConf, encoding: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the columns that a format without types has to read as text.
 
     Those are the ones with a type of their own, what preprocessors take as text, and categories with a name that no
@@ -72,12 +73,22 @@ def text_columns(encoding: Mapping[str, Any]) -> tuple[str, ...]:
         for column, names in encoding["categories"].items()
         if any(not name.isdecimal() or str(int(name)) != name for name in names)
     ]
-    return (*_dtypes(encoding), *texts, *named)
+    return (*_dtypes(conf, encoding), *texts, *named)
 
 
-def _dtypes(encoding: Mapping[str, Any]) -> dict[str, str]:
-    """Return what columns are cast to; nothing in checkpoints of before that could be asked for."""
-    return dict(encoding.get("dtypes", {}))
+def _dtypes(conf: ColumnsConf, encoding: Mapping[str, Any]) -> dict[str, str]:
+    """Return what columns are cast to: as in training, but for those that are no features and ``conf`` names.
+
+    Raises:
+        DatasetError: ``conf`` has another type for a feature.
+    """
+    learned = encoding.get("dtypes", {})  # not there in checkpoints of before that could be asked for
+    asked, inputs = conf.dtypes or {}, spec_of(encoding, conf.label).inputs
+    for name in inputs:
+        if name in asked and asked[name] != learned.get(name):
+            message = f"dataset.dtypes takes '{name}' as {asked[name]}, but the model reads it as in training."
+            raise DatasetError(message, "Leave it out.")
+    return {**learned, **asked}
 
 
 def open_table_rows(reading: TableFormat, conf: TableConf, encoding: Mapping[str, Any]) -> TableRows:
@@ -86,8 +97,8 @@ def open_table_rows(reading: TableFormat, conf: TableConf, encoding: Mapping[str
     Raises:
         DatasetError: A file is missing, or lacks a feature or an id; names the one that was probably meant.
     """
-    spec = spec_of(encoding)
-    reading = CastFormat(reading, _dtypes(encoding))
+    spec = spec_of(encoding, conf.label)
+    reading = CastFormat(reading, _dtypes(conf, encoding))
     pieces = []
     for part in files_by_split(conf.path, reading.endings).values():
         for file in part:
@@ -158,9 +169,9 @@ def open_arrow_rows(
     Raises:
         DatasetError: One lacks a feature or an id, or a value can't be cast.
     """
-    spec = spec_of(encoding)
+    spec, dtypes = spec_of(encoding, conf.label), _dtypes(conf, encoding)
     places = arrow_places(parts, where)
-    tables = [(places[split], cast_table(table, _dtypes(encoding), places[split])) for split, table in parts.items()]
+    tables = [(places[split], cast_table(table, dtypes, places[split])) for split, table in parts.items()]
     for place, table in tables:
         check_row_columns(table.schema, spec, conf.ids, place)
     return ArrowRows(tuple(tables), spec, tuple(conf.ids))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,8 @@ from rtrain.config.aliases import expand
 from rtrain.config.schema import RtrainConf
 from rtrain.config.session import Composed, Session
 from rtrain.datasets.base import Dataset, DatasetInfo, RawChunk, RowReader, Source, Split
-from rtrain.datasets.registry import load_source
+from rtrain.datasets.conf import ColumnsConf, MemoryConf, PixelsConf
+from rtrain.datasets.registry import confs, load_source
 from rtrain.errors import CheckpointError, ConfigError
 from rtrain.prediction.scoring import MAX_BATCH_ROWS, Model
 from rtrain.runs.files import to_json
@@ -30,6 +31,14 @@ OTHER_DATA = tuple(f"dataset.{key}" for key in DATA_KEYS)
 """Keys that say which data is read."""
 CHOOSING = tuple(f"dataset.{key}" for key in ("seed", "sample", "limit", "split"))
 """Keys that say which of its rows make a split."""
+OWN_COLUMNS = ("label", "ids", "dtypes")
+"""Keys of a table that new rows may have another way than those of training."""
+PREPARING = {f"dataset.{one.name}" for conf in (ColumnsConf, MemoryConf, PixelsConf) for one in fields(conf)} | {
+    "dataset.on_error",
+    "dataset.tokenizer",
+}
+PREPARING -= {*CHOOSING, *(f"dataset.{key}" for key in OWN_COLUMNS)}
+"""Keys that say how raw rows are prepared, which a checkpoint knows by itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +54,8 @@ class Opened:
     """To suggest."""
     other_data: bool
     """Whether the rows are others than those of training, which holds rows that the model has seen."""
-    _chosen_by: str | None
-    """The first word of the user's that chooses rows."""
+    _words: Mapping[str, str]
+    """The user's words by the key that each of them sets."""
     _source: Source
     _encoding: Any
 
@@ -65,11 +74,12 @@ class Opened:
         """
         reader = None if split is not None else self._source.open_rows(self.conf.dataset, self._encoding)
         if reader is not None:
-            self._refuse_choice("has no effect: all rows are read", "Leave it out, or ask for a split: --split test")
+            self._refuse(CHOOSING, "has no effect: all rows are read", "Leave it out, or ask for a split: --split test")
+            self._refuse(PREPARING, "has no effect: rows are prepared as in training", "Leave it out.")
             return reader
         if not self.other_data:
             message = "makes other splits than training had: the model may have seen their rows"
-            self._refuse_choice(message, "Leave it out, or name other data.")
+            self._refuse(CHOOSING, message, "Leave it out, or name other data.")
         dataset: Dataset = self._source.load(self.conf.dataset)
         _check_same(dataset.info, self.info)
         found = json.loads(to_json(dataset.encoding))
@@ -81,9 +91,10 @@ class Opened:
             )
         return SplitRows(_chosen(dataset, split))
 
-    def _refuse_choice(self, what: str, hint: str) -> None:
-        if self._chosen_by is not None:
-            raise ConfigError(f"{self._chosen_by} {what}.", hint)
+    def _refuse(self, keys: Collection[str], what: str, hint: str) -> None:
+        for key, word in self._words.items():
+            if any(key == one or key.startswith(f"{one}.") for one in keys):
+                raise ConfigError(f"{word} {what}.", hint)
 
 
 def open_checkpoint(place: str | Path, overrides: Sequence[str], checkpoint: str, *, verb: str = "predict") -> Opened:
@@ -127,7 +138,7 @@ def open_checkpoint(place: str | Path, overrides: Sequence[str], checkpoint: str
         dataset=composed.resolved["dataset"],
         command=command,
         other_data=any(key == "dataset" or key.startswith(OTHER_DATA) for key in keys),
-        _chosen_by=next((word for word, key in zip(words, keys, strict=True) if key.startswith(CHOOSING)), None),
+        _words=dict(zip(keys, words, strict=True)),
         _source=source,
         _encoding=about.encoding,
     )
@@ -135,12 +146,24 @@ def open_checkpoint(place: str | Path, overrides: Sequence[str], checkpoint: str
 
 def _composed(about: About, root: Path | None, overrides: Sequence[str], typed: tuple[str, ...]) -> Composed:
     # Unless more are asked for, this process predicts: for most data it is done before Ray would have started.
-    sections = {"trainer": dict(about.trainer), "dataset": dict(about.dataset or {}), "scaling": {"num_workers": 0}}
+    dataset, words = dict(about.dataset or {}), list(overrides)
+    sections: dict[str, Any] = {"trainer": dict(about.trainer), "dataset": dataset, "scaling": {"num_workers": 0}}
+    for name, wanted in confs().items():
+        if (word := f"dataset={name}") in words:
+            words.remove(word)
+            typed = (*typed, word)
+            sections |= {"defaults": [{"dataset": name}], "dataset": _columns(dataset, wanted)}
     with tempfile.TemporaryDirectory() as scratch:
         config = Path(scratch) / "checkpoint.yaml"
         config.write_text(yaml.safe_dump(sections))
-        with Session(str(config), overrides, schemas(), None, root, typed) as session:
+        with Session(str(config), words, schemas(), None, root, typed) as session:
             return session.check()
+
+
+def _columns(dataset: Mapping[str, Any], wanted: type) -> dict[str, Any]:
+    """Return what training's columns are called, as far as the conf of another source wants to know it."""
+    names = {one.name for one in fields(wanted)}
+    return {key: dataset[key] for key in ("text", *OWN_COLUMNS) if key in names and key in dataset}
 
 
 def find_checkpoint(place: Path, which: str) -> Path:

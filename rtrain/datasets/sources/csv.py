@@ -44,7 +44,7 @@ class Csv(Source):
         """Open all rows at ``path``; of the columns only the features of training are needed."""
         from rtrain.datasets.table_rows import open_table_rows, text_columns
 
-        return open_table_rows(CsvFormat(conf.delimiter, text_columns(encoding)), conf, encoding)
+        return open_table_rows(CsvFormat(conf.delimiter, text_columns(conf, encoding)), conf, encoding)
 
 
 @dataclass(frozen=True)
