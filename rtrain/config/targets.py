@@ -54,6 +54,29 @@ def locate(path: str, where: str, allow: Sequence[str]) -> Any:
     return found
 
 
+def locate_function(path: str, where: str, allow: Sequence[str], num_arguments: int | None = None) -> Any:
+    """Return the function at ``path``, as ``locate`` does.
+
+    Args:
+        path: ``module:function``.
+        where: The config key that holds the path, for messages.
+        allow: Modules allowed beyond the known frameworks and the project's own.
+        num_arguments: How many it will be called with; None: it takes what it wants.
+
+    Raises:
+        ConfigError: It is not there, is no function, or can't be called like that.
+    """
+    function = locate(path, where, allow)
+    if not callable(function):
+        raise TargetError(where, f"{path} is a {type(function).__name__}, not a function")
+    if num_arguments is not None:
+        try:
+            inspect.signature(function).bind(*[None] * num_arguments)
+        except TypeError as error:
+            raise TargetError(where, f"{path} can't be called with {num_arguments} arguments: {error}") from error
+    return function
+
+
 def build(node: Mapping[str, Any], where: str, allow: Sequence[str], *args: Any, **kwargs: Any) -> Any:
     """Return what ``node`` describes, as ``hydra.utils.instantiate`` does; ``kwargs`` win over the keys of ``node``.
 
@@ -152,10 +175,11 @@ def _check_inside(value: Any, where: str, allow: Sequence[str]) -> None:
 def _refuse_unless_allowed(path: str, where: str, allow: Sequence[str], roots: Sequence[Path] | None = None) -> None:
     if not _PATH.fullmatch(path) or "__" in path.replace(":", "."):
         raise TargetError(where, f"'{path}' is no dotted path of a module and a name in it", "  e.g. torch.optim.SGD")
-    top = path.partition(".")[0]
-    if not is_allowed(path.replace(":", "."), allow, roots):
+    dotted = path.replace(":", ".")
+    if not is_allowed(dotted, allow, roots):
+        top = dotted.partition(".")[0]
         problem = f"{path} is not allowed: {top} is neither a known framework nor in the project"
-        raise TargetError(where, problem, _allow_hint(path))
+        raise TargetError(where, problem, _allow_hint(dotted))
 
 
 def _allow_hint(path: str) -> str | None:

@@ -14,11 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from rtrain.config.closest import closest
-from rtrain.config.schema import CheckpointConf
-from rtrain.config.targets import locate
+from rtrain.config.targets import locate_function
 from rtrain.datasets.base import Columns, DatasetInfo, Split
-from rtrain.errors import ConfigError
+from rtrain.errors import ConfigError, TrainingError
 from rtrain.trainers.base import Job
 from rtrain.trainers.boosting_conf import BoostingConf
 from rtrain.trainers.from_dataset import dataset_of
@@ -64,12 +62,6 @@ def eval_splits(conf: BoostingConf, info: DatasetInfo) -> list[str]:
     return [name for name in ("val", "test") if info.num_rows.get(name)][:1]
 
 
-def monitor_of(conf: BoostingConf, info: DatasetInfo, checkpoint: CheckpointConf, metric: str) -> Monitor:
-    """Return the metric that decides, ``metric`` of the last evaluated split unless the config names one."""
-    splits = eval_splits(conf, info)
-    return Monitor.of(checkpoint, default=f"{splits[-1]}/{metric}" if splits else None)
-
-
 def check_boosting(conf: BoostingConf, job: Job) -> None:
     """Check the dataset's task, the splits and the user's functions.
 
@@ -94,32 +86,16 @@ def check_boosting(conf: BoostingConf, job: Job) -> None:
 
 
 def functions(conf: BoostingConf, allow: Sequence[str]) -> tuple[Any, list[Any]]:
-    """Return the user's objective (or None) and metrics."""
-    objective = conf.objective_function
-    return (
-        None if objective is None else locate(objective, "trainer.objective_function", allow),
-        [locate(path, "trainer.metric_functions", allow) for path in conf.metric_functions],
-    )
-
-
-def check_names(params: Mapping[str, Any], known: Sequence[str], ours: Mapping[str, str]) -> None:
-    """Refuse parameters that the library doesn't know, and those that rtrain sets itself.
-
-    Args:
-        params: ``trainer.params``.
-        known: All names that the library takes.
-        ours: Names that rtrain sets, with the key to use instead.
+    """Return the user's objective (or None) and metrics, each of which gets predictions and the library's dataset.
 
     Raises:
-        ConfigError: Names the key, and the nearest known one.
+        ConfigError: One is not there, or can't be called like that.
     """
-    for name in params:
-        if name in ours:
-            raise ConfigError(f"trainer.params.{name} is set by rtrain.", f"Use {ours[name]} instead.")
-        if name not in known:
-            near = closest(name, known)
-            hint = f"Did you mean: trainer.params.{near}" if near else "The library's documentation lists all of them."
-            raise ConfigError(f"trainer.params.{name}: there is no parameter of this name.", hint)
+    objective = conf.objective_function
+    return (
+        None if objective is None else locate_function(objective, "trainer.objective_function", allow, 2),
+        [locate_function(path, "trainer.metric_functions", allow, 2) for path in conf.metric_functions],
+    )
 
 
 def flat(x: np.ndarray) -> np.ndarray:
@@ -198,7 +174,8 @@ class Rounds:
         worker: Services of this worker.
         conf: Limits.
         ranks: All workers; they stop at the same round.
-        monitor: The metric that decides; all workers see the same values of it.
+        deciding: Chooses the metric that decides, from all that the library reports of the last evaluated split,
+            unless the config names one; all workers see the same values of it.
         save: Writes the model as it is now into a folder, with the number of rounds that a prediction should use: up to
             the best one with early stopping; 0 for all of them.
         folder: The checkpoint to go on from, or None.
@@ -209,13 +186,14 @@ class Rounds:
         worker: Worker,
         conf: BoostingConf,
         ranks: Voters,
-        monitor: Monitor,
+        deciding: Callable[[Sequence[str]], str],
         save: Callable[[Path, int], None],
         folder: Path | None,
     ) -> None:
-        self._worker, self._conf, self._monitor, self._save = worker, conf, monitor, save
+        self._worker, self._conf, self._deciding, self._save = worker, conf, deciding, save
         self.progress = Progress() if folder is None else Progress.load(folder)
-        monitor.best = self.progress.best
+        self._monitor: Monitor | None = None
+        """Known when the library has reported its metrics, whose names only it can tell."""
         self._saved = self.progress.rounds if folder is not None else -1
         self._stop = StopSignal(worker, ranks, conf.max_seconds, self.progress.seconds)
 
@@ -228,12 +206,19 @@ class Rounds:
             return True
         return bool(self._stop.agreed(progress.rounds))
 
-    def after_round(self, metrics: Mapping[str, float]) -> None:
-        """Count a round, report its metrics, and write a checkpoint if one is due."""
+    def after_round(self, metrics: Mapping[str, float], modes: Mapping[str, str] | None = None) -> None:
+        """Count a round, report its metrics, and write a checkpoint if one is due.
+
+        Args:
+            metrics: What the library reports, ``test/logloss`` say.
+            modes: ``min`` or ``max`` by name, as far as the library says it; else the name decides.
+        """
         progress = self.progress
         progress.rounds += 1
         progress.metrics = with_shared_names(metrics)
-        if self._monitor.improves(progress.metrics):
+        if progress.metrics and self._monitor is None:
+            self._monitor = self._monitor_of(list(metrics), modes or {})
+        if self._monitor is not None and self._monitor.improves(progress.metrics):
             progress.best, progress.best_round = self._monitor.best, progress.rounds
             progress.best_metrics = progress.metrics
         if progress.metrics:
@@ -254,9 +239,24 @@ class Rounds:
             epoch=progress.rounds,
             metrics=progress.best_metrics if self._num_rounds_to_predict() else progress.metrics,
             best=True,  # the newest model holds all rounds before it, the best one too
-            monitor=None if self._monitor.name is None else self._monitor,
+            monitor=self._monitor,
         )
         self._saved = progress.rounds
+
+    def _monitor_of(self, reported: Sequence[str], modes: Mapping[str, str]) -> Monitor:
+        """Return the metric that decides."""
+        assert self._worker.dataset is not None
+        split = eval_splits(self._conf, self._worker.dataset.info)[-1]
+        own = [name for name in reported if name.rpartition("/")[0] == split]
+        cadence = self._worker.run.checkpoint
+        monitor = Monitor.of(cadence, default=self._deciding(own))
+        if cadence.mode == "auto":
+            monitor.mode = modes.get(str(monitor.name), monitor.mode)
+        if monitor.name not in self.progress.metrics:
+            there = ", ".join(self.progress.metrics)
+            raise TrainingError(f"run.checkpoint.monitor: there is no metric {monitor.name}.", f"There are: {there}")
+        monitor.best = self.progress.best
+        return monitor
 
     def _num_rounds_to_predict(self) -> int:
         return 0 if self._conf.early_stopping_rounds is None else self.progress.best_round

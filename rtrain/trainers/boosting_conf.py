@@ -14,7 +14,7 @@ class BoostingConf:
 
     params: dict[str, Any] = field(default_factory=dict)
     """Parameters of the library, under its own names. What the dataset tells (objective, number of classes) and what
-    rtrain sets (seed, threads, device) may be left out."""
+    rtrain sets (seed, threads, device) may be left out. Constraints take the names of features too."""
 
     num_boost_round: Annotated[int, Field(ge=1)] = 100
     """Rounds; each adds one tree, or one per class."""

@@ -1,12 +1,32 @@
 """Tests of boosted trees, whatever the library: those of xgboost and lightgbm inherit them."""
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 from boosting_runs import LOADERS, fit, load, make_dataset, ranking_dataset, real_dataset
 
-from rtrain.testing.workers import RecordingChannel
+from rtrain.config.schema import RtrainConf, RunConf
+from rtrain.errors import ConfigError, TrainingError
+from rtrain.testing.workers import RecordingChannel, make_job
+from rtrain.trainers.registry import confs, load_trainer
+
+SHAPE = (10, 2)
+
+
+def no_metric(predictions):
+    return "nothing", 0.0
+
+
+def xgboost_worst(predictions, matrix):
+    """A metric of XGBoost's kind whose name is not the function's."""
+    return "largest_error", float(np.abs(predictions - matrix.get_label()).max())
+
+
+def lightgbm_worst(predictions, data):
+    """The same of LightGBM's kind."""
+    return *xgboost_worst(predictions, data), False
 
 
 class BoostingTests:
@@ -17,6 +37,10 @@ class BoostingTests:
     """The library's usual metric of a regression."""
     stump: ClassVar[dict[str, Any]]
     """``params`` of trees with one split, by the names of categories too."""
+    absolute: ClassVar[dict[str, Any]]
+    """``params`` that minimise and report the absolute error, under a name that reports don't use."""
+    no_metric: ClassVar[dict[str, Any]]
+    """``params`` that report no metric of the library's."""
 
     def fit(self, folder, dataset, **keys):
         """Train in this process and return what was sent."""
@@ -46,6 +70,59 @@ class BoostingTests:
         assert np.square(found - y).mean() == pytest.approx(
             channel.of("metrics")[best]["metrics"]["test/mse"], rel=1e-4
         )
+
+    def test_early_stopping_goes_by_the_metric_that_the_library_reports_whatever_its_name_in_the_config(self, tmp_path):
+        dataset = real_dataset("diabetes")
+        keys = {"params": self.absolute, "num_boost_round": 200, "early_stopping_rounds": 5}
+        scores = [one["metrics"]["test/mae"] for one in self.fit(tmp_path / "a", dataset, **keys).of("metrics")]
+        assert len(scores) == int(np.argmin(scores)) + 1 + 5 < 200
+        own = {"metric_functions": [f"{__name__}:{self.trainer}_worst"], "params": self.no_metric}
+        own |= {"num_boost_round": 200, "early_stopping_rounds": 5}
+        channel = self.fit(tmp_path / "b", dataset, allow=(__name__,), **own)
+        scores = [one["metrics"]["test/largest_error"] for one in channel.of("metrics")]
+        assert len(scores) == int(np.argmin(scores)) + 1 + 5 < 200
+
+    def test_a_metric_to_monitor_that_is_not_there_is_an_error(self, tmp_path):
+        with pytest.raises(TrainingError, match=r"run\.checkpoint.monitor: there is no metric test/nothing"):
+            self.fit(tmp_path, real_dataset("iris"), num_boost_round=5, checkpoint={"monitor": "test/nothing"})
+
+    def test_constraints_name_features_or_number_them(self, tmp_path):
+        rng = np.random.default_rng(0)
+        x = rng.normal(size=(600, 3)).astype("float32")
+        columns = {"x": x, "y": (x[:, 0] + 3 * (x[:, 1] > 0) * (x[:, 2] > 0)).astype("float32")}
+        dataset = make_dataset(columns, np.arange(600), feature_names=("own price", "b", "c"))
+
+        def error(name, params):
+            return self.fit(tmp_path / name, dataset, params=params, num_boost_round=40).metrics["test/mse"]
+
+        falling = error("names", {"monotone_constraints": {"own price": -1}})
+        assert falling == error("numbers", {"monotone_constraints": [-1, 0, 0]}) > 1.4 * error("none", {})
+        apart = error("apart", {"interaction_constraints": [["own price"], ["b"], ["c"]]})
+        assert apart == error("apart by number", {"interaction_constraints": [[0], [1], [2]]})
+        assert apart > 1.5 * error("together", {"interaction_constraints": [["own price"], ["b", "c"]]})
+
+    @pytest.mark.parametrize(
+        ("keys", "message"),
+        [
+            ({"params": {"monotone_constraints": {"widht": 1}}}, "no feature 'widht'.\nDid you mean: width"),
+            ({"params": {"monotone_constraints": [1]}}, "has 1 numbers, but real has 2 features"),
+            ({"params": {"monotone_constraints": {"color": 1}}}, "'color' is a category"),
+            ({"params": {"interaction_constraints": [[0, 7]]}}, "no feature 7"),
+            ({"params": {"interaction_constraints": ["width"]}}, "list of lists"),
+            ({"params": {"eta": 0.1, "learning_rate": 0.2}}, "eta and learning_rate are the same parameter"),
+            ({"objective_function": f"{__name__}:SHAPE"}, "SHAPE is a tuple, not a function"),
+            ({"metric_functions": [f"{__name__}:no_metric"]}, "no_metric can't be called with 2 arguments: too many"),
+        ],
+        ids=str,
+    )
+    def test_params_and_functions_that_do_not_fit_are_named_before_anything_starts(self, keys, message):
+        facts = {"feature_names": ("width", "color"), "categories": {"color": ("red", "green")}}
+        rows = {"x": np.zeros(SHAPE, "float32"), "y": np.zeros(10, "float32")}
+        conf = RtrainConf(trainer=confs()[self.trainer](**keys), run=RunConf(name="test"))
+        job = make_job(conf, make_dataset(rows, np.arange(10), **facts), self.trainer)
+        job = replace(job, allow=(__name__,))
+        with pytest.raises(ConfigError, match=message):
+            load_trainer(self.trainer).check(job)
 
     @pytest.mark.parametrize("name", ["breast_cancer", "iris"])
     def test_predictions_are_probabilities_that_give_the_reported_metrics(self, tmp_path, name):

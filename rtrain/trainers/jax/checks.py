@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-
-from rtrain.config.targets import check_node, locate
+from rtrain.config.targets import check_node, locate_function
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
@@ -30,7 +28,7 @@ def check_conf(job: Job) -> None:
     """
     conf: Conf = job.conf.trainer
     if conf.train_function is not None:
-        _check_function(conf.train_function, job)
+        locate_function(conf.train_function, "trainer.train_function", job.allow, num_arguments=1)
         return
     info = dataset_of(job)
     check_task("jax", info, (*CLASSES, "regression"))
@@ -48,15 +46,3 @@ def _check_targets(conf: Conf, info: DatasetInfo, job: Job) -> None:
         check_node({**conf.loss, "_partial_": True}, "trainer.loss", job.allow)
     for name, node in conf.metrics.items():
         check_node({**node, "_partial_": True}, f"trainer.metrics.{name}", job.allow)
-
-
-def _check_function(path: str, job: Job) -> None:
-    function = locate(path, "trainer.train_function", job.allow)
-    if not callable(function):
-        raise ConfigError(f"trainer.train_function: {path} is a {type(function).__name__}, not a function.")
-    try:
-        inspect.signature(function).bind(None)
-    except TypeError as error:
-        raise ConfigError(
-            f"trainer.train_function: {path} can't be called with one argument, the worker: {error}"
-        ) from error

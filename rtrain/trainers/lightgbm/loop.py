@@ -10,7 +10,7 @@ from typing import Any
 import lightgbm
 
 from rtrain.datasets.base import DatasetInfo
-from rtrain.trainers.boosting import Rounds, eval_splits, functions, monitor_of, named_importance
+from rtrain.trainers.boosting import Rounds, eval_splits, functions, named_importance
 from rtrain.trainers.lightgbm.config import Conf
 from rtrain.trainers.lightgbm.data import make_dataset, shared_bins
 from rtrain.trainers.lightgbm.params import worker_params
@@ -47,10 +47,9 @@ def train(worker: Worker) -> None:
     assert worker.dataset is not None, "checked by the plugin"
     info = worker.dataset.info
     params = worker_params(worker, info)
-    monitor = monitor_of(conf, info, worker.run.checkpoint, _monitored_metric(params, conf))
     model: list[lightgbm.Booster] = []
     folder = None if _starts_again(params) else worker.resume_dir()
-    rounds = Rounds(worker, conf, Ranks(worker.rank, worker.world_size), monitor, _saver(model), folder)
+    rounds = Rounds(worker, conf, Ranks(worker.rank, worker.world_size), _deciding, _saver(model), folder)
     objective, metrics = functions(conf, worker.allow)
     split = worker.dataset.splits["train"]
     bins = shared_bins(split, info, params) if worker.world_size > 1 else None
@@ -95,8 +94,9 @@ def _after_round(rounds: Rounds, model: list[lightgbm.Booster]) -> Callable[[Any
 
     def after(env: Any) -> None:
         model[:] = [env.model]
-        metrics = {f"{split}/{name}": value for split, name, value, *_ in env.evaluation_result_list or ()}
-        rounds.after_round(metrics)
+        found = {f"{split}/{name}": (value, larger) for split, name, value, larger, *_ in env.evaluation_result_list}
+        modes = {name: "max" if larger else "min" for name, (_, larger) in found.items()}
+        rounds.after_round({name: value for name, (value, _) in found.items()}, modes)
         if rounds.done():
             raise lightgbm.callback.EarlyStopException(env.iteration, env.evaluation_result_list)
 
@@ -127,16 +127,9 @@ def _saver(model: list[lightgbm.Booster]) -> Callable[[Path, int], None]:
     return save
 
 
-def _monitored_metric(params: Mapping[str, Any], conf: Conf) -> str:
-    """Return the metric that decides: LightGBM's first one, as it calls it in its reports."""
-    if conf.metric_functions and not params["metric"]:
-        return conf.metric_functions[0].replace(":", ".").rpartition(".")[2]
-    metric = params["metric"]
-    first = str(metric[0] if isinstance(metric, (list, tuple)) else metric).partition(",")[0]
-    if first not in ("ndcg", "map"):
-        return first
-    at = params.get("eval_at", [1, 2, 3, 4, 5])
-    return f"{first}@{at[-1] if isinstance(at, (list, tuple)) else str(at).rpartition(',')[2]}"
+def _deciding(names: Sequence[str]) -> str:
+    """Return the metric that decides: the first one, as in ``lightgbm.train``; of rankings at the last place."""
+    return next(name for name in reversed(names) if name.partition("@")[0] == names[0].partition("@")[0])
 
 
 def _describe(worker: Worker, params: Mapping[str, Any], whole: lightgbm.Dataset) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,7 +14,7 @@ from lightgbm.basic import _ConfigAliases
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
-from rtrain.trainers.boosting import check_names
+from rtrain.trainers.boosting_params import check_names, check_once, numbered_constraints
 from rtrain.trainers.lightgbm.config import Conf
 from rtrain.trainers.worker import Worker
 
@@ -54,7 +56,7 @@ def all_names() -> list[str]:
 
 def all_params(conf: Conf, info: DatasetInfo, *, seed: int, use_gpu: bool, num_threads: int) -> dict[str, Any]:
     """Return the user's parameters under their main names, completed."""
-    given = {main_name(name) or name: value for name, value in conf.params.items()}
+    given = numbered_constraints({main_name(name) or name: value for name, value in conf.params.items()}, info)
     usual: dict[str, Any] = {"verbosity": -1, "deterministic": True, "force_row_wise": True}
     if "force_col_wise" in given:
         del usual["force_row_wise"]
@@ -113,27 +115,42 @@ def check_params(job: Job) -> None:
     assert job.dataset is not None
     info = job.dataset.info
     check_names({main_name(name) or name: None for name in conf.params}, all_names(), OURS)
-    _check_once(conf.params)
+    check_once(conf.params, lambda name: main_name(name) or name)
     params = all_params(conf, info, seed=0, use_gpu=False, num_threads=1)
     _check_objective(params, info)
-    x = np.zeros((2, 1))
     try:
-        data = lightgbm.Dataset(x, label=[0, 1], group=[2] if info.task == "ranking" else None, params=params)
-        lightgbm.Booster(params, data)
+        _reported_metrics(params, info)
+        unknown = [one for one in _metrics(params) if not _reported_metrics({**params, "metric": one}, info)]
     except (ValueError, TypeError, lightgbm.basic.LightGBMError) as error:
-        raise ConfigError(f"trainer.params: LightGBM refuses them: {error}") from error
+        raise ConfigError(f"trainer.params: LightGBM refuses them: {_plain(error)}") from error
+    if unknown:
+        raise ConfigError(f"trainer.params.metric: LightGBM has no metric {unknown[0]!r}.")
 
 
-def _check_once(params: Mapping[str, Any]) -> None:
-    """Refuse two names of one parameter."""
-    seen: dict[str, str] = {}
-    for name in params:
-        main = main_name(name) or name
-        if main in seen:
-            raise ConfigError(
-                f"trainer.params: {seen[main]} and {name} are the same parameter.", f"Keep one: trainer.params.{main}"
-            )
-        seen[main] = name
+def _reported_metrics(params: Mapping[str, Any], info: DatasetInfo) -> list[str]:
+    """Return LightGBM's metrics under the names that it reports, ``l1`` for ``mean_absolute_error`` say."""
+    labels = np.arange(max(2, info.num_classes or 0))
+    data = lightgbm.Dataset(
+        np.zeros((len(labels), math.prod(info.input_shape))),
+        label=labels,
+        group=[len(labels)] if info.task == "ranking" else None,
+        init_score=np.zeros(len(labels)) if "base_margin" in info.columns and not info.num_classes else None,
+        categorical_feature=[info.feature_names.index(name) for name in info.categories],
+        params=dict(params),
+    )
+    return [name for _, name, *_ in lightgbm.Booster(dict(params), data).eval_train()]
+
+
+def _metrics(params: Mapping[str, Any]) -> list[str]:
+    """Return the metrics that the parameters ask for."""
+    given = params["metric"]
+    names = given if isinstance(given, (list, tuple)) else str(given).split(",")
+    return [str(name) for name in names if str(name) not in ("", "None", "none", "null", "na", "custom")]
+
+
+def _plain(error: Exception) -> str:
+    """Return LightGBM's message without the place in its source."""
+    return re.sub(r" at /\S+, line \d+ \.\s*$", "", str(error))
 
 
 def _check_objective(params: Mapping[str, Any], info: DatasetInfo) -> None:

@@ -18,7 +18,7 @@ from ray.train.v2._internal.execution.train_fn_utils import (
     set_train_fn_utils,
 )
 
-from rtrain.config.targets import locate
+from rtrain.config.targets import locate, locate_function
 from rtrain.datasets.base import Pass, Split
 from rtrain.errors import ConfigError
 from rtrain.runs.checkpoints import adopt_checkpoint, checkpoints_dir, latest_checkpoint, read_record
@@ -52,10 +52,7 @@ def check_custom(path: str, allow: Sequence[str]) -> None:
     Raises:
         ConfigError: It can't be imported, or takes more than one argument.
     """
-    function = locate(path, "trainer.train_loop", allow)
-    if not callable(function):
-        raise ConfigError(f"trainer.train_loop: {path} is a {type(function).__name__}, not a function.")
-    takes_config(function)
+    takes_config(locate_function(path, "trainer.train_loop", allow))
 
 
 def takes_config(function: Any) -> bool:

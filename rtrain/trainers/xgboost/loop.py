@@ -14,11 +14,12 @@ import xgboost
 from xgboost import collective
 
 from rtrain.datasets.base import DatasetInfo
-from rtrain.trainers.boosting import Rounds, eval_splits, functions, monitor_of, named_importance
+from rtrain.errors import TrainingError
+from rtrain.trainers.boosting import Rounds, eval_splits, functions, named_importance
 from rtrain.trainers.worker import Worker
 from rtrain.trainers.xgboost.config import Conf
 from rtrain.trainers.xgboost.data import make_matrix
-from rtrain.trainers.xgboost.params import monitored_metric, worker_params
+from rtrain.trainers.xgboost.params import device_of, worker_params
 
 MODEL = "model.ubj"
 RANDOM = ("subsample", "colsample_bytree", "colsample_bylevel", "colsample_bynode")
@@ -55,8 +56,12 @@ def train(worker: Worker) -> None:
         folder = worker.resume_dir()
         model_file = None if folder is None else folder / MODEL
         booster = xgboost.Booster(params, [matrix, *(one for one, _ in evals)], model_file=model_file)
-        monitor = monitor_of(conf, info, worker.run.checkpoint, monitored_metric(params, conf))
-        rounds = Rounds(worker, conf, Ranks(worker.rank, worker.world_size), monitor, _saver(booster), folder)
+        if device_of(booster) != params["device"]:
+            raise TrainingError(
+                f"XGBoost sees no GPU on worker {worker.rank}.",
+                "Install XGBoost with CUDA on every node, or set use_gpu=false.",
+            )
+        rounds = Rounds(worker, conf, Ranks(worker.rank, worker.world_size), _deciding, _saver(booster), folder)
         _describe(worker, params, {"train": matrix, **{name: one for one, name in evals}})
         grower = _Grower(booster, params)
         objective, metrics = functions(conf, worker.allow)
@@ -77,13 +82,15 @@ class _Grower:
 
     def __init__(self, booster: xgboost.Booster, params: Mapping[str, Any]) -> None:
         self._booster = booster
-        self._random = any(float(params.get(name, 1)) < 1 for name in RANDOM)
+        trees = params.get("booster") != "gblinear"
+        self._random = trees and any(float(params.get(name, 1)) < 1 for name in RANDOM)
 
     def grow(self, matrix: xgboost.DMatrix, round_number: int, objective: Any) -> None:
         """Add the trees of a round."""
         if self._random:
             config = json.loads(self._booster.save_config())
-            name = config["learner"]["gradient_booster"]["gbtree_train_param"]["updater"]
+            trees = config["learner"]["gradient_booster"]
+            name = trees.get("gbtree", trees)["gbtree_train_param"]["updater"]  # those of dart lie deeper
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", message="(?s).*specified the `updater` parameter")
                 for updater in ("prune", name):
@@ -107,6 +114,11 @@ def _evaluated(booster: xgboost.Booster, evals: Any, round_number: int, own: Seq
         split = next(split for _, split in evals if name.startswith(f"{split}-"))
         found[f"{split}/{name.removeprefix(f'{split}-')}"] = float(value)
     return found
+
+
+def _deciding(names: Sequence[str]) -> str:
+    """Return the metric that decides: the last one, as in ``xgboost.train``."""
+    return names[-1]
 
 
 def _saver(booster: xgboost.Booster) -> Callable[[Path, int], None]:

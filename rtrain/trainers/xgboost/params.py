@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import xgboost
 
+from rtrain.config.closest import closest
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
-from rtrain.trainers.boosting import check_names
+from rtrain.trainers.boosting import usable_names
+from rtrain.trainers.boosting_params import check_names, check_once, numbered_constraints
 from rtrain.trainers.worker import Worker
 from rtrain.trainers.xgboost.config import Conf
+from rtrain.trainers.xgboost.data import feature_types
 
 NOT_IN_THE_MODEL = (
     *("base_score", "booster", "objective", "num_class", "eval_metric", "disable_default_eval_metric", "verbosity"),
@@ -34,6 +38,8 @@ OURS = {
     "num_boost_round": "trainer.num_boost_round",
     "early_stopping_rounds": "trainer.early_stopping_rounds",
 }
+ALIASES = {"learning_rate": "eta", "min_split_loss": "gamma", "reg_lambda": "lambda", "reg_alpha": "alpha"}
+"""Second names of parameters; XGBoost takes them over the first ones in silence."""
 BOOSTERS = ("gbtree", "dart", "gblinear")
 OBJECTIVES = (
     *("reg:quantileerror", "reg:tweedie", "reg:pseudohubererror"),
@@ -55,8 +61,12 @@ def all_params(conf: Conf, info: DatasetInfo, *, seed: int, use_gpu: bool, num_t
     metrics = usual_metrics(info) if "eval_metric" not in conf.params and not conf.metric_functions else None
     if metrics is not None and "objective" not in conf.params:
         usual["eval_metric"] = metrics
+    given = numbered_constraints(conf.params, info)
+    for name, as_taken in (("monotone_constraints", tuple), ("interaction_constraints", str)):
+        if isinstance(given.get(name), list):
+            given[name] = as_taken(given[name])
     device = "cuda" if use_gpu else "cpu"
-    return {**usual, **conf.params, "seed": seed, "nthread": num_threads, "device": device}
+    return {**usual, **given, "seed": seed, "nthread": num_threads, "device": device}
 
 
 def worker_params(worker: Worker, info: DatasetInfo) -> dict[str, Any]:
@@ -84,14 +94,6 @@ def usual_metrics(info: DatasetInfo) -> list[str]:
     return ["error", "logloss"] if info.num_classes == 2 else ["merror", "mlogloss"]
 
 
-def monitored_metric(params: Mapping[str, Any], conf: Conf) -> str:
-    """Return the metric that decides: the last one, as in ``xgboost.train``."""
-    if conf.metric_functions:
-        return conf.metric_functions[-1].replace(":", ".").rpartition(".")[2]
-    metric = params.get("eval_metric", "loss")
-    return str(metric[-1] if isinstance(metric, (list, tuple)) else metric)
-
-
 def check_params(job: Job) -> None:
     """Check the parameters' names against those of XGBoost, and their values by having XGBoost take them.
 
@@ -102,14 +104,34 @@ def check_params(job: Job) -> None:
     assert job.dataset is not None
     info, given = job.dataset.info, conf.params
     check_names(given, sorted(known_names()), OURS)
+    check_once(given, lambda name: ALIASES.get(name, name))
     _check_objective(str(given.get("objective", "")), info)
     params = all_params(conf, info, seed=0, use_gpu=False, num_threads=1)
     try:
-        _try_out({**params, "device": "cpu"}, _few_rows(info))
+        _try_out(params, _few_rows(info))
     except (ValueError, xgboost.core.XGBoostError) as error:
-        raise ConfigError(f"trainer.params: XGBoost refuses them: {_first_line(error)}") from error
-    if job.conf.scaling.use_gpu and not xgboost.build_info().get("USE_CUDA", False):
+        raise ConfigError(f"trainer.params: XGBoost refuses them: {_first_line(error)}", _way_out(error)) from error
+    _check_gpu(job)
+
+
+def device_of(booster: xgboost.Booster) -> str:
+    """Return where XGBoost computes: ``cpu`` too where it was told to use a GPU and sees none."""
+    return str(json.loads(booster.save_config())["learner"]["generic_param"]["device"]).partition(":")[0]
+
+
+def _check_gpu(job: Job) -> None:
+    scaling = job.conf.scaling
+    if not scaling.use_gpu:
+        return
+    if not xgboost.build_info().get("USE_CUDA", False):
         raise ConfigError("scaling.use_gpu: this XGBoost was built without CUDA.", "Try: use_gpu=false")
+    if scaling.num_workers == 0 and not _sees_gpu():
+        raise ConfigError("scaling.use_gpu: XGBoost sees no GPU on this machine.", "Try: use_gpu=false")
+
+
+def _sees_gpu() -> bool:
+    rows = xgboost.DMatrix(np.zeros((2, 1)), label=[0, 1])
+    return device_of(_try_out({"device": "cuda"}, rows)) == "cuda"
 
 
 def _check_objective(objective: str, info: DatasetInfo) -> None:
@@ -152,10 +174,16 @@ def _names(booster: str, objective: str) -> Iterator[str]:
 
 
 def _few_rows(info: DatasetInfo) -> xgboost.DMatrix:
-    """Return a row of zeros for each class, or two of a regression or ranking."""
+    """Return a row of zeros for each class, or two of a regression or ranking, with the features' names and kinds."""
     labels = np.arange(info.num_classes or 2)
-    qid = np.zeros(len(labels)) if info.task == "ranking" else None
-    return xgboost.DMatrix(np.zeros((len(labels), math.prod(info.input_shape))), label=labels, qid=qid)
+    return xgboost.DMatrix(
+        np.zeros((len(labels), math.prod(info.input_shape))),
+        label=labels,
+        qid=np.zeros(len(labels)) if info.task == "ranking" else None,
+        feature_names=usable_names(info),
+        feature_types=feature_types(info),
+        enable_categorical=True,
+    )
 
 
 def _try_out(params: Mapping[str, Any], rows: xgboost.DMatrix) -> xgboost.Booster:
@@ -177,4 +205,11 @@ def _leaves(node: Any) -> Iterator[str]:
 def _first_line(error: Exception) -> str:
     """Return XGBoost's message without the place in its source and the stack trace."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip() and "Stack trace" not in line]
-    return lines[0].rpartition(": ")[2] if lines else type(error).__name__
+    return re.sub(r"^\[[\d:]+\] \S+:\d+: (Check failed: .*?: )?", "", lines[0]) if lines else type(error).__name__
+
+
+def _way_out(error: Exception) -> str | None:
+    """Return the objective that a wrong one may mean, of those that XGBoost's message lists."""
+    wrong = re.search(r"Unknown objective function: `(.*)`", str(error))
+    near = closest(wrong[1], re.findall(r"^Objective candidate: (\S+)", str(error), re.MULTILINE)) if wrong else None
+    return f"Did you mean: trainer.params.objective={near}" if near else None

@@ -1,6 +1,7 @@
 """LightGBM through rtrain: the trees of LightGBM alone, resumed as if never interrupted."""
 
 from functools import partial
+from typing import ClassVar
 
 import boosting_runs
 import lightgbm
@@ -22,6 +23,8 @@ fit = partial(boosting_runs.fit, "lightgbm")
 
 class TestBoosting(BoostingTests):
     trainer, error, stump = "lightgbm", "l2", STUMP
+    absolute: ClassVar = {"metric": "mean_absolute_error", "learning_rate": 0.5}
+    no_metric: ClassVar = {"metric": "None", "learning_rate": 0.5}
 
 
 def trees(folder):
@@ -89,7 +92,8 @@ def largest(predictions, data):
     [
         ({"params": {"num_leafs": 3}}, "params.num_leafs: there is no parameter.*\n.*params.num_leaf"),
         ({"params": {"n_jobs": 3}}, "set by rtrain.\nUse trainer.num_threads"),
-        ({"params": {"eta": 0.1, "learning_rate": 0.2}}, "eta and learning_rate are the same parameter"),
+        ({"params": {"metric": "multi_eror"}}, "LightGBM refuses them: Multiclass objective and metrics don't match"),
+        ({"params": {"num_leaves": 1}}, r"refuses them: Check failed: \(num_leaves\) > \(1\)$"),
         ({"params": {"bagging_fraction": 3}}, "LightGBM refuses them"),
         (
             {"params": {"objective": "binary"}},
@@ -104,3 +108,21 @@ def test_what_is_wrong_is_named_before_anything_starts(keys, message):
         Plugin().check(
             make_job(RtrainConf(trainer=Conf(**keys), run=RunConf(name="test")), real_dataset("iris"), "lightgbm")
         )
+
+
+def test_the_users_own_metric_says_whether_smaller_is_better(tmp_path):
+    keys = {"metric_functions": [f"{__name__}:cost"], "num_boost_round": 100, "early_stopping_rounds": 5}
+    params = {"metric": "None", "learning_rate": 0.5}
+    channel = fit(tmp_path, real_dataset("diabetes"), allow=(__name__,), params=params, **keys)
+    costs = [record["metrics"]["test/cost"] for record in channel.of("metrics")]
+    assert len(costs) == int(np.argmin(costs)) + 1 + 5 > 6
+
+
+def cost(predictions, data):
+    return "cost", float(np.square(predictions - data.get_label()).mean()), False
+
+
+def test_a_metric_that_lightgbm_would_leave_out_in_silence_is_an_error():
+    conf = RtrainConf(trainer=Conf(params={"metric": ["rmse", "rmsee"]}), run=RunConf(name="test"))
+    with pytest.raises(ConfigError, match="LightGBM has no metric 'rmsee'"):
+        Plugin().check(make_job(conf, real_dataset("diabetes"), "lightgbm"))

@@ -1,21 +1,24 @@
 """XGBoost through rtrain: the trees of XGBoost alone, resumed as if never interrupted, on one worker or shared."""
 
 from functools import partial
+from typing import ClassVar
 
 import boosting_runs
 import numpy as np
 import pytest
+import torch
 import xgboost
-from boosting_runs import real_dataset
+from boosting_runs import make_dataset, real_dataset
 from boosting_tests import BoostingTests
 
 from rtrain.config.schema import RtrainConf, RunConf, ScalingConf
 from rtrain.datasets.base import Dataset
 from rtrain.datasets.stream import Share, StreamSplit, pieces_of
-from rtrain.errors import ConfigError
+from rtrain.errors import ConfigError, TrainingError
 from rtrain.runs.checkpoints import latest_checkpoint
-from rtrain.testing.workers import make_job
+from rtrain.testing.workers import make_job, make_worker
 from rtrain.trainers.xgboost.config import Conf
+from rtrain.trainers.xgboost.loop import train
 from rtrain.trainers.xgboost.plugin import Plugin
 
 STUMP = {"max_depth": 1, "max_cat_to_onehot": 1}
@@ -24,6 +27,8 @@ fit = partial(boosting_runs.fit, "xgboost")
 
 class TestBoosting(BoostingTests):
     trainer, error, stump = "xgboost", "rmse", STUMP
+    absolute: ClassVar = {"objective": "reg:absoluteerror", "learning_rate": 0.5}
+    no_metric: ClassVar = {"disable_default_eval_metric": True, "learning_rate": 0.5}
 
 
 def trees(folder):
@@ -54,7 +59,13 @@ def test_the_metrics_are_those_of_xgboost_alone(tmp_path, name):
 
 
 @pytest.mark.parametrize(
-    "params", [{}, {"subsample": 0.7, "colsample_bytree": 0.5}, {"booster": "dart", "rate_drop": 0.3}]
+    "params",
+    [
+        {},
+        {"subsample": 0.7, "colsample_bytree": 0.5},
+        {"booster": "dart", "rate_drop": 0.3},
+        {"booster": "dart", "rate_drop": 0.3, "subsample": 0.7},
+    ],
 )
 def test_a_resumed_run_grows_the_same_trees(tmp_path, params):
     dataset, params = real_dataset("breast_cancer"), {"max_depth": 3, **params}
@@ -129,7 +140,9 @@ def test_a_good_conf_passes():
         ({"params": {"objective": "binary:logistic"}}, "is for 2 classes, but real has 3"),
         ({"params": {"objective": "reg:squarederror"}}, "is for regression, but real is for classification"),
         ({"params": {"objective": "multi:softmax"}}, "Try: trainer.params.objective=multi:softprob"),
-        ({"params": {"objective": "nonsense"}}, "XGBoost refuses them: .*nonsense"),
+        ({"params": {"objective": "nonsense"}}, "XGBoost refuses them: Unknown objective function: `nonsense`"),
+        ({"params": {"objective": "multi:softprop"}}, "Did you mean: trainer.params.objective=multi:softprob"),
+        ({"params": {"tree_method": "histt"}}, "refuses them: Invalid Input: 'histt', valid values are: .*'hist'"),
         ({"eval_splits": ["val"]}, "eval_splits: real has no split val, only train, test"),
         ({"objective_function": "xgboost:nothing"}, "trainer.objective_function"),
     ],
@@ -138,3 +151,24 @@ def test_a_good_conf_passes():
 def test_what_is_wrong_is_named_before_anything_starts(keys, message):
     with pytest.raises(ConfigError, match=message):
         check(real_dataset("iris"), **keys)
+
+
+def test_what_categories_do_not_go_with_is_named_before_anything_starts():
+    rows = {"x": np.zeros((10, 2), "float32"), "y": np.zeros(10, "float32")}
+    dataset = make_dataset(rows, np.arange(10), feature_names=("a", "b"), categories={"b": ("red", "green")})
+    for params in ({"tree_method": "exact"}, {"booster": "gblinear"}):
+        with pytest.raises(ConfigError, match="doesn't support categorical features"):
+            check(dataset, params=params)
+
+
+def test_a_gpu_that_is_not_there_is_an_error_in_process_and_on_a_worker(tmp_path):
+    dataset = real_dataset("iris")
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    conf = RtrainConf(trainer=Conf(), scaling=ScalingConf(num_workers=0, use_gpu=True), run=RunConf(name="test"))
+    with pytest.raises(ConfigError, match=r"scaling\.use_gpu: .*\nTry: use_gpu=false"):
+        Plugin().check(make_job(conf, dataset, "xgboost"))
+    worker = make_worker(tmp_path, Conf(), dataset)
+    worker.use_gpu = True
+    with pytest.raises(TrainingError, match="no GPU on worker 0"):
+        train(worker)

@@ -1,0 +1,94 @@
+"""What both libraries of boosted trees want of ``trainer.params``: known names, once, and constraints that fit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rtrain.config.closest import closest
+from rtrain.datasets.base import DatasetInfo
+from rtrain.errors import ConfigError
+
+
+def check_names(params: Mapping[str, Any], known: Sequence[str], ours: Mapping[str, str]) -> None:
+    """Refuse parameters that the library doesn't know, and those that rtrain sets itself.
+
+    Args:
+        params: ``trainer.params``.
+        known: All names that the library takes.
+        ours: Names that rtrain sets, with the key to use instead.
+
+    Raises:
+        ConfigError: Names the key, and the nearest known one.
+    """
+    for name in params:
+        if name in ours:
+            raise ConfigError(f"trainer.params.{name} is set by rtrain.", f"Use {ours[name]} instead.")
+        if name not in known:
+            near = closest(name, known)
+            hint = f"Did you mean: trainer.params.{near}" if near else "The library's documentation lists all of them."
+            raise ConfigError(f"trainer.params.{name}: there is no parameter of this name.", hint)
+
+
+def check_once(params: Mapping[str, Any], main_name: Callable[[str], str]) -> None:
+    """Refuse two names of one parameter.
+
+    Raises:
+        ConfigError: Names both.
+    """
+    seen: dict[str, str] = {}
+    for name in params:
+        main = main_name(name)
+        if main in seen:
+            raise ConfigError(
+                f"trainer.params: {seen[main]} and {name} are the same parameter.", f"Keep one: trainer.params.{main}"
+            )
+        seen[main] = name
+
+
+def numbered_constraints(params: Mapping[str, Any], info: DatasetInfo) -> dict[str, Any]:
+    """Return ``params`` with constraints as lists of features' numbers, whether they say numbers or names.
+
+    Raises:
+        ConfigError: They don't fit the features; names the key.
+    """
+    found = dict(params)
+    signs, groups = params.get("monotone_constraints"), params.get("interaction_constraints")
+    if isinstance(signs, Mapping):
+        by_number = {_number(name, info, "monotone_constraints"): sign for name, sign in signs.items()}
+        signs = [by_number.get(index, 0) for index in range(len(info.feature_names))]
+    if isinstance(signs, (list, tuple)):
+        _check_monotone(signs, info)
+        found["monotone_constraints"] = list(signs)
+    if isinstance(groups, (list, tuple)):
+        if not all(isinstance(group, (list, tuple)) for group in groups):
+            raise ConfigError("trainer.params.interaction_constraints is a list of lists of features.")
+        numbers = [[_number(one, info, "interaction_constraints") for one in group] for group in groups]
+        found["interaction_constraints"] = numbers
+    return found
+
+
+def _number(feature: Any, info: DatasetInfo, key: str) -> int:
+    """Return the number of a feature, which is given by its number or its name."""
+    names, count = list(info.feature_names), math.prod(info.input_shape)
+    if isinstance(feature, int) and 0 <= feature < count:
+        return feature
+    if feature in names:
+        return names.index(feature)
+    near = closest(str(feature), names)
+    hint = f"Did you mean: {near}" if near else f"It has {count}: {', '.join(names[:12]) or 'say their numbers'}"
+    raise ConfigError(f"trainer.params.{key}: {info.name} has no feature {feature!r}.", hint)
+
+
+def _check_monotone(signs: Sequence[Any], info: DatasetInfo) -> None:
+    """Refuse what LightGBM ends the whole process for."""
+    count = math.prod(info.input_shape)
+    if len(signs) != count:
+        raise ConfigError(
+            f"trainer.params.monotone_constraints has {len(signs)} numbers, but {info.name} has {count} features.",
+            "Try a mapping of those that matter: {name: 1, other: -1}",
+        )
+    wrong = [name for name, sign in zip(info.feature_names, signs, strict=False) if sign and name in info.categories]
+    if wrong:
+        raise ConfigError(f"trainer.params.monotone_constraints: {wrong[0]!r} is a category, which has no order.")
