@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from rtrain.config.targets import check_node, locate_function
 from rtrain.datasets.base import DatasetInfo
-from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
 from rtrain.trainers.from_dataset import (
     channels_last_shape,
