@@ -1,6 +1,7 @@
 """Predictions and evaluations from a checkpoint, on new rows of the user's."""
 
 import json
+import shutil
 
 import numpy as np
 import pyarrow as pa
@@ -251,6 +252,14 @@ def test_a_checkpoint_that_is_not_there_is_told_with_those_that_are(trained, tmp
         rtrain.evaluate(trained.path, checkpoint="epoch-1")
     with pytest.raises(CheckpointError, match="does not exist"):
         rtrain.evaluate(tmp_path / "nowhere")
+
+
+def test_a_copy_that_broke_off_is_told_before_the_framework_reads_it(trained, tmp_path):
+    copied = shutil.copytree(trained.best_checkpoint, tmp_path / "copied")
+    with next(copied.glob("model.*")).open("r+b") as file:
+        file.truncate(100)
+    with pytest.raises(CheckpointError, match=r"copied/model\.\w+ is damaged: it has 100 bytes instead of [1-9]"):
+        rtrain.evaluate(copied)
 
 
 @pytest.mark.parametrize("memory", ["resident", "stream"])

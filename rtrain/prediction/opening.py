@@ -19,6 +19,7 @@ from rtrain.datasets.conf import ColumnsConf, MemoryConf, PixelsConf
 from rtrain.datasets.registry import confs, load_source
 from rtrain.errors import CheckpointError, ConfigError
 from rtrain.prediction.scoring import MAX_BATCH_ROWS, Model
+from rtrain.runs.checkpoints import check_whole
 from rtrain.runs.files import to_json
 from rtrain.runs.run import Run
 from rtrain.schemas import schemas
@@ -107,7 +108,7 @@ def open_checkpoint(place: str | Path, overrides: Sequence[str], checkpoint: str
         verb: The user's command, for messages.
 
     Raises:
-        CheckpointError: There is no such checkpoint, or only its own loop can predict.
+        CheckpointError: There is no such checkpoint, it is damaged, or only its own loop can predict.
         ConfigError: An override is wrong.
     """
     expanded = expand(overrides)
@@ -117,6 +118,7 @@ def open_checkpoint(place: str | Path, overrides: Sequence[str], checkpoint: str
             message = f"{word}: a prediction follows dataset.*, scaling.* and cluster.* only."
             raise ConfigError(message, "The model is what it is.")
     folder = find_checkpoint(Path(place), checkpoint)
+    check_whole(folder)
     about = read_about(folder)
     if about.info is None or about.dataset is None:
         raise CheckpointError(f"{folder} was trained without a dataset of rtrain's: only its own loop can predict.")

@@ -112,6 +112,23 @@ def read_record(checkpoint: Path) -> dict[str, Any]:
     return record
 
 
+def check_whole(checkpoint: Path) -> None:
+    """Find a copy that broke off: frameworks have their own ways to tell of it, and LightGBM kills the process.
+
+    Raises:
+        CheckpointError: A file has another size than when it was written. Files that are gone are not looked for.
+    """
+    if not (checkpoint / RECORD_NAME).exists():
+        return
+    for name, file in read_record(checkpoint)["files"].items():
+        path = checkpoint / name
+        if path.exists() and path.stat().st_size != file["size_bytes"]:
+            raise CheckpointError(
+                f"{path} is damaged: it has {path.stat().st_size:,} bytes instead of {file['size_bytes']:,}.",
+                "Copy the checkpoint again.",
+            )
+
+
 def latest_checkpoint(run_dir: Path) -> Path | None:
     """Return the complete checkpoint with the most steps, or None."""
     found = [path.parent for path in checkpoints_dir(run_dir).glob(f"[!.]*/{RECORD_NAME}")]

@@ -25,7 +25,7 @@ import rtrain
 from rtrain.config.session import Session
 from rtrain.datasets.base import Dataset
 from rtrain.datasets.registry import load_source
-from rtrain.errors import ConfigError
+from rtrain.errors import CheckpointError, ConfigError
 from rtrain.runs.facts import num_cores
 from rtrain.runs.files import sha256_of
 from rtrain.runs.run import Run
@@ -109,6 +109,17 @@ class TrainerContract:
         assert shared, f"none of {sorted(found)} is among {sorted(reported)}"
         for name in shared:
             assert found[name] == pytest.approx(reported[name], rel=1e-3), name
+
+    def test_a_checkpoint_that_lacks_a_file_is_told(self, run: Run, tmp_path: Path) -> None:
+        record, told = run.manifest.checkpoints[-1], set()
+        for name in record["files"].keys() - {"about.json"}:
+            part = shutil.copytree(run.path / "checkpoints" / record["name"], tmp_path / name.replace("/", "-"))
+            (part / name).unlink()
+            try:
+                rtrain.evaluate(part)
+            except CheckpointError:  # and no other error
+                told.add(name)
+        assert told, f"the model can do without each of {sorted(record['files'])}"
 
     def test_each_row_is_seen_once(self, run: Run) -> None:
         _assert_rows_are_shared(run)

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from rtrain.errors import CheckpointError
+
 
 class Model:
     def __init__(self, weights):
@@ -62,5 +64,7 @@ def evaluated(model, x, y):
 
 
 def load(trained):
+    if not (trained.folder / "model.npz").exists() and trained.conf.fault != "breaks without its file":
+        raise CheckpointError(f"{trained.folder} holds no model.npz")
     with np.load(trained.folder / "model.npz") as saved:
         return Model(saved["weights"] * (trained.conf.fault != "predicts with untrained weights"))
