@@ -110,6 +110,12 @@ def test_nobody_is_called_utils():
         assert not {"utils", "helpers", "common", "manager"} & set(path.relative_to(ROOT).with_suffix("").parts)
 
 
+def test_the_map_of_the_code_shows_every_room():
+    shown = (ROOT.parent / "docs" / "architecture.md").read_text()
+    rooms = {path.name for path in ROOT.iterdir() if path.name[0] not in "._"} - {"py.typed"}
+    assert not {room for room in rooms if f"{room}`" not in shown and f"{room}/`" not in shown}
+
+
 HEAVY = (
     "{'ray', 'torch', 'pandas', 'sklearn', 'pyarrow', 'xgboost', 'lightgbm', 'torchmetrics', 'lightning', "
     "'transformers', 'tensorflow', 'keras', 'jax', 'flax'}"
