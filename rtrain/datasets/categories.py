@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rtrain.datasets.base import Columns
@@ -85,9 +85,7 @@ class CategoryScan:
                 )
 
     def _holds_numbers(self, name: str) -> bool:
-        names = self._names[name]
-        numbers = sum(map(is_number, names))
-        return name not in self._sure and numbers > 0 and numbers >= NUMBERS_SHARE * len(names)
+        return name not in self._sure and mostly_numbers(self._names[name])
 
     def categories(self) -> dict[str, tuple[str, ...]]:
         """Return the names of each category, whole numbers in their order and texts by the alphabet."""
@@ -160,6 +158,12 @@ def is_number(value: Any) -> bool:
     except (TypeError, ValueError):
         return False
     return True
+
+
+def mostly_numbers(texts: Collection[Any]) -> bool:
+    """Return whether different texts make a column of numbers, some of which can't be read maybe."""
+    numbers = sum(map(is_number, texts))
+    return numbers > 0 and numbers >= NUMBERS_SHARE * len(texts)
 
 
 def _in_order(name: str) -> tuple[int, int, str]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rtrain.datasets.categories import is_number, mostly_numbers
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -88,6 +89,8 @@ class LabelScan:
         self._values: set[Any] = set()
         self._is_number = False
         self._where = ""
+        self._text = ""
+        """Where the first text is that is no number."""
 
     def add(self, values: pa.Array, where: str, first_row: int) -> None:
         """Take in some labels.
@@ -107,7 +110,11 @@ class LabelScan:
         self._is_number |= self._task == "regression" or (self._task == "auto" and pa.types.is_floating(values.type))
         if self._is_number:
             return
-        self._values.update(pc.unique(values).to_pylist())
+        different = pc.unique(values).to_pylist()
+        self._values.update(different)
+        text = next((one for one in different if not is_number(one)), None)
+        if text is not None and not self._text:
+            self._text = f"{where}: row {first_row + values.index(text).as_py() + 1} has {self._column}={text!r}"
         too_many = len(self._values) > (
             MAX_WHOLE_NUMBER_CLASSES if self._task == "auto" and not is_text else MAX_CLASSES
         )
@@ -123,7 +130,7 @@ class LabelScan:
         """Return what was found.
 
         Raises:
-            DatasetError: There is a single class, or text in one file and numbers in another.
+            DatasetError: There is a single class, or text in one file and numbers in another, or among numbers.
         """
         if self._is_number:
             return Labels(self._column, None)
@@ -137,6 +144,9 @@ class LabelScan:
                 "there is nothing to learn.",
                 "Choose another dataset.label.",
             )
+        if self._task == "auto" and self._text and mostly_numbers(self._values):
+            message = f"{self._text}, but nearly all other labels are numbers."
+            raise DatasetError(message, "Correct the value, or take each text as a class: dataset.task=classification")
         return Labels(self._column, tuple(sorted(self._values)))
 
 

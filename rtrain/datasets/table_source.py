@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rtrain.config.closest import nearest_or_all
 from rtrain.datasets.base import Columns, Dataset, DatasetInfo
 from rtrain.datasets.casts import CastFormat
 from rtrain.datasets.categories import CategoryScan, unscaled
@@ -82,10 +83,17 @@ def _checked_features(files: Files, reading: TableFormat, conf: TableConf) -> tu
     for part in files.values():
         for file in part:
             if file != first:
-                schema = reading.schema(file)
-                check_columns([conf.label], schema, str(file), "label")
-                check_columns(used_columns(conf, features), schema, str(file), "features")
+                _check_has(used_columns(conf, features), reading.schema(file), str(file), str(first))
     return features
+
+
+def _check_has(names: Sequence[str], schema: pa.Schema, where: str, first: str) -> None:
+    """Raise a DatasetError if a file lacks columns of the first one."""
+    for name in names:
+        if name not in schema.names:
+            hint = nearest_or_all(name, schema.names, 0.5)
+            raise DatasetError(f"{where}: there is no column '{name}', which {first} has.", hint)
+    check_columns(names, schema, where, "features")
 
 
 def _load_resident(table: _Table, choice: MemoryChoice) -> Dataset:
@@ -292,7 +300,10 @@ def _statistics(
     if given is None or conf.on_missing != "error":
         moments = splits["train"].moments(STATISTICS_ROWS)
         given = given if given is not None else (moments.mean, moments.std)
-        missing = tuple(name for name in moments.missing(spec.features) if name not in spec.categories)
+        kept = [name for name in splits if name != "train"] if conf.on_missing == "keep" else []
+        others = [splits[name].moments(STATISTICS_ROWS) for name in kept]
+        found = {name for one in (moments, *others) for name in one.missing(spec.features)}
+        missing = tuple(name for name in spec.features if name in found and name not in spec.categories)
         if conf.on_missing == "mean":
             spec = spec.filled(unscaled(moments.mean, spec.features, spec.categories, float("nan")))
             missing = ()

@@ -34,7 +34,16 @@ def test_text_far_down_is_an_error_that_names_row_or_value(load, tmp_path):
 
 @pytest.mark.parametrize("memory", ["resident", "stream"])
 @pytest.mark.parametrize(
-    ("content", "message"), [(b"", "the file is empty"), (b"a,y\n1,2\n1,2,3\n", "Expected 2 columns, got 3")]
+    ("content", "message"),
+    [
+        (b"", "the file is empty"),
+        (b"a,y\n1,2\n1,2,3\n", "Expected 2 columns, got 3"),
+        (b"a;y\n1;2\n", "there is one column, 'a;y'"),
+        ("ä,y\n1,2\n".encode("latin1"), "the names of the columns are not written in UTF-8"),
+        ("a,y\n1,thé\n".encode("latin1"), "column 'y' is not written in UTF-8"),
+        ("a,y\né,2\nb,3\n".encode("latin1"), "column 'a' is not written in UTF-8"),
+        (("a,y\n" + "b,2\nc,3\n" * 200_000 + "é,2\n").encode("latin1"), "not written in UTF-8"),
+    ],
 )
 def test_a_malformed_file_is_named(load, tmp_path, memory, content, message):
     (tmp_path / "x.csv").write_bytes(content)

@@ -211,7 +211,7 @@ def test_labels_of_new_rows_are_looked_at_to_evaluate_only(load, tmp_path, memor
     with pytest.raises(DatasetError, match=rf"new\.parquet: {message}"):
         predicted("parquet", dataset.encoding, with_labels=True, path=new, **keys)
     with pytest.raises(DatasetError, match=r"t\.parquet: dataset\.label names 'z', which is no column"):
-        predicted("parquet", {**dataset.encoding, "label": "z"}, with_labels=True, path=trained, **keys)
+        predicted("parquet", dataset.encoding, with_labels=True, path=trained, **{**keys, "label": "z"})
 
 
 def test_rows_in_messages_count_from_the_beginning_of_the_file(load, tmp_path, memory):

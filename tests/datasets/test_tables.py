@@ -171,6 +171,10 @@ def test_wrong_columns_and_keys_are_errors(load, tmp_path, source, memory, keys,
     [
         ({"a": [1, 2, 3], "y": [1.5, None, 2.5]}, "row 2 has no label"),
         ({"a": [1, 2, 3], "y": ["x", "y", None]}, "row 3 has no label"),
+        (
+            {"a": range(20), "y": ["7.5", "many", *map(str, range(18))]},
+            "row 2 has y='many', but nearly all other labels",
+        ),
         ({"a": [1, 2, 3], "y": ["x", "x", "x"]}, "x in every row; there is nothing to learn"),
         ({"a": [1.0, 2.0, np.inf], "y": [0, 1, 0]}, "'a' is infinite, or too large for float32, in row 3"),
         ({"a": [1.0, 1e300, 2.0], "y": [0, 1, 0]}, "in row 2"),
@@ -196,10 +200,23 @@ def test_a_class_that_train_lacks_is_an_error(load, tmp_path, source, memory):
         load(source, path={"train": train, "test": test}, label="y", memory=memory)
 
 
+def test_a_class_may_have_a_name_among_numbers_if_asked_for(load, tmp_path, source, memory):
+    path = write(source, tmp_path / "t", {"a": range(20), "y": ["many", *map(str, range(19))]})
+    keys = {"path": path, "label": "y", "memory": memory, "split": {"test": 0}}
+    assert load(source, task="classification", **keys).info.num_classes == 20
+
+
+def test_missing_values_of_any_split_are_known(load, tmp_path, source, memory):
+    train = write(source, tmp_path / "train", {"a": [1, 2, 3], "b": [1.0, 2.0, 3.0], "y": [0, 1, 0]})
+    test = write(source, tmp_path / "test", {"a": [1, 2], "b": [None, 2.0], "y": [0, 1]})
+    path = {"train": train, "test": test}
+    assert load(source, path=path, label="y", memory=memory, on_missing="keep").info.missing == ("b",)
+
+
 def test_a_file_that_lacks_a_column_is_named(load, tmp_path, source, memory):
     write(source, tmp_path / "1", {"a": [1, 2], "b": [1, 2], "y": [0, 1]})
     write(source, tmp_path / "2", {"a": [1, 2], "y": [0, 1]})
-    with pytest.raises(DatasetError, match=rf"2\.{source}: dataset\.features names 'b'"):
+    with pytest.raises(DatasetError, match=rf"2\.{source}: there is no column 'b', which .*1\.{source} has"):
         load(source, path=str(tmp_path), label="y", memory=memory)
 
 

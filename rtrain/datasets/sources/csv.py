@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 COMPRESSED_FACTOR = 5
 """How much larger a compressed text is guessed to be once unpacked."""
+OTHER_DELIMITERS = ",;\t|"
+"""Signs that a file may have between its values, where it seems to have a single column."""
 
 
 @dataclass(kw_only=True)
@@ -58,8 +60,17 @@ class CsvFormat:
 
     def schema(self, file: Path) -> pa.Schema:
         """Return the columns, with the types that the first megabyte suggests."""
+        import pyarrow as pa
+
         with self._open(file, None) as reader:
-            return reader.schema
+            names, kinds = _names(reader, file), reader.schema.types
+        others = [sign for sign in OTHER_DELIMITERS if sign != self.delimiter and sign in names[0]]
+        if len(names) == 1 and others:
+            message = f"{file}: there is one column, '{names[0]}'."
+            raise DatasetError(message, f"Is another delimiter meant? dataset.delimiter='{others[0]}'")
+        return pa.schema(
+            list(zip(names, (pa.string() if kind == pa.binary() else kind for kind in kinds), strict=True))
+        )
 
     def read(self, file: Path, columns: Sequence[str]) -> pa.Table:
         """Return the whole file."""
@@ -67,9 +78,10 @@ class CsvFormat:
         from pyarrow import csv
 
         try:
-            return csv.read_csv(file, parse_options=self._parse(), convert_options=self._convert(columns, {}))
+            found = csv.read_csv(file, parse_options=self._parse(), convert_options=self._convert(columns, {}))
         except (pa.ArrowInvalid, OSError) as error:
             raise _unreadable(file, error) from error
+        return _checked(found, file)
 
     def decoded_bytes(self, file: Path, num_columns: int) -> int:
         """Return the size of the text: numbers are rarely smaller than their digits."""
@@ -87,7 +99,7 @@ class CsvFormat:
         try:
             with self._open(Path(piece), columns, widened) as reader:
                 for batch in reader:
-                    yield pa.Table.from_batches([batch])
+                    yield _checked(pa.Table.from_batches([batch]), Path(piece))
         except (pa.ArrowInvalid, OSError) as error:
             raise _unreadable(Path(piece), error, self.schema(Path(piece)).names) from error
 
@@ -127,9 +139,33 @@ class CsvFormat:
         return csv.ConvertOptions(include_columns=columns, column_types=types, strings_can_be_null=True)
 
 
+def _names(reader: Any, file: Path) -> list[str]:
+    try:
+        return list(reader.schema.names)
+    except UnicodeDecodeError as error:
+        raise _not_utf8(f"{file}: the names of the columns are") from error
+
+
+def _checked(table: pa.Table, file: Path) -> pa.Table:
+    """Return the table, whose texts can all be read."""
+    import pyarrow as pa
+
+    for field in table.schema:
+        if field.type == pa.binary():
+            raise _not_utf8(f"{file}: column '{field.name}' is")
+    return table
+
+
+def _not_utf8(what: str) -> DatasetError:
+    hint = "Convert the file: iconv -f latin1 -t utf-8 FILE > NEW (latin1 is a guess)"
+    return DatasetError(f"{what} not written in UTF-8.", hint)
+
+
 def _unreadable(file: Path, error: Exception, names: Sequence[str] = ()) -> DatasetError:
     if "Empty CSV" in str(error):
         return DatasetError(f"{file}: the file is empty.", "A CSV file needs a line with the names of its columns.")
+    if "invalid UTF8" in str(error):
+        return _not_utf8(f"{file}: some text is")
     message = "".join(sign if sign.isprintable() else "?" for sign in str(error))
     place = re.match(r"In CSV column #(\d+): CSV conversion error to (\w+): (.*)", message)
     if place and names:
