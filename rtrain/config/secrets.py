@@ -19,7 +19,13 @@ _SECRET_KEY = re.compile(
     re.IGNORECASE,
 )
 _TEXT_TOKENS = re.compile(r"(pad|eos|bos|unk|sep|cls|mask|start|end|image|special)_token$", re.IGNORECASE)
-_USERINFO = re.compile(r"(?<=://)[^/@\s'\"]+@")
+_USERINFO = re.compile(
+    r"(?<=://)(?!anonymous@)(?:(?<!abfs://)(?<!abfss://)[^/@\s'\":]+|[^/@\s'\":]*:(?!\d+[/?])[^@\s'\"]+)@"
+)
+"""User and password of a URL, which may hold a slash; Azure's container and ``gs://anonymous@`` are no users."""
+_SIGNATURE = re.compile(
+    r"([?&](?:[\w-]*(?:signature|token|secret|password|credential|access_?key|api_?key)|sig)=)[^&\s'\"]+", re.IGNORECASE
+)
 _PAIR = re.compile(r"""(['"]?)([\w\-]+)\1(\s*:\s*)('[^']*'|"[^"]*"|[^,}\]\s][^,}\]]*)""")
 _OPEN, _CLOSE = "\ue000", "\ue001"
 
@@ -29,13 +35,18 @@ def is_secret(key: str) -> bool:
     return _SECRET_KEY.search(key) is not None and _TEXT_TOKENS.search(key) is None
 
 
+def without_secrets(text: str) -> str:
+    """Return text without the users, passwords and signatures of the URLs in it."""
+    return _SIGNATURE.sub(rf"\1{MASK}", _USERINFO.sub("", text))
+
+
 def mask_value(key: str, value: Any) -> Any:
     """Return a scalar as it may be written under ``key``; a reference to another value stays."""
     if value is None or isinstance(value, bool):
         return value
     if is_secret(key) and not (isinstance(value, str) and (value.startswith("${") or not value)):
         return MASK
-    return _USERINFO.sub("", value) if isinstance(value, str) else value
+    return without_secrets(value) if isinstance(value, str) else value
 
 
 def mask(data: Any, key: str = "") -> Any:
@@ -53,7 +64,7 @@ def mask_word(word: str) -> str:
     if equals and is_secret(key.lstrip("+~").rpartition(".")[2]) and value and not value.startswith("${"):
         return f"{key}='{MASK}'"
     masked = _PAIR.sub(lambda pair: _mask_pair(*pair.group(1, 2, 3, 4)), value)
-    return _USERINFO.sub("", f"{key}{equals}{masked}")
+    return without_secrets(f"{key}{equals}{masked}")
 
 
 def masked_config(cfg: DictConfig) -> DictConfig:

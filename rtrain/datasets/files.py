@@ -9,7 +9,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from rtrain.datasets.remote import fetch, is_url
+from rtrain.datasets.remote import fetch, pattern_in
+from rtrain.datasets.stores import is_url
 from rtrain.errors import DatasetError
 
 TABLES = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet", ".jsonl": "json", ".ndjson": "json"}
@@ -24,9 +25,7 @@ def existing_path(text: str, key: str = "dataset.path") -> Path:
     Raises:
         DatasetError: It does not exist, or can't be copied.
     """
-    if is_url(text):
-        return fetch(text, key)
-    path = Path(text).expanduser()
+    path = fetch(text, key) if is_url(text) else Path(text).expanduser()
     if path.exists():
         return path
     parent = path.parent
@@ -45,13 +44,18 @@ def _near_names(name: str, folder: Path) -> str:
     return f"There are: {', '.join(there[:8])}" if there else "That folder is empty."
 
 
-def files_by_split(path: Any, endings: Sequence[str]) -> dict[str, list[Path]]:
+def files_by_split(path: Any, endings: Sequence[str], beside: Sequence[str] = ()) -> dict[str, list[Path]]:
     """Return the files of each split that ``path`` names: a file, folder or glob, or a mapping from split to one.
+
+    Args:
+        path: What the config says.
+        endings: Of files in folders.
+        beside: Endings that make of a file's name the names of others that it is read with.
 
     Raises:
         DatasetError: Something named does not exist, or holds no file with one of ``endings``.
     """
-    path = local(path, endings)
+    path = local(path, endings, beside)
     if isinstance(path, Mapping):
         return {split: files_at(one, endings, f"dataset.path.{split}") for split, one in path.items()}
     files = files_at(path, endings)
@@ -74,14 +78,15 @@ def split_by_first_word(files: dict[str, list[Path]], path: Any) -> dict[str, li
     return named if "train" in named and "" not in named else files
 
 
-def local(path: Any, endings: Sequence[str]) -> Any:
+def local(path: Any, endings: Sequence[str], beside: Sequence[str] = ()) -> Any:
     """Return ``path``, or the mapping from split to path, with the local copies in place of URLs."""
     if isinstance(path, Mapping):
-        return {
-            split: str(fetch(one, f"dataset.path.{split}", endings)) if is_url(one) else one
-            for split, one in path.items()
-        }
-    return str(fetch(path, "dataset.path", endings)) if is_url(path) else path
+        return {split: _copied(one, f"dataset.path.{split}", endings, beside) for split, one in path.items()}
+    return _copied(path, "dataset.path", endings, beside)
+
+
+def _copied(path: str, key: str, endings: Sequence[str], beside: Sequence[str]) -> str:
+    return str(fetch(path, key, endings, beside) / pattern_in(path)) if is_url(path) else path
 
 
 def files_at(text: str, endings: Sequence[str], key: str = "dataset.path") -> list[Path]:

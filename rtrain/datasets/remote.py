@@ -6,38 +6,40 @@ import os
 import shutil
 import tempfile
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import unquote, urlsplit, urlunsplit
 from urllib.request import Request, urlopen
 
+from rtrain.datasets.stores import errors_named, open_store, path_in, refusal, shown
 from rtrain.errors import DatasetError
 
-BUILT_INTO_PYARROW = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs")
+VERSION_HEADERS = ("ETag", "Last-Modified", "Content-Length")
 GLOB_SIGNS = "*?["
 TIMEOUT_SECONDS = 60
+CHUNK_BYTES = 16 << 20
+"""What one request asks a store for."""
+NUM_THREADS = 8
+"""Files of a store that are copied at once."""
 
 
-def is_url(text: str) -> bool:
-    """Return whether ``text`` is a URL and not a local path."""
-    return "://" in text
-
-
-def fetch(url: str, key: str, endings: Sequence[str] = ()) -> Path:
-    """Return the local copy of the file, folder or glob that ``url`` names, below ``~/.cache/rtrain/data``.
+def fetch(url: str, key: str, endings: Sequence[str] = (), beside: Sequence[str] = ()) -> Path:
+    """Return the local copy of the file or folder that ``url`` names, below ``~/.cache/rtrain/data``.
 
     A copy is made again when size or time of change (or the ETag) differs at the source. It appears complete or not at
     all.
 
     Args:
-        url: http(s) names a file; others may be folders and globs.
+        url: http(s) names a file; others may be folders, and globs, of which the folder before the first sign is
+            returned.
         key: The config key that holds it, for messages.
         endings: Of the files that are copied from a folder; empty: all.
+        beside: What is appended to the name of each file for names of others, which are copied too if they are there.
 
     Raises:
         DatasetError: There is nothing of that name, it is refused, or a package is missing.
@@ -45,14 +47,19 @@ def fetch(url: str, key: str, endings: Sequence[str] = ()) -> Path:
     scheme = url.partition("://")[0].lower()
     if scheme == "file":
         return Path(unquote(urlsplit(url).path))
-    with _errors_named(url, key):
-        return _fetch_http(url) if scheme in ("http", "https") else _fetch_store(url, scheme, key, endings)
+    if scheme in ("http", "https"):
+        with _http_errors_named(url, key):
+            return _fetch_http(url, beside)
+    with errors_named(url, key):
+        return _fetch_store(url, key, endings, beside)
 
 
-def shown(url: str) -> str:
-    """Return a URL without user, password and signature."""
-    parts = urlsplit(url)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+def pattern_in(url: str) -> str:
+    """Return the part of a URL from the first folder with a glob sign on; empty if it is no glob."""
+    if url.partition("://")[0].lower() in ("file", "http", "https"):
+        return ""
+    parts = PurePosixPath(path_in(url)).parts
+    return "/".join(parts[_num_fixed(parts) :])
 
 
 def cache_dir() -> Path:
@@ -60,79 +67,88 @@ def cache_dir() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rtrain" / "data"
 
 
-def _fetch_http(url: str) -> Path:
-    with urlopen(_request(url), timeout=TIMEOUT_SECONDS) as response:
-        headers = response.headers
-        version = [headers.get(name, "") for name in ("ETag", "Last-Modified", "Content-Length")]
+def _fetch_http(url: str, beside: Sequence[str]) -> Path:
+    with ExitStack() as stack:
+        first = stack.enter_context(urlopen(_request(url), timeout=TIMEOUT_SECONDS))
         name = PurePosixPath(unquote(urlsplit(url).path)).name or "index"
-        file = _place([url, *version]) / name
-        if not file.exists():
-            length = headers.get("Content-Length")
-            _write(file, lambda to: _copied(response, to, None if length is None else int(length)))
-    return file
+        found = {name: first}
+        for ending in beside:
+            more = _opened_if_there(_request(url, ending))
+            if more is not None:
+                found[f"{name}{ending}"] = stack.enter_context(more)
+        versions = [response.headers.get(header, "") for response in found.values() for header in VERSION_HEADERS]
+        folder = _place([url, *found, *versions])
+        for file, response in found.items():
+            length = response.headers.get("Content-Length")
+            _copy(response, folder / file, None if length is None else int(length))
+    return folder / name
 
 
-def _request(url: str) -> Request:
-    """Return the request for a URL; a user and password in it go into the header that they belong to."""
+def _opened_if_there(request: Request) -> Any:
+    """Return the answer, or None; a server that keeps its list to itself refuses what is not there."""
+    try:
+        return urlopen(request, timeout=TIMEOUT_SECONDS)
+    except HTTPError as error:
+        if error.code in (403, 404, 410):
+            return None
+        raise
+
+
+def _request(url: str, ending: str = "") -> Request:
+    """Return the request for a URL and an ending of its path; a user and password go into their own header."""
     parts = urlsplit(url)
     user, _, host = parts.netloc.rpartition("@")
     headers = {"User-Agent": "rtrain"}
     if user:
         headers["Authorization"] = f"Basic {b64encode(unquote(user).encode()).decode()}"
-    return Request(urlunsplit((parts.scheme, host, parts.path, parts.query, "")), headers=headers)
+    return Request(urlunsplit((parts.scheme, host, parts.path + ending, parts.query, "")), headers=headers)
 
 
-def _copied(source: Any, to: IO[bytes], length: int | None) -> None:
-    shutil.copyfileobj(source, to, 1 << 20)
-    if length is not None and to.tell() != length:
-        raise OSError(f"the connection ended after {to.tell()} of {length} bytes")
+def _fetch_store(url: str, key: str, endings: Sequence[str], beside: Sequence[str]) -> Path:
+    from rtrain.datasets.pyarrow_store import PyarrowStore
 
-
-def _fetch_store(url: str, scheme: str, key: str, endings: Sequence[str]) -> Path:
-    store, path = _store(url, scheme)
-    found = _listed(store, path, endings)
+    store, path = open_store(url)
+    found = _listed(store, path, endings, beside)
     if not found:
         kind = f" {' or '.join(endings[:2])}" if endings else ""
         raise DatasetError(f"{key}: {shown(url)} names no{kind} file.", "Check bucket, folder and name.")
-    is_file = list(found) == [path]
+    is_file = path in found
     root = str(PurePosixPath(path).parent) if is_file else _fixed(path)
-    folder = _place([shown(url), *(f"{name} {version}" for name, version in found.items())])
-    files = {name: folder / PurePosixPath(name).relative_to(root) for name in found}
-    for name, file in files.items():
-        if not file.exists():
-            with store.open(name, "rb") as stream:
-                _write(file, partial(shutil.copyfileobj, stream))
-    return files[path] if is_file else folder
+    folder = _place([shown(url), *(f"{name} {_version(info)}" for name, info in found.items())])
+    places = {name: folder / PurePosixPath(name).relative_to(root) for name in found}
+
+    def copy(name: str) -> None:
+        with store.open(name, "rb") as stream:
+            _copy(stream, places[name], found[name]["size"])
+
+    missing = [name for name, place in places.items() if not place.exists()]
+    threads = ThreadPoolExecutor(NUM_THREADS if isinstance(store, PyarrowStore) else 1)
+    try:
+        for _ in threads.map(copy, missing):
+            pass
+    finally:
+        threads.shutdown(cancel_futures=True)
+    return places[path] if is_file else folder
 
 
-def _store(url: str, scheme: str) -> tuple[Any, str]:
-    """Return the file system of a URL, with fsspec's methods, and the path there."""
-    import fsspec
-
-    if scheme in BUILT_INTO_PYARROW:
-        from fsspec.implementations.arrow import ArrowFSWrapper
-        from pyarrow import fs
-
-        found, path = fs.FileSystem.from_uri(url)
-        return ArrowFSWrapper(found), path.rstrip("/")
-    store, path = fsspec.core.url_to_fs(url)
-    return store, path.rstrip("/")
-
-
-def _listed(store: Any, path: str, endings: Sequence[str]) -> dict[str, str]:
-    """Return the files at a path or glob, or below a folder, with what tells their versions apart."""
+def _listed(store: Any, path: str, endings: Sequence[str], beside: Sequence[str]) -> dict[str, Any]:
+    """Return what is known of the files at a path or glob, or below a folder, in the order of their names."""
     if any(sign in path for sign in GLOB_SIGNS):
         found = store.glob(path, detail=True)
-    elif store.isdir(path):
+    elif (info := store.info(path))["type"] == "directory":
         every = store.find(path, detail=True)
         found = {name: info for name, info in every.items() if not endings or name.lower().endswith(tuple(endings))}
     else:
-        found = {path: store.info(path)}
-    files = {name: info for name, info in found.items() if info["type"] == "file"}
-    return {name: _version(files[name]) for name in sorted(files)}
+        found = {path: info}
+    found = {name: info for name, info in found.items() if info["type"] == "file"}
+    for name in [f"{name}{ending}" for name in found for ending in beside]:
+        if name not in found and store.exists(name):
+            found[name] = store.info(name)
+    return dict(sorted(found.items()))
 
 
 def _version(info: Any) -> str:
+    """Return what tells the versions of a file apart."""
     times = (
         info.get(name) for name in ("ETag", "etag", "mtime", "LastModified", "last_modified", "updated", "created")
     )
@@ -142,20 +158,33 @@ def _version(info: Any) -> str:
 def _fixed(path: str) -> str:
     """Return the part of a path before its first glob sign."""
     parts = PurePosixPath(path).parts
-    kept = next((at for at, part in enumerate(parts) if any(sign in part for sign in GLOB_SIGNS)), len(parts))
-    return str(PurePosixPath(*parts[:kept]))
+    return str(PurePosixPath(*parts[: _num_fixed(parts)]))
+
+
+def _num_fixed(parts: Sequence[str]) -> int:
+    return next((at for at, part in enumerate(parts) if any(sign in part for sign in GLOB_SIGNS)), len(parts))
 
 
 def _place(identity: Sequence[str]) -> Path:
     return cache_dir() / sha256("\0".join(identity).encode()).hexdigest()[:24]
 
 
-def _write(file: Path, fill: Callable[[IO[bytes]], object]) -> None:
-    """Write a file under another name first; its time is fixed, for its folder's name tells the version."""
+def _copy(source: Any, file: Path, size: int | None) -> None:
+    """Copy a stream to a file that is not there yet, under another name first.
+
+    The file's time is fixed, for its folder's name tells the version.
+
+    Raises:
+        OSError: The stream is shorter or longer than ``size`` bytes.
+    """
+    if file.exists():
+        return
     file.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=file.parent, prefix=".part-", delete=False) as part:
         try:
-            fill(part)
+            shutil.copyfileobj(source, part, CHUNK_BYTES)
+            if size is not None and part.tell() != size:
+                raise OSError(f"the connection ended after {part.tell()} of {size} bytes, or the file was changed")
         except BaseException:
             Path(part.name).unlink()
             raise
@@ -164,7 +193,7 @@ def _write(file: Path, fill: Callable[[IO[bytes]], object]) -> None:
 
 
 @contextmanager
-def _errors_named(url: str, key: str) -> Iterator[None]:
+def _http_errors_named(url: str, key: str) -> Iterator[None]:
     place = f"{key}: {shown(url)}"
     try:
         yield
@@ -173,11 +202,5 @@ def _errors_named(url: str, key: str) -> Iterator[None]:
         raise DatasetError(f"{place}: the server answers {error.code} ({error.reason}).", hint) from error
     except URLError as error:
         raise DatasetError(f"{place} can't be reached ({error.reason}).", "Check host and network.") from error
-    except ImportError as error:
-        raise DatasetError(f"{place} needs a package that is not installed: {error}") from error
-    except FileNotFoundError as error:
-        raise DatasetError(f"{place} does not exist.", "Check bucket, folder and name.") from error
-    except PermissionError as error:
-        raise DatasetError(f"{place} is refused: {error}", "Check the credentials in the environment.") from error
     except (OSError, ValueError) as error:
-        raise DatasetError(f"{place} can't be read: {error}", "Check the URL, and the credentials.") from error
+        raise refusal(url, key, error) from error

@@ -15,6 +15,9 @@ from rtrain.errors import DatasetError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+RETRIES = {"max_retries": "4", "retry_timeout": "20s"}
+"""Of a request to an object store; else a silent one is waited for three minutes."""
+
 
 @dataclass(kw_only=True)
 class DeltaConf(ColumnsConf):
@@ -59,19 +62,31 @@ def _read(conf: DeltaConf, features: Sequence[str] | None) -> tuple[pa.Table, st
     from deltalake.exceptions import DeltaError, TableNotFoundError
 
     from rtrain.datasets.files import existing_path
+    from rtrain.datasets.stores import is_url, refusal, shown
     from rtrain.datasets.tables import check_columns, used_columns
 
-    path: Any = conf.path if "://" in conf.path else existing_path(conf.path)
+    path: Any = conf.path if is_url(conf.path) else existing_path(conf.path)
+    where = shown(conf.path) if is_url(conf.path) else conf.path
     try:
-        table = DeltaTable(path, version=conf.version, storage_options=conf.storage_options or None)
+        table = DeltaTable(path, version=conf.version, storage_options=_options(conf))
         columns = None if features is None else used_columns(conf, features)
         if columns is not None:
             schema = pa.schema(table.schema().to_arrow())
-            check_columns([conf.label], schema, conf.path, "label")
-            check_columns(features or [], schema, conf.path, "features")
-        return table.to_pyarrow_table(columns=columns), f"{conf.path} (version {table.version()})"
+            check_columns([conf.label], schema, where, "label")
+            check_columns(features or [], schema, where, "features")
+        return table.to_pyarrow_table(columns=columns), f"{where} (version {table.version()})"
     except TableNotFoundError as error:
-        raise DatasetError(f"dataset.path: {conf.path} is no Delta table (it has no _delta_log).") from error
+        raise DatasetError(f"dataset.path: {where} is no Delta table (it has no _delta_log).") from error
     except (DeltaError, OSError, pa.ArrowException) as error:
+        if is_url(conf.path) and conf.version is None:
+            raise refusal(conf.path, "dataset.path", error) from error
         hint = None if conf.version is None else "Leave dataset.version out for the newest one."
-        raise DatasetError(f"{conf.path}: {error}", hint) from error
+        raise DatasetError(f"{where}: {error}", hint) from error
+
+
+def _options(conf: DeltaConf) -> dict[str, str]:
+    """Return the options of the object store: whoever names a plain http address in the environment allows it."""
+    from rtrain.datasets.stores import s3_endpoint
+
+    plain = conf.path.startswith("s3") and (s3_endpoint() or "").startswith("http://")
+    return {**RETRIES, **({"allow_http": "true"} if plain else {}), **conf.storage_options}

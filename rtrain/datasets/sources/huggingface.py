@@ -95,7 +95,10 @@ def _opened(conf: HuggingfaceConf) -> Any:
     """
     import datasets
 
-    folder = Path(conf.path).expanduser()
+    from rtrain.datasets.files import existing_path
+    from rtrain.datasets.stores import is_url
+
+    folder = existing_path(conf.path) if is_url(conf.path) else Path(conf.path).expanduser()
     datasets.disable_progress_bars()
     try:
         if folder.is_dir():

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 ENDINGS = (".libsvm", ".svmlight", ".svm", ".train", ".test", ".tsv")
 SIDE_FILES = {"weight": (".weight",), "group": (".query", ".group"), "base_margin": (".init", ".base_margin")}
+SIDE_ENDINGS = tuple(ending for endings in SIDE_FILES.values() for ending in endings)
 
 
 @dataclass(kw_only=True)
@@ -53,7 +54,7 @@ class Libsvm(Source):
         """Read the files at ``path`` as dense rows of float32."""
         from rtrain.datasets.files import files_by_split
 
-        files = files_by_split(conf.path, ENDINGS)
+        files = files_by_split(conf.path, ENDINGS, SIDE_ENDINGS)
         every = [(split, file) for split, part in files.items() for file in part if not _is_side_file(file)]
         if _is_sparse(every[0][1]):
             read = _read_sparse([file for _, file in every], conf)
@@ -68,7 +69,7 @@ class Libsvm(Source):
 
 
 def _is_side_file(file: Path) -> bool:
-    return file.name.endswith(tuple(ending for endings in SIDE_FILES.values() for ending in endings))
+    return file.name.endswith(SIDE_ENDINGS)
 
 
 def _is_sparse(file: Path) -> bool:

@@ -1,0 +1,139 @@
+"""Object stores behind URLs: their file systems, through pyarrow or fsspec, and what they refuse in plain words."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import parse_qsl, quote, unquote
+
+from rtrain.config.secrets import without_secrets
+from rtrain.errors import DatasetError
+
+BUILT_INTO_PYARROW = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs")
+S3_OPTIONS = ("region", "endpoint_override", "scheme", "anonymous")
+"""What may follow a URL, as in ``s3://bucket/rows.csv?region=eu-central-1``."""
+MAX_ATTEMPTS = 5
+"""Of a request to S3: about 7 seconds for a server that is down, 25 for one that is silent."""
+CREDENTIALS = {
+    "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE",
+    "gs": "GOOGLE_APPLICATION_CREDENTIALS",
+    "gcs": "GOOGLE_APPLICATION_CREDENTIALS",
+}
+"""The variables that hold credentials."""
+_OPTIONS = re.compile(r"\?(\w+=[^?&]*(?:&\w+=[^?&]*)*)$")
+_DRAWN = re.compile(r"\x1b\[[\d;]*m|↳")
+"""Colours and arrows, with which deltalake draws trees."""
+_MISSING = re.compile(r"NO_SUCH_(BUCKET|KEY)|NoSuchBucket")
+_REFUSED = re.compile(
+    r"ACCESS_DENIED|SIGNATURE_DOES_NOT_MATCH|ACCESS_KEY_ID|TOKEN|CREDENTIAL|PERMISSION_DENIED|UNAUTHENTICATED|"
+    r"[Aa]uthenticat|[Cc]redential|\b40[13]\b"
+)
+_NO_ANSWER = re.compile(
+    r"NETWORK_CONNECTION|UNAVAILABLE|[Cc]ould ?n[o']t connect|[Cc]onnect(ion)? (error|refused)|[Tt]imed? ?out"
+)
+
+
+def is_url(text: str) -> bool:
+    """Return whether ``text`` is a URL and not a local path."""
+    return "://" in text
+
+
+def shown(url: str) -> str:
+    """Return a URL without user, password, signature and options."""
+    bare = without_secrets(_parts(url)[0])
+    return re.split(r"[?#]", bare)[0] if bare.lower().startswith("http") else bare
+
+
+def path_in(url: str) -> str:
+    """Return the path of a URL after the user, from bucket or host on, with its glob signs."""
+    rest = _parts(url)[0].partition("://")[2]
+    host, slash, path = rest.partition("/")
+    return unquote(f"{host.rpartition('@')[2]}{slash}{path}")
+
+
+def open_store(url: str) -> tuple[Any, str]:
+    """Return the file system of a URL, with fsspec's methods, and the path there."""
+    import fsspec
+
+    scheme = url.partition("://")[0].lower()
+    if scheme in BUILT_INTO_PYARROW:
+        from rtrain.datasets.pyarrow_store import PyarrowStore
+
+        found, path = _s3(url) if scheme == "s3" else _by_pyarrow(url)
+        return PyarrowStore(found), path.rstrip("/")
+    store, path = fsspec.core.url_to_fs(url)
+    return store, path.rstrip("/")
+
+
+def s3_endpoint() -> str | None:
+    """Return the address that the environment names in place of Amazon's."""
+    return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+
+
+@contextmanager
+def errors_named(url: str, key: str) -> Iterator[None]:
+    """Raise what a store says as a ``DatasetError`` with the URL, the config key and the way out."""
+    try:
+        yield
+    except (ImportError, OSError, ValueError) as error:
+        raise refusal(url, key, error) from error
+
+
+def refusal(url: str, key: str, error: Exception) -> DatasetError:
+    """Return the error for what a store says."""
+    scheme = url.partition("://")[0].lower()
+    what = without_secrets(" ".join(_DRAWN.sub("", str(error)).split())[:400])
+    place = f"{key}: {shown(url)}"
+    if isinstance(error, ImportError):
+        return DatasetError(f"{place} needs a package that is not installed: {what}")
+    if isinstance(error, FileNotFoundError) or _MISSING.search(what):
+        return DatasetError(f"{place} does not exist.", "Check bucket, folder and name.")
+    at = f" at {without_secrets(endpoint)}" if scheme == "s3" and (endpoint := s3_endpoint()) else ""
+    if _NO_ANSWER.search(what):
+        return DatasetError(f"{place} can't be reached{at}: {what}", "Check the network and the address of the store.")
+    if isinstance(error, PermissionError) or _REFUSED.search(what):
+        where = CREDENTIALS.get(scheme, "in the environment")
+        return DatasetError(f"{place} is refused{at}: {what}", f"Check the credentials ({where}) and what they allow.")
+    return DatasetError(f"{place} can't be read{at}: {what}", "Check the URL, and the credentials.")
+
+
+def _parts(url: str) -> tuple[str, str]:
+    """Return a URL without its options, and these."""
+    found = None if url.lower().startswith("http") else _OPTIONS.search(url)
+    return (url[: found.start()], found[1]) if found else (url, "")
+
+
+def _by_pyarrow(url: str) -> tuple[Any, str]:
+    from pyarrow import fs
+
+    bare, options = _parts(url)
+    scheme, _, rest = bare.partition("://")
+    host, slash, path = rest.partition("/")
+    return fs.FileSystem.from_uri(f"{scheme}://{host}{slash}{quote(unquote(path))}?{options}")  # type: ignore[no-any-return]
+
+
+def _s3(url: str) -> tuple[Any, str]:
+    """Do what pyarrow's ``from_uri`` does; but that would wait three minutes for a server that is silent."""
+    from pyarrow import fs
+
+    bare, text = _parts(url)
+    options, path = dict(parse_qsl(text)), path_in(url)
+    unknown = [name for name in options if name not in S3_OPTIONS]
+    if unknown:
+        raise ValueError(f"the options of an s3 URL are {', '.join(S3_OPTIONS)}, not {unknown[0]}")
+    user = bare.partition("://")[2].partition("/")[0].rpartition("@")[0]
+    key_id, _, secret = map(unquote, user.partition(":"))
+    endpoint = options.get("endpoint_override") or s3_endpoint()
+    store = fs.S3FileSystem(
+        access_key=key_id or None,
+        secret_key=secret or None,
+        anonymous=options.get("anonymous") == "true",
+        region=options.get("region") or (None if endpoint else fs.resolve_s3_region(path.partition("/")[0])),
+        scheme=options.get("scheme"),
+        endpoint_override=endpoint,
+        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=MAX_ATTEMPTS),
+    )
+    return store, path
