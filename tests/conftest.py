@@ -6,8 +6,10 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from s3_server import S3Server, serve_s3
 
 # Ray sets these for its own processes when it is imported or started; they outlive it by design.
 LEFT_BY_LIBRARIES = (
@@ -53,3 +55,19 @@ def no_leaks() -> Iterator[None]:
     assert not ray_runs, "the test leaves a Ray session running"
     assert moved == folder, "the test leaves another working directory behind"
     assert interrupted is on_interrupt, "the test leaves a handler of Ctrl-C behind"
+
+
+@pytest.fixture(scope="session")
+def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """A server that all tests share; one that stops it starts its own."""
+    with serve_s3(tmp_path_factory.mktemp("s3")) as server:
+        yield server
+
+
+@pytest.fixture
+def s3(s3_server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> S3Server:
+    """The server as the environment of a user names it; copies of its files are the test's own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for name, value in s3_server.variables.items():
+        monkeypatch.setenv(name, value)
+    return s3_server

@@ -1,4 +1,7 @@
-"""A real S3 server in a process of its own: moto's, which checks keys and signatures as AWS does."""
+"""A real S3 server in a process of its own: moto's, which checks keys and signatures as AWS does.
+
+The fixtures ``s3_server`` and ``s3`` of conftest.py give it to tests.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
@@ -39,35 +43,36 @@ class S3Server:
             "AWS_EC2_METADATA_DISABLED": "true",
         }
 
+    @cached_property
     def client(self) -> Any:
-        """Return boto3's client: not the one under test."""
+        """boto3's client: not the one under test."""
         return _client("s3", self.url, self.key_id, self.secret)
 
-    def make_bucket(self, name: str) -> None:
-        """Make an empty bucket."""
-        self.client().create_bucket(Bucket=name, CreateBucketConfiguration={"LocationConstraint": REGION})
-
-    def put(self, bucket: str, files: dict[str, bytes]) -> None:
-        """Write objects by their names."""
-        client = self.client()
+    def put(self, bucket: str, files: dict[str, bytes]) -> str:
+        """Write objects by their names into a bucket, which is made if it is not there; return its URL."""
+        client = self.client
+        if bucket not in [one["Name"] for one in client.list_buckets()["Buckets"]]:
+            client.create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION})
         for name, content in files.items():
             client.put_object(Bucket=bucket, Key=name, Body=content)
+        return f"s3://{bucket}"
 
-    def put_folder(self, bucket: str, folder: Path) -> None:
+    def put_folder(self, bucket: str, folder: Path) -> str:
         """Write all files below a folder by their paths in it."""
-        self.put(bucket, {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*.*")})
+        files = (file for file in folder.rglob("*") if file.is_file())
+        return self.put(bucket, {str(file.relative_to(folder)): file.read_bytes() for file in files})
 
     def names(self, bucket: str) -> list[str]:
         """Return the names of the objects."""
-        return [found["Key"] for found in self.client().list_objects_v2(Bucket=bucket).get("Contents", ())]
+        return [found["Key"] for found in self.client.list_objects_v2(Bucket=bucket).get("Contents", ())]
 
     def requests(self) -> list[str]:
         """Return what was asked so far, such as ``GET /bucket/name``."""
-        return re.findall(r'"[^A-Z"]*([A-Z]+ /\S*) HTTP', self.log.read_text())
+        return re.findall(r"([A-Z]+ /\S*) HTTP/1", self.log.read_text())
 
 
 @contextmanager
-def s3_server(folder: Path) -> Iterator[S3Server]:
+def serve_s3(folder: Path) -> Iterator[S3Server]:
     """Start a server on a free port of this machine, and kill it at the end."""
     log = folder / "s3_server.log"
     with log.open("wb") as out, log.open("rb") as lines:

@@ -6,10 +6,10 @@ import threading
 
 import fsspec
 import pytest
-from pyarrow import fs
 
 from rtrain.datasets.files import files_by_split, files_fingerprint
-from rtrain.datasets.remote import cache_dir, fetch, shown
+from rtrain.datasets.remote import cache_dir, fetch
+from rtrain.datasets.stores import shown
 from rtrain.errors import DatasetError
 
 CSV = "a,y\n" + "".join(f"{i},{'no' if i % 2 else 'yes'}\n" for i in range(20))
@@ -121,23 +121,11 @@ def test_files_folders_and_globs_of_a_store(load, store):
     assert load("csv", path="memory://bucket/test/1.csv", label="y", split={"test": 0}).info.num_rows == {"train": 20}
 
 
-def test_object_stores_are_read_by_pyarrow(load, tmp_path, monkeypatch):
-    """There is no object store here: a folder takes the place of the bucket, everything else is real."""
-    (tmp_path / "bucket" / "train").mkdir(parents=True)
-    (tmp_path / "bucket" / "train" / "1.csv").write_text(CSV)
-    (tmp_path / "bucket" / "test.csv").write_text(CSV)
-
-    class Store:
-        @staticmethod
-        def from_uri(url):
-            return fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem()), url.removeprefix("s3://")
-
-    monkeypatch.setattr(fs, "FileSystem", Store)
-    assert load("csv", path="s3://bucket", label="y").info.num_rows == {"train": 20, "test": 20}
-    assert load("csv", path="s3://bucket/train/*.csv", label="y", split={"test": 0}).info.num_rows == {"train": 20}
-    assert load("csv", path="s3://bucket/test.csv", label="y", split={"test": 0}).info.num_rows == {"train": 20}
-    with pytest.raises(DatasetError, match=r"s3://bucket/no\.csv does not exist"):
-        load("csv", path="s3://bucket/no.csv", label="y")
+def test_what_lies_beside_a_libsvm_file_comes_with_it(load, served):
+    folder, url, _ = served
+    (folder / "x.svm").write_text("1 1:2\n0 1:3\n" * 10)
+    (folder / "x.svm.weight").write_text("1\n2\n" * 10)
+    assert "weight" in load("libsvm", path=f"{url}/x.svm", split={"test": 0}).info.columns
 
 
 def test_texts_of_a_store(load, store):
@@ -158,10 +146,24 @@ def test_what_a_store_does_not_have_is_named(load, store, monkeypatch):
         load("csv", path="sftp://host/x.csv", label="y")
 
 
-def test_messages_show_no_secrets():
-    assert shown("https://me:pass@host/x.csv?signature=abc") == "https://host/x.csv"
+@pytest.mark.parametrize(
+    ("url", "shown_as"),
+    [
+        ("https://me:pass@host/x.csv?signature=abc", "https://host/x.csv"),
+        ("s3://AKIA:pa/ss@bucket/x.csv?region=here", "s3://bucket/x.csv"),
+        ("s3://bucket/a@b/x?.csv", "s3://bucket/a@b/x?.csv"),
+        ("abfs://container@account.dfs.core.windows.net/x", "abfs://container@account.dfs.core.windows.net/x"),
+        ("abfs://account:key@host:10000/x", "abfs://host:10000/x"),
+        ("http://host:8000/a@b.csv", "http://host:8000/a@b.csv"),
+    ],
+)
+def test_messages_show_no_secrets(url, shown_as):
+    assert shown(url) == shown_as
 
 
 def test_file_urls_are_local_paths(load, tmp_path):
     (tmp_path / "x y.csv").write_text(CSV)
-    assert load("csv", path=(tmp_path / "x y.csv").as_uri(), label="y").info.num_rows == {"train": 16, "test": 4}
+    for url in ((tmp_path / "x y.csv").as_uri(), f"file://{tmp_path}/*.csv"):
+        assert load("csv", path=url, label="y").info.num_rows == {"train": 16, "test": 4}
+    with pytest.raises(DatasetError, match=r"file:///.*/no does not exist"):
+        load("images", path=f"file://{tmp_path}/no")
