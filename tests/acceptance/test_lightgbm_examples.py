@@ -61,7 +61,7 @@ def test_an_example_gives_the_metrics_of_the_command_line(tmp_path, data, name):
 
 
 @pytest.mark.parametrize("name", [name for name in EXAMPLES if name != "lambdarank"])
-def test_two_workers_agree_to_the_third_digit(tmp_path, data, name):
+def test_two_workers_agree_within_six_thousandths(tmp_path, data, name):
     """Which rows bagging draws makes as much of a difference: 0.812 to 0.834 of the AUC, 0.245 to 0.251 of the l2."""
     stem, expected = EXAMPLES[name]
     run = fit(tmp_path, data("lightgbm-examples") / name, stem, 2)
