@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rtrain.datasets.base import Batch, Columns, Pass, Split, joined, share_of, take, take_rows
@@ -49,11 +49,29 @@ class Share:
     """Rows of all pieces; only needed with ``limit``."""
     limit: int | None = None
     """Rows that are looked at, spread over all of them."""
+    below: float | None = None
+    """In place of ``limit``, where rows of equal ``KEY`` stay together: those of a smaller random number."""
 
     @property
     def is_whole(self) -> bool:
         """Whether all rows belong to the split, but for ``limit``."""
-        return self.low == float("-inf") and self.high == float("inf") and self.named is None
+        return (self.low, self.high, self.named, self.below) == (float("-inf"), float("inf"), None, None)
+
+    def of_groups(self, keys: np.ndarray) -> Share:
+        """Return the share that looks at as many whole groups as fit into ``limit``, at least one.
+
+        Args:
+            keys: (num_rows,) uint64, the ``KEY`` of all rows.
+        """
+        import numpy as np
+
+        groups, counts = np.unique(keys, return_counts=True)
+        numbers = random_numbers((self.seed, 1), groups)
+        order = np.argsort(numbers, kind="stable")
+        wanted = self.num_rows if self.limit is None else self.limit
+        fitting = max(1, int(np.searchsorted(np.cumsum(counts[order]), wanted, side="right")))
+        below = numbers[order[fitting]] if fitting < len(groups) else None
+        return replace(self, limit=None, below=below)
 
     def mask(self, first_row: int, count: int, columns: Columns) -> np.ndarray:
         """Return which of the rows from ``first_row`` on belong to the split, by ``columns`` if they decide."""
@@ -65,6 +83,8 @@ class Share:
             chosen = (numbers >= self.low) & (numbers < self.high)
         if self.named is not None:
             chosen &= columns[NAMED] == SPLITS.index(self.named)
+        if self.below is not None:
+            chosen &= random_numbers((self.seed, 1), columns[KEY]) < self.below
         if self.limit is not None and self.limit < self.num_rows:
             chosen &= self._looked_at(self.limit, first_row, count)
         return chosen

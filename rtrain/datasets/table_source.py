@@ -20,7 +20,7 @@ from rtrain.datasets.preprocessing import fit
 from rtrain.datasets.resident_table import label_scan, resident_table, task_of
 from rtrain.datasets.roles import Roles
 from rtrain.datasets.split_keys import SplitKeys
-from rtrain.datasets.splits import NAMED, SPLITS, TIME, borders, check_not_empty, check_way, num_wanted, shares
+from rtrain.datasets.splits import KEY, NAMED, SPLITS, TIME, borders, check_not_empty, check_way, num_wanted, shares
 from rtrain.datasets.stream import Piece, Share, StreamSplit
 from rtrain.datasets.table_rows import encoding_of
 from rtrain.datasets.tables import TableFormat, TableSpec, check_alike, check_columns, choose_features, used_columns
@@ -266,6 +266,8 @@ def _shares(
     """Return for each split where its pieces came from, by split, which of their rows it takes, and how many."""
     counts = {split: _num_rows(found) for split, found in pieces.items()}
     whole = {split: Share(conf.seed, num_rows=count, limit=num_wanted(count, conf)) for split, count in counts.items()}
+    if keys.way == "group":
+        whole["train"] = whole["train"].of_groups(deciding[KEY])
     train = whole["train"]
     found = {split: (split, share) for split, share in whole.items()}
     times = deciding.get(TIME)

@@ -134,6 +134,17 @@ def test_rows_of_a_group_lie_in_one_split(read, source):
     assert sum(len(rows) for rows in found.values()) == NUM_ROWS
 
 
+@pytest.mark.parametrize("memory", ["resident", "stream"])
+@pytest.mark.parametrize(("keys", "num_groups"), [({"sample": 0.5}, 10), ({"limit": 35}, 3), ({"limit": 3}, 1)])
+def test_a_sample_keeps_or_drops_a_group_as_a_whole(load, tmp_path, memory, keys, num_groups):
+    split = {"by_group": "customer", "test": 0}
+    files = write_parquet(tmp_path, sales())
+    found = load("parquet", **files, label="y", features=["x"], normalize=False, memory=memory, split=split, **keys)
+    x = np.concatenate([one["x"] for one in found.splits["train"].own_rows(0, 1)])
+    assert np.unique(x % 20, return_counts=True)[1].tolist() == [10] * num_groups
+    assert found.info.num_rows == {"train": len(x)}
+
+
 def test_the_oldest_rows_train_and_the_newest_are_the_test(read, source):
     found = read(source, sales(), split={"by_time": "day", "val": 0.1, "test": 0.2})
     days = {name: np.sort(rows * 37 % NUM_ROWS).tolist() for name, rows in found.items()}
