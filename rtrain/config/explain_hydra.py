@@ -21,6 +21,7 @@ from rtrain.config.plain_words import plain_words
 from rtrain.config.request import Request
 from rtrain.config.schema import Schemas
 from rtrain.config.screen import Spot, Typed
+from rtrain.config.store import free_keys
 from rtrain.config.suggest import all_keys, closest_key, key_of_class, names_of
 from rtrain.errors import ConfigError
 
@@ -167,7 +168,13 @@ class _Explainer:
         if isinstance(cause, ConfigKeyError | ConfigAttributeError):
             return self._wrong_key(key, place, cause.object_type)
         problem = plain_words(cause.msg or str(cause))
-        return Finding(f"{key}: {problem}" if key else problem, place)
+        attempt = None
+        if isinstance(place, Typed) and problem == "must be a list":
+            typed, _, value = place.command[place.index].partition("=")
+            attempt = command_with(place, f"{typed}=[{value}]")
+        elif isinstance(place, Typed) and "={" in place.command[place.index]:
+            problem = "can't be a mapping" if problem == "can't be null" else problem
+        return Finding(f"{key}: {problem}" if key else problem, place, None, attempt)
 
     def _already_there(self, match: re.Match[str], _: Exception) -> Finding:
         place = self.places.of_word(match[1])
@@ -278,7 +285,10 @@ class _Explainer:
             node = composed.get(group) if composed is not None else None
             plugins[group] = node.get("type") if isinstance(node, DictConfig) else None
         found = list(all_keys(self.schemas, plugins["trainer"], plugins["dataset"]))
-        return found if composed is None else [*found, *_leaves(composed)]
+        if composed is None:
+            return found
+        there = {*found, *_leaves(composed)}
+        return [key for key in (*found, *_leaves(composed)) if KEYS.get(key, key) in there]
 
     def _composed_choices(self) -> Any:
         choices = [word.text for word in self.request.words if self.request.is_choice(word)]
@@ -292,8 +302,7 @@ class _Explainer:
 
     def _is_free(self, parent: str) -> bool:
         """Return whether any key may be added below ``parent``."""
-        first, _, rest = parent.partition(".")
-        return first == "vars" or (first == "trainer" and rest.partition(".")[0] in (*GROUPS, "params"))
+        return any(f"{parent}.".startswith(f"{key}.") for key in ("vars", *free_keys(self.schemas)))
 
 
 def _omegaconf_error(error: BaseException | None) -> OmegaConfBaseException | None:
@@ -315,7 +324,8 @@ def _leaves(nodes: Any, path: str = "") -> Iterator[str]:
 
 def _no_key(key: str, full: str | None) -> str:
     parts, other = key.split("."), (full or "").split(".")
-    wrong = next((part for part, one in zip(parts, other, strict=False) if part != one), parts[-1])
+    different = [part for part, one in zip(parts, other, strict=False) if part != one]
+    wrong = different[0] if len(parts) == len(other) and len(different) == 1 else parts[-1]
     return f"{key}: there is no key '{wrong}' here"
 
 

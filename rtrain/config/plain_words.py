@@ -13,10 +13,11 @@ _WORDS: tuple[tuple[str, str], ...] = (
         r"(?:Invalid type assigned|Merge error): (\w+) is not a subclass of \w+\. value: (.*)",
         "must be a mapping, not {1}",
     ),
+    (r"Invalid value assigned: \w+ is not a ListConfig, list or tuple\.", "must be a list"),
     (r"Cannot convert '(\w+)' to string: '(.*)'", "must be text, not {1}"),
     (r"field '.*' is not Optional", "can't be null"),
     (r"Incompatible value '(.*)' for field of type '.*'", "can't be {0}"),
-    (r"Cannot merge (Dict|List)Config with (Dict|List)Config", "is a {container0}, and a {container1} is given"),
+    (r"Cannot merge DictConfig with ListConfig", "a mapping meets a list: only one of them fits"),
     (r"'(\w+)' is not .*a (dict|list).*", "can't be {0}"),
     (r"Unsupported interpolation type (\S+)", "there is no resolver {0}"),
     (r"Interpolation key '(.*)' not found", "refers to {0}, which is not there"),
@@ -29,7 +30,6 @@ _WORDS: tuple[tuple[str, str], ...] = (
     (r"(?:missing|mismatched|extraneous|no viable|token).*", "can't be read as a reference: check its ${{...}}"),
 )
 _HINTS = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "text"}
-_CONTAINERS = {"Dict": "mapping", "List": "list"}
 
 
 def plain_words(message: str) -> str:
@@ -43,10 +43,7 @@ def plain_words(message: str) -> str:
         if match:
             groups = match.groups()
             hint = groups[1] if len(groups) > 1 else ""
-            names = {f"container{index}": _CONTAINERS.get(group, group) for index, group in enumerate(groups)}
-            return words.format(
-                *map(_shown, groups), raw=groups[0] if groups else "", type=_HINTS.get(hint, hint), **names
-            )
+            return words.format(*map(_shown, groups), raw=groups[0] if groups else "", type=_HINTS.get(hint, hint))
     return first
 
 

@@ -45,19 +45,34 @@ def open_keys(schemas: Schemas) -> set[str]:
     the choices of config groups, where a wrong key is better told at once, and fields with ``checked`` False in their
     metadata, where nobody would tell.
     """
-    return {key for group in PLUGIN_GROUPS for conf in schemas.group(group).values() for key in _open_keys(conf, group)}
+    return {
+        key
+        for key, hint, metadata in _plugin_fields(schemas)
+        if key.replace(".", "/") not in GROUPS.values()
+        and (_is_section(hint) or (_is_free(hint) and metadata.get("checked", True)))
+    }
 
 
-def _open_keys(conf: type, where: str) -> Iterator[str]:
+def free_keys(schemas: Schemas) -> set[str]:
+    """Return the keys of plugins whose values are mappings with any keys, some of which want a ``+``."""
+    return {key for key, hint, _ in _plugin_fields(schemas) if _is_free(hint) and not _is_section(hint)}
+
+
+def _plugin_fields(schemas: Schemas) -> Iterator[tuple[str, Any, Mapping[Any, Any]]]:
+    for group in PLUGIN_GROUPS:
+        for conf in schemas.group(group).values():
+            yield from _fields(conf, group)
+
+
+def _fields(conf: type, where: str) -> Iterator[tuple[str, Any, Mapping[Any, Any]]]:
+    """Yield key, type and metadata of each field of a dataclass and those in it."""
     hints = get_type_hints(conf)
     for one in fields(conf):
         key, hint = f"{where}.{one.name}", hints[one.name]
         if isinstance(hint, type) and is_dataclass(hint):
-            yield from _open_keys(hint, key)
-        elif key.replace(".", "/") in GROUPS.values():
-            continue
-        elif _is_section(hint) or (_is_free(hint) and one.metadata.get("checked", True)):
-            yield key
+            yield from _fields(hint, key)
+        else:
+            yield key, hint, one.metadata
 
 
 def knows_plugin(group: str, name: str) -> bool:

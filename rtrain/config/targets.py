@@ -143,7 +143,9 @@ def check_names(node: Any, where: str, allow: Sequence[str], roots: Sequence[Pat
         _refuse_unless_allowed(value, key, allow, roots)
 
 
-def _target(node: Mapping[str, Any], where: str) -> str:
+def _target(node: Any, where: str) -> str:
+    if not isinstance(node, Mapping):
+        raise ConfigError(f"{where} must be a mapping with a _target_, not {node!r}.")
     target = node.get("_target_")
     if not isinstance(target, str):
         raise ConfigError(f"{where} has no _target_.", f"  try: {where}._target_=torch.nn.Identity")

@@ -46,6 +46,13 @@ CASES: dict[str, Wrong] = {
     "word_unknown_in_plugin": words("digits", "trainer.max_epoch=5"),
     "word_unknown_deep": words("digits", "run.checkpoint.kep=5"),
     "word_unknown_in_free_node": words("digits", "optimizer.momentm=0.5"),
+    "word_unknown_in_unchecked_node": words("digits", "trainer.own.lr=0.1"),
+    "word_short_name_of_another_trainer": yaml(
+        "trainer: {type: xgboost}\ndataset: {type: digits}\n", "trainer.max_epochs=5"
+    ),
+    "word_mapping_for_a_list": words("digits", "dataset.columns={_target_: a.B}"),
+    "file_unknown_without_cousin": yaml("trainer: {type: xgboost}\ndataset: {type: digits, zzzzz: 1}\n"),
+    "word_no_list": words("digits", "dataset.columns=test"),
     "word_unknown_without_cousin": words("digits", "zzz=1"),
     "word_belongs_elsewhere": words("digits", "momentum=0.5"),
     "word_wrong_type": words("digits", "num_workers=eight"),

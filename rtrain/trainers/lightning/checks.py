@@ -6,6 +6,7 @@ import inspect
 from typing import Any
 
 import lightning.pytorch as pl
+from lightning.pytorch.utilities.exceptions import MisconfigurationException
 
 from rtrain.config.closest import nearest_or_all
 from rtrain.config.targets import check_node, locate
@@ -19,6 +20,7 @@ from rtrain.trainers.from_dataset import (
     fill_from_dataset,
 )
 from rtrain.trainers.lightning.config import Conf
+from rtrain.trainers.lightning.quiet import quiet
 
 OURS = {
     "accelerator": "scaling.use_gpu",
@@ -39,6 +41,8 @@ OURS = {
     "overfit_batches": "dataset.limit",
 }
 """Arguments of the Trainer that rtrain decides, and what to use in their place."""
+OBJECTS = ("callbacks", "logger")
+"""Arguments of the Trainer that are objects, each by its ``_target_``."""
 
 
 def check_conf(job: Job) -> None:
@@ -48,11 +52,13 @@ def check_conf(job: Job) -> None:
         ConfigError: Something can't work; names the key.
     """
     conf: Conf = job.conf.trainer
-    if (job.dataset is None) == (conf.datamodule is None):
+    if job.dataset is None and conf.datamodule is None:
         raise ConfigError(
-            "the lightning trainer needs either a dataset or trainer.datamodule.",
+            "the lightning trainer needs a dataset or trainer.datamodule.",
             "Add `- dataset: digits` to the defaults list, or give trainer.datamodule a _target_.",
         )
+    if job.dataset is not None and conf.datamodule is not None:
+        raise ConfigError("the lightning trainer takes a dataset or trainer.datamodule, not both.", "Try: dataset=null")
     if job.dataset is not None:
         check_quantities("lightning", job.dataset.info)
         check_no_margin("lightning", job.dataset.info)
@@ -80,9 +86,22 @@ def _check_trainer_args(given: dict[str, Any], job: Job) -> None:
         if name not in known:
             raise ConfigError(f"{where}: Lightning's Trainer has no '{name}'.", nearest_or_all(name, known))
         for number, node in enumerate(value if isinstance(value, list) else [value]):
-            if isinstance(node, dict) and "_target_" in node:
+            if (isinstance(node, dict) and "_target_" in node) or (
+                name in OBJECTS and not isinstance(node, bool | None)
+            ):
                 check_node(node, f"{where}.{number}" if isinstance(value, list) else where, job.allow)
                 _refuse_checkpoints(node, where, job)
+    _check_plain_args({name: value for name, value in given.items() if "_target_" not in str(value)})
+
+
+def _check_plain_args(plain: dict[str, Any]) -> None:
+    """Have Lightning's Trainer take all arguments but those that are objects."""
+    usual = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
+    try:
+        with quiet():
+            pl.Trainer(accelerator="cpu", devices=1, **{**usual, **plain, "logger": False})
+    except (TypeError, ValueError, MisconfigurationException) as error:
+        raise ConfigError(f"trainer.trainer_args: Lightning refuses them: {error}") from error
 
 
 def _refuse_checkpoints(node: dict[str, Any], where: str, job: Job) -> None:
@@ -96,6 +115,9 @@ def _check_sizes(conf: Conf, job: Job) -> None:
     if job.dataset is None:
         if conf.evaluate_split not in ("auto", "none"):
             raise ConfigError("trainer.evaluate_split is for a dataset; a datamodule has its val_dataloader.")
+        for name in ("batch_size", "global_batch_size"):
+            if getattr(conf, name) is not None:
+                raise ConfigError(f"trainer.{name} is for a dataset; a datamodule makes its batches itself.")
         return
     info = job.dataset.info
     if info.dtype == "object":

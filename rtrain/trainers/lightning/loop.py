@@ -14,6 +14,7 @@ from rtrain.config.targets import build
 from rtrain.trainers.from_dataset import evaluated_split, fill_from_dataset
 from rtrain.trainers.lightning.config import Conf
 from rtrain.trainers.lightning.data import EvalBatches, OurData, Rows, SharedData, TrainBatches, loader_of
+from rtrain.trainers.lightning.quiet import quiet
 from rtrain.trainers.lightning.services import CHECKPOINT, Services, StoppedError
 from rtrain.trainers.torch_ranks import TorchRanks
 from rtrain.trainers.torch_settings import torch_settings
@@ -23,7 +24,7 @@ from rtrain.trainers.worker import Worker
 def train(worker: Worker) -> None:
     """Train until a limit is reached, a metric stops improving, or all ranks agree to stop."""
     conf: Conf = worker.conf
-    with torch_settings(worker, deterministic=None):
+    with torch_settings(worker, deterministic=None), quiet():
         np.random.seed(worker.run.seed)
         random.seed(worker.run.seed)
         ranks = TorchRanks.of(worker)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from sklearn.base import is_classifier, is_regressor
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.metrics import get_scorer_names
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
+from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.validation import has_fit_parameter
 
 from rtrain.config.closest import nearest_or_all
@@ -34,6 +35,7 @@ def check_conf(job: Job) -> None:
     check_monitors(epochs_conf(conf, info), info, job)
     check_node(conf.estimator, "trainer.estimator", job.allow)
     estimator = build_estimator(conf, info, job.conf.run.seed, job.allow)
+    _check_arguments(estimator)
     _check_kind(estimator, conf, info)
     _check_epochs(estimator, conf, info)
     _check_scoring(conf)
@@ -50,6 +52,16 @@ def _check_scaling(job: Job) -> None:
         )
     if scaling.use_gpu:
         raise ConfigError("scaling.use_gpu: scikit-learn computes on CPUs.", "Try: use_gpu=false")
+
+
+def _check_arguments(estimator: Any) -> None:
+    """Have the estimator and each part of it check its arguments, as ``fit`` does."""
+    for part in (estimator, *estimator.get_params(deep=True).values()):
+        if isinstance(part, BaseEstimator):
+            try:
+                part._validate_params()
+            except InvalidParameterError as error:
+                raise ConfigError(f"trainer.estimator: {error}") from error
 
 
 def _check_kind(estimator: Any, conf: Conf, info: DatasetInfo) -> None:

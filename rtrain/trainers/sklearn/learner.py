@@ -69,14 +69,30 @@ class SklearnLearner(Learner):
         self.estimator = safe_pickle.load(folder / FILE_NAME, self._allow)
 
     def facts(self) -> Mapping[str, Any]:
-        """Return the device, and the most important features once they are known."""
-        facts: dict[str, Any] = {"device": "cpu", "num_threads": self._num_threads}
-        importances = getattr(self.estimator, "feature_importances_", None)
-        if importances is None:
-            return facts
-        names = self._info.feature_names or tuple(f"feature {place}" for place in range(len(importances)))
-        order = np.argsort(-importances, kind="stable")[:MAX_IMPORTANCES]
-        return {**facts, "feature_importance": {names[place]: float(importances[place]) for place in order}}
+        """Return the device and its threads."""
+        return {"device": "cpu", "num_threads": self._num_threads}
+
+    def model_facts(self) -> Mapping[str, Any]:
+        """Return the most important features, and what a search has found, of an estimator that has them."""
+        facts: dict[str, Any] = {}
+        found = getattr(self.estimator, "best_params_", None)
+        if found is not None:
+            facts["best_params"] = {name: _plain(value) for name, value in found.items()}
+            facts["best_score"] = float(getattr(self.estimator, "best_score_", np.nan))
+        best = getattr(self.estimator, "best_estimator_", self.estimator)
+        importances = getattr(best, "feature_importances_", None)
+        if importances is not None:
+            names = self._info.feature_names or tuple(f"f{place}" for place in range(len(importances)))
+            order = np.argsort(-importances, kind="stable")[:MAX_IMPORTANCES]
+            shown = {names[place]: float(importances[place]) for place in order}
+            facts["feature_importance"] = {"estimator": shown}
+        return facts
+
+
+def _plain(value: Any) -> Any:
+    """Return an argument as the manifest can hold it: an object as scikit-learn shows it."""
+    value = value.item() if isinstance(value, np.generic) else value
+    return value if isinstance(value, (bool, int, float, str, type(None))) else str(value)
 
 
 def fit_arguments(estimator: Any, weight: np.ndarray | None) -> dict[str, np.ndarray]:

@@ -34,6 +34,7 @@ def train(worker: Worker) -> None:
             scores = cross_validate(estimator, _all_rows(worker), info, conf.cross_validation, worker.run.seed)
             worker.report(scores, step=0, epoch=0)
         loop.run()
+    worker.describe_model(learner.model_facts())
 
 
 def epochs_conf(conf: Conf, info: DatasetInfo) -> EpochsConf:

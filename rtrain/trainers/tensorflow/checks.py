@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 
+import keras
+
 from rtrain.config.targets import check_node, locate
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
@@ -48,7 +50,11 @@ def check_conf(job: Job) -> None:
     for name, node in conf.metrics.items():
         check_node(fill(node, info, f"trainer.metrics.{name}"), f"trainer.metrics.{name}", job.allow)
     for place, node in enumerate(conf.callbacks):
-        check_node(node, f"trainer.callbacks.{place}", job.allow)
+        where = f"trainer.callbacks.{place}"
+        check_node(node, where, job.allow)
+        kind = locate(node["_target_"], where, job.allow)
+        if inspect.isclass(kind) and not issubclass(kind, keras.callbacks.Callback):
+            raise ConfigError(f"{where}: {node['_target_']} is no Keras callback.")
 
 
 def _check_targets(loss: str) -> None:

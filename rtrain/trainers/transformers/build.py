@@ -107,8 +107,14 @@ def _heads(conf: Conf, info: DatasetInfo) -> dict[str, Any]:
     }
 
 
-def build_model(conf: Conf, info: DatasetInfo, tokenizer: Any) -> Any:
+def build_model(conf: Conf, info: DatasetInfo, tokenizer: Any, *, empty: bool = False) -> Any:
     """Return the model, with adapters around it if the config wants some.
+
+    Args:
+        conf: Names it.
+        info: The dataset.
+        tokenizer: Made before, or None.
+        empty: Leave out the trained weights.
 
     Raises:
         ConfigError: There is no such model, or it has nothing that adapters can be put around.
@@ -118,12 +124,14 @@ def build_model(conf: Conf, info: DatasetInfo, tokenizer: Any) -> Any:
     try:
         if conf.model.pretrained is None:
             model = maker.from_config(model_config(conf, info, tokenizer))
+        elif empty:
+            model = maker.from_config(AutoConfig.from_pretrained(conf.model.pretrained, **_heads(conf, info)))
         else:
             model = maker.from_pretrained(
                 conf.model.pretrained, ignore_mismatched_sizes=True, dtype=torch.float32, **_heads(conf, info)
             )
     except (OSError, ValueError) as error:
-        raise ConfigError(f"trainer.model: {error}") from error
+        raise ConfigError(f"trainer.model: {_plain(error, conf)}") from error
     if model.config.is_encoder_decoder:
         raise ConfigError(
             f"trainer.model: {model.config.model_type} reads one text and writes another; choose another."
@@ -131,6 +139,13 @@ def build_model(conf: Conf, info: DatasetInfo, tokenizer: Any) -> Any:
     if tokenizer is not None and len(tokenizer) > model.get_input_embeddings().num_embeddings:
         model.resize_token_embeddings(len(tokenizer))
     return model if conf.lora is None else _with_adapters(model, conf.lora, task)
+
+
+def _plain(error: Exception, conf: Conf) -> str:
+    """Return transformers' message without its lists of all models."""
+    if conf.model.pretrained is not None and isinstance(error, OSError):
+        return f"there is no model at {conf.model.pretrained}, neither as a folder nor on the hub: {error}"
+    return str(error).partition("\nModel type should be one of")[0]
 
 
 def _with_adapters(model: Any, lora: Mapping[str, Any], task: str) -> Any:

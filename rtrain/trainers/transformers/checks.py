@@ -76,11 +76,9 @@ def _check_lora(lora: dict[str, Any]) -> None:
 
 
 def _check_model(conf: Conf, info: DatasetInfo) -> None:
-    """Build the model without numbers, where it comes from a config."""
+    """Build the model without numbers; a tokenizer that is made of the rows comes later."""
     tokenizer = open_tokenizer(conf) if info.dtype == "object" else None
-    if conf.tokenizer.train is not None or info.dtype != "object" or tokenizer is not None:
-        if conf.task == "masked-lm" and tokenizer is not None and tokenizer.mask_token_id is None:
-            raise ConfigError("trainer.tokenizer has no token to mask with.", "Try: trainer.task=causal-lm")
-        if conf.model.pretrained is None:
-            with torch.device("meta"):
-                build_model(conf, info, tokenizer)
+    if conf.task == "masked-lm" and tokenizer is not None and tokenizer.mask_token_id is None:
+        raise ConfigError("trainer.tokenizer has no token to mask with.", "Try: trainer.task=causal-lm")
+    with torch.device("meta"):
+        build_model(conf, info, tokenizer, empty=True)

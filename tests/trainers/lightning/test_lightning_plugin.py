@@ -29,8 +29,12 @@ def check(conf, data):
         ({"module": {"_target_": "torch.nn.Identity"}}, r"torch\.nn\.Identity is no LightningModule"),
         (
             {"datamodule": {"_target_": "lightning.pytorch.LightningDataModule"}},
-            r"either a dataset or trainer\.datamodule",
+            r"a dataset or trainer\.datamodule, not both",
         ),
+        ({"trainer_args": {"precision": "bf17"}}, r"Lightning refuses them: Precision 'bf17' is invalid"),
+        ({"trainer_args": {"gradient_clip_val": "lots"}}, r"Lightning refuses them: .*gradient_clip_val"),
+        ({"trainer_args": {"logger": "csv"}}, r"trainer_args\.logger must be a mapping with a _target_, not 'csv'"),
+        ({"trainer_args": {"callbacks": ["Timer"]}}, r"trainer_args\.callbacks\.0 must be a mapping with a _target_"),
         ({"evaluate_split": "test"}, r"small has no split test"),
     ],
     ids=str,
@@ -59,3 +63,9 @@ def test_a_good_config_with_callbacks_and_loggers_passes():
     callback = {"_target_": "lightning.pytorch.callbacks.LearningRateMonitor"}
     logger = {"_target_": "lightning.pytorch.loggers.CSVLogger", "save_dir": "logs"}
     check(make_conf(trainer_args={"callbacks": [callback], "logger": logger}), dataset())
+
+
+def test_batches_of_a_datamodule_are_its_own():
+    conf = make_conf(datamodule={"_target_": "lightning.pytorch.LightningDataModule"})
+    with pytest.raises(ConfigError, match=r"trainer\.global_batch_size is for a dataset"):
+        check(conf, None)

@@ -26,10 +26,20 @@ def test_it_fits_what_scikit_learn_fits_by_hand(tmp_path):
 
 
 def test_the_manifest_hears_of_rows_and_importances(tmp_path):
-    facts = fit(tmp_path, FOREST).of("worker")[-1]["facts"]
-    assert facts["num_rows"] == {"train": 120, "test": 40}
-    assert set(facts["feature_importance"]) == {"a", "b", "c", "d"}
-    assert sum(facts["feature_importance"].values()) == pytest.approx(1)
+    channel = fit(tmp_path, FOREST)
+    assert channel.of("worker")[-1]["facts"]["num_rows"] == {"train": 120, "test": 40}
+    importance = channel.of("model")[-1]["facts"]["feature_importance"]["estimator"]
+    assert set(importance) == {"a", "b", "c", "d"}
+    assert sum(importance.values()) == pytest.approx(1)
+
+
+def test_the_manifest_hears_what_a_search_has_found(tmp_path):
+    forest = {"_target_": "sklearn.ensemble.RandomForestClassifier", "n_estimators": 5}
+    search = make_conf("model_selection.GridSearchCV", estimator=forest, param_grid={"max_depth": [1, 4]}, cv=3)
+    facts = fit(tmp_path, search).of("model")[-1]["facts"]
+    assert facts["best_params"] == {"max_depth": 4}
+    assert 0.5 < facts["best_score"] <= 1
+    assert set(facts["feature_importance"]["estimator"]) == {"a", "b", "c", "d"}
 
 
 def test_a_regression_has_errors(tmp_path):

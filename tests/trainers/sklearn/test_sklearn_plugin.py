@@ -33,6 +33,12 @@ def test_a_good_config_passes():
         (make_conf(LOGISTIC), {}, {"num_workers": 2}, "scikit-learn fits on one worker, not on 2"),
         (make_conf(LOGISTIC), {}, {"use_gpu": True}, "use_gpu"),
         (make_conf(LOGISTIC, CC=1.0), {}, {}, "no argument 'CC'"),
+        (
+            make_conf(LOGISTIC, C="large"),
+            {},
+            {},
+            "The 'C' parameter of .* must be a float.* Got 'large'",
+        ),
         (make_conf(RIDGE), {}, {}, "makes no classifier"),
         (make_conf(LOGISTIC), {"task": "regression"}, {}, "makes no regressor"),
         (make_conf(LOGISTIC), {"categories": {"b": ("x", "y")}}, {}, "b of small are categories"),

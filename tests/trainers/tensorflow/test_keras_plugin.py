@@ -35,6 +35,11 @@ def test_a_good_config_passes():
         ({"loss": {"_target_": "keras.losses.CategoricalCrossentropy"}}, "one-hot"),
         ({"metrics": {"m": {"_target_": "keras.metrics.NoSuch"}}}, "trainer.metrics.m"),
         ({"callbacks": [{"_target_": "keras.callbacks.EarlyStoping"}]}, "trainer.callbacks.0"),
+        (
+            {"callbacks": ["EarlyStopping"]},
+            "trainer.callbacks.0 must be a mapping with a _target_",
+        ),
+        ({"callbacks": [{"_target_": "keras.optimizers.Adam"}]}, "keras.optimizers.Adam is no Keras callback"),
         ({"evaluate_split": "val"}, "no split val"),
         ({"early_stopping": EarlyStoppingConf(monitor="val/acc")}, "reports no val/acc"),
         ({"global_batch_size": 1}, "less than one row for each of 2 workers"),

@@ -71,3 +71,18 @@ def test_activation_checkpointing_changes_no_weight_and_bf16_changes_them_a_litt
     assert_close(checkpointed, plain)
     assert_close(half, plain, rtol=0.1, atol=0.02)
     assert any((half[name] != plain[name]).any() for name in plain)
+
+
+def test_a_pretrained_model_and_the_adapters_around_it_are_looked_at_before_anything_starts(tmp_path):
+    config = BertConfig(**{name: value for name, value in BERT.items() if name != "model_type"}, vocab_size=50)
+    BertForMaskedLM(config).save_pretrained(tmp_path / "bert")
+
+    def check(task, folder, **keys):
+        conf = replace(make_conf(task), model=ModelConf(config=None, pretrained=str(folder)), **keys)
+        Plugin().check(make_job(RtrainConf(trainer=conf), dataset(task), "transformers"))
+
+    check("sequence-classification", tmp_path / "bert", lora={"target_modules": ["query"]})
+    with pytest.raises(ConfigError, match=r"trainer\.lora: No modules were targeted"):
+        check("sequence-classification", tmp_path / "bert", lora={"target_modules": ["queryy"]})
+    with pytest.raises(ConfigError, match=r"trainer\.model: there is no model at .*nothing"):
+        check("image-classification", tmp_path / "nothing")

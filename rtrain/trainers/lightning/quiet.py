@@ -1,0 +1,22 @@
+"""Keep Lightning's news off the terminal."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Leave out its words on devices, on its products, and on limits that rtrain reports itself."""
+    logger = logging.getLogger("lightning.pytorch")
+    level = logger.level
+    logger.setLevel(logging.WARNING)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*LeafSpec", category=FutureWarning)
+        try:
+            yield
+        finally:
+            logger.setLevel(level)
