@@ -106,13 +106,14 @@ class Share:
         places = np.arange(first_row, first_row + count, dtype=np.uint64)
         return random_numbers(self.seed, columns.get(KEY, places))
 
-    def count(self, pieces: Iterable[Piece], columns: Columns) -> int:
-        """Return how many rows of ``pieces`` belong to the split, by ``columns`` of all of them if they decide."""
-        if columns and not self.is_whole:
-            return int(self.mask(0, self.num_rows, columns).sum())
+    def counts(self, pieces: Sequence[Piece], columns: Columns) -> list[int]:
+        """Return how many rows of each piece belong to the split, by ``columns`` of all rows if they decide."""
         if self.is_whole and (self.limit is None or self.limit == self.num_rows):
-            return sum(piece.num_rows for piece in pieces)
-        return sum(int(self.mask(piece.first_row, piece.num_rows, {}).sum()) for piece in pieces)
+            return [piece.num_rows for piece in pieces]
+        if columns and not self.is_whole:
+            mask = self.mask(0, self.num_rows, columns)
+            return [int(mask[one.first_row : one.first_row + one.num_rows].sum()) for one in pieces]
+        return [int(self.mask(one.first_row, one.num_rows, {}).sum()) for one in pieces]
 
 
 @dataclass

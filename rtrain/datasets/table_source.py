@@ -138,8 +138,8 @@ def _load_stream(table: _Table, choice: MemoryChoice) -> Dataset:
     pieces, labels, deciding = _scan(table, keys, files)
     reader = TableReader(table.reading, table.spec(labels), keys)
     splits = {
-        split: StreamSplit(reader, pieces[origin], share, num_rows, reader.spec.row_bytes, conf.num_shuffle_rows)
-        for split, (origin, share, num_rows) in _shares(pieces, deciding, keys, conf).items()
+        split: StreamSplit(reader, own, share, num_rows, reader.spec.row_bytes, conf.num_shuffle_rows)
+        for split, (own, share, num_rows) in _shares(pieces, deciding, keys, conf).items()
     }
     reader = _preprocessed(splits["train"], reader, conf)
     categories = _categories(splits["train"], reader, conf)
@@ -262,10 +262,10 @@ def _num_rows(pieces: Sequence[Piece]) -> int:
 
 def _shares(
     pieces: Mapping[str, Sequence[Piece]], deciding: Columns, keys: SplitKeys, conf: TableConf
-) -> dict[str, tuple[str, Share, int]]:
-    """Return for each split where its pieces came from, by split, which of their rows it takes, and how many."""
-    counts = {split: _num_rows(found) for split, found in pieces.items()}
-    whole = {split: Share(conf.seed, num_rows=count, limit=num_wanted(count, conf)) for split, count in counts.items()}
+) -> dict[str, tuple[list[Piece], Share, int]]:
+    """Return for each split the pieces that have rows of it, which of their rows it takes, and how many."""
+    sizes = {split: _num_rows(found) for split, found in pieces.items()}
+    whole = {split: Share(conf.seed, num_rows=size, limit=num_wanted(size, conf)) for split, size in sizes.items()}
     if keys.way == "group":
         whole["train"] = whole["train"].of_groups(deciding[KEY])
     train = whole["train"]
@@ -284,9 +284,14 @@ def _shares(
     for split, (low, high) in borders(asked, times).items():
         found[split] = "train", replace(train, low=low, high=high)
     of = f"{train.num_rows} rows"
-    counted = {split: share.count(pieces[origin], deciding) for split, (origin, share) in found.items()}
-    check_not_empty(counted, asked, of, "hash" if keys.way == "group" else keys.way)
-    return {split: (*found[split], counted[split]) for split in SPLITS if split in found}
+    counts = {split: share.counts(pieces[origin], deciding) for split, (origin, share) in found.items()}
+    sums = {split: sum(one) for split, one in counts.items()}
+    check_not_empty(sums, asked, of, "hash" if keys.way == "group" else keys.way)
+    own = {
+        split: [piece for piece, count in zip(pieces[origin], counts[split], strict=True) if count]
+        for split, (origin, _) in found.items()
+    }
+    return {split: (own[split], found[split][1], sums[split]) for split in SPLITS if split in found}
 
 
 def _statistics(

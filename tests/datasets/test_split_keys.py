@@ -427,6 +427,14 @@ def test_a_column_to_split_by_is_a_feature_where_it_is_listed(load, tmp_path):
     assert asked.info.feature_names == ("x", "month")
 
 
+def test_parts_without_rows_of_a_split_are_not_read_for_it_and_leave_no_worker_without_any(load, tmp_path):
+    columns = {"x": np.arange(200.0), "part": ["train"] * 50 + ["test"] * 150, "y": np.arange(200) + 0.5}
+    files = write_parquet(tmp_path, columns)
+    found = load("parquet", **files, label="y", memory="stream", split={"by_column": "part"})
+    assert [len(found.splits[name].pieces) for name in ("train", "test")] == [1, 4]
+    assert [sum(len(one["y"]) for one in found.splits["train"].own_rows(rank, 2)) for rank in (0, 1)] == [25, 25]
+
+
 @pytest.mark.parametrize("split", [{}, {"by_group": "user"}, {"by_hash": "user"}, {"by_time": "day"}])
 def test_queries_of_a_ranking_stay_whole_however_they_are_split(load, tmp_path, split):
     row = np.arange(400)

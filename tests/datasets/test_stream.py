@@ -24,7 +24,7 @@ def split_of(num_rows, share=None, num_shuffle_rows=50, piece=37):
     keys = [((low, min(low + piece, num_rows)), min(piece, num_rows - low)) for low in range(0, num_rows, piece)]
     pieces = pieces_of(keys)
     share = share or Share()
-    return StreamSplit(Counting(), pieces, share, share.count(pieces, {}), 12, num_shuffle_rows)
+    return StreamSplit(Counting(), pieces, share, sum(share.counts(pieces, {})), 12, num_shuffle_rows)
 
 
 def steps_of(split, world_size, global_batch_size, **more):
