@@ -3,24 +3,14 @@
 import numpy as np
 import pytest
 
-from rtrain.datasets.base import Dataset, DatasetInfo, ResidentSplit
 from rtrain.errors import ConfigError
 from rtrain.preparation import check_shares
+from rtrain.testing.small_data import in_memory
 
 
 def test_more_workers_than_rows_to_train_on_are_refused():
-    rows = ResidentSplit({"x": np.zeros((3, 2), "float32"), "y": np.zeros(3, "int64")})
-    info = DatasetInfo(
-        name="tiny",
-        task="classification",
-        input_shape=(2,),
-        num_classes=2,
-        num_rows={"train": 3},
-        fingerprint="",
-        memory="resident",
-        memory_reason="",
-    )
-    dataset = Dataset(info, {"train": rows})
+    rows = {"x": np.zeros((3, 2), "float32"), "y": np.zeros(3, "int64")}
+    dataset = in_memory({"train": rows}, "classification", num_classes=2)
     for fits in (0, 1, 3):
         check_shares(dataset, fits)
     check_shares(None, 8)

@@ -2,12 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from rtrain.datasets.base import Batch, Columns, Dataset, DatasetInfo, Pass, ResidentSplit, Split
+
+
+def in_memory(
+    rows: Mapping[str, Columns], task: str, split: Callable[[Columns], Split] = ResidentSplit, **facts: Any
+) -> Dataset:
+    """Return rows as a dataset whose ``info`` says what they are.
+
+    Args:
+        rows: The columns of each split, ``train`` among them.
+        task: As in ``DatasetInfo``.
+        split: Makes a split of its columns.
+        facts: Of ``DatasetInfo``, beside or in place of what follows from the rows: ``num_classes``, say.
+    """
+    splits = {name: split(one) for name, one in rows.items()}
+    found = {
+        "name": "small",
+        "input_shape": rows["train"]["x"].shape[1:],
+        "num_classes": None,
+        "columns": tuple(name for name in ("weight", "group", "base_margin") if name in rows["train"]),
+        "num_rows": {name: one.num_rows for name, one in splits.items()},
+        "fingerprint": "",
+        "memory": "resident",
+        "memory_reason": "",
+    }
+    return Dataset(DatasetInfo(**{**found, "task": task, **facts}), splits)
 
 
 def small_dataset(
@@ -28,48 +54,26 @@ def small_dataset(
     """
     rng = np.random.default_rng(0)
     centers, line = rng.normal(size=(3, *shape)), rng.normal(size=shape)
-    splits = {}
+    columns = {}
     for name, count in zip(("train", "test"), num_rows, strict=True):
         classes = rng.integers(0, 3, count)
         x = (centers[classes] + rng.normal(size=(count, *shape)) / 2).astype("float32")
         y = classes if task == "classification" else (x * line).reshape(count, -1).sum(1).astype("float32")
         if dtype == "uint8":
             x = np.clip(x * 40 + 128, 0, 255).astype("uint8")
-        splits[name] = split({"x": x, "y": y})
-    info = DatasetInfo(
-        name="small",
-        task=task,
-        input_shape=shape,
-        dtype=dtype,
-        num_classes=3 if task == "classification" else None,
-        num_rows={name: one.num_rows for name, one in splits.items()},
-        fingerprint="",
-        memory="resident",
-        memory_reason="",
-        mean=(0.1,) * shape[0],
-        std=(2.0,) * shape[0],
-    )
-    return Dataset(info, splits)
+        columns[name] = {"x": x, "y": y}
+    num_classes = 3 if task == "classification" else None
+    scale = {"mean": (0.1,) * shape[0], "std": (2.0,) * shape[0]}
+    return in_memory(columns, task, split, dtype=dtype, num_classes=num_classes, **scale)
 
 
 def small_text(length: int = 6, num_tokens: int = 5, num_rows: tuple[int, int] = (60, 15)) -> Dataset:
     """Return sequences that count up, each from another token: the next token follows from the one before."""
-    rng, splits = np.random.default_rng(0), {}
+    rng, columns = np.random.default_rng(0), {}
     for name, count in zip(("train", "test"), num_rows, strict=True):
         tokens = (rng.integers(0, num_tokens, (count, 1)) + np.arange(length + 1)) % num_tokens
-        splits[name] = ResidentSplit({"x": tokens[:, :-1].astype("int64"), "y": tokens[:, 1:].astype("int64")})
-    info = DatasetInfo(
-        name="small",
-        task="language-modeling",
-        input_shape=(length,),
-        dtype="int64",
-        num_classes=num_tokens,
-        num_rows={name: one.num_rows for name, one in splits.items()},
-        fingerprint="",
-        memory="resident",
-        memory_reason="",
-    )
-    return Dataset(info, splits)
+        columns[name] = {"x": tokens[:, :-1].astype("int64"), "y": tokens[:, 1:].astype("int64")}
+    return in_memory(columns, "language-modeling", dtype="int64", num_classes=num_tokens)
 
 
 def few_rows(dataset: Dataset, num_rows: int = 40) -> Dataset:

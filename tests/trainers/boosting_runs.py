@@ -3,7 +3,8 @@
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 
-from rtrain.datasets.base import Dataset, DatasetInfo, ResidentSplit
+from rtrain.datasets.base import take
+from rtrain.testing.small_data import in_memory
 from rtrain.testing.workers import RecordingChannel, make_worker, newest
 from rtrain.trainers.registry import confs, load_trainer
 
@@ -22,21 +23,10 @@ def real_dataset(name, **columns):
 def make_dataset(whole, order, *, classes=(), task=None, **facts):
     cut = len(order) * 4 // 5
     rows = {"train": order[:cut], "test": order[cut:]}
-    splits = {name: ResidentSplit({key: values[own] for key, values in whole.items()}) for name, own in rows.items()}
-    info = DatasetInfo(
-        name="real",
-        task=task or ("classification" if classes else "regression"),
-        input_shape=whole["x"].shape[1:],
-        num_classes=len(classes) or None,
-        class_names=classes,
-        num_rows={name: len(own) for name, own in rows.items()},
-        columns=tuple(name for name in ("weight", "group", "base_margin") if name in whole),
-        fingerprint="",
-        memory="resident",
-        memory_reason="",
-        **facts,
-    )
-    return Dataset(info, splits)
+    columns = {name: take(whole, own) for name, own in rows.items()}
+    task = task or ("classification" if classes else "regression")
+    facts |= {"name": "real", "num_classes": len(classes) or None, "class_names": classes}
+    return in_memory(columns, task, **facts)
 
 
 def ranking_dataset(num_queries=60, rows_per_query=10):

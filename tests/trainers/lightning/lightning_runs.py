@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
-from rtrain.datasets.base import Dataset, DatasetInfo, ResidentSplit
+from rtrain.testing.small_data import in_memory
 from rtrain.testing.workers import RecordingChannel, make_worker
 from rtrain.trainers.lightning.config import Conf
 from rtrain.trainers.lightning.loop import train
@@ -27,21 +27,11 @@ def arrays(count, seed):
 
 
 def dataset(num_rows=(75, 23)):
-    splits = {}
+    columns = {}
     for seed, (name, count) in enumerate(zip(("train", "val"), num_rows, strict=True)):
         x, y = arrays(count, seed)
-        splits[name] = ResidentSplit({"x": x, "y": y})
-    info = DatasetInfo(
-        name="small",
-        task="classification",
-        input_shape=(6,),
-        num_classes=3,
-        num_rows={name: split.num_rows for name, split in splits.items()},
-        fingerprint="",
-        memory="resident",
-        memory_reason="",
-    )
-    return Dataset(info, splits)
+        columns[name] = {"x": x, "y": y}
+    return in_memory(columns, "classification", num_classes=3)
 
 
 class Data(pl.LightningDataModule):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rtrain.datasets.base import Dataset, DatasetInfo, ResidentSplit
+from rtrain.testing.small_data import in_memory
 from rtrain.testing.workers import RecordingChannel, make_worker
 from rtrain.trainers.sklearn.config import Conf
 from rtrain.trainers.sklearn.loop import train
@@ -12,29 +12,14 @@ def small_dataset(task="classification", num_rows=(120, 40), more=None, **info):
     """Three classes, or a linear function, of four features."""
     rng = np.random.default_rng(0)
     centers, line = rng.normal(size=(3, 4)) * 2, rng.normal(size=4)
-    splits = {}
+    columns = {}
     for name, count in zip(("train", "test"), num_rows, strict=True):
         y = rng.integers(0, 3, count)
         x = (centers[y] + rng.normal(size=(count, 4))).astype("float32")
         target = y if task == "classification" else (x @ line).astype("float32")
-        splits[name] = ResidentSplit({"x": x, "y": target, **(more(count) if more else {})})
-    return Dataset(
-        DatasetInfo(
-            **{
-                "name": "small",
-                "task": task,
-                "input_shape": (4,),
-                "num_classes": 3 if task == "classification" else None,
-                "feature_names": ("a", "b", "c", "d"),
-                "num_rows": {name: split.num_rows for name, split in splits.items()},
-                "fingerprint": "",
-                "memory": "resident",
-                "memory_reason": "",
-                **info,
-            }
-        ),
-        splits,
-    )
+        columns[name] = {"x": x, "y": target, **(more(count) if more else {})}
+    facts = {"num_classes": 3 if task == "classification" else None, "feature_names": ("a", "b", "c", "d")}
+    return in_memory(columns, task, **{**facts, **info})
 
 
 def fit(folder, conf, dataset=None, *, channel=None, **run):

@@ -68,7 +68,7 @@ def test_rows_without_weight_are_not_learned_from(tmp_path):
     def weights(count):
         return {"weight": (rng.random(count) < 0.5).astype("float32")}
 
-    data = small_dataset(more=weights, columns=("weight",))
+    data = small_dataset(more=weights)
     conf = make_conf("linear_model.LogisticRegression")
     metrics = fit(tmp_path / "a", conf, data).metrics
     columns, test = data.splits["train"].columns, data.splits["test"].columns
@@ -81,7 +81,7 @@ def test_rows_without_weight_are_not_learned_from(tmp_path):
 
 
 def test_weights_reach_the_last_step_of_a_pipeline(tmp_path):
-    data = small_dataset(more=lambda count: {"weight": np.ones(count, "float32")}, columns=("weight",))
+    data = small_dataset(more=lambda count: {"weight": np.ones(count, "float32")})
     steps = [{"_target_": "sklearn.preprocessing.StandardScaler"}, {"_target_": "sklearn.linear_model.Ridge"}]
     conf = make_conf("pipeline.make_pipeline", _args_=steps)
     regression = small_dataset("regression", more=lambda count: {"weight": np.ones(count, "float32")})

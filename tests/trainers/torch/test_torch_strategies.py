@@ -18,6 +18,7 @@ from torch_runs import (
     join,
     make_conf,
     make_worker,
+    metrics_of,
     small_dataset,
     token_dataset,
     weights,
@@ -46,14 +47,6 @@ def whole(folder, tmp_path):
     return {name.replace("tokens.", "head."): weight for name, weight in load_file(out).items()}
 
 
-def last_metrics(records):
-    found = {}
-    for record in records:
-        if record["kind"] == "metrics":
-            found |= {name: value for name, value in record["metrics"].items() if "per_second" not in name}
-    return found
-
-
 @pytest.mark.parametrize("strategy", ["fsdp", "tp"])
 @pytest.mark.parametrize(
     "keys",
@@ -70,7 +63,7 @@ def test_two_workers_train_a_gpt_like_one_process(world, tmp_path, strategy, key
     records, others = world.run(fit_rank, str(tmp_path / "two"), conf, dataset=dataset)
     assert_same(expected, whole(tmp_path / "two", tmp_path), rtol=1e-3, atol=1e-5)
     alone = {name: value for name, value in one.metrics.items() if "per_second" not in name}
-    assert last_metrics(records) == pytest.approx(alone, rel=1e-4)
+    assert metrics_of(records) == pytest.approx(alone, rel=1e-4)
     rows = [record["facts"]["num_rows"] for part in (records, others) for record in part if record["kind"] == "worker"]
     assert sum(count["train"] for count in rows[-1:] + rows[:1]) == 33
 
@@ -112,7 +105,7 @@ def test_resuming_from_shards_changes_nothing(world, tmp_path, strategy, optimiz
     )
     second, _ = world.run(fit_rank, str(tmp_path / "b"), conf, dataset=dataset)
     assert_same(whole(tmp_path / "a", tmp_path), whole(tmp_path / "b", tmp_path), **EXACT)
-    assert last_metrics(first) == pytest.approx(last_metrics(second), rel=1e-12)
+    assert metrics_of(first) == pytest.approx(metrics_of(second), rel=1e-12)
 
 
 @pytest.mark.parametrize("strategy", ["fsdp", "tp"])
@@ -145,7 +138,7 @@ def test_a_sharded_checkpoint_predicts_alone(world, tmp_path, strategy):
     rows = dataset.splits["val"].columns
     found = load_predictor(newest(tmp_path, conf, dataset)).predict(rows["x"])
     right = np.take_along_axis(found, rows["y"][..., None], axis=2)
-    assert -np.log(right).mean() == pytest.approx(last_metrics(records)["val/loss"], rel=1e-5)
+    assert -np.log(right).mean() == pytest.approx(metrics_of(records)["val/loss"], rel=1e-5)
 
 
 def test_every_rank_writes_its_part_of_one_checkpoint(world, tmp_path):
@@ -176,7 +169,7 @@ def test_every_rank_writes_its_part_of_one_checkpoint(world, tmp_path):
     assert json.loads((folder / "about.json").read_text())["info"]["name"] == "small"
     predictor = load_predictor(newest(tmp_path, conf, small_dataset()))
     rows = small_dataset().splits["test"].columns
-    assert (predictor.predict(rows["x"]).argmax(1) == rows["y"]).mean() == last_metrics(records)["test/accuracy"]
+    assert (predictor.predict(rows["x"]).argmax(1) == rows["y"]).mean() == metrics_of(records)["test/accuracy"]
 
 
 def test_a_rank_without_a_part_of_a_weight_saves_and_resumes(world, tmp_path):
@@ -195,7 +188,7 @@ def test_any_layers_can_be_split_by_a_plan_of_the_config(world, tmp_path):
     one, expected = fit(tmp_path / "one", conf)
     records, _ = world.run(fit_rank, str(tmp_path / "two"), split)
     assert_same(expected, whole(tmp_path / "two", tmp_path), rtol=1e-4, atol=1e-6)
-    assert last_metrics(records)["test/accuracy"] == one.metrics["test/accuracy"]
+    assert metrics_of(records)["test/accuracy"] == one.metrics["test/accuracy"]
 
 
 def test_weights_are_gathered_and_gradients_exchanged_in_a_smaller_type(world, tmp_path):
@@ -203,7 +196,7 @@ def test_weights_are_gathered_and_gradients_exchanged_in_a_smaller_type(world, t
     one, _ = fit(tmp_path / "one", make_conf(model=GPT), dataset=token_dataset())
     conf = make_conf(model=GPT, batch_size=32, strategy="fsdp", strategy_options=options)
     records, _ = world.run(fit_rank, str(tmp_path / "two"), conf, dataset=token_dataset())
-    found = last_metrics(records)["val/loss"]
+    found = metrics_of(records)["val/loss"]
     assert found != one.metrics["val/loss"]
     assert found == pytest.approx(one.metrics["val/loss"], rel=0.02)
     assert {weight.dtype for weight in whole(tmp_path / "two", tmp_path).values()} == {torch.float32}
@@ -262,7 +255,7 @@ def test_accelerate_trains_like_one_process(world, tmp_path, keys):
     assert_same(expected, found, **EXACT)
     records, _ = world.run(fit_rank, str(tmp_path / "two"), conf, dataset=dataset)
     assert_same(expected, weights(tmp_path / "two"), rtol=1e-3, atol=1e-5)
-    assert last_metrics(records)["val/loss"] == pytest.approx(one.metrics["val/loss"], rel=1e-4)
+    assert metrics_of(records)["val/loss"] == pytest.approx(one.metrics["val/loss"], rel=1e-4)
     assert alone.metrics["val/loss"] == one.metrics["val/loss"]
 
 
@@ -289,13 +282,13 @@ def test_deepspeed_trains_like_one_process(world, tmp_path, stage):
     records, _ = world.run(fit_rank, str(tmp_path / "two"), conf, dataset=dataset)
     found = {name.replace("tokens.", "head."): weight for name, weight in weights(tmp_path / "two").items()}
     assert_same(expected, found, rtol=1e-3, atol=1e-5)
-    assert last_metrics(records)["val/loss"] == pytest.approx(one.metrics["val/loss"], rel=1e-4)
+    assert metrics_of(records)["val/loss"] == pytest.approx(one.metrics["val/loss"], rel=1e-4)
     world.run(fit_rank, str(tmp_path / "again"), conf, dataset=dataset, stop_after={0: 1})
     world.run(fit_rank, str(tmp_path / "again"), conf, dataset=dataset)
     assert_same(weights(tmp_path / "two"), weights(tmp_path / "again"), **EXACT)
     rows = dataset.splits["val"].columns
     found = load_predictor(newest(tmp_path / "two", conf, dataset)).predict(rows["x"])
-    assert (found.argmax(2) == rows["y"]).mean() == pytest.approx(last_metrics(records)["val/accuracy"])
+    assert (found.argmax(2) == rows["y"]).mean() == pytest.approx(metrics_of(records)["val/accuracy"])
 
 
 @pytest.mark.slow

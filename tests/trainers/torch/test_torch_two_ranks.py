@@ -13,6 +13,7 @@ from torch_runs import (
     fit_rank,
     make_conf,
     make_worker,
+    metrics_of,
     small_dataset,
     weights,
 )
@@ -23,14 +24,6 @@ from rtrain.trainers.torch.loop import training
 from rtrain.trainers.torch_ranks import TorchRanks
 
 RESNET = {"_target_": f"{MODELS}.ResNet", "in_channels": "auto", "num_classes": "auto", "layers": [1, 1], "width": 8}
-
-
-def metrics_of(records):
-    found = {}
-    for record in records:
-        if record["kind"] == "metrics":
-            found |= {name: value for name, value in record["metrics"].items() if "per_second" not in name}
-    return found
 
 
 @pytest.mark.parametrize("keys", [{}, {"accumulate_steps": 3}, {"clip_norm": 0.5, "ema_decay": 0.9}])

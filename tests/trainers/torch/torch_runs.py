@@ -9,9 +9,9 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from rtrain.datasets.base import Dataset, DatasetInfo, ResidentSplit
 from rtrain.runs.checkpoints import latest_checkpoint
 from rtrain.testing import workers
+from rtrain.testing.small_data import in_memory
 from rtrain.testing.workers import RecordingChannel
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.loop import train
@@ -33,51 +33,29 @@ def small_dataset(num_train=150, num_test=37, task="classification", shape=(1, 8
     """Three classes, or a linear function, that can be learned from a few rows."""
     rng = np.random.default_rng(seed)
     centers = rng.normal(size=(3, *shape))
-    splits = {}
+    columns = {}
     for name, count in {"train": num_train, "test": num_test}.items():
         labels = rng.integers(0, 3, count)
         x = (centers[labels] + rng.normal(size=(count, *shape))).astype("float32")
         if dtype == "uint8":
             x = np.clip(x * 30 + 128, 0, 255).astype("uint8")
         y = labels.astype("int64") if task == "classification" else x.reshape(count, -1)[:, :3].sum(1)
-        splits[name] = ResidentSplit({"x": x, "y": y})
-    x = splits["train"].columns["x"].astype("float32") / (255 if dtype == "uint8" else 1)
+        columns[name] = {"x": x, "y": y}
+    x = columns["train"]["x"].astype("float32") / (255 if dtype == "uint8" else 1)
     axes = (0, *range(2, x.ndim))
-    info = DatasetInfo(
-        name="small",
-        task=task,
-        input_shape=shape,
-        num_classes=3 if task == "classification" else None,
-        num_rows={name: split.num_rows for name, split in splits.items()},
-        fingerprint="",
-        memory="resident",
-        memory_reason="",
-        mean=tuple(x.mean(axes).tolist()),
-        std=tuple(x.std(axes).tolist()),
-    )
-    return Dataset(info, splits)
+    scale = {"mean": tuple(x.mean(axes).tolist()), "std": tuple(x.std(axes).tolist())}
+    return in_memory(columns, task, num_classes=3 if task == "classification" else None, **scale)
 
 
 def token_dataset(num_train=60, num_val=14, length=8, vocab_size=7, seed=0):
     """Sequences that count on by 1 or 2: the token before tells which, so that attention is needed."""
     rng = np.random.default_rng(seed)
-    splits = {}
+    columns = {}
     for name, count in {"train": num_train, "val": num_val}.items():
         start, stride = rng.integers(0, vocab_size, (count, 1)), rng.integers(1, 3, (count, 1))
         tokens = (start + stride * np.arange(length + 1)) % vocab_size
-        splits[name] = ResidentSplit({"x": tokens[:, :-1], "y": tokens[:, 1:]})
-    info = DatasetInfo(
-        name="tokens",
-        task="language-modeling",
-        input_shape=(length,),
-        dtype="int64",
-        num_classes=vocab_size,
-        num_rows={name: split.num_rows for name, split in splits.items()},
-        fingerprint="",
-        memory="resident",
-        memory_reason="",
-    )
-    return Dataset(info, splits)
+        columns[name] = {"x": tokens[:, :-1], "y": tokens[:, 1:]}
+    return in_memory(columns, "language-modeling", dtype="int64", num_classes=vocab_size)
 
 
 def make_worker(folder, conf, *, dataset=None, **keys):
@@ -97,6 +75,15 @@ def fit(folder, conf, **keys):
     channel = keys.pop("channel", None) or RecordingChannel()
     train(make_worker(folder, conf, channel=channel, **keys))
     return channel, weights(folder)
+
+
+def metrics_of(records):
+    """Return the newest value of each metric, speeds left out."""
+    found = {}
+    for record in records:
+        if record["kind"] == "metrics":
+            found |= {name: value for name, value in record["metrics"].items() if "per_second" not in name}
+    return found
 
 
 def weights(folder, name="model.safetensors"):

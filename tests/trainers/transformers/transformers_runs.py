@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from rtrain.datasets.base import Dataset, DatasetInfo, ResidentSplit
+from rtrain.datasets.base import objects
+from rtrain.testing.small_data import in_memory
 from rtrain.testing.workers import RecordingChannel, make_worker, newest
 from rtrain.trainers.transformers.config import Conf, ModelConf, TokenizerConf
 from rtrain.trainers.transformers.loop import train
@@ -48,13 +49,6 @@ TINY = {
 }
 
 
-def objects(rows):
-    found = np.empty(len(rows), object)
-    for index, row in enumerate(rows):
-        found[index] = row
-    return found
-
-
 def sentences(task, count, seed):
     """Sentences of 4 to 8 words, of which the last is good or bad."""
     rng = np.random.default_rng(seed)
@@ -80,28 +74,15 @@ def images(count, seed):
 
 def dataset(task="sequence-classification", num_rows=(61, 23)):
     make = images if task == "image-classification" else lambda count, seed: sentences(task, count, seed)
-    splits = {
-        name: ResidentSplit(make(count, seed))
-        for seed, (name, count) in enumerate(zip(("train", "val"), num_rows, strict=True))
+    columns = {
+        name: make(count, seed) for seed, (name, count) in enumerate(zip(("train", "val"), num_rows, strict=True))
     }
     ours = {"sequence-classification": "classification", "image-classification": "classification"}
     kind = "language-modeling" if task.endswith("-lm") else ours.get(task, task)
     pictures = task == "image-classification"
-    info = DatasetInfo(
-        name="small",
-        task=kind,
-        input_shape=(1, 8, 8) if pictures else (),
-        dtype="uint8" if pictures else "object",
-        num_classes=2 if "classification" in task else None,
-        class_names=("no", "yes") if "classification" in task else (),
-        num_rows={name: split.num_rows for name, split in splits.items()},
-        fingerprint="",
-        memory="resident",
-        memory_reason="",
-        mean=(0.5,) if pictures else (),
-        std=(0.5,) if pictures else (),
-    )
-    return Dataset(info, splits)
+    classes = {"num_classes": 2, "class_names": ("no", "yes")} if "classification" in task else {}
+    scale = {"mean": (0.5,), "std": (0.5,)} if pictures else {}
+    return in_memory(columns, kind, dtype="uint8" if pictures else "object", **classes, **scale)
 
 
 def make_conf(task="sequence-classification", model=None, **keys):
