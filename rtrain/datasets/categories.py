@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import logging
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rtrain.datasets.base import Columns
@@ -12,7 +13,11 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
+log = logging.getLogger(__name__)
+
 MAX_CATEGORIES = 100_000
+MANY_ROWS = 100
+"""Rows from which on a category with nearly as many names is told of."""
 NUMBERS_SHARE = 0.9
 """Of the different values of a column of text, how many make it a column of numbers that can't be read."""
 
@@ -158,6 +163,16 @@ def is_number(value: Any) -> bool:
     except (TypeError, ValueError):
         return False
     return True
+
+
+def tell_of_names(categories: Mapping[str, Sequence[str]], num_rows: int) -> None:
+    """Warn of features whose texts seem to name the rows of ``train``: nothing can be learned of them."""
+    for name, names in categories.items():
+        if num_rows >= MANY_ROWS and 2 * len(names) > num_rows:
+            log.warning(
+                "feature '%s' has %d different texts in %d rows; if it names them, keep it out: 'dataset.ids=[%s]'",
+                *(name, len(names), num_rows, name),
+            )
 
 
 def mostly_numbers(texts: Collection[Any]) -> bool:

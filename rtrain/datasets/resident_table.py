@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from rtrain.datasets.base import Columns, Dataset, joined
-from rtrain.datasets.categories import CategoryScan, is_declared, is_text, seen_only, unscaled
+from rtrain.datasets.categories import CategoryScan, is_declared, is_text, seen_only, tell_of_names, unscaled
 from rtrain.datasets.conf import ColumnsConf, TableSplitConf
 from rtrain.datasets.labels import Labels, LabelScan
 from rtrain.datasets.moments import Moments
@@ -62,6 +62,7 @@ def _resident(name: str, tables: Tables, features: tuple[str, ...], conf: Column
     task = task_of(spec.labels, conf)
     splits = split_table(parts, keys, conf, task == "classification")
     splits, categories = seen_only(splits, features, dict(spec.categories))
+    tell_of_names(categories, len(splits["train"]["y"]))
     spec = replace(spec, categories=categories)
     if spec.on_missing == "mean":
         moments = Moments()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rtrain.config.closest import nearest_or_all
 from rtrain.datasets.base import Columns, Dataset, DatasetInfo
 from rtrain.datasets.casts import CastFormat
-from rtrain.datasets.categories import CategoryScan, unscaled
+from rtrain.datasets.categories import CategoryScan, tell_of_names, unscaled
 from rtrain.datasets.conf import TableConf
 from rtrain.datasets.files import files_by_split, files_fingerprint
 from rtrain.datasets.labels import Labels
@@ -143,6 +143,7 @@ def _load_stream(table: _Table, choice: MemoryChoice) -> Dataset:
     }
     reader = _preprocessed(splits["train"], reader, conf)
     categories = _categories(splits["train"], reader, conf)
+    tell_of_names(categories, splits["train"].num_rows)
     reader = replace(reader, spec=replace(reader.spec, categories=categories))
     for split in splits.values():
         split.reader, split.row_bytes = reader, reader.spec.row_bytes

@@ -315,3 +315,16 @@ def test_trainers_of_numbers_name_the_categories(load, tmp_path, source):
     info = load(source, path=write(source, tmp_path / "t", sales()), **KEYS).info
     with pytest.raises(ConfigError, match=rf"colour of {source} are categories[\s\S]*dataset\.drop=\[colour\]"):
         check_quantities("torch", info)
+
+
+def test_texts_that_name_rows_are_told_of(load, tmp_path, memory, caplog):
+    rows = range(200)
+    columns = {
+        "id": [f"r{one}" for one in rows],
+        "kind": [f"k{one % 9}" for one in rows],
+        "y": [one % 2 for one in rows],
+    }
+    load("parquet", path=write("parquet", tmp_path / "t", columns), label="y", memory=memory, split={"test": 0})
+    told = [record.getMessage() for record in caplog.records]
+    assert len(told) == 1
+    assert told[0].startswith("feature 'id' has 200 different texts in 200 rows")
