@@ -110,7 +110,7 @@ def _check_ending(file: Path, endings: Sequence[str], key: str) -> None:
     wanted = {TABLES[ending] for ending in endings if ending in TABLES}
     if source is not None and wanted and source not in wanted:
         message = f"{key}: {file} is a {file.suffix} file, and dataset={' or '.join(sorted(wanted))} can't read it."
-        raise DatasetError(message, f"Try: dataset={source} {key}={file} dataset.label=...")
+        raise DatasetError(message, f"Try: dataset={source} {key}={file}")
 
 
 def _hidden(path: Path) -> bool:

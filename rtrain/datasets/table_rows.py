@@ -16,7 +16,7 @@ from rtrain.datasets.files import files_by_split
 from rtrain.datasets.labels import Labels
 from rtrain.datasets.preprocessing import Preprocessing
 from rtrain.datasets.roles import Roles
-from rtrain.datasets.tables import TableFormat, TableSpec, check_columns
+from rtrain.datasets.tables import TableFormat, TableSpec, check_columns, check_has
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -109,9 +109,9 @@ def open_table_rows(reading: TableFormat, conf: TableConf, encoding: Mapping[str
 
 def check_row_columns(schema: pa.Schema, spec: TableSpec, ids: Sequence[str], where: str) -> None:
     """Raise a DatasetError if a table has not the columns that a prediction needs; the label is not among them."""
-    check_columns(spec.inputs, schema, where, "features")
+    check_has(spec.inputs, schema, where, "the model takes")
     check_columns(spec.roles.base_margin, schema, where, "base_margin")
-    check_columns(ids, schema, where, "ids")
+    check_has(ids, schema, where, "dataset.ids keeps beside each prediction")
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rtrain.config.closest import nearest_or_all
 from rtrain.datasets.base import Columns, Dataset, DatasetInfo
 from rtrain.datasets.casts import CastFormat
 from rtrain.datasets.categories import CategoryScan, tell_of_names, unscaled
@@ -23,7 +22,7 @@ from rtrain.datasets.split_keys import SplitKeys
 from rtrain.datasets.splits import KEY, NAMED, SPLITS, TIME, borders, check_not_empty, check_way, num_wanted, shares
 from rtrain.datasets.stream import Piece, Share, StreamSplit
 from rtrain.datasets.table_rows import encoding_of
-from rtrain.datasets.tables import TableFormat, TableSpec, check_alike, check_columns, choose_features, used_columns
+from rtrain.datasets.tables import TableFormat, TableSpec, check_alike, check_has, choose_features, used_columns
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -83,17 +82,8 @@ def _checked_features(files: Files, reading: TableFormat, conf: TableConf) -> tu
     for part in files.values():
         for file in part:
             if file != first:
-                _check_has(used_columns(conf, features), reading.schema(file), str(file), str(first))
+                check_has(used_columns(conf, features), reading.schema(file), str(file), f"{first} has")
     return features
-
-
-def _check_has(names: Sequence[str], schema: pa.Schema, where: str, first: str) -> None:
-    """Raise a DatasetError if a file lacks columns of the first one."""
-    for name in names:
-        if name not in schema.names:
-            hint = nearest_or_all(name, schema.names, 0.5)
-            raise DatasetError(f"{where}: there is no column '{name}', which {first} has.", hint)
-    check_columns(names, schema, where, "features")
 
 
 def _load_resident(table: _Table, choice: MemoryChoice) -> Dataset:

@@ -328,6 +328,22 @@ def check_columns(names: Sequence[str], schema: pa.Schema, where: str, key: str)
             raise DatasetError(f"{where}: dataset.{key} names '{name}', which is no column.", hint)
 
 
+def check_has(names: Sequence[str], schema: pa.Schema, where: str, why: str) -> None:
+    """Raise a DatasetError if a table lacks a column, or has several of it.
+
+    Args:
+        names: Columns that it needs.
+        schema: Those that it has.
+        where: What to call it.
+        why: What is true of the columns: ``the model takes``, say.
+    """
+    for name in names:
+        if name not in schema.names:
+            hint = nearest_or_all(name, schema.names, 0.5)
+            raise DatasetError(f"{where}: there is no column '{name}', which {why}.", hint)
+    check_columns(names, schema, where, "features")
+
+
 def _check_types(features: Sequence[str], schema: pa.Schema, where: str, conf: ColumnsConf) -> None:
     """Raise a DatasetError for nested, time and binary columns, which no value can make a number."""
     import pyarrow as pa

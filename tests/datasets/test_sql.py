@@ -40,7 +40,7 @@ def test_new_rows_are_those_of_another_query_and_need_no_label(load, open_rows, 
     found = open_rows("sql", dataset, with_labels=True, **keys, query=query, arguments={"least": 46})
     assert found.x.tolist() == [[24.5, 49], [24, 48], [23.5, 47], [23, 46]]
     assert found.y.tolist() == [1, 0, 1, 0]
-    with pytest.raises(DatasetError, match="names 'length', which is no column"):
+    with pytest.raises(DatasetError, match="no column 'length', which the model takes"):
         open_rows("sql", dataset, **keys, query="SELECT id FROM flowers")
 
 

@@ -248,7 +248,7 @@ def test_a_feature_that_a_new_file_lacks_is_named(load, tmp_path, source):
     dataset = load(source, path=write(source, tmp_path / "t", sales()), **KEYS)
     columns = sales()
     columns["colours"] = columns.pop("colour")
-    with pytest.raises(DatasetError, match=r"n\.\w+: .*'colour', which is no column[\s\S]*Did you mean 'colours'"):
+    with pytest.raises(DatasetError, match=r"n\.\w+: .*no column 'colour'[\s\S]*Did you mean 'colours'"):
         predicted(source, dataset.encoding, path=write(source, tmp_path / "n", columns), **KEYS)
 
 
