@@ -10,7 +10,7 @@ from rtrain.datasets.base import Dataset, ResidentSplit
 from rtrain.errors import TrainingError
 from rtrain.testing.ranks import RankProcesses
 from rtrain.testing.small_data import UnevenSplit, small_dataset, small_text
-from rtrain.testing.workers import newest
+from rtrain.testing.workers import RecordingChannel, newest
 from rtrain.trainers.epochs_conf import EarlyStoppingConf
 from rtrain.trainers.registry import load_trainer
 
@@ -24,11 +24,17 @@ def assert_same(first, second, **tolerance):
         np.testing.assert_allclose(first[name], second[name], err_msg=name, **tolerance)
 
 
+def fit_rank(rank, fit, folder, conf, dataset=None, stop_after=(None, None)):
+    """Train as one of two ranks and return what this one sent."""
+    channel = RecordingChannel(stop_after[rank])
+    return fit(folder, conf, dataset, channel=channel, rank=rank, world_size=2)
+
+
 class Epochs:
     """What a framework's tests say of it."""
 
     runs: ClassVar[ModuleType]
-    """``make_conf``, ``fit`` in this process, ``fit_rank`` and ``join`` in one of two, ``weights``, and as constants a
+    """``make_conf``, ``fit`` in this process, ``join`` to be one of two, ``weights``, and as constants a
     model (``DROPOUT``), optimizers (``SGD``, ``DIVERGING``), a metric of the framework's own (``METRIC``), and how near
     the weights of two ranks come to those of one (``CLOSE``)."""
     trainer: ClassVar[str]
@@ -113,7 +119,7 @@ class EpochsOnTwoRanks(Epochs):
     def assert_same_training(self, folder, ranks, conf, data):
         """Train on one rank and on two, and return what the two sent."""
         one = self.runs.fit(folder / "one", conf, data)
-        two = ranks.run(self.runs.fit_rank, folder / "two", conf, data)
+        two = ranks.run(fit_rank, self.runs.fit, folder / "two", conf, data)
         assert_same(self.runs.weights(folder / "one"), self.runs.weights(folder / "two"), **self.runs.CLOSE)
         assert two[1].of("metrics") == []
         for name in {"train/epoch_loss"} | {name for name in one.metrics if name.startswith("test/")}:
@@ -131,21 +137,21 @@ class EpochsOnTwoRanks(Epochs):
 
     def test_two_ranks_resume_to_the_same_numbers(self, tmp_path, ranks):
         conf = self.runs.make_conf(model=self.runs.DROPOUT)
-        ranks.run(self.runs.fit_rank, tmp_path / "a", conf)
-        stopped = ranks.run(self.runs.fit_rank, tmp_path / "b", conf, stop_after=(None, 1))
+        ranks.run(fit_rank, self.runs.fit, tmp_path / "a", conf)
+        stopped = ranks.run(fit_rank, self.runs.fit, tmp_path / "b", conf, stop_after=(None, 1))
         assert stopped[0].of("checkpoint")[-1]["step"] < 15, "the wish of one rank stops both"
-        ranks.run(self.runs.fit_rank, tmp_path / "b", conf)
+        ranks.run(fit_rank, self.runs.fit, tmp_path / "b", conf)
         assert_same(self.runs.weights(tmp_path / "a"), self.runs.weights(tmp_path / "b"), **EXACT)
 
     def test_a_checkpoint_of_two_ranks_is_resumed_by_one(self, tmp_path, ranks):
-        ranks.run(self.runs.fit_rank, tmp_path / "b", self.runs.make_conf(max_epochs=1))
+        ranks.run(fit_rank, self.runs.fit, tmp_path / "b", self.runs.make_conf(max_epochs=1))
         for folder in (tmp_path / "b", tmp_path / "one"):
             self.runs.fit(folder, self.runs.make_conf(max_epochs=2))
         assert_same(self.runs.weights(tmp_path / "b"), self.runs.weights(tmp_path / "one"), **self.runs.CLOSE)
 
     def test_uneven_streams_lose_no_row_and_hang_nobody(self, tmp_path, ranks):
         data = small_dataset(split=UnevenSplit)
-        two = ranks.run(self.runs.fit_rank, tmp_path, self.runs.make_conf(max_epochs=2), data)
+        two = ranks.run(fit_rank, self.runs.fit, tmp_path, self.runs.make_conf(max_epochs=2), data)
         assert [rows["train"] for rows in own_rows(two)] == [30, 120]
         assert [rows["test"] for rows in own_rows(two)] == [7, 30]
         assert np.isfinite(two[0].metrics["test/loss"])

@@ -49,9 +49,3 @@ def join(rank, addresses):
     import jax
 
     jax.distributed.initialize(addresses[0], 2, rank)
-
-
-def fit_rank(rank, folder, conf, dataset=None, stop_after=(None, None), **run):
-    """Train as one of two ranks and return what this one sent."""
-    channel = RecordingChannel(stop_after[rank])
-    return fit(folder, conf, dataset, channel=channel, rank=rank, world_size=2, **run)
