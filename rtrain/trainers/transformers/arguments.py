@@ -46,8 +46,9 @@ def check_arguments(given: Mapping[str, Any]) -> None:
     Raises:
         ConfigError: Names the key, and what to use in its place.
     """
-    known = [field.name for field in fields(TrainingArguments)]
-    for name in given:
+    usual = {field.name: field.default for field in fields(TrainingArguments)}
+    known = list(usual)
+    for name, value in given.items():
         where = f"trainer.arguments.{name}"
         if name not in known:
             raise ConfigError(f"{where}: TrainingArguments has no '{name}'.", nearest_or_all(name, known))
@@ -57,6 +58,10 @@ def check_arguments(given: Mapping[str, Any]) -> None:
                 f"{where} is not followed: rtrain has its own loop.",
                 f"Use in its place: {instead}" if instead else f"It follows {', '.join(FOLLOWED)}.",
             )
+        # TrainingArguments takes anything in place of a number, and the optimizer fails of it later.
+        kinds = (bool,) if isinstance(usual[name], bool) else (int, float)
+        if isinstance(usual[name], kinds) and not isinstance(value, kinds):
+            raise ConfigError(f"{where} must be {'true or false' if bool in kinds else 'a number'}, not {value!r}.")
     make_arguments(given)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 import transformers
+from huggingface_hub.errors import StrictDataclassError
 from torch.optim.lr_scheduler import LRScheduler
 from transformers import AutoConfig, Trainer, TrainingArguments, get_scheduler
 
@@ -67,7 +68,7 @@ def model_config(conf: Conf, info: DatasetInfo, tokenizer: Any) -> Any:
     filled = {name: value for name, value in _filled(conf, info, tokenizer).items() if name in known}
     try:
         return AutoConfig.for_model(kind, **{**filled, **given})
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, StrictDataclassError) as error:
         raise ConfigError(f"trainer.model.config: {error}") from error
 
 
