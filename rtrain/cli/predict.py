@@ -47,7 +47,7 @@ def evaluate(
     overrides: Overrides = None,
     *,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Also write the result here as JSON; replaces the file.")
+        str | None, typer.Option("--output", "-o", help="Also write the result here as JSON; replaces the file.")
     ] = None,
     checkpoint: Which = "best",
     split: OneSplit = None,
@@ -56,17 +56,17 @@ def evaluate(
     """Measure the model of RUN on its test rows, or on the data that OVERRIDES name."""
     from dataclasses import asdict
 
-    from rtrain.errors import ConfigError
     from rtrain.evaluation import measure
     from rtrain.interrupts import ended_by_sigterm
+    from rtrain.prediction.output import check_folder
     from rtrain.runs.files import to_json, write_atomic
 
-    if output is not None and not output.absolute().parent.is_dir():
-        raise ConfigError(f"{output}: there is no folder {output.parent}.")
+    if output is not None:
+        check_folder(output)
     with ended_by_sigterm():
         found = measure(run, overrides or (), checkpoint=checkpoint, split=split)
     if output is not None:
-        write_atomic(output, to_json(asdict(found), indent=2) + "\n")
+        write_atomic(Path(output), to_json(asdict(found), indent=2) + "\n")
     typer.echo(to_json(asdict(found), indent=2) if as_json else _table(found))
 
 

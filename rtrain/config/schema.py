@@ -24,6 +24,12 @@ def one_of(*choices: str) -> Any:
     return AfterValidator(check), WithJsonSchema({"type": "string", "enum": list(choices)})
 
 
+def _folder(value: str) -> str:
+    if "://" in value:
+        raise ValueError("is a folder of this machine, not a URL: object stores hold data, not runs")
+    return value
+
+
 @dataclass(kw_only=True)
 class ScalingConf:
     """How many workers train, and what each of them gets."""
@@ -83,7 +89,7 @@ class RunConf:
     """Folder below ``root_dir`` that collects the runs of this config; unless set, the config's file name, or of a
     config.yaml its folder's."""
 
-    root_dir: str = "runs"
+    root_dir: Annotated[str, AfterValidator(_folder)] = "runs"
     """Folder that holds all runs. With workers on several machines, a folder that all of them reach."""
 
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0

@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyarrow import csv, parquet
 
 from rtrain.datasets.base import DatasetInfo, RawChunk
+from rtrain.datasets.stores import is_url
 from rtrain.errors import ConfigError, PredictionError
 from rtrain.prediction.scoring import scores_of
 from rtrain.trainers.trained import Predictor, TextModel
@@ -44,15 +45,14 @@ class Output:
             force: Replace it if it is there; a folder only if it holds nothing but parts.
 
         Raises:
-            ConfigError: The ending is unknown, the folder around it is missing, or it is there.
+            ConfigError: The ending is unknown, the folder around it is missing or behind a URL, or it is there.
         """
+        check_folder(name)
         path = Path(name)
         is_folder = name.endswith("/") or path.is_dir()
         if not is_folder and path.suffix not in ENDINGS:
             hint = f"For a folder of Parquet files, end it in a slash: {name}/"
             raise ConfigError(f"{name}: predictions are written as {', '.join(ENDINGS)}.", hint)
-        if not path.absolute().parent.is_dir():
-            raise ConfigError(f"{name}: there is no folder {path.parent}.")
         _check_free(path, name, force=force)
         return cls(path, is_folder)
 
@@ -70,6 +70,16 @@ class Output:
             _place(temporary, final)
         finally:
             _remove(temporary)
+
+
+def check_folder(name: str) -> None:
+    """Raise a ConfigError unless the folder around an output is there."""
+    if is_url(name):
+        hint = f"Write a file here, then copy it: aws s3 cp, gcloud storage cp or azcopy copy FILE {name}"
+        raise ConfigError(f"{name}: results are written to this machine, not to a URL.", hint)
+    path = Path(name)
+    if not path.absolute().parent.is_dir():
+        raise ConfigError(f"{name}: there is no folder {path.parent}.")
 
 
 def _check_free(path: Path, name: str, *, force: bool) -> None:

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from tests_config import SCHEMAS, check, refused, write
 
-from rtrain.config.secrets import is_secret, mask_word
+from rtrain.config.secrets import is_secret, mask_word, without_secrets
 from rtrain.config.session import Session
 
 WORDS = [
@@ -96,4 +96,28 @@ def test_words():
     assert mask_word("+vars.token=abc") == "+vars.token='***'"
     assert mask_word("vars={token: abc, size: 3}") == "vars={token: '***', size: 3}"
     assert mask_word("x.url=s3://key:abc@bucket/p") == "x.url=s3://bucket/p"
+    assert mask_word("x.url=s3://key:a/b@bucket/p") == "x.url=s3://bucket/p"
+    assert (
+        mask_word("'x.url=https://h/p?X-Amz-Date=1&X-Amz-Signature=abc'")
+        == "'x.url=https://h/p?X-Amz-Date=1&X-Amz-Signature=***'"
+    )
     assert mask_word("vars.token=${oc.env:HF_TOKEN}") == "vars.token=${oc.env:HF_TOKEN}"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "abfs://container@account.dfs.core.windows.net/x",
+        "gs://anonymous@bucket/x",
+        "http://host:8000/a@b.csv",
+        "s3://bucket/a@b?region=here",
+        "https://host/x?version=1&page_token_count=2",
+    ],
+)
+def test_urls_without_a_secret_stay_whole(url):
+    assert without_secrets(url) == url
+
+
+@pytest.mark.parametrize("name", ["sig", "X-Amz-Signature", "X-Amz-Security-Token", "X-Goog-Signature", "access_token"])
+def test_signatures_are_masked(name):
+    assert without_secrets(f"https://host/x?v=1&{name}=abc%2F&w=2") == f"https://host/x?v=1&{name}=***&w=2"
