@@ -17,6 +17,8 @@ S3_OPTIONS = ("region", "endpoint_override", "scheme", "anonymous")
 """What may follow a URL, as in ``s3://bucket/rows.csv?region=eu-central-1``."""
 MAX_ATTEMPTS = 5
 """Of a request to S3: about 7 seconds for a server that is down, 25 for one that is silent."""
+GOOGLE_RETRY_SECONDS = 30
+"""Unless the URL says retry_limit_seconds; Google's own limit is 15 minutes."""
 CREDENTIALS = {
     "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE",
     "gs": "GOOGLE_APPLICATION_CREDENTIALS",
@@ -112,6 +114,8 @@ def _by_pyarrow(url: str) -> tuple[Any, str]:
     bare, options = _parts(url)
     scheme, _, rest = bare.partition("://")
     host, slash, path = rest.partition("/")
+    if scheme.lower() in ("gs", "gcs") and "retry_limit_seconds=" not in options:
+        options = f"{options}&retry_limit_seconds={GOOGLE_RETRY_SECONDS}".lstrip("&")
     return fs.FileSystem.from_uri(f"{scheme}://{host}{slash}{quote(unquote(path))}?{options}")  # type: ignore[no-any-return]
 
 
