@@ -18,11 +18,13 @@ S3_OPTIONS = ("region", "endpoint_override", "scheme", "anonymous")
 MAX_ATTEMPTS = 5
 """Of a request to S3: about 7 seconds for a server that is down, 25 for one that is silent."""
 GOOGLE_RETRY_SECONDS = 30
-"""Unless the URL says retry_limit_seconds; Google's own limit is 15 minutes."""
+"""For each of two requests, unless the URL says retry_limit_seconds; Google's own limit is 15 minutes."""
 CREDENTIALS = {
     "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE",
     "gs": "GOOGLE_APPLICATION_CREDENTIALS",
     "gcs": "GOOGLE_APPLICATION_CREDENTIALS",
+    "abfs": "AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN, or what az login left",
+    "abfss": "AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN, or what az login left",
 }
 """The variables that hold credentials."""
 _OPTIONS = re.compile(r"\?(\w+=[^?&]*(?:&\w+=[^?&]*)*)$")
@@ -78,9 +80,11 @@ def s3_endpoint() -> str | None:
 @contextmanager
 def errors_named(url: str, key: str) -> Iterator[None]:
     """Raise what a store says as a ``DatasetError`` with the URL, the config key and the way out."""
+    import pyarrow as pa
+
     try:
         yield
-    except (ImportError, OSError, ValueError) as error:
+    except (ImportError, OSError, ValueError, pa.ArrowException) as error:
         raise refusal(url, key, error) from error
 
 
@@ -116,7 +120,20 @@ def _by_pyarrow(url: str) -> tuple[Any, str]:
     host, slash, path = rest.partition("/")
     if scheme.lower() in ("gs", "gcs") and "retry_limit_seconds=" not in options:
         options = f"{options}&retry_limit_seconds={GOOGLE_RETRY_SECONDS}".lstrip("&")
-    return fs.FileSystem.from_uri(f"{scheme}://{host}{slash}{quote(unquote(path))}?{options}")  # type: ignore[no-any-return]
+    store, place = fs.FileSystem.from_uri(f"{scheme}://{host}{slash}{quote(unquote(path))}?{options}")
+    return (_with_azure_key(store) if scheme.lower().startswith("abfs") else store), place
+
+
+def _with_azure_key(store: Any) -> Any:
+    """Return an Azure store with the key of the environment, which pyarrow takes as an argument and in no URL."""
+    from pyarrow import fs
+
+    given = {"account_key": os.environ.get("AZURE_STORAGE_KEY"), "sas_token": os.environ.get("AZURE_STORAGE_SAS_TOKEN")}
+    name = next((name for name, value in given.items() if value), None)
+    if name is None:
+        return store
+    settings = {key: value for key, value in store.__reduce__()[1][0].items() if value}
+    return fs.AzureFileSystem(**settings, **{name: given[name]})
 
 
 def _s3(url: str) -> tuple[Any, str]:

@@ -9,7 +9,7 @@ import pytest
 
 from rtrain.datasets.files import files_by_split, files_fingerprint
 from rtrain.datasets.remote import cache_dir, fetch
-from rtrain.datasets.stores import shown
+from rtrain.datasets.stores import open_store, shown
 from rtrain.errors import DatasetError
 
 CSV = "a,y\n" + "".join(f"{i},{'no' if i % 2 else 'yes'}\n" for i in range(20))
@@ -144,6 +144,24 @@ def test_what_a_store_does_not_have_is_named(load, store, monkeypatch):
         load("csv", path="nosuchstore://x", label="y")
     with pytest.raises(DatasetError, match=r"needs a package that is not installed: .*paramiko"):
         load("csv", path="sftp://host/x.csv", label="y")
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"), [("AZURE_STORAGE_KEY", "a2V5"), ("AZURE_STORAGE_SAS_TOKEN", "sv=1&sig=x")]
+)
+def test_azure_takes_the_key_of_the_environment(monkeypatch, variable, value):
+    monkeypatch.setenv(variable, value)
+    store, path = open_store("abfs://box@account.dfs.core.windows.net/a%20b/[1].csv")
+    assert path == "box/a b/[1].csv"
+    settings = store.fs.__reduce__()[1][0]
+    assert settings["account_name"] == "account"
+    assert settings["account_key" if variable == "AZURE_STORAGE_KEY" else "sas_token"] == value
+
+
+def test_what_azure_refuses_is_one_clear_error(load):
+    """pyarrow raises an exception that is neither an OSError nor a ValueError."""
+    with pytest.raises(DatasetError, match=r"abfs://a@127\.0\.0\.1:9/box/x\.csv .*TLS"):
+        load("csv", path="abfs://a@127.0.0.1:9/box/x.csv?enable_tls=false", label="y")
 
 
 @pytest.mark.parametrize(
