@@ -13,7 +13,7 @@ import numpy as np
 
 from rtrain.config.allowed import use_project_root
 from rtrain.datasets.base import DatasetInfo, RawChunk, RowReader
-from rtrain.errors import DatasetError, PredictionError, RtrainError
+from rtrain.errors import CheckpointError, DatasetError, PredictionError, RtrainError
 from rtrain.trainers.registry import load_trainer
 from rtrain.trainers.trained import Predictor, StartsFromScores, Trained
 
@@ -45,7 +45,13 @@ class Model:
         """
         if self.project_root:
             use_project_root(Path(self.project_root))
-        return load_trainer(self.trainer_name).load_predictor(self.trained, self.device)
+        try:
+            return load_trainer(self.trainer_name).load_predictor(self.trained, self.device)
+        except FileNotFoundError as error:
+            folder = self.trained.folder
+            if error.filename is None or folder not in Path(error.filename).parents:
+                raise
+            raise CheckpointError(f"{folder} lacks {Path(error.filename).name}: {error.strerror}.") from error
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -144,8 +145,10 @@ def build_model(conf: Conf, info: DatasetInfo, tokenizer: Any, *, empty: bool = 
 
 def _plain(error: Exception, conf: Conf) -> str:
     """Return transformers' message without its lists of all models."""
-    if conf.model.pretrained is not None and isinstance(error, OSError):
-        return f"there is no model at {conf.model.pretrained}, neither as a folder nor on the hub: {error}"
+    name = conf.model.pretrained
+    if name is not None and isinstance(error, OSError) and not Path(name).is_dir():
+        text = f"there is no model at {name}"
+        return text if name.startswith(("/", ".", "~")) else f"{text}, neither as a folder nor on the hub: {error}"
     return str(error).partition("\nModel type should be one of")[0]
 
 
