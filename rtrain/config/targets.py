@@ -94,7 +94,7 @@ def build(node: Mapping[str, Any], where: str, allow: Sequence[str], *args: Any,
         return functools.partial(target, *positional, **given, **kwargs)
     try:
         return target(*positional, **given, **kwargs)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, LookupError, ArithmeticError) as error:
         raise ConfigError(
             f"{where}: {node['_target_']} failed: {type(error).__name__}: {error}", _raised_at(error)
         ) from error

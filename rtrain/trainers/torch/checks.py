@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from rtrain.config.targets import check_node
+from rtrain.config.targets import build, check_node
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
@@ -36,6 +36,7 @@ def check_conf(job: Job) -> None:
 def _check_targets(conf: Conf, info: DatasetInfo, job: Job) -> None:
     check_node(fill_from_dataset(conf.model, info), "trainer.model", job.allow)
     check_node(conf.optimizer, "trainer.optimizer", job.allow, num_args=1)
+    build(conf.optimizer, "trainer.optimizer", job.allow, [torch.zeros(1, 1, requires_grad=True)])  # is lr a number?
     if conf.scheduler is not None:
         provided = dict.fromkeys(auto_lengths(conf), 1)
         if provided and schedule_length(conf, steps_per_epoch=1) is None:
