@@ -198,7 +198,12 @@ def _http_errors_named(url: str, key: str) -> Iterator[None]:
     try:
         yield
     except HTTPError as error:
-        hint = "It wants credentials: use a signed URL." if error.code in (401, 403) else "Check the URL."
+        wants = "It wants credentials: use a signed URL."
+        hint = (
+            wants
+            if error.code in (401, 403)
+            else "Check the URL: it names one file; http knows no folders or patterns."
+        )
         raise DatasetError(f"{place}: the server answers {error.code} ({error.reason}).", hint) from error
     except URLError as error:
         raise DatasetError(f"{place} can't be reached ({error.reason}).", "Check host and network.") from error
