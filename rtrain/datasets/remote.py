@@ -198,12 +198,8 @@ def _http_errors_named(url: str, key: str) -> Iterator[None]:
     try:
         yield
     except HTTPError as error:
-        wants = "It wants credentials: use a signed URL."
-        hint = (
-            wants
-            if error.code in (401, 403)
-            else "Check the URL: it names one file; http knows no folders or patterns."
-        )
+        refused, lost = "It wants credentials: use a signed URL.", "Check the URL, which has to name one file."
+        hint = refused if error.code in (401, 403) else lost
         raise DatasetError(f"{place}: the server answers {error.code} ({error.reason}).", hint) from error
     except URLError as error:
         raise DatasetError(f"{place} can't be reached ({error.reason}).", "Check host and network.") from error

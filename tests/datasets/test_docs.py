@@ -1,4 +1,4 @@
-"""docs/datasets.md tells of every source, and its examples and those of docs/data.md are right."""
+"""docs/data.md tells of every source, and its examples and those of docs/tables.md are right."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 from rtrain.datasets.registry import confs, modules
 
 FOLDER = Path(__file__).parents[2] / "docs"
-DOCS = (FOLDER / "datasets.md").read_text()
+DOCS = (FOLDER / "data.md").read_text()
 EXAMPLES = re.findall(r"^\| `(\w+)` \|.*?\| `(dataset=.*?)` \|", DOCS, re.MULTILINE)
 
 
@@ -39,7 +39,7 @@ def test_an_example_uses_keys_that_there_are(name, example):
 
 
 def test_the_examples_of_tables_are_confs():
-    blocks = re.findall(r"^    dataset:\n(?:      .*\n)+", (FOLDER / "data.md").read_text(), re.MULTILINE)
+    blocks = re.findall(r"^    dataset:\n(?:      .*\n)+", (FOLDER / "tables.md").read_text(), re.MULTILINE)
     keys = [yaml.safe_load(block)["dataset"] for block in blocks]
     assert any("preprocessors" in one for one in keys)
     for one in (one for one in keys if "type" in one):

@@ -222,7 +222,7 @@ def test_the_command_line_can_name_transforms():
 
 
 def test_the_example_of_the_docs_works(own_code):
-    text = (Path(__file__).parents[3] / "docs" / "datasets.md").read_text()
+    text = (Path(__file__).parents[3] / "docs" / "data.md").read_text()
     nodes = yaml.safe_load(re.search(r"```yaml\n(trainer:\n  transform:.*?)```", text, re.DOTALL)[1])["trainer"]
     assert set(nodes) <= {field.name for field in fields(Conf)}
     exec(re.search(r"```python\n# my_project/rows.py\n(.*?)```", text, re.DOTALL)[1], {"torch": torch}, vars(own_code))
