@@ -17,7 +17,7 @@ CAUGHT = {
     "ignores the seed": "the_config_of_a_run_repeats_it_to_the_last_digit",
     "saves untrained weights": "its_checkpoint_alone_gives_the_metrics_of_the_run",
     "predicts with untrained weights": "its_checkpoint_alone_gives_the_metrics_of_the_run",
-    "breaks without its file": "a_checkpoint_that_lacks_a_file_is_told",
+    "predicts without its file": "a_checkpoint_that_lacks_a_file_is_told",
     "drops the last rows": "each_row_is_seen_once",
     "reads rows twice": "each_row_is_seen_once",
     "drops the last rows in silence": "the_last_row_counts_even_if_rows_are_fewer_than_a_step_takes",

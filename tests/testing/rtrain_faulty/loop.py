@@ -2,8 +2,6 @@
 
 import numpy as np
 
-from rtrain.errors import CheckpointError
-
 
 class Model:
     def __init__(self, weights):
@@ -64,7 +62,8 @@ def evaluated(model, x, y):
 
 
 def load(trained):
-    if not (trained.folder / "model.npz").exists() and trained.conf.fault != "breaks without its file":
-        raise CheckpointError(f"{trained.folder} holds no model.npz")
-    with np.load(trained.folder / "model.npz") as saved:
+    file = trained.folder / "model.npz"
+    if trained.conf.fault == "predicts without its file" and not file.exists():
+        return Model(np.zeros((int(np.prod(trained.info.input_shape)), trained.info.num_classes)))
+    with np.load(file) as saved:
         return Model(saved["weights"] * (trained.conf.fault != "predicts with untrained weights"))
