@@ -22,7 +22,7 @@ from rtrain.config.request import Request
 from rtrain.config.schema import Schemas
 from rtrain.config.screen import Spot, Typed
 from rtrain.config.store import free_keys
-from rtrain.config.suggest import all_keys, closest_key, key_of_class, names_of
+from rtrain.config.suggest import all_keys, closest_key, key_of_class, names_of, plugins_with
 from rtrain.errors import ConfigError
 
 
@@ -131,13 +131,14 @@ class _Explainer:
         own = [joined(parent, name) for name in names_of(owner)]
         full = closest_key(key, own) if own else None
         full = full or closest_key(key, [*self._keys, *own])
+        elsewhere = None if full else plugins_with(key, self.schemas)
         if not isinstance(place, Typed):
-            return Finding(_no_key(key, full), place, _short(key, full))
+            return Finding(_no_key(key, full), place, _short(key, full), note=elsewhere)
         typed = place.command[place.index]
         sign, own_key, value = split_word(typed)
         if full is None:
             attempt = command_with(place, f"+{typed.lstrip('+~')}") if self._is_free(parent) else None
-            return Finding(f"there is no key '{own_key}'", place, None, attempt)
+            return Finding(f"there is no key '{own_key}'", place, None, attempt, elsewhere)
         meant = _in_own_words(own_key, key, full)
         word = f"{sign}{meant}" + ("" if value is None else f"={value}")
         note = f"or add it with +{typed.lstrip('+~')}" if self._is_free(parent) else None

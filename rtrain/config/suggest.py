@@ -10,6 +10,9 @@ from rtrain.config.aliases import CHOOSABLE, GROUPS, KEYS
 from rtrain.config.closest import closest
 from rtrain.config.schema import RtrainConf, Schemas
 
+ELSEWHERE = 0.8
+"""How alike a word has to be to that of another place; 1: the same."""
+
 
 def closest_key(wrong: str, keys: Iterable[str]) -> str | None:
     """Return the full key closest to the dotted key ``wrong``.
@@ -31,7 +34,7 @@ def closest_key(wrong: str, keys: Iterable[str]) -> str | None:
     ends: dict[str, str] = {}
     for key in known:
         ends.setdefault(key.rpartition(".")[2], key)
-    end = parts[-1] if parts[-1] in ends else closest(parts[-1], ends)
+    end = parts[-1] if parts[-1] in ends else closest(parts[-1], ends, ELSEWHERE)
     return None if end is None else ends[end]
 
 
@@ -52,6 +55,14 @@ def key_of_class(name: str, schemas: Schemas) -> str | None:
     found = {key for where, conf in confs for key, inner in _sections(conf, where) if inner.__name__ == name}
     found |= {where for where, conf in confs if conf.__name__ == name}
     return found.pop() if len(found) == 1 else None
+
+
+def plugins_with(key: str, schemas: Schemas) -> str | None:
+    """Return the line that names the plugins that do know ``trainer.<key>`` or ``dataset.<key>``, if there are any."""
+    group, _, name = key.partition(".")
+    confs = schemas.group(group) if group in CHOOSABLE else {}
+    knowing = [plugin for plugin, conf in confs.items() if name in names_of(conf)]
+    return f"{key} is a key of {group}={', '.join(knowing)}" if knowing else None
 
 
 def names_of(conf: Any) -> list[str]:
