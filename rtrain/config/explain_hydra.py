@@ -288,8 +288,9 @@ class _Explainer:
         found = list(all_keys(self.schemas, plugins["trainer"], plugins["dataset"]))
         if composed is None:
             return found
-        there = {*found, *_leaves(composed)}
-        return [key for key in (*found, *_leaves(composed)) if KEYS.get(key, key) in there]
+        found.extend(_leaves(composed))
+        there = set(found)
+        return [key for key in found if KEYS.get(key, key) in there]
 
     def _composed_choices(self) -> Any:
         choices = [word.text for word in self.request.words if self.request.is_choice(word)]

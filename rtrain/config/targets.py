@@ -96,7 +96,7 @@ def build(node: Mapping[str, Any], where: str, allow: Sequence[str], *args: Any,
         return target(*positional, **given, **kwargs)
     except (TypeError, ValueError, LookupError, ArithmeticError) as error:
         raise ConfigError(
-            f"{where}: {node['_target_']} failed: {type(error).__name__}: {error}", _raised_at(error)
+            f"{where}: {node['_target_']} failed: {type(error).__name__}: {error}", raised_at(error)
         ) from error
 
 
@@ -227,10 +227,10 @@ def _import_failed(name: str, where: str, error: Exception) -> ConfigError:
     message = f"{where}: importing {name} failed: {type(error).__name__}: {getattr(error, 'msg', None) or error}"
     if isinstance(error, SyntaxError):
         return ConfigError(message, f"  --> {error.filename}:{error.lineno}")
-    return ConfigError(message, _raised_at(error))
+    return ConfigError(message, raised_at(error))
 
 
-def _raised_at(error: BaseException) -> str | None:
+def raised_at(error: BaseException) -> str | None:
     """Return the line that names the last place in the traceback outside of rtrain and the import system."""
     frames = [
         frame

@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from rtrain.datasets.remote import fetch, pattern_in
+from rtrain.datasets.remote import fetch, is_glob, num_fixed, pattern_in
 from rtrain.datasets.stores import is_url
 from rtrain.errors import DatasetError
 
@@ -91,7 +91,7 @@ def _copied(path: str, key: str, endings: Sequence[str], beside: Sequence[str]) 
 
 def files_at(text: str, endings: Sequence[str], key: str = "dataset.path") -> list[Path]:
     """Return the files that a file, folder or glob names, in the order of their names."""
-    if any(sign in text for sign in "*?["):
+    if is_glob(text):
         return _globbed(text, key)
     path = existing_path(text, key)
     if path.is_file():
@@ -119,16 +119,12 @@ def _hidden(path: Path) -> bool:
 
 def _globbed(text: str, key: str) -> list[Path]:
     pattern = Path(text).expanduser()
-    fixed = Path(*pattern.parts[: _first_glob(pattern)])
+    fixed = Path(*pattern.parts[: num_fixed(pattern.parts)])
     root = existing_path(str(fixed), key)
     files = sorted(file for file in root.glob(str(pattern.relative_to(fixed))) if file.is_file())
     if not files:
         raise DatasetError(f"{key}: no file matches {text}.", _near_names("", root))
     return files
-
-
-def _first_glob(pattern: Path) -> int:
-    return next(at for at, part in enumerate(pattern.parts) if any(sign in part for sign in "*?["))
 
 
 def files_fingerprint(files: Iterable[Path]) -> str:

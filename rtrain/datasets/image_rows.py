@@ -10,15 +10,16 @@ from typing import Any
 from rtrain.datasets.base import RawChunk, check_kind
 from rtrain.datasets.files import existing_path, files_at
 from rtrain.datasets.image_source import ImageReader, images_below
+from rtrain.datasets.remote import is_glob
 from rtrain.datasets.sources.images import PIECE_ROWS, ImagesConf
+from rtrain.datasets.stores import is_url
 from rtrain.errors import DatasetError
 
 
 def open_image_rows(conf: ImagesConf, encoding: Mapping[str, Any]) -> ImageRows:
     """Return a reader of the images at ``conf.path``, in the order of their paths."""
     check_kind("channels" in encoding, "images")
-    is_glob = "://" not in conf.path and any(sign in conf.path for sign in "*?[")
-    path = None if is_glob else existing_path(conf.path)
+    path = None if is_glob(conf.path) and not is_url(conf.path) else existing_path(conf.path)
     files = images_below(path) if path is not None and path.is_dir() else files_at(conf.path, ())
     if not files:
         raise DatasetError(f"dataset.path: {conf.path} holds no image.")

@@ -59,7 +59,17 @@ def pattern_in(url: str) -> str:
     if url.partition("://")[0].lower() in ("file", "http", "https"):
         return ""
     parts = PurePosixPath(path_in(url)).parts
-    return "/".join(parts[_num_fixed(parts) :])
+    return "/".join(parts[num_fixed(parts) :])
+
+
+def is_glob(path: str) -> bool:
+    """Return whether a path, or a part of one, has a glob sign."""
+    return any(sign in path for sign in GLOB_SIGNS)
+
+
+def num_fixed(parts: Sequence[str]) -> int:
+    """Return how many parts of a path come before the first with a glob sign; all if none has any."""
+    return next((at for at, part in enumerate(parts) if is_glob(part)), len(parts))
 
 
 def cache_dir() -> Path:
@@ -133,7 +143,7 @@ def _fetch_store(url: str, key: str, endings: Sequence[str], beside: Sequence[st
 
 def _listed(store: Any, path: str, endings: Sequence[str], beside: Sequence[str]) -> dict[str, Any]:
     """Return what is known of the files at a path or glob, or below a folder, in the order of their names."""
-    if any(sign in path for sign in GLOB_SIGNS):
+    if is_glob(path):
         found = store.glob(path, detail=True)
     elif (info := store.info(path))["type"] == "directory":
         every = store.find(path, detail=True)
@@ -158,11 +168,7 @@ def _version(info: Any) -> str:
 def _fixed(path: str) -> str:
     """Return the part of a path before its first glob sign."""
     parts = PurePosixPath(path).parts
-    return str(PurePosixPath(*parts[: _num_fixed(parts)]))
-
-
-def _num_fixed(parts: Sequence[str]) -> int:
-    return next((at for at, part in enumerate(parts) if any(sign in part for sign in GLOB_SIGNS)), len(parts))
+    return str(PurePosixPath(*parts[: num_fixed(parts)]))
 
 
 def _place(identity: Sequence[str]) -> Path:

@@ -78,6 +78,11 @@ def standardization(info: DatasetInfo) -> tuple[np.ndarray, np.ndarray] | None:
     return np.asarray(info.mean, "float32").reshape(shape), np.asarray(info.std, "float32").reshape(shape)
 
 
+def standardized(x: Any, scale: Sequence[Any] | None) -> Any:
+    """Return rows minus means, by deviations, as ``standardization`` gives them in the framework of ``x``."""
+    return x if scale is None else (x - scale[0]) / scale[1]
+
+
 def channels_last_shape(info: DatasetInfo) -> tuple[int, ...]:
     """Return the shape of one row for frameworks that put channels last: (height, width, channels) for images."""
     shape = info.input_shape

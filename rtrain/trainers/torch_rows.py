@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from rtrain.datasets.base import DatasetInfo
-from rtrain.trainers.from_dataset import standardization
+from rtrain.trainers.from_dataset import standardization, standardized
 
 
 class Standardizer:
@@ -20,8 +20,5 @@ class Standardizer:
         """Return tokens unchanged, other rows as float32: uint8 from 0 to 1, standardized."""
         if x.dtype == torch.int64:
             return x
-        x = x.float() / 255 if x.dtype == torch.uint8 else x.float()
-        if self._scale is None:
-            return x
-        mean, std = self._scale
-        return (x - mean) / std
+        found: Tensor = standardized(x.float() / 255 if x.dtype == torch.uint8 else x.float(), self._scale)
+        return found

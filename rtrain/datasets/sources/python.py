@@ -96,9 +96,7 @@ def _by_split(conf: PythonConf, allow: Sequence[str]) -> tuple[dict[str, pa.Tabl
 
 def _call(conf: PythonConf, allow: Any) -> Any:
     """Return what the function returns, or say where in the user's code it failed."""
-    import traceback
-
-    from rtrain.config.targets import locate
+    from rtrain.config.targets import locate, raised_at
 
     function = locate(conf.function, "dataset.function", allow)
     if not callable(function):
@@ -108,9 +106,8 @@ def _call(conf: PythonConf, allow: Any) -> Any:
     except RtrainError:
         raise
     except Exception as error:
-        last = traceback.extract_tb(error.__traceback__)[-1]
         message = f"dataset.function: {conf.function} failed: {type(error).__name__}: {error}"
-        raise DatasetError(message, f"  --> {last.filename}:{last.lineno}") from error
+        raise DatasetError(message, raised_at(error)) from error
 
 
 def _is_by_split(found: Any) -> bool:

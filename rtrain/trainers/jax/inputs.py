@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rtrain.datasets.base import Batch, DatasetInfo
-from rtrain.trainers.from_dataset import standardization
+from rtrain.trainers.from_dataset import standardization, standardized
 
 NARROW = {"float64": "float32", "int64": "int32"}
 """JAX's types of half the width."""
@@ -26,9 +26,7 @@ class Inputs:
         if jnp.issubdtype(x.dtype, jnp.signedinteger):
             return x
         x = x.astype(jnp.float32) / 255 if x.dtype == jnp.uint8 else x
-        if self._scale is not None:
-            mean, std = self._scale
-            x = (x - mean) / std
+        x = standardized(x, self._scale)
         return jnp.moveaxis(x, 1, -1) if self._is_image else x
 
 

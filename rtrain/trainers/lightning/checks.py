@@ -96,7 +96,7 @@ def _check_trainer_args(given: dict[str, Any], job: Job) -> None:
 
 def _check_plain_args(plain: dict[str, Any]) -> None:
     """Have Lightning's Trainer take all arguments but those that are objects."""
-    usual = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
+    usual = {"enable_progress_bar": False, "enable_model_summary": False}
     try:
         with quiet():
             pl.Trainer(accelerator="cpu", devices=1, **{**usual, **plain, "logger": False})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rtrain.datasets.base import DatasetInfo
-from rtrain.trainers.from_dataset import standardization
+from rtrain.trainers.from_dataset import standardization, standardized
 
 
 class Rows:
@@ -18,7 +18,5 @@ class Rows:
         """Return ``x`` of shape (rows, *input_shape) as (rows, features)."""
         if x.dtype == np.uint8:
             x = x.astype("float32") / 255
-        if self._scale is not None:
-            mean, std = self._scale
-            x = (x - mean) / std
+        x = standardized(x, self._scale)
         return x.reshape(len(x), -1)

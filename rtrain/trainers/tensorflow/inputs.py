@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from rtrain.datasets.base import DatasetInfo
-from rtrain.trainers.from_dataset import standardization
+from rtrain.trainers.from_dataset import standardization, standardized
 
 
 class Inputs:
@@ -24,7 +24,5 @@ class Inputs:
         if x.dtype == tf.int64:
             return x
         x = tf.cast(x, tf.float32) / 255 if x.dtype == tf.uint8 else tf.cast(x, tf.float32)
-        if self._scale is not None:
-            mean, std = self._scale
-            x = (x - mean) / std
+        x = standardized(x, self._scale)
         return tf.transpose(x, (0, 2, 3, 1)) if self._is_image else x

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rtrain.config.targets import build, check_node, locate
+from rtrain.config.targets import build, check_node, locate, raised_at
 from rtrain.datasets.base import DatasetInfo, Pass, ResidentSplit, Split
 from rtrain.errors import ConfigError
 from rtrain.trainers.feed import Feed
@@ -151,9 +150,8 @@ def _try(transform: RowTransform, where: str, info: DatasetInfo) -> None:
     except ConfigError:
         raise
     except Exception as error:
-        last = traceback.extract_tb(error.__traceback__)[-1]
         message = f"{where} failed with a row of zeros of shape {info.input_shape}: {type(error).__name__}: {error}"
-        raise ConfigError(message, f"  --> {last.filename}:{last.lineno}") from error
+        raise ConfigError(message, raised_at(error)) from error
     if info.mean and shape[:1] != info.input_shape[:1]:
         raise ConfigError(
             f"{where} makes rows of shape {shape}, but {info.name} is standardized by the means and deviations of "
