@@ -21,6 +21,7 @@ QUIET = {
     "RAY_TRAIN_METRICS_ENABLED": "0",
     "RAY_CHDIR_TO_TRIAL_DIR": "0",  # relative paths in user code keep their meaning
     "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
+    "RAY_DEDUP_LOGS_SKIP_REGEX": "A worker died or was killed",  # rtrain says it in its own error
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
 """Ray's settings that only the environment can carry; a user's own value wins."""

@@ -185,6 +185,8 @@ def test_a_worker_that_dies_ends_the_prediction(folder, tmp_path, capfd):
     words = [str(run.path), f"dataset.path={path}", "num_workers=1", "-o", str(tmp_path / "out.csv")]
     assert command(["predict", *words]) == 1
     output = capfd.readouterr()
+    assert output.out == ""
     assert output.err.startswith("error: Ray lost a worker")
     assert "Traceback" not in output.err
+    assert len(output.err.splitlines()) < 4
     assert not list(tmp_path.glob("*out.csv*"))
