@@ -26,6 +26,7 @@ LAYERS = [
     {"trainers"},
     {"datasets", "scaling", "cluster", "interrupts"},
     {"plugins"},
+    {"storage"},
     {"config"},
     {"runs"},
     {"errors"},

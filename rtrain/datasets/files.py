@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from rtrain.datasets.remote import fetch, is_glob, num_fixed, pattern_in
-from rtrain.datasets.stores import is_url
 from rtrain.errors import DatasetError
+from rtrain.storage.stores import is_url
 
 TABLES = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet", ".jsonl": "json", ".ndjson": "json"}
 """The source that reads files of an ending, among those of tables."""

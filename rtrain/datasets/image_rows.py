@@ -12,8 +12,8 @@ from rtrain.datasets.files import existing_path, files_at
 from rtrain.datasets.image_source import ImageReader, images_below
 from rtrain.datasets.remote import is_glob
 from rtrain.datasets.sources.images import PIECE_ROWS, ImagesConf
-from rtrain.datasets.stores import is_url
 from rtrain.errors import DatasetError
+from rtrain.storage.stores import is_url
 
 
 def open_image_rows(conf: ImagesConf, encoding: Mapping[str, Any]) -> ImageRows:

@@ -16,8 +16,8 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import unquote, urlsplit, urlunsplit
 from urllib.request import Request, urlopen
 
-from rtrain.datasets.stores import errors_named, open_store, path_in, refusal, shown
 from rtrain.errors import DatasetError
+from rtrain.storage.stores import errors_named, open_store, path_in, refusal, shown
 
 VERSION_HEADERS = ("ETag", "Last-Modified", "Content-Length")
 GLOB_SIGNS = "*?["
@@ -50,7 +50,7 @@ def fetch(url: str, key: str, endings: Sequence[str] = (), beside: Sequence[str]
     if scheme in ("http", "https"):
         with _http_errors_named(url, key):
             return _fetch_http(url, beside)
-    with errors_named(url, key):
+    with errors_named(url, key, DatasetError):
         return _fetch_store(url, key, endings, beside)
 
 
@@ -115,7 +115,7 @@ def _request(url: str, ending: str = "") -> Request:
 
 
 def _fetch_store(url: str, key: str, endings: Sequence[str], beside: Sequence[str]) -> Path:
-    from rtrain.datasets.pyarrow_store import PyarrowStore
+    from rtrain.storage.pyarrow_store import PyarrowStore
 
     store, path = open_store(url)
     found = _listed(store, path, endings, beside)
@@ -210,4 +210,4 @@ def _http_errors_named(url: str, key: str) -> Iterator[None]:
     except URLError as error:
         raise DatasetError(f"{place} can't be reached ({error.reason}).", "Check host and network.") from error
     except (OSError, ValueError) as error:
-        raise refusal(url, key, error) from error
+        raise refusal(url, key, error, DatasetError) from error

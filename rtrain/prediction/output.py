@@ -16,9 +16,9 @@ import pyarrow as pa
 from pyarrow import csv, parquet
 
 from rtrain.datasets.base import DatasetInfo, RawChunk
-from rtrain.datasets.stores import is_url
 from rtrain.errors import ConfigError, PredictionError
 from rtrain.prediction.scoring import scores_of
+from rtrain.storage.stores import is_url
 from rtrain.trainers.trained import Predictor, TextModel
 
 ENDINGS = (".parquet", ".csv", ".jsonl")

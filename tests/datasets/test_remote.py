@@ -9,8 +9,8 @@ import pytest
 
 from rtrain.datasets.files import files_by_split, files_fingerprint
 from rtrain.datasets.remote import cache_dir, fetch
-from rtrain.datasets.stores import open_store, shown
 from rtrain.errors import DatasetError
+from rtrain.storage.stores import open_store, shown
 
 CSV = "a,y\n" + "".join(f"{i},{'no' if i % 2 else 'yes'}\n" for i in range(20))
 
@@ -103,7 +103,7 @@ def test_what_a_server_refuses_is_one_clear_error(load, served):
 
 def test_an_unfinished_copy_leaves_nothing_behind(served):
     _, url, _ = served
-    with pytest.raises(DatasetError, match=r"can't be read|IncompleteRead"):
+    with pytest.raises(DatasetError, match=r"can't be used|IncompleteRead"):
         fetch(f"{url}/short.csv", "dataset.path")
     assert not [file for file in cache_dir().rglob("*") if file.is_file()]
 
@@ -156,6 +156,17 @@ def test_azure_takes_the_key_of_the_environment(monkeypatch, variable, value):
     settings = store.fs.__reduce__()[1][0]
     assert settings["account_name"] == "account"
     assert settings["account_key" if variable == "AZURE_STORAGE_KEY" else "sas_token"] == value
+
+
+def test_the_short_url_of_azure_takes_the_account_of_the_environment(load, monkeypatch):
+    monkeypatch.delenv("AZURE_STORAGE_ACCOUNT", raising=False)
+    with pytest.raises(DatasetError, match=r"az://box/x\.csv can't be used: AZURE_STORAGE_ACCOUNT is not set"):
+        load("csv", path="az://box/x.csv", label="y")
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT", "account")
+    monkeypatch.setenv("AZURE_STORAGE_KEY", "a2V5")
+    store, path = open_store("az://box/a%20b/x.csv")
+    assert path == "box/a b/x.csv"
+    assert store.fs.__reduce__()[1][0]["account_name"] == "account"
 
 
 def test_what_azure_refuses_is_one_clear_error(load):

@@ -62,8 +62,8 @@ def _read(conf: DeltaConf, features: Sequence[str] | None) -> tuple[pa.Table, st
     from deltalake.exceptions import DeltaError, TableNotFoundError
 
     from rtrain.datasets.files import existing_path
-    from rtrain.datasets.stores import is_url, refusal, shown
     from rtrain.datasets.tables import check_columns, used_columns
+    from rtrain.storage.stores import is_url, refusal, shown
 
     path: Any = conf.path if is_url(conf.path) else existing_path(conf.path)
     where = shown(conf.path) if is_url(conf.path) else conf.path
@@ -79,14 +79,14 @@ def _read(conf: DeltaConf, features: Sequence[str] | None) -> tuple[pa.Table, st
         raise DatasetError(f"dataset.path: {where} is no Delta table (it has no _delta_log).") from error
     except (DeltaError, OSError, pa.ArrowException) as error:
         if is_url(conf.path) and conf.version is None:
-            raise refusal(conf.path, "dataset.path", error) from error
+            raise refusal(conf.path, "dataset.path", error, DatasetError) from error
         hint = None if conf.version is None else "Leave dataset.version out for the newest one."
         raise DatasetError(f"{where}: {error}", hint) from error
 
 
 def _options(conf: DeltaConf) -> dict[str, str]:
     """Return the options of the object store: whoever names a plain http address in the environment allows it."""
-    from rtrain.datasets.stores import s3_endpoint
+    from rtrain.storage.stores import s3_endpoint
 
     plain = conf.path.startswith("s3") and (s3_endpoint() or "").startswith("http://")
     return {**RETRIES, **({"allow_http": "true"} if plain else {}), **conf.storage_options}

@@ -96,7 +96,7 @@ def _opened(conf: HuggingfaceConf) -> Any:
     import datasets
 
     from rtrain.datasets.files import existing_path
-    from rtrain.datasets.stores import is_url
+    from rtrain.storage.stores import is_url
 
     folder = existing_path(conf.path) if is_url(conf.path) else Path(conf.path).expanduser()
     datasets.disable_progress_bars()

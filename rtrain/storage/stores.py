@@ -10,21 +10,23 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, unquote
 
 from rtrain.config.secrets import without_secrets
-from rtrain.errors import DatasetError
+from rtrain.errors import ConfigError
 
-BUILT_INTO_PYARROW = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs")
+BUILT_INTO_PYARROW = ("s3", "gs", "gcs", "abfs", "abfss", "az", "hdfs")
 S3_OPTIONS = ("region", "endpoint_override", "scheme", "anonymous")
 """What may follow a URL, as in ``s3://bucket/rows.csv?region=eu-central-1``."""
 MAX_ATTEMPTS = 5
 """Of a request to S3: about 7 seconds for a server that is down, 25 for one that is silent."""
 GOOGLE_RETRY_SECONDS = 30
 """For each of two requests, unless the URL says retry_limit_seconds; Google's own limit is 15 minutes."""
+_AZURE = "AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN, or what az login left"
 CREDENTIALS = {
     "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE",
     "gs": "GOOGLE_APPLICATION_CREDENTIALS",
     "gcs": "GOOGLE_APPLICATION_CREDENTIALS",
-    "abfs": "AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN, or what az login left",
-    "abfss": "AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN, or what az login left",
+    "abfs": _AZURE,
+    "abfss": _AZURE,
+    "az": _AZURE,
 }
 """The variables that hold credentials."""
 _OPTIONS = re.compile(r"\?(\w+=[^?&]*(?:&\w+=[^?&]*)*)$")
@@ -64,7 +66,7 @@ def open_store(url: str) -> tuple[Any, str]:
 
     scheme = url.partition("://")[0].lower()
     if scheme in BUILT_INTO_PYARROW:
-        from rtrain.datasets.pyarrow_store import PyarrowStore
+        from rtrain.storage.pyarrow_store import PyarrowStore
 
         found, path = _s3(url) if scheme == "s3" else _by_pyarrow(url)
         return PyarrowStore(found), path.rstrip("/")
@@ -78,32 +80,37 @@ def s3_endpoint() -> str | None:
 
 
 @contextmanager
-def errors_named(url: str, key: str) -> Iterator[None]:
-    """Raise what a store says as a ``DatasetError`` with the URL, the config key and the way out."""
+def errors_named(url: str, key: str, kind: type[ConfigError] = ConfigError) -> Iterator[None]:
+    """Raise what a store says as an error of ``kind``, with the URL, the config key and the way out."""
     import pyarrow as pa
 
     try:
         yield
     except (ImportError, OSError, ValueError, pa.ArrowException) as error:
-        raise refusal(url, key, error) from error
+        raise refusal(url, key, error, kind) from error
 
 
-def refusal(url: str, key: str, error: Exception) -> DatasetError:
+def refusal(url: str, key: str, error: Exception, kind: type[ConfigError] = ConfigError) -> ConfigError:
     """Return the error for what a store says."""
     scheme = url.partition("://")[0].lower()
-    what = without_secrets(" ".join(_DRAWN.sub("", str(error)).split())[:400])
+    what = said(error)
     place = f"{key}: {shown(url)}"
     if isinstance(error, ImportError):
-        return DatasetError(f"{place} needs a package that is not installed: {what}")
+        return kind(f"{place} needs a package that is not installed: {what}")
     if isinstance(error, FileNotFoundError) or _MISSING.search(what):
-        return DatasetError(f"{place} does not exist.", "Check bucket, folder and name.")
+        return kind(f"{place} does not exist.", "Check bucket, folder and name.")
     at = f" at {without_secrets(endpoint)}" if scheme == "s3" and (endpoint := s3_endpoint()) else ""
     if _NO_ANSWER.search(what):
-        return DatasetError(f"{place} can't be reached{at}: {what}", "Check the network and the address of the store.")
+        return kind(f"{place} can't be reached{at}: {what}", "Check the network and the address of the store.")
     if isinstance(error, PermissionError) or _REFUSED.search(what):
         where = CREDENTIALS.get(scheme, "in the environment")
-        return DatasetError(f"{place} is refused{at}: {what}", f"Check the credentials ({where}) and what they allow.")
-    return DatasetError(f"{place} can't be read{at}: {what}", "Check the URL, and the credentials.")
+        return kind(f"{place} is refused{at}: {what}", f"Check the credentials ({where}) and what they allow.")
+    return kind(f"{place} can't be used{at}: {what}", "Check the URL, and the credentials.")
+
+
+def said(error: Exception) -> str:
+    """Return what a store says, in one line without secrets."""
+    return without_secrets(" ".join(_DRAWN.sub("", str(error)).split())[:400])
 
 
 def _parts(url: str) -> tuple[str, str]:
@@ -118,10 +125,20 @@ def _by_pyarrow(url: str) -> tuple[Any, str]:
     bare, options = _parts(url)
     scheme, _, rest = bare.partition("://")
     host, slash, path = rest.partition("/")
+    if scheme.lower() == "az":
+        scheme, host = "abfs", f"{host}@{_azure_account()}"
     if scheme.lower() in ("gs", "gcs") and "retry_limit_seconds=" not in options:
         options = f"{options}&retry_limit_seconds={GOOGLE_RETRY_SECONDS}".lstrip("&")
     store, place = fs.FileSystem.from_uri(f"{scheme}://{host}{slash}{quote(unquote(path))}?{options}")
     return (_with_azure_key(store) if scheme.lower().startswith("abfs") else store), place
+
+
+def _azure_account() -> str:
+    """Return the host of the account, which an ``az://container/path`` leaves to the environment."""
+    account = os.environ.get("AZURE_STORAGE_ACCOUNT") or os.environ.get("AZURE_STORAGE_ACCOUNT_NAME")
+    if not account:
+        raise ValueError("AZURE_STORAGE_ACCOUNT is not set; or write abfs://CONTAINER@ACCOUNT.dfs.core.windows.net/...")
+    return f"{account}.dfs.core.windows.net"
 
 
 def _with_azure_key(store: Any) -> Any:
