@@ -34,7 +34,12 @@ class Evaluation:
 
 
 def evaluate(
-    place: str | Path, overrides: Sequence[str] = (), *, checkpoint: str = "best", split: str | None = None
+    place: str | Path,
+    overrides: Sequence[str] = (),
+    *,
+    checkpoint: str = "best",
+    split: str | None = None,
+    trust: bool = False,
 ) -> dict[str, float]:
     """Return the metrics of a checkpoint on the rows of a dataset, by name, and their number as ``num_rows``.
 
@@ -45,21 +50,27 @@ def evaluate(
         checkpoint: Of a run: ``best``, ``latest`` or the name of one.
         split: Evaluate this split of the dataset. None: all rows if the overrides name other data, else the split that
             training did not see.
+        trust: Run the code that the checkpoint names, even if another account wrote it.
 
     Raises:
         CheckpointError: There is no such checkpoint.
         ConfigError: An override is wrong, or the data has no labels.
         PredictionError: The model, or a worker, failed.
     """
-    found = measure(place, overrides, checkpoint=checkpoint, split=split)
+    found = measure(place, overrides, checkpoint=checkpoint, split=split, trust=trust)
     return {"num_rows": float(found.num_rows), **found.metrics}
 
 
 def measure(
-    place: str | Path, overrides: Sequence[str] = (), *, checkpoint: str = "best", split: str | None = None
+    place: str | Path,
+    overrides: Sequence[str] = (),
+    *,
+    checkpoint: str = "best",
+    split: str | None = None,
+    trust: bool = False,
 ) -> Evaluation:
     """Evaluate as ``evaluate`` does, and return also what was measured."""
-    opened = open_checkpoint(place, overrides, checkpoint, verb="evaluate")
+    opened = open_checkpoint(place, overrides, checkpoint, verb="evaluate", trust=trust)
     chosen = split or (None if opened.other_data else _unseen(opened.info))
     with closing(answers(opened, Question(opened.model, compared, with_labels=True), chosen)) as parts:
         found = list(parts)

@@ -113,7 +113,7 @@ def _describe(composed: Composed, dataset: Dataset | None) -> About:
         encoding={} if dataset is None else dataset.encoding,
         allow=composed.allow,
         project_root=str(composed.project_root),
-    )
+    ).sealed()
 
 
 def _check_cluster(job: Job, plugin: TrainerPlugin, starting: StartingCluster, command: list[str]) -> Cluster:

@@ -18,6 +18,9 @@ Overrides = Annotated[
     typer.Argument(help="Changes of the dataset of training: dataset.path=new.parquet; or num_workers=4 to use Ray."),
 ]
 Which = Annotated[str, typer.Option("--checkpoint", help="Of a run: best, latest, or the name of one.")]
+Trust = Annotated[
+    bool, typer.Option("--trust", help="Run the code that the checkpoint names, even if another account wrote it.")
+]
 OneSplit = Annotated[str | None, typer.Option("--split", help="Only this split of the dataset: train, val or test.")]
 
 
@@ -31,6 +34,7 @@ def predict(
     checkpoint: Which = "best",
     split: OneSplit = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the output if it is there.")] = False,
+    trust: Trust = False,
 ) -> None:
     """Predict every row that the dataset names, with the model of RUN alone."""
     from rtrain.interrupts import ended_by_sigterm
@@ -38,7 +42,9 @@ def predict(
     from rtrain.prediction import predict as predict_rows
 
     with ended_by_sigterm():
-        num_rows = predict_rows(run, output, overrides or (), checkpoint=checkpoint, split=split, force=force)
+        num_rows = predict_rows(
+            run, output, overrides or (), checkpoint=checkpoint, split=split, force=force, trust=trust
+        )
     typer.echo(f"predicted {num_rows:,} rows by {shown(find_checkpoint(run, checkpoint))} -> {output}")
 
 
@@ -51,6 +57,7 @@ def evaluate(
     ] = None,
     checkpoint: Which = "best",
     split: OneSplit = None,
+    trust: Trust = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Measure the model of RUN on its test rows, or on the data that OVERRIDES name."""
@@ -64,7 +71,7 @@ def evaluate(
     if output is not None:
         check_folder(output)
     with ended_by_sigterm():
-        found = measure(run, overrides or (), checkpoint=checkpoint, split=split)
+        found = measure(run, overrides or (), checkpoint=checkpoint, split=split, trust=trust)
     if output is not None:
         write_atomic(Path(output), to_json(asdict(found), indent=2) + "\n")
     typer.echo(to_json(asdict(found), indent=2) if as_json else _table(found))

@@ -13,10 +13,11 @@ from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from rtrain.config.allowed import SPECIAL, is_allowed, targets_in
+from rtrain.config.allowed import SPECIAL, Untrusted, is_allowed, is_harmless, may_be_harmless, targets_in
 from rtrain.config.closest import closest
 from rtrain.errors import ConfigError
 
+TRUST_HINT = "  if you trust who wrote it: --trust"
 _PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*([.:][^\W\d]\w*)")
 
 
@@ -51,6 +52,8 @@ def locate(path: str, where: str, allow: Sequence[str]) -> Any:
         owner = found.__name__ if isinstance(found, ModuleType) else _owner(found)
         if owner is not None and not is_allowed(owner, allow):
             raise TargetError(where, f"{path} leads to {owner}, which is not allowed", _allow_hint(owner))
+    if isinstance(allow, Untrusted) and not is_harmless(found):
+        raise _not_harmless(path, where)
     return found
 
 
@@ -84,6 +87,8 @@ def build(node: Mapping[str, Any], where: str, allow: Sequence[str], *args: Any,
         ConfigError: A target is not allowed or not there, or refuses its arguments.
     """
     target = locate(_target(node, where), f"{where}._target_", allow)
+    if isinstance(allow, Untrusted):
+        _refuse_serialized(node, where)
     recursive = node.get("_recursive_", True)
     given = {key: value for key, value in node.items() if key not in SPECIAL and key not in kwargs}
     positional = args or tuple(node.get("_args_", ()))
@@ -182,6 +187,25 @@ def _refuse_unless_allowed(path: str, where: str, allow: Sequence[str], roots: S
         top = dotted.partition(".")[0]
         problem = f"{path} is not allowed: {top} is neither a known framework nor in the project"
         raise TargetError(where, problem, _allow_hint(dotted))
+    if isinstance(allow, Untrusted) and not may_be_harmless(dotted):
+        raise _not_harmless(path, where)
+
+
+def _not_harmless(path: str, where: str) -> TargetError:
+    problem = f"{path} could do more than compute, and somebody else may have written this"
+    return TargetError(where, problem, TRUST_HINT)
+
+
+def _refuse_serialized(node: Any, where: str) -> None:
+    """Refuse the form in which Keras takes an object, of any module, for an argument."""
+    if isinstance(node, Mapping):
+        if "class_name" in node or "registered_name" in node:
+            raise TargetError(where, "holds a serialized object, and somebody else may have written this", TRUST_HINT)
+        for key, value in node.items():
+            _refuse_serialized(value, f"{where}.{key}")
+    elif isinstance(node, list | tuple):
+        for index, value in enumerate(node):
+            _refuse_serialized(value, f"{where}.{index}")
 
 
 def _allow_hint(path: str) -> str | None:

@@ -262,6 +262,9 @@ class Source(ABC):
     may_use_ray: ClassVar[bool] = False
     """Whether ``load`` may use Ray, so that a cluster that is starting has to be ready before."""
 
+    runs_code: ClassVar[bool] = False
+    """Whether ``load`` runs what the conf says, a function or a query: not for a checkpoint of somebody else's."""
+
     allow: Sequence[str] = ()
     """Modules that the config allows beyond the known frameworks and its own project."""
 

@@ -35,7 +35,7 @@ def load_source(name: str, allow: Sequence[str] = ()) -> Source:
     if name not in modules():
         raise ConfigError(f"there is no dataset source '{name}'.", nearest_or_all(name, modules()))
     source = _source_class(name)()
-    source.allow = tuple(allow)
+    source.allow = allow
     check_installed(f"dataset '{name}'", source.requires, source.extra)
     return source
 

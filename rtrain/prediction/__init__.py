@@ -24,6 +24,7 @@ def predict(
     checkpoint: str = "best",
     split: str | None = None,
     force: bool = False,
+    trust: bool = False,
 ) -> int:
     """Write a prediction for each row into ``output`` and return the number of rows.
 
@@ -35,6 +36,7 @@ def predict(
         checkpoint: Of a run: ``best``, ``latest`` or the name of one.
         split: Predict the rows of this split of the dataset; None: all rows that ``dataset.path`` names.
         force: Replace ``output`` if it is there.
+        trust: Run the code that the checkpoint names, even if another account wrote it.
 
     Raises:
         CheckpointError: There is no such checkpoint.
@@ -42,7 +44,7 @@ def predict(
         PredictionError: The model, or a worker, failed.
     """
     file = Output.at(str(output), force=force)
-    opened = open_checkpoint(place, overrides, checkpoint)
+    opened = open_checkpoint(place, overrides, checkpoint, trust=trust)
     question = Question(opened.model, prediction_table)
     num_rows = 0
     with file.writing() as write, closing(answers(opened, question, split)) as tables:

@@ -12,12 +12,15 @@ from typing import Any
 import yaml
 
 from rtrain.config.aliases import expand
+from rtrain.config.allowed import Untrusted
+from rtrain.config.locations import builtin_config_dir
 from rtrain.config.schema import RtrainConf
 from rtrain.config.session import Composed, Session
 from rtrain.datasets.base import Dataset, DatasetInfo, RawChunk, RowReader, Source, Split
 from rtrain.datasets.conf import ColumnsConf, MemoryConf, PixelsConf
 from rtrain.datasets.registry import confs, load_source
 from rtrain.errors import CheckpointError, ConfigError
+from rtrain.prediction.foreign import check_foreign
 from rtrain.prediction.scoring import MAX_BATCH_ROWS, Model
 from rtrain.runs.checkpoints import check_whole
 from rtrain.runs.files import to_json
@@ -73,7 +76,7 @@ class Opened:
             ConfigError: There is no such split, its rows are others than the model takes, or the user's words would
                 choose rows for it that training did not keep back.
         """
-        reader = None if split is not None else self._source.open_rows(self.conf.dataset, self._encoding)
+        reader = None if split is not None else self._reader()
         if reader is not None:
             self._refuse(CHOOSING, "has no effect: all rows are read", "Leave it out, or ask for a split: --split test")
             self._refuse(PREPARING, "has no effect: rows are prepared as in training", "Leave it out.")
@@ -92,13 +95,22 @@ class Opened:
             )
         return SplitRows(_chosen(dataset, split))
 
+    def _reader(self) -> RowReader | None:
+        try:
+            return self._source.open_rows(self.conf.dataset, self._encoding)
+        except (KeyError, TypeError) as error:
+            message = f"about.json in {self.model.trained.folder} does not say how rows were prepared: {error!r}."
+            raise CheckpointError(message, "Copy the checkpoint again; it may be of another version.") from error
+
     def _refuse(self, keys: Collection[str], what: str, hint: str) -> None:
         for key, word in self._words.items():
             if any(key == one or key.startswith(f"{one}.") for one in keys):
                 raise ConfigError(f"{word} {what}.", hint)
 
 
-def open_checkpoint(place: str | Path, overrides: Sequence[str], checkpoint: str, *, verb: str = "predict") -> Opened:
+def open_checkpoint(
+    place: str | Path, overrides: Sequence[str], checkpoint: str, *, verb: str = "predict", trust: bool = False
+) -> Opened:
     """Compose what the checkpoint was trained on with the user's changes.
 
     Args:
@@ -106,9 +118,11 @@ def open_checkpoint(place: str | Path, overrides: Sequence[str], checkpoint: str
         overrides: Changes of ``dataset``, ``scaling`` and ``cluster``; of these two, training left nothing behind.
         checkpoint: Of a run: ``best``, ``latest`` or the name of one.
         verb: The user's command, for messages.
+        trust: Run the code that the checkpoint names, even if another account wrote it.
 
     Raises:
-        CheckpointError: There is no such checkpoint, it is damaged, or only its own loop can predict.
+        CheckpointError: There is no such checkpoint, it is damaged, only its own loop can predict, or it is somebody
+            else's and names code.
         ConfigError: An override is wrong.
     """
     expanded = expand(overrides)
@@ -122,17 +136,22 @@ def open_checkpoint(place: str | Path, overrides: Sequence[str], checkpoint: str
     about = read_about(folder)
     if about.info is None or about.dataset is None:
         raise CheckpointError(f"{folder} was trained without a dataset of rtrain's: only its own loop can predict.")
-    root = Path(about.project_root) if Path(about.project_root).is_dir() else None
-    composed = _composed(about, root, overrides, ("rtrain", verb, str(place)))
+    own = trust or bool(about.seal)
+    root = Path(about.project_root) if own and Path(about.project_root).is_dir() else None
+    sections, typed = _sections(about, overrides)
+    if not own:
+        check_foreign(folder, sections, set(keys) - {"dataset"})
+    composed = _composed(sections, root, typed, ("rtrain", verb, str(place)))
     conf = composed.conf
-    trained = Trained(folder=folder.resolve(), conf=conf.trainer, info=about.info, allow=composed.allow)
+    allow = composed.allow if own else Untrusted()
+    trained = Trained(folder=folder.resolve(), conf=conf.trainer, info=about.info, allow=allow)
     model = Model(
         trainer_name=composed.resolved["trainer"]["type"],
         trained=trained,
         device="cuda" if conf.scaling.use_gpu else "cpu",
         project_root=str(root or ""),
     )
-    source = load_source(composed.resolved["dataset"]["type"], composed.allow)
+    source = load_source(composed.resolved["dataset"]["type"], allow)
     command = f"rtrain {verb} {place}"
     return Opened(
         model=model,
@@ -146,19 +165,26 @@ def open_checkpoint(place: str | Path, overrides: Sequence[str], checkpoint: str
     )
 
 
-def _composed(about: About, root: Path | None, overrides: Sequence[str], typed: tuple[str, ...]) -> Composed:
+def _sections(about: About, overrides: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+    """Return the config of a prediction, and its overrides; another source gets the columns of training at most."""
     # Unless more are asked for, this process predicts: for most data it is done before Ray would have started.
     dataset, words = dict(about.dataset or {}), list(overrides)
     sections: dict[str, Any] = {"trainer": dict(about.trainer), "dataset": dataset, "scaling": {"num_workers": 0}}
     for name, wanted in confs().items():
         if (word := f"dataset={name}") in words:
             words.remove(word)
-            typed = (*typed, word)
             sections |= {"defaults": [{"dataset": name}], "dataset": _columns(dataset, wanted)}
+    return sections, words
+
+
+def _composed(sections: Mapping[str, Any], root: Path | None, words: Sequence[str], typed: tuple[str, ...]) -> Composed:
+    chosen = [f"dataset={one['dataset']}" for one in sections.get("defaults", ())]
     with tempfile.TemporaryDirectory() as scratch:
         config = Path(scratch) / "checkpoint.yaml"
-        config.write_text(yaml.safe_dump(sections))
-        with Session(str(config), words, schemas(), None, root, typed) as session:
+        config.write_text(yaml.safe_dump(dict(sections)))
+        # Without a project of its own: a folder that holds no module, and that nobody else can put one into.
+        project = root or builtin_config_dir()
+        with Session(str(config), words, schemas(), None, project, (*typed, *chosen)) as session:
             return session.check()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -14,6 +14,7 @@ from pydantic import TypeAdapter
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import CheckpointError
 from rtrain.runs.files import to_json, write_atomic
+from rtrain.runs.seal import is_own, seal
 
 FILE_NAME = "about.json"
 
@@ -86,6 +87,12 @@ class About:
     """Modules beyond rtrain's known frameworks that a ``_target_`` may come from."""
     project_root: str = ""
     """Folder of the user's own modules."""
+    seal: str = ""
+    """The mark of the account that made it; of one that was read, empty unless that is this account."""
+
+    def sealed(self) -> About:
+        """Return it with this account's mark, by which its checkpoints may name the user's own code."""
+        return replace(self, seal=seal(_content(json.loads(to_json(asdict(self))))))
 
     def write(self, folder: Path) -> None:
         """Write ``about.json`` into the folder of a checkpoint."""
@@ -100,9 +107,15 @@ def read_about(checkpoint: Path) -> About:
     """
     try:
         stored = json.loads((checkpoint / FILE_NAME).read_text(encoding="utf-8"))
-        return TypeAdapter(About).validate_python(stored)
-    except (OSError, ValueError) as error:
+        about = TypeAdapter(About).validate_python(stored)
+    except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{checkpoint} is no checkpoint to predict with: {error}") from error
+    return about if is_own(_content(stored), about.seal) else replace(about, seal="")
+
+
+def _content(stored: Mapping[str, Any]) -> str:
+    """Return what a seal is put on."""
+    return json.dumps({key: value for key, value in stored.items() if key != "seal"}, sort_keys=True)
 
 
 @dataclass(frozen=True, kw_only=True)

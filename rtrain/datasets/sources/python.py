@@ -52,6 +52,7 @@ class Python(Source):
     """Rows from a function of yours: frames, tables, arrays, a Ray or torch dataset; in memory."""
 
     Conf = PythonConf
+    runs_code = True
     may_use_ray = True
 
     def load(self, conf: PythonConf) -> Dataset:

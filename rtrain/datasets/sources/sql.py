@@ -36,6 +36,7 @@ class Sql(Source):
     """Rows of a database: a query or a table, by any SQLAlchemy URL; in memory."""
 
     Conf = SqlConf
+    runs_code = True
     requires = ("sqlalchemy",)
     extra = "sql"
 

@@ -23,6 +23,16 @@ REBUILDERS = (
     "__pyx_unpickle_",
 )
 """How the names of functions begin with which the libraries make an object of plain data."""
+CLASSES = (
+    *("sklearn.", "scipy.sparse.", "scipy.interpolate.", "scipy.spatial.", "scipy.stats.", "scipy.optimize."),
+    *("xgboost.sklearn", "lightgbm.sklearn"),
+)
+"""Where classes are that only hold and compute; others open files, ``numpy.memmap`` say."""
+NO_CLASSES = ("sklearn.datasets", "sklearn.externals", "sklearn.utils._testing", "sklearn.utils._mocking")
+FUNCTIONS = ("sklearn.feature_selection._univariate_selection", "sklearn.cluster._kmeans", "sklearn.metrics._")
+"""Where functions are that estimators hold, and that only compute."""
+BOOSTERS = (("xgboost.core", "Booster"), ("lightgbm.basic", "Booster"))
+ARRAYS = (np.ndarray, np.generic, np.dtype, np.random.BitGenerator, np.random.SeedSequence)
 OTHERS = (
     ("copyreg", "_reconstructor"),
     ("_codecs", "encode"),
@@ -30,6 +40,8 @@ OTHERS = (
     ("collections", "defaultdict"),
     ("collections", "deque"),
     ("functools", "partial"),
+    ("numpy", "mean"),
+    ("numpy", "median"),
 )
 
 
@@ -52,7 +64,9 @@ def load(path: Path, allow: Sequence[str]) -> Any:
     try:
         with path.open("rb") as file:
             return _Loader(file, allow).load()
-    except (OSError, pickle.UnpicklingError, EOFError, AttributeError, ImportError) as error:
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # a damaged pickle raises whatever the objects in it raise
         raise CheckpointError(f"{path} holds no estimator that can be loaded: {error}") from error
 
 
@@ -80,7 +94,16 @@ class _Loader(pickle.Unpickler):
         owner = str(getattr(found, "__module__", None) or module)
         if not self._is_ours(owner):
             return False
-        if isinstance(found, type | np.ufunc) or owner.partition(".")[0] not in LIBRARIES:
+        if owner.partition(".")[0] not in LIBRARIES or isinstance(found, np.ufunc):
             return True
         name = getattr(found, "__name__", "")
-        return owner == "numpy.random._pickle" or name.startswith(REBUILDERS)
+        if isinstance(found, type):
+            return _only_holds(found, owner, name)
+        return owner == "numpy.random._pickle" or name.startswith(REBUILDERS) or owner.startswith(FUNCTIONS)
+
+
+def _only_holds(found: type, owner: str, name: str) -> bool:
+    """Tell whether a class of a library's opens no file and starts nothing when it is called."""
+    if issubclass(found, ARRAYS):
+        return not issubclass(found, np.memmap)
+    return (owner, name) in BOOSTERS or (owner.startswith(CLASSES) and not owner.startswith(NO_CLASSES))

@@ -123,14 +123,15 @@ def build_model(conf: Conf, info: DatasetInfo, tokenizer: Any, *, empty: bool = 
     """
     task = task_of(conf, info)
     maker = auto_class(task)
+    options = {"trust_remote_code": False, **_heads(conf, info)}
     try:
         if conf.model.pretrained is None:
             model = maker.from_config(model_config(conf, info, tokenizer))
         elif empty:
-            model = maker.from_config(AutoConfig.from_pretrained(conf.model.pretrained, **_heads(conf, info)))
+            model = maker.from_config(AutoConfig.from_pretrained(conf.model.pretrained, **options))
         else:
             model = maker.from_pretrained(
-                conf.model.pretrained, ignore_mismatched_sizes=True, dtype=torch.float32, **_heads(conf, info)
+                conf.model.pretrained, ignore_mismatched_sizes=True, dtype=torch.float32, **options
             )
     except (OSError, ValueError) as error:
         raise ConfigError(f"trainer.model: {_plain(error, conf)}") from error

@@ -120,7 +120,10 @@ def load_predictor(trained: Trained, device: str = "cpu") -> Predictor:
     from transformers import AutoConfig
 
     try:
-        model = auto_class(task_of(conf, info)).from_config(AutoConfig.from_pretrained(folder))
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        if "/" in str(config._attn_implementation):
+            raise CheckpointError(f"{folder}/config.json asks for code of the hub: {config._attn_implementation}.")
+        model = auto_class(task_of(conf, info)).from_config(config)
         if conf.lora is not None:
             from peft import LoraConfig, get_peft_model
 

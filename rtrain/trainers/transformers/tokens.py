@@ -48,7 +48,7 @@ def open_tokenizer(conf: Conf) -> Any:
 def load_tokenizer(name: str | Path, where: str) -> Any:
     """Return a tokenizer from a folder or the hub; no code of its repository is run."""
     try:
-        tokenizer = AutoTokenizer.from_pretrained(name)
+        tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
     except (OSError, ValueError) as error:
         raise ConfigError(f"{where}: there is no tokenizer at {name}: {error}") from error
     if not tokenizer.is_fast:

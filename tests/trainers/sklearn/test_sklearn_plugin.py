@@ -150,6 +150,10 @@ class Calls:
         Calls(__import__("functools").reduce, max, [1, 2]),
         Calls(__import__("sklearn").show_versions),
         Calls(__import__("joblib").load, "/etc/hostname"),
+        Calls(np.memmap, "overwritten", "uint8", "w+", 0, (1,)),
+        Calls(np.lib.npyio.NpzFile, "/etc/hostname"),
+        Calls(__import__("scipy.io").io.netcdf_file, "overwritten", "w"),
+        Calls(__import__("xgboost").DMatrix, "/etc/hostname"),
     ],
     ids=lambda call: call.call[0].__name__,
 )
@@ -163,3 +167,23 @@ def test_something_that_is_no_pickle_is_told(tmp_path):
     (tmp_path / "estimator.pkl").write_bytes(b"hello")
     with pytest.raises(CheckpointError, match="holds no estimator"):
         safe_pickle.load(tmp_path / "estimator.pkl", ())
+
+
+def test_estimators_that_hold_a_function_of_scikit_learns_come_back(tmp_path):
+    from sklearn.feature_selection import SelectKBest
+
+    x = np.random.default_rng(0).normal(size=(40, 3))
+    safe_pickle.dump(SelectKBest(k=1).fit(x, x[:, 1] > 0), tmp_path / "estimator.pkl")
+    assert safe_pickle.load(tmp_path / "estimator.pkl", ()).transform(x).shape == (40, 1)
+
+
+@pytest.mark.parametrize("place", [0.1, 0.5, 0.9])
+def test_a_pickle_that_is_torn_or_changed_is_told(tmp_path, place):
+    from sklearn.tree import DecisionTreeClassifier
+
+    path = tmp_path / "estimator.pkl"
+    safe_pickle.dump(DecisionTreeClassifier().fit([[0], [1]], [0, 1]), path)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(len(content) * place)])
+    with pytest.raises(CheckpointError, match="holds no estimator"):
+        safe_pickle.load(path, ())

@@ -4,10 +4,13 @@ import subprocess
 import sys
 from dataclasses import replace
 
+import keras
 import pytest
 from keras_runs import ADAM, MLP, make_conf
 
+from rtrain.config.allowed import Untrusted
 from rtrain.config.schema import RtrainConf, ScalingConf
+from rtrain.config.targets import build, locate
 from rtrain.datasets.base import Dataset
 from rtrain.errors import CheckpointError, ConfigError
 from rtrain.testing.small_data import small_dataset
@@ -81,3 +84,30 @@ def test_categories_are_no_quantities():
     data = Dataset(replace(data.info, categories={"color": ("red", "blue")}), data.splits)
     with pytest.raises(ConfigError, match="needs numbers, but color of small are categories"):
         check(make_conf(), data)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "keras.models.load_model",
+        "keras.layers.Lambda",
+        "keras.layers.TFSMLayer",
+        "keras.layers.TorchModuleWrapper",
+        "keras.layers.deserialize",
+        "keras.Sequential.from_config",
+        "keras.utils.get_file",
+        "keras.layers.serialization_lib.deserialize_keras_object",
+        "tensorflow.keras.models.load_model",
+    ],
+)
+def test_what_runs_more_than_a_layer_is_not_for_a_checkpoint_of_somebody_elses(path):
+    with pytest.raises(ConfigError, match=r"--trust|not allowed"):
+        locate(path, "trainer.model._target_", Untrusted())
+    assert locate("keras.layers.Dense", "trainer.model._target_", Untrusted()) is keras.layers.Dense
+
+
+def test_an_object_in_the_form_of_keras_is_not_made_for_somebody_else():
+    config = {"class_name": "Popen", "module": "subprocess", "config": {"args": "true"}}
+    node = {"_target_": "keras.layers.Dense", "units": 3, "activation": config}
+    with pytest.raises(ConfigError, match="a serialized object"):
+        build(node, "trainer.model", Untrusted())

@@ -1,0 +1,58 @@
+"""What may not be done with a checkpoint that another account wrote, unless the user trusts it.
+
+What its targets name is looked at when they are built: see ``rtrain.config.allowed.Untrusted``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from rtrain.config.allowed import is_allowed, targets_in
+from rtrain.datasets.registry import load_source
+from rtrain.errors import CheckpointError
+
+TRUST = "If you trust who wrote it: --trust"
+
+
+def check_foreign(folder: Path, sections: Mapping[str, Any], replaced: Collection[str]) -> None:
+    """Refuse what would run code or read the environment by the will of who wrote a checkpoint.
+
+    Args:
+        folder: The checkpoint.
+        sections: What it says of trainer and dataset.
+        replaced: Keys that the user gives anew.
+
+    Raises:
+        CheckpointError: It names a module that is no framework's, a function or query to read rows with, or a variable
+            of the environment.
+    """
+    for key, value in (*targets_in(sections["trainer"], "trainer"), *targets_in(sections["dataset"], "dataset")):
+        if not isinstance(value, str) or not is_allowed(value.replace(":", "."), (), ()):
+            raise _refused(folder, f"{key} is {value}, which is code of another project")
+    # A source that the user has chosen has a default where the checkpoint's own has its words.
+    name = sections["dataset"].get("type")
+    if name is not None and load_source(str(name)).runs_code and "defaults" not in sections:
+        raise _refused(folder, f"it reads its rows with dataset.type={name}, which runs what the checkpoint says")
+    for key, text in _texts(sections, ""):
+        if "${" in text and not any(key == one or key.startswith(f"{one}.") for one in replaced):
+            raise _refused(folder, f"{key} is {text}, and a checkpoint of somebody else's gets no value of yours")
+
+
+def _refused(folder: Path, why: str) -> CheckpointError:
+    return CheckpointError(f"{folder} was written by somebody else: {why}.", TRUST)
+
+
+def _texts(node: Any, where: str) -> Iterator[tuple[str, str]]:
+    """Yield (key, text) of each text at or below ``node``, keys included."""
+    if isinstance(node, Mapping):
+        for name, value in node.items():
+            inner = f"{where}.{name}" if where else str(name)
+            yield inner, str(name)
+            yield from _texts(value, inner)
+    elif isinstance(node, list | tuple):
+        for index, value in enumerate(node):
+            yield from _texts(value, f"{where}.{index}")
+    elif isinstance(node, str):
+        yield where, node

@@ -1,0 +1,69 @@
+"""A mark by which an account knows what it wrote itself from what somebody else may have written.
+
+The mark is an HMAC-SHA256 (RFC 2104). Its key is made at the first run and lies in ``$XDG_STATE_HOME/rtrain/seal.key``,
+by default in ``~/.local/state``, readable by nobody else. Where no key can be kept, nothing is marked.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+
+KEY_BYTES = 32
+
+
+def seal(text: str) -> str:
+    """Return the mark of this account on ``text``; empty where it can't keep a key."""
+    key = _read_key() or _make_key()
+    return "" if key is None else _mark(key, text)
+
+
+def is_own(text: str, mark: str) -> bool:
+    """Tell whether ``mark`` is that of this account on ``text``."""
+    key = _read_key()
+    return key is not None and hmac.compare_digest(_mark(key, text).encode(), mark.encode())
+
+
+def key_path() -> Path:
+    """Return the place of the key.
+
+    Raises:
+        RuntimeError: The account has no home.
+    """
+    state = os.environ.get("XDG_STATE_HOME")
+    return (Path(state) if state else Path.home() / ".local" / "state") / "rtrain" / "seal.key"
+
+
+def _mark(key: bytes, text: str) -> str:
+    return hmac.new(key, text.encode(), "sha256").hexdigest()
+
+
+def _read_key() -> bytes | None:
+    """Return the key; None if there is none, or if others could have read or written it."""
+    try:
+        path = key_path()
+        facts = path.stat()
+        key = path.read_bytes()
+    except (OSError, RuntimeError):
+        return None
+    private = facts.st_uid == os.geteuid() and not facts.st_mode & 0o077
+    return key if private and len(key) == KEY_BYTES else None
+
+
+def _make_key() -> bytes | None:
+    try:
+        path = key_path()
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        temporary = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(secrets.token_bytes(KEY_BYTES))
+        # Of two processes that come at once, one makes the key and both use it.
+        with suppress(FileExistsError):
+            os.link(temporary, path)
+        temporary.unlink()
+    except (OSError, RuntimeError):  # a home that is not there or can't be written
+        return None
+    return _read_key()

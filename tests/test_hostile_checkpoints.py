@@ -1,0 +1,221 @@
+"""A checkpoint of somebody else's runs nothing, reads no variable, and predicts all the same if it only computes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import rtrain
+from rtrain.cli.app import run as command
+from rtrain.errors import CheckpointError, RtrainError
+from rtrain.runs.checkpoints import RECORD_NAME
+from rtrain.runs.files import sha256_of
+from rtrain.runs.seal import key_path
+from rtrain.trainers.trained import read_about
+
+CODE = """
+import pathlib
+import torch
+
+pathlib.Path({mark!r}).touch()
+
+
+class Net(torch.nn.Linear):
+    def __init__(self):
+        super().__init__(4, 2)
+"""
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A run on four numbers, by a model of torch's own."""
+    folder = tmp_path_factory.mktemp("trained")
+    words = [
+        "dataset=synthetic",
+        "dataset.num_rows=200",
+        "num_workers=0",
+        f"run.root_dir={folder}",
+        "trainer.max_epochs=1",
+    ]
+    return rtrain.fit("mlp", words)
+
+
+@pytest.fixture
+def stolen(trained, tmp_path):
+    """A copy of its checkpoint, which ``rewrite`` makes somebody else's."""
+    return shutil.copytree(trained.best_checkpoint, tmp_path / "stolen")
+
+
+@pytest.fixture
+def mark(tmp_path):
+    """What a hostile checkpoint would leave behind."""
+    return tmp_path / "it-ran"
+
+
+def rewrite(checkpoint: Path, **changes: object) -> Path:
+    """Change what the checkpoint says of itself, as somebody does who has no key of ours but can count."""
+    path = checkpoint / "about.json"
+    about = json.loads(path.read_text())
+    for key, value in changes.items():
+        place = about
+        *outer, last = key.split("__")
+        for name in outer:
+            place = place[name]
+        place[last] = value
+    path.write_text(json.dumps(about))
+    return recorded(checkpoint)
+
+
+def recorded(checkpoint: Path) -> Path:
+    """List the files as they are now."""
+    path = checkpoint / RECORD_NAME
+    record = json.loads(path.read_text())
+    for name, file in record["files"].items():
+        file |= {"size_bytes": (checkpoint / name).stat().st_size, "sha256": sha256_of(checkpoint / name)}
+    path.write_text(json.dumps(record))
+    return checkpoint
+
+
+class Calls:
+    """Is pickled as a call."""
+
+    def __init__(self, function, *args):
+        self.call = function, args
+
+    def __reduce__(self):
+        return self.call
+
+
+def test_a_model_of_a_framework_predicts_whoever_trained_it(trained, stolen):
+    assert read_about(stolen).seal
+    assert not read_about(rewrite(stolen, project_root="/elsewhere")).seal
+    assert rtrain.evaluate(stolen) == rtrain.evaluate(trained.path)
+
+
+def test_the_mark_of_another_account_counts_for_nothing(stolen, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "other"))
+    assert not read_about(stolen).seal
+    assert not key_path().exists(), "reading made a key"
+
+
+def test_a_key_that_others_can_read_is_none(stolen):
+    key_path().chmod(0o644)
+    try:
+        assert not read_about(stolen).seal
+    finally:
+        key_path().chmod(0o600)
+
+
+def test_code_of_a_stranger_runs_only_if_it_is_trusted(stolen, mark, tmp_path, capfd):
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "evil_net.py").write_text(CODE.format(mark=str(mark)))
+    rewrite(stolen, project_root=str(project), allow=["evil_net.*"], trainer__model={"_target_": "evil_net.Net"})
+    for verb in ("evaluate", "predict"):
+        out = ["-o", str(tmp_path / "out.csv")]
+        assert command([verb, str(stolen), *out]) == 1
+        assert not mark.exists()
+        assert "evil_net.Net" in (told := capfd.readouterr().err)
+        assert "--trust" in told
+    command(["evaluate", str(stolen), "--trust"])
+    assert mark.exists()
+    sys.path[:] = [path for path in sys.path if path != str(project)]
+
+
+def test_code_in_the_folder_of_the_checkpoint_or_the_current_one_does_not_run(stolen, mark, monkeypatch):
+    for folder in (stolen, stolen.parent):
+        for name in ("evil_net", "sitecustomize", "torch", "safetensors"):
+            (folder / f"{name}.py").write_text(CODE.format(mark=str(mark)))
+        (folder / "pyproject.toml").write_text("[tool.rtrain]\nallow = ['*']\n")
+    monkeypatch.chdir(stolen.parent)
+    rewrite(stolen, project_root=str(stolen))
+    rtrain.evaluate(stolen)
+    rewrite(stolen, trainer__model={"_target_": "evil_net.Net"})
+    with pytest.raises(RtrainError):
+        rtrain.evaluate(stolen)
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "os.system",
+        "subprocess.run",
+        "builtins.eval",
+        "torch.load",
+        "torch.hub.load",
+        "torch.jit.load",
+        "torch.ops.load_library",
+        "torch.classes.load_library",
+        "torch.utils.cpp_extension.load",
+        "torch.serialization.os.system",
+        "torch.nn.modules.module.warnings.sys.modules.clear",
+        "torch.nn.Embedding.from_pretrained",
+        "torch.nn.functional.torch.load",
+        "transformers.AutoModel.from_pretrained",
+        "sklearn.utils.Bunch",
+        "datasets.load_dataset",
+        "tensorflow.io.write_file",
+        "tensorflow.load_op_library",
+        "ray.train.get_context",
+        "rtrain.runs.files.write_atomic",
+        "rtrain.config.targets.build",
+        "rtrain.fit",
+        "torch.nn.Linear.__init__",
+    ],
+)
+def test_what_could_do_more_than_compute_is_not_called(stolen, mark, target):
+    evil = {"_target_": target, "_args_": [f"touch {mark}"]}
+    for node in (evil, {"_target_": "torch.nn.Sequential", "_args_": [evil]}):
+        rewrite(stolen, trainer__model=node)
+        with pytest.raises(RtrainError, match=r"--trust|not allowed|no dotted path"):
+            rtrain.evaluate(stolen)
+        assert not mark.exists()
+
+
+@pytest.mark.parametrize(
+    "dataset",
+    [
+        {"type": "python", "function": "os:getcwd"},
+        {"type": "sql", "url": "sqlite:///mine.db", "query": "DELETE FROM everything"},
+    ],
+    ids=["python", "sql"],
+)
+def test_rows_are_not_read_by_code_of_a_stranger(stolen, dataset):
+    rewrite(stolen, dataset=dataset)
+    with pytest.raises(CheckpointError, match=f"dataset.type={dataset['type']}, which runs"):
+        rtrain.evaluate(stolen)
+
+
+def test_no_variable_of_the_environment_goes_into_an_address_of_a_stranger(stolen, tmp_path, monkeypatch):
+    monkeypatch.setenv("MY_TOKEN", "s3cret")
+    url = "http://127.0.0.1:9/${oc.env:MY_TOKEN}.csv"
+    rewrite(stolen, dataset={"type": "csv", "path": url, "label": "y"})
+    with pytest.raises(CheckpointError, match=r"dataset\.path is .*MY_TOKEN") as raised:
+        rtrain.evaluate(stolen)
+    assert "s3cret" not in str(raised.value)
+    (tmp_path / "mine.csv").write_text("y\n1\n")
+    with pytest.raises(CheckpointError, match="how rows were prepared"):  # it gets as far as the user's own file
+        rtrain.evaluate(stolen, [f"dataset.path={tmp_path}/mine.csv"])
+
+
+def test_weights_that_are_a_pickle_are_not_unpickled(stolen, mark):
+    torch.save({"weights": Calls(os.system, f"touch {mark}")}, stolen / "model.safetensors")
+    recorded(stolen)
+    with pytest.raises(CheckpointError):
+        rtrain.evaluate(stolen)
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "nonsense", "{}", "[]", '{"trainer": 3}', "null"])
+def test_what_says_nothing_of_itself_is_no_checkpoint(stolen, text):
+    (stolen / "about.json").write_text(text)
+    recorded(stolen)
+    with pytest.raises(CheckpointError, match="no checkpoint to predict with"):
+        rtrain.evaluate(stolen)
