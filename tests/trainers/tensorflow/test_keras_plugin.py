@@ -96,7 +96,7 @@ def test_categories_are_no_quantities():
         "keras.layers.deserialize",
         "keras.Sequential.from_config",
         "keras.utils.get_file",
-        "keras.layers.serialization_lib.deserialize_keras_object",
+        "keras.src.layers.serialization_lib.deserialize_keras_object",
         "tensorflow.keras.models.load_model",
     ],
 )
