@@ -157,6 +157,26 @@ def worker_runtime_env(
     return {**env, "env_vars": variables}
 
 
+def is_alive() -> bool:
+    """Tell whether the cluster that this process is connected to has the node that it is connected through."""
+    import ray
+
+    here = ray.get_runtime_context().get_node_id()
+    return any(node["Alive"] and node["NodeID"] == here for node in ray.nodes())
+
+
+def remove_placement_groups() -> None:
+    """Free what this process's actors have reserved: Ray does it when the process ends, not when an actor dies."""
+    import ray
+    from ray.util.placement_group import PlacementGroup, placement_group_table, remove_placement_group
+
+    job = ray.get_runtime_context().get_job_id()
+    for name, facts in placement_group_table().items():
+        # The last bytes of the name are the job's.
+        if name.endswith(job) and facts["state"] != "REMOVED":
+            remove_placement_group(PlacementGroup(ray.PlacementGroupID(bytes.fromhex(name))))
+
+
 @contextmanager
 def connect(conf: ClusterConf, num_cpus: int) -> Iterator[StartingCluster]:
     """Join the cluster that ``conf`` names, or start one with ``num_cpus`` CPUs, and leave it when the block ends."""

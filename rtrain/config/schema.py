@@ -75,10 +75,23 @@ class CheckpointConf:
 
 @dataclass(kw_only=True)
 class FailureConf:
-    """How many failures a run survives."""
+    """How many failures a run on Ray workers survives: it starts again from its last checkpoint. A mistake of the
+    config or the data ends it at once, and so does the same exception twice without progress in between."""
 
-    max_failures: Annotated[int, Field(ge=0)] = 0
-    """Number of times a run whose worker failed starts again from its last checkpoint."""
+    max_failures: Annotated[int, Field(ge=0)] = 5
+    """Number of failures (workers that died, raised or hung, machines that were lost) after which it starts again."""
+
+    max_preemption_failures: Annotated[int, Field(ge=0)] = 100
+    """Number of machines taken away with notice (spot instances) after which it starts again."""
+
+    backoff_seconds: Annotated[float, Field(ge=0)] = 1.0
+    """Wait before it starts again after a failure without progress, about; twice as long after each further one."""
+
+    max_backoff_seconds: Annotated[float, Field(ge=0)] = 60.0
+    """Longest such wait."""
+
+    wait_seconds: Annotated[float, Field(ge=0)] = 600.0
+    """Longest wait for machines to come back, or others in their place, when too few are left for the workers."""
 
 
 @dataclass(kw_only=True)

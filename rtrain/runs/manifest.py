@@ -76,7 +76,8 @@ class Manifest:
     best_checkpoint: str | None = None
     """Path of the best checkpoint below the run directory."""
     attempts: list[dict[str, Any]] = field(default_factory=list)
-    """Each start of the workers: when, from which step, and why the one before ended."""
+    """Each start of the workers: when, how many, from which checkpoint, and ``ended_because`` if it ended before its
+    time: ``kind``, ``message``, ``rank`` and ``type``."""
     parent_run: str | None = None
 
     def write(self, run_dir: Path) -> None:

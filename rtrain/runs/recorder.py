@@ -94,6 +94,14 @@ class Recorder:
         self.manifest.attempts.append({"started_at": utc_now(), **{k: v for k, v in record.items() if k != "kind"}})
         self.write()
 
+    def end_attempt(self, why: Mapping[str, Any]) -> None:
+        """Note why the newest attempt ended before its time: ``kind``, ``message``, ``rank``, ``type``."""
+        with self._lock:
+            if self.manifest.attempts:
+                self.manifest.attempts[-1]["ended_at"] = utc_now()
+                self.manifest.attempts[-1]["ended_because"] = dict(why)
+                self.write()
+
     def _accept_checkpoint(self, record: Mapping[str, Any]) -> None:
         entry = {key: value for key, value in record.items() if key not in ("kind", "monitor")}
         others = [old for old in self.manifest.checkpoints if old["name"] != entry["name"]]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import secrets
 import threading
 from typing import Any
 
-from rtrain.cluster import Cluster, worker_runtime_env
+from rtrain.cluster import Cluster, is_alive, remove_placement_groups, worker_runtime_env
 from rtrain.datasets.stream import StreamSplit
 from rtrain.errors import TrainingError
 from rtrain.interrupts import StopRequest
@@ -16,9 +15,10 @@ from rtrain.runs.checkpoints import checkpoints_dir
 from rtrain.runs.recorder import Recorder
 from rtrain.scaling import ray_scaling_config, threads_per_worker
 from rtrain.trainers.base import Job, TrainerPlugin
+from rtrain.trainers.failures import Ending
+from rtrain.trainers.ray_attempts import Attempts
 from rtrain.trainers.ray_channel import DriverChannel
 
-CONTROLLER_FAILURE_LIMIT = 2
 POLL_SECONDS = 0.1
 
 
@@ -26,28 +26,52 @@ def train_on_ray(plugin: TrainerPlugin, job: Job, recorder: Recorder, stop: Stop
     """Run the plugin's train loop on ``scaling.num_workers`` workers and wait for the end.
 
     Raises:
-        TrainingError: A worker failed more often than ``run.failure.max_failures``, or the workers did not start.
+        TrainingError: Workers failed more often than ``run.failure`` allows, or did not start.
     """
-    channel = DriverChannel(secrets.token_hex(8), recorder.accept)
+    attempts = Attempts(recorder, job.conf, stop)
+    channel = DriverChannel(secrets.token_hex(8), attempts.accept)
     marker = checkpoints_dir(recorder.run_dir) / f".reached-{channel.name}"
     marker.touch()
     try:
         places = {"run_dir": str(recorder.run_dir), "marker": marker.name, "channel": channel.name}
         trainer = _build_trainer(plugin, job, places, cluster)
-        error = _fit(trainer, channel, stop)
+        error = _fit(trainer, channel, attempts, stop)
+        while error is not None and _controller_died(error) and _may_restart(attempts, cluster, stop):
+            error = _fit(trainer, channel, attempts, stop)
     finally:
         marker.unlink(missing_ok=True)
         channel.close()
-    if error is not None:
-        raise _explain(error, recorder, job) from error
+    if error is not None and not attempts.excused:
+        raise attempts.error(error) from error
+
+
+def _controller_died(error: BaseException) -> bool:
+    from ray.exceptions import RayActorError
+
+    return isinstance(error, RayActorError)
+
+
+def _may_restart(attempts: Attempts, cluster: Cluster, stop: StopRequest) -> bool:
+    """Clear away what a controller that died has left behind, and wait until it is time for the next one.
+
+    Raises:
+        TrainingError: The cluster itself is gone.
+    """
+    if not is_alive():
+        raise TrainingError(
+            "the Ray cluster of this run is gone." if cluster.own else "the Ray cluster does not answer any more.",
+            "Its processes were killed, or ran out of memory. Go on from the last checkpoint: rtrain resume RUN",
+        )
+    remove_placement_groups()
+    died = Ending(kind="controller died", message="the process that watches the workers died")
+    return attempts.go_on_after(died) and attempts.wait()
 
 
 def _build_trainer(plugin: TrainerPlugin, job: Job, places: dict[str, str], cluster: Cluster) -> Any:
     import ray
     from ray.train import FailureConfig, RunConfig
-    from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
 
-    from rtrain.trainers.ray_trainer import LocalClusterTrainer
+    from rtrain.trainers.ray_trainer import RunTrainer
     from rtrain.trainers.ray_worker import train_on_worker
 
     conf = job.conf
@@ -58,9 +82,6 @@ def _build_trainer(plugin: TrainerPlugin, job: Job, places: dict[str, str], clus
         **places,
         "num_threads": threads_per_worker(conf.scaling, own_cluster=cluster.own),
     }
-    failures = FailureConfig(
-        max_failures=conf.run.failure.max_failures, controller_failure_limit=CONTROLLER_FAILURE_LIMIT
-    )
     arguments: dict[str, Any] = {
         "train_loop_config": config,
         "backend_config": plugin.backend_config(conf.trainer),
@@ -68,20 +89,21 @@ def _build_trainer(plugin: TrainerPlugin, job: Job, places: dict[str, str], clus
         "run_config": RunConfig(
             name="checkpoints",
             storage_path=places["run_dir"],
-            failure_config=failures,
+            # Ray's controller always asks the driver, which knows the limits.
+            failure_config=FailureConfig(max_failures=-1, controller_failure_limit=-1, max_preemption_failures=-1),
             worker_runtime_env=worker_runtime_env(
                 conf.cluster, cluster, job.project_root, plugin.worker_env(conf.trainer)
             ),
         ),
         **_ray_data_arguments(plugin, job),
     }
-    if cluster.own:
-        timeout = conf.scaling.start_timeout_seconds
-        return LocalClusterTrainer(train_on_worker, start_timeout_seconds=timeout, **arguments)
-    # Ray takes these from the environment only.
-    os.environ["RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S"] = str(conf.scaling.start_timeout_seconds)
-    os.environ.setdefault("RAY_TRAIN_HEALTH_CHECK_INTERVAL_S", "0.5")
-    return DataParallelTrainer(train_on_worker, **arguments)
+    return RunTrainer(
+        train_on_worker,
+        channel=places["channel"],
+        own_cluster=cluster.own,
+        start_timeout_seconds=conf.scaling.start_timeout_seconds,
+        **arguments,
+    )
 
 
 def is_sharded(plugin: TrainerPlugin, job: Job) -> bool:
@@ -101,7 +123,7 @@ def _ray_data_arguments(plugin: TrainerPlugin, job: Job) -> dict[str, Any]:
     return {"datasets": ray_datasets(job.dataset, job.conf.run.seed), "dataset_config": StreamDataConfig()}
 
 
-def _fit(trainer: Any, channel: DriverChannel, stop: StopRequest) -> BaseException | None:
+def _fit(trainer: Any, channel: DriverChannel, attempts: Attempts, stop: StopRequest) -> BaseException | None:
     """Run ``trainer.fit()`` beside this thread, which stays free for signals; return what it raised."""
     raised: list[BaseException] = []
 
@@ -119,29 +141,5 @@ def _fit(trainer: Any, channel: DriverChannel, stop: StopRequest) -> BaseExcepti
         if stop.reason is not None and not asked:
             channel.request_stop(stop.reason)
             asked = True
+        attempts.answer(channel)
     return raised[0] if raised else None
-
-
-def _explain(error: BaseException, recorder: Recorder, job: Job) -> TrainingError:
-    """Say what a worker really raised, and where; Ray's own error wraps it several times."""
-    if recorder.failures:
-        first = min(recorder.failures, key=lambda failure: failure["time"])
-        later = sorted({failure["rank"] for failure in recorder.failures} - {first["rank"]})
-        also = f" (worker {', '.join(map(str, later))} failed after it)" if later else ""
-        return TrainingError(
-            f"{first['type']} on worker {first['rank']}{also}: {first['message']}",
-            f"The whole traceback is in {recorder.run_dir}/logs/worker-{first['rank']}.log",
-        )
-    if _start_timed_out(error):
-        return TrainingError(
-            f"the {job.conf.scaling.num_workers} workers did not start within "
-            f"{job.conf.scaling.start_timeout_seconds:g} seconds.",
-            "Ask for fewer workers, wait until the cluster is free, or raise scaling.start_timeout_seconds.",
-        )
-    return TrainingError(f"training failed: {str(error).strip()}")
-
-
-def _start_timed_out(error: BaseException) -> bool:
-    from ray.train.v2._internal.exceptions import WorkerGroupStartupTimeoutError
-
-    return isinstance(getattr(error, "controller_failure", error), WorkerGroupStartupTimeoutError)

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from io import TextIOBase
 from typing import Any, TextIO
 
+from rtrain.errors import RtrainError
+
 
 class _Tee(TextIOBase):
     """Writes to a stream and hands the same text to a function."""
@@ -49,6 +51,7 @@ def copied_output(rank: int, send: Callable[[dict[str, Any]], None]) -> Iterator
         text = traceback.format_exc()
         log(text)
         facts = {"type": type(error).__name__, "message": str(error), "traceback": text, "time": time.time()}
+        facts["mistake"] = isinstance(error, RtrainError)
         send({"kind": "failure", "rank": rank, **facts})
         raise
     finally:

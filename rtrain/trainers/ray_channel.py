@@ -1,13 +1,16 @@
 """The way between workers and driver on a Ray cluster: batches in the cluster's own key-value store.
 
 It needs no shared disk and no process of its own. Workers put numbered batches under a name that is the run's alone,
-the driver takes them out in order; the driver puts a stop reason, the workers look for it at each flush.
+the driver takes them out in order; the driver puts a stop reason, the workers look for it at each flush. The controller
+counts the attempts, so that records are in order whatever the clocks say, and asks the driver after each failure.
 """
 
 from __future__ import annotations
 
 import json
+import secrets
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -20,8 +23,8 @@ AT_ONCE = ("attempt", "checkpoint", "failure")
 class WorkerChannel:
     """The worker's end; a thread delivers what was sent, a few times a second."""
 
-    def __init__(self, name: str, rank: int, attempt: str) -> None:
-        self._prefix, self._stop_key = f"{name}/{attempt}-{rank:05d}/", f"{name}!stop"
+    def __init__(self, name: str, rank: int) -> None:
+        self._prefix, self._stop_key = f"{name}/{_attempt(name):06d}-{rank:05d}/", f"{name}!stop"
         self._pending: list[Mapping[str, Any]] = []
         self._progress: Mapping[str, Any] | None = None
         self._rows = 0
@@ -56,19 +59,15 @@ class WorkerChannel:
         self._thread.join(timeout=30)
 
     def _deliver(self) -> None:
-        from ray.experimental.internal_kv import _internal_kv_get
-
         while True:
             last = self._closing.wait(INTERVAL_SECONDS)
             self._flush()
-            found = _internal_kv_get(self._stop_key, namespace=NAMESPACE)
+            found = _get(self._stop_key)
             self._reason = found.decode() if found else None
             if last:
                 return
 
     def _flush(self) -> None:
-        from ray.experimental.internal_kv import _internal_kv_put
-
         with self._delivery:
             with self._lock:
                 batch, self._pending = self._pending, []
@@ -76,9 +75,49 @@ class WorkerChannel:
                     batch.append({**self._progress, "rows": self._rows})
                     self._progress, self._rows = None, 0
             if batch:
-                key = f"{self._prefix}{self._number:010d}"
-                _internal_kv_put(key, json.dumps(batch, default=str), namespace=NAMESPACE)
+                _put(f"{self._prefix}{self._number:010d}", json.dumps(batch, default=str))
                 self._number += 1
+
+
+def _attempt(name: str) -> int:
+    """Return the number of the newest attempt, counted from 1; 0 before there is any."""
+    return int(_get(f"{name}!attempt") or 0)
+
+
+def _get(key: str) -> bytes | None:
+    from ray.experimental.internal_kv import _internal_kv_get
+
+    found: bytes | None = _internal_kv_get(key, namespace=NAMESPACE)
+    return found
+
+
+def _put(key: str, value: str) -> None:
+    from ray.experimental.internal_kv import _internal_kv_put
+
+    _internal_kv_put(key, value, namespace=NAMESPACE)
+
+
+class ControllerChannel:
+    """The end of the process that starts and watches the workers."""
+
+    def __init__(self, name: str) -> None:
+        self._name, self._question = name, ""
+
+    def begin_attempt(self) -> None:
+        """Count one more attempt; what its workers send comes after everything that was sent before."""
+        _put(f"{self._name}!attempt", str(_attempt(self._name) + 1))
+
+    def ask(self, ending: Mapping[str, Any]) -> None:
+        """Tell the driver how the attempt ended; its records are in order behind those of the workers."""
+        self._question = secrets.token_hex(8)
+        record = {"kind": "attempt_failed", "question": self._question, **ending}
+        key = f"{self._name}/{_attempt(self._name):06d}-99999/{time.monotonic_ns():020d}"
+        _put(key, json.dumps([record], default=str))
+
+    def answer(self) -> bool | None:
+        """Return whether to try again, as the driver decided on the last question; None until it did."""
+        found = json.loads(_get(f"{self._name}!answer") or b"{}")
+        return bool(found["again"]) if found.get("question") == self._question else None
 
 
 class DriverChannel:
@@ -93,9 +132,11 @@ class DriverChannel:
 
     def request_stop(self, reason: str) -> None:
         """Ask all workers to end the run."""
-        from ray.experimental.internal_kv import _internal_kv_put
+        _put(f"{self.name}!stop", reason)
 
-        _internal_kv_put(f"{self.name}!stop", reason, namespace=NAMESPACE)
+    def answer(self, question: str, *, again: bool) -> None:
+        """Tell the controller whether to try again."""
+        _put(f"{self.name}!answer", json.dumps({"question": question, "again": again}))
 
     def close(self) -> None:
         """Take what is left, remove the run's keys, and raise what recording raised."""
@@ -103,7 +144,8 @@ class DriverChannel:
 
         self._closing.set()
         self._thread.join(timeout=60)
-        _internal_kv_del(f"{self.name}!stop", namespace=NAMESPACE)
+        for key in ("stop", "attempt", "answer"):
+            _internal_kv_del(f"{self.name}!{key}", namespace=NAMESPACE)
         if self._error is not None:
             raise self._error
 
@@ -116,10 +158,10 @@ class DriverChannel:
             self._error = error
 
     def _take(self) -> None:
-        from ray.experimental.internal_kv import _internal_kv_del, _internal_kv_get, _internal_kv_list
+        from ray.experimental.internal_kv import _internal_kv_del, _internal_kv_list
 
         for key in sorted(_internal_kv_list(f"{self.name}/", namespace=NAMESPACE)):
-            batch = _internal_kv_get(key, namespace=NAMESPACE)
+            batch = _get(key)
             for record in json.loads(batch) if batch else ():
                 self._accept(record)
             _internal_kv_del(key, namespace=NAMESPACE)

@@ -1,27 +1,54 @@
-"""Ray Train's trainer, without the processes that a cluster of rtrain's own has no use for.
+"""Ray Train's trainer with a controller of rtrain's own, which asks the driver before it starts workers again.
 
-On a joined cluster Ray's trainer is used as it is. On our own, which is gone after the run, three things are left out
-that take seconds at every start (measured on 2 cores): the placement-group cleaner and the autoscaling coordinator (an
-actor each), and a runtime environment for the controller, which would keep it from using a process that is there.
+On a cluster of rtrain's own, which is gone after the run, three things are left out that take seconds at every start
+(measured on 2 cores): the placement-group cleaner and the autoscaling coordinator (an actor each), and a runtime
+environment for the controller, which would keep it from using a process that is there.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
+import time
 from typing import Any
 
 import ray
 from ray.train.v2._internal.callbacks.datasets import DatasetsCallback
 from ray.train.v2._internal.callbacks.placement_group_callback import PlacementGroupCleanerCallback
+from ray.train.v2._internal.constants import get_env_vars_to_propagate
+from ray.train.v2._internal.exceptions import WorkerGroupStartupTimeoutError
 from ray.train.v2._internal.execution.controller import TrainController
+from ray.train.v2._internal.execution.controller.state import (
+    ErroredState,
+    InitializingState,
+    ReschedulingState,
+    RestartingState,
+    ShuttingDownState,
+)
 from ray.train.v2._internal.execution.scaling_policy import FixedScalingPolicy
+from ray.train.v2._internal.execution.worker_group import WorkerGroup
 from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
+from ray.train.v2.api.exceptions import ControllerError, WorkerGroupError
 
-CONTROLLER_SETTINGS = {
+from rtrain.trainers.ray_channel import ControllerChannel
+from rtrain.trainers.ray_failures import is_root, oom_kills, read_failures
+
+OWN_CLUSTER = {
     "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.1",  # each report of a custom loop waits for one such interval
     "RAY_TRAIN_ENABLE_PREEMPTION_WATCHER": "0",  # a local machine is not drained
     "RAY_TRAIN_ENABLE_CONTROLLER_STRUCTURED_LOGGING": "0",
 }
+JOINED_CLUSTER = {
+    "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.5",
+    "RAY_TRAIN_PREEMPTION_POLL_INTERVAL_S": "1",
+}
+WAITING = (InitializingState, RestartingState, ReschedulingState)
+"""States of the controller without workers."""
+WAIT_SECONDS = 0.1
+TRY_SECONDS = 15.0
+"""Time for which the controller waits for workers and hears nothing; how often it does so is for the driver to say."""
+OTHERS_SECONDS = 2.0
+"""Time for the worker that failed first to be heard of, when others have lost their connection to it."""
 
 
 class _LocalScalingPolicy(FixedScalingPolicy):
@@ -34,10 +61,25 @@ class _LocalScalingPolicy(FixedScalingPolicy):
         """Request nothing."""
 
 
-class _LocalController(TrainController):
-    """Ray's controller; reads its settings while it is made, and does not pass them to the workers' environment."""
+class _Controller(TrainController):
+    """Ray's controller; after a failure it stops all workers, asks the driver, and waits for its answer.
 
-    def __init__(self, settings: dict[str, str], **parts: Any) -> None:
+    Args:
+        settings: Environment variables that Ray's controller reads while it is made. They are not left in the
+            environment, which is handed on to the workers.
+        channel: Name of the run's channel.
+        start_timeout_seconds: Longest wait for workers.
+        parts: Ray's own arguments.
+    """
+
+    def __init__(self, settings: dict[str, str], channel: str, start_timeout_seconds: float, **parts: Any) -> None:
+        self._driver = ControllerChannel(channel)
+        self._try_seconds = min(start_timeout_seconds, TRY_SECONDS)
+        self._granted: Any = None
+        """The state after a failure that the driver lets go on."""
+        self._idle_since: float | None = None
+        self._oom_kills = oom_kills()
+        self.worker_group_cls = _worker_group(self._try_seconds)
         added = {name: value for name, value in settings.items() if name not in os.environ}
         os.environ.update(added)
         try:
@@ -46,23 +88,108 @@ class _LocalController(TrainController):
             for name in added:
                 del os.environ[name]
 
+    async def _step(self) -> Any:
+        state = self.get_state()
+        if isinstance(state, RestartingState | ReschedulingState) and state is not self._granted:
+            if not await self._may_go_on(state.training_failed_error):
+                self._set_state(ShuttingDownState(next_state=ErroredState(state.training_failed_error)))
+                return await super()._step()
+            self._granted = state
+        result = await super()._step()
+        if result.next_state is not state or not isinstance(state, WAITING):
+            self._idle_since = None
+        elif not await self._may_wait():
+            error = ControllerError(WorkerGroupStartupTimeoutError(self._scaling_policy.scaling_config.min_workers))
+            result.next_state = ShuttingDownState(next_state=ErroredState(error))
+        return result
 
-class LocalClusterTrainer(DataParallelTrainer):
-    """Trains on a cluster that rtrain started for this run."""
+    async def _may_go_on(self, error: BaseException) -> bool:
+        """Stop what is left of the workers, and wait for the driver's word without holding up anything else."""
+        failures = await self._all_failures(error)
+        if self._worker_group is not None:
+            self._shutdown_worker_group()
+        self._driver.ask({**failures, "oom_kills": oom_kills() - self._oom_kills})
+        while (answer := self._driver.answer()) is None:
+            await asyncio.sleep(WAIT_SECONDS)
+        self._oom_kills = oom_kills()
+        return answer
 
-    def __init__(self, *args: Any, start_timeout_seconds: float, **kwargs: Any) -> None:
+    async def _all_failures(self, error: BaseException) -> dict[str, Any]:
+        """Return what is known of each worker; wait a little for the one that the others only suffer from."""
+        found = read_failures(error)
+        deadline = time.monotonic() + OTHERS_SECONDS
+        while isinstance(error, WorkerGroupError) and self._worker_group is not None and time.monotonic() < deadline:
+            if any(map(is_root, found["workers"])):
+                break
+            await asyncio.sleep(WAIT_SECONDS)
+            status = self._worker_group.poll_status(timeout=WAIT_SECONDS)
+            found = read_failures(status.get_worker_group_error())
+        return found
+
+    async def _may_wait(self) -> bool:
+        """Let time pass, because Ray's loop asks for resources without a pause; ask the driver now and then."""
+        now = time.monotonic()
+        self._idle_since = self._idle_since or now
+        if now - self._idle_since > self._try_seconds:
+            self._idle_since = None
+            return await self._may_go_on(WorkerGroupStartupTimeoutError(1))
+        await asyncio.sleep(WAIT_SECONDS)
+        return True
+
+    def _start_worker_group(self, num_workers: int, resources_per_worker: dict[str, float]) -> None:
+        self._driver.begin_attempt()
+        super()._start_worker_group(num_workers, resources_per_worker)
+
+
+def _worker_group(start_timeout_seconds: float) -> type[WorkerGroup]:
+    """Return Ray's worker group with a limit of its own, which Ray takes from the environment only."""
+
+    class Workers(WorkerGroup):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            self._worker_group_start_timeout_s = start_timeout_seconds
+
+    return Workers
+
+
+class RunTrainer(DataParallelTrainer):
+    """Trains one run.
+
+    Args:
+        args: As for Ray's trainer.
+        channel: Name of the run's channel.
+        own_cluster: rtrain started the cluster for this run.
+        start_timeout_seconds: Longest wait for workers.
+        kwargs: As for Ray's trainer.
+    """
+
+    def __init__(
+        self, *args: Any, channel: str, own_cluster: bool, start_timeout_seconds: float, **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
+        self._channel, self._own_cluster = channel, own_cluster
         self._start_timeout_seconds = start_timeout_seconds
 
     def _create_default_callbacks(self) -> list[Any]:
+        # The driver itself removes what a controller that dies leaves behind.
         needless: tuple[type, ...] = (PlacementGroupCleanerCallback,)
-        if not self.datasets:
+        if self._own_cluster and not self.datasets:
             needless = (*needless, DatasetsCallback)
         return [callback for callback in super()._create_default_callbacks() if not isinstance(callback, needless)]
 
     def _initialize_and_run_controller(self, **parts: Any) -> Any:
-        settings = {**CONTROLLER_SETTINGS, "RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S": str(self._start_timeout_seconds)}
-        parts["scaling_policy"] = _LocalScalingPolicy(self.scaling_config)
-        controller = ray.remote(num_cpus=0)(_LocalController).remote(settings=settings, **parts)
+        options: dict[str, Any] = {"num_cpus": 0}
+        if self._own_cluster:
+            parts["scaling_policy"] = _LocalScalingPolicy(self.scaling_config)
+        else:
+            here = ray.get_runtime_context().get_node_id()
+            options["label_selector"] = {ray._raylet.RAY_NODE_ID_KEY: here}
+            options["runtime_env"] = {"env_vars": get_env_vars_to_propagate()}
+        controller = ray.remote(**options)(_Controller).remote(
+            settings=OWN_CLUSTER if self._own_cluster else JOINED_CLUSTER,
+            channel=self._channel,
+            start_timeout_seconds=self._start_timeout_seconds,
+            **parts,
+        )
         ray.get(controller.run.remote())
         return ray.get(controller.get_result.remote())

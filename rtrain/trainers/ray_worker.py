@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import time
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,7 @@ def train_on_worker(config: dict[str, Any]) -> None:
 
     context = ray.train.get_context()
     rank = context.get_world_rank()
-    channel = WorkerChannel(config["channel"], rank, attempt=f"{time.time():.3f}")
+    channel = WorkerChannel(config["channel"], rank)
     try:
         with copied_output(rank, channel.send):
             worker = _make_worker(config, context, channel)

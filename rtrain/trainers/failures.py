@@ -1,0 +1,174 @@
+"""Why an attempt to train ended, and whether another one is made."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rtrain.config.schema import FailureConf
+
+HANG = "Hang"
+"""Type of the failure that a worker records of itself when it gets no further."""
+
+_COLLATERAL = re.compile(
+    r"connection (closed|reset|refused)|closed by peer|broken pipe|\bgloo\b|\bnccl|process group|socket"
+    r"|allreduce failed|remote process|heartbeat|coordination service|unavailableerror|preempted worker|tracker|timed out waiting",
+    re.IGNORECASE,
+)
+_OUT_OF_MEMORY = re.compile(
+    r"MemoryError|OutOfMemory|out of memory|can't allocate memory|cannot allocate memory|not enough memory"
+    r"|resource_?exhausted|bad_alloc|unable to allocate|low on memory|memory pressure|\bOOM\b",
+    re.IGNORECASE,
+)
+_KILLED_BY_RAY = re.compile(r"NODE_OUT_OF_MEMORY|running low on memory", re.IGNORECASE)
+LESS_MEMORY = (
+    "Take less memory: a smaller trainer.batch_size, data that is streamed (dataset.memory=stream), or fewer "
+    "workers on a machine (num_workers, scaling.placement_strategy=SPREAD)."
+)
+LESS_GPU_MEMORY = "Take less memory of the GPU: a smaller trainer.batch_size, a smaller model, or half precision."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ending:
+    """Why an attempt ended before its time."""
+
+    kind: str
+    """``exception``, ``out of memory``, ``worker died``, ``node lost``, ``preempted``, ``hang``, ``controller died`` or
+    ``no workers`` (they did not start)."""
+    message: str
+    """What happened, in one line or a few."""
+    rank: int | None = None
+    type: str | None = None
+    """Class of the exception."""
+    hint: str | None = None
+    final: bool = False
+    """It would come again: rtrain's own errors name a mistake of the config or the data."""
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the manifest keeps."""
+        return {name: value for name, value in asdict(self).items() if name not in ("hint", "final")}
+
+
+class Retries:
+    """Decides after each ending whether to try again, and when.
+
+    Args:
+        conf: The limits.
+        chance: Returns numbers from 0 to 1, to spread the waits of many runs that failed together.
+    """
+
+    def __init__(self, conf: FailureConf, chance: Callable[[], float] = random.random) -> None:
+        self._conf, self._chance = conf, chance
+        self._failures = self._preemptions = self._in_vain = 0
+        self._last: Ending | None = None
+        self.refusal = ""
+        """Why there is no other attempt, once there is none."""
+
+    def wait_after(self, ending: Ending, *, progress: bool) -> float | None:
+        """Return the seconds until the next attempt, or None if there is none.
+
+        Args:
+            ending: What ended this one.
+            progress: It got further than all before it.
+        """
+        same = ending.kind in ("exception", "out of memory") and not progress and ending == self._last
+        self._last = ending
+        self._in_vain = 0 if progress else self._in_vain + 1
+        self.refusal = self._refuse(ending, same)
+        if self.refusal or ending.final:
+            return None
+        if self._in_vain == 0:
+            return 0.0
+        longest = min(self._conf.max_backoff_seconds, self._conf.backoff_seconds * 2.0 ** min(self._in_vain - 1, 60))
+        return longest * (0.5 + 0.5 * self._chance())
+
+    def _refuse(self, ending: Ending, same: bool) -> str:
+        if same:
+            return "the same error came again, with no progress in between"
+        if ending.kind == "preempted":
+            self._preemptions += 1
+            limit = self._conf.max_preemption_failures
+            return f"run.failure.max_preemption_failures={limit}" if self._preemptions > limit else ""
+        self._failures += 1
+        limit = self._conf.max_failures
+        return f"run.failure.max_failures={limit}" if self._failures > limit else ""
+
+
+def is_collateral(error_type: str, message: str) -> bool:
+    """Tell whether an error reads like that of a worker whose partner is gone."""
+    return bool(_COLLATERAL.search(f"{error_type}: {message}"))
+
+
+def is_out_of_memory(error_type: str, message: str) -> bool:
+    """Tell whether an error says that memory of the machine, or of a GPU, was not enough."""
+    return bool(_OUT_OF_MEMORY.search(f"{error_type}: {message}"))
+
+
+def memory_hint(message: str) -> str:
+    """Return what to change after such an error."""
+    return LESS_GPU_MEMORY if "cuda" in message.lower() else LESS_MEMORY
+
+
+def ending_of(raised: Sequence[Mapping[str, Any]], workers: Sequence[Mapping[str, Any]], oom_kills: int = 0) -> Ending:
+    """Find the true cause among what several workers show.
+
+    Args:
+        raised: What workers recorded of themselves: ``rank``, ``type``, ``message``, ``time``, ``mistake``.
+        workers: What the cluster says of each that failed: ``rank``, ``type``, ``message``, ``fate`` (``raised``,
+            ``died``, ``node lost``, ``preempted`` or ``hang``).
+        oom_kills: Processes that the system has killed for want of memory on the driver's machine.
+    """
+    hung = [one for one in raised if one["type"] == HANG]
+    if hung:
+        first = min(hung, key=lambda one: float(one["time"]))
+        return Ending(kind="hang", message=first["message"], rank=first["rank"], hint=first.get("hint"))
+    told = {one["rank"] for one in raised}
+    gone = [one for one in workers if one["fate"] != "raised" and one["rank"] not in told]
+    if gone:
+        return _ending_without_words(gone, oom_kills)
+    if raised:
+        return _ending_by_exception(raised)
+    if workers:
+        return _ending_by_exception([{"time": 0.0, **one} for one in workers])
+    return Ending(kind="worker died", message="the workers ended without a word")
+
+
+def _ending_by_exception(raised: Sequence[Mapping[str, Any]]) -> Ending:
+    first = min(raised, key=lambda one: (is_collateral(one["type"], one["message"]), float(one["time"])))
+    later = sorted({one["rank"] for one in raised} - {first["rank"]})
+    also = f" (worker {', '.join(map(str, later))} failed after it)" if later else ""
+    memory = is_out_of_memory(first["type"], first["message"])
+    return Ending(
+        kind="out of memory" if memory else "exception",
+        message=f"{first['type']} on worker {first['rank']}{also}: {first['message']}",
+        rank=first["rank"],
+        type=first["type"],
+        hint=memory_hint(first["message"]) if memory else None,
+        final=bool(first.get("mistake")),
+    )
+
+
+def _ending_without_words(gone: Sequence[Mapping[str, Any]], oom_kills: int) -> Ending:
+    """Tell how workers ended that could not say it themselves."""
+    first = min(gone, key=lambda one: (("preempted", "node lost", "died", "hang").index(one["fate"]), one["rank"]))
+    same = [one["rank"] for one in gone if one["fate"] == first["fate"]]
+    who = f"worker {same[0]}" if len(same) == 1 else f"workers {', '.join(map(str, same))}"
+    rank = first["rank"] if len(same) == 1 else None
+    if first["fate"] == "preempted":
+        return Ending(kind="preempted", message=f"the machine of {who} was taken away", rank=rank)
+    if first["fate"] == "node lost":
+        return Ending(kind="node lost", message=f"the machine of {who} is gone", rank=rank)
+    if first["fate"] == "hang":
+        return Ending(kind="hang", message=f"the process of {who} does not answer any more", rank=rank)
+    if oom_kills or _KILLED_BY_RAY.search(first["message"]):
+        message = f"{who} was killed because the machine ran out of memory"
+        return Ending(kind="out of memory", message=message, rank=rank, hint=LESS_MEMORY)
+    return Ending(
+        kind="worker died",
+        message=f"the process of {who} died without a word",
+        rank=rank,
+        hint="It was killed from outside (the system does so when memory runs out), or its own code crashed or exited.",
+    )

@@ -1,0 +1,152 @@
+"""The attempts of one run on Ray, as the driver follows them: what ended each, and whether another one is made."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from rtrain.config.schema import RtrainConf
+from rtrain.errors import TrainingError
+from rtrain.interrupts import StopRequest
+from rtrain.runs.recorder import Recorder
+from rtrain.trainers.failures import Ending, Retries, ending_of
+from rtrain.trainers.ray_channel import DriverChannel
+
+WAIT_SECONDS = 0.1
+
+
+class Attempts:
+    """Hears every record of the run, and answers the controller's questions.
+
+    Args:
+        recorder: Keeps the records.
+        conf: The run's config.
+        stop: Whether the run should end anyway.
+    """
+
+    def __init__(self, recorder: Recorder, conf: RtrainConf, stop: StopRequest) -> None:
+        self._recorder, self._conf, self._stop = recorder, conf, stop
+        self._retries = Retries(conf.run.failure)
+        self._lock = threading.Lock()
+        self._question: Mapping[str, Any] | None = None
+        self._due: float | None = None
+        self._running = self._progress = False
+        self._furthest = 0
+        self._waiting_since = time.monotonic()
+        self.ending: Ending | None = None
+        """What ended the newest attempt that ended before its time."""
+        self.excused = False
+        """The run was told to stop, and what failed is of no interest any more."""
+
+    def accept(self, record: Mapping[str, Any]) -> None:
+        """Take one record; called by the thread that collects them."""
+        with self._lock:
+            if record["kind"] == "attempt_failed":
+                self._question = record
+                return
+            if record["kind"] == "attempt":
+                self._begin()
+            elif record["kind"] in ("progress", "metrics", "checkpoint"):
+                self._progress |= record["kind"] == "checkpoint" or record["step"] > self._furthest
+                self._furthest = max(self._furthest, record["step"])
+        self._recorder.accept(record)
+
+    def _begin(self) -> None:
+        if self._running:
+            self._recorder.end_attempt({"kind": "resized", "message": "goes on with another number of workers"})
+        self._recorder.failures.clear()
+        self._running, self._progress = True, False
+
+    def answer(self, channel: DriverChannel) -> None:
+        """Answer the controller's question, if there is one, once the wait before the next attempt is over."""
+        with self._lock:
+            question = self._question
+        if question is None:
+            return
+        again = self.go_on_after(self._ending_of(question)) if self._due is None else not self._stopped()
+        if again and self._due is not None and time.monotonic() < self._due:
+            return
+        self._due = None
+        with self._lock:
+            self._question = None
+        channel.answer(question["question"], again=again)
+
+    def go_on_after(self, ending: Ending) -> bool:
+        """Record how an attempt ended, and return whether another one is made, after ``wait``."""
+        with self._lock:
+            progress, self._running = self._progress, False
+        self.ending = ending
+        if ending.kind == "no workers":
+            return self._may_wait_longer()
+        self._waiting_since = time.monotonic()
+        self._recorder.end_attempt(ending.facts())
+        if self._stop.reason is not None:
+            self.excused = ending.type is None
+            return False
+        seconds = self._retries.wait_after(ending, progress=progress)
+        if seconds is None:
+            return False
+        self._due = time.monotonic() + seconds
+        when = f" in {seconds:.1f} seconds" if seconds else ""
+        self._recorder.observer.notice(f"{ending.message.partition(chr(10))[0]}; starting again{when}")
+        return True
+
+    def _may_wait_longer(self) -> bool:
+        """Tell whether to keep trying for workers that don't start."""
+        if self._stopped():
+            return False
+        now = self._due = time.monotonic()
+        return now - self._waiting_since < self._longest_wait()
+
+    def wait(self) -> bool:
+        """Let the time before the next attempt pass; return False if the run is to stop meanwhile."""
+        while self._due is not None and time.monotonic() < self._due and self._stop.reason is None:
+            time.sleep(WAIT_SECONDS)
+        self._due = None
+        return not self._stopped()
+
+    def _stopped(self) -> bool:
+        """Tell whether the run is told to stop while no worker runs."""
+        self.excused = self._stop.reason is not None
+        return self.excused
+
+    def error(self, raised: BaseException) -> TrainingError:
+        """Return the error that ends the run, where Ray ended it with ``raised``."""
+        if self.ending is None:
+            return TrainingError(f"training failed: {str(raised).strip()}")
+        refusal, log = self._retries.refusal, ""
+        if self.ending.type is not None and self.ending.rank is not None:
+            log = f"The whole traceback is in {self._recorder.run_dir}/logs/worker-{self.ending.rank}.log"
+        count = len(self._recorder.manifest.attempts)
+        tries = f"Gave up after {count} attempts: {refusal}." if refusal and count > 1 else ""
+        return TrainingError(self.ending.message, "\n".join(filter(None, [self.ending.hint, tries, log])) or None)
+
+    def _ending_of(self, question: Mapping[str, Any]) -> Ending:
+        if question["cause"] == "resources":
+            return self._no_workers()
+        if question["cause"] == "start":
+            message = "a worker failed while it started"
+            return Ending(kind="worker died", message=message, hint=question["message"][-1000:])
+        if question["cause"] == "preempted":
+            return Ending(kind="preempted", message="a machine of the run is taken away")
+        return ending_of(self._recorder.failures, question["workers"], question["oom_kills"])
+
+    def _no_workers(self) -> Ending:
+        scaling, seconds = self._conf.scaling, self._longest_wait()
+        if self._recorder.manifest.attempts:
+            return Ending(
+                kind="no workers",
+                message=f"no room for {scaling.num_workers} workers came back within {seconds:g} seconds.",
+                hint="Raise run.failure.wait_seconds, or go on with fewer workers: rtrain resume RUN num_workers=...",
+            )
+        return Ending(
+            kind="no workers",
+            message=f"the {scaling.num_workers} workers did not start within {seconds:g} seconds.",
+            hint="Ask for fewer workers, wait until the cluster is free, or raise scaling.start_timeout_seconds.",
+        )
+
+    def _longest_wait(self) -> float:
+        conf = self._conf
+        return conf.run.failure.wait_seconds if self._recorder.manifest.attempts else conf.scaling.start_timeout_seconds
