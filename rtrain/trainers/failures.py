@@ -15,7 +15,8 @@ HANG = "Hang"
 
 _COLLATERAL = re.compile(
     r"connection (closed|reset|refused)|closed by peer|broken pipe|\bgloo\b|\bnccl|process group|socket"
-    r"|allreduce failed|remote process|heartbeat|coordination service|unavailableerror|preempted worker|tracker|timed out waiting",
+    r"|allreduce failed|remote process|heartbeat|coordination service|unavailableerror|tracker"
+    r"|timed out waiting",
     re.IGNORECASE,
 )
 _OUT_OF_MEMORY = re.compile(
@@ -36,8 +37,8 @@ class Ending:
     """Why an attempt ended before its time."""
 
     kind: str
-    """``exception``, ``out of memory``, ``worker died``, ``node lost``, ``preempted``, ``hang``, ``controller died`` or
-    ``no workers`` (they did not start)."""
+    """``exception``, ``out of memory``, ``worker died``, ``node lost``, ``preempted``, ``hang``,
+    ``controller died``, ``cluster lost`` or ``no workers`` (they did not start)."""
     message: str
     """What happened, in one line or a few."""
     rank: int | None = None
@@ -49,7 +50,8 @@ class Ending:
 
     def facts(self) -> dict[str, Any]:
         """Return what the manifest keeps."""
-        return {name: value for name, value in asdict(self).items() if name not in ("hint", "final")}
+        known = asdict(self)
+        return {name: known[name] for name in ("kind", "message", "rank", "type") if known[name] is not None}
 
 
 class Retries:

@@ -9,7 +9,6 @@ from typing import Any
 
 from rtrain.cluster import Cluster, is_alive, remove_placement_groups, worker_runtime_env
 from rtrain.datasets.stream import StreamSplit
-from rtrain.errors import TrainingError
 from rtrain.interrupts import StopRequest
 from rtrain.runs.checkpoints import checkpoints_dir
 from rtrain.runs.recorder import Recorder
@@ -36,7 +35,7 @@ def train_on_ray(plugin: TrainerPlugin, job: Job, recorder: Recorder, stop: Stop
         places = {"run_dir": str(recorder.run_dir), "marker": marker.name, "channel": channel.name}
         trainer = _build_trainer(plugin, job, places, cluster)
         error = _fit(trainer, channel, attempts, stop)
-        while error is not None and _controller_died(error) and _may_restart(attempts, cluster, stop):
+        while error is not None and _controller_died(error) and _may_restart(attempts, cluster):
             error = _fit(trainer, channel, attempts, stop)
     finally:
         marker.unlink(missing_ok=True)
@@ -51,17 +50,13 @@ def _controller_died(error: BaseException) -> bool:
     return isinstance(error, RayActorError)
 
 
-def _may_restart(attempts: Attempts, cluster: Cluster, stop: StopRequest) -> bool:
-    """Clear away what a controller that died has left behind, and wait until it is time for the next one.
-
-    Raises:
-        TrainingError: The cluster itself is gone.
-    """
+def _may_restart(attempts: Attempts, cluster: Cluster) -> bool:
+    """Clear away what a controller that died has left behind, and wait until it is time for the next one."""
     if not is_alive():
-        raise TrainingError(
-            "the Ray cluster of this run is gone." if cluster.own else "the Ray cluster does not answer any more.",
-            "Its processes were killed, or ran out of memory. Go on from the last checkpoint: rtrain resume RUN",
-        )
+        whose = "the Ray cluster of this run" if cluster.own else "the machine of this process in the Ray cluster"
+        hint = "Ray's processes were killed, or ran out of memory. Go on from the last checkpoint: rtrain resume RUN"
+        attempts.end(Ending(kind="cluster lost", message=f"{whose} is gone", hint=hint))
+        return False
     remove_placement_groups()
     died = Ending(kind="controller died", message="the process that watches the workers died")
     return attempts.go_on_after(died) and attempts.wait()

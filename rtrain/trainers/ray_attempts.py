@@ -75,13 +75,10 @@ class Attempts:
 
     def go_on_after(self, ending: Ending) -> bool:
         """Record how an attempt ended, and return whether another one is made, after ``wait``."""
-        with self._lock:
-            progress, self._running = self._progress, False
-        self.ending = ending
         if ending.kind == "no workers":
+            self.ending = ending
             return self._may_wait_longer()
-        self._waiting_since = time.monotonic()
-        self._recorder.end_attempt(ending.facts())
+        progress = self.end(ending)
         if self._stop.reason is not None:
             self.excused = ending.type is None
             return False
@@ -92,6 +89,14 @@ class Attempts:
         when = f" in {seconds:.1f} seconds" if seconds else ""
         self._recorder.observer.notice(f"{ending.message.partition(chr(10))[0]}; starting again{when}")
         return True
+
+    def end(self, ending: Ending) -> bool:
+        """Record how an attempt ended, and return whether it got further than all before it."""
+        with self._lock:
+            progress, self._running = self._progress, False
+        self.ending, self._waiting_since = ending, time.monotonic()
+        self._recorder.end_attempt(ending.facts())
+        return progress
 
     def _may_wait_longer(self) -> bool:
         """Tell whether to keep trying for workers that don't start."""

@@ -24,9 +24,9 @@ MEMORY_EVENTS = (Path("/sys/fs/cgroup/memory.events"), Path("/sys/fs/cgroup/memo
 def read_failures(error: BaseException) -> dict[str, Any]:
     """Return the facts of an error of Ray Train: ``cause``, ``message`` and ``workers``.
 
-    ``cause`` is ``workers``, ``preempted``, ``start`` (a worker failed while it started) or ``resources`` (there was no room
-    for the workers). Of each worker there are ``rank``, ``type``, ``message`` and
-    ``fate``: ``raised``, ``died``, ``node lost``, ``preempted`` or ``hang``.
+    ``cause`` is ``workers``, ``preempted``, ``start`` (a worker failed while it started) or ``resources`` (there was no
+    room for the workers). Of each worker there are ``rank``, ``type``, ``message`` and ``fate``: ``raised``, ``died``,
+    ``node lost``, ``preempted`` or ``hang``.
     """
     workers = [_worker(rank, failure) for rank, failure in getattr(error, "worker_failures", {}).items()]
     inner = getattr(error, "controller_failure", error)

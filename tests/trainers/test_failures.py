@@ -1,0 +1,108 @@
+"""Which cause is told when several workers fail, and when a run starts again."""
+
+import pytest
+
+from rtrain.config.schema import FailureConf
+from rtrain.trainers.failures import Ending, Retries, ending_of
+
+
+def raised(rank, kind, message, time, **more):
+    return {"rank": rank, "type": kind, "message": message, "time": time, "mistake": False, **more}
+
+
+def lost(rank, fate, message=""):
+    return {"rank": rank, "type": "ActorDiedError", "message": message, "fate": fate}
+
+
+CLOSED = "[../gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]:4711"
+
+
+def test_the_first_exception_is_told_not_those_that_it_causes():
+    ending = ending_of([raised(0, "RuntimeError", CLOSED, 1.0), raised(1, "ValueError", "no", 1.1)], [])
+    assert (ending.kind, ending.rank, ending.type) == ("exception", 1, "ValueError")
+    assert ending.message == "ValueError on worker 1 (worker 0 failed after it): no"
+
+
+def test_a_worker_that_was_killed_is_told_before_those_that_lost_their_connection_to_it():
+    ending = ending_of([raised(0, "RuntimeError", CLOSED, 1.0)], [lost(1, "died"), lost(0, "raised")])
+    assert (ending.kind, ending.rank) == ("worker died", 1)
+
+
+def test_a_worker_that_spoke_before_its_end_is_told_by_its_own_words():
+    ending = ending_of([raised(1, "SystemExit", "3", 1.0)], [lost(1, "died")])
+    assert (ending.kind, ending.type) == ("exception", "SystemExit")
+
+
+def test_a_lost_machine_counts_more_than_a_dead_process():
+    ending = ending_of([], [lost(0, "died"), lost(2, "node lost"), lost(3, "node lost")])
+    assert (ending.kind, ending.message) == ("node lost", "the machine of workers 2, 3 is gone")
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("MemoryError", ""),
+        ("_ArrayMemoryError", "Unable to allocate 8.00 GiB for an array"),
+        ("RuntimeError", "[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"),
+        ("OutOfMemoryError", "CUDA out of memory. Tried to allocate 2.00 GiB"),
+        ("XlaRuntimeError", "RESOURCE_EXHAUSTED: Out of memory allocating 123 bytes"),
+        ("XGBoostError", "std::bad_alloc"),
+    ],
+)
+def test_memory_that_is_not_enough_is_known_by_the_words_of_every_framework(kind, message):
+    ending = ending_of([raised(0, kind, message, 1.0)], [])
+    assert ending.kind == "out of memory"
+    assert "trainer.batch_size" in ending.hint
+    assert ("of the GPU" in ending.hint) == ("CUDA" in message)
+
+
+@pytest.mark.parametrize(
+    ("message", "kills"), [("Worker exit type: NODE_OUT_OF_MEMORY", 0), ("Worker exit type: SYSTEM_ERROR", 1)]
+)
+def test_a_process_that_was_killed_for_want_of_memory_says_what_to_change(message, kills):
+    ending = ending_of([], [lost(1, "died", message)], kills)
+    assert ending.kind == "out of memory"
+    assert "dataset.memory=stream" in ending.hint
+
+
+def test_the_same_exception_twice_without_progress_ends_the_run():
+    retries = Retries(FailureConf(max_failures=10))
+    error = Ending(kind="exception", message="ValueError on worker 0: no", type="ValueError", rank=0)
+    assert retries.wait_after(error, progress=True) is not None
+    assert retries.wait_after(error, progress=True) is not None
+    assert retries.wait_after(error, progress=False) is None
+    assert "the same error came again" in retries.refusal
+
+
+def test_another_exception_and_a_killed_worker_are_retried_without_progress():
+    retries = Retries(FailureConf(max_failures=10))
+    endings = [Ending(kind="worker died", message="died"), Ending(kind="exception", message="a", type="A")]
+    assert all(retries.wait_after(ending, progress=False) is not None for ending in [*endings, *endings, *endings])
+
+
+def test_a_mistake_of_the_user_is_not_retried():
+    mistake = Ending(kind="exception", message="DatasetError on worker 0: no such column", final=True)
+    assert Retries(FailureConf()).wait_after(mistake, progress=True) is None
+
+
+def test_the_first_failure_after_progress_is_retried_at_once_and_the_next_ones_ever_later():
+    retries = Retries(FailureConf(max_failures=10, backoff_seconds=2, max_backoff_seconds=10), chance=lambda: 1.0)
+    died = Ending(kind="worker died", message="died")
+    waits = [retries.wait_after(died, progress=progress) for progress in (True, False, False, False, False, True)]
+    assert waits == [0, 2, 4, 8, 10, 0]
+
+
+def test_chance_shortens_a_wait_to_half_of_it_at_most():
+    retries = Retries(FailureConf(backoff_seconds=8), chance=lambda: 0.0)
+    assert retries.wait_after(Ending(kind="worker died", message="died"), progress=False) == 4
+
+
+def test_failures_and_machines_taken_away_have_limits_of_their_own():
+    retries = Retries(FailureConf(max_failures=1, max_preemption_failures=2))
+    taken, died = Ending(kind="preempted", message="taken"), Ending(kind="worker died", message="died")
+    assert retries.wait_after(taken, progress=True) is not None
+    assert retries.wait_after(died, progress=True) is not None
+    assert retries.wait_after(taken, progress=True) is not None
+    assert retries.wait_after(died, progress=True) is None
+    assert retries.refusal == "run.failure.max_failures=1"
+    assert retries.wait_after(taken, progress=True) is None
