@@ -90,6 +90,10 @@ class FailureConf:
     max_backoff_seconds: Annotated[float, Field(ge=0)] = 60.0
     """Longest such wait."""
 
+    hang_seconds: Annotated[float, Field(gt=0)] | None = 1800.0
+    """Longest time in which no step is taken, once training has begun: then every worker writes the stack of its
+    threads to ``logs/``, and the run starts again. null: wait forever. A train loop of one's own is not watched."""
+
     wait_seconds: Annotated[float, Field(ge=0)] = 600.0
     """Longest wait for machines to come back, or others in their place, when too few are left for the workers."""
 

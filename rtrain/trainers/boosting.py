@@ -216,6 +216,7 @@ class Rounds:
         progress = self.progress
         progress.rounds += 1
         progress.metrics = with_shared_names(metrics)
+        self._worker.alive(progress.rounds)
         if progress.metrics and self._monitor is None:
             self._monitor = self._monitor_of(list(metrics), modes or {})
         if self._monitor is not None and self._monitor.improves(progress.metrics):

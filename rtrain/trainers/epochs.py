@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -138,7 +139,7 @@ class EpochLoop:
             self.meter.look()
             with self.meter.paused():
                 self.learner.settle()
-                values = self.learner.evaluate(self.evaluated.steps(self._evaluation_pass()))
+                values = self.learner.evaluate(self._alive(self.evaluated.steps(self._evaluation_pass())))
             if math.isnan(values.get("loss", 0.0)):
                 raise TrainingError(f"{self.split}/loss is not a number at step {progress.step}.", self.learner.way_out)
             found = found | {f"{self.split}/{name}": value for name, value in values.items()}
@@ -147,6 +148,12 @@ class EpochLoop:
             self._report(found)
         if found and new:
             self._judge()
+
+    def _alive(self, steps: Iterable[Any]) -> Iterator[Any]:
+        """Yield the steps, each of which tells that this rank gets on."""
+        for step in steps:
+            self.worker.alive()
+            yield step
 
     def _judge(self) -> None:
         """Let early stopping, and a schedule that watches a metric, see the new metrics."""

@@ -29,6 +29,7 @@ LESS_MEMORY = (
     "Take less memory: a smaller trainer.batch_size, data that is streamed (dataset.memory=stream), or fewer "
     "workers on a machine (num_workers, scaling.placement_strategy=SPREAD)."
 )
+LIKELY_TO_COME_AGAIN = ("exception", "out of memory", "hang")
 LESS_GPU_MEMORY = "Take less memory of the GPU: a smaller trainer.batch_size, a smaller model, or half precision."
 
 
@@ -76,7 +77,7 @@ class Retries:
             ending: What ended this one.
             progress: It got further than all before it.
         """
-        same = ending.kind in ("exception", "out of memory") and not progress and ending == self._last
+        same = ending.kind in LIKELY_TO_COME_AGAIN and not progress and ending == self._last
         self._last = ending
         self._in_vain = 0 if progress else self._in_vain + 1
         self.refusal = self._refuse(ending, same)
@@ -125,8 +126,7 @@ def ending_of(raised: Sequence[Mapping[str, Any]], workers: Sequence[Mapping[str
     """
     hung = [one for one in raised if one["type"] == HANG]
     if hung:
-        first = min(hung, key=lambda one: float(one["time"]))
-        return Ending(kind="hang", message=first["message"], rank=first["rank"], hint=first.get("hint"))
+        return _ending_by_hang(hung)
     told = {one["rank"] for one in raised}
     gone = [one for one in workers if one["fate"] != "raised" and one["rank"] not in told]
     if gone:
@@ -136,6 +136,18 @@ def ending_of(raised: Sequence[Mapping[str, Any]], workers: Sequence[Mapping[str
     if workers:
         return _ending_by_exception([{"time": 0.0, **one} for one in workers])
     return Ending(kind="worker died", message="the workers ended without a word")
+
+
+def _ending_by_hang(hung: Sequence[Mapping[str, Any]]) -> Ending:
+    by_rank = sorted({int(one["rank"]): one for one in hung}.items())
+    places = ", ".join(f"worker {rank} in {one['place']}" for rank, one in by_rank)
+    return Ending(
+        kind="hang",
+        message=f"training got no further for {hung[0]['seconds']:g} seconds: {places}",
+        rank=by_rank[0][0] if len(by_rank) == 1 else None,
+        hint="The stack of every thread is in logs/worker-<rank>.stacks.txt. If a step may take so long: "
+        "run.failure.hang_seconds=null",
+    )
 
 
 def _ending_by_exception(raised: Sequence[Mapping[str, Any]]) -> Ending:

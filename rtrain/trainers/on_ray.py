@@ -19,6 +19,8 @@ from rtrain.trainers.ray_attempts import Attempts
 from rtrain.trainers.ray_channel import DriverChannel
 
 POLL_SECONDS = 0.1
+HANG_MARGIN_SECONDS = 60
+FOREVER_SECONDS = 30 * 24 * 3600
 
 
 def train_on_ray(plugin: TrainerPlugin, job: Job, recorder: Recorder, stop: StopRequest, cluster: Cluster) -> None:
@@ -79,7 +81,7 @@ def _build_trainer(plugin: TrainerPlugin, job: Job, places: dict[str, str], clus
     }
     arguments: dict[str, Any] = {
         "train_loop_config": config,
-        "backend_config": plugin.backend_config(conf.trainer),
+        "backend_config": _patient(plugin.backend_config(conf.trainer), conf.run.failure.hang_seconds),
         "scaling_config": ray_scaling_config(conf.scaling),
         "run_config": RunConfig(
             name="checkpoints",
@@ -99,6 +101,14 @@ def _build_trainer(plugin: TrainerPlugin, job: Job, places: dict[str, str], clus
         start_timeout_seconds=conf.scaling.start_timeout_seconds,
         **arguments,
     )
+
+
+def _patient(backend_config: Any, hang_seconds: float | None) -> Any:
+    """Let collective operations wait longer than the watchdog does, which knows more of why they wait."""
+    if isinstance(getattr(backend_config, "timeout_s", None), int):
+        seconds = FOREVER_SECONDS if hang_seconds is None else hang_seconds + HANG_MARGIN_SECONDS
+        backend_config.timeout_s = max(backend_config.timeout_s, int(seconds))
+    return backend_config
 
 
 def is_sharded(plugin: TrainerPlugin, job: Job) -> bool:

@@ -24,7 +24,9 @@ class WorkerChannel:
     """The worker's end; a thread delivers what was sent, a few times a second."""
 
     def __init__(self, name: str, rank: int) -> None:
-        self._prefix, self._stop_key = f"{name}/{_attempt(name):06d}-{rank:05d}/", f"{name}!stop"
+        attempt = _attempt(name)
+        self._prefix, self._stop_key = f"{name}/{attempt:06d}-{rank:05d}/", f"{name}!stop"
+        self._hang_key = f"{name}!hang-{attempt}"
         self._pending: list[Mapping[str, Any]] = []
         self._progress: Mapping[str, Any] | None = None
         self._rows = 0
@@ -52,6 +54,14 @@ class WorkerChannel:
                 self._pending.append(record)
         if record["kind"] in AT_ONCE:
             self._flush()
+
+    def tell_hang(self) -> None:
+        """Tell the other workers of this attempt that this one hangs."""
+        _put(self._hang_key, "1")
+
+    def told_of_hang(self) -> bool:
+        """Return whether a worker of this attempt hangs."""
+        return _get(self._hang_key) is not None
 
     def close(self) -> None:
         """Deliver what is left."""
@@ -140,12 +150,12 @@ class DriverChannel:
 
     def close(self) -> None:
         """Take what is left, remove the run's keys, and raise what recording raised."""
-        from ray.experimental.internal_kv import _internal_kv_del
+        from ray.experimental.internal_kv import _internal_kv_del, _internal_kv_list
 
         self._closing.set()
         self._thread.join(timeout=60)
-        for key in ("stop", "attempt", "answer"):
-            _internal_kv_del(f"{self.name}!{key}", namespace=NAMESPACE)
+        for key in _internal_kv_list(f"{self.name}!", namespace=NAMESPACE):
+            _internal_kv_del(key, namespace=NAMESPACE)
         if self._error is not None:
             raise self._error
 

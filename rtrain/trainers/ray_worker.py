@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from rtrain.trainers.base import Job
 from rtrain.trainers.output import copied_output
 from rtrain.trainers.ray_channel import WorkerChannel
 from rtrain.trainers.registry import load_trainer
+from rtrain.trainers.watchdog import Watchdog
 from rtrain.trainers.worker import Worker
 
 
@@ -35,9 +38,24 @@ def train_on_worker(config: dict[str, Any]) -> None:
         with copied_output(rank, channel.send):
             worker = _make_worker(config, context, channel)
             plugin = load_trainer(config["job"].trainer_name)
-            plugin.train_loop(worker.conf)(worker)
+            with _watched(worker, channel):
+                plugin.train_loop(worker.conf)(worker)
     finally:
         channel.close()
+
+
+@contextmanager
+def _watched(worker: Worker, channel: WorkerChannel) -> Iterator[None]:
+    """End this process if the block gets no further for ``run.failure.hang_seconds``."""
+    seconds = worker.run.failure.hang_seconds
+    if seconds is None:
+        yield
+        return
+    watchdog = Watchdog(worker.rank, worker.life, seconds, worker.run_dir / "logs", channel)
+    try:
+        yield
+    finally:
+        watchdog.close()
 
 
 def _make_worker(config: dict[str, Any], context: Any, channel: WorkerChannel) -> Worker:

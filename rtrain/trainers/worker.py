@@ -21,6 +21,7 @@ from rtrain.runs.checkpoints import (
     writing,
 )
 from rtrain.trainers.trained import About
+from rtrain.trainers.watchdog import Life
 
 SMALLER_IS_BETTER = (
     "loss",
@@ -118,6 +119,8 @@ class Worker:
     allow: tuple[str, ...] = ()
     """Modules beyond rtrain's known frameworks that a ``_target_`` may come from."""
     started: float = field(default_factory=time.monotonic)
+    life: Life = field(default_factory=Life)
+    """What the watchdog watches."""
 
     def report(self, metrics: Mapping[str, float], *, step: int, epoch: int) -> None:
         """Record metrics in ``events.jsonl`` and on the display. Rank 0 speaks for all; other ranks may call it too.
@@ -132,7 +135,9 @@ class Worker:
             self.channel.send({"kind": "metrics", "step": step, "epoch": epoch, "time": time.time(), "metrics": values})
 
     def progress(self, *, step: int, epoch: int, steps_per_epoch: int | None, rows: int) -> None:
-        """Tell the display how far the run is; cheap enough for each step, and never written to a file.
+        """Tell the display how far the run is, and the watchdog that it gets on; every rank calls it.
+
+        It is cheap enough for each step, and never written to a file.
 
         Args:
             step: Optimizer steps done.
@@ -140,9 +145,14 @@ class Worker:
             steps_per_epoch: Steps of one epoch; None while unknown.
             rows: Rows of all workers that the step took.
         """
+        self.life.sign(step)
         if self.rank == 0:
             done = {"step": step, "epoch": epoch, "steps_per_epoch": steps_per_epoch, "rows": rows}
             self.channel.send({"kind": "progress", **done})
+
+    def alive(self, step: int | None = None) -> None:
+        """Tell that this rank gets on (``run.failure.hang_seconds``); between steps, as in evaluations, without one."""
+        self.life.sign(step)
 
     def describe(self, facts: Mapping[str, Any]) -> None:
         """Add plain facts about this worker (device, rows per split, threads) to the manifest."""

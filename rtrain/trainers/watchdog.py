@@ -1,0 +1,122 @@
+"""End a worker that gets no further, after it has told where it hangs."""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from rtrain.runs.manifest import utc_now
+from rtrain.trainers.failures import HANG
+
+GRACE_SECONDS = 3.0
+"""Time for the other workers to tell where they are, before the end of this one ends them too."""
+EXIT_CODE = 70
+
+
+@dataclass
+class Life:
+    """When a worker last got further; a loop that never tells is not watched."""
+
+    sign_at: float | None = None
+    """Monotonic time; None before the first step."""
+    step: int = 0
+
+    def sign(self, step: int | None = None) -> None:
+        """Note that the worker gets on, with a step or, between steps, with something else."""
+        if step is not None:
+            self.step = step
+        if step is not None or self.sign_at is not None:
+            self.sign_at = time.monotonic()
+
+
+class HangChannel(Protocol):
+    """What a watchdog tells the other workers, and hears of them."""
+
+    def send(self, record: dict[str, object]) -> None:
+        """Hand over a record."""
+
+    def tell_hang(self) -> None:
+        """Tell the other workers of this attempt that this one hangs."""
+
+    def told_of_hang(self) -> bool:
+        """Return whether one of them has."""
+
+
+class Watchdog:
+    """Watches one worker from a thread of its own.
+
+    Args:
+        rank: Number of the worker; the training runs in the thread that makes its watchdog.
+        life: Its signs of life.
+        seconds: Longest time without one.
+        logs_dir: Where the stack of every thread is written, to ``worker-<rank>.stacks.txt``.
+        channel: The way to the driver and the others.
+        end: Ends the process.
+    """
+
+    def __init__(
+        self,
+        rank: int,
+        life: Life,
+        seconds: float,
+        logs_dir: Path,
+        channel: HangChannel,
+        end: Callable[[int], object] = os._exit,
+    ) -> None:
+        self._rank, self._life, self._seconds, self._channel, self._end = rank, life, seconds, channel, end
+        self._path = logs_dir / f"worker-{rank}.stacks.txt"
+        self._training = threading.get_ident()
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="rtrain-watchdog", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Watch no longer."""
+        self._closing.set()
+        self._thread.join(timeout=2 * GRACE_SECONDS)
+
+    def _watch(self) -> None:
+        while not self._closing.wait(min(1.0, self._seconds / 10)):
+            quiet = 0.0 if self._life.sign_at is None else time.monotonic() - self._life.sign_at
+            # Where one hangs, the others wait for it, and shall tell where before they lose their connection.
+            if quiet > self._seconds or (quiet > self._seconds / 2 and self._channel.told_of_hang()):
+                self._channel.tell_hang()
+                self._tell(quiet)
+                self._closing.wait(GRACE_SECONDS)
+                self._end(EXIT_CODE)
+                return
+
+    def _tell(self, quiet: float) -> None:
+        """Write the stack of every thread, and record a failure that says in which line training stands."""
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(f"{utc_now()} worker {self._rank}, after step {self._life.step}, hangs in {self._place()}\n")
+            file.flush()
+            faulthandler.dump_traceback(file, all_threads=True)
+        self._channel.send(
+            {
+                "kind": "failure",
+                "rank": self._rank,
+                "type": HANG,
+                "message": f"no progress for {quiet:.0f} seconds after step {self._life.step}, in {self._place()}",
+                "place": self._place(),
+                "seconds": self._seconds,
+                "traceback": self._path.read_text(encoding="utf-8"),
+                "time": time.time(),
+                "mistake": False,
+            }
+        )
+
+    def _place(self) -> str:
+        """Return the line that the training thread is in."""
+        frame = sys._current_frames().get(self._training)
+        if frame is None:
+            return "a thread that has ended"
+        folder, name = os.path.split(frame.f_code.co_filename)
+        return f"{os.path.basename(folder)}/{name}:{frame.f_lineno} ({frame.f_code.co_name})"  # noqa: PTH119

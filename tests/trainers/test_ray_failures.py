@@ -1,0 +1,170 @@
+"""Faults of every kind on real Ray workers: the run goes on, or says why it doesn't."""
+
+import os
+import signal
+import threading
+import time
+
+import psutil
+import pytest
+
+from rtrain.cluster import StartingCluster
+from rtrain.config.schema import ClusterConf
+from rtrain.config.session import Session
+from rtrain.errors import TrainingError
+from rtrain.runs.run import Run
+from rtrain.schemas import schemas
+from rtrain.training import SilentObserver, fit_session
+
+MODEL = '''
+import os
+import pathlib
+import signal
+import time
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+
+class Faulty(nn.Module):
+    """Does what it is told at a step of one rank: ``{kind, rank, step}``; once, unless ``always``."""
+
+    def __init__(self, faults, folder):
+        super().__init__()
+        self.net, self.faults, self.folder = nn.Linear(64, 10), faults, folder
+        self.register_buffer("step", torch.zeros((), dtype=torch.long))
+
+    def forward(self, x):
+        if self.training:
+            self.step += 1
+            for fault in self.faults:
+                mark = pathlib.Path(self.folder) / f"{fault['kind']}-{fault['step']}"
+                if self.step >= fault["step"] and dist.get_rank() == fault["rank"] and not mark.exists():
+                    if not fault.get("always"):
+                        mark.touch()
+                    getattr(self, fault["kind"])()
+        return self.net(x.flatten(1))
+
+    def kill(self):
+        os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(60)
+
+    def hang(self):
+        time.sleep(600)
+
+    def fail(self):
+        raise ValueError(f"rank {dist.get_rank()} has had enough")
+
+    def memory(self):
+        torch.zeros(2**50)
+
+    def slow(self):
+        time.sleep(5)
+'''
+CONFIG = """
+defaults:
+  - dataset: digits
+  - trainer: torch
+trainer:
+  model: {{_target_: faulty.Faulty, faults: {faults}, folder: {folder}}}
+  optimizer: {{_target_: torch.optim.SGD, lr: 0.1}}
+  batch_size: 20
+  max_epochs: null
+  max_steps: 40
+run: {{root_dir: {folder}/runs, checkpoint: {{every_epochs: null, every_steps: 2}}}}
+"""
+
+
+@pytest.fixture(autouse=True)
+def no_leaks():
+    """Ray stays up for all tests of this file."""
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    starting = StartingCluster(ClusterConf(), 4)
+    starting.wait()
+    yield starting
+    starting.close()
+
+
+class Notices(SilentObserver):
+    def __init__(self):
+        self.notices = []
+
+    def notice(self, text):
+        self.notices.append(text)
+
+
+def fit(folder, cluster, faults, *overrides):
+    (folder / "pyproject.toml").write_text("")
+    (folder / "faulty.py").write_text(MODEL)
+    listed = ", ".join("{" + ", ".join(f"{key}: {value}" for key, value in one.items()) + "}" for one in faults)
+    (folder / "faulty.yaml").write_text(CONFIG.format(faults=f"[{listed}]", folder=folder))
+    observer = Notices()
+    with Session(str(folder / "faulty.yaml"), ["num_workers=2", *overrides], schemas(), None) as session:
+        try:
+            return fit_session(session, observer, cluster), observer.notices
+        except TrainingError as error:
+            (path,) = (folder / "runs" / "faulty").iterdir()
+            return Run.load(path), [*observer.notices, str(error)]
+
+
+def test_a_killed_worker_and_a_hung_one_and_an_exception_are_survived_one_after_the_other(tmp_path, cluster):
+    faults = [
+        {"kind": "kill", "rank": 1, "step": 5},
+        {"kind": "hang", "rank": 1, "step": 11},
+        {"kind": "fail", "rank": 1, "step": 21},
+    ]
+    run, notices = fit(tmp_path, cluster, faults, "run.failure.hang_seconds=4")
+    attempts = run.manifest.attempts
+    assert run.status == "succeeded", notices
+    assert run.manifest.step == 40
+    whys = [attempt.get("ended_because", {}) for attempt in attempts]
+    assert [why.get("kind") for why in whys] == ["worker died", "hang", "exception", None]
+    assert [why.get("rank") for why in whys] == [1, None, 1, None]
+    assert [attempt["from_checkpoint"] is None for attempt in attempts] == [True, False, False, False]
+    assert "ValueError on worker 1" in whys[2]["message"]
+    assert "worker 1 in" in whys[1]["message"]
+    assert "faulty.py" in whys[1]["message"]
+    assert "(hang)" in whys[1]["message"]
+    assert "in hang" in (run.path / "logs" / "worker-1.stacks.txt").read_text()
+    assert "loop.py" in (run.path / "logs" / "worker-0.stacks.txt").read_text()
+    assert [notice for notice in notices if notice.endswith("starting again")] != []
+
+
+@pytest.mark.slow
+def test_an_exception_that_comes_again_ends_the_run_and_is_told_with_its_rank(tmp_path, cluster):
+    run, said = fit(tmp_path, cluster, [{"kind": "fail", "rank": 1, "step": 3, "always": "true"}])
+    assert run.status == "failed"
+    assert said[-1].startswith("ValueError on worker 1")
+    assert "rank 1 has had enough" in said[-1]
+    assert "Gave up after 2 attempts: the same error came again" in said[-1]
+    assert len(run.manifest.attempts) == 2
+    assert run.manifest.error["rank"] == 1
+
+
+@pytest.mark.slow
+def test_memory_that_is_not_enough_says_what_to_change(tmp_path, cluster):
+    run, said = fit(tmp_path, cluster, [{"kind": "memory", "rank": 0, "step": 3, "always": "true"}])
+    assert run.manifest.attempts[-1]["ended_because"]["kind"] == "out of memory"
+    assert "trainer.batch_size" in said[-1]
+
+
+@pytest.mark.slow
+def test_a_controller_that_is_killed_is_replaced(tmp_path, cluster):
+    def kill():
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline and not list(tmp_path.glob("runs/*/*/checkpoints/step*")):
+            time.sleep(0.1)
+        for process in psutil.Process().children(recursive=True):
+            if process.name().startswith("ray::_Controll") or "_Controller" in "".join(process.cmdline()):
+                os.kill(process.pid, signal.SIGKILL)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    run, notices = fit(tmp_path, cluster, [{"kind": "slow", "rank": 0, "step": 5}])
+    thread.join()
+    assert run.status == "succeeded", notices
+    assert [one.get("ended_because", {}).get("kind") for one in run.manifest.attempts] == ["controller died", None]

@@ -1,0 +1,90 @@
+"""A worker that gets no further tells where it hangs, and ends."""
+
+import time
+
+import pytest
+
+from rtrain.trainers.failures import ending_of
+from rtrain.trainers.watchdog import EXIT_CODE, Life, Watchdog
+
+
+class Channel:
+    def __init__(self, told=False):
+        self.records, self.told = [], told
+
+    def send(self, record):
+        self.records.append(record)
+
+    def tell_hang(self):
+        self.told = True
+
+    def told_of_hang(self):
+        return self.told
+
+
+@pytest.fixture
+def watched(tmp_path, monkeypatch):
+    monkeypatch.setattr("rtrain.trainers.watchdog.GRACE_SECONDS", 0.0)
+    made = []
+
+    def make(life, seconds, told=False):
+        ends, channel = [], Channel(told)
+        watchdog = Watchdog(1, life, seconds, tmp_path, channel, end=ends.append)
+        made.append(watchdog)
+        return ends, channel
+
+    yield make
+    for watchdog in made:
+        watchdog.close()
+
+
+def hang_for(seconds):
+    time.sleep(seconds)
+
+
+def test_a_worker_without_signs_of_life_writes_its_stacks_and_ends(watched, tmp_path):
+    life = Life()
+    life.sign(step=4)
+    ends, channel = watched(life, 0.2)
+    hang_for(0.6)
+    assert ends == [EXIT_CODE]
+    assert "hang_for" in (tmp_path / "worker-1.stacks.txt").read_text()
+    ending = ending_of(channel.records, [])
+    assert ending.kind == "hang"
+    assert "trainers/test_watchdog.py:" in ending.message
+    assert "(hang_for)" in ending.message
+    assert channel.told
+
+
+def test_a_worker_that_never_took_a_step_is_not_watched(watched):
+    ends, _ = watched(Life(), 0.1)
+    time.sleep(0.4)
+    assert ends == []
+
+
+def test_signs_between_steps_count(watched):
+    life = Life()
+    life.sign(step=1)
+    ends, _ = watched(life, 0.5)
+    for _ in range(10):
+        time.sleep(0.1)
+        life.sign()
+    assert ends == []
+
+
+def test_a_worker_that_waits_for_one_that_hangs_tells_where_before_its_own_time_is_over(watched):
+    life = Life()
+    life.sign(step=1)
+    ends, channel = watched(life, 2.0, told=True)
+    time.sleep(1.6)
+    assert ends == [EXIT_CODE]
+    assert channel.records[0]["rank"] == 1
+
+
+def test_one_that_takes_steps_is_not_ended_because_another_one_hangs(watched):
+    life = Life()
+    ends, _ = watched(life, 0.8, told=True)
+    for step in range(12):
+        life.sign(step=step)
+        time.sleep(0.1)
+    assert ends == []
