@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rtrain.config.num_workers import Elastic
 from rtrain.config.schema import ScalingConf
 from rtrain.errors import ConfigError, NotEnoughResourcesError
 from rtrain.runs.facts import num_cores
@@ -41,15 +42,22 @@ def cluster_cpus(conf: ScalingConf, spare: int = 0) -> int:
 
     ``spare`` CPUs are left for Ray Data, which otherwise waits forever when the workers hold all.
     """
-    return max(num_cores(), math.ceil(conf.num_workers * worker_resources(conf)["CPU"]) + spare)
+    return max(num_cores(), math.ceil(workers_here(conf) * worker_resources(conf)["CPU"]) + spare)
+
+
+def workers_here(conf: ScalingConf) -> int:
+    """Return the number of workers on a cluster of rtrain's own: of a range, one for each core if that lies in it."""
+    if not is_elastic(conf):
+        return int(conf.num_workers)
+    return max(conf.min_workers, min(int(conf.num_workers), num_cores()))
 
 
 def sharing_notice(conf: ScalingConf) -> str | None:
     """Return the line that tells that workers share cores on this machine, or None when they don't."""
-    cores = num_cores()
-    if conf.num_workers <= cores or conf.use_gpu:
+    cores, workers = num_cores(), workers_here(conf)
+    if workers <= cores or conf.use_gpu:
         return None
-    return f"{conf.num_workers} workers share {cores} cores; num_workers={cores} would train faster on this machine"
+    return f"{workers} workers share {cores} cores; num_workers={cores} would train faster on this machine"
 
 
 def threads_per_worker(conf: ScalingConf, *, own_cluster: bool) -> int:
@@ -57,7 +65,7 @@ def threads_per_worker(conf: ScalingConf, *, own_cluster: bool) -> int:
     if conf.num_workers == 0:
         return num_cores()
     if own_cluster and not conf.use_gpu:
-        return max(1, num_cores() // conf.num_workers)
+        return max(1, num_cores() // workers_here(conf))
     return max(1, int(worker_resources(conf)["CPU"]))
 
 
@@ -80,14 +88,15 @@ def check_feasible(
     if data_cpus and wanted["CPU"]:
         spare = sum(node.get("CPU", 0) for node in nodes) - data_cpus
         fitting = max(0, min(fitting, int(spare / wanted["CPU"] + 1e-9)))
-    if fitting >= conf.num_workers:
+    if fitting >= conf.min_workers:
         return
     have = {name: sum(node.get(name, 0) for node in nodes) for name in wanted}
-    asked = ", ".join(f"{conf.num_workers * amount:g} {name}" for name, amount in wanted.items())
+    asked = ", ".join(f"{conf.min_workers * amount:g} {name}" for name, amount in wanted.items())
     there = ", ".join(f"{have[name]:g} {name}" for name in wanted)
     way_out = f"Try: {command} num_workers={fitting}" if fitting else "Ask for less per worker."
+    least = "at least " if is_elastic(conf) else ""
     raise NotEnoughResourcesError(
-        f"scaling asks for {conf.num_workers} workers ({asked}), but the cluster has {there} on {len(nodes)} "
+        f"scaling asks for {least}{conf.min_workers} workers ({asked}), but the cluster has {there} on {len(nodes)} "
         f"{'node' if len(nodes) == 1 else 'nodes'}: room for {fitting}"
         + (f", with {data_cpus:g} CPU left to read the data." if data_cpus else "."),
         way_out,
@@ -98,12 +107,19 @@ def _fitting(wanted: Mapping[str, float], node: Mapping[str, float]) -> int:
     return min(int(node.get(name, 0) / amount + 1e-9) for name, amount in wanted.items() if amount > 0)
 
 
-def ray_scaling_config(conf: ScalingConf) -> Any:
-    """Return the ``ray.train.ScalingConfig`` of the request."""
+def is_elastic(conf: ScalingConf) -> bool:
+    """Tell whether the number of workers may change while they train, on a cluster where it can."""
+    return isinstance(conf.num_workers, Elastic)
+
+
+def ray_scaling_config(conf: ScalingConf, *, own_cluster: bool) -> Any:
+    """Return the ``ray.train.ScalingConfig`` of the request; a cluster of rtrain's own does not grow or shrink."""
     from ray.train import ScalingConfig
 
+    elastic = is_elastic(conf) and not own_cluster
     return ScalingConfig(
-        num_workers=conf.num_workers,
+        num_workers=(conf.min_workers, int(conf.num_workers)) if elastic else workers_here(conf),
+        elastic_resize_monitor_interval_s=conf.resize_seconds,
         use_gpu=conf.use_gpu,
         resources_per_worker=worker_resources(conf),
         placement_strategy=conf.placement_strategy,

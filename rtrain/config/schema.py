@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+
+from rtrain.config.num_workers import NUM_WORKERS_SCHEMA, Elastic, read_num_workers
 
 
 def one_of(*choices: str) -> Any:
@@ -34,8 +36,13 @@ def _folder(value: str) -> str:
 class ScalingConf:
     """How many workers train, and what each of them gets."""
 
-    num_workers: Annotated[int, Field(ge=0)] = 1
-    """Number of training processes. 0 trains inside this process, without Ray."""
+    num_workers: Annotated[Any, BeforeValidator(read_num_workers), WithJsonSchema(NUM_WORKERS_SCHEMA)] = 1
+    """Number of training processes. 0 trains inside this process, without Ray. ``{min: 1, max: 8}``, or ``[1, 8]``,
+    takes as many as there is room for, and follows machines that come and go."""
+
+    resize_seconds: Annotated[float, Field(gt=0)] = 30.0
+    """With a range of workers, seconds between two looks whether there is room for more or fewer of them; when their
+    number changes, they start again from a checkpoint that is written just before."""
 
     use_gpu: bool = False
     """Give each worker one GPU."""
@@ -51,6 +58,11 @@ class ScalingConf:
 
     start_timeout_seconds: Annotated[float, Field(gt=0)] = 120.0
     """Longest wait for the workers to start before the run fails with a message."""
+
+    @property
+    def min_workers(self) -> int:
+        """The fewest workers that will do."""
+        return self.num_workers.min if isinstance(self.num_workers, Elastic) else int(self.num_workers)
 
 
 @dataclass(kw_only=True)

@@ -82,7 +82,7 @@ def _build_trainer(plugin: TrainerPlugin, job: Job, places: dict[str, str], clus
     arguments: dict[str, Any] = {
         "train_loop_config": config,
         "backend_config": _patient(plugin.backend_config(conf.trainer), conf.run.failure.hang_seconds),
-        "scaling_config": ray_scaling_config(conf.scaling),
+        "scaling_config": ray_scaling_config(conf.scaling, own_cluster=cluster.own),
         "run_config": RunConfig(
             name="checkpoints",
             storage_path=places["run_dir"],

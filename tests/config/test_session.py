@@ -215,6 +215,18 @@ def test_experiments(project):
         assert (conf.trainer.max_epochs, conf.run.name, conf.trainer.optimizer["lr"]) == (50, "long", 0.001)
 
 
+@pytest.mark.parametrize("word", ["num_workers=[1,8]", "num_workers={min: 1, max: 8}", "+scaling.num_workers=[1,8]"])
+def test_a_range_of_workers_is_taken_from_the_command_line_and_from_yaml(project, word):
+    scaling = parts("digits", word).scaling
+    assert (scaling.num_workers, scaling.min_workers) == (8, 1)
+    write("configs/scaling/range.yaml", "num_workers: {min: 2, max: 4}\n")
+    scaling = parts("digits", "scaling=range").scaling
+    assert (scaling.num_workers, scaling.min_workers) == (4, 2)
+    assert parts("digits", "scaling=range", "num_workers=3").scaling.min_workers == 3
+    with pytest.raises(ConfigError, match="has a min of 4 above its max of 2"):
+        parts("digits", "num_workers=[4,2]")
+
+
 # Short names
 
 

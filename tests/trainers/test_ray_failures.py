@@ -156,10 +156,10 @@ def test_memory_that_is_not_enough_says_what_to_change(tmp_path, cluster):
 def test_a_controller_that_is_killed_is_replaced(tmp_path, cluster):
     def kill():
         deadline = time.monotonic() + 120
-        while time.monotonic() < deadline and not list(tmp_path.glob("runs/*/*/checkpoints/step*")):
+        while time.monotonic() < deadline and not list(tmp_path.glob("runs/*/*/checkpoints/epoch-*")):
             time.sleep(0.1)
         for process in psutil.Process().children(recursive=True):
-            if process.name().startswith("ray::_Controll") or "_Controller" in "".join(process.cmdline()):
+            if "_Controller" in "".join(process.cmdline()):
                 os.kill(process.pid, signal.SIGKILL)
 
     thread = threading.Thread(target=kill)
