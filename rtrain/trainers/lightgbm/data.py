@@ -14,6 +14,32 @@ SAMPLE_ROWS = 200_000
 """LightGBM's default of ``bin_construct_sample_cnt``."""
 
 
+class Rows(lightgbm.Dataset):
+    """Rows that go on being trained on from a checkpoint as if there had been no interruption, to the last bit."""
+
+    def _set_init_score_by_predictor(self, predictor: Any, data: Any, used_indices: Any) -> Rows:
+        """Set the scores that the checkpoint's trees give, added up in the order in which they were grown.
+
+        LightGBM's own forgets the scores that rows bring, and takes rows in one piece only.
+        """
+        if predictor is None:
+            return self
+        parts = [part for part in (data if isinstance(data, list) else [data]) if len(part)]
+        margin: Any = self.init_score
+
+        def scores(**which: int) -> np.ndarray:
+            return np.concatenate([predictor.predict(part, raw_score=True, **which) for part in parts])
+
+        if margin is None:
+            self.set_init_score(scores())
+            return self
+        total = np.array(margin, np.float64)
+        for number in range(predictor.current_iteration()):
+            total += scores(start_iteration=number, num_iteration=1).reshape(total.shape)
+        self.set_init_score(total)
+        return self
+
+
 def make_dataset(
     split: Split, info: DatasetInfo, place: tuple[int, int], params: dict[str, Any], ref: lightgbm.Dataset | None = None
 ) -> lightgbm.Dataset:
@@ -29,7 +55,7 @@ def make_dataset(
     chunks = list(split.own_rows(*place))
     data: Any = [flat(chunk["x"]) for chunk in chunks]
     names: Any = usable_names(info) or "auto"
-    return lightgbm.Dataset(
+    return Rows(
         data[0] if len(data) == 1 else data,
         label=_column(chunks, "y"),
         weight=_column(chunks, "weight"),

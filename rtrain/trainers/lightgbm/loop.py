@@ -13,15 +13,11 @@ from rtrain.datasets.base import DatasetInfo
 from rtrain.trainers.boosting import Rounds, eval_splits, functions, named_importance
 from rtrain.trainers.lightgbm.config import Conf
 from rtrain.trainers.lightgbm.data import make_dataset, shared_bins
+from rtrain.trainers.lightgbm.draws import Draws, starts_again
 from rtrain.trainers.lightgbm.params import worker_params
 from rtrain.trainers.worker import Worker
 
 MODEL = "model.txt"
-SHARES = (
-    *("bagging_fraction", "pos_bagging_fraction", "neg_bagging_fraction"),
-    *("feature_fraction", "feature_fraction_bynode"),
-)
-"""Shares of rows and columns; below 1 they are drawn at random."""
 IMPORTANCE = {"gain": "gain", "weight": "split"}
 """Our name of a measure -> LightGBM's."""
 
@@ -48,7 +44,7 @@ def train(worker: Worker) -> None:
     info = worker.dataset.info
     params = worker_params(worker, info)
     model: list[lightgbm.Booster] = []
-    folder = None if _starts_again(params) else worker.resume_dir()
+    folder = None if starts_again(params) else worker.resume_dir()
     rounds = Rounds(worker, conf, Ranks(worker.rank, worker.world_size), _deciding, _saver(model), folder)
     objective, metrics = functions(conf, worker.allow)
     split = worker.dataset.splits["train"]
@@ -56,16 +52,17 @@ def train(worker: Worker) -> None:
     whole = make_dataset(split, info, (worker.rank, worker.world_size), params, bins)
     evals = _eval_sets(worker, whole, params)
     _describe(worker, params, whole)
+    params = params if objective is None else {**params, "objective": objective}
     if not rounds.done():
         lightgbm.train(
-            params if objective is None else {**params, "objective": objective},
+            params,
             whole,
             num_boost_round=conf.num_boost_round - rounds.progress.rounds,
             valid_sets=list(evals.values()),
             valid_names=list(evals),
             feval=metrics or None,
             init_model=None if folder is None else folder / MODEL,
-            callbacks=[_after_round(rounds, model)],
+            callbacks=[Draws(params, rounds), _after_round(rounds, model)],
         )
     if model:
         rounds.checkpoint()
@@ -101,20 +98,6 @@ def _after_round(rounds: Rounds, model: list[lightgbm.Booster]) -> Callable[[Any
             raise lightgbm.callback.EarlyStopException(env.iteration, env.evaluation_result_list)
 
     return after
-
-
-def _starts_again(params: Mapping[str, Any]) -> bool:
-    """Return whether a resumed run has to begin with the first round, to grow the trees of an uninterrupted one.
-
-    LightGBM keeps the state of the random numbers that draw rows and columns, and that drop trees, in no model.
-    """
-    return (
-        any(float(params.get(name, 1)) < 1 for name in SHARES)
-        or params.get("boosting") in ("dart", "rf", "goss")
-        or params.get("data_sample_strategy") == "goss"
-        or params.get("extra_trees", False)
-        or params["objective"] == "rank_xendcg"
-    )
 
 
 def _saver(model: list[lightgbm.Booster]) -> Callable[[Path, int], None]:
