@@ -82,6 +82,7 @@ def test_an_example_gives_the_metrics_of_lightgbm_alone_where_nothing_is_drawn(t
     assert {metric: run.metrics[f"test/{metric}"] for metric in expected} == pytest.approx(alone, abs=0.0005)
 
 
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("name", DRAWN)
 def test_an_example_is_as_good_as_with_lightgbm_alone_where_something_is_drawn(tmp_path, data, name):
     stem, folder = EXAMPLES[name][0], data("lightgbm-examples") / name
@@ -103,11 +104,12 @@ def test_two_workers_agree_within_six_thousandths(tmp_path, data, name):
 def test_two_workers_rank_within_the_spread_of_seeds(tmp_path, data):
     """The 50 queries of the test file tell little: what bagging draws moves the figures by more than 0.04.
 
-    One worker gives 0.537 to 0.679 for ndcg@1, 0.604 to 0.652 for ndcg@3 and 0.653 to 0.692 for ndcg@5.
+    With one worker 16 seeds give 0.604 for ndcg@1, 0.629 for ndcg@3 and 0.673 for ndcg@5, with standard deviations of
+    0.034, 0.0152 and 0.0108: the bounds are four of them away.
     """
     stem, expected = EXAMPLES["lambdarank"]
     run = fit(tmp_path, data("lightgbm-examples") / "lambdarank", stem, 2)
-    spread = {"ndcg@1": (0.53, 0.68), "ndcg@3": (0.60, 0.66), "ndcg@5": (0.65, 0.70)}
+    spread = {"ndcg@1": (0.468, 0.740), "ndcg@3": (0.568, 0.690), "ndcg@5": (0.630, 0.717)}
     assert set(spread) == set(expected)
     for metric, (least, most) in spread.items():
         assert least <= run.metrics[f"test/{metric}"] <= most, metric

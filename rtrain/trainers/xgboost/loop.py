@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,11 +17,10 @@ from rtrain.trainers.boosting import Rounds, eval_splits, functions, named_impor
 from rtrain.trainers.worker import Worker
 from rtrain.trainers.xgboost.config import Conf
 from rtrain.trainers.xgboost.data import make_matrix
+from rtrain.trainers.xgboost.draws import Grower, starts_again
 from rtrain.trainers.xgboost.params import device_of, worker_params
 
 MODEL = "model.ubj"
-RANDOM = ("subsample", "colsample_bytree", "colsample_bylevel", "colsample_bynode")
-"""Shares of rows and columns; below 1 they are drawn at random."""
 IMPORTANCE = ("gain", "weight", "cover")
 
 
@@ -53,7 +50,7 @@ def train(worker: Worker) -> None:
             (matrix if name == "train" else make_matrix(splits[name], info, worker, params, matrix), name)
             for name in eval_splits(conf, info)
         ]
-        folder = worker.resume_dir()
+        folder = None if starts_again(params) else worker.resume_dir()
         model_file = None if folder is None else folder / MODEL
         booster = xgboost.Booster(params, [matrix, *(one for one, _ in evals)], model_file=model_file)
         if device_of(booster) != params["device"]:
@@ -63,7 +60,7 @@ def train(worker: Worker) -> None:
             )
         rounds = Rounds(worker, conf, Ranks(worker.rank, worker.world_size), _deciding, _saver(booster), folder)
         _describe(worker, params, {"train": matrix, **{name: one for one, name in evals}})
-        grower = _Grower(booster, params)
+        grower = Grower(booster, params)
         objective, metrics = functions(conf, worker.allow)
         while not rounds.done():
             grower.grow(matrix, rounds.progress.rounds, objective)
@@ -71,32 +68,6 @@ def train(worker: Worker) -> None:
         rounds.checkpoint()
         facts = {"num_rounds": rounds.progress.rounds, "best_round": rounds.progress.best_round}
         worker.describe_model({**facts, "feature_importance": _importance(booster, params, info)})
-
-
-class _Grower:
-    """Grows the trees of one round; what is random depends on nothing but the seed and the round.
-
-    XGBoost keeps the state of its random numbers in the updaters, which no checkpoint holds. Naming another updater and
-    then the same again makes it new, so that a resumed run grows the same trees as one that was never interrupted.
-    """
-
-    def __init__(self, booster: xgboost.Booster, params: Mapping[str, Any]) -> None:
-        self._booster = booster
-        trees = params.get("booster") != "gblinear"
-        self._random = trees and any(float(params.get(name, 1)) < 1 for name in RANDOM)
-
-    def grow(self, matrix: xgboost.DMatrix, round_number: int, objective: Any) -> None:
-        """Add the trees of a round."""
-        if self._random:
-            config = json.loads(self._booster.save_config())
-            trees = config["learner"]["gradient_booster"]
-            name = trees.get("gbtree", trees)["gbtree_train_param"]["updater"]  # those of dart lie deeper
-            with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", message="(?s).*specified the `updater` parameter")
-                for updater in ("prune", name):
-                    self._booster.set_param({"updater": updater})
-                    self._booster.save_config()  # has it take the parameter now
-        self._booster.update(matrix, round_number, fobj=objective)
 
 
 def _evaluated(booster: xgboost.Booster, evals: Any, round_number: int, own: Sequence[Any]) -> dict[str, float]:
@@ -138,6 +109,8 @@ def _describe(worker: Worker, params: dict[str, Any], matrices: dict[str, xgboos
 
 def _importance(booster: xgboost.Booster, params: dict[str, Any], info: DatasetInfo) -> dict[str, dict[str, float]]:
     """Return how much each feature counts, by those of XGBoost's measures that the booster has."""
+    if booster.num_boosted_rounds() == 0:
+        return {}
     names = booster.feature_names or [f"f{index}" for index in range(booster.num_features())]
     numbers = {name: index for index, name in enumerate(names)}
     found = {}

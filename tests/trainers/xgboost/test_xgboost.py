@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 import torch
 import xgboost
-from boosting_runs import make_dataset, real_dataset
+from boosting_runs import make_dataset, ranking_dataset, real_dataset
 from boosting_tests import BoostingTests
+from exactness import assert_exact
 
 from rtrain.config.schema import RtrainConf, RunConf, ScalingConf
 from rtrain.datasets.base import Dataset
@@ -58,23 +59,50 @@ def test_the_metrics_are_those_of_xgboost_alone(tmp_path, name):
     assert trees(tmp_path) == booster.get_dump(with_stats=True)
 
 
-@pytest.mark.parametrize(
-    "params",
-    [
-        {},
-        {"subsample": 0.7, "colsample_bytree": 0.5},
-        {"booster": "dart", "rate_drop": 0.3},
-        {"booster": "dart", "rate_drop": 0.3, "subsample": 0.7},
-    ],
-)
-def test_a_resumed_run_grows_the_same_trees(tmp_path, params):
-    dataset, params = real_dataset("breast_cancer"), {"max_depth": 3, **params}
-    whole = fit(tmp_path / "a", dataset, params=params, num_boost_round=20)
-    fit(tmp_path / "b", dataset, params=params, num_boost_round=9)
-    resumed = fit(tmp_path / "b", dataset, params=params, num_boost_round=20)
-    assert trees(tmp_path / "a") == trees(tmp_path / "b")
-    assert resumed.metrics == whole.metrics
-    assert resumed.of("metrics")[0]["step"] == 10
+GOING_ON = {
+    "nothing drawn": {},
+    "rows and columns": {"subsample": 0.7, "colsample_bytree": 0.5, "colsample_bylevel": 0.7, "colsample_bynode": 0.8},
+    "dart": {"booster": "dart", "rate_drop": 0.3, "subsample": 0.7},
+    "exact": {"tree_method": "exact", "subsample": 0.5},
+    "approx": {"tree_method": "approx", "colsample_bynode": 0.5},
+    "linear": {"booster": "gblinear", "updater": "coord_descent", "feature_selector": "random"},
+}
+STARTING_AGAIN = {
+    "approx": {"tree_method": "approx", "subsample": 0.5},
+    "linear": {"booster": "gblinear", "updater": "coord_descent", "feature_selector": "shuffle"},
+}
+
+
+def interrupted(folder, data, stops, **params):
+    """Return what is sent after interruptions of a training whose model is that of an uninterrupted one."""
+    params = params if params.get("booster") == "gblinear" else {"max_depth": 3, **params}
+    return assert_exact(
+        folder, lambda run, channel: fit(run, data, channel=channel, params=params, num_boost_round=12), stops
+    )[1]
+
+
+@pytest.mark.parametrize("name", ["breast_cancer", "diabetes", "iris"])
+@pytest.mark.parametrize("params", GOING_ON)
+def test_a_resumed_run_goes_on_to_the_same_model(tmp_path, name, params):
+    channel = interrupted(tmp_path, real_dataset(name), [0, 2, 5], **GOING_ON[params])
+    assert channel.of("metrics")[0]["step"] == 8
+
+
+@pytest.mark.parametrize("params", STARTING_AGAIN)
+def test_what_no_model_holds_is_grown_again_from_the_first_round(tmp_path, params):
+    channel = interrupted(tmp_path, real_dataset("diabetes"), [5], **STARTING_AGAIN[params])
+    assert channel.of("metrics")[0]["step"] == 1
+
+
+@pytest.mark.parametrize(("params", "first"), [({"subsample": 0.5}, 6), ({"lambdarank_unbiased": True}, 1)])
+def test_a_ranking_resumes_to_the_same_model(tmp_path, params, first):
+    assert interrupted(tmp_path, ranking_dataset(), [5], **params).of("metrics")[0]["step"] == first
+
+
+@pytest.mark.parametrize(("name", "shape"), [("diabetes", (442,)), ("iris", (150, 3))])
+def test_a_run_that_starts_from_scores_resumes_to_the_same_model(tmp_path, name, shape):
+    margin = np.random.default_rng(0).normal(size=shape).astype("float32")
+    interrupted(tmp_path, real_dataset(name, base_margin=margin), [5], subsample=0.6)
 
 
 def test_objective_and_metric_may_be_the_users_own(tmp_path):
