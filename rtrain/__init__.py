@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["ConfigError", "RtrainError", "Run", "TrainingError", "__version__", "evaluate", "fit", "predict"]
+__all__ = ["ConfigError", "RtrainError", "Run", "TrainingError", "__version__", "evaluate", "fit", "predict", "resume"]
 
 if TYPE_CHECKING:
     from rtrain.errors import ConfigError, RtrainError, TrainingError
     from rtrain.evaluation import evaluate
     from rtrain.prediction import predict
     from rtrain.runs.run import Run
-    from rtrain.training import fit
+    from rtrain.training import fit, resume
 
 _HOMES = {
     "fit": "rtrain.training",
+    "resume": "rtrain.training",
     "predict": "rtrain.prediction",
     "evaluate": "rtrain.evaluation",
     "Run": "rtrain.runs.run",

@@ -45,6 +45,10 @@ class NotEnoughResourcesError(ConfigError):
     """The cluster can never give what the config asks for."""
 
 
+class RunInUseError(ConfigError):
+    """Another process writes the run directory that the config asks for."""
+
+
 class CheckpointError(RtrainError):
     """A checkpoint can't be written or read."""
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-REASONS = {signal.SIGINT: "interrupted", signal.SIGTERM: "preempted"}
-"""Signal to the run status that it leads to."""
+REASONS = {signal.SIGINT: "interrupted", signal.SIGTERM: "preempted", signal.SIGUSR1: "preempted"}
+"""Signal to the run status that it leads to. Slurm sends SIGUSR1 some time before a job's time is over."""
 GRACE_SECONDS = 10.0
 """Time between asking a run to stop, ending it at once, and ending the process."""
 
@@ -21,6 +21,7 @@ class StopRequest:
 
     def __init__(self) -> None:
         self.reason: str | None = None
+        self.signal: signal.Signals | None = None
 
     def receive(self, signum: int, frame: FrameType | None = None) -> None:
         """Take a signal.
@@ -30,7 +31,8 @@ class StopRequest:
         """
         if self.reason is not None:
             raise KeyboardInterrupt
-        self.reason = REASONS[signal.Signals(signum)]
+        self.signal = signal.Signals(signum)
+        self.reason = REASONS[self.signal]
 
 
 @contextmanager

@@ -6,18 +6,20 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from rtrain.cluster import Cluster, StartingCluster, connect
 from rtrain.config.session import Composed
 from rtrain.datasets import registry as datasets
 from rtrain.datasets.base import Dataset
-from rtrain.errors import ConfigError
+from rtrain.errors import ConfigError, RtrainError
 from rtrain.interrupts import StopRequest, stop_on_signals
 from rtrain.runs.recorder import Observer
+from rtrain.runs.verify import check_whole
 from rtrain.scaling import check_feasible, cluster_cpus, sharing_notice, worker_resources
 from rtrain.trainers import registry as trainers
 from rtrain.trainers.base import Job, TrainerPlugin
-from rtrain.trainers.trained import About
+from rtrain.trainers.trained import About, find_checkpoint, read_about
 
 DATA_CPUS = 2
 """Logical CPUs kept free for Ray Data beside workers that would hold them all."""
@@ -89,7 +91,31 @@ def _check_job(composed: Composed, observer: Observer, starting: StartingCluster
     )
     check_shares(dataset, composed.conf.scaling.num_workers)
     plugin.check(job)
+    if composed.conf.run.init_from is not None:
+        job.conf.run.init_from = str(find_weights(composed.conf.run.init_from, trainer_name, plugin))
     return job, plugin
+
+
+def find_weights(place: str, trainer_name: str, plugin: TrainerPlugin) -> Path:
+    """Return the checkpoint that ``run.init_from`` means: the folder itself, or the best one of a run.
+
+    Raises:
+        ConfigError: There is none, it is damaged, or the trainer can't begin with it.
+    """
+    if not plugin.can_init:
+        raise ConfigError(
+            f"run.init_from: the {trainer_name} trainer can't begin with the weights of another run.",
+            "To go on with a run: rtrain resume RUN",
+        )
+    try:
+        folder = find_checkpoint(Path(place), "best").resolve()
+        check_whole(folder)
+        wrote = read_about(folder).trainer["type"]
+    except RtrainError as error:
+        raise ConfigError(f"run.init_from: {error.message}", error.hint) from error
+    if wrote != trainer_name:
+        raise ConfigError(f"run.init_from: {folder} was written by the trainer {wrote}, not {trainer_name}.")
+    return folder
 
 
 def check_shares(dataset: Dataset | None, num_workers: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import signal
 import time
 import traceback
 from collections.abc import Iterator
@@ -14,45 +15,79 @@ from pathlib import Path
 from typing import Any
 
 from rtrain.errors import RtrainError, TrainingError, first_line
+from rtrain.interrupts import StopRequest
 from rtrain.preparation import Prepared
+from rtrain.resuming import Resumption, describe_changes
 from rtrain.runs.facts import describe_git, describe_host, installed_versions, num_cores
+from rtrain.runs.lock import locked
 from rtrain.runs.manifest import Manifest, utc_now
 from rtrain.runs.recorder import Observer, Recorder
 from rtrain.scaling import worker_resources
 
-REASONS = {"succeeded": "trained to the end", "interrupted": "stopped by Ctrl-C", "preempted": "stopped by SIGTERM"}
-
 
 @contextmanager
-def recorded(prepared: Prepared, run_dir: Path, observer: Observer) -> Iterator[Recorder]:
-    """Write the run directory: the manifest says how the block ended, however it does."""
+def recorded(
+    prepared: Prepared, run_dir: Path, observer: Observer, resumption: Resumption | None = None
+) -> Iterator[Recorder]:
+    """Write the run directory: the manifest says how the block ended, however it does.
+
+    Raises:
+        RunInUseError: Another process writes it.
+        ConfigError: The data are not those of the run that is to go on.
+    """
     began = time.monotonic()
     run_dir.mkdir(parents=True, exist_ok=True)
-    (run_dir / "config.yaml").write_text(prepared.composed.yaml, encoding="utf-8")
-    manifest = _first_manifest(prepared, run_dir)
-    recorder = Recorder(run_dir, manifest, observer, prepared.composed.conf.run.checkpoint.keep)
-    with _driver_log(run_dir):
-        try:
-            observer.started(run_dir, manifest)
-            yield recorder
-            check_rows(manifest)
-            _finish(manifest, prepared.stop.reason or "succeeded")
-        except KeyboardInterrupt:
-            _finish(manifest, prepared.stop.reason or "interrupted", "ended at once by a second signal")
-        except Exception as error:
-            _finish(manifest, "failed", first_line(error))
-            manifest.error = _describe_error(error, recorder)
-            raise
-        finally:
-            train = time.monotonic() - began
-            manifest.timings_seconds |= {"train": round(train, 3), "total": round(prepared.seconds + train, 3)}
-            recorder.close()
-            observer.ended(run_dir, manifest)
+    with locked(run_dir):
+        manifest = _first_manifest(prepared, run_dir)
+        if resumption is not None:
+            _take_up(manifest, resumption, prepared, observer)
+        (run_dir / "config.yaml").write_text(prepared.composed.yaml, encoding="utf-8")
+        cadence = prepared.composed.conf.run.checkpoint
+        recorder = Recorder(run_dir, manifest, observer, cadence.keep, cadence.best.keep)
+        with _driver_log(run_dir):
+            try:
+                observer.started(run_dir, manifest)
+                yield recorder
+                check_rows(manifest)
+                _finish(manifest, prepared.stop)
+            except KeyboardInterrupt:
+                _finish(manifest, prepared.stop, at_once=True)
+            except Exception as error:
+                manifest.status, manifest.exit_reason = "failed", first_line(error)
+                manifest.error = _describe_error(error, recorder)
+                raise
+            finally:
+                manifest.ended_at = utc_now()
+                train = time.monotonic() - began
+                manifest.timings_seconds |= {"train": round(train, 3), "total": round(prepared.seconds + train, 3)}
+                recorder.close()
+                observer.ended(run_dir, manifest)
+
+
+def _take_up(manifest: Manifest, resumption: Resumption, prepared: Prepared, observer: Observer) -> None:
+    """Carry on the record of a run that goes on, and say what is different from before."""
+    notice = resumption.check_data(None if prepared.job.dataset is None else prepared.job.dataset.info)
+    before, changes = resumption.manifest, describe_changes(resumption.changed)
+    for text in [notice, "going on with " + ", ".join(changes) if changes else None]:
+        if text is not None:
+            observer.notice(text)
+    entry = {
+        "time": manifest.started_at,
+        "command": manifest.command,
+        "changed": changes,
+        "status_before": before.status,
+        "exit_reason_before": before.exit_reason,
+        "error_before": before.error,
+    }
+    manifest.resumes = [*before.resumes, entry]
+    for name in ("started_at", "command", "workers", "model", "step", "epoch", "metrics", "attempts", "parent_run"):
+        setattr(manifest, name, getattr(before, name))
 
 
 def _first_manifest(prepared: Prepared, run_dir: Path) -> Manifest:
     composed, dataset, cluster = prepared.composed, prepared.job.dataset, prepared.cluster
-    canonical = json.dumps(composed.resolved, sort_keys=True, default=str)
+    hashed = {**composed.resolved, "run": {**composed.resolved["run"], "resume": None}}
+    canonical = json.dumps(hashed, sort_keys=True, default=str)
     return Manifest(
         run_id=run_dir.name,
         run_name=composed.conf.run.name,
@@ -61,6 +96,7 @@ def _first_manifest(prepared: Prepared, run_dir: Path) -> Manifest:
         config_hash=hashlib.sha256(canonical.encode()).hexdigest(),
         config=composed.resolved,
         overrides=list(composed.overrides),
+        project_root=str(composed.project_root),
         seed=composed.conf.run.seed,
         versions=installed_versions(),
         git=describe_git(composed.project_root),
@@ -73,6 +109,7 @@ def _first_manifest(prepared: Prepared, run_dir: Path) -> Manifest:
             "num_cores": num_cores(),
         },
         dataset=None if dataset is None else asdict(dataset.info),
+        parent_run=composed.conf.run.init_from,
         timings_seconds={"prepare": round(prepared.seconds, 3)},
     )
 
@@ -95,10 +132,15 @@ def check_rows(manifest: Manifest) -> None:
             )
 
 
-def _finish(manifest: Manifest, status: str, reason: str | None = None) -> None:
-    manifest.status = status
-    manifest.exit_reason = reason or REASONS[status]
-    manifest.ended_at = utc_now()
+def _finish(manifest: Manifest, stop: StopRequest, *, at_once: bool = False) -> None:
+    """Note how a run ended that did not fail."""
+    if at_once:
+        manifest.status, manifest.exit_reason = stop.reason or "interrupted", "ended at once by a second signal"
+    elif stop.signal is not None and stop.reason is not None:
+        name = "Ctrl-C" if stop.signal is signal.SIGINT else stop.signal.name
+        manifest.status, manifest.exit_reason = stop.reason, f"stopped by {name}"
+    else:
+        manifest.status, manifest.exit_reason = "succeeded", manifest.exit_reason or "trained to the end"
 
 
 def _describe_error(error: Exception, recorder: Recorder) -> dict[str, Any]:

@@ -178,5 +178,5 @@ def _judge(metric: str, bounds: BoundsConf, metrics: Mapping[str, float | None])
     wanted = " and ".join(f"{sign} {bound:g}" for sign, bound in limits if bound is not None)
     if value is None:
         return False, f"{metric} is no number, and has to be {wanted}"
-    good = (bounds.min is None or value >= bounds.min) and (bounds.max is None or value <= bounds.max)
+    good = bounds.hold(value)
     return good, f"{metric} {value:.4g} " + (f"({wanted})" if good else f"has to be {wanted}")

@@ -8,8 +8,11 @@ from typing import Any
 
 from rtrain.cluster import StartingCluster
 from rtrain.config.session import Composed, Session
+from rtrain.errors import ConfigError
 from rtrain.preparation import Prepared, prepared
 from rtrain.recording import recorded
+from rtrain.resuming import Resumption, find_resumption
+from rtrain.runs.manifest import read_manifest
 from rtrain.runs.recorder import Observer, Recorder
 from rtrain.runs.run import Run
 from rtrain.schemas import schemas
@@ -31,17 +34,54 @@ def fit(config: str, overrides: Sequence[str] = (), *, config_dir: str | None = 
         return fit_session(session, SilentObserver())
 
 
-def fit_session(session: Session, observer: Observer, cluster: StartingCluster | None = None) -> Run:
-    """Train the one job of ``session``, on ``cluster`` if it wants workers; without one, on a cluster of its own."""
+def resume(run: str | Path, overrides: Sequence[str] = ()) -> Run:
+    """Go on with the run in a run directory, from its newest checkpoint, and return it.
+
+    Args:
+        run: The run directory.
+        overrides: What is to change: ``["trainer.max_epochs=10", "num_workers=4"]`` say.
+
+    Raises:
+        ConfigError: It is no run directory, or can't go on with these changes; nothing was started or written.
+        TrainingError: Training failed; the run directory tells why.
+    """
+    with resuming_session(run, overrides) as session:
+        return fit_session(session, SilentObserver(), resumed=Path(run))
+
+
+def resuming_session(run: str | Path, overrides: Sequence[str]) -> Session:
+    """Return the session of a run's own config with changes."""
+    project_root = read_manifest(Path(run)).project_root
+    typed = ("rtrain", "resume", str(run))
+    root = Path(project_root) if project_root else None
+    return Session(str(Path(run) / "config.yaml"), overrides, schemas(), project_root=root, typed=typed)
+
+
+def fit_session(
+    session: Session, observer: Observer, cluster: StartingCluster | None = None, *, resumed: Path | None = None
+) -> Run:
+    """Train the one job of ``session``.
+
+    Args:
+        session: What the user asks for.
+        observer: Hears how it goes.
+        cluster: Where to train, if workers are wanted; None: on a cluster of its own.
+        resumed: The run to go on with; None: as ``run.resume`` says.
+    """
     composed = session.check()
+    resumption = find_resumption(composed, resumed)
     with prepared(composed, observer, cluster) as ready:
-        return session.run(lambda _, run_dir: _train(ready, run_dir, observer))
+        run_dir = None if resumption is None else resumption.run_dir
+        return session.run(lambda _, run_dir: _train(ready, run_dir, observer, resumption), run_dir)
 
 
 def fit_sweep(session: Session, observer: Observer) -> list[Run]:
     """Train all jobs of a sweep, one after the other; every config is checked before the first one starts."""
 
     def one(composed: Composed, run_dir: Path) -> Run:
+        if composed.conf.run.resume != "never":
+            raise ConfigError("run.resume: the runs of a sweep begin anew.", "Leave it out, or go on with one run.")
+        find_resumption(composed)
         with prepared(composed, observer) as ready:
             run = _train(ready, run_dir, observer)
         if run.status in ("interrupted", "preempted"):
@@ -51,8 +91,8 @@ def fit_sweep(session: Session, observer: Observer) -> list[Run]:
     return session.multirun(one)
 
 
-def _train(ready: Prepared, run_dir: Path, observer: Observer) -> Run:
-    with recorded(ready, run_dir, observer) as recorder:
+def _train(ready: Prepared, run_dir: Path, observer: Observer, resumption: Resumption | None = None) -> Run:
+    with recorded(ready, run_dir, observer, resumption) as recorder:
         _run_workers(ready, recorder)
     return Run.load(run_dir)
 

@@ -20,6 +20,7 @@ LAYERS = [
     {"evaluation"},
     {"prediction"},
     {"recording"},
+    {"resuming"},
     {"preparation"},
     {"schemas"},
     {"trainers.*"},

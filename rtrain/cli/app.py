@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from rtrain.cli import completion, fit, listing, predict, recipes, schema, smoke
+from rtrain.cli import completion, fit, listing, predict, recipes, resume, runs, schema, smoke
 from rtrain.errors import RtrainError
 
 INTERRUPTED = 130
@@ -23,9 +23,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("fit")(fit.fit)
+app.command("resume")(resume.resume)
 app.command("predict")(predict.predict)
 app.command("evaluate")(predict.evaluate)
 app.command("smoke")(smoke.smoke)
+app.add_typer(runs.runs, name="runs")
 app.add_typer(recipes.recipes, name="recipes")
 app.command("schema")(schema.schema)
 app.command("trainers")(listing.trainers)

@@ -133,4 +133,6 @@ def _best_metric(manifest: Manifest) -> str:
 def _next_command(run_dir: Path, manifest: Manifest) -> str:
     if manifest.status == "failed":
         return f"less {shown(run_dir)}/logs/driver.log"
+    if manifest.status != "succeeded":
+        return f"rtrain resume {shown(run_dir)}"
     return f"rtrain fit {shown(run_dir)}/config.yaml"

@@ -10,6 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from rtrain.config.session import Session
+    from rtrain.runs.run import Run
 
 EXIT_CODES = {"interrupted": 130, "preempted": 143}
 
@@ -77,7 +78,11 @@ def _train(session: Session, multirun: bool) -> None:
     from rtrain.training import fit_session, fit_sweep
 
     with make_display() as display:
-        runs = fit_sweep(session, display) if multirun else [fit_session(session, display)]
+        end_with(fit_sweep(session, display) if multirun else [fit_session(session, display)])
+
+
+def end_with(runs: Sequence[Run]) -> None:
+    """Leave with the exit code that tells how runs have ended."""
     worst = max((EXIT_CODES.get(run.status, 0) for run in runs), default=0)
     if worst:
         raise typer.Exit(worst)

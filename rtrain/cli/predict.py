@@ -38,8 +38,8 @@ def predict(
 ) -> None:
     """Predict every row that the dataset names, with the model of RUN alone."""
     from rtrain.interrupts import ended_by_sigterm
-    from rtrain.prediction import find_checkpoint
     from rtrain.prediction import predict as predict_rows
+    from rtrain.trainers.trained import find_checkpoint
 
     with ended_by_sigterm():
         num_rows = predict_rows(

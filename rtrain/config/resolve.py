@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -71,6 +72,13 @@ def _place_job(cfg: DictConfig, num: int | None) -> None:
                 folder = os.path.join(*parts)  # noqa: PTH118
     with read_write(cfg.hydra), open_dict(cfg.hydra):
         cfg.hydra.runtime.output_dir = os.path.abspath(folder)  # noqa: PTH100
+
+
+def put_job(cfg: DictConfig, folder: Path) -> None:
+    """Have Hydra run the job of ``cfg`` in ``folder``."""
+    with read_write(cfg.hydra), open_dict(cfg.hydra):
+        cfg.hydra.run.dir = str(folder)
+        cfg.hydra.runtime.output_dir = str(folder.absolute())
 
 
 def job_config(cfg: DictConfig) -> DictConfig:

@@ -66,23 +66,77 @@ class ScalingConf:
 
 
 @dataclass(kw_only=True)
-class CheckpointConf:
-    """When a checkpoint is written and which ones stay."""
+class BoundsConf:
+    """Where a metric has to lie."""
 
-    every_epochs: Annotated[int, Field(ge=1)] | None = 1
-    """Write one after each so many epochs; null for none by epoch."""
+    min: float | None = None
+    """Least value that is good enough."""
 
-    every_steps: Annotated[int, Field(ge=1)] | None = None
-    """Write one after each so many optimizer steps; null for none by step."""
+    max: float | None = None
+    """Greatest value that is good enough."""
 
-    keep: Annotated[int, Field(ge=1)] = 1
-    """Number of newest checkpoints that stay; the best one always stays too."""
+    def __post_init__(self) -> None:
+        if self.min is None and self.max is None:
+            raise ValueError("needs min, max, or both")
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise ValueError(f"has a min of {self.min:g} above its max of {self.max:g}")
+
+    def hold(self, value: float) -> bool:
+        """Return whether ``value`` lies within; NaN never does."""
+        return (self.min is None or value >= self.min) and (self.max is None or value <= self.max)
+
+
+@dataclass(kw_only=True)
+class BestConf:
+    """Which checkpoints are the best, and how many of them stay."""
 
     monitor: str | None = None
-    """Metric that tells the best checkpoint, e.g. ``val/accuracy``; null: the trainer's own choice."""
+    """Metric that decides, e.g. ``val/accuracy``; null: the trainer's own choice."""
 
     mode: Annotated[str, *one_of("auto", "min", "max")] = "auto"
     """Whether a smaller or a larger ``monitor`` is better; ``auto`` goes by the metric's name."""
+
+    keep: Annotated[int, Field(ge=1)] = 1
+    """Number of best checkpoints that stay."""
+
+
+@dataclass(kw_only=True)
+class CheckpointConf:
+    """When a checkpoint is written and which ones stay. The first of the three intervals that is over counts."""
+
+    every_epochs: Annotated[int, Field(ge=1)] | None = 1
+    """Write one after each so many epochs; null for none by epoch. Rounds of boosted trees are no epochs."""
+
+    every_steps: Annotated[int, Field(ge=1)] | None = None
+    """Write one after each so many optimizer steps, or rounds of boosted trees; null for none by step."""
+
+    every_seconds: Annotated[float, Field(gt=0)] | None = 300.0
+    """Write one when so many seconds have passed since the last one; null for none by time."""
+
+    keep: Annotated[int, Field(ge=1)] = 2
+    """Number of newest checkpoints that stay: should the last one be damaged, the one before it serves."""
+
+    best: BestConf = field(default_factory=BestConf)
+
+    upload: Annotated[str, *one_of("async", "sync")] = "async"
+    """``async``: training goes on from a copy in memory while files are written; ``sync``: it waits for them."""
+
+    on_exit: bool = True
+    """Write one when a signal (Ctrl-C, SIGTERM, SIGUSR1) ends the run."""
+
+
+@dataclass(kw_only=True)
+class StopConf:
+    """What ends a run early, whatever the trainer. Metrics are looked at whenever they are reported."""
+
+    max_seconds: Annotated[float, Field(gt=0)] | None = None
+    """Seconds of training, those before a resume counted in; null for no limit."""
+
+    target: dict[str, float] = field(default_factory=dict)
+    """Stop once a metric is as good as this, e.g. ``{val/accuracy: 0.99}``; its name tells which way is better."""
+
+    bounds: dict[str, BoundsConf] = field(default_factory=dict)
+    """Stop once a metric leaves its bounds, e.g. ``{train/loss: {max: 100}}``."""
 
 
 @dataclass(kw_only=True)
@@ -127,6 +181,14 @@ class RunConf:
     log_every_steps: Annotated[int, Field(ge=1)] = 10
     """Optimizer steps between two lines of training metrics in ``events.jsonl``."""
 
+    resume: str = "never"
+    """``never``: a new run; ``auto``: go on with the newest unfinished run of this config, if there is one; ``must``:
+    fail if there is none; else the run directory to go on with."""
+
+    init_from: str | None = None
+    """Checkpoint, or run, whose weights a new run begins with; its optimizer and progress are left behind."""
+
+    stop: StopConf = field(default_factory=StopConf)
     checkpoint: CheckpointConf = field(default_factory=CheckpointConf)
     failure: FailureConf = field(default_factory=FailureConf)
 
@@ -146,23 +208,6 @@ class ClusterConf:
 
     runtime_env: dict[str, Any] = field(default_factory=dict)
     """Ray runtime environment of the workers, e.g. ``{env_vars: {NCCL_DEBUG: INFO}}``."""
-
-
-@dataclass(kw_only=True)
-class BoundsConf:
-    """Where a metric has to lie."""
-
-    min: float | None = None
-    """Least value that is good enough."""
-
-    max: float | None = None
-    """Greatest value that is good enough."""
-
-    def __post_init__(self) -> None:
-        if self.min is None and self.max is None:
-            raise ValueError("needs min, max, or both")
-        if self.min is not None and self.max is not None and self.min > self.max:
-            raise ValueError(f"has a min of {self.min:g} above its max of {self.max:g}")
 
 
 @dataclass(kw_only=True)

@@ -17,7 +17,7 @@ from rtrain.config.allowed import use_project_root
 from rtrain.config.hydra_app import hydra_config
 from rtrain.config.locations import find_project_root
 from rtrain.config.request import prepare
-from rtrain.config.resolve import job_config, place_job, refuse_missing, resolve, shown_config, symbolic
+from rtrain.config.resolve import job_config, place_job, put_job, refuse_missing, resolve, shown_config, symbolic
 from rtrain.config.resolvers import register_resolvers
 from rtrain.config.schema import RtrainConf, Schemas
 from rtrain.config.secrets import mask_word
@@ -43,6 +43,8 @@ class Composed:
     """None for a built-in config."""
     overrides: tuple[str, ...]
     """In full words, secrets masked."""
+    run_dir: Path
+    """Where the job is recorded, unless it goes on with another run."""
     project_root: Path
     """Folder whose modules the config may name; importable on the driver, and to be made so on workers."""
     allow: tuple[str, ...]
@@ -111,11 +113,18 @@ class Session:
                 self._checked = cfg, self._finish(cfg, self.request.texts)
         return self._checked[1]
 
-    def run(self, task: Callable[[Composed, Path], T]) -> T:
-        """Run ``task`` as a Hydra job: it gets the config and its run directory. Its exceptions pass unchanged."""
+    def run(self, task: Callable[[Composed, Path], T], run_dir: Path | None = None) -> T:
+        """Run ``task`` as a Hydra job: it gets the config and its run directory. Its exceptions pass unchanged.
+
+        Args:
+            task: What to do.
+            run_dir: The run directory to go on with; None: the one that the config says.
+        """
         composed = self.check()
         assert self._checked is not None
         cfg = self._checked[0]
+        if run_dir is not None:
+            put_job(cfg, run_dir)
 
         def job(_: DictConfig) -> T:
             with env_override(dict(cfg.hydra.job.env_set)):
@@ -212,6 +221,7 @@ class Session:
             yaml=text,
             config_name=primary.name,
             config_path=None if primary.builtin else primary.path,
+            run_dir=Path(cfg.hydra.runtime.output_dir),
             overrides=tuple(mask_word(word) for word in words),
             project_root=root,
             allow=allow,

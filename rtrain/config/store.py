@@ -39,13 +39,14 @@ def store_schemas(schemas: Schemas) -> None:
 
 
 def open_keys(schemas: Schemas) -> set[str]:
-    """Return the keys of plugins below which any key may be set without a ``+``.
+    """Return the keys below which any key may be set without a ``+``.
 
     They are sections that may be null, and mappings whose names the plugin or its library checks. Not among them are
     the choices of config groups, where a wrong key is better told at once, and fields with ``checked`` False in their
     metadata, where nobody would tell.
     """
-    return {
+    own = {key for key, hint, _ in _own_fields() if _is_free(hint)}
+    return own | {
         key
         for key, hint, metadata in _plugin_fields(schemas)
         if key.replace(".", "/") not in GROUPS.values()
@@ -56,6 +57,14 @@ def open_keys(schemas: Schemas) -> set[str]:
 def free_keys(schemas: Schemas) -> set[str]:
     """Return the keys of plugins whose values are mappings with any keys, some of which want a ``+``."""
     return {key for key, hint, _ in _plugin_fields(schemas) if _is_free(hint) and not _is_section(hint)}
+
+
+def _own_fields() -> Iterator[tuple[str, Any, Mapping[Any, Any]]]:
+    """Yield the fields of the sections that no plugin owns."""
+    hints = get_type_hints(RtrainConf)
+    for one in fields(RtrainConf):
+        if is_dataclass(hints[one.name]):
+            yield from _fields(hints[one.name], one.name)
 
 
 def _plugin_fields(schemas: Schemas) -> Iterator[tuple[str, Any, Mapping[Any, Any]]]:

@@ -7,11 +7,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import TypeVar
 
-from rtrain.prediction.opening import Opened, find_checkpoint, open_checkpoint
+from rtrain.prediction.opening import Opened, open_checkpoint
 from rtrain.prediction.output import Output, prediction_table
 from rtrain.prediction.scoring import Failure, Question, answers_here, scores_of
 
-__all__ = ["Opened", "Question", "answers", "find_checkpoint", "open_checkpoint", "predict", "scores_of"]
+__all__ = ["Opened", "Question", "answers", "open_checkpoint", "predict", "scores_of"]
 
 T = TypeVar("T")
 

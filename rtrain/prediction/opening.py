@@ -22,11 +22,10 @@ from rtrain.datasets.registry import confs, load_source
 from rtrain.errors import CheckpointError, ConfigError
 from rtrain.prediction.foreign import check_foreign
 from rtrain.prediction.scoring import MAX_BATCH_ROWS, Model
-from rtrain.runs.checkpoints import check_whole
 from rtrain.runs.files import to_json
-from rtrain.runs.run import Run
+from rtrain.runs.verify import check_whole
 from rtrain.schemas import schemas
-from rtrain.trainers.trained import FILE_NAME, About, Trained, read_about
+from rtrain.trainers.trained import About, Trained, find_checkpoint, read_about
 
 PARTS = ("dataset", "scaling", "cluster")
 """Sections of the config that a prediction follows."""
@@ -192,30 +191,6 @@ def _columns(dataset: Mapping[str, Any], wanted: type) -> dict[str, Any]:
     """Return what training's columns are called, as far as the conf of another source wants to know it."""
     names = {one.name for one in fields(wanted)}
     return {key: dataset[key] for key in ("text", *OWN_COLUMNS) if key in names and key in dataset}
-
-
-def find_checkpoint(place: Path, which: str) -> Path:
-    """Return the folder of a checkpoint: ``place`` itself, or one of the run there.
-
-    Raises:
-        CheckpointError: There is none.
-    """
-    if (place / FILE_NAME).is_file():
-        return place
-    if not place.is_dir():
-        raise CheckpointError(f"{place} does not exist.", "Name a run directory or the folder of a checkpoint.")
-    run = Run.load(place)
-    folders = {folder.name: folder for folder in run.checkpoints}
-    if which == "best":
-        found = run.best_checkpoint
-    elif which == "latest":
-        found = run.checkpoints[-1] if folders else None
-    else:
-        found = folders.get(which)
-    if found is None:
-        there = f"There are: best, latest, {', '.join(folders)}" if folders else "The run ended before the first one."
-        raise CheckpointError(f"{place} has no checkpoint '{which}'.", there)
-    return found
 
 
 @dataclass(frozen=True)

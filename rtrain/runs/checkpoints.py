@@ -15,6 +15,8 @@ from rtrain.runs.files import sha256_of, sync_directory, sync_file, to_json, wri
 from rtrain.runs.manifest import utc_now
 
 RECORD_NAME = "checkpoint.json"
+Writer = Callable[[Path], None]
+"""Fills the empty folder of a checkpoint; other threads may go on meanwhile."""
 
 
 def checkpoints_dir(run_dir: Path) -> Path:
@@ -22,30 +24,30 @@ def checkpoints_dir(run_dir: Path) -> Path:
     return run_dir / "checkpoints"
 
 
-def write_checkpoint(
-    run_dir: Path, write: Callable[[Path], None], *, step: int, epoch: int, metrics: Mapping[str, float]
-) -> dict[str, Any]:
+def checkpoint_dir(run_dir: Path, *, step: int, epoch: int) -> Path:
+    """Return the folder of the checkpoint of a step."""
+    return checkpoints_dir(run_dir) / f"epoch-{epoch:04d}-step-{step:08d}"
+
+
+def write_checkpoint(target: Path, write: Writer, facts: Mapping[str, Any]) -> dict[str, Any]:
     """Write one checkpoint and return its record.
 
-    ``write`` fills a folder with a temporary name; its files are synced and listed in ``checkpoint.json``, then the
-    folder gets its name. A checkpoint of the same step that is already there is kept as it is.
+    A folder with a temporary name is filled, its files are synced and listed in ``checkpoint.json``, then it gets its
+    name.
+
+    Args:
+        target: Where it will be.
+        write: Fills the folder.
+        facts: ``step``, ``epoch``, ``metrics`` and ``score`` of the record.
 
     Raises:
         CheckpointError: The folder can't be written.
     """
-    target = checkpoint_dir(run_dir, step=step, epoch=epoch)
-    if (target / RECORD_NAME).exists():
-        return read_record(target)
     temporary = target.with_name(f".{target.name}-{secrets.token_hex(3)}.tmp")
     with writing(target, temporary):
         temporary.mkdir(parents=True)
         write(temporary)
-        return complete_checkpoint(temporary, target, step=step, epoch=epoch, metrics=metrics)
-
-
-def checkpoint_dir(run_dir: Path, *, step: int, epoch: int) -> Path:
-    """Return the folder of the checkpoint of a step."""
-    return checkpoints_dir(run_dir) / f"epoch-{epoch:04d}-step-{step:08d}"
+        return complete_checkpoint(temporary, target, facts)
 
 
 @contextmanager
@@ -62,41 +64,30 @@ def writing(target: Path, temporary: Path) -> Iterator[None]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def complete_checkpoint(
-    temporary: Path, target: Path, *, step: int, epoch: int, metrics: Mapping[str, float]
-) -> dict[str, Any]:
+def complete_checkpoint(temporary: Path, target: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
     """Sync and list the files of a filled folder, give it its name, and return its record."""
-    record = describe_checkpoint(temporary, name=target.name, step=step, epoch=epoch, metrics=metrics)
+    record = describe_checkpoint(temporary, target.name, facts)
     write_atomic(temporary / RECORD_NAME, to_json(record, indent=2))
     temporary.rename(target)
     sync_directory(target.parent)
     return record
 
 
-def adopt_checkpoint(folder: Path, *, step: int, epoch: int, metrics: Mapping[str, float]) -> dict[str, Any]:
+def adopt_checkpoint(folder: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
     """List the files of a complete checkpoint folder that something else wrote, and return its record."""
-    record = describe_checkpoint(folder, name=folder.name, step=step, epoch=epoch, metrics=metrics)
+    record = describe_checkpoint(folder, folder.name, facts)
     write_atomic(folder / RECORD_NAME, to_json(record, indent=2))
     return record
 
 
-def describe_checkpoint(
-    folder: Path, *, name: str, step: int, epoch: int, metrics: Mapping[str, float]
-) -> dict[str, Any]:
-    """Return the record of a filled folder: its place, progress, metrics, and the size and sha256 of each file."""
+def describe_checkpoint(folder: Path, name: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the record of a filled folder: ``facts``, and the size and sha256 of each file."""
     files = {}
     for path in sorted(p for p in folder.rglob("*") if p.is_file() and p.name != RECORD_NAME):
         sync_file(path)
         files[path.relative_to(folder).as_posix()] = {"size_bytes": path.stat().st_size, "sha256": sha256_of(path)}
-    return {
-        "name": name,
-        "step": step,
-        "epoch": epoch,
-        "time": utc_now(),
-        "metrics": dict(metrics),
-        "size_bytes": sum(file["size_bytes"] for file in files.values()),
-        "files": files,
-    }
+    size_bytes = sum(path.stat().st_size for path in map(folder.joinpath, files))
+    return {"name": name, "time": utc_now(), **facts, "size_bytes": size_bytes, "files": files}
 
 
 def read_record(checkpoint: Path) -> dict[str, Any]:
@@ -107,38 +98,47 @@ def read_record(checkpoint: Path) -> dict[str, Any]:
     """
     try:
         record: dict[str, Any] = json.loads((checkpoint / RECORD_NAME).read_text(encoding="utf-8"))
-    except (OSError, json.JSONDecodeError) as error:
-        raise CheckpointError(f"{checkpoint} is no complete checkpoint: {error}") from error
-    return record
+        return {**record, "step": int(record["step"]), "files": dict(record["files"])}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{checkpoint} is no complete checkpoint: {error!r}") from error
 
 
-def check_whole(checkpoint: Path) -> None:
-    """Find a copy that broke off: frameworks have their own ways to tell of it, and LightGBM kills the process.
-
-    Raises:
-        CheckpointError: A file has another size than when it was written. Files that are gone are not looked for.
-    """
-    if not (checkpoint / RECORD_NAME).exists():
-        return
-    for name, file in read_record(checkpoint)["files"].items():
-        path = checkpoint / name
-        if path.exists() and path.stat().st_size != file["size_bytes"]:
-            raise CheckpointError(
-                f"{path} is damaged: it has {path.stat().st_size:,} bytes instead of {file['size_bytes']:,}.",
-                "Copy the checkpoint again.",
-            )
+def all_checkpoints(run_dir: Path) -> list[Path]:
+    """Return the folders of all complete checkpoints, the one with the most steps last."""
+    steps = {}
+    for path in checkpoints_dir(run_dir).glob(f"[!.]*/{RECORD_NAME}"):
+        try:
+            steps[path.parent] = read_record(path.parent)["step"]
+        except CheckpointError:  # one that can't be read counts as none; ``rtrain runs verify`` names it
+            continue
+    return sorted(steps, key=lambda path: (steps[path], path.name))
 
 
 def latest_checkpoint(run_dir: Path) -> Path | None:
     """Return the complete checkpoint with the most steps, or None."""
-    found = [path.parent for path in checkpoints_dir(run_dir).glob(f"[!.]*/{RECORD_NAME}")]
-    return max(found, key=lambda path: int(read_record(path)["step"]), default=None)
+    return next(reversed(all_checkpoints(run_dir)), None)
 
 
-def prune_checkpoints(run_dir: Path, records: Iterable[Mapping[str, Any]], keep: int) -> list[dict[str, Any]]:
-    """Delete all but the ``keep`` newest checkpoints and the best one; return the records that stay, oldest first."""
+def best_record(records: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """Return the record with the best score, of equal ones the newest; None if none has a score."""
+    return next(iter(_by_score(records)), None)
+
+
+def _by_score(records: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return those with a score, the best first. Of a model that holds all before it, the newest is the best."""
+    scored = [record for record in records if record.get("score")]
+    if not scored:
+        return []
+    sign = {"max": 1, "min": -1, "newest": 0}[scored[-1]["score"]["mode"]]
+    return sorted(scored, key=lambda record: (sign * record["score"]["value"], record["step"]), reverse=True)
+
+
+def prune_checkpoints(
+    run_dir: Path, records: Iterable[Mapping[str, Any]], keep: int, keep_best: int
+) -> list[dict[str, Any]]:
+    """Delete all but the ``keep`` newest and the ``keep_best`` best ones; return those that stay, oldest first."""
     ordered = sorted(records, key=lambda record: (record["step"], record["name"]))
-    stay = {record["name"] for record in ordered[-keep:]} | {record["name"] for record in ordered if record["best"]}
+    stay = {record["name"] for record in (*ordered[-keep:], *_by_score(ordered)[:keep_best])}
     for record in ordered:
         if record["name"] not in stay:
             _remove(checkpoints_dir(run_dir) / record["name"])

@@ -33,7 +33,7 @@ class Manifest:
     """Name of the run directory."""
     run_name: str
     status: str = "running"
-    """``running``, ``succeeded``, ``failed``, ``interrupted`` (Ctrl-C) or ``preempted`` (SIGTERM)."""
+    """``running``, ``succeeded``, ``failed``, ``interrupted`` (Ctrl-C) or ``preempted`` (SIGTERM, SIGUSR1)."""
     exit_reason: str | None = None
     """Why the run ended, in one line; None while it runs."""
     error: dict[str, Any] | None = None
@@ -46,6 +46,8 @@ class Manifest:
     config: Mapping[str, Any]
     """The resolved config; environment variables stay symbolic, secrets are masked."""
     overrides: list[str]
+    project_root: str = ""
+    """Folder whose modules the config may name."""
     seed: int
     versions: Mapping[str, str]
     """Versions of Python, rtrain and every framework that is installed."""
@@ -78,7 +80,11 @@ class Manifest:
     attempts: list[dict[str, Any]] = field(default_factory=list)
     """Each start of the workers: when, how many, from which checkpoint, and ``ended_because`` if it ended before its
     time: ``kind``, ``message``, ``rank`` and ``type``."""
+    resumes: list[dict[str, Any]] = field(default_factory=list)
+    """Each time the run was taken up again: when, by which command, what of the config had changed, and how it had
+    ended before (``status``, ``exit_reason``)."""
     parent_run: str | None = None
+    """What the weights come from (``run.init_from``)."""
 
     def write(self, run_dir: Path) -> None:
         """Replace ``manifest.json`` in one step."""

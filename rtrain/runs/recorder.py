@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from rtrain.runs.checkpoints import checkpoints_dir, prune_checkpoints
+from rtrain.runs.checkpoints import all_checkpoints, best_record, checkpoints_dir, prune_checkpoints, read_record
 from rtrain.runs.events import Event, EventLog
 from rtrain.runs.manifest import Manifest, utc_now
 
@@ -40,16 +40,20 @@ class Observer(Protocol):
 class Recorder:
     """Keeps the files of one run up to date; safe to call from several threads."""
 
-    def __init__(self, run_dir: Path, manifest: Manifest, observer: Observer, keep: int) -> None:
+    def __init__(
+        self, run_dir: Path, manifest: Manifest, observer: Observer, keep: int = 1, keep_best: int = 1
+    ) -> None:
         self.run_dir, self.manifest, self.observer = run_dir, manifest, observer
         self.failures: list[dict[str, Any]] = []
         """What workers raised, in order: ``rank``, ``type``, ``message``, ``traceback``, ``time``."""
-        self._keep = keep
+        self._keep, self._keep_best = keep, keep_best
         self._lock = threading.RLock()
         self._written = 0.0
         checkpoints_dir(run_dir).mkdir(parents=True, exist_ok=True)
         (run_dir / "logs").mkdir(exist_ok=True)
         self._events = EventLog(run_dir / "events.jsonl")
+        # A driver that was killed may have left more, or less, than its manifest says.
+        self._list([read_record(folder) for folder in all_checkpoints(run_dir)])
         self.write()
 
     def write(self) -> None:
@@ -91,6 +95,8 @@ class Recorder:
         self.failures.append({key: value for key, value in record.items() if key != "kind"})
 
     def _accept_attempt(self, record: Mapping[str, Any]) -> None:
+        if self.manifest.attempts:
+            self._events.go_back(record["from_step"])
         self.manifest.attempts.append({"started_at": utc_now(), **{k: v for k, v in record.items() if k != "kind"}})
         self.write()
 
@@ -102,29 +108,27 @@ class Recorder:
                 self.manifest.attempts[-1]["ended_because"] = dict(why)
                 self.write()
 
+    def _accept_notice(self, record: Mapping[str, Any]) -> None:
+        self.observer.notice(record["text"])
+
+    def _accept_ended(self, record: Mapping[str, Any]) -> None:
+        self.manifest.exit_reason = record["reason"]
+
     def _accept_checkpoint(self, record: Mapping[str, Any]) -> None:
-        entry = {key: value for key, value in record.items() if key not in ("kind", "monitor")}
+        entry = {key: value for key, value in record.items() if key != "kind"}
         others = [old for old in self.manifest.checkpoints if old["name"] != entry["name"]]
-        if entry["best"]:
-            others = [{**old, "best": False} for old in others]
-            self._note_best(entry, record.get("monitor"))
-        there = [one for one in [*others, entry] if (checkpoints_dir(self.run_dir) / one["name"]).exists()]
         # The list is written before the folders go, so that it never names one that is gone.
-        self.manifest.checkpoints = there
+        self._list([one for one in [*others, entry] if (checkpoints_dir(self.run_dir) / one["name"]).exists()])
         self.write()
-        self.manifest.checkpoints = prune_checkpoints(self.run_dir, there, self._keep)
+        self._list(prune_checkpoints(self.run_dir, self.manifest.checkpoints, self._keep, self._keep_best))
         self.write()
 
-    def _note_best(self, entry: Mapping[str, Any], monitor: Mapping[str, Any] | None) -> None:
-        self.manifest.best_checkpoint = f"checkpoints/{entry['name']}"
-        name = (monitor or {}).get("name")
-        self.manifest.best = {
-            "monitor": name,
-            "mode": (monitor or {}).get("mode"),
-            "value": entry["metrics"].get(name),
-            "step": entry["step"],
-            "epoch": entry["epoch"],
-        }
+    def _list(self, checkpoints: list[dict[str, Any]]) -> None:
+        self.manifest.checkpoints = checkpoints
+        best = best_record(checkpoints)
+        if best is not None:
+            self.manifest.best_checkpoint = f"checkpoints/{best['name']}"
+            self.manifest.best = {**best["score"], "step": best["step"], "epoch": best["epoch"]}
 
     def _accept_log(self, record: Mapping[str, Any]) -> None:
         with (self.run_dir / "logs" / f"worker-{int(record['rank'])}.log").open("a", encoding="utf-8") as file:

@@ -217,7 +217,8 @@ class TrainerContract:
         composed = self.compose()
         worker = make_worker(folder, composed.conf.trainer, dataset or self.load_dataset(), channel=channel)
         worker.run, worker.allow, worker.num_threads = composed.conf.run, composed.allow, num_cores()
-        load_trainer(self.trainer).train_loop(worker.conf)(worker)
+        with worker.finishing():
+            load_trainer(self.trainer).train_loop(worker.conf)(worker)
         return worker
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rtrain.config.schema import CheckpointConf, RtrainConf, RunConf
+from rtrain.config.schema import BestConf, CheckpointConf, RtrainConf, RunConf
 from rtrain.datasets.base import Dataset
 from rtrain.runs.checkpoints import checkpoints_dir, latest_checkpoint
 from rtrain.trainers.base import Job
@@ -30,6 +30,11 @@ class RecordingChannel:
     def send(self, record: Mapping[str, Any]) -> None:
         """Keep the record."""
         self.records.append(dict(record))
+
+    @property
+    def save_requested(self) -> str | None:
+        """Nothing."""
+        return None
 
     @property
     def stop_reason(self) -> str | None:
@@ -66,10 +71,11 @@ def make_worker(
         channel: A ``RecordingChannel``, say.
         rank: Number of the worker.
         world_size: Number of workers.
-        run: Fields of ``RunConf``; ``checkpoint`` as a mapping.
+        run: Fields of ``RunConf``; ``checkpoint`` as a mapping. Checkpoints are written at once by default.
     """
     checkpoints_dir(Path(folder)).mkdir(parents=True, exist_ok=True)
-    cadence = CheckpointConf(**run.pop("checkpoint", {}))
+    given = {"upload": "sync", **run.pop("checkpoint", {})}
+    cadence = CheckpointConf(**{**given, "best": BestConf(**given.get("best", {}))})
     return Worker(
         rank=rank,
         world_size=world_size,
@@ -81,6 +87,7 @@ def make_worker(
         dataset=dataset,
         channel=RecordingChannel() if channel is None else channel,
         about=About(trainer={}, dataset=None, info=None if dataset is None else dataset.info),
+        resume_from=latest_checkpoint(Path(folder)),
         in_process=world_size == 1,
     )
 

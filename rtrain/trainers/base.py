@@ -41,6 +41,18 @@ class TrainerPlugin(ABC):
     requires: ClassVar[tuple[str, ...]] = ()
     """Modules that must be importable for the plugin to work."""
 
+    resumable: ClassVar[frozenset[str]] = frozenset(
+        {
+            *("max_epochs", "max_steps", "max_seconds", "num_boost_round", "early_stopping", "early_stopping_rounds"),
+            *("batch_size", "global_batch_size", "eval_batch_size", "num_threads"),
+            *("eval_every_epochs", "eval_every_steps", "evaluate_split", "eval_splits"),
+        }
+    )
+    """Keys of ``Conf`` that may be changed when a run is taken up again; a checkpoint holds the rest."""
+
+    can_init: ClassVar[bool] = False
+    """Whether training can begin with the weights of another run: ``run.init_from``."""
+
     reads_own_rows: ClassVar[bool] = False
     """The loop reads its rows with ``Split.own_rows``: streams are not shared through Ray Data."""
 

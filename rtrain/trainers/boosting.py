@@ -1,14 +1,16 @@
 """Boosted trees, whatever the library: what happens after each round, and what is checked before the first one.
 
-A round counts as a step and as an epoch: each one sees all rows. Checkpoints are written at the end, and after every
-``run.checkpoint.every_steps`` rounds; ``every_epochs`` is left to trainers whose epochs take longer.
+A round counts as a step and as an epoch: each one sees all rows. Checkpoints are written at the end, after every
+``run.checkpoint.every_steps`` rounds, and every ``every_seconds``; ``every_epochs`` is left to trainers whose epochs
+take longer.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +19,14 @@ import numpy as np
 from rtrain.config.targets import locate_function
 from rtrain.datasets.base import Columns, DatasetInfo, Split
 from rtrain.errors import ConfigError, TrainingError
+from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.base import Job
 from rtrain.trainers.boosting_conf import BoostingConf
 from rtrain.trainers.from_dataset import dataset_of
+from rtrain.trainers.monitor import Goals, Monitor
 from rtrain.trainers.ranks import Voters
-from rtrain.trainers.stopping import StopSignal
-from rtrain.trainers.worker import Monitor, Worker
+from rtrain.trainers.stopping import SIGNALS, StopSignal
+from rtrain.trainers.worker import Worker
 
 PROGRESS = "progress.json"
 TASKS = ("classification", "regression", "ranking")
@@ -176,8 +180,8 @@ class Rounds:
         ranks: All workers; they stop at the same round.
         deciding: Chooses the metric that decides, from all that the library reports of the last evaluated split,
             unless the config names one; all workers see the same values of it.
-        save: Writes the model as it is now into a folder, with the number of rounds that a prediction should use: up to
-            the best one with early stopping; 0 for all of them.
+        snapshot: Copies the model and returns what writes it into a folder; gets the number of rounds that a prediction
+            should use: up to the best one with early stopping; 0 for all of them.
         folder: The checkpoint to go on from, or None.
     """
 
@@ -187,24 +191,38 @@ class Rounds:
         conf: BoostingConf,
         ranks: Voters,
         deciding: Callable[[Sequence[str]], str],
-        save: Callable[[Path, int], None],
+        snapshot: Callable[[int], Writer],
         folder: Path | None,
     ) -> None:
-        self._worker, self._conf, self._deciding, self._save = worker, conf, deciding, save
+        self._worker, self._conf, self._deciding, self._copied = worker, conf, deciding, snapshot
         self.progress = Progress() if folder is None else Progress.load(folder)
         self._monitor: Monitor | None = None
         """Known when the library has reported its metrics, whose names only it can tell."""
         self._saved = self.progress.rounds if folder is not None else -1
+        self._goals, self._reason = Goals(worker.run.stop), ""
         self._stop = StopSignal(worker, ranks, conf.max_seconds, self.progress.seconds)
 
     def done(self) -> bool:
         """Return whether no further round is wanted; every worker asks before each round."""
+        if self.progress.rounds >= self._conf.num_boost_round:
+            return True
+        self._reason = self._early_end() or self._stop.agreed(self.progress.rounds)
+        if not self._reason and self._stop.save_agreed():
+            self.checkpoint()
+        return bool(self._reason)
+
+    def _early_end(self) -> str:
         progress, patience = self.progress, self._conf.early_stopping_rounds
-        if progress.rounds >= self._conf.num_boost_round:
-            return True
         if patience is not None and progress.best_round and progress.rounds - progress.best_round >= patience:
-            return True
-        return bool(self._stop.agreed(progress.rounds))
+            return f"early stopping: no improvement in {patience} rounds"
+        return self._goals.reached(progress.metrics)
+
+    def end(self) -> None:
+        """Write the last checkpoint, and tell why training ends before its last round."""
+        if self._reason not in SIGNALS or self._worker.run.checkpoint.on_exit:
+            self.checkpoint()
+        if self._reason not in ("", *SIGNALS):
+            self._worker.describe_end(self._reason)
 
     def after_round(self, metrics: Mapping[str, float], modes: Mapping[str, str] | None = None) -> None:
         """Count a round, report its metrics, and write a checkpoint if one is due.
@@ -219,8 +237,9 @@ class Rounds:
         self._worker.alive(progress.rounds)
         if progress.metrics and self._monitor is None:
             self._monitor = self._monitor_of(list(metrics), modes or {})
-        if self._monitor is not None and self._monitor.improves(progress.metrics):
-            progress.best, progress.best_round = self._monitor.best, progress.rounds
+        value = progress.metrics.get(str(self._monitor.name), math.nan) if self._monitor is not None else math.nan
+        if self._monitor is not None and self._monitor.improves(value, progress.best):
+            progress.best, progress.best_round = value, progress.rounds
             progress.best_metrics = progress.metrics
         if progress.metrics:
             self._worker.report(progress.metrics, step=progress.rounds, epoch=progress.rounds)
@@ -234,34 +253,42 @@ class Rounds:
         if self._saved == progress.rounds:
             return
         progress.seconds = self._stop.seconds
+        metrics = progress.best_metrics if self._num_rounds_to_predict() else progress.metrics
         self._worker.save_checkpoint(
-            self._write,
-            step=progress.rounds,
-            epoch=progress.rounds,
-            metrics=progress.best_metrics if self._num_rounds_to_predict() else progress.metrics,
-            best=True,  # the newest model holds all rounds before it, the best one too
-            monitor=self._monitor,
+            self._snapshot, step=progress.rounds, epoch=progress.rounds, metrics=metrics, score=self._score(metrics)
         )
         self._saved = progress.rounds
+        self._stop.saved()
+
+    def _score(self, metrics: Mapping[str, float]) -> dict[str, Any] | None:
+        """Return the score; the newest model holds all rounds before it, the best one too."""
+        score = None if self._monitor is None else self._monitor.score(metrics)
+        chosen = self._worker.run.checkpoint.best.monitor is not None and not self._num_rounds_to_predict()
+        return score if score is None or chosen else {**score, "mode": "newest"}
 
     def _monitor_of(self, reported: Sequence[str], modes: Mapping[str, str]) -> Monitor:
         """Return the metric that decides."""
         assert self._worker.dataset is not None
         split = eval_splits(self._conf, self._worker.dataset.info)[-1]
         own = [name for name in reported if name.rpartition("/")[0] == split]
-        cadence = self._worker.run.checkpoint
-        monitor = Monitor.of(cadence, default=self._deciding(own))
-        if cadence.mode == "auto":
-            monitor.mode = modes.get(str(monitor.name), monitor.mode)
-        if monitor.name not in self.progress.metrics:
-            there = ", ".join(self.progress.metrics)
-            raise TrainingError(f"run.checkpoint.monitor: there is no metric {monitor.name}.", f"There are: {there}")
-        monitor.best = self.progress.best
+        best = self._worker.run.checkpoint.best
+        monitor = Monitor.of(best, default=self._deciding(own))
+        if best.mode == "auto":
+            monitor = Monitor(monitor.name, modes.get(str(monitor.name), monitor.mode))
+        there = self.progress.metrics
+        for name, key in {**self._goals.names, str(monitor.name): "run.checkpoint.best.monitor"}.items():
+            if name not in there:
+                raise TrainingError(f"{key}: there is no metric {name}.", f"There are: {', '.join(there)}")
         return monitor
 
     def _num_rounds_to_predict(self) -> int:
         return 0 if self._conf.early_stopping_rounds is None else self.progress.best_round
 
-    def _write(self, folder: Path) -> None:
-        self._save(folder, self._num_rounds_to_predict())
-        self.progress.save(folder)
+    def _snapshot(self) -> Writer:
+        write, progress = self._copied(self._num_rounds_to_predict()), replace(self.progress)
+
+        def write_all(folder: Path) -> None:
+            write(folder)
+            progress.save(folder)
+
+        return write_all

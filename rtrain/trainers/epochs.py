@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rtrain.datasets.base import Pass
 from rtrain.errors import TrainingError
+from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.epochs_conf import EpochsConf
 from rtrain.trainers.from_dataset import evaluated_split, monitor_of
 from rtrain.trainers.learner import Learner
 from rtrain.trainers.meter import Meter
+from rtrain.trainers.monitor import Goals
 from rtrain.trainers.progress import Progress
 from rtrain.trainers.ranks import Ranks, Voters
 from rtrain.trainers.stopping import SIGNALS, StopSignal
 from rtrain.trainers.worker import Worker
+
+LENGTHS = ("max_epochs", "max_steps")
+"""Limits whose reach is the usual end."""
 
 
 class EpochLoop:
@@ -41,19 +47,22 @@ class EpochLoop:
         self.feed = learner.feed(splits["train"], info, ranks)
         self.split = evaluated_split(conf.evaluate_split, info)
         self.evaluated = None if self.split is None else learner.feed(splits[self.split], info, ranks)
-        self.monitor = monitor_of(conf.evaluate_split, info, worker.run.checkpoint)
+        self.monitor = monitor_of(conf.evaluate_split, info, worker.run.checkpoint.best)
+        self.goals = Goals(worker.run.stop)
         self.progress, self.saved_step = Progress(), -1
         self._resume()
         self.stop = StopSignal(worker, self.everyone, conf.max_seconds, self.progress.seconds)
         self.meter = self._new_meter()
 
     def _resume(self) -> None:
-        """Go back to the newest checkpoint of this run, if there is one."""
-        folder = self.worker.resume_dir()
+        """Go back to the newest checkpoint of this run, if there is one; else take weights that were asked for."""
+        folder, weights = self.worker.resume_dir(), self.worker.init_dir()
+        if weights is not None:
+            self.learner.init(weights)
         if folder is not None:
             self.learner.load(folder)
             self.progress = self.learner.progress(folder)
-            self.monitor.best, self.saved_step = self.progress.best, self.progress.step
+            self.saved_step = self.progress.step
         self.progress.expect_rows_per_step(self.rows_per_step)
 
     def run(self) -> None:
@@ -64,8 +73,11 @@ class EpochLoop:
             reason = self._train_epoch() or self._limit()
         if reason not in SIGNALS and self.progress.evaluated_step != self.progress.step:
             self._evaluate({})
-        self._save()
+        if reason not in SIGNALS or self.worker.run.checkpoint.on_exit:
+            self._save()
         self._describe()
+        if reason not in (*SIGNALS, *LENGTHS):
+            self.worker.describe_end(reason)
 
     def _train_epoch(self) -> str:
         """Train one epoch, or what is left of it; return why training ends inside of it, or an empty string."""
@@ -99,12 +111,14 @@ class EpochLoop:
     def _between_steps(self) -> str:
         """Do what is due after the step before, inside an epoch; return why training ends here, or an empty string."""
         progress = self.progress
-        if progress.step_in_epoch > 0:
-            if _is_due(self.conf.eval_every_steps, progress.step):
-                self._evaluate({})
-            if _is_due(self.worker.run.checkpoint.every_steps, progress.step):
-                self._save()
-        return self._limit() or self.stop.agreed(progress.step)
+        inside = progress.step_in_epoch > 0
+        if inside and _is_due(self.conf.eval_every_steps, progress.step):
+            self._evaluate({})
+        reason = self._limit() or self.stop.agreed(progress.step)
+        due = inside and _is_due(self.worker.run.checkpoint.every_steps, progress.step)
+        if not reason and (due or self.stop.save_agreed()):
+            self._save()
+        return reason
 
     def _limit(self) -> str:
         """Return which limit is reached, or an empty string."""
@@ -114,7 +128,9 @@ class EpochLoop:
         if conf.max_steps is not None and progress.step >= conf.max_steps:
             return "max_steps"
         patience = math.inf if conf.early_stopping is None else conf.early_stopping.patience
-        return "early stopping" if progress.bad_evaluations >= patience else progress.ended
+        if progress.bad_evaluations >= patience:
+            return f"early stopping: no improvement in {patience} evaluations"
+        return progress.ended or self.goals.reached(progress.metrics)
 
     def _end_epoch(self) -> None:
         """Evaluate, report and save as far as they are due, and move on to the next epoch."""
@@ -174,18 +190,30 @@ class EpochLoop:
         self.meter.look()
         with self.meter.paused():
             self.learner.settle()
-            best = progress.evaluated_step == progress.step and self.monitor.improves(progress.metrics)
-            progress.best, progress.seconds = self.monitor.best, self.stop.seconds
+            progress.seconds = self.stop.seconds
             facts: dict[str, Any] = {"step": progress.step, "epoch": progress.epoch, "metrics": progress.metrics}
+            evaluated = progress.evaluated_step == progress.step
+            facts["score"] = self.monitor.score(progress.metrics) if evaluated else None
             if self.learner.sharded:
-                self.worker.save_sharded_checkpoint(self, **facts, best=best, monitor=self.monitor)
+                self.worker.save_sharded_checkpoint(self, **facts)
             else:
-                self.worker.save_checkpoint(self.write, **facts, best=best, monitor=self.monitor)
+                self.worker.save_checkpoint(self.snapshot, **facts)
         self.saved_step = progress.step
+        self.stop.saved()
+
+    def snapshot(self) -> Writer:
+        """Copy what this rank has of a checkpoint, and return what writes the copy."""
+        write, progress = self.learner.snapshot(), replace(self.progress, metrics=dict(self.progress.metrics))
+
+        def write_all(folder: Path) -> None:
+            write(folder)
+            progress.save(folder)
+
+        return write_all
 
     def write(self, folder: Path) -> None:
-        """Write what this rank has of a checkpoint."""
-        self.learner.save(folder)
+        """Write this rank's part of a sharded checkpoint."""
+        self.learner.snapshot()(folder)
         if self.worker.rank == 0:
             self.progress.save(folder)
 

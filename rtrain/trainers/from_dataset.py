@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from rtrain.config.schema import CheckpointConf
+from rtrain.config.schema import BestConf
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
 from rtrain.trainers.epochs_conf import EpochsConf
+from rtrain.trainers.monitor import Goals, Monitor
 from rtrain.trainers.tasks import metric_names, usual_monitor
-from rtrain.trainers.worker import Monitor
 
 AUTO = "auto"
 SCHEDULE_LENGTHS = ("decay_steps", "transition_steps")
@@ -95,16 +95,16 @@ def evaluated_split(wanted: str, info: DatasetInfo) -> str | None:
     return next((name for name in names if info.num_rows.get(name)), None)
 
 
-def monitor_of(wanted: str, info: DatasetInfo, checkpoint: CheckpointConf) -> Monitor:
+def monitor_of(wanted: str, info: DatasetInfo, best: BestConf) -> Monitor:
     """Return the metric that decides the best checkpoint, unless the config names one.
 
     Args:
         wanted: ``trainer.evaluate_split``.
         info: The dataset.
-        checkpoint: May name a metric.
+        best: May name a metric.
     """
     split = evaluated_split(wanted, info)
-    return Monitor.of(checkpoint, default=f"{split}/{usual_monitor(info.task)}" if split else "train/epoch_loss")
+    return Monitor.of(best, default=f"{split}/{usual_monitor(info.task)}" if split else "train/epoch_loss")
 
 
 def dataset_of(job: Job, such_as: str = "digits") -> DatasetInfo:
@@ -212,10 +212,11 @@ def check_monitors(conf: EpochsConf, info: DatasetInfo, job: Job, more: Sequence
     known = {"train/loss", "train/epoch_loss"}
     if split is not None:
         known |= {f"{split}/{name}" for name in (*metric_names(info.task), *more)}
-    watched = {"run.checkpoint.monitor": job.conf.run.checkpoint.monitor}
+    watched = {"run.checkpoint.best.monitor": job.conf.run.checkpoint.best.monitor}
     if conf.early_stopping is not None:
         watched["trainer.early_stopping.monitor"] = conf.early_stopping.monitor
-    for key, name in watched.items():
+    named = [*watched.items(), *((key, name) for name, key in Goals(job.conf.run.stop).names.items())]
+    for key, name in named:
         if name is not None and name not in known:
             raise ConfigError(f"{key}: this run reports no {name}, only {', '.join(sorted(known))}.")
     if conf.global_batch_size is not None and conf.global_batch_size < workers:

@@ -11,6 +11,7 @@ from rtrain.runs.facts import num_cores
 from rtrain.runs.recorder import Recorder
 from rtrain.trainers.base import Job, TrainerPlugin
 from rtrain.trainers.output import copied_output
+from rtrain.trainers.starting import announce, choose_checkpoint
 from rtrain.trainers.worker import Worker
 
 
@@ -23,6 +24,11 @@ class DirectChannel:
     def send(self, record: Mapping[str, Any]) -> None:
         """Record at once."""
         self._recorder.accept(record)
+
+    @property
+    def save_requested(self) -> str | None:
+        """Nothing: no one takes this machine away without a signal."""
+        return None
 
     @property
     def stop_reason(self) -> str | None:
@@ -52,9 +58,10 @@ def train_in_process(plugin: TrainerPlugin, job: Job, recorder: Recorder, stop: 
         use_gpu=job.conf.scaling.use_gpu,
         in_process=True,
     )
-    channel.send({"kind": "attempt", "num_workers": 0})
+    worker.resume_from = choose_checkpoint(recorder.run_dir, channel)
+    announce(worker)
     try:
-        with copied_output(0, channel.send):
+        with copied_output(0, channel.send), worker.finishing():
             plugin.train_loop(job.conf.trainer)(worker)
     except RtrainError:
         raise

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rtrain.datasets.base import DatasetInfo, Split
+from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.feed import Feed
 from rtrain.trainers.progress import Progress
 from rtrain.trainers.ranks import Ranks
@@ -49,12 +50,20 @@ class Learner(ABC):
         """Make ranks alike in what differs while they train; they all call it before each evaluation and checkpoint."""
 
     @abstractmethod
-    def save(self, folder: Path) -> None:
-        """Write everything that training changes; on rank 0, or on every rank if it is sharded."""
+    def snapshot(self) -> Writer:
+        """Copy everything that training changes, and return what writes the copy; on rank 0.
+
+        It is written before the next copy is taken, maybe while training goes on. What is sharded is not copied: each
+        rank writes its part at once.
+        """
 
     @abstractmethod
     def load(self, folder: Path) -> None:
-        """Take everything from what ``save`` wrote; on every rank. Executes nothing that is in it."""
+        """Take everything from what a snapshot wrote; on every rank. Executes nothing that is in it."""
+
+    def init(self, folder: Path) -> None:
+        """Take only the weights of what a snapshot wrote; on every rank, if the plugin ``can_init``."""
+        raise NotImplementedError
 
     def progress(self, folder: Path) -> Progress:
         """Return where the training of a checkpoint was."""

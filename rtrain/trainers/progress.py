@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
 from rtrain.runs.files import to_json, write_atomic
 from rtrain.trainers.epochs_conf import EarlyStoppingConf
-from rtrain.trainers.worker import Monitor
+from rtrain.trainers.monitor import Monitor
 
 FILE_NAME = "progress.json"
 
@@ -29,8 +29,6 @@ class Progress:
     """Rows of all ranks per step."""
     seconds: float = 0.0
     """Time that the run has taken."""
-    best: float | None = None
-    """Best value of the monitor so far."""
     early_best: float | None = None
     bad_evaluations: int = 0
     """Evaluations in a row without improvement."""
@@ -48,7 +46,8 @@ class Progress:
     @classmethod
     def load(cls, folder: Path) -> Progress:
         """Take it from a checkpoint."""
-        progress = cls(**json.loads((folder / FILE_NAME).read_text(encoding="utf-8")))
+        stored = json.loads((folder / FILE_NAME).read_text(encoding="utf-8"))
+        progress = cls(**{one.name: stored[one.name] for one in fields(cls) if one.name in stored})
         # JSON has no infinite numbers: they were written as null.
         progress.metrics = {name: value for name, value in progress.metrics.items() if value is not None}
         return progress

@@ -41,6 +41,11 @@ class WorkerChannel:
         """Why the driver wants the run to end."""
         return self._reason
 
+    @property
+    def save_requested(self) -> str | None:
+        """Names the newest request for a checkpoint that is due now."""
+        return None
+
     def send(self, record: Mapping[str, Any]) -> None:
         """Queue a record; of ``progress`` only the newest is delivered, with the rows of all since the last.
 

@@ -12,11 +12,12 @@ from typing import Any
 from rtrain.config.allowed import use_project_root
 from rtrain.datasets.base import Dataset
 from rtrain.errors import CheckpointError
-from rtrain.runs.checkpoints import checkpoints_dir, latest_checkpoint
+from rtrain.runs.checkpoints import checkpoints_dir
 from rtrain.trainers.base import Job
 from rtrain.trainers.output import copied_output
 from rtrain.trainers.ray_channel import WorkerChannel
 from rtrain.trainers.registry import load_trainer
+from rtrain.trainers.starting import announce, choose_checkpoint
 from rtrain.trainers.watchdog import Watchdog
 from rtrain.trainers.worker import Worker
 
@@ -38,7 +39,7 @@ def train_on_worker(config: dict[str, Any]) -> None:
         with copied_output(rank, channel.send):
             worker = _make_worker(config, context, channel)
             plugin = load_trainer(config["job"].trainer_name)
-            with _watched(worker, channel):
+            with _watched(worker, channel), worker.finishing():
                 plugin.train_loop(worker.conf)(worker)
     finally:
         channel.close()
@@ -59,6 +60,8 @@ def _watched(worker: Worker, channel: WorkerChannel) -> Iterator[None]:
 
 
 def _make_worker(config: dict[str, Any], context: Any, channel: WorkerChannel) -> Worker:
+    from ray.train.collective import broadcast_from_rank_zero
+
     job: Job = config["job"]
     use_project_root(Path(job.project_root))
     run_dir = Path(config["run_dir"])
@@ -77,10 +80,11 @@ def _make_worker(config: dict[str, Any], context: Any, channel: WorkerChannel) -
         allow=job.allow,
         use_gpu=job.conf.scaling.use_gpu,
     )
-    if worker.rank == 0:
-        newest = latest_checkpoint(run_dir)
-        origin = None if newest is None else newest.name
-        channel.send({"kind": "attempt", "num_workers": worker.world_size, "from_checkpoint": origin})
+    # One rank looks, so that all agree.
+    chosen = choose_checkpoint(run_dir, channel) if worker.rank == 0 else None
+    name = broadcast_from_rank_zero(None if chosen is None else chosen.name)
+    worker.resume_from = None if name is None else checkpoints_dir(run_dir) / name
+    announce(worker)
     worker.describe({"host": socket.gethostname(), "pid": os.getpid(), "node_rank": context.get_node_rank()})
     return worker
 

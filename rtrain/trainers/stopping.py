@@ -1,4 +1,4 @@
-"""Let all ranks of a run leave at the same step, without an exchange between them at every step."""
+"""Let all ranks of a run leave, or save, at the same step, without an exchange between them at every step."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SIGNALS = ("interrupted", "preempted")
 
 
 class StopSignal:
-    """Lets all ranks leave at the same step, without an exchange at every step.
+    """Lets all ranks leave, or save, at the same step, without an exchange at every step.
 
     Ranks exchange their wishes at agreed steps only; at each of them rank 0 proposes the next one, so that about
     ``CHECK_SECONDS`` pass in between.
@@ -23,16 +23,19 @@ class StopSignal:
     Args:
         worker: Knows what the driver wants, and the time.
         ranks: All of them.
-        max_seconds: Limit of the time, or None.
+        max_seconds: The trainer's limit of the time, or None.
         seconds_before: What the run took before it was resumed.
     """
 
     def __init__(self, worker: Worker, ranks: Voters, max_seconds: float | None, seconds_before: float = 0.0) -> None:
         self._worker, self._ranks = worker, ranks
-        self._max_seconds, self._seconds_before = max_seconds, seconds_before
+        limits = [limit for limit in (max_seconds, worker.run.stop.max_seconds) if limit is not None]
+        self._max_seconds, self._seconds_before = min(limits, default=None), seconds_before
         self._next = 0
         self._last: tuple[int, float] | None = None
         """Step and time of the exchange before."""
+        self._saved_at, self._request = time.monotonic(), worker.channel.save_requested
+        self._save = False
 
     @property
     def seconds(self) -> float:
@@ -41,19 +44,35 @@ class StopSignal:
 
     def agreed(self, step: int) -> str:
         """Return why all ranks stop at ``step``, or an empty string; every rank calls it at every step."""
-        if self._ranks.size == 1:
-            return STOPS[self._wish()]
-        if step < self._next:
+        if self._ranks.size > 1 and step < self._next:
+            self._save = False
             return ""
-        wish, pause = self._ranks.max([self._wish(), self._pause(step) if self._ranks.rank == 0 else 0])
-        self._next = step + int(pause)
-        return STOPS[int(wish)]
+        wishes = [self._wish(), float(self._wants_checkpoint())]
+        if self._ranks.size > 1:
+            *wishes, pause = self._ranks.max([*wishes, self._pause(step) if self._ranks.rank == 0 else 0])
+            self._next = step + int(pause)
+        self._save = bool(wishes[1])
+        return STOPS[int(wishes[0])]
+
+    def save_agreed(self) -> bool:
+        """Return whether all ranks save at the step of the last ``agreed``, because the time for it has come."""
+        return self._save
+
+    def saved(self) -> None:
+        """Note that a checkpoint was taken: the time until the next one begins."""
+        self._saved_at, self._request, self._save = time.monotonic(), self._worker.channel.save_requested, False
 
     def _wish(self) -> int:
         reason = self._worker.stop_reason
         if reason:
             return STOPS.index(reason) if reason in STOPS else STOPS.index("interrupted")
         return 1 if self._max_seconds is not None and self.seconds >= self._max_seconds else 0
+
+    def _wants_checkpoint(self) -> bool:
+        every = self._worker.run.checkpoint.every_seconds
+        if every is not None and time.monotonic() - self._saved_at >= every:
+            return True
+        return self._worker.channel.save_requested != self._request
 
     def _pause(self, step: int) -> int:
         """Return how many steps may pass until the next exchange, by the speed since the last one."""

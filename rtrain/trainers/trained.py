@@ -14,6 +14,7 @@ from pydantic import TypeAdapter
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import CheckpointError
 from rtrain.runs.files import to_json, write_atomic
+from rtrain.runs.run import Run
 from rtrain.runs.seal import is_own, seal
 
 FILE_NAME = "about.json"
@@ -116,6 +117,30 @@ def read_about(checkpoint: Path) -> About:
 def _content(stored: Mapping[str, Any]) -> str:
     """Return what a seal is put on."""
     return json.dumps({key: value for key, value in stored.items() if key != "seal"}, sort_keys=True)
+
+
+def find_checkpoint(place: Path, which: str) -> Path:
+    """Return the folder of a checkpoint: ``place`` itself, or one of the run there.
+
+    Raises:
+        CheckpointError: There is none.
+    """
+    if (place / FILE_NAME).is_file():
+        return place
+    if not place.is_dir():
+        raise CheckpointError(f"{place} does not exist.", "Name a run directory or the folder of a checkpoint.")
+    run = Run.load(place)
+    folders = {folder.name: folder for folder in run.checkpoints}
+    if which == "best":
+        found = run.best_checkpoint
+    elif which == "latest":
+        found = run.checkpoints[-1] if folders else None
+    else:
+        found = folders.get(which)
+    if found is None:
+        there = f"There are: best, latest, {', '.join(folders)}" if folders else "The run ended before the first one."
+        raise CheckpointError(f"{place} has no checkpoint '{which}'.", there)
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,41 +4,26 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from rtrain.config.schema import CheckpointConf, RunConf
+from rtrain.config.schema import RunConf
 from rtrain.datasets.base import Dataset
+from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import (
     RECORD_NAME,
+    Writer,
     checkpoint_dir,
     complete_checkpoint,
-    latest_checkpoint,
-    read_record,
     write_checkpoint,
     writing,
 )
+from rtrain.trainers.saver import Saver
 from rtrain.trainers.trained import About
 from rtrain.trainers.watchdog import Life
-
-SMALLER_IS_BETTER = (
-    "loss",
-    "error",
-    "mse",
-    "mae",
-    "rmse",
-    "perplexity",
-    "nloglik",
-    "deviance",
-    "mape",
-    "mphe",
-    "quantile",
-)
-"""Words in the names of metrics that go down."""
-SMALLER_NAMES = ("l1", "l2", "huber", "fair", "poisson", "gamma", "tweedie", "cross_entropy", "kullback_leibler")
-"""Whole names of such metrics."""
 
 
 class Channel(Protocol):
@@ -51,6 +36,10 @@ class Channel(Protocol):
     def stop_reason(self) -> str | None:
         """Why the driver wants the run to end, e.g. ``interrupted``; None to go on."""
 
+    @property
+    def save_requested(self) -> str | None:
+        """Names the newest request for a checkpoint that is due now, a notice that the machine will go, say."""
+
 
 class ShardWriter(Protocol):
     """What each rank knows of a checkpoint that all of them write together."""
@@ -60,39 +49,6 @@ class ShardWriter(Protocol):
 
     def wait(self) -> None:
         """Return when every rank has called it."""
-
-
-@dataclass
-class Monitor:
-    """The metric that tells the best checkpoint, and its best value so far."""
-
-    name: str | None
-    mode: str
-    """``min`` or ``max``."""
-    best: float | None = None
-
-    @classmethod
-    def of(cls, conf: CheckpointConf, default: str | None = None) -> Monitor:
-        """Take the metric from the config, else ``default``; ``auto`` mode goes by the metric's name."""
-        name = conf.monitor or default
-        return cls.by_name(name) if conf.mode == "auto" else cls(name, conf.mode)
-
-    @classmethod
-    def by_name(cls, name: str | None) -> Monitor:
-        """Take a metric, with the mode that its name tells: losses and errors go down, everything else up."""
-        last = (name or "").lower().rpartition("/")[2]
-        smaller = last in SMALLER_NAMES or any(word in last for word in SMALLER_IS_BETTER)
-        return cls(name, "min" if smaller else "max")
-
-    def improves(self, metrics: Mapping[str, float]) -> bool:
-        """Take new metrics and tell whether they are the best so far; False when the metric is absent or NaN."""
-        value = metrics.get(self.name) if self.name is not None else None
-        if value is None or value != value:
-            return False
-        better = self.best is None or (value < self.best if self.mode == "min" else value > self.best)
-        if better:
-            self.best = value
-        return better
 
 
 @dataclass
@@ -114,10 +70,14 @@ class Worker:
     """What each checkpoint says of itself."""
     use_gpu: bool = False
     """The worker has a GPU."""
+    resume_from: Path | None = None
+    """The checkpoint to go on from; the same on every rank."""
     in_process: bool = False
     """The worker is the driver's own process: there is no cluster."""
     allow: tuple[str, ...] = ()
     """Modules beyond rtrain's known frameworks that a ``_target_`` may come from."""
+    saver: Saver = field(default_factory=Saver)
+    """Writes this worker's checkpoints."""
     started: float = field(default_factory=time.monotonic)
     life: Life = field(default_factory=Life)
     """What the watchdog watches."""
@@ -165,32 +125,43 @@ class Worker:
 
     def save_checkpoint(
         self,
-        write: Callable[[Path], None],
+        snapshot: Callable[[], Writer],
         *,
         step: int,
         epoch: int,
         metrics: Mapping[str, float],
-        best: bool = False,
-        monitor: Monitor | None = None,
+        score: Mapping[str, Any] | None = None,
     ) -> None:
         """Write a checkpoint on rank 0, complete or not at all, and have the driver list it and drop old ones.
 
+        With ``run.checkpoint.upload: async`` files are written while training goes on, one checkpoint at a time.
+
         Args:
-            write: Fills the empty folder that it is given.
+            snapshot: Copies what training changes, and returns what writes the copy into an empty folder; that is
+                called once, maybe in another thread, before the next ``snapshot``.
             step: Optimizer steps done.
             epoch: Epochs done.
             metrics: The newest metrics, kept beside the checkpoint.
-            best: It is the best one so far by ``monitor``.
-            monitor: The metric that decides.
+            score: What ``Monitor.score`` says of it, if it was evaluated.
+
+        Raises:
+            CheckpointError: This one, or the one before, can't be written.
         """
-        if self.rank == 0:
+        if self.rank > 0:
+            return
+        self.saver.wait()
+        target = checkpoint_dir(self.run_dir, step=step, epoch=epoch)
+        if (target / RECORD_NAME).exists():
+            return
+        write = snapshot()
+        facts = {"step": step, "epoch": epoch, "metrics": dict(metrics), "score": score}
 
-            def write_all(folder: Path) -> None:
-                write(folder)
-                self.about.write(folder)
+        def write_all(folder: Path) -> None:
+            write(folder)
+            self.about.write(folder)
 
-            record = write_checkpoint(self.run_dir, write_all, step=step, epoch=epoch, metrics=metrics)
-            self.list_checkpoint(record, best=best, monitor=monitor)
+        beside = self.run.checkpoint.upload == "async"
+        self.saver.start(lambda: self.list_checkpoint(write_checkpoint(target, write_all, facts)), beside=beside)
 
     def save_sharded_checkpoint(
         self,
@@ -199,18 +170,16 @@ class Worker:
         step: int,
         epoch: int,
         metrics: Mapping[str, float],
-        best: bool = False,
-        monitor: Monitor | None = None,
+        score: Mapping[str, Any] | None = None,
     ) -> None:
-        """Write a checkpoint that every rank has a part of, complete or not at all; every rank calls it.
+        """Write a checkpoint that every rank has a part of, complete or not at all; every rank calls it and waits.
 
         Args:
             shards: Writes this rank's part, and lets the ranks wait for each other.
             step: Optimizer steps done.
             epoch: Epochs done.
             metrics: The newest metrics, kept beside the checkpoint.
-            best: It is the best one so far by ``monitor``.
-            monitor: The metric that decides.
+            score: What ``Monitor.score`` says of it, if it was evaluated.
         """
         target = checkpoint_dir(self.run_dir, step=step, epoch=epoch)
         # All ranks look before any of them can have completed the folder.
@@ -220,8 +189,8 @@ class Worker:
             return
         temporary = target.with_name(f".{target.name}.tmp")
         if self.rank == 0:
-            self._complete_shards(shards, temporary, target, {"step": step, "epoch": epoch, "metrics": metrics})
-            self.list_checkpoint(read_record(target), best=best, monitor=monitor)
+            facts = {"step": step, "epoch": epoch, "metrics": dict(metrics), "score": score}
+            self._complete_shards(shards, temporary, target, facts)
         else:
             shards.wait()
             shards.write(temporary)
@@ -229,7 +198,7 @@ class Worker:
         shards.wait()
 
     def _complete_shards(self, shards: ShardWriter, temporary: Path, target: Path, facts: Mapping[str, Any]) -> None:
-        """Make the folder, let every rank fill it, and give it its name."""
+        """Make the folder, let every rank fill it, give it its name, and list it."""
         with writing(target, temporary):
             # What a killed attempt left behind must not get into this checkpoint.
             shutil.rmtree(temporary, ignore_errors=True)
@@ -238,16 +207,41 @@ class Worker:
             shards.write(temporary)
             shards.wait()
             self.about.write(temporary)
-            complete_checkpoint(temporary, target, **facts)
+            record = complete_checkpoint(temporary, target, facts)
+        self.list_checkpoint(record)
 
-    def list_checkpoint(self, record: Mapping[str, Any], *, best: bool, monitor: Monitor | None) -> None:
+    def list_checkpoint(self, record: Mapping[str, Any]) -> None:
         """Tell the driver of a checkpoint that is complete and in its place."""
-        by = None if monitor is None else {"name": monitor.name, "mode": monitor.mode}
-        self.channel.send({"kind": "checkpoint", **record, "best": best, "monitor": by})
+        self.channel.send({"kind": "checkpoint", **record})
+
+    @contextmanager
+    def finishing(self) -> Iterator[None]:
+        """Wait for the checkpoint that is being written when the block, a train loop, ends or fails.
+
+        Raises:
+            CheckpointError: It can't be written.
+        """
+        try:
+            yield
+        except BaseException:
+            with suppress(CheckpointError):  # the error of the loop comes first
+                self.saver.wait()
+            raise
+        self.saver.wait()
 
     def resume_dir(self) -> Path | None:
-        """Return the newest complete checkpoint of this run, or None when the run is new."""
-        return latest_checkpoint(self.run_dir)
+        """Return the checkpoint that this run goes on from, or None when it is new."""
+        return self.resume_from
+
+    def init_dir(self) -> Path | None:
+        """Return the checkpoint whose weights a new run begins with; None for none, and when the run goes on."""
+        wanted = self.run.init_from
+        return None if wanted is None or self.resume_from is not None else Path(wanted)
+
+    def describe_end(self, reason: str) -> None:
+        """Tell why training ends, in a few words: a limit that was reached, say; on rank 0."""
+        if self.rank == 0:
+            self.channel.send({"kind": "ended", "reason": reason})
 
     @property
     def stop_reason(self) -> str | None:

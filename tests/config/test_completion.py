@@ -23,7 +23,7 @@ from rtrain.config.completion import complete
         ("trainer.type=", ["trainer.type=torch", "trainer.type=xgboost"]),
         ("trainer.precision=", ["trainer.precision=bf16", "trainer.precision=fp32"]),
         ("use_gpu=", ["use_gpu=false", "use_gpu=true"]),
-        ("run.checkpoint.mode=", ["run.checkpoint.mode=auto", "run.checkpoint.mode=max", "run.checkpoint.mode=min"]),
+        ("run.checkpoint.upload=", ["run.checkpoint.upload=async", "run.checkpoint.upload=sync"]),
         ("+exp", ["+experiment="]),
         ("zzz", []),
     ],

@@ -4,6 +4,8 @@ import pytest
 
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import (
+    best_record,
+    checkpoint_dir,
     checkpoints_dir,
     latest_checkpoint,
     prune_checkpoints,
@@ -13,14 +15,14 @@ from rtrain.runs.checkpoints import (
 from rtrain.runs.files import sha256_of
 
 
-def write_one(run_dir, step, text="weights"):
-    return write_checkpoint(
-        run_dir,
-        lambda folder: (folder / "model").write_text(text) and None,
-        step=step,
-        epoch=step // 10,
-        metrics={"a": 1.0},
-    )
+def write_one(run_dir, step, text="weights", score=None):
+    facts = {"step": step, "epoch": step // 10, "metrics": {"a": 1.0}, "score": score}
+    target = checkpoint_dir(run_dir, step=step, epoch=step // 10)
+    return write_checkpoint(target, lambda folder: (folder / "model").write_text(text) and None, facts)
+
+
+def score(value, mode="max"):
+    return {"monitor": "val/a", "mode": mode, "value": value}
 
 
 def test_record_lists_each_file_with_size_and_hash(tmp_path):
@@ -47,7 +49,7 @@ def test_a_write_that_fails_leaves_nothing_behind(tmp_path):
         raise OSError(28, "No space left on device")
 
     with pytest.raises(CheckpointError, match="No space left"):
-        write_checkpoint(tmp_path, fail, step=1, epoch=0, metrics={})
+        write_checkpoint(checkpoint_dir(tmp_path, step=1, epoch=0), fail, {"step": 1})
     assert list(checkpoints_dir(tmp_path).iterdir()) == []
     assert latest_checkpoint(tmp_path) is None
 
@@ -60,16 +62,29 @@ def test_a_folder_without_record_is_no_checkpoint(tmp_path):
     assert latest_checkpoint(tmp_path).name.endswith("step-00000010")
 
 
-def test_same_step_twice_keeps_the_first(tmp_path):
-    first = write_one(tmp_path, 10, "first")
-    assert write_one(tmp_path, 10, "second") == first
-
-
 def test_pruning_keeps_the_newest_and_the_best(tmp_path):
-    records = [{**write_one(tmp_path, step), "best": step == 20} for step in (10, 20, 30, 40)]
-    kept = prune_checkpoints(tmp_path, records, keep=1)
+    records = [write_one(tmp_path, step, score=score(1 if step == 20 else 0)) for step in (10, 20, 30, 40)]
+    kept = prune_checkpoints(tmp_path, records, keep=1, keep_best=1)
     assert [record["step"] for record in kept] == [20, 40]
     assert sorted(p.name[-2:] for p in checkpoints_dir(tmp_path).iterdir()) == ["20", "40"]
+
+
+def test_pruning_keeps_several_of_each(tmp_path):
+    losses = {10: 0.3, 20: 0.1, 30: 0.2, 40: 0.5, 50: 0.4}
+    records = [write_one(tmp_path, step, score=score(loss, "min")) for step, loss in losses.items()]
+    kept = prune_checkpoints(tmp_path, records, keep=2, keep_best=2)
+    assert [record["step"] for record in kept] == [20, 30, 40, 50]
+
+
+@pytest.mark.parametrize(("mode", "step"), [("max", 30), ("min", 10), ("newest", 40)])
+def test_the_best_one_goes_by_its_mode_and_of_equal_ones_the_newest_wins(tmp_path, mode, step):
+    values = {10: 1, 20: 3, 30: 3, 40: 2}
+    records = [write_one(tmp_path, one, score=score(value, mode)) for one, value in values.items()]
+    assert best_record([*records, write_one(tmp_path, 50)])["step"] == step
+
+
+def test_without_scores_there_is_no_best_one(tmp_path):
+    assert best_record([write_one(tmp_path, 10)]) is None
 
 
 def test_record_on_disk_is_json(tmp_path):
@@ -79,13 +94,10 @@ def test_record_on_disk_is_json(tmp_path):
 
 
 def test_a_checkpoint_is_hidden_before_it_is_deleted(tmp_path, monkeypatch):
-    records = [
-        write_checkpoint(tmp_path, lambda folder: (folder / "a").write_text("a"), step=step, epoch=0, metrics={})
-        for step in (1, 2)
-    ]
+    records = [write_one(tmp_path, step) for step in (1, 2)]
     deleted = []
     monkeypatch.setattr("rtrain.runs.checkpoints.shutil.rmtree", lambda folder, **_: deleted.append(folder.name))
-    prune_checkpoints(tmp_path, [{**record, "best": False} for record in records], keep=1)
+    prune_checkpoints(tmp_path, records, keep=1, keep_best=1)
     assert len(deleted) == 1
     assert deleted[0].startswith(f".{records[0]['name']}")
     assert [folder.name for folder in (tmp_path / "checkpoints").glob("[!.]*")] == [records[1]["name"]]

@@ -31,9 +31,10 @@ class Watcher:
         self.events.append(record)
 
 
-def checkpoint(step, best, **metrics):
-    return {"kind": "checkpoint", "name": f"c{step}", "step": step, "epoch": 0, "metrics": metrics, "best": best,
-            "monitor": {"name": "val/loss", "mode": "min"}}  # fmt: skip
+def checkpoint(step, loss):
+    score = {"monitor": "val/loss", "mode": "min", "value": loss}
+    facts = {"name": f"c{step}", "step": step, "epoch": 0, "metrics": {"val/loss": loss}, "score": score, "files": {}}
+    return {"kind": "checkpoint", **facts}
 
 
 @pytest.fixture
@@ -57,15 +58,26 @@ def test_metrics_reach_events_manifest_and_observer(recorder, tmp_path):
     assert recorder.observer.events == [event]
 
 
-def test_best_checkpoint_is_noted_and_only_one(recorder, tmp_path):
-    for step, best, loss in ((1, True, 0.9), (2, True, 0.5), (3, False, 0.7)):
+def test_the_best_checkpoint_is_noted_and_stays(recorder, tmp_path):
+    for step, loss in ((1, 0.9), (2, 0.5), (3, 0.7)):
         (tmp_path / "checkpoints" / f"c{step}").mkdir()
-        recorder.accept(checkpoint(step, best, **{"val/loss": loss}))
+        recorder.accept(checkpoint(step, loss))
     manifest = read_manifest(tmp_path)
     assert manifest.best == {"monitor": "val/loss", "mode": "min", "value": 0.5, "step": 2, "epoch": 0}
     assert manifest.best_checkpoint == "checkpoints/c2"
-    assert [(one["name"], one["best"]) for one in manifest.checkpoints] == [("c2", True), ("c3", False)]
+    assert [one["name"] for one in manifest.checkpoints] == ["c2", "c3"]
     assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == ["c2", "c3"]
+
+
+def test_a_checkpoint_that_a_killed_driver_did_not_list_is_listed_by_the_next(recorder, tmp_path):
+    recorder.close()
+    folder = tmp_path / "checkpoints" / "c7"
+    folder.mkdir()
+    record = {key: value for key, value in checkpoint(7, 0.2).items() if key != "kind"}
+    (folder / "checkpoint.json").write_text(json.dumps(record))
+    Recorder(tmp_path, a_manifest(), Watcher()).close()
+    manifest = read_manifest(tmp_path)
+    assert (manifest.checkpoints, manifest.best_checkpoint) == ([record], "checkpoints/c7")
 
 
 def test_logs_are_kept_by_rank(recorder, tmp_path):
@@ -115,7 +127,7 @@ def test_a_folder_that_is_no_run_is_a_clear_error(tmp_path):
 
 def test_run_reads_what_the_recorder_wrote(recorder, tmp_path):
     (tmp_path / "checkpoints" / "c1").mkdir()
-    recorder.accept(checkpoint(1, True, **{"val/loss": 0.1}))
+    recorder.accept(checkpoint(1, 0.1))
     recorder.accept({"kind": "metrics", "step": 1, "epoch": 0, "time": 1.0, "metrics": {"val/loss": 0.1}})
     recorder.close()
     run = Run.load(os.fspath(tmp_path))

@@ -83,8 +83,10 @@ class BoostingTests:
         assert len(scores) == int(np.argmin(scores)) + 1 + 5 < 200
 
     def test_a_metric_to_monitor_that_is_not_there_is_an_error(self, tmp_path):
-        with pytest.raises(TrainingError, match=r"run\.checkpoint.monitor: there is no metric test/nothing"):
-            self.fit(tmp_path, real_dataset("iris"), num_boost_round=5, checkpoint={"monitor": "test/nothing"})
+        with pytest.raises(TrainingError, match=r"run\.checkpoint\.best\.monitor: there is no metric test/nothing"):
+            self.fit(
+                tmp_path, real_dataset("iris"), num_boost_round=5, checkpoint={"best": {"monitor": "test/nothing"}}
+            )
 
     def test_constraints_name_features_or_number_them(self, tmp_path):
         rng = np.random.default_rng(0)

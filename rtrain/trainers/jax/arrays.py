@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
-from safetensors.flax import load_file, save_file
+import numpy as np
+from safetensors.flax import load_file
 
 from rtrain.errors import CheckpointError
 
 
-def save(path: Path, tree: Any) -> None:
-    """Write all arrays of ``tree``."""
-    save_file({_name(place): jnp.asarray(jax.device_get(leaf)) for place, leaf in _leaves(tree)}, path)
+def copied(tree: Any) -> dict[str, np.ndarray]:
+    """Return copies of all arrays of ``tree`` in main memory, by path."""
+    return {_name(place): np.array(jax.device_get(leaf)) for place, leaf in _leaves(tree)}
 
 
 def load(path: Path, like: Any) -> Any:

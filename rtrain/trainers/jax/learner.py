@@ -10,8 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from safetensors.numpy import save_file
 
 from rtrain.datasets.base import Batch, DatasetInfo
+from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.from_dataset import num_steps
 from rtrain.trainers.jax import arrays
 from rtrain.trainers.jax.build import RowLoss, build_loss, build_metrics, build_optimizer
@@ -83,15 +85,25 @@ class JaxLearner(Learner):
         """Return the learning rate of the next step, if the config says it."""
         return None if self._rate is None else self._rate(self._step)
 
-    def save(self, folder: Path) -> None:
-        """Write weights and state, and the optimizer."""
-        arrays.save(folder / WEIGHTS, self._at[:2])
-        arrays.save(folder / TRAINING, self._at[2])
+    def snapshot(self) -> Writer:
+        """Copy weights and state, and the optimizer."""
+        files = {WEIGHTS: arrays.copied(self._at[:2]), TRAINING: arrays.copied(self._at[2])}
+
+        def write(folder: Path) -> None:
+            for name, found in files.items():
+                save_file(found, folder / name)
+
+        return write
 
     def load(self, folder: Path) -> None:
         """Take weights, state and optimizer from a checkpoint."""
         weights, state = arrays.load(folder / WEIGHTS, self._at[:2])
         self._at = jax.device_put((weights, state, arrays.load(folder / TRAINING, self._at[2])), self._world.everywhere)
+
+    def init(self, folder: Path) -> None:
+        """Take weights and state."""
+        weights, state = arrays.load(folder / WEIGHTS, self._at[:2])
+        self._at = jax.device_put((weights, state, self._at[2]), self._world.everywhere)
 
     def facts(self) -> Mapping[str, Any]:
         """Return device, processes and the size of the model."""

@@ -10,6 +10,7 @@ from typing import Any
 import lightgbm
 
 from rtrain.datasets.base import DatasetInfo
+from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.boosting import Rounds, eval_splits, functions, named_importance
 from rtrain.trainers.lightgbm.config import Conf
 from rtrain.trainers.lightgbm.data import make_dataset, shared_bins
@@ -45,7 +46,7 @@ def train(worker: Worker) -> None:
     params = worker_params(worker, info)
     model: list[lightgbm.Booster] = []
     folder = None if starts_again(params) else worker.resume_dir()
-    rounds = Rounds(worker, conf, Ranks(worker.rank, worker.world_size), _deciding, _saver(model), folder)
+    rounds = Rounds(worker, conf, Ranks(worker.rank, worker.world_size), _deciding, _copier(model), folder)
     objective, metrics = functions(conf, worker.allow)
     split = worker.dataset.splits["train"]
     bins = shared_bins(split, info, params) if worker.world_size > 1 else None
@@ -65,7 +66,7 @@ def train(worker: Worker) -> None:
             callbacks=[Draws(params, rounds), _after_round(rounds, model)],
         )
     if model:
-        rounds.checkpoint()
+        rounds.end()
         _describe_model(worker, model[0], rounds)
 
 
@@ -100,14 +101,19 @@ def _after_round(rounds: Rounds, model: list[lightgbm.Booster]) -> Callable[[Any
     return after
 
 
-def _saver(model: list[lightgbm.Booster]) -> Callable[[Path, int], None]:
-    """Return what writes all trees, and beside them the number of rounds that a prediction should use."""
+def _copier(model: list[lightgbm.Booster]) -> Callable[[int], Writer]:
+    """Return what copies all trees, and beside them the number of rounds that a prediction should use."""
 
-    def save(folder: Path, num_rounds: int) -> None:
+    def snapshot(num_rounds: int) -> Writer:
         model[0].best_iteration = num_rounds
-        model[0].save_model(folder / MODEL, num_iteration=-1)
+        text = model[0].model_to_string(num_iteration=-1)
 
-    return save
+        def write(folder: Path) -> None:
+            (folder / MODEL).write_text(text, encoding="utf-8")
+
+        return write
+
+    return snapshot
 
 
 def _deciding(names: Sequence[str]) -> str:

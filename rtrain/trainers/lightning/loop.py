@@ -9,13 +9,14 @@ from typing import Any
 
 import lightning.pytorch as pl
 import numpy as np
+from safetensors.torch import load_file
 
 from rtrain.config.targets import build
 from rtrain.trainers.from_dataset import evaluated_split, fill_from_dataset
 from rtrain.trainers.lightning.config import Conf
 from rtrain.trainers.lightning.data import EvalBatches, OurData, Rows, SharedData, TrainBatches, loader_of
 from rtrain.trainers.lightning.quiet import quiet
-from rtrain.trainers.lightning.services import CHECKPOINT, Services, StoppedError
+from rtrain.trainers.lightning.services import CHECKPOINT, WEIGHTS, Services, StoppedError
 from rtrain.trainers.torch_ranks import TorchRanks
 from rtrain.trainers.torch_settings import torch_settings
 from rtrain.trainers.worker import Worker
@@ -29,6 +30,9 @@ def train(worker: Worker) -> None:
         random.seed(worker.run.seed)
         ranks = TorchRanks.of(worker)
         module = build_module(worker)
+        weights = worker.init_dir()
+        if weights is not None:
+            module.load_state_dict(load_file(weights / WEIGHTS, device="cpu"))
         data = _our_data(worker, ranks) if conf.datamodule is None else _shared_data(worker, ranks)
         services = Services(worker, ranks, data, "val" if worker.dataset is None else _split(worker))
         trainer = make_trainer(worker, services)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,14 @@ import torch
 from safetensors.torch import save_file
 
 from rtrain.errors import TrainingError
+from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.lightning.data import OurData, SharedData
+from rtrain.trainers.monitor import Goals, Monitor
 from rtrain.trainers.progress import Progress
 from rtrain.trainers.stopping import SIGNALS, StopSignal
+from rtrain.trainers.torch_copies import Copies
 from rtrain.trainers.torch_ranks import TorchRanks
-from rtrain.trainers.worker import Monitor, Worker
+from rtrain.trainers.worker import Worker
 
 CHECKPOINT, WEIGHTS = "lightning.ckpt", "model.safetensors"
 _NAME = re.compile(r"(train|training|val|valid|validation|test)[_/.](.+)")
@@ -47,13 +51,16 @@ class Services(pl.callbacks.Checkpoint):
 
     def __init__(self, worker: Worker, ranks: TorchRanks, data: OurData | SharedData, split: str | None) -> None:
         self._worker, self._ranks, self._data, self._split = worker, ranks, data, split
-        self._monitor = Monitor.of(worker.run.checkpoint, default="train/loss" if split is None else f"{split}/loss")
+        self._monitor = Monitor.of(
+            worker.run.checkpoint.best, default="train/loss" if split is None else f"{split}/loss"
+        )
         self.progress, self._saved_step = Progress(), -1
         folder = worker.resume_dir()
         if folder is not None:
             self.progress = Progress.load(folder)
-            self._saved_step, self._monitor.best = self.progress.step, self.progress.best
+            self._saved_step = self.progress.step
         self._stop = StopSignal(worker, ranks, worker.conf.max_seconds, self.progress.seconds)
+        self._goals, self._copies = Goals(worker.run.stop), Copies()
         self._due, self._leaves = False, ""
         """What the end of the epoch has to do: save, and leave for a reason."""
 
@@ -92,16 +99,22 @@ class Services(pl.callbacks.Checkpoint):
         every = run.checkpoint.every_steps
         due = new and every is not None and progress.step % every == 0
         reason = self._stop.agreed(progress.step) if new else ""
+        due = due or self._stop.save_agreed()
         if batch_idx + 1 == trainer.num_training_batches:
             # Lightning resumes exactly from inside of an epoch or from its end, but not from its last step.
             self._due, self._leaves = due, reason if reason in SIGNALS else ""
         else:
             self._leave_or_save(trainer, due, reason if reason in SIGNALS else "")
         if reason:
-            trainer.should_stop = True
+            self._end(trainer, reason)
+
+    def _end(self, trainer: pl.Trainer, reason: str) -> None:
+        trainer.should_stop = True
+        if reason not in SIGNALS:
+            self._worker.describe_end(reason)
 
     def _leave_or_save(self, trainer: pl.Trainer, due: bool, reason: str) -> None:
-        if due or reason:
+        if due or (reason and self._worker.run.checkpoint.on_exit):
             self._save(trainer)
         if reason:
             raise StoppedError(reason)
@@ -117,7 +130,11 @@ class Services(pl.callbacks.Checkpoint):
         if early is not None:
             progress.judge(early, self._monitor.name, progress.metrics)
             if progress.bad_evaluations >= early.patience:
-                trainer.should_stop = True
+                self._end(trainer, f"early stopping: no improvement in {early.patience} evaluations")
+        reached = self._goals.reached(progress.metrics)
+        # Metrics may differ between ranks, and all have to leave.
+        if self._ranks.max([float(bool(reached))])[0]:
+            self._end(trainer, reached or "a goal of another worker")
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Report the epoch, and save if it is due or the last one."""
@@ -157,11 +174,11 @@ class Services(pl.callbacks.Checkpoint):
 
     def _check_known(self) -> None:
         """Fail after the first evaluation, rather than never, if the module doesn't log what is watched."""
-        conf, named = self._worker.conf, self._worker.run.checkpoint.monitor
-        watched = {"run.checkpoint.monitor": named}
+        conf, named = self._worker.conf, self._worker.run.checkpoint.best.monitor
+        watched = {"run.checkpoint.best.monitor": named}
         if conf.early_stopping is not None:
             watched["trainer.early_stopping.monitor"] = conf.early_stopping.monitor or self._monitor.name
-        for key, name in watched.items():
+        for key, name in [*watched.items(), *((key, name) for name, key in self._goals.names.items())]:
             if name is not None and name not in self.progress.metrics:
                 raise TrainingError(
                     f"{key}: the module logs no {name}, only {', '.join(sorted(self.progress.metrics))}.",
@@ -173,24 +190,30 @@ class Services(pl.callbacks.Checkpoint):
         progress = self.progress
         if self._saved_step == progress.step:
             return
-        best = progress.evaluated_step == progress.step and self._monitor.improves(progress.metrics)
-        progress.best, progress.seconds = self._monitor.best, self._stop.seconds
+        progress.seconds = self._stop.seconds
         state = trainer._checkpoint_connector.dump_checkpoint(weights_only=False)
-
-        def write(folder: Path) -> None:
-            torch.save(state, folder / CHECKPOINT)
-            save_file({name: one.detach().clone() for name, one in state["state_dict"].items()}, folder / WEIGHTS)
-            progress.save(folder)
-
+        evaluated = progress.evaluated_step == progress.step
         self._worker.save_checkpoint(
-            write,
+            lambda: self._snapshot(state),
             step=progress.step,
             epoch=progress.epoch,
             metrics=progress.metrics,
-            best=best,
-            monitor=self._monitor,
+            score=self._monitor.score(progress.metrics) if evaluated else None,
         )
         self._saved_step = progress.step
+        self._stop.saved()
+
+    def _snapshot(self, state: Mapping[str, Any]) -> Writer:
+        """Copy what Lightning would write, and our own progress."""
+        copied, progress = self._copies.take(state), replace(self.progress, metrics=dict(self.progress.metrics))
+
+        def write(folder: Path) -> None:
+            torch.save(copied, folder / CHECKPOINT)
+            # Each weight under each of its names: modules are loaded by name.
+            save_file({name: one.clone() for name, one in copied["state_dict"].items()}, folder / WEIGHTS)
+            progress.save(folder)
+
+        return write
 
     def _show(self, trainer: pl.Trainer) -> None:
         batches, progress = self._data.train_batches, self.progress

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from rtrain.datasets.base import Batch, DatasetInfo
+from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.learner import Learner
 from rtrain.trainers.sklearn import safe_pickle
 from rtrain.trainers.sklearn.build import weight_argument
@@ -60,9 +62,14 @@ class SklearnLearner(Learner):
             sums.add(self._rows.ready(batch.x), batch.y, batch.weight)
         return sums.metrics()
 
-    def save(self, folder: Path) -> None:
-        """Write the estimator."""
-        safe_pickle.dump(self.estimator, folder / FILE_NAME)
+    def snapshot(self) -> Writer:
+        """Copy the estimator."""
+        pickled = pickle.dumps(self.estimator, protocol=5)
+
+        def write(folder: Path) -> None:
+            (folder / FILE_NAME).write_bytes(pickled)
+
+        return write
 
     def load(self, folder: Path) -> None:
         """Take the estimator of a checkpoint."""

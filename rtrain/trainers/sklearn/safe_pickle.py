@@ -45,12 +45,6 @@ OTHERS = (
 )
 
 
-def dump(estimator: Any, path: Path) -> None:
-    """Write the estimator."""
-    with path.open("wb") as file:
-        pickle.dump(estimator, file, protocol=5)
-
-
 def load(path: Path, allow: Sequence[str]) -> Any:
     """Return the estimator in ``path``.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from safetensors.numpy import load_file, save_file
 
 from rtrain.datasets.base import Batch
 from rtrain.errors import CheckpointError
+from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.from_dataset import evaluated_split, num_steps
 from rtrain.trainers.learner import Learner
 from rtrain.trainers.tasks import derived_metrics, metric_names
@@ -132,10 +135,18 @@ class KerasLearner(Learner):
             self._in_epoch = True
         self._callbacks.on_train_batch_begin(step)
 
-    def save(self, folder: Path) -> None:
-        """Write the weights as Keras does, and all other numbers."""
-        self.model.save_weights(folder / WEIGHTS)
-        save_file({name: np.asarray(one) for name, one in self._others().items()}, folder / TRAINING)
+    def snapshot(self) -> Writer:
+        """Have Keras write the weights into a folder aside, and copy all other numbers."""
+        aside = tempfile.TemporaryDirectory(prefix="rtrain-")
+        self.model.save_weights(Path(aside.name) / WEIGHTS)
+        others = {name: np.array(one) for name, one in self._others().items()}
+
+        def write(folder: Path) -> None:
+            with aside:
+                shutil.move(Path(aside.name) / WEIGHTS, folder / WEIGHTS)
+            save_file(others, folder / TRAINING)
+
+        return write
 
     def load(self, folder: Path) -> None:
         """Take weights, optimizer and seeds from a checkpoint."""
@@ -146,6 +157,10 @@ class KerasLearner(Learner):
         for name, variable in others.items():
             variable.assign(stored[name])
         self._move_seeds(self._world.rank)
+
+    def init(self, folder: Path) -> None:
+        """Take the weights."""
+        load_weights(self.model, folder)
 
     def _others(self) -> dict[str, Any]:
         """Return the variables beside the weights by name."""

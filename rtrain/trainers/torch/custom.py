@@ -10,7 +10,6 @@ from numbers import Real
 from pathlib import Path
 from typing import Any
 
-import ray.train
 from ray.train import Checkpoint
 from ray.train.v2._internal.execution.train_fn_utils import (
     DistributedTrainFnUtils,
@@ -22,7 +21,9 @@ from rtrain.config.targets import locate, locate_function
 from rtrain.datasets.base import Pass, Split
 from rtrain.errors import ConfigError
 from rtrain.runs.checkpoints import adopt_checkpoint, checkpoints_dir, latest_checkpoint, read_record
-from rtrain.trainers.worker import Monitor, Worker
+from rtrain.trainers.monitor import Goals, Monitor
+from rtrain.trainers.stopping import SIGNALS
+from rtrain.trainers.worker import Worker
 
 
 class StopTraining(BaseException):
@@ -80,22 +81,38 @@ class _Reports:
         newest = worker.resume_dir()
         # After a failure, reports are counted on from the checkpoint that the loop starts from.
         self.number = 0 if newest is None else int(read_record(newest)["step"])
-        self.monitor = Monitor.of(worker.run.checkpoint)
+        self.monitor, self.goals = Monitor.of(worker.run.checkpoint.best), Goals(worker.run.stop)
 
     def next_name(self, wanted: str | None) -> str:
         """Count one more report and return the name of its checkpoint."""
         self.number += 1
         return wanted or f"report-{self.number:06d}"
 
+    def reason(self, metrics: Mapping[str, Any]) -> str:
+        """Return why training should end at a report of these metrics, or an empty string."""
+        return self.worker.stop_reason or self.goals.reached(_numbers(metrics))
+
     def record(self, metrics: Mapping[str, Any], folder: Path | None) -> None:
         """Send one report of rank 0; ``folder`` is the checkpoint, complete and in its place."""
-        plain = {name: float(value) for name, value in metrics.items() if _is_number(value)}
+        plain = _numbers(metrics)
         step, epoch = int(plain.get("step", self.number)), int(plain.get("epoch", self.number))
         self.worker.report(plain, step=step, epoch=epoch)
         if folder is not None and self.worker.rank == 0:
-            best = self.monitor.improves(plain)
-            record = adopt_checkpoint(folder, step=self.number, epoch=epoch, metrics=plain)
-            self.worker.list_checkpoint(record, best=best, monitor=self.monitor)
+            facts = {"step": self.number, "epoch": epoch, "metrics": plain, "score": self.monitor.score(plain)}
+            self.worker.list_checkpoint(adopt_checkpoint(folder, facts))
+
+    def newest(self) -> Checkpoint | None:
+        """Return the newest checkpoint of this run."""
+        newest = latest_checkpoint(self.worker.run_dir)
+        return None if newest is None else Checkpoint(str(newest))
+
+    def leave(self, reason: str) -> None:
+        """Leave the user's loop if there is a reason."""
+        if not reason:
+            return
+        if reason not in SIGNALS:
+            self.worker.describe_end(reason)
+        raise StopTraining
 
 
 class _RayReports(DistributedTrainFnUtils):
@@ -116,11 +133,14 @@ class _RayReports(DistributedTrainFnUtils):
         name = self._reports.next_name(checkpoint_dir_name)
         super().report(metrics, checkpoint, name, *args, **kwargs)
         # All ranks meet here, so that the checkpoint is complete, and all of them stop or none.
-        reason = self.broadcast_from_rank_zero(self._reports.worker.stop_reason)
+        reason = self.broadcast_from_rank_zero(self._reports.reason(metrics))
         folder = checkpoints_dir(self._reports.worker.run_dir) / name
         self._reports.record(metrics, folder if folder.exists() else None)
-        if reason:
-            raise StopTraining
+        self._reports.leave(reason)
+
+    def get_checkpoint(self) -> Checkpoint | None:
+        """Return the newest checkpoint of this run: Ray itself knows those of this driver only."""
+        return self._reports.newest()
 
 
 class _LocalReports(LocalTrainFnUtils):
@@ -148,13 +168,11 @@ class _LocalReports(LocalTrainFnUtils):
             with checkpoint.as_directory() as source:
                 shutil.copytree(source, folder)
         self._reports.record(metrics, folder)
-        if self._reports.worker.stop_reason:
-            raise StopTraining
+        self._reports.leave(self._reports.reason(metrics))
 
     def get_checkpoint(self) -> Checkpoint | None:
         """Return the newest checkpoint of this run."""
-        newest = latest_checkpoint(self._reports.worker.run_dir)
-        return None if newest is None else ray.train.Checkpoint(str(newest))
+        return self._reports.newest()
 
 
 class _LocalShard:
@@ -184,6 +202,11 @@ class _LocalShard:
 def custom_loop(path: str, config: Mapping[str, Any]) -> partial[None]:
     """Return the train loop that runs ``path``."""
     return partial(train_custom, path=path, config=config)
+
+
+def _numbers(metrics: Mapping[str, Any]) -> dict[str, float]:
+    """Return those of the metrics that are numbers."""
+    return {name: float(value) for name, value in metrics.items() if _is_number(value)}
 
 
 def _is_number(value: Any) -> bool:

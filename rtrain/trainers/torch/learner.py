@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from rtrain.datasets.base import DatasetInfo, Split
+from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.learner import Learner
 from rtrain.trainers.progress import FILE_NAME, Progress
 from rtrain.trainers.ranks import Ranks
@@ -75,13 +76,17 @@ class TorchLearner(Learner):
         """Give every rank the buffers of rank 0."""
         self.state.share_buffers(self.strategy.world)
 
-    def save(self, folder: Path) -> None:
-        """Write weights and training state, or this rank's part of them."""
-        self.strategy.save(self.state, folder)
+    def snapshot(self) -> Writer:
+        """Copy weights and training state; what is sharded is written at once."""
+        return self.strategy.snapshot(self.state)
 
     def load(self, folder: Path) -> None:
         """Take weights and training state, whatever number of ranks wrote them if the strategy can."""
         self.strategy.load(self.state, folder)
+
+    def init(self, folder: Path) -> None:
+        """Take the weights, the averaged ones if there are any."""
+        self.strategy.init(self.state, folder)
 
     def progress(self, folder: Path) -> Progress:
         """Return where training was; older checkpoints have it beside the optimizer's state."""

@@ -93,9 +93,9 @@ def load_predictor(trained: Trained, device: str = "cpu") -> Predictor:
     weights = trained.folder / (WEIGHTS if conf.ema_decay is None else AVERAGED)
     if not weights.exists() and (trained.folder / SHARDS).is_dir():
         # Half a second of imports, for sharded checkpoints only.
-        from rtrain.trainers.torch.shards import load_whole
+        from rtrain.trainers.torch.shards import load_weights as load_shards
 
-        load_whole(model, trained.folder)
+        load_shards(model, trained.folder, alone=True)
         return Predictor(model, trained.info, conf.precision, torch.device(device), transform)
     try:
         load_model(model, str(weights))

@@ -77,15 +77,20 @@ def _room_for(facts: Any, parameter: Tensor, device: torch.device) -> Tensor:
     return torch.zeros(facts.size, dtype=dtype, device=device)
 
 
-def load_whole(model: nn.Module, folder: Path) -> None:
-    """Fill a model that is not sharded with the weights of a sharded checkpoint; this process alone reads all parts.
+def load_weights(model: nn.Module, folder: Path, *, alone: bool = False) -> None:
+    """Fill a model with the weights of a sharded checkpoint.
+
+    Args:
+        model: Sharded or not.
+        folder: The checkpoint.
+        alone: This process alone reads all parts; else every rank calls it.
 
     Raises:
         CheckpointError: Weights are missing, or belong to another model.
     """
     wanted = model_tensors(model)
     _check_names(wanted, _stored(folder), folder)
-    _read(wanted, folder, alone=True)
+    _read(wanted, folder, alone=alone)
 
 
 def consolidate(folder: Path, out: Path) -> None:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_model, save_model
+from safetensors import SafetensorError
+from safetensors.torch import load_model
 from torch import nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
+from rtrain.errors import CheckpointError
+from rtrain.runs.checkpoints import Writer
+from rtrain.trainers.torch_copies import Copies, save_tensors
 from rtrain.trainers.torch_ranks import TorchRanks
 
 WEIGHTS, AVERAGED, TRAINING = "model.safetensors", "model_ema.safetensors", "training.pt"
@@ -33,6 +37,8 @@ class TrainState:
     scheduler: LRScheduler | None
     scaler: torch.amp.GradScaler
     ema: AveragedModel | None
+    copies: Copies = field(default_factory=Copies)
+    """Room for a snapshot."""
 
     def evaluated_model(self) -> nn.Module:
         """Return the module that evaluations use: averaged weights if there are any."""
@@ -44,12 +50,19 @@ class TrainState:
         if self.ema is not None:
             world.copy_from_first(self.ema.module.buffers())
 
-    def save(self, folder: Path) -> None:
-        """Write weights and training state into ``folder``."""
-        save_model(self.model, str(folder / WEIGHTS))
-        if self.ema is not None:
-            save_model(self.ema.module, str(folder / AVERAGED))
-        torch.save({"optimizer": self.optimizer.state_dict(), **self.rest()}, folder / TRAINING)
+    def snapshot(self) -> Writer:
+        """Copy weights and training state, and return what writes them into a folder."""
+        ema = None if self.ema is None else self.ema.module.state_dict()
+        training = {"optimizer": self.optimizer.state_dict(), **self.rest()}
+        weights, averaged, training = self.copies.take((self.model.state_dict(), ema, training))
+
+        def write(folder: Path) -> None:
+            save_tensors(weights, folder / WEIGHTS)
+            if averaged is not None:
+                save_tensors(averaged, folder / AVERAGED)
+            torch.save(training, folder / TRAINING)
+
+        return write
 
     def rest(self) -> dict[str, Any]:
         """Return what there is beside weights and optimizer, the same on every rank."""
@@ -61,13 +74,23 @@ class TrainState:
 
     def load(self, folder: Path, world: TorchRanks) -> None:
         """Take everything from ``folder``; executes nothing that is in it."""
-        load_model(self.model, str(folder / WEIGHTS), device=str(world.device))
+        load_weights(self.model, folder / WEIGHTS, world.device)
         stored = torch.load(folder / TRAINING, map_location=world.device, weights_only=True)
         self.optimizer.load_state_dict(stored["optimizer"])
         if self.ema is not None and (folder / AVERAGED).exists():
-            load_model(self.ema.module, str(folder / AVERAGED), device=str(world.device))
+            load_weights(self.ema.module, folder / AVERAGED, world.device)
             self.ema.n_averaged = stored["ema_updates"]
         self.take_rest(stored)
+
+    def init(self, folder: Path, world: TorchRanks) -> None:
+        """Take the weights of ``folder`` alone, the averaged ones if there are any.
+
+        Raises:
+            CheckpointError: They are not there, or belong to another model.
+        """
+        path = next((folder / name for name in (AVERAGED, WEIGHTS) if (folder / name).exists()), folder / WEIGHTS)
+        for model in [self.model] if self.ema is None else [self.model, self.ema.module]:
+            load_weights(model, path, world.device)
 
     def take_rest(self, stored: Mapping[str, Any]) -> None:
         """Take back what ``rest`` gave."""
@@ -75,6 +98,20 @@ class TrainState:
             self.scheduler.load_state_dict(stored["scheduler"])
         if stored["scaler"]:
             self.scaler.load_state_dict(stored["scaler"])
+
+
+def load_weights(model: nn.Module, path: Path, device: torch.device) -> None:
+    """Fill a model with the weights in a file.
+
+    Raises:
+        CheckpointError: The file can't be read, or holds those of another model.
+    """
+    try:
+        load_model(model, str(path), device=str(device))
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(f"{path} can't be read: {error}") from error
+    except RuntimeError as error:
+        raise CheckpointError(f"{path} does not hold the weights of this model: {error}") from error
 
 
 def make_ema(model: nn.Module, decay: float | None) -> AveragedModel | None:

@@ -31,7 +31,7 @@ OURS = {
     "save_steps": "run.checkpoint.every_steps",
     "save_total_limit": "run.checkpoint.keep",
     "load_best_model_at_end": "run.checkpoint: the best one is kept",
-    "metric_for_best_model": "run.checkpoint.monitor",
+    "metric_for_best_model": "run.checkpoint.best.monitor",
     "seed": "run.seed",
     "data_seed": "run.seed",
     "use_cpu": "scaling.use_gpu",

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_model, save_file, save_model
+from safetensors.torch import load_model, save_file
 from torch import Tensor
 from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
 
 from rtrain.datasets.base import Batch, Dataset
+from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.from_dataset import num_steps
 from rtrain.trainers.learner import Learner
 from rtrain.trainers.tasks import derived_metrics
+from rtrain.trainers.torch_copies import Copies, save_tensors
 from rtrain.trainers.torch_ranks import TorchRanks
 from rtrain.trainers.transformers.arguments import make_arguments
 from rtrain.trainers.transformers.build import build_model, build_optimizer, build_schedule, task_of
@@ -43,6 +46,7 @@ class TransformersLearner(Learner):
         self._inputs = Inputs(conf, info, self._task, tokenizer, ranks.device)
         row = next(iter(dataset.splits["train"].own_rows(0, 1)))
         self._spare = Batch(row["x"][:1], row["y"][:1], 1)
+        self._copies = Copies()
         self._wrapped = self.model if ranks.size == 1 else self._distributed()
 
     def _distributed(self) -> DistributedDataParallel:
@@ -119,28 +123,35 @@ class TransformersLearner(Learner):
             label_smoothing=smoothing,
         )
 
-    def save(self, folder: Path) -> None:
-        """Write a folder that transformers can open, with adapters in ``adapter/``, and the optimizer beside it."""
-        if self._tokenizer is not None:
-            self._tokenizer.save_pretrained(folder)
+    def snapshot(self) -> Writer:
+        """Copy what goes into a folder that transformers can open, and the optimizer beside it."""
+        training = {"optimizer": self._optimizer.state_dict(), "schedule": self._schedule.state_dict()}
+        weights, training = self._copies.take((self.model.state_dict(), training))
+        merged = copy.deepcopy(self.model) if self._conf.merge_lora else None
+
+        def write(folder: Path) -> None:
+            self._write_model(folder, weights)
+            if merged is not None:
+                merged.merge_and_unload().save_pretrained(folder / "merged")
+                self._write_tokenizer(folder / "merged")
+            torch.save(training, folder / TRAINING)
+
+        return write
+
+    def _write_model(self, folder: Path, weights: Mapping[str, Tensor]) -> None:
+        """Write config, tokenizer and weights; adapters in ``adapter/``, as peft does."""
+        self._write_tokenizer(folder)
         self.model.config.save_pretrained(folder)
         if self._conf.lora is None:
             # Of weights that two parts share, the one that every model of the family has, and not its head alone.
             tied = self.model.all_tied_weights_keys
-            weights = {name: one.contiguous() for name, one in self.model.state_dict().items() if name not in tied}
-            save_file(weights, str(folder / WEIGHTS), metadata={"format": "pt"})
+            named = {name: one for name, one in weights.items() if name not in tied}
+            save_file(named, str(folder / WEIGHTS), metadata={"format": "pt"})
         else:
-            save_model(self.model, str(folder / ADAPTED), metadata={"format": "pt"})
-            self.model.save_pretrained(folder / "adapter", safe_serialization=True)
-        if self._conf.merge_lora:
-            self._save_merged(folder / "merged")
-        state = {"optimizer": self._optimizer.state_dict(), "schedule": self._schedule.state_dict()}
-        torch.save(state, folder / TRAINING)
+            save_tensors(weights, folder / ADAPTED, metadata={"format": "pt"})
+            self.model.save_pretrained(folder / "adapter", safe_serialization=True, state_dict=weights)
 
-    def _save_merged(self, folder: Path) -> None:
-        import copy
-
-        copy.deepcopy(self.model).merge_and_unload().save_pretrained(folder)
+    def _write_tokenizer(self, folder: Path) -> None:
         if self._tokenizer is not None:
             self._tokenizer.save_pretrained(folder)
 
@@ -150,6 +161,10 @@ class TransformersLearner(Learner):
         state = torch.load(folder / TRAINING, map_location=self._ranks.device, weights_only=True)
         self._optimizer.load_state_dict(state["optimizer"])
         self._schedule.load_state_dict(state["schedule"])
+
+    def init(self, folder: Path) -> None:
+        """Take the weights, adapters included."""
+        load_model(self.model, str(folder / (WEIGHTS if self._conf.lora is None else ADAPTED)))
 
     def facts(self) -> Mapping[str, Any]:
         """Return device, threads and the size of the model."""

@@ -45,6 +45,12 @@ class _Packed:
         self._channel.send(record)
 
     @property
+    def save_requested(self) -> str | None:
+        """Names the newest request for a checkpoint."""
+        name: str | None = self._channel.save_requested
+        return name
+
+    @property
     def stop_reason(self) -> str | None:
         """Why the run should end."""
         reason: str | None = self._channel.stop_reason

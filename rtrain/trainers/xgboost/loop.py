@@ -13,6 +13,7 @@ from xgboost import collective
 
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import TrainingError
+from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.boosting import Rounds, eval_splits, functions, named_importance
 from rtrain.trainers.worker import Worker
 from rtrain.trainers.xgboost.config import Conf
@@ -58,14 +59,14 @@ def train(worker: Worker) -> None:
                 f"XGBoost sees no GPU on worker {worker.rank}.",
                 "Install XGBoost with CUDA on every node, or set use_gpu=false.",
             )
-        rounds = Rounds(worker, conf, Ranks(worker.rank, worker.world_size), _deciding, _saver(booster), folder)
+        rounds = Rounds(worker, conf, Ranks(worker.rank, worker.world_size), _deciding, _copier(booster), folder)
         _describe(worker, params, {"train": matrix, **{name: one for one, name in evals}})
         grower = Grower(booster, params)
         objective, metrics = functions(conf, worker.allow)
         while not rounds.done():
             grower.grow(matrix, rounds.progress.rounds, objective)
             rounds.after_round(_evaluated(booster, evals, rounds.progress.rounds, metrics))
-        rounds.checkpoint()
+        rounds.end()
         facts = {"num_rounds": rounds.progress.rounds, "best_round": rounds.progress.best_round}
         worker.describe_model({**facts, "feature_importance": _importance(booster, params, info)})
 
@@ -92,14 +93,19 @@ def _deciding(names: Sequence[str]) -> str:
     return names[-1]
 
 
-def _saver(booster: xgboost.Booster) -> Callable[[Path, int], None]:
-    """Return what writes the trees, with the round that a prediction should end at."""
+def _copier(booster: xgboost.Booster) -> Callable[[int], Writer]:
+    """Return what copies the trees, with the round that a prediction should end at."""
 
-    def save(folder: Path, num_rounds: int) -> None:
+    def snapshot(num_rounds: int) -> Writer:
         booster.set_attr(best_iteration=str(num_rounds - 1) if num_rounds else None)
-        booster.save_model(folder / MODEL)
+        model = booster.save_raw("ubj")
 
-    return save
+        def write(folder: Path) -> None:
+            (folder / MODEL).write_bytes(model)
+
+        return write
+
+    return snapshot
 
 
 def _describe(worker: Worker, params: dict[str, Any], matrices: dict[str, xgboost.DMatrix]) -> None:

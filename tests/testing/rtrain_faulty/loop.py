@@ -46,12 +46,9 @@ def train(worker):
         worker.report(metrics, step=step, epoch=step)
     if metrics and fault != "saves nothing":
         weights = model.weights * 0 if fault == "saves untrained weights" else model.weights
+        copy = {"weights": weights.copy(), "step": step}
         worker.save_checkpoint(
-            lambda folder: np.savez(folder / "model.npz", weights=weights, step=step),
-            step=step,
-            epoch=step,
-            metrics=metrics,
-            best=True,
+            lambda: lambda folder: np.savez(folder / "model.npz", **copy), step=step, epoch=step, metrics=metrics
         )
 
 

@@ -69,8 +69,8 @@ def test_an_evaluation_belongs_to_the_epoch_that_it_closes(tmp_path):
 
 
 def test_a_metric_that_is_never_logged_is_an_error(tmp_path):
-    with pytest.raises(TrainingError, match=r"run.checkpoint.monitor: the module logs no val/f1, only .*val/loss"):
-        fit(tmp_path, make_conf(), dataset(), checkpoint={"monitor": "val/f1"})
+    with pytest.raises(TrainingError, match=r"run.checkpoint.best.monitor: the module logs no val/f1, only .*val/loss"):
+        fit(tmp_path, make_conf(), dataset(), checkpoint={"best": {"monitor": "val/f1"}})
 
 
 @pytest.mark.parametrize(

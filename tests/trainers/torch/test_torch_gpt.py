@@ -74,7 +74,7 @@ def test_a_language_model_learns_and_predicts_each_place(tmp_path):
     assert metrics["val/perplexity"] == pytest.approx(math.exp(metrics["val/loss"]))
     assert metrics["val/accuracy"] > 0.85
     assert metrics["val/loss"] < 0.6
-    assert channel.of("checkpoint")[-1]["monitor"] == {"name": "val/loss", "mode": "min"}
+    assert channel.of("checkpoint")[-1]["score"]["monitor"] == "val/loss"
     assert "head.weight" not in stored or "tokens.weight" not in stored, "the shared weights are stored twice"
     rows = dataset.splits["val"].columns
     found = load_predictor(newest(tmp_path, conf, dataset)).predict(rows["x"], batch_size=5)

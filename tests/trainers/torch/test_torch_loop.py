@@ -160,13 +160,13 @@ def test_checkpoints_and_evaluations_by_step(tmp_path):
     assert evaluated == [2, 4, 6]
 
 
-def test_the_best_checkpoint_is_known_after_a_resume(tmp_path):
-    conf = make_conf(max_epochs=3)
-    first, _ = fit(tmp_path, conf)
-    best = [record for record in first.of("checkpoint") if record["best"]][-1]
-    second, _ = fit(tmp_path, make_conf(max_epochs=4, optimizer={**SGD, "lr": 0.0}))
-    assert not any(record["best"] for record in second.of("checkpoint"))
-    assert best["monitor"] == {"name": "test/accuracy", "mode": "max"}
+def test_each_checkpoint_that_was_evaluated_has_its_score(tmp_path):
+    conf = make_conf(max_epochs=2, batch_size=50, eval_every_steps=4, eval_every_epochs=None)
+    channel, _ = fit(tmp_path, conf, checkpoint={"every_epochs": None, "every_steps": 2})
+    scores = {record["step"]: record["score"] for record in channel.of("checkpoint")}
+    accuracy = {record["step"]: record["metrics"].get("test/accuracy") for record in channel.of("metrics")}
+    assert scores[2] is None
+    assert scores[4] == {"monitor": "test/accuracy", "mode": "max", "value": accuracy[4]}
 
 
 @pytest.mark.parametrize("interval", ["step", "epoch"])
@@ -212,7 +212,7 @@ def test_a_regression_reports_its_errors(tmp_path):
     channel, _ = fit(tmp_path, conf, dataset=small_dataset(task="regression", shape=(5,)))
     assert channel.metrics["test/loss"] == pytest.approx(channel.metrics["test/mse"])
     assert channel.metrics["test/mae"] < 0.8
-    assert channel.of("checkpoint")[-1]["monitor"] == {"name": "test/loss", "mode": "min"}
+    assert channel.of("checkpoint")[-1]["score"]["monitor"] == "test/loss"
 
 
 def test_torchmetrics_are_reported(tmp_path):
@@ -269,7 +269,7 @@ def test_no_split_to_evaluate_is_fine(tmp_path):
     info = whole.info.__class__(**{**vars(whole.info), "num_rows": {"train": 150}})
     only_train = Dataset(info, {"train": whole.splits["train"]})
     channel, _ = fit(tmp_path, make_conf(), dataset=only_train)
-    assert channel.of("checkpoint")[-1]["monitor"] == {"name": "train/epoch_loss", "mode": "min"}
+    assert channel.of("checkpoint")[-1]["score"]["monitor"] == "train/epoch_loss"
     assert not math.isnan(channel.metrics["train/epoch_loss"])
 
 

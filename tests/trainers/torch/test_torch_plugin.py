@@ -8,7 +8,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 from torch_runs import GPT, MLP, MODELS, SGD, make_conf, small_dataset, token_dataset
 
-from rtrain.config.schema import CheckpointConf, RtrainConf, RunConf, ScalingConf
+from rtrain.config.schema import BestConf, CheckpointConf, RtrainConf, RunConf, ScalingConf
 from rtrain.errors import ConfigError, NotInstalledError
 from rtrain.testing.workers import make_job
 from rtrain.trainers.epochs_conf import EarlyStoppingConf
@@ -23,7 +23,7 @@ def check(conf, *, dataset=None, num_workers=1, monitor=None, use_gpu=False):
     root = RtrainConf(
         trainer=conf,
         scaling=ScalingConf(num_workers=num_workers, use_gpu=use_gpu),
-        run=RunConf(name="test", checkpoint=CheckpointConf(monitor=monitor)),
+        run=RunConf(name="test", checkpoint=CheckpointConf(best=BestConf(monitor=monitor))),
     )
     Plugin().check(make_job(root, dataset or small_dataset()))
 

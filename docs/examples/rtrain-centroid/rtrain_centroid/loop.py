@@ -26,4 +26,8 @@ def train(worker):
         metrics[f"{name}/accuracy"] = float((model.predict(split["x"]).argmax(axis=1) == split["y"]).mean())
     worker.describe({"num_rows": {name: len(split["y"]) for name, split in rows.items()}})
     worker.report(metrics, step=1, epoch=1)
-    worker.save_checkpoint(lambda folder: np.save(folder / "means.npy", means), step=1, epoch=1, metrics=metrics)
+
+    def snapshot():  # copies what training would go on to change; here it is over
+        return lambda folder: np.save(folder / "means.npy", means)
+
+    worker.save_checkpoint(snapshot, step=1, epoch=1, metrics=metrics)

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.torch.blocks import recomputed_blocks
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.state import TrainState
@@ -96,13 +97,17 @@ class Strategy(ABC):
         """Return what the optimizer gets: parameters that it can work on together."""
         return list(parameters)
 
-    def save(self, state: TrainState, folder: Path) -> None:
-        """Write this rank's part of a checkpoint; of one that is not sharded, rank 0 writes all."""
-        state.save(folder)
+    def snapshot(self, state: TrainState) -> Writer:
+        """Return what writes this rank's part of a checkpoint: a copy, unless it is sharded."""
+        return state.snapshot()
 
     def load(self, state: TrainState, folder: Path) -> None:
         """Take a checkpoint back, also one that another number of ranks wrote."""
         state.load(folder, self.world)
+
+    def init(self, state: TrainState, folder: Path) -> None:
+        """Take the weights of a checkpoint, and nothing else."""
+        state.init(folder, self.world)
 
     def close(self) -> None:  # noqa: B027 (most have nothing to give back)
         """Give back what the process would keep."""

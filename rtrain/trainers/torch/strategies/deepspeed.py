@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,6 +15,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from rtrain.errors import CheckpointError, ConfigError
+from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.torch.blocks import recompute_activations
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.shards import MODEL, model_tensors
@@ -128,7 +130,11 @@ class DeepSpeed(Strategy):
         with _quiet():
             self._engine.step()
 
-    def save(self, state: TrainState, folder: Path) -> None:
+    def snapshot(self, state: TrainState) -> Writer:
+        """Return what writes this rank's part as it is then; all ranks call it together."""
+        return partial(self._save, state)
+
+    def _save(self, state: TrainState, folder: Path) -> None:
         """Let every rank write its part as DeepSpeed does, and rank 0 the whole weights and the rest."""
         with _quiet():
             self._engine.save_checkpoint(str(folder), tag=TAG, save_latest=False)
@@ -139,6 +145,12 @@ class DeepSpeed(Strategy):
                 save_file({name.removeprefix(MODEL): copy for name, copy in copies.items()}, str(folder / WEIGHTS))
         if self.world.rank == 0:
             torch.save({**state.rest(), "rates": _rates(state)}, folder / TRAINING)
+
+    def init(self, state: TrainState, folder: Path) -> None:
+        """Refuse: DeepSpeed has partitioned the weights by then."""
+        raise CheckpointError(
+            "run.init_from does not work with trainer.strategy=deepspeed.", "Train with fsdp, or ddp."
+        )
 
     def load(self, state: TrainState, folder: Path) -> None:
         """Take a checkpoint back. DeepSpeed unpickles its files, so that they have to be trusted.

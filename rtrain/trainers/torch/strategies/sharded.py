@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
+from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.torch import shards
 from rtrain.trainers.torch.state import WEIGHTS, TrainState
 from rtrain.trainers.torch.strategies.base import Strategy
@@ -43,7 +45,11 @@ class Sharded(Strategy):
             for gradient in gradients:
                 gradient.clamp_(-self.conf.clip_value, self.conf.clip_value)
 
-    def save(self, state: TrainState, folder: Path) -> None:
+    def snapshot(self, state: TrainState) -> Writer:
+        """Return what writes this rank's parts as they are then; all ranks call it together."""
+        return partial(self._save, state)
+
+    def _save(self, state: TrainState, folder: Path) -> None:
         """Write this rank's parts; rank 0 also writes the rest, and the whole weights if they are wanted."""
         shards.save(state, folder, first=self.world.rank == 0)
         if self.conf.strategy_options.consolidate and self.world.rank == 0:
@@ -52,6 +58,10 @@ class Sharded(Strategy):
     def load(self, state: TrainState, folder: Path) -> None:
         """Take the parts of this rank, however many ranks wrote them."""
         shards.load(state, folder, self.world.device)
+
+    def init(self, state: TrainState, folder: Path) -> None:
+        """Take this rank's parts of the weights."""
+        shards.load_weights(state.model, folder)
 
 
 def by_mesh(tensors: Sequence[Any]) -> list[list[Any]]:

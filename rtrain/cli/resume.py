@@ -1,0 +1,24 @@
+"""``rtrain resume``: go on with a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rtrain.cli.fit import end_with
+
+
+def resume(
+    run: Annotated[Path, typer.Argument(help="A run directory: runs/<name>/<time>-<id>.", metavar="RUN")],
+    overrides: Annotated[
+        list[str] | None, typer.Argument(help="What is to change: trainer.max_epochs=10 num_workers=4")
+    ] = None,
+) -> None:
+    """Go on with RUN from its newest checkpoint, as if it had never been interrupted; or beyond its end."""
+    from rtrain.cli.display import make_display
+    from rtrain.training import fit_session, resuming_session
+
+    with resuming_session(run, overrides or []) as session, make_display() as display:
+        end_with([fit_session(session, display, resumed=run)])

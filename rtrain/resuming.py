@@ -1,0 +1,161 @@
+"""Go on with a run: which one, and whether the config of now can."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rtrain.config.session import Composed
+from rtrain.datasets.base import DatasetInfo
+from rtrain.errors import ConfigError, RtrainError
+from rtrain.runs.lock import is_locked
+from rtrain.runs.manifest import FILE_NAME, Manifest, read_manifest
+from rtrain.trainers.registry import load_trainer
+
+FREE = ("run", "scaling", "cluster", "smoke", "allow", "vars", "dataset")
+"""Sections that may change; of data, its rows are compared instead of its keys."""
+FIXED = ("run.seed",)
+SAME_DATA = ("task", "input_shape", "dtype", "num_classes", "class_names", "feature_names", "num_rows")
+"""What a model and a position in an epoch depend on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resumption:
+    """A run that is to go on."""
+
+    run_dir: Path
+    manifest: Manifest
+    """As the run left it."""
+    changed: Mapping[str, tuple[Any, Any]]
+    """Values before and now, by key."""
+
+    def check_data(self, info: DatasetInfo | None) -> str | None:
+        """Compare the rows; return a notice if they may have changed in a way that does not matter.
+
+        Raises:
+            ConfigError: The model, or the position in the epoch, belongs to other rows.
+        """
+        before, now = self.manifest.dataset or {}, {} if info is None else asdict(info)
+        for name in SAME_DATA:
+            was, is_now = _plain(before.get(name)), _plain(now.get(name))
+            if was != is_now:
+                raise ConfigError(
+                    f"{self.run_dir} can't go on with other data: {name} was {was}, and is {is_now}.",
+                    f"Start a new run from its weights: run.init_from={self.run_dir}",
+                )
+        same = before.get("fingerprint") == now.get("fingerprint")
+        return None if same else "the data are not the same files as when the run began"
+
+
+def find_resumption(composed: Composed, wanted: Path | None = None) -> Resumption | None:
+    """Return the run to go on with, or None for a new one.
+
+    Args:
+        composed: The config of now; its ``run.resume`` decides unless ``wanted`` is given.
+        wanted: The run to go on with.
+
+    Raises:
+        ConfigError: There is no such run, or it can't go on with this config.
+    """
+    resume = composed.conf.run.resume
+    if wanted is None and resume not in ("never", "auto", "must"):
+        wanted = Path(resume)
+    if wanted is not None:
+        return _checked(_open(wanted, composed))
+    if resume == "never":
+        _check_free(composed.run_dir)
+        return None
+    found = list(_unfinished(composed))
+    fitting = next((one for one in found if not refused(one)), None)
+    if fitting is None and resume == "must":
+        raise ConfigError(
+            f"run.resume=must, but there is no unfinished run of this config in {_home(composed)}."
+            + "".join(f"\n{one.run_dir.name} differs: {', '.join(refused(one))}" for one in found[:3]),
+            "Start a new one: run.resume=never",
+        )
+    return fitting
+
+
+def refused(resumption: Resumption) -> list[str]:
+    """Return the changed keys that a run can't go on with."""
+    trainer = load_trainer(resumption.manifest.config["trainer"]["type"])
+    return [key for key in resumption.changed if not _may_change(key, trainer.resumable)]
+
+
+def _may_change(key: str, resumable: frozenset[str]) -> bool:
+    section, _, rest = key.partition(".")
+    if key in FIXED:
+        return False
+    return section in FREE or (section == "trainer" and rest.partition(".")[0] in resumable)
+
+
+def _checked(resumption: Resumption) -> Resumption:
+    wrong = refused(resumption)
+    if wrong:
+        lines = "\n".join(f"  {key}: {_shown(resumption.changed[key])}" for key in wrong)
+        raise ConfigError(
+            f"{resumption.run_dir} can't go on with another config; its checkpoint depends on\n{lines}",
+            f"Leave it as it was, or start a new run from its weights: run.init_from={resumption.run_dir}",
+        )
+    return resumption
+
+
+def describe_changes(changed: Mapping[str, tuple[Any, Any]]) -> list[str]:
+    """Return one line for each change that the user should know of."""
+    return [f"{key}: {_shown(values)}" for key, values in changed.items() if key not in ("run.resume", "run.name")]
+
+
+def _shown(values: tuple[Any, Any]) -> str:
+    before, now = values
+    return f"{before} -> {now}"
+
+
+def _home(composed: Composed) -> Path:
+    return Path(composed.conf.run.root_dir) / composed.conf.run.name
+
+
+def _unfinished(composed: Composed) -> Iterator[Resumption]:
+    """Yield the runs below the run's name that were cut off and that nobody works on, the newest first."""
+    found = []
+    for path in _home(composed).glob(f"*/{FILE_NAME}"):
+        try:
+            found.append(_open(path.parent, composed))
+        except RtrainError:  # one that can't be read can't go on
+            continue
+    found.sort(key=lambda one: one.manifest.started_at, reverse=True)
+    yield from (one for one in found if one.manifest.status != "succeeded" and not is_locked(one.run_dir))
+
+
+def _open(run_dir: Path, composed: Composed) -> Resumption:
+    try:
+        manifest = read_manifest(run_dir)
+    except RtrainError as error:
+        raise ConfigError(error.message, "Name a run directory, runs/<name>/<time>-<id>") from error
+    changed = dict(_differences(manifest.config, composed.resolved))
+    return Resumption(run_dir=run_dir.absolute(), manifest=manifest, changed=changed)
+
+
+def _check_free(run_dir: Path) -> None:
+    if (run_dir / FILE_NAME).exists():
+        raise ConfigError(
+            f"{run_dir} holds a run already.",
+            f"Go on with it: rtrain resume {run_dir}. Or leave hydra.run.dir out: each run gets a folder of its own.",
+        )
+
+
+def _differences(before: Any, now: Any, where: str = "") -> Iterator[tuple[str, tuple[Any, Any]]]:
+    """Yield the keys whose values differ, each as deep as it goes."""
+    if isinstance(before, Mapping) and isinstance(now, Mapping):
+        for key in dict.fromkeys((*before, *now)):
+            yield from _differences(before.get(key), now.get(key), f"{where}.{key}" if where else str(key))
+    elif _plain(before) != _plain(now):
+        yield where, (before, now)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON gives it back."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value

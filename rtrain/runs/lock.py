@@ -1,0 +1,48 @@
+"""One process at a time writes a run directory."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rtrain.errors import RunInUseError
+
+FILE_NAME = ".lock"
+
+
+@contextmanager
+def locked(run_dir: Path) -> Iterator[None]:
+    """Hold the lock of a run directory; the system frees it when the process ends, however it ends.
+
+    Raises:
+        RunInUseError: Another process holds it; names that.
+    """
+    with (run_dir / FILE_NAME).open("a+", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            raise RunInUseError(
+                f"{run_dir} is in use by {file.read().strip() or 'another process'}.",
+                "Wait until it ends, or start a run of its own: run.resume=never",
+            ) from None
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on {platform.node()}\n")
+        file.flush()
+        yield
+
+
+def is_locked(run_dir: Path) -> bool:
+    """Tell whether a process of this machine, or of one that shares its locks, writes the run directory now."""
+    try:
+        with (run_dir / FILE_NAME).open("r", encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False

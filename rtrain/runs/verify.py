@@ -1,0 +1,132 @@
+"""Whether the files of a run are what was written: nothing missing, torn, changed or extra."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rtrain.errors import CheckpointError
+from rtrain.runs.checkpoints import RECORD_NAME, all_checkpoints, checkpoints_dir, read_record
+from rtrain.runs.files import sha256_of
+from rtrain.runs.manifest import read_manifest
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that is not as it was written."""
+
+    checkpoint: Path
+    """The folder that it is about; of the run itself, the run directory."""
+    path: Path
+    problem: str
+    """``missing``, ``damaged``, ``unfinished``, ``extra`` or ``unreadable``."""
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.problem:<10}  {self.path}" + (f"  ({self.detail})" if self.detail else "")
+
+
+def check_whole(checkpoint: Path) -> None:
+    """Find a copy that broke off or rotted: frameworks tell of it in their own ways, and LightGBM kills the process.
+
+    Raises:
+        CheckpointError: A file has another content than when it was written. Files that are gone are not looked for.
+    """
+    if not (checkpoint / RECORD_NAME).exists():
+        return
+    for finding in damages(checkpoint):
+        if finding.problem != "missing":
+            raise CheckpointError(f"{finding.path} is damaged: {finding.detail}.", "Copy the checkpoint again.")
+
+
+def damages(checkpoint: Path) -> Iterator[Finding]:
+    """Yield what is wrong with the files that the record of a checkpoint lists.
+
+    Raises:
+        CheckpointError: It has no readable record.
+    """
+    for name, file in read_record(checkpoint)["files"].items():
+        path = checkpoint / name
+        if ".." in Path(name).parts or Path(name).is_absolute() or checkpoint.resolve() not in path.resolve().parents:
+            yield Finding(checkpoint, path, "damaged", "its record lists a file that lies elsewhere")
+        elif not path.is_file():
+            yield Finding(checkpoint, path, "missing")
+        elif path.stat().st_size != file["size_bytes"]:
+            yield Finding(
+                checkpoint, path, "damaged", f"{path.stat().st_size:,} bytes instead of {file['size_bytes']:,}"
+            )
+        elif sha256_of(path) != file["sha256"]:
+            yield Finding(checkpoint, path, "damaged", "its content is not what was written")
+
+
+def newest_whole(run_dir: Path) -> tuple[Path | None, list[Finding]]:
+    """Return the newest checkpoint whose files are all as they were written, and what is wrong with newer ones."""
+    found: list[Finding] = []
+    for checkpoint in reversed(all_checkpoints(run_dir)):
+        wrong = list(damages(checkpoint))
+        if not wrong:
+            return checkpoint, found
+        found += wrong
+    return None, found
+
+
+def set_aside(checkpoint: Path) -> Path:
+    """Rename a damaged checkpoint so that nothing takes it for one, and a new one can have its name."""
+    aside = checkpoint.with_name(f".damaged-{checkpoint.name}")
+    number = 1
+    while aside.exists():
+        number += 1
+        aside = checkpoint.with_name(f".damaged-{checkpoint.name}-{number}")
+    return checkpoint.rename(aside)
+
+
+def verify_run(run_dir: Path) -> list[Finding]:
+    """Compare every file of a run directory with what its manifest and its checkpoints' records say.
+
+    Raises:
+        RtrainError: It is no run directory.
+    """
+    listed = {record["name"]: record for record in read_manifest(run_dir).checkpoints}
+    found = list(_wrong_events(run_dir))
+    for folder in sorted(checkpoints_dir(run_dir).glob("*")):
+        if folder.is_dir():
+            found += _wrong_checkpoint(folder, listed.pop(folder.name, None))
+    return found + [_whole_folder(checkpoints_dir(run_dir) / name, "missing") for name in sorted(listed)]
+
+
+def _wrong_events(run_dir: Path) -> Iterator[Finding]:
+    path = run_dir / "events.jsonl"
+    if not path.exists():
+        yield Finding(run_dir, path, "missing")
+        return
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        try:
+            json.loads(line)
+        except ValueError:
+            yield Finding(run_dir, path, "damaged", f"line {number} is torn")
+
+
+def _wrong_checkpoint(folder: Path, listed: object) -> Iterator[Finding]:
+    if folder.name.startswith("."):
+        yield _whole_folder(folder, "damaged" if folder.name.startswith(".damaged-") else "unfinished")
+        return
+    try:
+        yield from damages(folder)
+        record = read_record(folder)
+    except CheckpointError as error:
+        yield _whole_folder(folder, "unreadable", str(error))
+        return
+    if listed is None:
+        yield _whole_folder(folder, "extra", "complete, but not in the manifest")
+    elif listed != record:
+        yield _whole_folder(folder, "damaged", "its record is not the manifest's")
+    known = {*record["files"], RECORD_NAME}
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and path.relative_to(folder).as_posix() not in known:
+            yield Finding(folder, path, "extra")
+
+
+def _whole_folder(folder: Path, problem: str, detail: str = "") -> Finding:
+    return Finding(folder, folder, problem, detail)

@@ -1,0 +1,38 @@
+"""Write checkpoints beside training: it goes on from a copy in memory while the files of the copy are written."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+
+class Saver:
+    """Does one task at a time, in a thread or at once."""
+
+    def __init__(self) -> None:
+        self._thread: threading.Thread | None = None
+        self._error: BaseException | None = None
+
+    def start(self, task: Callable[[], None], *, beside: bool) -> None:
+        """Begin a task, in a thread if ``beside``, when the one before is done; raise what that one raised."""
+        self.wait()
+        if not beside:
+            task()
+            return
+        self._thread = threading.Thread(target=self._do, args=(task,), name="rtrain-saver")
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Return when nothing is being done any more; raise what the task raised."""
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+    def _do(self, task: Callable[[], None]) -> None:
+        try:
+            task()
+        except BaseException as error:  # raised by wait() in the thread that trains
+            self._error = error

@@ -1,0 +1,95 @@
+"""What is wrong with a run directory is found, file by file."""
+
+import json
+
+import pytest
+
+from rtrain.cli.app import run as rtrain
+from rtrain.errors import CheckpointError
+from rtrain.runs.checkpoints import checkpoint_dir, write_checkpoint
+from rtrain.runs.manifest import Manifest
+from rtrain.runs.verify import check_whole, newest_whole, set_aside, verify_run
+
+
+@pytest.fixture
+def run_dir(tmp_path):
+    """A run with two checkpoints, as it should be."""
+    records = []
+    for step in (1, 2):
+        target = checkpoint_dir(tmp_path, step=step, epoch=0)
+        write = lambda folder: (folder / "model").write_bytes(b"weights")  # noqa: E731
+        records.append(write_checkpoint(target, write, {"step": step, "epoch": 0, "metrics": {}, "score": None}))
+    manifest = Manifest(
+        run_id="a", run_name="a", command=[], config_file=None, config_hash="", config={}, overrides=[], seed=0,
+        versions={}, git=None, host={}, checkpoints=records,
+    )  # fmt: skip
+    manifest.write(tmp_path)
+    (tmp_path / "events.jsonl").write_text('{"step":1}\n')
+    return tmp_path
+
+
+def newest(run_dir):
+    return checkpoint_dir(run_dir, step=2, epoch=0)
+
+
+def problems(run_dir):
+    return [(finding.problem, finding.path.name) for finding in verify_run(run_dir)]
+
+
+def test_a_run_as_it_was_written_has_no_findings(run_dir):
+    assert problems(run_dir) == []
+    assert newest_whole(run_dir) == (newest(run_dir), [])
+    assert rtrain(["runs", "verify", str(run_dir)]) == 0
+
+
+def test_a_flipped_bit_is_found_though_the_size_is_right(run_dir, capsys):
+    (newest(run_dir) / "model").write_bytes(b"weightz")
+    assert problems(run_dir) == [("damaged", "model")]
+    assert rtrain(["runs", "verify", str(run_dir)]) == 1
+    assert "its content is not what was written" in capsys.readouterr().out
+
+
+def test_missing_torn_and_extra_files_are_told_apart(run_dir):
+    (newest(run_dir) / "model").unlink()
+    (checkpoint_dir(run_dir, step=1, epoch=0) / "model").write_bytes(b"we")
+    (newest(run_dir) / "notes.txt").write_text("mine")
+    (run_dir / "checkpoints" / ".epoch-0000-step-00000003-ab.tmp").mkdir()
+    with (run_dir / "events.jsonl").open("a") as file:
+        file.write('{"step":')
+    assert sorted(problems(run_dir)) == [
+        ("damaged", "events.jsonl"),
+        ("damaged", "model"),
+        ("extra", "notes.txt"),
+        ("missing", "model"),
+        ("unfinished", ".epoch-0000-step-00000003-ab.tmp"),
+    ]
+
+
+def test_a_checkpoint_that_the_manifest_lists_has_to_be_there(run_dir):
+    newest(run_dir).rename(run_dir / "elsewhere")
+    assert problems(run_dir) == [("missing", newest(run_dir).name)]
+
+
+def test_a_record_without_its_braces_is_unreadable_and_no_checkpoint_to_go_on_from(run_dir):
+    (newest(run_dir) / "checkpoint.json").write_text('{"step": 2')
+    assert problems(run_dir) == [("unreadable", newest(run_dir).name)]
+    assert newest_whole(run_dir)[0] == checkpoint_dir(run_dir, step=1, epoch=0)
+
+
+def test_a_record_that_lists_files_elsewhere_is_not_followed(run_dir):
+    secret = run_dir / "secret"
+    secret.write_text("weights")
+    for name in ("../../secret", str(secret)):
+        record = json.loads((newest(run_dir) / "checkpoint.json").read_text())
+        record["files"] = {name: {"size_bytes": 7, "sha256": ""}}
+        (newest(run_dir) / "checkpoint.json").write_text(json.dumps(record))
+        with pytest.raises(CheckpointError, match="lies elsewhere"):
+            check_whole(newest(run_dir))
+
+
+def test_a_damaged_one_is_set_aside_each_time_under_another_name(run_dir):
+    first = set_aside(newest(run_dir))
+    newest(run_dir).mkdir()
+    assert first.exists()
+    assert set_aside(newest(run_dir)).name != first.name
+    assert [problem for problem, _ in problems(run_dir)] == ["damaged", "damaged", "missing"]

@@ -1,0 +1,253 @@
+"""Runs that go on: to the same end as one that was never interrupted, and not with what can't work."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from safetensors.torch import load_file
+
+import rtrain
+from rtrain.cli.app import run as command
+from rtrain.errors import ConfigError
+from rtrain.interrupts import stop_on_signals
+from rtrain.runs.lock import is_locked, locked
+from rtrain.runs.run import Run
+
+RTRAIN = Path(sys.executable).with_name("rtrain")
+STEPS_PER_EPOCH = 23
+
+
+def fit(folder, *overrides, config="mlp"):
+    return rtrain.fit(config, ["num_workers=0", f"run.root_dir={folder}", "trainer.max_epochs=2", *overrides])
+
+
+def weights(run):
+    return load_file(run.checkpoints[-1] / "model.safetensors")
+
+
+def assert_same(one, other):
+    assert one.keys() == other.keys()
+    for name, tensor in one.items():
+        assert tensor.equal(other[name]), name
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Two epochs without an interruption."""
+    return fit(tmp_path_factory.mktemp("whole"))
+
+
+@pytest.fixture(scope="module")
+def half(tmp_path_factory):
+    """The same, but ended after 30 steps, inside the second epoch."""
+    return fit(tmp_path_factory.mktemp("half"), "trainer.max_steps=30")
+
+
+@pytest.fixture
+def begun(half, tmp_path):
+    """A copy of the half run, in a place of its own."""
+    path = tmp_path / "runs" / "mlp" / half.path.name
+    path.parent.mkdir(parents=True)
+    subprocess.run(["cp", "-r", half.path, path], check=True)
+    return Run.load(path)
+
+
+def test_a_run_that_goes_on_ends_bit_by_bit_as_one_without_an_interruption(begun, whole):
+    run = rtrain.resume(begun.path, ["trainer.max_steps=null"])
+    assert run.path == begun.path
+    assert_same(weights(run), weights(whole))
+    for name in ("test/accuracy", "test/loss", "train/epoch_loss"):
+        assert run.metrics[name] == whole.metrics[name]
+
+
+def test_a_finished_run_is_extended(whole, tmp_path):
+    run = fit(tmp_path, "trainer.max_epochs=1")
+    run = rtrain.resume(run.path, ["trainer.max_epochs=2"])
+    assert_same(weights(run), weights(whole))
+    assert [event.step for event in run.events()] == [event.step for event in whole.events()]
+
+
+def test_its_record_goes_on_too(begun):
+    run = rtrain.resume(begun.path, ["trainer.max_steps=null"])
+    (entry,) = run.manifest.resumes
+    assert entry["changed"] == ["trainer.max_steps: 30 -> None"]
+    assert (entry["status_before"], run.status) == ("succeeded", "succeeded")
+    assert (run.manifest.run_id, run.manifest.started_at) == (begun.manifest.run_id, begun.manifest.started_at)
+    assert [attempt["from_step"] for attempt in run.manifest.attempts] == [0, 30]
+    steps = [event.step for event in run.events()]
+    assert steps == sorted(steps)
+    assert command(["runs", "verify", str(run.path)]) == 0
+
+
+@pytest.mark.parametrize("override", ["optimizer.lr=0.5", "run.seed=1", "model.hidden=[7]", "trainer.precision=bf16"])
+def test_what_the_checkpoint_depends_on_can_not_be_changed(begun, override):
+    before = begun.manifest
+    with pytest.raises(ConfigError) as raised:
+        rtrain.resume(begun.path, [override])
+    assert override.partition("=")[0].rpartition(".")[2] in str(raised.value)
+    assert f"run.init_from={begun.path}" in str(raised.value)
+    assert Run.load(begun.path).manifest == before, "the run was touched"
+
+
+def test_other_data_are_refused(begun):
+    with pytest.raises(ConfigError, match="other data: num_rows was"):
+        rtrain.resume(begun.path, ["dataset.limit=100"])
+    assert Run.load(begun.path).manifest == begun.manifest
+
+
+def test_a_damaged_newest_checkpoint_is_told_and_the_one_before_serves(begun, whole, capsys):
+    newest = begun.checkpoints[-1]
+    content = (newest / "model.safetensors").read_bytes()
+    (newest / "model.safetensors").write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    assert command(["runs", "verify", str(begun.path)]) == 1
+    assert command(["resume", str(begun.path), "trainer.max_steps=null"]) == 0
+    told = capsys.readouterr()
+    assert f"the checkpoint {newest.name} is damaged (model.safetensors: damaged)" in told.err
+    run = Run.load(begun.path)
+    assert run.manifest.attempts[-1]["from_step"] == STEPS_PER_EPOCH
+    assert_same(weights(run), weights(whole))
+
+
+def test_auto_goes_on_with_the_newest_unfinished_run_and_else_begins_a_new_one(begun, tmp_path):
+    begun.manifest.status = "preempted"
+    begun.manifest.write(begun.path)
+    again = ["run.resume=auto", "trainer.max_steps=33"]
+    run = fit(tmp_path / "runs", *again)
+    assert (run.path, run.status) == (begun.path, "succeeded")
+    assert fit(tmp_path / "runs", *again).path != begun.path
+    assert fit(tmp_path / "runs", "run.resume=auto", "run.name=other", "trainer.max_steps=1").status == "succeeded"
+
+
+def test_must_needs_a_run_of_this_config(begun, tmp_path):
+    begun.manifest.status = "running"  # as a killed one stays
+    begun.manifest.write(begun.path)
+    with pytest.raises(ConfigError, match=r"no unfinished run of this config.*\n.* differs: trainer.optimizer.lr"):
+        fit(tmp_path / "runs", "run.resume=must", "optimizer.lr=0.3")
+    assert fit(tmp_path / "runs", "run.resume=must", "trainer.max_steps=31").path == begun.path
+
+
+def test_auto_leaves_a_run_alone_that_another_process_works_on(begun, tmp_path):
+    begun.manifest.status = "running"
+    begun.manifest.write(begun.path)
+    with locked(begun.path):
+        assert is_locked(begun.path)
+        assert fit(tmp_path / "runs", "run.resume=auto", "trainer.max_steps=1").path != begun.path
+        with pytest.raises(ConfigError, match=r"is in use by process \d+ on "):
+            rtrain.resume(begun.path)
+    assert not is_locked(begun.path)
+
+
+def test_a_new_run_does_not_take_the_folder_of_another(begun):
+    with pytest.raises(ConfigError, match=r"holds a run already.\nGo on with it: rtrain resume"):
+        fit("ignored", f"hydra.run.dir={begun.path}")
+    assert Run.load(begun.path).manifest == begun.manifest
+
+
+def test_what_is_no_run_can_not_go_on(tmp_path, capsys):
+    assert command(["resume", str(tmp_path / "nothing")]) != 0
+    assert "is no run directory" in capsys.readouterr().err
+    with pytest.raises(ConfigError, match="is no run directory"):
+        fit(tmp_path, f"run.resume={tmp_path}")
+
+
+def test_a_run_begins_with_the_weights_of_another(whole, tmp_path):
+    run = fit(tmp_path, f"run.init_from={whole.path}", "trainer.max_epochs=1", "optimizer.lr=1e-12")
+    assert run.metrics["test/accuracy"] == whole.metrics["test/accuracy"]
+    assert run.manifest.parent_run == str(whole.best_checkpoint)
+    assert run.manifest.attempts[0]["from_step"] == 0
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["model.hidden=[7]"], "does not hold the weights of this model"),
+        (["config=xgboost"], "the xgboost trainer can't begin with the weights of another run"),
+        (["config=jax"], "was written by the trainer torch, not jax"),
+        (["run.init_from=nowhere"], "nowhere does not exist"),
+    ],
+)
+def test_weights_that_do_not_fit_are_refused(whole, tmp_path, overrides, message):
+    config = next((word.partition("=")[2] for word in overrides if word.startswith("config=")), "mlp")
+    words = [word for word in overrides if not word.startswith("config=")]
+    limit = [] if config == "xgboost" else ["trainer.max_epochs=1"]
+    with pytest.raises(rtrain.RtrainError, match=message):
+        rtrain.fit(config, ["num_workers=0", f"run.root_dir={tmp_path}", f"run.init_from={whole.path}", *limit, *words])
+
+
+@pytest.mark.parametrize(
+    ("stop", "reason"),
+    [
+        ("{target: {test/accuracy: 0.5}}", "test/accuracy reached its target of 0.5"),
+        ("{target: {test/loss: 5}}", "test/loss reached its target of 5"),
+        ("{bounds: {train/loss: {max: 0.001}}}", "train/loss left its bounds with"),
+        ("{max_seconds: 0.000001}", "time limit"),
+    ],
+)
+def test_a_run_stops_for_a_metric_or_the_time(tmp_path, stop, reason):
+    run = fit(tmp_path, "trainer.max_epochs=50", f"run.stop={stop}")
+    assert run.status == "succeeded"
+    assert run.manifest.exit_reason.startswith(reason)
+    assert run.manifest.epoch < 5
+
+
+def test_boosted_trees_stop_for_a_metric_too(tmp_path):
+    words = ["num_workers=0", f"run.root_dir={tmp_path}", "trainer.num_boost_round=50"]
+    run = rtrain.fit("xgboost", [*words, "run.stop={target: {test/accuracy: 0.5}}"])
+    assert run.manifest.exit_reason == "test/accuracy reached its target of 0.5"
+    assert run.manifest.step == 1
+
+
+def test_the_best_checkpoints_and_the_newest_stay(tmp_path):
+    cadence = "run.checkpoint={keep: 1, best: {monitor: train/epoch_loss, mode: max, keep: 2}}"
+    run = fit(tmp_path, "trainer.max_epochs=6", cadence)
+    assert [record["epoch"] for record in run.manifest.checkpoints] == [1, 2, 6]
+    assert run.manifest.best["epoch"] == 1
+
+
+def test_seconds_between_checkpoints(tmp_path):
+    cadence = "run.checkpoint={every_epochs: null, every_seconds: 0.000001, keep: 100}"
+    run = fit(tmp_path, "trainer.max_steps=5", cadence)
+    assert [record["step"] for record in run.manifest.checkpoints] == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGUSR1, 143), (signal.SIGINT, 130)])
+def test_a_signal_saves_marks_the_run_and_it_goes_on_to_the_same_end(tmp_path, whole, number, code):
+    words = [RTRAIN, "fit", "mlp", "num_workers=0", f"run.root_dir={tmp_path}", "trainer.max_epochs=2000"]
+    words += ["run.checkpoint.every_epochs=100", "run.log_every_steps=1"]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, preexec_fn=_interruptible)
+    for _ in process.stdout:
+        if next(tmp_path.glob("mlp/*/events.jsonl"), None) is not None and "epoch 1/" in _:
+            break
+    process.send_signal(number)
+    rest = process.stdout.read()
+    assert process.wait(timeout=60) == code
+    (path,) = tmp_path.glob("mlp/*")
+    run = Run.load(path)
+    assert run.status == {130: "interrupted", 143: "preempted"}[code]
+    assert f"rtrain resume {path}" in rest
+    assert run.manifest.checkpoints[-1]["step"] == run.manifest.step
+    if run.manifest.epoch < 2:
+        assert_same(weights(rtrain.resume(path, ["trainer.max_epochs=2"])), weights(whole))
+
+
+def _interruptible():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.mark.parametrize(
+    ("config", "limit"), [("mlp", "trainer.max_epochs=1"), ("xgboost", "trainer.num_boost_round=2")]
+)
+def test_a_goal_that_is_never_reported_is_told(tmp_path, config, limit):
+    words = ["num_workers=0", f"run.root_dir={tmp_path}", limit, "run.stop.target={test/acuracy: 0.5}"]
+    with pytest.raises(rtrain.RtrainError, match=r"run.stop.target: .*no .*test/acuracy"):
+        rtrain.fit(config, words)
+
+
+def test_the_second_signal_ends_at_once():
+    with stop_on_signals() as request:
+        signal.raise_signal(signal.SIGUSR1)
+        assert request.reason == "preempted"
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
