@@ -49,7 +49,7 @@ def load(path: Path, allow: Sequence[str]) -> Any:
     """Return the estimator in ``path``.
 
     Args:
-        path: What ``dump`` wrote.
+        path: A pickle of an estimator.
         allow: Modules of the user's whose classes may be in it.
 
     Raises:
