@@ -26,7 +26,10 @@ class WorkerChannel:
     def __init__(self, name: str, rank: int) -> None:
         attempt = _attempt(name)
         self._prefix, self._stop_key = f"{name}/{attempt:06d}-{rank:05d}/", f"{name}!stop"
+        self._save_key, self._saved_key = f"{name}!save", f"{name}!saved"
         self._hang_key = f"{name}!hang-{attempt}"
+        self._save: str | None = None
+        self._old_save = _text(self._save_key)
         self._pending: list[Mapping[str, Any]] = []
         self._progress: Mapping[str, Any] | None = None
         self._rows = 0
@@ -43,8 +46,8 @@ class WorkerChannel:
 
     @property
     def save_requested(self) -> str | None:
-        """Names the newest request for a checkpoint that is due now."""
-        return None
+        """What changes whenever the workers are asked to write a checkpoint soon: machines will come or go."""
+        return self._save
 
     def send(self, record: Mapping[str, Any]) -> None:
         """Queue a record; of ``progress`` only the newest is delivered, with the rows of all since the last.
@@ -59,6 +62,8 @@ class WorkerChannel:
                 self._pending.append(record)
         if record["kind"] in AT_ONCE:
             self._flush()
+        if record["kind"] == "checkpoint" and self._save is not None:
+            _put(self._saved_key, self._save)
 
     def tell_hang(self) -> None:
         """Tell the other workers of this attempt that this one hangs."""
@@ -77,8 +82,10 @@ class WorkerChannel:
         while True:
             last = self._closing.wait(INTERVAL_SECONDS)
             self._flush()
-            found = _get(self._stop_key)
-            self._reason = found.decode() if found else None
+            self._reason = _text(self._stop_key)
+            save = _text(self._save_key)
+            # What was asked of the attempt before is done, or lost.
+            self._save = None if save == self._old_save else save
             if last:
                 return
 
@@ -106,6 +113,11 @@ def _get(key: str) -> bytes | None:
     return found
 
 
+def _text(key: str) -> str | None:
+    found = _get(key)
+    return found.decode() if found else None
+
+
 def _put(key: str, value: str) -> None:
     from ray.experimental.internal_kv import _internal_kv_put
 
@@ -116,11 +128,20 @@ class ControllerChannel:
     """The end of the process that starts and watches the workers."""
 
     def __init__(self, name: str) -> None:
-        self._name, self._question = name, ""
+        self._name, self._question, self._save = name, "", ""
 
     def begin_attempt(self) -> None:
         """Count one more attempt; what its workers send comes after everything that was sent before."""
         _put(f"{self._name}!attempt", str(_attempt(self._name) + 1))
+
+    def request_save(self) -> None:
+        """Ask the workers to write a checkpoint soon."""
+        self._save = secrets.token_hex(8)
+        _put(f"{self._name}!save", self._save)
+
+    def saved(self) -> bool:
+        """Tell whether a checkpoint was completed since they were asked."""
+        return _text(f"{self._name}!saved") == self._save
 
     def ask(self, ending: Mapping[str, Any]) -> None:
         """Tell the driver how the attempt ended; its records are in order behind those of the workers."""

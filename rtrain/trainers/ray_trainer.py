@@ -18,17 +18,21 @@ from ray.train.v2._internal.callbacks.placement_group_callback import PlacementG
 from ray.train.v2._internal.constants import get_env_vars_to_propagate
 from ray.train.v2._internal.exceptions import WorkerGroupStartupTimeoutError
 from ray.train.v2._internal.execution.controller import TrainController
+from ray.train.v2._internal.execution.controller.controller import TrainControllerLoopIterationResult
 from ray.train.v2._internal.execution.controller.state import (
     ErroredState,
     InitializingState,
+    PreemptingState,
     ReschedulingState,
+    ResizingState,
     RestartingState,
+    RunningState,
     ShuttingDownState,
 )
 from ray.train.v2._internal.execution.scaling_policy import FixedScalingPolicy
 from ray.train.v2._internal.execution.worker_group import WorkerGroup
 from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
-from ray.train.v2.api.exceptions import ControllerError, WorkerGroupError
+from ray.train.v2.api.exceptions import ControllerError, PreemptionError, WorkerGroupError
 
 from rtrain.trainers.ray_channel import ControllerChannel
 from rtrain.trainers.ray_failures import is_root, oom_kills, read_failures
@@ -47,6 +51,10 @@ WAITING = (InitializingState, RestartingState, ReschedulingState)
 WAIT_SECONDS = 0.1
 TRY_SECONDS = 15.0
 """Time for which the controller waits for workers and hears nothing; how often it does so is for the driver to say."""
+ELASTIC_TRY_SECONDS = 5.0
+"""The same with a range of workers: for some seconds Ray still counts a machine that is gone."""
+SAVE_SECONDS = 30.0
+"""Longest wait for a checkpoint before the number of workers changes; a loop of one's own may write none."""
 OTHERS_SECONDS = 2.0
 """Time for the worker that failed first to be heard of, when others have lost their connection to it."""
 
@@ -74,10 +82,13 @@ class _Controller(TrainController):
 
     def __init__(self, settings: dict[str, str], channel: str, start_timeout_seconds: float, **parts: Any) -> None:
         self._driver = ControllerChannel(channel)
-        self._try_seconds = min(start_timeout_seconds, TRY_SECONDS)
+        elastic = parts["train_run_context"].scaling_config.elasticity_enabled
+        self._try_seconds = min(start_timeout_seconds, ELASTIC_TRY_SECONDS if elastic else TRY_SECONDS)
         self._granted: Any = None
         """The state after a failure that the driver lets go on."""
         self._idle_since: float | None = None
+        self._preempting: float | None = None
+        """When the notice came that the workers were told of."""
         self._oom_kills = oom_kills()
         self.worker_group_cls = _worker_group(self._try_seconds)
         added = {name: value for name, value in settings.items() if name not in os.environ}
@@ -90,6 +101,8 @@ class _Controller(TrainController):
 
     async def _step(self) -> Any:
         state = self.get_state()
+        if isinstance(state, ResizingState) and not await self._saved_before_resize():
+            return self._iteration(state, RunningState())
         if isinstance(state, RestartingState | ReschedulingState) and state is not self._granted:
             if not await self._may_go_on(state.training_failed_error):
                 self._set_state(ShuttingDownState(next_state=ErroredState(state.training_failed_error)))
@@ -102,6 +115,32 @@ class _Controller(TrainController):
             error = ControllerError(WorkerGroupStartupTimeoutError(self._scaling_policy.scaling_config.min_workers))
             result.next_state = ShuttingDownState(next_state=ErroredState(error))
         return result
+
+    def _iteration(self, state: Any, next_state: Any) -> TrainControllerLoopIterationResult:
+        return TrainControllerLoopIterationResult(
+            run_attempt_id=self._get_run_attempt_id(), previous_state=state, next_state=next_state
+        )
+
+    async def _saved_before_resize(self) -> bool:
+        """Have the workers write a checkpoint, so that nothing is lost; return False if they end meanwhile."""
+        self._driver.request_save()
+        deadline = time.monotonic() + SAVE_SECONDS
+        while not self._driver.saved() and time.monotonic() < deadline:
+            status = await self._poll_workers()
+            if status.errors or status.finished:
+                return False
+        return True
+
+    async def _handle_preempting_state(self, controller_state: Any) -> Any:
+        """Have the workers write a checkpoint, and leave the machine as soon as they have."""
+        if self._preempting != controller_state.detected_at_s:
+            self._preempting = controller_state.detected_at_s
+            self._driver.request_save()
+        result = await super()._handle_preempting_state(controller_state)
+        if not isinstance(result.next_state, PreemptingState) or not self._driver.saved():
+            return result
+        error = PreemptionError(controller_state.preemption_info)
+        return self._execute_failure_decision(self._failure_policy.make_decision(error), training_failed_error=error)
 
     async def _may_go_on(self, error: BaseException) -> bool:
         """Stop what is left of the workers, and wait for the driver's word without holding up anything else."""
