@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -118,6 +119,60 @@ def _compare_all(name: str, ours: Sequence[Spent], peer: Sequence[Spent]) -> Non
         _print(f"{name} / plain script, {what}", min(map(number, ours)), min(map(number, peer)), goal, unit)
 
 
+def recovery(times: int) -> None:
+    """Seconds from kill -9 of one of two workers to the next training step; both sides checkpoint each epoch."""
+    config = "defaults: [{dataset: digits}, {trainer: torch}]\n"
+    config += "trainer: {batch_size: 64, max_epochs: 1000000, optimizer: {_target_: torch.optim.AdamW, lr: 0.001}}\n"
+    peer = [sys.executable, str(PEERS / "recovery_ray_script.py")]
+    pairs = []
+    for _ in range(times):
+        with tempfile.TemporaryDirectory() as folder:
+            place = Path(folder)
+            (place / "pyproject.toml").touch()
+            (place / "noted.yaml").write_text(config)
+            (place / "recovery_model.py").write_text((PEERS / "recovery_model.py").read_text())
+            model = f"+trainer.model={{_target_: recovery_model.NotedModel, folder: {folder}}}"
+            ours = _recovered(place, [RTRAIN, "fit", str(place / "noted.yaml"), "num_workers=2", model])
+        with tempfile.TemporaryDirectory() as folder:
+            pairs.append((ours, _recovered(Path(folder), [*peer, folder])))
+    mine, other = (min(column) for column in zip(*pairs, strict=True))
+    _print("kill -9 of a worker to the next step / Ray Train", mine, other, 1)
+
+
+def _recovered(folder: Path, command: Sequence[str]) -> float:
+    """Start, kill a worker when training is under way, and return the seconds until others train."""
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=output)
+        try:
+            first = _steps_of_another(folder, process, "0")[0]
+            time.sleep(5)
+            os.kill(int(_steps_of_another(folder, process, "1")[0]), signal.SIGKILL)
+            killed = time.time()
+            seconds = float(_steps_of_another(folder, process, "0", than=first)[1]) - killed
+        except TimeoutError:
+            output.seek(0)
+            sys.exit(f"{' '.join(command)} did not train again:\n{output.read().decode()}")
+        finally:
+            (folder / "done").touch()
+            if "fit" in command:
+                process.terminate()
+            process.wait()
+    return seconds
+
+
+def _steps_of_another(folder: Path, process: subprocess.Popen[bytes], rank: str, than: str = "") -> list[str]:
+    """Wait for a step of ``rank`` in another process ``than`` the one given; return its process id and time."""
+    path, deadline = folder / f"steps-{rank}", time.monotonic() + 180
+    while time.monotonic() < deadline and process.poll() is None:
+        # The last line may not be complete yet.
+        lines = [line.split() for line in (path.read_text().splitlines() if path.exists() else [])[:-1]]
+        found = next((line for line in lines if line[0] != than), None)
+        if found is not None:
+            return found
+        time.sleep(0.1)
+    raise TimeoutError
+
+
 def write_rows(file: Path, num_rows: int, num_features: int) -> None:
     """Write a table of two classes that depend on some of its float32 columns."""
     import pyarrow as pa
@@ -135,6 +190,7 @@ SUITES: dict[str, tuple[Callable[[int], None], int]] = {
     "whole": (whole, 3),
     "epochs": (epochs, 5),
     "boosting": (boosting, 3),
+    "recovery": (recovery, 3),
 }
 
 if __name__ == "__main__":
