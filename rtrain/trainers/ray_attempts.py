@@ -33,7 +33,7 @@ class Attempts:
         self._question: Mapping[str, Any] | None = None
         self._due: float | None = None
         self._running = self._progress = False
-        self._furthest = 0
+        self._furthest = self._count = 0
         self._waiting_since = time.monotonic()
         self.ending: Ending | None = None
         """What ended the newest attempt that ended before its time."""
@@ -58,6 +58,7 @@ class Attempts:
             self._recorder.end_attempt({"kind": "resized", "message": "goes on with another number of workers"})
         self._recorder.failures.clear()
         self._running, self._progress = True, False
+        self._count += 1
 
     def answer(self, channel: DriverChannel) -> None:
         """Answer the controller's question, if there is one, once the wait before the next attempt is over."""
@@ -124,8 +125,7 @@ class Attempts:
         refusal, log = self._retries.refusal, ""
         if self.ending.type is not None and self.ending.rank is not None:
             log = f"The whole traceback is in {self._recorder.run_dir}/logs/worker-{self.ending.rank}.log"
-        count = len(self._recorder.manifest.attempts)
-        tries = f"Gave up after {count} attempts: {refusal}." if refusal and count > 1 else ""
+        tries = f"Gave up after {self._count} attempts: {refusal}." if refusal and self._count > 1 else ""
         return TrainingError(self.ending.message, "\n".join(filter(None, [self.ending.hint, tries, log])) or None)
 
     def _ending_of(self, question: Mapping[str, Any]) -> Ending:
@@ -140,18 +140,18 @@ class Attempts:
 
     def _no_workers(self) -> Ending:
         scaling, seconds = self._conf.scaling, self._longest_wait()
-        if self._recorder.manifest.attempts:
+        if self._count:
             return Ending(
                 kind="no workers",
-                message=f"no room for {scaling.num_workers} workers came back within {seconds:g} seconds.",
+                message=f"no room for {scaling.min_workers} workers came back within {seconds:g} seconds.",
                 hint="Raise run.failure.wait_seconds, or go on with fewer workers: rtrain resume RUN num_workers=...",
             )
         return Ending(
             kind="no workers",
-            message=f"the {scaling.num_workers} workers did not start within {seconds:g} seconds.",
+            message=f"the {scaling.min_workers} workers did not start within {seconds:g} seconds.",
             hint="Ask for fewer workers, wait until the cluster is free, or raise scaling.start_timeout_seconds.",
         )
 
     def _longest_wait(self) -> float:
         conf = self._conf
-        return conf.run.failure.wait_seconds if self._recorder.manifest.attempts else conf.scaling.start_timeout_seconds
+        return conf.run.failure.wait_seconds if self._count else conf.scaling.start_timeout_seconds
