@@ -29,7 +29,7 @@ from ray.train.v2._internal.execution.controller.state import (
     RunningState,
     ShuttingDownState,
 )
-from ray.train.v2._internal.execution.scaling_policy import FixedScalingPolicy
+from ray.train.v2._internal.execution.scaling_policy import ElasticScalingPolicy, FixedScalingPolicy
 from ray.train.v2._internal.execution.worker_group import WorkerGroup
 from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
 from ray.train.v2.api.exceptions import ControllerError, PreemptionError, WorkerGroupError
@@ -67,6 +67,16 @@ class _LocalScalingPolicy(FixedScalingPolicy):
 
     def _maybe_send_resource_request(self) -> None:
         """Request nothing."""
+
+
+class _ElasticScalingPolicy(ElasticScalingPolicy):
+    """Ray's policy for a range of workers; it would count on machines that are gone, or will be taken away, for a while."""
+
+    def _count_possible_workers(self, reserved_resources: Any) -> int:
+        leaving = ray._private.state.state.get_draining_nodes()
+        there = {node["NodeID"] for node in ray.nodes() if node["Alive"]} - set(leaving)
+        reserved = {node: amounts for node, amounts in reserved_resources.items() if node in there}
+        return super()._count_possible_workers(reserved)
 
 
 class _Controller(TrainController):
@@ -221,6 +231,8 @@ class RunTrainer(DataParallelTrainer):
         if self._own_cluster:
             parts["scaling_policy"] = _LocalScalingPolicy(self.scaling_config)
         else:
+            if self.scaling_config.elasticity_enabled:
+                parts["scaling_policy"] = _ElasticScalingPolicy(self.scaling_config)
             here = ray.get_runtime_context().get_node_id()
             options["label_selector"] = {ray._raylet.RAY_NODE_ID_KEY: here}
             options["runtime_env"] = {"env_vars": get_env_vars_to_propagate()}
