@@ -157,12 +157,12 @@ def worker_runtime_env(
     return {**env, "env_vars": variables}
 
 
-def is_alive() -> bool:
-    """Tell whether the cluster that this process is connected to has the node that it is connected through."""
+def is_alive(node: str | None = None) -> bool:
+    """Tell whether the cluster has a node, by its id; None for the one that this process is connected through."""
     import ray
 
-    here = ray.get_runtime_context().get_node_id()
-    return any(node["Alive"] and node["NodeID"] == here for node in ray.nodes())
+    node = node or ray.get_runtime_context().get_node_id()
+    return any(one["Alive"] and one["NodeID"] == node for one in ray.nodes())
 
 
 def remove_placement_groups() -> None:

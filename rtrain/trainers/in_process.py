@@ -10,6 +10,7 @@ from rtrain.interrupts import StopRequest
 from rtrain.runs.facts import num_cores
 from rtrain.runs.recorder import Recorder
 from rtrain.trainers.base import Job, TrainerPlugin
+from rtrain.trainers.failures import is_out_of_memory, memory_hint
 from rtrain.trainers.output import copied_output
 from rtrain.trainers.starting import announce, choose_checkpoint
 from rtrain.trainers.worker import Worker
@@ -67,4 +68,7 @@ def train_in_process(plugin: TrainerPlugin, job: Job, recorder: Recorder, stop: 
         raise
     except (Exception, SystemExit) as error:
         log = recorder.run_dir / "logs" / "worker-0.log"
-        raise TrainingError(f"{type(error).__name__}: {error}", f"The whole traceback is in {log}") from error
+        hint = f"The whole traceback is in {log}"
+        if is_out_of_memory(type(error).__name__, str(error)):
+            hint = f"{memory_hint(str(error))}\n{hint}"
+        raise TrainingError(f"{type(error).__name__}: {error}", hint) from error

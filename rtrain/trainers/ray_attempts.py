@@ -5,8 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+from rtrain.cluster import is_alive
 from rtrain.config.schema import RtrainConf
 from rtrain.errors import TrainingError
 from rtrain.interrupts import StopRequest
@@ -31,6 +33,8 @@ class Attempts:
         self._retries = Retries(conf.run.failure)
         self._lock = threading.Lock()
         self._question: Mapping[str, Any] | None = None
+        self._suspect: tuple[Ending, str] | None = None
+        """A worker's death, and the machine that may have died before it."""
         self._due: float | None = None
         self._running = self._progress = False
         self._furthest = self._count = 0
@@ -49,16 +53,28 @@ class Attempts:
             if record["kind"] == "attempt":
                 self._begin()
             elif record["kind"] in ("progress", "metrics", "checkpoint"):
-                self._progress |= record["kind"] == "checkpoint" or record["step"] > self._furthest
+                self._progress |= record["step"] > self._furthest
                 self._furthest = max(self._furthest, record["step"])
         self._recorder.accept(record)
 
     def _begin(self) -> None:
         if self._running:
             self._recorder.end_attempt({"kind": "resized", "message": "goes on with another number of workers"})
+        else:
+            self._name_lost_node()
+        self._suspect = None
         self._recorder.failures.clear()
         self._running, self._progress = True, False
         self._count += 1
+
+    def _name_lost_node(self) -> None:
+        """Correct what the attempt before ended by: Ray hears of a process that dies before it misses its machine."""
+        if self._suspect is None:
+            return
+        ending, node = self._suspect
+        if not is_alive(node):
+            lost = replace(ending, kind="node lost", message=f"the machine of worker {ending.rank} is gone")
+            self._recorder.end_attempt(lost.facts())
 
     def answer(self, channel: DriverChannel) -> None:
         """Answer the controller's question, if there is one, once the wait before the next attempt is over."""
@@ -122,6 +138,9 @@ class Attempts:
         """Return the error that ends the run, where Ray ended it with ``raised``."""
         if self.ending is None:
             return TrainingError(f"training failed: {str(raised).strip()}")
+        # Errors of workers that only lost their connection are not the run's.
+        cause = (self.ending.rank, self.ending.type)
+        self._recorder.failures = [one for one in self._recorder.failures if (one["rank"], one["type"]) == cause]
         refusal, log = self._retries.refusal, ""
         if self.ending.type is not None and self.ending.rank is not None:
             log = f"The whole traceback is in {self._recorder.run_dir}/logs/worker-{self.ending.rank}.log"
@@ -136,7 +155,13 @@ class Attempts:
             return Ending(kind="worker died", message=message, hint=question["message"][-1000:])
         if question["cause"] == "preempted":
             return Ending(kind="preempted", message="a machine of the run is taken away")
-        return ending_of(self._recorder.failures, question["workers"], question["oom_kills"])
+        ending, nodes = (
+            ending_of(self._recorder.failures, question["workers"], question["oom_kills"]),
+            question["nodes"],
+        )
+        if ending.kind == "worker died" and ending.rank is not None and ending.rank < len(nodes):
+            self._suspect = ending, nodes[ending.rank]
+        return ending
 
     def _no_workers(self) -> Ending:
         scaling, seconds = self._conf.scaling, self._longest_wait()

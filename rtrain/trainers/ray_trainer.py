@@ -70,13 +70,13 @@ class _LocalScalingPolicy(FixedScalingPolicy):
 
 
 class _ElasticScalingPolicy(ElasticScalingPolicy):
-    """Ray's policy for a range of workers; it would count on machines that are gone, or will be taken away, for a while."""
+    """Ray's policy for a range of workers; left alone, it counts on machines that are gone, or going, for a while."""
 
     def _count_possible_workers(self, reserved_resources: Any) -> int:
         leaving = ray._private.state.state.get_draining_nodes()
         there = {node["NodeID"] for node in ray.nodes() if node["Alive"]} - set(leaving)
         reserved = {node: amounts for node, amounts in reserved_resources.items() if node in there}
-        return super()._count_possible_workers(reserved)
+        return int(super()._count_possible_workers(reserved))
 
 
 class _Controller(TrainController):
@@ -155,7 +155,9 @@ class _Controller(TrainController):
     async def _may_go_on(self, error: BaseException) -> bool:
         """Stop what is left of the workers, and wait for the driver's word without holding up anything else."""
         failures = await self._all_failures(error)
+        failures["nodes"] = []
         if self._worker_group is not None:
+            failures["nodes"] = [worker.metadata.node_id for worker in self._worker_group.get_workers()]
             self._shutdown_worker_group()
         self._driver.ask({**failures, "oom_kills": oom_kills() - self._oom_kills})
         while (answer := self._driver.answer()) is None:
