@@ -17,6 +17,9 @@ from rtrain.interrupts import StopRequest, stop_on_signals
 from rtrain.runs.recorder import Observer
 from rtrain.runs.verify import check_whole
 from rtrain.scaling import check_feasible, cluster_cpus, sharing_notice, worker_resources
+from rtrain.storage.access import check_access
+from rtrain.storage.folders import Folder
+from rtrain.storage.stores import shown
 from rtrain.trainers import registry as trainers
 from rtrain.trainers.base import Job, TrainerPlugin
 from rtrain.trainers.trained import About, find_checkpoint, read_about
@@ -34,6 +37,8 @@ class Prepared:
     plugin: TrainerPlugin
     cluster: Cluster | None
     """None: train in this process."""
+    storage: Folder | None
+    """Where the runs of this name are copied to: reached, and writable."""
     stop: StopRequest
     seconds: float
     """What the preparation took."""
@@ -59,6 +64,7 @@ def prepared(composed: Composed, observer: Observer, shared: StartingCluster | N
         if scaling.num_workers > 0:
             observer.stage("starting Ray")
             starting = shared or stack.enter_context(connect(composed.conf.cluster, cluster_cpus(scaling, DATA_CPUS)))
+        storage = _check_storage(composed, observer)
         job, plugin = _check_job(composed, observer, starting)
         cluster = None if starting is None else _check_cluster(job, plugin, starting, composed.command)
         notice = None if cluster is None or not cluster.own else sharing_notice(scaling)
@@ -66,7 +72,19 @@ def prepared(composed: Composed, observer: Observer, shared: StartingCluster | N
             observer.notice(notice)
         stop = stack.enter_context(stop_on_signals())
         seconds = time.monotonic() - began
-        yield Prepared(composed=composed, job=job, plugin=plugin, cluster=cluster, stop=stop, seconds=seconds)
+        yield Prepared(
+            composed=composed, job=job, plugin=plugin, cluster=cluster, storage=storage, stop=stop, seconds=seconds
+        )
+
+
+def _check_storage(composed: Composed, observer: Observer) -> Folder | None:
+    run = composed.conf.run
+    if run.storage is None:
+        return None
+    observer.stage(f"checking {shown(run.storage)}")
+    folder = check_access(run.storage, run.name, key="run.storage")
+    run.storage = shown(run.storage)  # workers get no keys that the URL holds
+    return folder
 
 
 def _check_job(composed: Composed, observer: Observer, starting: StartingCluster | None) -> tuple[Job, TrainerPlugin]:

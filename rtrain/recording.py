@@ -23,6 +23,8 @@ from rtrain.runs.lock import locked
 from rtrain.runs.manifest import Manifest, utc_now
 from rtrain.runs.recorder import Observer, Recorder
 from rtrain.scaling import worker_resources
+from rtrain.storage.mirror import Mirror
+from rtrain.storage.run_copy import Retention
 
 
 @contextmanager
@@ -44,6 +46,8 @@ def recorded(
         (run_dir / "config.yaml").write_text(prepared.composed.yaml, encoding="utf-8")
         cadence = prepared.composed.conf.run.checkpoint
         recorder = Recorder(run_dir, manifest, observer, cadence.keep, cadence.best.keep)
+        mirror = _start_mirror(prepared, recorder)
+        patience = prepared.composed.conf.run.storage_timeout_seconds
         with _driver_log(run_dir):
             try:
                 observer.started(run_dir, manifest)
@@ -52,6 +56,7 @@ def recorded(
                 _finish(manifest, prepared.stop)
             except KeyboardInterrupt:
                 _finish(manifest, prepared.stop, at_once=True)
+                patience = 0
             except Exception as error:
                 manifest.status, manifest.exit_reason = "failed", first_line(error)
                 manifest.error = _describe_error(error, recorder)
@@ -61,7 +66,33 @@ def recorded(
                 train = time.monotonic() - began
                 manifest.timings_seconds |= {"train": round(train, 3), "total": round(prepared.seconds + train, 3)}
                 recorder.close()
+                if mirror is not None:
+                    _end_mirror(mirror, patience, prepared.stop, recorder)
                 observer.ended(run_dir, manifest)
+
+
+def _start_mirror(prepared: Prepared, recorder: Recorder) -> Mirror | None:
+    if prepared.storage is None:
+        return None
+    folder, cadence = prepared.storage.below(recorder.run_dir.name), prepared.composed.conf.run.checkpoint
+    recorder.manifest.storage = {"url": folder.url, "complete": False}
+    return Mirror(recorder.run_dir, folder, Retention(cadence.keep, cadence.best.keep), recorder.observer.notice)
+
+
+def _end_mirror(mirror: Mirror, patience: float, stop: StopRequest, recorder: Recorder) -> None:
+    """Wait for the copy of a run that is over, and say loudly what it lacks. One more signal ends the waiting."""
+    manifest = recorder.manifest
+    assert manifest.storage is not None
+    url, before = manifest.storage["url"], stop.signal
+    recorder.observer.stage(f"copying to {url}")
+    ending = mirror.finish(patience, lambda: stop.signal is not before)
+    manifest.storage["complete"] = ending.complete
+    if not ending.complete:
+        manifest.storage |= {"missing": ending.missing, "error": ending.error}
+        manifest.exit_reason = f"{manifest.exit_reason}; its copy is NOT COMPLETE"
+        lacks = f"{len(ending.missing)} checkpoints" if ending.missing else "the end of the run"
+        recorder.observer.notice(f"{url} lacks {lacks} ({ending.error}); everything is in {recorder.run_dir}")
+    recorder.write()
 
 
 def _take_up(manifest: Manifest, resumption: Resumption, prepared: Prepared, observer: Observer) -> None:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+import platform
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from rtrain.config.session import Composed
 from rtrain.datasets.base import DatasetInfo
-from rtrain.errors import ConfigError, RtrainError
+from rtrain.errors import ConfigError, RtrainError, RunInUseError
+from rtrain.runs.checkpoints import latest_checkpoint, read_record
 from rtrain.runs.lock import is_locked
-from rtrain.runs.manifest import FILE_NAME, Manifest, read_manifest
+from rtrain.runs.manifest import FILE_NAME, Manifest, manifest_of, read_manifest
+from rtrain.storage.fetching import StoredRun, fetch_run, is_alive, stored_run, stored_runs
+from rtrain.storage.stores import is_url
 from rtrain.trainers.registry import load_trainer
 
 FREE = ("run", "scaling", "cluster", "smoke", "allow", "vars", "dataset")
@@ -19,6 +25,8 @@ FREE = ("run", "scaling", "cluster", "smoke", "allow", "vars", "dataset")
 FIXED = ("run.seed",)
 SAME_DATA = ("task", "input_shape", "dtype", "num_classes", "class_names", "feature_names", "num_rows")
 """What a model and a position in an epoch depend on."""
+NUM_STORED = 20
+"""Runs in a store that are looked at, the newest ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +38,8 @@ class Resumption:
     """As the run left it."""
     changed: Mapping[str, tuple[Any, Any]]
     """Values before and now, by key."""
+    twin: StoredRun | None = None
+    """The run as ``run.storage`` has it, if it does."""
 
     def check_data(self, info: DatasetInfo | None) -> str | None:
         """Compare the rows; return a notice if they may have changed in a way that does not matter.
@@ -49,12 +59,15 @@ class Resumption:
         return None if same else "the data are not the same files as when the run began"
 
 
-def find_resumption(composed: Composed, wanted: Path | None = None) -> Resumption | None:
-    """Return the run to go on with, or None for a new one.
+def find_resumption(
+    composed: Composed, wanted: Path | None = None, notice: Callable[[str], None] = lambda _: None
+) -> Resumption | None:
+    """Return the run to go on with, or None for a new one. One that ``run.storage`` has is brought here.
 
     Args:
         composed: The config of now; its ``run.resume`` decides unless ``wanted`` is given.
         wanted: The run to go on with.
+        notice: Takes a line for the user.
 
     Raises:
         ConfigError: There is no such run, or it can't go on with this config.
@@ -68,14 +81,64 @@ def find_resumption(composed: Composed, wanted: Path | None = None) -> Resumptio
         _check_free(composed.run_dir)
         return None
     found = list(_unfinished(composed))
-    fitting = next((one for one in found if not refused(one)), None)
+    fitting = next((one for one in found if not refused(one) and not _is_alive(one, notice)), None)
     if fitting is None and resume == "must":
         raise ConfigError(
             f"run.resume=must, but there is no unfinished run of this config in {_home(composed)}."
             + "".join(f"\n{one.run_dir.name} differs: {', '.join(refused(one))}" for one in found[:3]),
             "Start a new one: run.resume=never",
         )
+    if fitting is not None and fitting.twin is not None:
+        bring(fitting.twin, fitting.run_dir, notice)
     return fitting
+
+
+def bring(run: StoredRun, run_dir: Path, notice: Callable[[str], None]) -> None:
+    """Make a run directory of a stored run, unless there is one that is as far; one that is not is set aside."""
+    if not _is_ahead(run, run_dir):
+        return
+    if run_dir.exists():
+        older = run_dir.with_name(f".older-{run_dir.name}-{secrets.token_hex(3)}")
+        notice(f"{run.folder.url} is ahead of {run_dir}, which is now {older.name}")
+        run_dir.rename(older)
+    notice(f"fetching {run.folder.url}")
+    fetch_run(run, run_dir, notice)
+
+
+def local_run(run: str, notice: Callable[[str], None]) -> Path:
+    """Return the run directory of a run that is named by it, or by the URL of its copy; this one is brought here.
+
+    Raises:
+        ConfigError: There is no run at the URL.
+        RunInUseError: Another machine works on it.
+    """
+    if not is_url(run):
+        return Path(run)
+    stored = stored_run(run)
+    *_, name, run_id = stored.folder.url.split("/")
+    run_dir = Path(str(stored.manifest["config"]["run"]["root_dir"])) / name / run_id
+    if is_alive(stored):
+        raise RunInUseError(f"another machine works on {stored.folder.url}.", "Wait until it ends.")
+    bring(stored, run_dir, notice)
+    return run_dir
+
+
+def _is_ahead(run: StoredRun, run_dir: Path) -> bool:
+    """Tell whether a store has a newer checkpoint of a run than its run directory, or there is no run directory."""
+    if not (run_dir / FILE_NAME).exists():
+        return True
+    here = latest_checkpoint(run_dir)
+    step = -1 if here is None else read_record(here)["step"]
+    return any(record["step"] > step for record in run.manifest["checkpoints"])
+
+
+def _is_alive(resumption: Resumption, notice: Callable[[str], None]) -> bool:
+    """Tell whether another machine works on a run that the store has; of this one, the lock tells."""
+    twin = resumption.twin
+    if twin is None or (resumption.run_dir.exists() and twin.manifest["host"]["hostname"] == platform.node()):
+        return False
+    notice(f"looking whether another machine works on {twin.folder.url}")
+    return is_alive(twin)
 
 
 def refused(resumption: Resumption) -> list[str]:
@@ -118,14 +181,26 @@ def _home(composed: Composed) -> Path:
 
 def _unfinished(composed: Composed) -> Iterator[Resumption]:
     """Yield the runs below the run's name that were cut off and that nobody works on, the newest first."""
-    found = []
-    for path in _home(composed).glob(f"*/{FILE_NAME}"):
+    found = {}
+    for path in _home(composed).glob(f"[!.]*/{FILE_NAME}"):
         try:
-            found.append(_open(path.parent, composed))
+            found[path.parent.name] = _open(path.parent, composed)
         except RtrainError:  # one that can't be read can't go on
             continue
-    found.sort(key=lambda one: one.manifest.started_at, reverse=True)
-    yield from (one for one in found if one.manifest.status != "succeeded" and not is_locked(one.run_dir))
+    for twin in _in_store(composed):
+        run_dir, manifest = _home(composed) / twin.run_id, manifest_of(twin.manifest)
+        if twin.run_id not in found or _is_ahead(twin, run_dir):
+            found[twin.run_id] = _resumption(run_dir, manifest, composed)
+        found[twin.run_id] = replace(found[twin.run_id], twin=twin)
+    ordered = sorted(found.values(), key=lambda one: one.manifest.started_at, reverse=True)
+    yield from (one for one in ordered if one.manifest.status != "succeeded" and not is_locked(one.run_dir))
+
+
+def _in_store(composed: Composed) -> Iterator[StoredRun]:
+    """Yield the newest runs of the run's name that ``run.storage`` has."""
+    run = composed.conf.run
+    if run.storage is not None:
+        yield from islice(stored_runs(run.storage, run.name), NUM_STORED)
 
 
 def _open(run_dir: Path, composed: Composed) -> Resumption:
@@ -133,6 +208,10 @@ def _open(run_dir: Path, composed: Composed) -> Resumption:
         manifest = read_manifest(run_dir)
     except RtrainError as error:
         raise ConfigError(error.message, "Name a run directory, runs/<name>/<time>-<id>") from error
+    return _resumption(run_dir, manifest, composed)
+
+
+def _resumption(run_dir: Path, manifest: Manifest, composed: Composed) -> Resumption:
     changed = dict(_differences(manifest.config, composed.resolved))
     return Resumption(run_dir=run_dir.absolute(), manifest=manifest, changed=changed)
 

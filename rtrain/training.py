@@ -11,7 +11,7 @@ from rtrain.config.session import Composed, Session
 from rtrain.errors import ConfigError
 from rtrain.preparation import Prepared, prepared
 from rtrain.recording import recorded
-from rtrain.resuming import Resumption, find_resumption
+from rtrain.resuming import Resumption, find_resumption, local_run
 from rtrain.runs.manifest import read_manifest
 from rtrain.runs.recorder import Observer, Recorder
 from rtrain.runs.run import Run
@@ -38,23 +38,26 @@ def resume(run: str | Path, overrides: Sequence[str] = ()) -> Run:
     """Go on with the run in a run directory, from its newest checkpoint, and return it.
 
     Args:
-        run: The run directory.
+        run: The run directory, or the URL of its copy (``run.storage``), which is brought here.
         overrides: What is to change: ``["trainer.max_epochs=10", "num_workers=4"]`` say.
 
     Raises:
         ConfigError: It is no run directory, or can't go on with these changes; nothing was started or written.
         TrainingError: Training failed; the run directory tells why.
     """
-    with resuming_session(run, overrides) as session:
-        return fit_session(session, SilentObserver(), resumed=Path(run))
+    observer = SilentObserver()
+    run_dir = local_run(str(run), observer.notice)
+    with resuming_session(run_dir, overrides) as session:
+        return fit_session(session, observer, resumed=run_dir)
 
 
-def resuming_session(run: str | Path, overrides: Sequence[str]) -> Session:
+def resuming_session(run_dir: Path, overrides: Sequence[str]) -> Session:
     """Return the session of a run's own config with changes."""
-    project_root = read_manifest(Path(run)).project_root
-    typed = ("rtrain", "resume", str(run))
-    root = Path(project_root) if project_root else None
-    return Session(str(Path(run) / "config.yaml"), overrides, schemas(), project_root=root, typed=typed)
+    project_root = read_manifest(run_dir).project_root
+    typed = ("rtrain", "resume", str(run_dir))
+    # A run that was brought here from another machine finds its project where the command is given.
+    root = Path(project_root) if project_root and Path(project_root).is_dir() else None
+    return Session(str(run_dir / "config.yaml"), overrides, schemas(), project_root=root, typed=typed)
 
 
 def fit_session(
@@ -69,7 +72,7 @@ def fit_session(
         resumed: The run to go on with; None: as ``run.resume`` says.
     """
     composed = session.check()
-    resumption = find_resumption(composed, resumed)
+    resumption = find_resumption(composed, resumed, observer.notice)
     with prepared(composed, observer, cluster) as ready:
         run_dir = None if resumption is None else resumption.run_dir
         return session.run(lambda _, run_dir: _train(ready, run_dir, observer, resumption), run_dir)

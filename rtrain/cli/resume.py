@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,14 +10,17 @@ from rtrain.cli.fit import end_with
 
 
 def resume(
-    run: Annotated[Path, typer.Argument(help="A run directory: runs/<name>/<time>-<id>.", metavar="RUN")],
+    run: Annotated[str, typer.Argument(help="A run directory: runs/<name>/<time>-<id>; or its URL.", metavar="RUN")],
     overrides: Annotated[
         list[str] | None, typer.Argument(help="What is to change: trainer.max_epochs=10 num_workers=4")
     ] = None,
 ) -> None:
     """Go on with RUN from its newest checkpoint, as if it had never been interrupted; or beyond its end."""
     from rtrain.cli.display import make_display
+    from rtrain.resuming import local_run
     from rtrain.training import fit_session, resuming_session
 
-    with resuming_session(run, overrides or []) as session, make_display() as display:
-        end_with([fit_session(session, display, resumed=run)])
+    with make_display() as display:
+        run_dir = local_run(run, display.notice)
+        with resuming_session(run_dir, overrides or []) as session:
+            end_with([fit_session(session, display, resumed=run_dir)])

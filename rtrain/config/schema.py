@@ -28,7 +28,16 @@ def one_of(*choices: str) -> Any:
 
 def _folder(value: str) -> str:
     if "://" in value:
-        raise ValueError("is a folder of this machine, not a URL: object stores hold data, not runs")
+        raise ValueError("is a folder of this machine, not a URL; for a copy in an object store: run.storage")
+    return value
+
+
+def _store(value: str) -> str:
+    scheme, separator, rest = value.partition("://")
+    if not separator or not rest:
+        raise ValueError("is a URL, such as s3://bucket/runs; a folder of the network is file:///mnt/runs")
+    if scheme.lower() in ("http", "https"):
+        raise ValueError("is the URL of an object store (s3, gs, az, abfs, file); nothing can be written to a web page")
     return value
 
 
@@ -119,7 +128,8 @@ class CheckpointConf:
     best: BestConf = field(default_factory=BestConf)
 
     upload: Annotated[str, *one_of("async", "sync")] = "async"
-    """``async``: training goes on from a copy in memory while files are written; ``sync``: it waits for them."""
+    """``async``: training goes on from a copy in memory while files are written; ``sync``: it waits for them. It never
+    waits for ``run.storage``."""
 
     on_exit: bool = True
     """Write one when a signal (Ctrl-C, SIGTERM, SIGUSR1) ends the run."""
@@ -174,6 +184,13 @@ class RunConf:
 
     root_dir: Annotated[str, AfterValidator(_folder)] = "runs"
     """Folder that holds all runs. With workers on several machines, a folder that all of them reach."""
+
+    storage: Annotated[str, AfterValidator(_store)] | None = None
+    """URL that each run is copied to while it goes on, e.g. ``s3://bucket/runs`` (or ``gs://``, ``az://``, ``abfs://``,
+    ``file:///mnt/runs``): below it are the same folders as below ``root_dir``. Null: nowhere."""
+
+    storage_timeout_seconds: Annotated[float, Field(ge=0)] = 300.0
+    """At the end of a run: how long ``storage`` may take nothing before the run ends without a whole copy."""
 
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
     """Seed of weights, data order and everything else that is random."""

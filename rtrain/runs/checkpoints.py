@@ -136,12 +136,18 @@ def _by_score(records: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 def prune_checkpoints(
     run_dir: Path, records: Iterable[Mapping[str, Any]], keep: int, keep_best: int
 ) -> list[dict[str, Any]]:
-    """Delete all but the ``keep`` newest and the ``keep_best`` best ones; return those that stay, oldest first."""
+    """Delete those that are not ``kept``; return those that stay, oldest first."""
+    every = list(records)
+    stay = kept(every, keep, keep_best)
+    for name in {record["name"] for record in every} - {record["name"] for record in stay}:
+        _remove(checkpoints_dir(run_dir) / name)
+    return stay
+
+
+def kept(records: Iterable[Mapping[str, Any]], keep: int, keep_best: int) -> list[dict[str, Any]]:
+    """Return the ``keep`` newest and the ``keep_best`` best ones, oldest first."""
     ordered = sorted(records, key=lambda record: (record["step"], record["name"]))
     stay = {record["name"] for record in (*ordered[-keep:], *_by_score(ordered)[:keep_best])}
-    for record in ordered:
-        if record["name"] not in stay:
-            _remove(checkpoints_dir(run_dir) / record["name"])
     return [dict(record) for record in ordered if record["name"] in stay]
 
 

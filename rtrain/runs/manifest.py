@@ -83,6 +83,9 @@ class Manifest:
     resumes: list[dict[str, Any]] = field(default_factory=list)
     """Each time the run was taken up again: when, by which command, what of the config had changed, and how it had
     ended before (``status``, ``exit_reason``)."""
+    storage: dict[str, Any] | None = None
+    """The copy of the run (``run.storage``): ``url``, and whether it is ``complete``; if it is not although the run is
+    over, the ``missing`` checkpoints and the ``error``. The copy itself says when it was ``copied_at``."""
     parent_run: str | None = None
     """What the weights come from (``run.init_from``)."""
 
@@ -99,10 +102,18 @@ def read_manifest(run_dir: Path) -> Manifest:
     """
     path = run_dir / FILE_NAME
     try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
-        known = {f.name for f in fields(Manifest)}
-        return Manifest(**{key: value for key, value in stored.items() if key in known})
+        return manifest_of(json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError as error:
         raise RtrainError(f"{run_dir} is no run directory: it has no {FILE_NAME}.") from error
     except (json.JSONDecodeError, TypeError) as error:
         raise RtrainError(f"{path} is not a manifest that this rtrain can read: {error}") from error
+
+
+def manifest_of(stored: Mapping[str, Any]) -> Manifest:
+    """Return what was read of a manifest. Keys of newer versions are left out.
+
+    Raises:
+        TypeError: A key is missing.
+    """
+    known = {f.name for f in fields(Manifest)}
+    return Manifest(**{key: value for key, value in stored.items() if key in known})

@@ -41,6 +41,8 @@ _NO_ANSWER = re.compile(
     r"NETWORK_CONNECTION|UNAVAILABLE|[Cc]ould ?n[o']t connect|[Cc]onnect(ion)? (error|refused)|[Tt]imed? ?out"
 )
 
+_BUSY = re.compile(r"SLOW_?DOWN|THROTTL|SERVICE_UNAVAILABLE|INTERNAL_(FAILURE|ERROR)|\b50[0234]\b", re.IGNORECASE)
+
 
 def is_url(text: str) -> bool:
     """Return whether ``text`` is a URL and not a local path."""
@@ -60,15 +62,20 @@ def path_in(url: str) -> str:
     return unquote(f"{host.rpartition('@')[2]}{slash}{path}")
 
 
-def open_store(url: str) -> tuple[Any, str]:
-    """Return the file system of a URL, with fsspec's methods, and the path there."""
+def open_store(url: str, timeout_seconds: float | None = None) -> tuple[Any, str]:
+    """Return the file system of a URL, with fsspec's methods, and the path there.
+
+    Args:
+        url: Its scheme decides.
+        timeout_seconds: How long S3 may be silent in the middle of a request; None: as its library has it, about 10.
+    """
     import fsspec
 
     scheme = url.partition("://")[0].lower()
     if scheme in BUILT_INTO_PYARROW:
         from rtrain.storage.pyarrow_store import PyarrowStore
 
-        found, path = _s3(url) if scheme == "s3" else _by_pyarrow(url)
+        found, path = _s3(url, timeout_seconds) if scheme == "s3" else _by_pyarrow(url)
         return PyarrowStore(found), path.rstrip("/")
     store, path = fsspec.core.url_to_fs(url)
     return store, path.rstrip("/")
@@ -105,7 +112,14 @@ def refusal(url: str, key: str, error: Exception, kind: type[ConfigError] = Conf
     if isinstance(error, PermissionError) or _REFUSED.search(what):
         where = CREDENTIALS.get(scheme, "in the environment")
         return kind(f"{place} is refused{at}: {what}", f"Check the credentials ({where}) and what they allow.")
+    if is_temporary(error):
+        return kind(f"{place} fails{at}: {what}", "The store is busy or broken: try again later.")
     return kind(f"{place} can't be used{at}: {what}", "Check the URL, and the credentials.")
+
+
+def is_temporary(error: Exception) -> bool:
+    """Return whether a store may have another answer a little later: it is busy, or can't be reached."""
+    return isinstance(error, OSError) and bool(_BUSY.search(str(error)) or _NO_ANSWER.search(str(error)))
 
 
 def said(error: Exception) -> str:
@@ -153,7 +167,7 @@ def _with_azure_key(store: Any) -> Any:
     return fs.AzureFileSystem(**settings, **{name: given[name]})
 
 
-def _s3(url: str) -> tuple[Any, str]:
+def _s3(url: str, timeout_seconds: float | None) -> tuple[Any, str]:
     """Do what pyarrow's ``from_uri`` does; but that would wait three minutes for a server that is silent."""
     from pyarrow import fs
 
@@ -172,6 +186,10 @@ def _s3(url: str) -> tuple[Any, str]:
         region=options.get("region") or (None if endpoint else fs.resolve_s3_region(path.partition("/")[0])),
         scheme=options.get("scheme"),
         endpoint_override=endpoint,
-        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=MAX_ATTEMPTS),
+        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=2 if timeout_seconds else MAX_ATTEMPTS),
+        request_timeout=timeout_seconds,
+        connect_timeout=timeout_seconds,
+        allow_delayed_open=True,  # a small file takes one request
+        background_writes=False,  # a whole file would be held in memory while a slow store takes it
     )
     return store, path

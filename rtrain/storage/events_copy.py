@@ -1,0 +1,80 @@
+"""events.jsonl in a store, where nothing can be appended to: in parts while a run goes on, whole at its ends."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import BinaryIO
+
+from rtrain.storage.folders import Folder, chunks_of, read
+
+NAME = "events.jsonl"
+PART_BYTES = 256 << 10
+"""A part that has grown to this is left alone: an update sends this much again, or less, however long the run."""
+LINE_BYTES = 1 << 20
+"""More than any line takes."""
+_PART = re.compile(rf"{re.escape(NAME)}(?:\.(\d+))?")
+
+
+class EventsCopy:
+    """Keeps the copy of one file up to date. Only whole lines are sent, each new one at the next update."""
+
+    def __init__(self, folder: Folder, file: Path) -> None:
+        self._folder, self._file = folder, file
+        self._begin = 0
+        """Where the newest part begins."""
+        self._end = 0
+        """How much of the file is there."""
+
+    def update(self) -> None:
+        """Send the lines that are new: with those of the newest part, or as one more part."""
+        begin = self._end if self._end - self._begin >= PART_BYTES else self._begin
+        end = _length_of_lines(self._file)
+        if end > self._end:
+            self._send(begin, end)
+
+    def join(self) -> None:
+        """Send the whole file, and delete its parts."""
+        if self._file.exists():
+            self._send(0, _length_of_lines(self._file))
+        for begin in part_begins(self._folder.sizes()):
+            if begin:
+                self._folder.delete(_part_name(begin))
+
+    def _send(self, begin: int, end: int) -> None:
+        with self._file.open("rb") as file:
+            file.seek(begin)
+            self._folder.put(_part_name(begin), chunks_of(file, end - begin))
+        self._begin, self._end = begin, end
+
+
+def _length_of_lines(file: Path) -> int:
+    """Return the bytes of all lines of a file that are complete; 0 if there is no file."""
+    if not file.exists():
+        return 0
+    with file.open("rb") as stream:
+        begin = max(0, stream.seek(0, os.SEEK_END) - LINE_BYTES)
+        stream.seek(begin)
+        return begin + stream.read().rfind(b"\n") + 1
+
+
+def part_begins(names: dict[str, int]) -> list[int]:
+    """Return where the parts begin that are among the names of files, in order."""
+    found = (_PART.fullmatch(name) for name in names)
+    return sorted(int(part[1] or 0) for part in found if part)
+
+
+def join_parts(folder: Folder, names: dict[str, int], into: BinaryIO) -> None:
+    """Write what the parts in a store make up together; one that is already in the one before it adds nothing."""
+    length = 0
+    for begin in part_begins(names):
+        content = read(folder, _part_name(begin))
+        if begin > length:
+            return
+        into.write(content[length - begin :])
+        length = max(length, begin + len(content))
+
+
+def _part_name(begin: int) -> str:
+    return f"{NAME}.{begin:015d}" if begin else NAME

@@ -1,0 +1,200 @@
+"""Runs in a store: which there are, and one of them made a run directory again."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rtrain.errors import CheckpointError, RtrainError
+from rtrain.runs.checkpoints import RECORD_NAME, best_record
+from rtrain.runs.files import to_json, write_atomic
+from rtrain.runs.manifest import FILE_NAME as MANIFEST
+from rtrain.storage.access import patiently
+from rtrain.storage.events_copy import NAME as EVENTS
+from rtrain.storage.events_copy import join_parts
+from rtrain.storage.folders import Folder, chunks_of, open_folder, read_json
+from rtrain.storage.mirror import INTERVAL_SECONDS
+from rtrain.storage.stores import errors_named
+
+LATELY_SECONDS = 120
+"""A run that was silent for longer is taken for dead, if the clocks of the machines are about right."""
+SILENCE_SECONDS = 2.5 * INTERVAL_SECONDS
+POLL_SECONDS = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredRun:
+    """A run as a store has it."""
+
+    folder: Folder
+    run_id: str
+    manifest: Mapping[str, Any]
+    """As it was when it was copied last: of a run that was killed, ``status`` stays ``running``."""
+
+
+def stored_runs(storage: str, name: str, key: str = "run.storage") -> Iterator[StoredRun]:
+    """Yield the runs of a name in a store, the newest first.
+
+    Raises:
+        ConfigError: The store refuses or does not answer.
+    """
+    with errors_named(storage, key):
+        home = patiently(lambda: open_folder(storage, name))
+        for run_id in sorted(patiently(home.folders), reverse=True):
+            if run_id.startswith("."):
+                continue
+            try:
+                yield _stored_run(home.below(run_id), run_id)
+            except FileNotFoundError:  # a run whose first manifest has not come there
+                continue
+
+
+def stored_run(url: str, key: str = "RUN") -> StoredRun:
+    """Return the run at a URL.
+
+    Raises:
+        ConfigError: There is none, or the store refuses or does not answer.
+    """
+    with errors_named(url, key):
+        folder = open_folder(url)
+        return _stored_run(folder, folder.url.rstrip("/").rpartition("/")[2])
+
+
+def _stored_run(folder: Folder, run_id: str) -> StoredRun:
+    manifest = patiently(lambda: read_json(folder, MANIFEST))
+    return StoredRun(folder=folder, run_id=run_id, manifest=manifest)
+
+
+def is_alive(run: StoredRun) -> bool:
+    """Tell whether a machine still works on a run, or copies it: it gives a sign of life every few seconds.
+
+    Where there was one lately, this waits for the next.
+    """
+    said = _sign_of_life(run.manifest)
+    if said is None or abs(datetime.now(UTC) - datetime.fromisoformat(said)) > timedelta(seconds=LATELY_SECONDS):
+        return False
+    until = time.monotonic() + SILENCE_SECONDS
+    while time.monotonic() < until:
+        time.sleep(POLL_SECONDS)
+        if _sign_of_life(patiently(partial(read_json, run.folder, MANIFEST))) not in (said, None):
+            return True
+    return False
+
+
+def _sign_of_life(manifest: Mapping[str, Any]) -> str | None:
+    """Return when an unfinished copy was last worked on; None of one that is complete."""
+    storage = manifest.get("storage") or {}
+    return None if storage.get("complete", True) else str(storage["copied_at"])
+
+
+def fetch_run(run: StoredRun, into: Path, notice: Callable[[str], None]) -> None:
+    """Make a run directory of a stored run, with its newest whole checkpoint and its best one.
+
+    It appears complete or not at all. Nothing in it is executed.
+
+    Args:
+        run: The run.
+        into: The run directory, which must not be there.
+        notice: Hears of checkpoints that are damaged, and left out.
+
+    Raises:
+        RtrainError: The run directory is there, or a name in the store leads out of it.
+        CheckpointError: All checkpoints are damaged.
+        ConfigError: The store refuses or does not answer.
+    """
+    if into.exists():
+        raise RtrainError(f"{into} is there already.", "Go on with it: run.resume=" + str(into))
+    part = into.with_name(f".{into.name}-{secrets.token_hex(3)}.tmp")
+    part.mkdir(parents=True)
+    try:
+        with errors_named(run.folder.url, "run.storage"):
+            _fill(run, part, notice)
+        part.rename(into)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _fill(run: StoredRun, part: Path, notice: Callable[[str], None]) -> None:
+    sizes = patiently(run.folder.sizes)
+    for name in sizes:
+        if not name.startswith(("checkpoints/", EVENTS, MANIFEST, ".rtrain-probe")):
+            _get(run.folder, name, part)
+    with (part / EVENTS).open("wb") as events:
+        join_parts(run.folder, sizes, events)
+    (part / "checkpoints").mkdir()
+    (part / "logs").mkdir(exist_ok=True)
+    records = list(_records(run.folder, sizes))
+    fetched = _get_newest(run.folder, records, part, notice)
+    if records and not fetched:
+        raise CheckpointError(f"all checkpoints of {run.folder.url} are damaged.", "Start a run of its own.")
+    best = best_record(records)
+    if best is not None and best not in fetched and _get_checkpoint(run.folder, best, part, notice):
+        fetched = [dict(best), *fetched]
+    chosen = best_record(fetched)
+    place = None if chosen is None else f"checkpoints/{chosen['name']}"
+    manifest = {**run.manifest, "checkpoints": fetched, "best_checkpoint": place}
+    write_atomic(part / MANIFEST, to_json(manifest, indent=2) + "\n")
+
+
+def _records(folder: Folder, sizes: Mapping[str, int]) -> Iterator[dict[str, Any]]:
+    """Yield the records of the checkpoints that are complete."""
+    for name in sizes:
+        if name.startswith("checkpoints/") and name.endswith(f"/{RECORD_NAME}") and name.count("/") == 2:
+            record = patiently(partial(read_json, folder, name))
+            if record["name"] == name.split("/")[1]:
+                yield record
+
+
+def _get_newest(
+    folder: Folder, records: list[dict[str, Any]], part: Path, notice: Callable[[str], None]
+) -> list[dict[str, Any]]:
+    for record in sorted(records, key=lambda record: int(record["step"]), reverse=True):
+        if _get_checkpoint(folder, record, part, notice):
+            return [record]
+    return []
+
+
+def _get_checkpoint(folder: Folder, record: Mapping[str, Any], part: Path, notice: Callable[[str], None]) -> bool:
+    """Copy a checkpoint; False, and nothing is left of it, where a file is not what its record says."""
+    place = f"checkpoints/{record['name']}"
+    for name, file in record["files"].items():
+        try:
+            digest = _get(folder, f"{place}/{name}", part)
+        except FileNotFoundError:
+            digest = "none"
+        if digest != file["sha256"]:
+            notice(f"{folder.url}/{place} is damaged: {name} is not what was written; an older one is taken")
+            shutil.rmtree(part / place, ignore_errors=True)
+            return False
+    _get(folder, f"{place}/{RECORD_NAME}", part)
+    return True
+
+
+def _get(folder: Folder, name: str, part: Path) -> str:
+    """Copy a file and return its sha256.
+
+    Raises:
+        RtrainError: Its name leads out of the run directory.
+    """
+    if {"", ".", ".."} & set(name.split("/")):
+        raise RtrainError(f"{folder.url} holds a file whose name leads out of it: {name}")
+    target = part / name
+    target.parent.mkdir(parents=True, exist_ok=True)
+
+    def copy() -> str:
+        digest = hashlib.sha256()
+        with folder.open(name) as source, target.open("wb") as out:
+            for chunk in chunks_of(source):
+                digest.update(chunk)
+                out.write(chunk)
+        return digest.hexdigest()
+
+    return patiently(copy)

@@ -1,0 +1,135 @@
+"""Keeps the copy of a run up to date beside the training, which never waits for it."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rtrain.runs.manifest import FILE_NAME as MANIFEST
+from rtrain.storage.folders import Folder, WatchedFolder
+from rtrain.storage.run_copy import Retention, RunCopy
+from rtrain.storage.stores import said
+
+logger = logging.getLogger(__name__)
+
+POLL_SECONDS = 0.5
+"""How often the run directory is looked at for a new checkpoint."""
+INTERVAL_SECONDS = 10.0
+"""Time between two copies of manifest and events, unless there is a new checkpoint: a sign of life, too."""
+BACKOFF_SECONDS = (1.0, 60.0)
+"""The first and the longest wait after a failure; each is about twice as long as the one before."""
+ENDING_BACKOFF_SECONDS = 5.0
+"""The longest wait once the run is over."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ending:
+    """How the copy of a run that is over stands."""
+
+    complete: bool
+    missing: list[str]
+    """Checkpoints that are on this machine only."""
+    error: str | None
+    """What the store said last."""
+
+
+class Mirror:
+    """A thread that copies a run directory into a store, and tries again what fails, until it is told to end."""
+
+    def __init__(self, run_dir: Path, folder: Folder, retention: Retention, notice: Callable[[str], None]) -> None:
+        """Begin.
+
+        Args:
+            run_dir: The run directory; its manifest says which checkpoints there are.
+            folder: Where the copy goes.
+            retention: Which checkpoints stay there.
+            notice: Takes a line for the user.
+        """
+        self._copy = RunCopy(run_dir, WatchedFolder(folder, self._note_progress), retention)
+        self._manifest, self._notice = run_dir / MANIFEST, notice
+        self._ending, self._given_up = threading.Event(), threading.Event()
+        self._moved_at = time.monotonic()
+        self._error: str | None = None
+        self._thread = threading.Thread(target=self._run, name="rtrain-storage", daemon=True)
+        self._thread.start()
+
+    def finish(self, timeout_seconds: float, hurry: Callable[[], bool] = lambda: False) -> Ending:
+        """Wait until everything is copied.
+
+        Args:
+            timeout_seconds: How long the store may take nothing before the rest is given up.
+            hurry: Whether the rest is to be given up at once.
+        """
+        self._moved_at = time.monotonic()
+        self._ending.set()
+        try:
+            while self._thread.is_alive() and time.monotonic() - self._moved_at < timeout_seconds and not hurry():
+                self._thread.join(0.1)
+        except KeyboardInterrupt:
+            self._error = self._error or "it was interrupted"
+        said_last = self._error
+        self._given_up.set()
+        complete, missing = not self._thread.is_alive(), self._copy.missing()
+        if complete and not missing:
+            return Ending(complete=True, missing=[], error=None)
+        error = said_last or "; ".join(self._copy.lost.values()) or f"it took nothing for {timeout_seconds:g} seconds"
+        return Ending(complete=False, missing=missing, error=error)
+
+    def _run(self) -> None:
+        failures = 0
+        while not self._given_up.is_set():
+            last, seen = self._ending.is_set(), self._version()
+            try:
+                self._copy.update(last=last)
+            except Exception as error:  # whatever a store raises: it is tried again as long as the run goes on
+                self._note_failure(error)
+                self._pause(failures)
+                failures += 1
+                continue
+            failures = 0
+            self._note_success()
+            if last:
+                return
+            self._wait_for_news(seen)
+
+    def _wait_for_news(self, seen: int) -> None:
+        """Return when there is a checkpoint to copy, when it is time for the rest, or at the end."""
+        due = time.monotonic() + INTERVAL_SECONDS
+        while time.monotonic() < due and not self._ending.wait(POLL_SECONDS):
+            version = self._version()
+            if version != seen and self._copy.has_news():
+                return
+            seen = version
+
+    def _version(self) -> int:
+        """Return what changes with the manifest, which is written anew for every checkpoint and now and then."""
+        return self._manifest.stat().st_mtime_ns if self._manifest.exists() else 0
+
+    def _pause(self, failures: int) -> None:
+        first, longest = BACKOFF_SECONDS
+        seconds = min(longest, first * 2**failures) * random.uniform(0.5, 1)
+        if self._ending.is_set():
+            self._given_up.wait(min(seconds, ENDING_BACKOFF_SECONDS))
+        else:
+            self._ending.wait(seconds)
+
+    def _note_progress(self) -> None:
+        self._moved_at = time.monotonic()
+        if self._given_up.is_set():
+            raise OSError("it was given up")
+
+    def _note_failure(self, error: Exception) -> None:
+        logger.warning("copying to %s failed: %s", self._copy.folder.url, said(error))
+        if self._error is None:
+            self._notice(f"{self._copy.folder.url} fails: {said(error)}; training goes on, and it is tried again")
+        self._error = said(error)
+
+    def _note_success(self) -> None:
+        if self._error is not None:
+            self._notice(f"{self._copy.folder.url} works again")
+        self._error = None

@@ -1,0 +1,246 @@
+"""The copy of a run in a store: one pass brings it as far as the run directory is, the newest checkpoint first."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from rtrain.runs.checkpoints import RECORD_NAME, best_record, checkpoints_dir, kept
+from rtrain.runs.files import to_json
+from rtrain.runs.manifest import FILE_NAME as MANIFEST
+from rtrain.runs.manifest import utc_now
+from rtrain.storage.events_copy import EventsCopy
+from rtrain.storage.folders import Folder, chunks_of, read, read_json
+
+NUM_THREADS = 4
+"""Files of a checkpoint that are sent at once."""
+SMALL_FILES = ("config.yaml", ".hydra/*")
+LOGS = ("logs/*",)
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Retention:
+    """Which checkpoints stay: as ``run.checkpoint.keep`` and ``run.checkpoint.best.keep`` say."""
+
+    keep: int
+    keep_best: int
+
+
+class RunCopy:
+    """What a store holds of one run. A checkpoint is there once its ``checkpoint.json`` is, which comes last."""
+
+    def __init__(self, run_dir: Path, folder: Folder, retention: Retention) -> None:
+        """Ask nothing of the store yet.
+
+        Args:
+            run_dir: The run directory, which is only read.
+            folder: Where the copy is.
+            retention: What holds for the copy, too.
+        """
+        self.folder = folder
+        self._run_dir, self._retention = run_dir, retention
+        self._events = EventsCopy(folder, run_dir / "events.jsonl")
+        self._stored: dict[str, dict[str, Any]] | None = None
+        """The records of the checkpoints that are there, by name; None before the store was asked."""
+        self._leftovers: set[str] = set()
+        """Names of checkpoints of which there may be parts."""
+        self._sending: dict[str, Any] = {}
+        """The record of the checkpoint that is on its way."""
+        self._done: set[str] = set()
+        """Its files that are there: what fails is not sent again from the beginning."""
+        self.lost: dict[str, str] = {}
+        """Checkpoints of this machine that can't be sent, and why."""
+        self._sent: dict[str, Any] = {}
+        """The state of small files when they were sent."""
+
+    def update(self, *, last: bool = False) -> None:
+        """Send what is new, and delete what was dropped.
+
+        Args:
+            last: The run is over: send its logs too, and note in the manifest that the copy is complete.
+
+        Raises:
+            Exception: What the store says; what was sent so far holds, and another call goes on from there.
+        """
+        if self._stored is None:
+            self._look()
+            # A run whose first checkpoint comes in an hour can be found, too.
+            self._send_manifest()
+        self._send_small(SMALL_FILES)
+        # Before any checkpoint: whoever goes on from it elsewhere has the events up to it.
+        self._events.update()
+        while (record := self._next()) is not None:
+            if self._send_checkpoint(record):
+                self._send_manifest()
+        self._prune()
+        if last:
+            self._send_small(LOGS)
+            self._events.join()
+        self._send_manifest(complete=last and not self.missing())
+
+    def missing(self) -> list[str]:
+        """Return the names of the checkpoints of this machine that are not in the store."""
+        stored = self._stored or {}
+        return [record["name"] for record in self._local() if not _same(record, stored.get(record["name"]))]
+
+    def has_news(self) -> bool:
+        """Tell whether there is a checkpoint to send."""
+        return self._next() is not None
+
+    def _look(self) -> None:
+        """Ask the store what it has: a run that goes on, or whose driver was killed, has left something there."""
+        sizes = self.folder.sizes("checkpoints")
+        found: dict[str, dict[str, Any]] = {}
+        names = {name.split("/")[1] for name in sizes if name.count("/") > 1}
+        for name in names:
+            if f"checkpoints/{name}/{RECORD_NAME}" in sizes:
+                record = read_json(self.folder, f"checkpoints/{name}/{RECORD_NAME}")
+                if _has_sizes(sizes, record):
+                    found[name] = record
+        self._leftovers = names - found.keys()
+        self._events.join()
+        self._stored = found
+
+    def _local(self) -> list[dict[str, Any]]:
+        """Return the records of the checkpoints in the run directory, as its manifest lists them."""
+        found: list[dict[str, Any]] = self._local_manifest()["checkpoints"]
+        return found
+
+    def _local_manifest(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self._run_dir / MANIFEST).read_text(encoding="utf-8"))
+        return found
+
+    def _next(self) -> dict[str, Any] | None:
+        """Return the record of the newest checkpoint that is not in the store."""
+        stored = self._stored or {}
+        waiting = (
+            record
+            for record in self._local()
+            if record["name"] not in self.lost and not _same(record, stored.get(record["name"]))
+        )
+        return max(waiting, key=lambda record: int(record["step"]), default=None)
+
+    def _send_checkpoint(self, record: dict[str, Any]) -> bool:
+        """Send one checkpoint; tell whether it is there now. One that was dropped meanwhile is sent to its end."""
+        name, source = record["name"], checkpoints_dir(self._run_dir) / record["name"]
+        with ExitStack() as stack:
+            try:
+                # Open files can be read to their end, whoever deletes them.
+                files = {file: stack.enter_context((source / file).open("rb")) for file in record["files"]}
+                final = (source / RECORD_NAME).read_bytes()
+            except FileNotFoundError:
+                if name in [one["name"] for one in self._local()]:
+                    self._lose(name, "its files are gone")
+                return False
+            self._begin(record)
+            if not self._send_files(record, files):
+                return False
+        place = f"checkpoints/{name}/{RECORD_NAME}"
+        self.folder.put(place, [final])
+        if read(self.folder, place) != final:
+            raise OSError(f"{place} is not what was written")
+        self._leftovers.discard(name)
+        self._stored_records[name] = record
+        return True
+
+    def _begin(self, record: dict[str, Any]) -> None:
+        """Make room for a checkpoint, unless it is the one that failed on its way."""
+        if not _same(record, self._sending):
+            self._remove(record["name"])
+            self._sending, self._done = record, set()
+            self._leftovers.add(record["name"])
+
+    def _send_files(self, record: Mapping[str, Any], files: Mapping[str, BinaryIO]) -> bool:
+        """Send the files of a checkpoint and ask for their sizes; False: they are not what the record says."""
+        name = record["name"]
+
+        def send(file: str) -> bool:
+            if file not in self._done:
+                digest = hashlib.sha256()
+                self.folder.put(f"checkpoints/{name}/{file}", _hashed(files[file], digest))
+                if digest.hexdigest() != record["files"][file]["sha256"]:
+                    return False
+                self._done.add(file)
+            return True
+
+        threads = ThreadPoolExecutor(NUM_THREADS, thread_name_prefix="rtrain-storage")
+        try:
+            whole = all(threads.map(send, files))
+        finally:
+            threads.shutdown(cancel_futures=True)
+        if not whole:
+            self._lose(name, "its files on this machine are damaged")
+        elif not _has_sizes(self.folder.sizes(f"checkpoints/{name}"), record):
+            self._sending = {}
+            raise OSError(f"checkpoints/{name} has another size than was sent")
+        return whole
+
+    def _lose(self, name: str, reason: str) -> None:
+        logger.warning("checkpoint %s is not copied to %s: %s", name, self.folder.url, reason)
+        self.lost[name] = reason
+
+    @property
+    def _stored_records(self) -> dict[str, dict[str, Any]]:
+        assert self._stored is not None
+        return self._stored
+
+    def _prune(self) -> None:
+        """Drop what the retention drops. It goes by what is in the store, which a slow store may have later."""
+        records = self._stored_records.values()
+        stay = {record["name"] for record in kept(records, self._retention.keep, self._retention.keep_best)}
+        for name in [*(name for name in self._stored_records if name not in stay), *self._leftovers]:
+            self._remove(name)
+        self._sending = {}
+
+    def _remove(self, name: str) -> None:
+        """Delete a checkpoint, first from the manifest, then its record: no reader takes a part of it for one."""
+        if self._stored_records.pop(name, None) is not None:
+            self._send_manifest()
+            self._leftovers.add(name)
+        if name in self._leftovers:
+            self.folder.delete(f"checkpoints/{name}/{RECORD_NAME}")
+            self.folder.delete(f"checkpoints/{name}")
+            self._leftovers.discard(name)
+
+    def _send_manifest(self, *, complete: bool = False) -> None:
+        """Send the manifest; it lists what is in the store, and when it was known to."""
+        manifest = self._local_manifest()
+        records = sorted(self._stored_records.values(), key=lambda record: (int(record["step"]), record["name"]))
+        best = best_record(records)
+        manifest["checkpoints"] = records
+        manifest["best_checkpoint"] = None if best is None else f"checkpoints/{best['name']}"
+        manifest["storage"] = {"url": self.folder.url, "complete": complete, "copied_at": utc_now()}
+        self.folder.put(MANIFEST, [(to_json(manifest, indent=2) + "\n").encode()])
+
+    def _send_small(self, patterns: Iterable[str]) -> None:
+        for path in (path for pattern in patterns for path in sorted(self._run_dir.glob(pattern)) if path.is_file()):
+            state = (path.stat().st_mtime_ns, path.stat().st_size)
+            name = path.relative_to(self._run_dir).as_posix()
+            if self._sent.get(name) != state:
+                with path.open("rb") as file:
+                    self.folder.put(name, chunks_of(file, state[1]))
+                self._sent[name] = state
+
+
+def _same(record: Mapping[str, Any], stored: Mapping[str, Any] | None) -> bool:
+    return stored is not None and all(stored.get(key) == record[key] for key in ("name", "files"))
+
+
+def _has_sizes(sizes: Mapping[str, int], record: Mapping[str, Any]) -> bool:
+    place = f"checkpoints/{record['name']}"
+    return all(sizes.get(f"{place}/{name}") == file["size_bytes"] for name, file in record["files"].items())
+
+
+def _hashed(stream: BinaryIO, digest: Any) -> Iterator[bytes]:
+    for chunk in chunks_of(stream):
+        digest.update(chunk)
+        yield chunk

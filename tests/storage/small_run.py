@@ -1,0 +1,88 @@
+"""A run directory without a training, and what to look at in its copy."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from rtrain.runs.checkpoints import checkpoint_dir, write_checkpoint
+from rtrain.runs.manifest import Manifest
+from rtrain.runs.recorder import Recorder
+from rtrain.storage.folders import Folder, read_json
+from rtrain.storage.run_copy import Retention
+from rtrain.training import SilentObserver
+
+
+class SmallRun:
+    """A run directory whose checkpoints are a few random bytes, kept by the pen that keeps real ones."""
+
+    def __init__(self, path: Path, keep: int = 2, keep_best: int = 1) -> None:
+        self.path, self.retention = path, Retention(keep, keep_best)
+        path.mkdir(parents=True)
+        (path / "config.yaml").write_text("trainer: {type: none}\n")
+        manifest = Manifest(
+            run_id=path.name,
+            run_name=path.parent.name,
+            command=[],
+            config_file=None,
+            config_hash="",
+            config={},
+            overrides=[],
+            seed=0,
+            versions={},
+            git=None,
+            host={},
+        )
+        self.recorder = Recorder(path, manifest, SilentObserver(), keep, keep_best)
+
+    def save(self, step: int, value: float = 0.0, size: int = 1000) -> str:
+        """Write and list a checkpoint; return its name."""
+
+        def fill(folder: Path) -> None:
+            (folder / "model.bin").write_bytes(os.urandom(size))
+            (folder / "parts").mkdir()
+            (folder / "parts" / "0.bin").write_bytes(os.urandom(10))
+
+        score = {"monitor": "val/loss", "mode": "min", "value": value}
+        target = checkpoint_dir(self.path, step=step, epoch=0)
+        record = write_checkpoint(target, fill, {"step": step, "epoch": 0, "metrics": {}, "score": score})
+        self.recorder.accept({"kind": "checkpoint", **record})
+        return target.name
+
+    def report(self, step: int) -> None:
+        """Write a line of events."""
+        metrics = {"train/loss": 1 / (1 + step)}
+        self.recorder.accept({"kind": "metrics", "step": step, "epoch": 0, "time": time.time(), "metrics": metrics})
+
+    def end(self) -> None:
+        """End as a run does."""
+        self.recorder.manifest.status = "succeeded"
+        (self.path / "logs" / "driver.log").write_text("a line\n")
+        self.recorder.close()
+
+    def checkpoints(self) -> list[str]:
+        """The names of those that the manifest lists."""
+        return [record["name"] for record in self.recorder.manifest.checkpoints]
+
+
+def until(condition: Any, seconds: float = 60) -> None:
+    """Wait for a condition."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.01)
+
+
+def stored_manifest(folder: Folder) -> dict[str, Any]:
+    """What the store holds of the manifest; nothing before it is there."""
+    try:
+        return read_json(folder, "manifest.json")
+    except FileNotFoundError:
+        return {"checkpoints": []}
+
+
+def stored_names(folder: Folder) -> list[str]:
+    """The checkpoints that the manifest in the store lists."""
+    return [record["name"] for record in stored_manifest(folder)["checkpoints"]]

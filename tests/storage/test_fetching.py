@@ -1,0 +1,152 @@
+"""A run directory out of a store: whole, by its checksums, or not at all."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+
+import pytest
+from s3_faults import Fault
+from small_run import until
+
+from rtrain.errors import CheckpointError, ConfigError, RtrainError
+from rtrain.runs.events import read_events
+from rtrain.runs.run import Run
+from rtrain.runs.verify import verify_run
+from rtrain.storage import fetching
+from rtrain.storage.fetching import fetch_run, is_alive, stored_run, stored_runs
+from rtrain.storage.folders import open_folder
+
+
+@pytest.fixture
+def copied(small_run, copying, folder):
+    """A run with three checkpoints in the store: the best, one more, and the newest. Its machine is gone."""
+    mirror = copying(folder)
+    for step, value in ((1, -5), (2, 0), (3, 1)):
+        small_run.report(step)
+        small_run.save(step, value=value)
+    small_run.recorder.manifest.status = "preempted"
+    small_run.end()
+    assert mirror.finish(60).complete
+    return small_run
+
+
+@pytest.fixture
+def told():
+    return []
+
+
+@pytest.mark.parametrize("url", ["s3://box/all", "file://{tmp_path}/store"])
+def test_a_fetched_run_is_a_whole_run_directory(small_run, copying, broken, tmp_path, told, url):
+    storage = url.format(tmp_path=tmp_path)
+    mirror = copying(open_folder(storage, "small", "one"))
+    names = [small_run.save(step, value=value) for step, value in ((1, -5), (2, 0), (3, 1))]
+    small_run.report(3)
+    small_run.end()
+    assert mirror.finish(60).complete
+    (run,) = stored_runs(storage, "small")
+    into = tmp_path / "elsewhere" / run.run_id
+    fetch_run(run, into, told.append)
+    assert verify_run(into) == told == []
+    fetched = Run.load(into)
+    assert [one.name for one in fetched.checkpoints] == [names[0], names[2]]
+    assert fetched.best_checkpoint == into / "checkpoints" / names[0]
+    assert list(fetched.events()) == list(read_events(small_run.path / "events.jsonl"))
+    for name in ("config.yaml", "logs/driver.log"):
+        assert (into / name).read_bytes() == (small_run.path / name).read_bytes()
+    assert [path.name for path in into.parent.iterdir()] == ["one"]
+
+
+def test_the_events_of_a_run_that_was_killed_are_put_together(small_run, copying, folder, seen, tmp_path, monkeypatch):
+    monkeypatch.setattr("rtrain.storage.events_copy.PART_BYTES", 1000)
+    copying(folder)
+    steps = itertools.count()
+
+    def parts_there():
+        for _ in range(30):
+            small_run.report(next(steps))
+        return len([name for name in seen.sizes() if name.startswith("events.jsonl.")]) >= 2
+
+    until(parts_there)
+    last = next(steps)
+    name = small_run.save(last)
+    until(lambda: f"checkpoints/{name}/checkpoint.json" in seen.sizes())
+    fetch_run(stored_run("s3://box/all/small/one"), tmp_path / "again", print)
+    assert [event.step for event in read_events(tmp_path / "again" / "events.jsonl")] == list(range(last))
+
+
+@pytest.mark.parametrize("fault", ["changed", "short", "gone"])
+def test_a_damaged_checkpoint_is_told_and_the_one_before_it_taken(copied, s3, tmp_path, told, fault):
+    newest = copied.checkpoints()[-1]
+    key = f"all/small/one/checkpoints/{newest}/model.bin"
+    if fault == "gone":
+        s3.client.delete_object(Bucket="box", Key=key)
+    else:
+        s3.put("box", {key: b"x" * 1000 if fault == "changed" else b"x"})
+    fetch_run(stored_run("s3://box/all/small/one"), tmp_path / "again", told.append)
+    assert [one.name for one in Run.load(tmp_path / "again").checkpoints] == copied.checkpoints()[:2]
+    assert verify_run(tmp_path / "again") == []
+    assert told[0].startswith(f"s3://box/all/small/one/checkpoints/{newest} is damaged: model.bin")
+
+
+def test_a_checkpoint_without_its_record_is_none(copied, s3, tmp_path):
+    newest = copied.checkpoints()[-1]
+    s3.client.delete_object(Bucket="box", Key=f"all/small/one/checkpoints/{newest}/checkpoint.json")
+    fetch_run(stored_run("s3://box/all/small/one"), tmp_path / "again", print)
+    assert newest not in [one.name for one in Run.load(tmp_path / "again").checkpoints]
+
+
+def test_nothing_is_made_where_all_checkpoints_are_damaged(copied, s3, tmp_path):
+    for name in s3.names("box"):
+        if name.endswith("model.bin"):
+            s3.put("box", {name: b""})
+    with pytest.raises(CheckpointError, match="all checkpoints of s3://box/all/small/one are damaged"):
+        fetch_run(stored_run("s3://box/all/small/one"), tmp_path / "new" / "again", print)
+    assert not list((tmp_path / "new").iterdir())
+
+
+def test_a_run_that_is_here_is_not_overwritten(copied, tmp_path):
+    (tmp_path / "again").mkdir()
+    with pytest.raises(RtrainError, match="is there already"):
+        fetch_run(stored_run("s3://box/all/small/one"), tmp_path / "again", print)
+
+
+@pytest.mark.parametrize("name", ["../../out.bin", "/{tmp_path}/out.bin"])
+def test_a_name_that_leads_elsewhere_is_refused(copied, s3, tmp_path, name):
+    key = f"all/small/one/checkpoints/{copied.checkpoints()[-1]}/checkpoint.json"
+    record = json.loads(s3.client.get_object(Bucket="box", Key=key)["Body"].read())
+    record["files"] = {name.format(tmp_path=tmp_path): {"size_bytes": 1, "sha256": "0"}}
+    s3.put("box", {key: json.dumps(record).encode()})
+    with pytest.raises(RtrainError, match="leads out of it"):
+        fetch_run(stored_run("s3://box/all/small/one"), tmp_path / "deep" / "er" / "again", print)
+
+
+def test_a_store_that_fails_for_a_moment_is_asked_again(copied, broken, tmp_path, monkeypatch):
+    broken.faults.append(Fault(status=503, times=3))
+    fetch_run(stored_run("s3://box/all/small/one"), tmp_path / "again", print)
+    assert verify_run(tmp_path / "again") == []
+
+
+def test_what_is_no_run_is_a_clear_error(broken):
+    with pytest.raises(ConfigError, match=r"RUN: s3://box/nothing does not exist"):
+        stored_run("s3://box/nothing")
+    assert list(stored_runs("s3://box/nothing", "small")) == []
+
+
+def test_a_run_that_gives_signs_of_life_is_alive(small_run, copying, folder, seen, broken, monkeypatch):
+    monkeypatch.setattr(fetching, "POLL_SECONDS", 0.02)
+    monkeypatch.setattr(fetching, "SILENCE_SECONDS", 1.0)
+    mirror = copying(folder)
+    until(lambda: "manifest.json" in seen.sizes())
+    run = stored_run("s3://box/all/small/one")
+    assert is_alive(run)
+    broken.stop()
+    assert not mirror.finish(0).complete
+    time.sleep(0.3)
+    broken.start()
+    assert not is_alive(stored_run("s3://box/all/small/one"))
+
+
+def test_a_run_whose_copy_is_complete_is_not_alive(copied):
+    assert not is_alive(stored_run("s3://box/all/small/one"))
