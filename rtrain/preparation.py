@@ -161,10 +161,8 @@ def _describe(composed: Composed, dataset: Dataset | None) -> About:
 
 
 def _check_cluster(job: Job, plugin: TrainerPlugin, starting: StartingCluster, command: list[str]) -> Cluster:
-    from rtrain.trainers.on_ray import is_sharded
-
     cluster = starting.wait()
     rest = [word for word in command if not word.startswith("scaling.num_workers=")]
-    data_cpus = 1 if is_sharded(plugin, job) else 0
+    data_cpus = 1 if plugin.takes_ray_datasets(job.conf.trainer) else 0
     check_feasible(job.conf.scaling, cluster.nodes, " ".join(rest), data_cpus=data_cpus)
     return cluster

@@ -66,6 +66,20 @@ class DatasetInfo:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Layout:
+    """How workers share a pass: step ``s`` takes rows ``s * rows_per_step`` and on, cut as ``share_of`` says."""
+
+    num_workers: int
+    rows_per_step: int
+
+    def own_rows(self, rank: int, rows: int) -> int:
+        """Return how many of the first ``rows`` rows of a pass are those of one worker, if the pass ends there."""
+        whole, rest = divmod(rows, self.rows_per_step)
+        (first, last), (begin, end) = (share_of(one, rank, self.num_workers) for one in (self.rows_per_step, rest))
+        return whole * (last - first) + end - begin
+
+
+@dataclass(frozen=True, kw_only=True)
 class Pass:
     """One pass over a split, as one worker sees it."""
 
@@ -76,8 +90,15 @@ class Pass:
     seed: int
     epoch: int = 0
     shuffle: bool = True
-    skip_steps: int = 0
-    """Steps at the beginning that were done before an interruption and are left out."""
+    skip_rows: int = 0
+    """Rows of all workers at the beginning that were taken before an interruption and are left out."""
+    began: Layout | None = None
+    """How the pass was shared when it began, if it was interrupted: the order of streamed rows follows from it."""
+
+    @property
+    def layout(self) -> Layout:
+        """How this pass is shared."""
+        return Layout(num_workers=self.world_size, rows_per_step=self.global_batch_size)
 
 
 @dataclass(frozen=True)
@@ -87,7 +108,7 @@ class Batch:
     x: np.ndarray
     y: np.ndarray
     num_global: int
-    """Rows of all workers together in this step; -1 when only the workers together can know (streamed data)."""
+    """Rows of all workers together in this step."""
     weight: np.ndarray | None = None
     """(rows,) float32, where the dataset has weights."""
 
@@ -99,7 +120,11 @@ class Split(ABC):
 
     @abstractmethod
     def batches(self, one: Pass) -> Iterator[Batch]:
-        """Yield this worker's batches of one pass; over all workers each row comes exactly once."""
+        """Yield this worker's batches of one pass; over all workers each row comes exactly once.
+
+        As many batches on each worker, without rows where there are none left for it; ``one.layout`` says how many rows
+        each of them has.
+        """
 
     @abstractmethod
     def own_rows(self, rank: int, world_size: int) -> Iterator[Columns]:
@@ -147,16 +172,15 @@ def take_rows(columns: Columns, rows: np.ndarray | slice, num_global: int) -> Ba
 def step_rows(num_rows: int, one: Pass) -> Iterator[tuple[np.ndarray, int]]:
     """Yield for each step of a pass the rows of this worker and the number of rows of all workers.
 
-    Step ``s`` takes rows ``s * global_batch_size`` and on of the epoch's permutation, cut into ``world_size``
-    contiguous parts that differ by at most one row: the same steps for any number of workers.
+    Step ``s`` takes rows ``s * global_batch_size`` and on of what is left of the epoch's permutation, cut into
+    ``world_size`` contiguous parts that differ by at most one row: the same steps for any number of workers.
     """
     import numpy as np
 
     order = np.arange(num_rows)
     if one.shuffle:
         order = np.random.default_rng((one.seed, one.epoch)).permutation(num_rows)
-    first = one.skip_steps * one.global_batch_size
-    for start in range(first, num_rows, one.global_batch_size):
+    for start in range(one.skip_rows, num_rows, one.global_batch_size):
         step = order[start : start + one.global_batch_size]
         yield step[slice(*share_of(len(step), one.rank, one.world_size))], len(step)
 

@@ -285,10 +285,11 @@ class ImageSplit(StreamSplit):
 
 
 def _stream_split(keys: Sequence[tuple[str, int]], reader: ImageReader, conf: ImagesConf) -> ImageSplit:
-    """Return the split of these images, mixed once so that each piece for Ray has images of all classes."""
+    """Return the split of these images, mixed once so that each piece has images of all classes."""
     import numpy as np
 
     order = np.random.default_rng(conf.seed).permutation(len(keys))
     groups = [[keys[row] for row in order[start : start + PIECE_ROWS]] for start in range(0, len(keys), PIECE_ROWS)]
     pieces = pieces_of((tuple(group), len(group)) for group in groups)
-    return ImageSplit(reader, pieces, Share(), len(keys), reader.row_bytes, conf.num_shuffle_rows)
+    counts = [piece.num_rows for piece in pieces]
+    return ImageSplit(reader, pieces, Share(), counts, reader.row_bytes, conf.num_shuffle_rows)

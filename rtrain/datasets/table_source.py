@@ -128,8 +128,8 @@ def _load_stream(table: _Table, choice: MemoryChoice) -> Dataset:
     pieces, labels, deciding = _scan(table, keys, files)
     reader = TableReader(table.reading, table.spec(labels), keys)
     splits = {
-        split: StreamSplit(reader, own, share, num_rows, reader.spec.row_bytes, conf.num_shuffle_rows)
-        for split, (own, share, num_rows) in _shares(pieces, deciding, keys, conf).items()
+        split: StreamSplit(reader, own, share, counts, reader.spec.row_bytes, conf.num_shuffle_rows)
+        for split, (own, share, counts) in _shares(pieces, deciding, keys, conf).items()
     }
     reader = _preprocessed(splits["train"], reader, conf)
     categories = _categories(splits["train"], reader, conf)
@@ -253,8 +253,8 @@ def _num_rows(pieces: Sequence[Piece]) -> int:
 
 def _shares(
     pieces: Mapping[str, Sequence[Piece]], deciding: Columns, keys: SplitKeys, conf: TableConf
-) -> dict[str, tuple[list[Piece], Share, int]]:
-    """Return for each split the pieces that have rows of it, which of their rows it takes, and how many."""
+) -> dict[str, tuple[list[Piece], Share, list[int]]]:
+    """Return for each split the pieces that have rows of it, which of their rows it takes, and how many of each."""
     sizes = {split: _num_rows(found) for split, found in pieces.items()}
     whole = {split: Share(conf.seed, num_rows=size, limit=num_wanted(size, conf)) for split, size in sizes.items()}
     if keys.way == "group":
@@ -282,7 +282,8 @@ def _shares(
         split: [piece for piece, count in zip(pieces[origin], counts[split], strict=True) if count]
         for split, (origin, _) in found.items()
     }
-    return {split: (own[split], found[split][1], sums[split]) for split in SPLITS if split in found}
+    kept = {split: [count for count in counts[split] if count] for split in found}
+    return {split: (own[split], found[split][1], kept[split]) for split in SPLITS if split in found}
 
 
 def _statistics(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from rtrain.datasets.base import Batch, Columns, Dataset, DatasetInfo, Pass, ResidentSplit, Split
+from rtrain.datasets.base import Columns, Dataset, DatasetInfo, ResidentSplit, Split, take
+from rtrain.datasets.stream import Share, StreamSplit, pieces_of
 
 
 def in_memory(
@@ -94,21 +95,24 @@ def with_another_last_target(dataset: Dataset) -> Dataset:
     return replace(dataset, splits={**dataset.splits, "train": ResidentSplit({**columns, "y": y})})
 
 
-class UnevenSplit(Split):
-    """A stream of which rank 0 of two gets the first fifth, and rank 1 the rest; steps know nothing of each other."""
+@dataclass(frozen=True)
+class InMemory:
+    """A reader of pieces that are in memory; a key is where one begins and ends."""
 
-    def __init__(self, columns: Columns) -> None:
-        self._columns, self.num_rows = columns, len(columns["y"])
+    columns: Columns
 
-    def batches(self, one: Pass) -> Iterator[Batch]:
-        """Yield this rank's rows in order; nobody knows how many the other one has."""
-        border = self.num_rows // 5 if one.world_size == 2 else self.num_rows
-        first, end = ((0, border), (border, self.num_rows))[one.rank]
-        size = one.global_batch_size // one.world_size
-        for start in range(first, end, size):
-            rows = slice(start, min(start + size, end))
-            yield Batch(self._columns["x"][rows], self._columns["y"][rows], -1)
+    def read(self, key: tuple[int, int]) -> Iterator[Columns]:
+        """Yield a piece in two parts."""
+        begin, end = key
+        middle = (begin + end) // 2
+        yield take(self.columns, slice(begin, middle))
+        yield take(self.columns, slice(middle, end))
 
-    def own_rows(self, rank: int, world_size: int) -> Iterator[Columns]:
-        """Yield all rows."""
-        yield self._columns
+
+def streamed(columns: Columns, piece_rows: int = 13) -> StreamSplit:
+    """Return rows as they come from a stream, in pieces of ``piece_rows`` rows."""
+    count = len(columns["y"])
+    keys = [(begin, min(begin + piece_rows, count)) for begin in range(0, count, piece_rows)]
+    sizes = [end - begin for begin, end in keys]
+    pieces = pieces_of(zip(keys, sizes, strict=True))
+    return StreamSplit(InMemory(columns), pieces, Share(), sizes, row_bytes=8, num_shuffle_rows=20)

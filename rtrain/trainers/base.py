@@ -53,9 +53,6 @@ class TrainerPlugin(ABC):
     can_init: ClassVar[bool] = False
     """Whether training can begin with the weights of another run: ``run.init_from``."""
 
-    reads_own_rows: ClassVar[bool] = False
-    """The loop reads its rows with ``Split.own_rows``: streams are not shared through Ray Data."""
-
     @abstractmethod
     def check(self, job: Job) -> None:
         """Find what is wrong before anything starts; may import the framework, must not start or write anything.

@@ -63,7 +63,6 @@ class EpochLoop:
             self.learner.load(folder)
             self.progress = self.learner.progress(folder)
             self.saved_step = self.progress.step
-        self.progress.expect_rows_per_step(self.rows_per_step)
 
     def run(self) -> None:
         """Train epoch after epoch, and leave a checkpoint of where it ends."""
@@ -93,8 +92,7 @@ class EpochLoop:
             self.meter.add(taken, batch.num_global)
             if progress.step % self.worker.run.log_every_steps == 0:
                 self._report(self.meter.metrics())
-        if one.skip_steps == 0:
-            self._check_rows()
+        self._check_rows()
         self._end_epoch()
         return ""
 
@@ -225,15 +223,17 @@ class EpochLoop:
         return Meter(self.worker, self.learner, self.progress, self.feed.num_steps(self.rows_per_step))
 
     def _next_pass(self) -> Pass:
-        return Pass(
+        """Return the epoch that begins, or what is left of the one under way."""
+        one = Pass(
             rank=self.ranks.rank,
             world_size=self.ranks.size,
             global_batch_size=self.rows_per_step,
             seed=self.worker.run.seed,
             epoch=self.progress.epoch,
             shuffle=self.conf.shuffle,
-            skip_steps=self.progress.step_in_epoch,
+            skip_rows=self.progress.rows,
         )
+        return replace(one, began=self.progress.began(one.layout))
 
     def _evaluation_pass(self) -> Pass:
         rows = self.conf.eval_batch_size * self.ranks.size
@@ -244,8 +244,7 @@ class EpochLoop:
         num_rows = {"train": self.feed.num_own_rows(self._next_pass())}
         if self.evaluated is not None:
             num_rows[str(self.split)] = self.evaluated.num_own_rows(self._evaluation_pass())
-        known = {name: count for name, count in num_rows.items() if count is not None}
-        self.worker.describe({**self.learner.facts(), "num_rows": known})
+        self.worker.describe({**self.learner.facts(), "num_rows": num_rows})
 
 
 def _is_due(every: int | None, count: int) -> bool:

@@ -8,7 +8,6 @@ import threading
 from typing import Any
 
 from rtrain.cluster import Cluster, is_alive, remove_placement_groups, worker_runtime_env
-from rtrain.datasets.stream import StreamSplit
 from rtrain.interrupts import StopRequest
 from rtrain.runs.checkpoints import checkpoints_dir
 from rtrain.runs.recorder import Recorder
@@ -75,7 +74,6 @@ def _build_trainer(plugin: TrainerPlugin, job: Job, places: dict[str, str], clus
     config = {
         "job": dataclasses.replace(job, dataset=None),
         "dataset": None if job.dataset is None else ray.put(job.dataset),
-        "sharded": is_sharded(plugin, job),
         **places,
         "num_threads": threads_per_worker(conf.scaling, own_cluster=cluster.own),
     }
@@ -111,21 +109,12 @@ def _patient(backend_config: Any, hang_seconds: float | None) -> Any:
     return backend_config
 
 
-def is_sharded(plugin: TrainerPlugin, job: Job) -> bool:
-    """Tell whether Ray Data reads the data: for loops that ask for it, and for streams that several workers share."""
-    if job.dataset is None:
-        return False
-    streams = any(isinstance(split, StreamSplit) for split in job.dataset.splits.values())
-    shared = streams and job.conf.scaling.num_workers > 1 and not plugin.reads_own_rows
-    return shared or plugin.takes_ray_datasets(job.conf.trainer)
-
-
 def _ray_data_arguments(plugin: TrainerPlugin, job: Job) -> dict[str, Any]:
-    if job.dataset is None or not is_sharded(plugin, job):
+    if job.dataset is None or not plugin.takes_ray_datasets(job.conf.trainer):
         return {}
-    from rtrain.datasets.ray_shards import StreamDataConfig, ray_datasets
+    from rtrain.datasets.ray_datasets import ray_datasets
 
-    return {"datasets": ray_datasets(job.dataset, job.conf.run.seed), "dataset_config": StreamDataConfig()}
+    return {"datasets": ray_datasets(job.dataset, job.conf.run.seed)}
 
 
 def _fit(trainer: Any, channel: DriverChannel, attempts: Attempts, stop: StopRequest) -> BaseException | None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
+from rtrain.datasets.base import Layout
 from rtrain.runs.files import to_json, write_atomic
 from rtrain.trainers.epochs_conf import EarlyStoppingConf
 from rtrain.trainers.monitor import Monitor
@@ -26,7 +27,9 @@ class Progress:
     step_in_epoch: int = 0
     """Steps done of the epoch that is under way."""
     rows_per_step: int = 0
-    """Rows of all ranks per step."""
+    """Rows of all ranks per step when the epoch under way began; 0 before the first one."""
+    num_workers: int = 0
+    """Ranks with rows of their own when the epoch under way began."""
     seconds: float = 0.0
     """Time that the run has taken."""
     early_best: float | None = None
@@ -37,7 +40,7 @@ class Progress:
     loss_sum: float = 0.0
     """Sum of all row losses in the epoch under way, over all ranks."""
     rows: int = 0
-    """Rows behind ``loss_sum``."""
+    """Rows of the epoch under way that all ranks have taken, as of the last look at their losses."""
     ended: str = ""
     """Why training has ended for good, if the trainer itself ended it."""
     metrics: dict[str, float] = field(default_factory=dict)
@@ -56,14 +59,11 @@ class Progress:
         """Write it into a checkpoint."""
         write_atomic(folder / FILE_NAME, to_json(asdict(self), indent=2))
 
-    def expect_rows_per_step(self, rows_per_step: int) -> None:
-        """Find the place in the epoch again if steps have another size than before: with more workers, say.
-
-        The order of the rows stays; less than one step of them comes twice.
-        """
-        if self.step_in_epoch > 0 and self.rows_per_step != rows_per_step:
-            self.step_in_epoch = self.rows // rows_per_step
-        self.rows_per_step = rows_per_step
+    def began(self, layout: Layout) -> Layout:
+        """Return how ranks share the rows of the epoch under way: as when it began, or if it begins, as they do now."""
+        if self.step_in_epoch == 0 or self.num_workers == 0:
+            self.num_workers, self.rows_per_step = layout.num_workers, layout.rows_per_step
+        return Layout(num_workers=self.num_workers, rows_per_step=self.rows_per_step)
 
     def judge(self, early: EarlyStoppingConf, default: str | None, metrics: Mapping[str, float]) -> None:
         """Count how many evaluations in a row have brought no improvement.

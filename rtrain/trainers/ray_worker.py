@@ -26,9 +26,8 @@ def train_on_worker(config: dict[str, Any]) -> None:
     """Train as one of the workers of ``ray.train``.
 
     Args:
-        config: ``job`` (a ``Job`` without dataset), ``dataset`` (an object reference to it, or None), ``sharded`` (Ray
-            Data reads the streamed splits), ``run_dir``, ``marker`` (a file there), ``channel`` (its name) and
-            ``num_threads``.
+        config: ``job`` (a ``Job`` without dataset), ``dataset`` (an object reference to it, or None), ``run_dir``,
+            ``marker`` (a file there), ``channel`` (its name) and ``num_threads``.
     """
     import ray.train
 
@@ -96,11 +95,7 @@ def _fetch_dataset(config: dict[str, Any]) -> Dataset | None:
     if config["dataset"] is None:
         return None
     dataset: Dataset = ray.get(config["dataset"])
-    if not config["sharded"]:
-        return dataset
-    from rtrain.datasets.ray_shards import with_shards
-
-    return with_shards(dataset)
+    return dataset
 
 
 def check_storage(run_dir: Path, marker: str) -> None:

@@ -50,7 +50,7 @@ def test_epochs_differ_and_repeat():
 
 
 def test_skipped_steps_are_those_at_the_beginning():
-    whole, rest = steps_of(split_of(100), 2, 16), steps_of(split_of(100), 2, 16, skip_steps=3)
+    whole, rest = steps_of(split_of(100), 2, 16), steps_of(split_of(100), 2, 16, skip_rows=48)
     assert len(rest) == len(whole) - 3
     np.testing.assert_array_equal(whole[3][0], rest[0][0])
 

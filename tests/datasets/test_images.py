@@ -53,14 +53,14 @@ def test_split_folders_and_image_size(load, tmp_path):
 
 
 @pytest.mark.parametrize("world_size", [1, 2, 3])
-@pytest.mark.parametrize("skip_steps", [0, 4])
-def test_streamed_steps_are_the_resident_ones(load, tmp_path, world_size, skip_steps):
+@pytest.mark.parametrize("skip_rows", [0, 28])
+def test_streamed_steps_are_the_resident_ones(load, tmp_path, world_size, skip_rows):
     write_digits(tmp_path, 150)
     resident, stream = (
         load("images", path=str(tmp_path), memory=memory).splits["train"] for memory in ("resident", "stream")
     )
     for rank in range(world_size):
-        one = Pass(rank=rank, world_size=world_size, global_batch_size=7, seed=3, epoch=1, skip_steps=skip_steps)
+        one = Pass(rank=rank, world_size=world_size, global_batch_size=7, seed=3, epoch=1, skip_rows=skip_rows)
         for expected, found in zip(resident.batches(one), stream.batches(one), strict=True):
             np.testing.assert_array_equal(expected.x, found.x)
             np.testing.assert_array_equal(expected.y, found.y)

@@ -58,7 +58,7 @@ def test_mapped_rows_are_the_resident_ones(load, tmp_path, world_size):
     np.testing.assert_allclose(resident.info.mean, stream.info.mean)
     np.testing.assert_allclose(resident.info.std, stream.info.std)
     for rank in range(world_size):
-        one = Pass(rank=rank, world_size=world_size, global_batch_size=100, seed=3, epoch=1, skip_steps=2)
+        one = Pass(rank=rank, world_size=world_size, global_batch_size=100, seed=3, epoch=1, skip_rows=200)
         split = pickle.loads(pickle.dumps(stream.splits["train"]))
         for expected, found in zip(resident.splits["train"].batches(one), split.batches(one), strict=True):
             np.testing.assert_array_equal(expected.x, found.x)

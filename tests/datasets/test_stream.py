@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
-from rtrain.datasets.base import Pass
+from rtrain.datasets.base import Layout, Pass, ResidentSplit
 from rtrain.datasets.stream import Share, StreamSplit, pieces_of
+from rtrain.errors import DatasetError
 
 
 @dataclass(frozen=True)
@@ -24,28 +25,60 @@ def split_of(num_rows, share=None, num_shuffle_rows=50, piece=37):
     keys = [((low, min(low + piece, num_rows)), min(piece, num_rows - low)) for low in range(0, num_rows, piece)]
     pieces = pieces_of(keys)
     share = share or Share()
-    return StreamSplit(Counting(), pieces, share, sum(share.counts(pieces, {})), 12, num_shuffle_rows)
+    return StreamSplit(Counting(), pieces, share, share.counts(pieces, {}), 12, num_shuffle_rows)
+
+
+def batches_of(split, world_size, global_batch_size, **more):
+    """Return for each step the batches of all workers."""
+    passes = [
+        Pass(rank=rank, world_size=world_size, global_batch_size=global_batch_size, seed=7, **more)
+        for rank in range(world_size)
+    ]
+    return list(zip(*(split.batches(one) for one in passes), strict=True))
 
 
 def steps_of(split, world_size, global_batch_size, **more):
-    workers = [
-        list(split.batches(Pass(rank=r, world_size=world_size, global_batch_size=global_batch_size, seed=7, **more)))
-        for r in range(world_size)
-    ]
-    return [np.concatenate([batch.y for batch in step]) for step in zip(*workers, strict=True)]
+    steps = batches_of(split, world_size, global_batch_size, **more)
+    return [np.concatenate([batch.y for batch in step]) for step in steps]
 
 
 @pytest.mark.parametrize("num_rows", [1, 36, 37, 200, 333])
 @pytest.mark.parametrize("batch", [1, 16, 64, 500])
 @pytest.mark.parametrize("world_size", [1, 2, 3])
 @pytest.mark.parametrize("shuffle", [True, False])
-def test_each_row_comes_exactly_once_in_the_same_steps(num_rows, batch, world_size, shuffle):
-    steps = steps_of(split_of(num_rows), world_size, batch, shuffle=shuffle)
-    alone = steps_of(split_of(num_rows), 1, batch, shuffle=shuffle)
-    assert sorted(np.concatenate(steps)) == list(range(num_rows))
-    assert {len(step) for step in steps[:-1]} <= {batch}
-    for step, other in zip(steps, alone, strict=True):
-        np.testing.assert_array_equal(step, other)
+def test_each_row_comes_exactly_once_in_steps_shared_like_those_of_rows_in_memory(num_rows, batch, world_size, shuffle):
+    steps = batches_of(split_of(num_rows), world_size, batch, shuffle=shuffle)
+    assert sorted(row for step in steps for own in step for row in own.y) == list(range(num_rows))
+    rows = np.arange(num_rows)
+    resident = batches_of(ResidentSplit({"x": rows[:, None], "y": rows}), world_size, batch, shuffle=shuffle)
+    for step, other in zip(steps, resident, strict=True):
+        for own, same in zip(step, other, strict=True):
+            assert (len(own.y), own.num_global) == (len(same.y), same.num_global)
+            assert own.x.shape == (len(own.y), 1)
+
+
+def test_one_worker_reads_in_the_order_of_the_data_if_nothing_is_shuffled():
+    np.testing.assert_array_equal(np.concatenate(steps_of(split_of(333), 1, 16, shuffle=False)), np.arange(333))
+
+
+@pytest.mark.parametrize("kind", ["stream", "resident"])
+@pytest.mark.parametrize("shuffle", [True, False])
+@pytest.mark.parametrize("workers", [(1, 2, 1), (2, 1, 3), (2, 3, 2), (3, 2, 2), (2, 2, 2)])
+@pytest.mark.parametrize("sizes", [(16, 16, 16), (16, 10, 7), (7, 64, 16)])
+def test_over_interruptions_each_row_comes_once_with_any_numbers_of_workers_and_rows_per_step(
+    kind, shuffle, workers, sizes
+):
+    rows = np.arange(333)
+    split = split_of(333) if kind == "stream" else ResidentSplit({"x": rows[:, None], "y": rows})
+    taken, began = [], Layout(num_workers=workers[0], rows_per_step=sizes[0])
+    for world_size, size in zip(workers, sizes, strict=True):
+        steps = steps_of(split, world_size, size, shuffle=shuffle, epoch=2, skip_rows=len(taken), began=began)
+        taken += [row for step in steps[:3] for row in step]
+    rest = steps_of(split, 1, 50, shuffle=shuffle, epoch=2, skip_rows=len(taken), began=began)
+    taken += [row for step in rest for row in step]
+    assert sorted(taken) == list(range(333))
+    whole = np.concatenate(steps_of(split, workers[0], sizes[0], shuffle=shuffle, epoch=2))
+    np.testing.assert_array_equal(taken, whole)
 
 
 @pytest.mark.parametrize(("num_rows", "piece"), [(2, 37), (1, 37), (3, 1), (5, 2)])
@@ -68,7 +101,38 @@ def test_epochs_differ_and_repeat_and_can_be_resumed():
     first, again, second = (np.concatenate(steps_of(split, 1, 32, epoch=epoch)) for epoch in (0, 0, 1))
     np.testing.assert_array_equal(first, again)
     assert (first != second).any()
-    np.testing.assert_array_equal(np.concatenate(steps_of(split, 2, 32, skip_steps=4)), first[128:])
+    np.testing.assert_array_equal(np.concatenate(steps_of(split, 1, 32, skip_rows=128)), first[128:])
+
+
+class Noting(Counting):
+    """Notes which pieces are read."""
+
+    def __init__(self):
+        object.__setattr__(self, "seen", [])
+
+    def read(self, key):
+        self.seen.append(key)
+        yield from super().read(key)
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_a_worker_reads_its_share_and_after_an_interruption_what_is_left_of_it(shuffle):
+    split = split_of(3700)
+    split.reader = reader = Noting()
+    one = Pass(rank=1, world_size=4, global_batch_size=40, seed=7, shuffle=shuffle)
+    list(split.batches(one))
+    assert 25 <= len(reader.seen) <= 27
+    reader.seen.clear()
+    list(split.batches(replace(one, skip_rows=40 * 46)))
+    assert 12 <= len(reader.seen) <= 15
+
+
+def test_a_piece_that_has_other_rows_than_were_counted_is_named():
+    split = split_of(100)
+    split.counts = [37, 38, 26]
+    split.num_rows = 101
+    with pytest.raises(DatasetError, match="37 rows of the split are there, but 38 were counted"):
+        list(split.batches(Pass(rank=0, world_size=1, global_batch_size=8, seed=0)))
 
 
 def test_shuffling_mixes_pieces():

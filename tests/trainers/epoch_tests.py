@@ -9,7 +9,7 @@ import pytest
 from rtrain.datasets.base import Dataset, ResidentSplit
 from rtrain.errors import TrainingError
 from rtrain.testing.ranks import RankProcesses
-from rtrain.testing.small_data import UnevenSplit, small_dataset, small_text
+from rtrain.testing.small_data import small_dataset, small_text, streamed
 from rtrain.testing.workers import RecordingChannel, newest
 from rtrain.trainers.epochs_conf import EarlyStoppingConf
 from rtrain.trainers.registry import load_trainer
@@ -96,7 +96,7 @@ class EpochsOnOneRank(Epochs):
     def test_a_stream_is_trained_in_its_own_order(self, tmp_path):
         conf = self.runs.make_conf(shuffle=False)
         resident = self.runs.fit(tmp_path / "a", conf)
-        stream = self.runs.fit(tmp_path / "b", conf, small_dataset(split=UnevenSplit))
+        stream = self.runs.fit(tmp_path / "b", conf, small_dataset(split=streamed))
         assert stream.metrics["test/loss"] == pytest.approx(resident.metrics["test/loss"], rel=1e-6)
         assert stream.of("worker")[-1]["facts"]["num_rows"] == {"train": 150, "test": 37}
 
@@ -149,11 +149,11 @@ class EpochsOnTwoRanks(Epochs):
             self.runs.fit(folder, self.runs.make_conf(max_epochs=2))
         assert_same(self.runs.weights(tmp_path / "b"), self.runs.weights(tmp_path / "one"), **self.runs.CLOSE)
 
-    def test_uneven_streams_lose_no_row_and_hang_nobody(self, tmp_path, ranks):
-        data = small_dataset(split=UnevenSplit)
+    def test_two_ranks_share_a_stream(self, tmp_path, ranks):
+        data = small_dataset(split=streamed)
         two = ranks.run(fit_rank, self.runs.fit, tmp_path, self.runs.make_conf(max_epochs=2), data)
-        assert [rows["train"] for rows in own_rows(two)] == [30, 120]
-        assert [rows["test"] for rows in own_rows(two)] == [7, 30]
+        assert [rows["train"] for rows in own_rows(two)] == [75, 75]
+        assert [rows["test"] for rows in own_rows(two)] == [18, 19]
         assert np.isfinite(two[0].metrics["test/loss"])
 
 

@@ -11,8 +11,9 @@ import numpy as np
 import torch
 from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler, SequentialSampler
 
-from rtrain.datasets.base import DatasetInfo, Pass, Split, joined, share_of, step_rows
+from rtrain.datasets.base import DatasetInfo, Layout, Pass, Split, joined, share_of, step_rows
 from rtrain.errors import TrainingError
+from rtrain.trainers.progress import Progress
 from rtrain.trainers.torch_ranks import TorchRanks
 from rtrain.trainers.torch_rows import Standardizer
 
@@ -43,18 +44,18 @@ class TrainBatches(BatchSampler):
     ) -> None:
         self.num_rows, self.rows_per_step, self._ranks = num_rows, rows_per_step, ranks
         self._seed, self._shuffle, self._drop = seed, shuffle, drop
-        self.epoch = self.skip_steps = 0
+        self.epoch = self.begin_step = self.begin_row = 0
         """Where the next pass begins."""
 
+    def begin(self, epoch: int, step: int = 0, row: int = 0) -> None:
+        """Say where the next pass begins: after so many steps, which may have had another size, and rows."""
+        self.epoch, self.begin_step, self.begin_row = epoch, step, row
+
     def __len__(self) -> int:
-        return self.num_rows // self.rows_per_step if self._drop else math.ceil(self.num_rows / self.rows_per_step)
+        rows = self.num_rows - self.begin_row
+        return self.begin_step + (rows // self.rows_per_step if self._drop else math.ceil(rows / self.rows_per_step))
 
     def __iter__(self) -> Iterator[list[int]]:
-        for number, (rows, _) in enumerate(self._steps(self.skip_steps), start=self.skip_steps):
-            if number < len(self):
-                yield rows.tolist() if len(rows) else [0]
-
-    def _steps(self, skip: int) -> Iterator[tuple[np.ndarray, int]]:
         one = Pass(
             rank=self._ranks.rank,
             world_size=self._ranks.size,
@@ -62,23 +63,27 @@ class TrainBatches(BatchSampler):
             seed=self._seed,
             epoch=self.epoch,
             shuffle=self._shuffle,
-            skip_steps=skip,
+            skip_rows=self.begin_row,
         )
-        return step_rows(self.num_rows, one)
+        for number, (rows, _) in enumerate(step_rows(self.num_rows, one), start=self.begin_step):
+            if number < len(self):
+                yield rows.tolist() if len(rows) else [0]
+
+    def rows_before(self, step: int) -> int:
+        """Return the rows of all ranks in the steps of the epoch before ``step``."""
+        return min(self.num_rows, self.begin_row + (step - self.begin_step) * self.rows_per_step)
 
     def share(self, step: int) -> float:
         """Return the weight of this rank's mean loss in the step, such that the mean over ranks is that over rows."""
-        rows = min(self.rows_per_step, self.num_rows - step * self.rows_per_step)
-        return self._own(rows) * self._ranks.size / rows
-
-    def _own(self, rows: int) -> int:
+        rows = self.rows_before(step + 1) - self.rows_before(step)
         low, high = share_of(rows, self._ranks.rank, self._ranks.size)
-        return high - low
+        return (high - low) * self._ranks.size / rows
 
     def num_own_rows(self) -> int:
-        """Return the rows of this rank in an epoch."""
-        sizes = [min(self.rows_per_step, self.num_rows - step * self.rows_per_step) for step in range(len(self))]
-        return sum(self._own(rows) for rows in sizes)
+        """Return the rows of this rank in a whole epoch."""
+        layout = Layout(num_workers=self._ranks.size, rows_per_step=self.rows_per_step)
+        rest = self.num_rows % self.rows_per_step if self._drop else 0
+        return layout.own_rows(self._ranks.rank, self.num_rows - rest)
 
 
 class EvalBatches(BatchSampler):
@@ -115,11 +120,12 @@ class SharedData(pl.LightningDataModule):
         inner: The user's own.
         ranks: The workers.
         seed: Of the order of the rows.
+        progress: Where training begins.
     """
 
-    def __init__(self, inner: pl.LightningDataModule, ranks: TorchRanks, seed: int) -> None:
+    def __init__(self, inner: pl.LightningDataModule, ranks: TorchRanks, seed: int, progress: Progress) -> None:
         super().__init__()
-        self._inner, self._ranks, self._seed = inner, ranks, seed
+        self._inner, self._ranks, self._seed, self._progress = inner, ranks, seed, progress
         self.train_batches: TrainBatches | None = None
         self.num_own_rows: dict[str, int] = {}
 
@@ -144,6 +150,7 @@ class SharedData(pl.LightningDataModule):
             return loader
         size = (loader.batch_size or 1) * self._ranks.size
         batches = TrainBatches(len(loader.dataset), size, self._ranks, self._seed, shuffled, loader.drop_last)
+        batches.begin(self._progress.epoch, self._progress.step_in_epoch, self._progress.rows)
         self.train_batches = batches
         self.num_own_rows["train"] = batches.num_own_rows()
         return _with_batches(loader, batches)

@@ -17,6 +17,7 @@ from rtrain.trainers.lightning.config import Conf
 from rtrain.trainers.lightning.data import EvalBatches, OurData, Rows, SharedData, TrainBatches, loader_of
 from rtrain.trainers.lightning.quiet import quiet
 from rtrain.trainers.lightning.services import CHECKPOINT, WEIGHTS, Services, StoppedError
+from rtrain.trainers.progress import Progress
 from rtrain.trainers.torch_ranks import TorchRanks
 from rtrain.trainers.torch_settings import torch_settings
 from rtrain.trainers.worker import Worker
@@ -29,14 +30,13 @@ def train(worker: Worker) -> None:
         np.random.seed(worker.run.seed)
         random.seed(worker.run.seed)
         ranks = TorchRanks.of(worker)
-        module = build_module(worker)
-        weights = worker.init_dir()
+        module, folder, weights = build_module(worker), worker.resume_dir(), worker.init_dir()
         if weights is not None:
             module.load_state_dict(load_file(weights / WEIGHTS, device="cpu"))
-        data = _our_data(worker, ranks) if conf.datamodule is None else _shared_data(worker, ranks)
-        services = Services(worker, ranks, data, "val" if worker.dataset is None else _split(worker))
+        progress = Progress() if folder is None else Progress.load(folder)
+        data = (_our_data if conf.datamodule is None else _shared_data)(worker, ranks, progress)
+        services = Services(worker, ranks, data, "val" if worker.dataset is None else _split(worker), progress)
         trainer = make_trainer(worker, services)
-        folder = worker.resume_dir()
         checkpoint = None if folder is None else str(folder / CHECKPOINT)
         # Only plain data and tensors are read from the checkpoint: nothing in it is executed.
         with contextlib.suppress(StoppedError):
@@ -56,11 +56,12 @@ def _split(worker: Worker) -> str | None:
     return evaluated_split(worker.conf.evaluate_split, worker.dataset.info)
 
 
-def _our_data(worker: Worker, ranks: TorchRanks) -> OurData:
+def _our_data(worker: Worker, ranks: TorchRanks, progress: Progress) -> OurData:
     assert worker.dataset is not None
     conf, info, splits = worker.conf, worker.dataset.info, worker.dataset.splits
     rows = Rows(splits["train"], info)
     batches = TrainBatches(len(rows), conf.rows_per_step(ranks.size), ranks, worker.run.seed, shuffle=True, drop=False)
+    batches.begin(progress.epoch, progress.step_in_epoch, progress.rows)
     num_own_rows, evaluated, split = {"train": batches.num_own_rows()}, None, _split(worker)
     if split is not None:
         held = Rows(splits[split], info)
@@ -69,8 +70,9 @@ def _our_data(worker: Worker, ranks: TorchRanks) -> OurData:
     return OurData(loader_of(rows, batches), evaluated, batches, num_own_rows)
 
 
-def _shared_data(worker: Worker, ranks: TorchRanks) -> SharedData:
-    return SharedData(build(worker.conf.datamodule, "trainer.datamodule", worker.allow), ranks, worker.run.seed)
+def _shared_data(worker: Worker, ranks: TorchRanks, progress: Progress) -> SharedData:
+    inner = build(worker.conf.datamodule, "trainer.datamodule", worker.allow)
+    return SharedData(inner, ranks, worker.run.seed, progress)
 
 
 def make_trainer(worker: Worker, services: Services) -> pl.Trainer:

@@ -49,34 +49,32 @@ def metric_name(name: str, split: str | None) -> str:
 class Services(pl.callbacks.Checkpoint):
     """Lightning calls it last of all callbacks, when everything of a step or epoch is done."""
 
-    def __init__(self, worker: Worker, ranks: TorchRanks, data: OurData | SharedData, split: str | None) -> None:
+    def __init__(
+        self, worker: Worker, ranks: TorchRanks, data: OurData | SharedData, split: str | None, progress: Progress
+    ) -> None:
         self._worker, self._ranks, self._data, self._split = worker, ranks, data, split
         self._monitor = Monitor.of(
             worker.run.checkpoint.best, default="train/loss" if split is None else f"{split}/loss"
         )
-        self.progress, self._saved_step = Progress(), -1
-        folder = worker.resume_dir()
-        if folder is not None:
-            self.progress = Progress.load(folder)
-            self._saved_step = self.progress.step
+        self.progress, self._saved_step = progress, -1 if worker.resume_dir() is None else progress.step
         self._stop = StopSignal(worker, ranks, worker.conf.max_seconds, self.progress.seconds)
         self._goals, self._copies = Goals(worker.run.stop), Copies()
         self._due, self._leaves = False, ""
         """What the end of the epoch has to do: save, and leave for a reason."""
+        self._reloads = 0
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Tell the manifest where and on how much this rank trains; find the place in the epoch."""
+        """Tell the manifest where and on how much this rank trains."""
+        self._reloads = trainer.reload_dataloaders_every_n_epochs
         self._describe(pl_module)
-        batches, progress = self._data.train_batches, self.progress
-        if batches is not None:
-            batches.epoch, batches.skip_steps = progress.epoch, progress.step_in_epoch
 
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Begin a new order of the rows."""
         batches = self._data.train_batches
         if batches is not None:
-            batches.epoch, batches.skip_steps = trainer.current_epoch, 0
-        self.progress.epoch, self.progress.step_in_epoch = trainer.current_epoch, 0
+            batches.begin(trainer.current_epoch)
+        trainer.reload_dataloaders_every_n_epochs = self._reloads
+        self.progress.epoch, self.progress.step_in_epoch, self.progress.rows = trainer.current_epoch, 0, 0
 
     def on_train_batch_start(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, batch: Any, batch_idx: int
@@ -93,6 +91,8 @@ class Services(pl.callbacks.Checkpoint):
         progress, run = self.progress, self._worker.run
         new = trainer.global_step != progress.step
         progress.step, progress.step_in_epoch = trainer.global_step, batch_idx + 1
+        if self._data.train_batches is not None:
+            progress.rows = self._data.train_batches.rows_before(batch_idx + 1)
         self._show(trainer)
         if new and progress.step % run.log_every_steps == 0:
             self._report(trainer, self._loss(outputs))
@@ -139,16 +139,24 @@ class Services(pl.callbacks.Checkpoint):
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Report the epoch, and save if it is due or the last one."""
         progress, cadence = self.progress, self._worker.run.checkpoint
-        progress.epoch, progress.step_in_epoch = trainer.current_epoch + 1, 0
+        progress.epoch, progress.step_in_epoch, progress.rows = trainer.current_epoch + 1, 0, 0
         self._report(trainer, {})
         due = self._due or (cadence.every_epochs is not None and progress.epoch % cadence.every_epochs == 0)
         steps = -1 if trainer.max_steps is None else trainer.max_steps
         if due or trainer.should_stop or progress.epoch == trainer.max_epochs or progress.step == steps:
             self._save(trainer)
         self._describe(pl_module)
+        self._count_steps_again(trainer)
         leaves, self._due, self._leaves = self._leaves, False, ""
         if leaves:
             self._leave_or_save(trainer, due=True, reason=leaves)
+
+    def _count_steps_again(self, trainer: pl.Trainer) -> None:
+        """Have Lightning count the steps of an epoch, after one that was resumed with steps of another size."""
+        batches = self._data.train_batches
+        if batches is not None and batches.begin_row != batches.begin_step * batches.rows_per_step:
+            batches.begin(self.progress.epoch)
+            trainer.reload_dataloaders_every_n_epochs = 1
 
     def _loss(self, outputs: Any) -> dict[str, float]:
         """Return the training loss of the step, as the mean over the rows of all ranks."""

@@ -75,7 +75,7 @@ class TensorFeed(Feed):
         weight = split.columns.get("weight") if self._weighted else None
         self._weight = None if weight is None else self._inputs.place(weight)
 
-    def num_own_rows(self, one: Pass) -> int | None:
+    def num_own_rows(self, one: Pass) -> int:
         """Return the rows of this rank in a whole pass; none where another rank has the same ones and counts them."""
         return super().num_own_rows(one) if self._world.counts else 0
 

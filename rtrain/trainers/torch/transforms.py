@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from rtrain.config.targets import build, check_node, locate, raised_at
-from rtrain.datasets.base import DatasetInfo, Pass, ResidentSplit, Split
+from rtrain.datasets.base import DatasetInfo, Pass, ResidentSplit, Split, share_of
+from rtrain.datasets.hashes import random_numbers
 from rtrain.errors import ConfigError
 from rtrain.trainers.feed import Feed
 from rtrain.trainers.torch.config import Conf
@@ -81,8 +82,8 @@ class TransformedFeed(TensorFeed):
         ranks: Those with rows of their own.
         conf: How images lie in memory.
         transform: What happens to each row.
-        is_random: Each row gets random numbers of its own, by ``Pass.seed``, epoch and its number in the split; in
-            streams, by its place in the pass. Else they are the same for all rows and passes.
+        is_random: Each row gets random numbers of its own, by ``Pass.seed``, epoch and its place in the epoch. Else
+            they are the same for all rows and passes.
     """
 
     def __init__(
@@ -104,14 +105,12 @@ class TransformedFeed(TensorFeed):
 
     def steps(self, one: Pass) -> Iterator[Step]:
         """Yield the steps of one pass; a rank without rows gets empty tensors while another one still has some."""
-        known = self._split.indices(one) if isinstance(self._split, ResidentSplit) else None
-        seeds = _seeds((one.seed, one.epoch), self.num_rows) if known else None
-        for number, batch in enumerate(Feed.steps(self, one), start=one.skip_steps):
-            if seeds is not None and known is not None:
-                own = seeds[next(known)[0]]
-            else:
-                own = _seeds((one.seed, one.epoch, one.rank, number), len(batch.y))
-            x = self._transform(self._inputs.tensor(batch.x), own if self._is_random else None)
+        start = one.skip_rows
+        for batch in Feed.steps(self, one):
+            own = slice(*(start + border for border in share_of(batch.num_global, one.rank, one.world_size)))
+            seeds = _seeds((one.seed, one.epoch), np.arange(own.start, own.stop)) if self._is_random else None
+            start += batch.num_global
+            x = self._transform(self._inputs.tensor(batch.x), seeds)
             yield self._placed(batch, x if len(batch.y) else self._nothing)
 
 
@@ -160,8 +159,9 @@ def _try(transform: RowTransform, where: str, info: DatasetInfo) -> None:
         )
 
 
-def _seeds(key: tuple[int, ...], count: int) -> np.ndarray:
-    return np.random.default_rng(key).integers(0, 2**32, count, dtype=np.uint32)
+def _seeds(key: tuple[int, ...], places: np.ndarray) -> np.ndarray:
+    """Return (rows,) uint32 that follow from ``key`` and each row's place in the pass."""
+    return (random_numbers(key, places.astype(np.uint64)) * 2.0**32).astype(np.uint32)
 
 
 def _step(node: Mapping[str, Any], where: str, allow: Sequence[str]) -> Callable[[Any], Any]:

@@ -14,7 +14,6 @@ class Plugin(TrainerPlugin):
 
     Conf = config.Conf
     requires = ("xgboost",)
-    reads_own_rows = True
 
     def check(self, job: Job) -> None:
         """Check names and values of the parameters, and whether they fit the dataset."""

@@ -11,8 +11,10 @@ from boosting_runs import real_dataset
 from boosting_tests import BoostingTests
 
 from rtrain.config.schema import RtrainConf, RunConf
+from rtrain.datasets.base import Dataset
 from rtrain.errors import ConfigError
 from rtrain.runs.checkpoints import latest_checkpoint
+from rtrain.testing.small_data import streamed
 from rtrain.testing.workers import make_job
 from rtrain.trainers.lightgbm.config import Conf
 from rtrain.trainers.lightgbm.plugin import Plugin
@@ -105,6 +107,12 @@ def test_categories_missing_values_and_weights_go_on_to_the_same_trees(tmp_path,
     columns = {"x": x, "y": y, "weight": rng.random(1000).astype("float32")}
     facts = {"feature_names": ("color", "size"), "categories": {"color": tuple(map(str, range(30)))}}
     assert_goes_on(tmp_path, boosting_runs.make_dataset(columns, np.arange(1000), **facts), params)
+
+
+def test_a_stream_goes_on_to_the_same_trees(tmp_path):
+    dataset = real_dataset("breast_cancer")
+    splits = {name: streamed(split.columns, piece_rows=50) for name, split in dataset.splits.items()}
+    assert_goes_on(tmp_path, Dataset(dataset.info, splits), {"num_leaves": 7}, cuts=(6,))
 
 
 @pytest.mark.parametrize("more", [{}, {"objective": "rank_xendcg"}, {"bagging_by_query": True}], ids=str)

@@ -10,7 +10,7 @@ from rtrain.runs.checkpoints import latest_checkpoint
 from rtrain.testing.workers import newest
 from rtrain.trainers.lightning.data import EvalBatches, TrainBatches
 from rtrain.trainers.lightning.predictor import load_predictor
-from rtrain.trainers.lightning.services import metric_name
+from rtrain.trainers.lightning.services import Services, metric_name
 from rtrain.trainers.torch_ranks import TorchRanks
 
 
@@ -107,3 +107,21 @@ def test_callbacks_and_loggers_of_ones_own_work(tmp_path):
     fit(tmp_path, make_conf(trainer_args={"callbacks": [callback], "logger": [logger]}), dataset())
     (table,) = (tmp_path / "logs").rglob("metrics.csv")
     assert {"lr-Adam", "val_loss"} <= set(table.read_text().splitlines()[0].split(","))
+
+
+@pytest.mark.parametrize("sizes", [(16, 10), (10, 16), (7, 75)])
+def test_each_row_comes_once_if_the_steps_of_a_resumed_epoch_have_another_size(tmp_path, monkeypatch, sizes):
+    taken = []
+    before = Services.on_train_batch_start
+
+    def noting(self, trainer, pl_module, batch, batch_idx):
+        taken.append((trainer.current_epoch, batch[0][:, 0].tolist()))
+        before(self, trainer, pl_module, batch, batch_idx)
+
+    monkeypatch.setattr(Services, "on_train_batch_start", noting)
+    for size, stop in zip(sizes, (3, None), strict=True):
+        channel = fit(tmp_path, make_conf(max_epochs=2, global_batch_size=size), dataset(), stop_after=stop)
+    x = sorted(arrays(75, 0)[0][:, 0].tolist())
+    for epoch in range(2):
+        assert sorted(row for number, rows in taken if number == epoch for row in rows) == x
+    assert [one["epoch"] for one in channel.of("metrics") if "val/loss" in one["metrics"]] == [1, 2]

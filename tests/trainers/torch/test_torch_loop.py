@@ -9,9 +9,9 @@ import torch
 from torch_runs import EXACT, MLP, MODELS, SGD, RecordingChannel, assert_same, fit, make_conf, small_dataset, weights
 
 from rtrain.datasets.base import Dataset, ResidentSplit, Split
-from rtrain.datasets.stream import Share, StreamSplit, pieces_of
 from rtrain.errors import TrainingError
 from rtrain.runs.checkpoints import latest_checkpoint
+from rtrain.testing.small_data import streamed
 
 DROPOUT = {**MLP, "dropout": 0.5}
 
@@ -307,28 +307,12 @@ def test_rows_that_come_twice_fail_the_epoch(tmp_path):
         fit(tmp_path, make_conf(), dataset=twice)
 
 
-def test_rows_of_a_stream_are_described_once_they_were_counted(tmp_path):
-    columns = small_dataset().splits["train"].columns
-    reader = StreamSplit(
-        reader=InMemoryReader(columns),
-        pieces=pieces_of([(0, 150)]),
-        share=Share(),
-        num_rows=150,
-        row_bytes=8,
-        num_shuffle_rows=10,
-    )
+def test_a_stream_is_described_trained_and_resumed_like_rows_in_memory(tmp_path):
     whole = small_dataset()
-    channel, _ = fit(tmp_path, make_conf(), dataset=Dataset(whole.info, {**whole.splits, "train": reader}))
-    first, last = (channel.of("worker")[index]["facts"]["num_rows"] for index in (0, -1))
-    assert "train" not in first
-    assert last == {"train": 150, "test": 37}
-
-
-class InMemoryReader:
-    """A single piece."""
-
-    def __init__(self, columns):
-        self._columns = columns
-
-    def read(self, key):
-        yield self._columns
+    dataset = Dataset(whole.info, {**whole.splits, "train": streamed(whole.splits["train"].columns)})
+    conf = make_conf(model=DROPOUT, batch_size=16, max_epochs=3)
+    channel, expected = fit(tmp_path / "a", conf, dataset=dataset)
+    assert channel.of("worker")[0]["facts"]["num_rows"] == {"train": 150, "test": 37}
+    for stop in (3, 9, 4):
+        fit(tmp_path / "b", conf, dataset=dataset, channel=RecordingChannel(stop_after=stop))
+    assert_same(expected, fit(tmp_path / "b", conf, dataset=dataset)[1], **EXACT)

@@ -15,10 +15,9 @@ from test_torch_plugin import check
 from torch_runs import EXACT, MLP, RecordingChannel, assert_same, fit, fit_rank, make_conf, make_worker, weights
 
 from rtrain.config.session import Session
-from rtrain.datasets.base import ResidentSplit, Split
 from rtrain.errors import ConfigError
 from rtrain.schemas import schemas
-from rtrain.testing.small_data import small_dataset
+from rtrain.testing.small_data import small_dataset, streamed
 from rtrain.testing.workers import newest
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.loop import train, training
@@ -28,19 +27,6 @@ from rtrain.trainers.torch.transforms import RowTransform
 DROP = {"_target_": "torch.nn.Dropout", "p": 0.3}
 FLIP = {"_target_": "torch.flip", "dims": [2]}
 PAD = {"_target_": "torch.nn.ZeroPad2d", "padding": 1}
-
-
-class StreamedSplit(Split):
-    """Rows of which nobody knows the numbers."""
-
-    def __init__(self, columns):
-        self._whole, self.num_rows = ResidentSplit(columns), len(columns["y"])
-
-    def batches(self, one):
-        return self._whole.batches(one)
-
-    def own_rows(self, rank, world_size):
-        return self._whole.own_rows(rank, world_size)
 
 
 @pytest.fixture
@@ -73,7 +59,7 @@ def fit_code(folder, conf, dataset):
     return weights(folder)
 
 
-@pytest.mark.parametrize("keys", [{}, {"dtype": "uint8"}, {"split": StreamedSplit}], ids=str)
+@pytest.mark.parametrize("keys", [{}, {"dtype": "uint8"}, {"split": streamed}], ids=str)
 def test_the_same_seed_trains_the_same_and_another_differently(tmp_path, keys):
     dataset = small_dataset(**keys)
     conf = make_conf(transform=[DROP])
@@ -96,7 +82,7 @@ def test_two_ranks_give_each_row_the_random_numbers_that_one_gives_it(world, tmp
     assert losses[-1] == pytest.approx(one.metrics["test/loss"], rel=1e-4)
 
 
-@pytest.mark.parametrize("split", [{}, {"split": StreamedSplit}], ids=str)
+@pytest.mark.parametrize("split", [{}, {"split": streamed}], ids=str)
 def test_a_resumed_run_goes_on_with_the_same_random_numbers(tmp_path, split):
     dataset = small_dataset(**split)
     conf = make_conf(max_epochs=3, batch_size=32, transform=[DROP])

@@ -18,7 +18,7 @@ from torch_runs import (
     weights,
 )
 
-from rtrain.datasets.base import Batch, Split
+from rtrain.testing.small_data import streamed
 from rtrain.trainers.stopping import StopSignal
 from rtrain.trainers.torch.loop import training
 from rtrain.trainers.torch_ranks import TorchRanks
@@ -136,32 +136,16 @@ def test_a_loss_that_explodes_is_told_by_both(world, tmp_path):
         world.run(fit_rank, str(tmp_path), conf, dataset=dataset)
 
 
-class UnevenStream(Split):
-    """Rows that rank 0 has more of, in batches of 4, as Ray Data would share them."""
-
-    def __init__(self, columns):
-        self.columns, self.num_rows = columns, len(columns["y"])
-
-    def batches(self, one):
-        own = slice(0, self.num_rows - 3) if one.rank == 0 else slice(self.num_rows - 3, None)
-        x, y = (self.columns[name][own] for name in "xy")
-        for start in range(0, len(y), 4):
-            yield Batch(x[start : start + 4], y[start : start + 4], -1)
-
-    def own_rows(self, rank, world_size):
-        raise NotImplementedError("training never asks for it")
-
-
-def test_ranks_with_uneven_streams_end_together(world, tmp_path):
+def test_ranks_that_share_a_stream_end_together_and_evaluate_all_of_it(world, tmp_path):
     whole = small_dataset(num_train=23, num_test=14)
-    splits = {name: UnevenStream(split.columns) for name, split in whole.splits.items()}
+    splits = {name: streamed(split.columns) for name, split in whole.splits.items()}
     dataset = type(whole)(whole.info, splits)
     schedule = {"_target_": "torch.optim.lr_scheduler.OneCycleLR", "max_lr": 0.1, "total_steps": "auto"}
     conf = make_conf(batch_size=4, max_epochs=2, scheduler=schedule)
     records, _ = world.run(fit_rank, str(tmp_path), conf, dataset=dataset, log_every_steps=1)
-    assert [record["step"] for record in records if record["kind"] == "checkpoint"] == [5, 10]
+    assert [record["step"] for record in records if record["kind"] == "checkpoint"] == [3, 6]
     with training(make_worker(tmp_path, conf, dataset=whole)) as loop:
-        assert loop.progress.step == 10
+        assert loop.progress.step == 6
         expected = loop.learner.evaluate(loop.evaluated.steps(loop._evaluation_pass()))
     assert metrics_of(records)["test/loss"] == pytest.approx(expected["loss"], rel=1e-5)
     assert metrics_of(records)["test/accuracy"] == expected["accuracy"]

@@ -7,8 +7,9 @@ import pytest
 import torch
 from torch_runs import SGD, assert_same, fit, fit_rank, make_conf, small_dataset, token_dataset, weights
 
-from rtrain.datasets.base import Dataset, ResidentSplit, Split, take_rows
+from rtrain.datasets.base import Dataset, ResidentSplit
 from rtrain.errors import ConfigError
+from rtrain.testing.small_data import streamed
 
 GPT = {"_target_": "rtrain.trainers.torch.models.GPT", "vocab_size": "auto", "block_size": "auto", "width": 16}
 
@@ -47,30 +48,15 @@ def test_a_weight_of_two_is_a_row_twice(world, tmp_path, kind):
     assert_same(expected, weights(tmp_path / "ranks"), rtol=1e-4, atol=1e-6)
 
 
-class Stream(Split):
-    """Rows that workers read in one batch each, the first one more of them."""
-
-    def __init__(self, columns):
-        self.columns, self.num_rows = columns, len(columns["y"])
-
-    def batches(self, one):
-        cut = self.num_rows if one.world_size == 1 else self.num_rows - 10
-        own = slice(0, cut) if one.rank == 0 else slice(cut, None)
-        yield take_rows(self.columns, own, -1)
-
-    def own_rows(self, rank, world_size):
-        raise NotImplementedError("training never asks for it")
-
-
 def test_streamed_rows_have_weights_too(world, tmp_path):
     _, held = twice_or_weighted(small_dataset(), "test")
-    streamed = Dataset(held.info, {name: Stream(split.columns) for name, split in held.splits.items()})
+    pieces = Dataset(held.info, {name: streamed(split.columns) for name, split in held.splits.items()})
     conf = make_conf(global_batch_size=400, max_steps=3)
     one, expected = fit(tmp_path / "held", conf, dataset=held)
-    two, found = fit(tmp_path / "streamed", conf, dataset=streamed)
+    two, found = fit(tmp_path / "streamed", conf, dataset=pieces)
     assert_same(expected, found, rtol=1e-4, atol=1e-6)
     assert two.metrics["test/loss"] == pytest.approx(one.metrics["test/loss"], rel=1e-5)
-    world.run(fit_rank, str(tmp_path / "ranks"), conf, dataset=streamed)
+    world.run(fit_rank, str(tmp_path / "ranks"), conf, dataset=pieces)
     assert_same(expected, weights(tmp_path / "ranks"), rtol=1e-4, atol=1e-6)
 
 

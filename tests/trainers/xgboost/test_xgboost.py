@@ -14,9 +14,9 @@ from exactness import assert_exact
 
 from rtrain.config.schema import RtrainConf, RunConf, ScalingConf
 from rtrain.datasets.base import Dataset
-from rtrain.datasets.stream import Share, StreamSplit, pieces_of
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.runs.checkpoints import latest_checkpoint
+from rtrain.testing.small_data import streamed
 from rtrain.testing.workers import make_job, make_worker
 from rtrain.trainers.xgboost.config import Conf
 from rtrain.trainers.xgboost.loop import train
@@ -122,28 +122,9 @@ def largest(predictions, matrix):
     return "largest", float(np.abs(predictions - matrix.get_label()).max())
 
 
-class Reader:
-    """Pieces of an array."""
-
-    def __init__(self, columns):
-        self.columns = columns
-
-    def read(self, key):
-        yield {name: values[key : key + 50] for name, values in self.columns.items()}
-
-
 def test_a_stream_gives_the_same_trees_as_rows_in_memory(tmp_path):
     dataset = real_dataset("breast_cancer")
-    columns = dataset.splits["train"].columns
-    count = len(columns["y"])
-    stream = StreamSplit(
-        reader=Reader(columns),
-        pieces=pieces_of([(start, min(50, count - start)) for start in range(0, count, 50)]),
-        share=Share(),
-        num_rows=count,
-        row_bytes=8,
-        num_shuffle_rows=10,
-    )
+    stream = streamed(dataset.splits["train"].columns, piece_rows=50)
     fit(tmp_path / "a", dataset, num_boost_round=5)
     fit(tmp_path / "b", Dataset(dataset.info, {**dataset.splits, "train": stream}), num_boost_round=5)
     assert trees(tmp_path / "a") == trees(tmp_path / "b")
