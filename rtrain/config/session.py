@@ -19,6 +19,7 @@ from rtrain.config.locations import find_project_root
 from rtrain.config.request import prepare
 from rtrain.config.resolve import job_config, place_job, put_job, refuse_missing, resolve, shown_config, symbolic
 from rtrain.config.resolvers import register_resolvers
+from rtrain.config.run_place import check_place
 from rtrain.config.schema import RtrainConf, Schemas
 from rtrain.config.secrets import mask_word
 from rtrain.config.store import open_keys, store_schemas
@@ -213,6 +214,8 @@ class Session:
                 check_names(node, where, allow, [root])
             check_names(callbacks, "hydra.callbacks", (*allow, "hydra.experimental.*"), [root])
             conf = validate(data, self._schemas)
+            typed = {word.key for word in self.request.words}
+            check_place(cfg, conf.run.root_dir, typed, of_sweep=num is not None)
             resolved, text = symbolic(job)
         use_project_root(root)
         return Composed(

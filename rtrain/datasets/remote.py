@@ -150,7 +150,8 @@ def _listed(store: Any, path: str, endings: Sequence[str], beside: Sequence[str]
         found = {name: info for name, info in every.items() if not endings or name.lower().endswith(tuple(endings))}
     else:
         found = {path: info}
-    found = {name: info for name, info in found.items() if info["type"] == "file"}
+    # A key of a store may hold "..", which would lead its copy out of the folder of the copies.
+    found = {name: info for name, info in found.items() if info["type"] == "file" and ".." not in name.split("/")}
     for name in [f"{name}{ending}" for name in found for ending in beside]:
         if name not in found and store.exists(name):
             found[name] = store.info(name)

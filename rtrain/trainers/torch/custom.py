@@ -19,7 +19,7 @@ from ray.train.v2._internal.execution.train_fn_utils import (
 
 from rtrain.config.targets import locate, locate_function
 from rtrain.datasets.base import Pass, Split
-from rtrain.errors import ConfigError
+from rtrain.errors import ConfigError, TrainingError
 from rtrain.runs.checkpoints import adopt_checkpoint, checkpoints_dir, latest_checkpoint, read_record
 from rtrain.trainers.monitor import Goals, Monitor
 from rtrain.trainers.stopping import SIGNALS
@@ -84,8 +84,14 @@ class _Reports:
         self.monitor, self.goals = Monitor.of(worker.run.checkpoint.best), Goals(worker.run.stop)
 
     def next_name(self, wanted: str | None) -> str:
-        """Count one more report and return the name of its checkpoint."""
+        """Count one more report and return the name of its checkpoint.
+
+        Raises:
+            TrainingError: The wanted name would lead to another place than the run's checkpoints.
+        """
         self.number += 1
+        if wanted and (wanted != Path(wanted).name or wanted.startswith(".")):
+            raise TrainingError(f"checkpoint_dir_name={wanted!r} is no plain name of a folder.")
         return wanted or f"report-{self.number:06d}"
 
     def reason(self, metrics: Mapping[str, Any]) -> str:

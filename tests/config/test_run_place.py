@@ -1,0 +1,60 @@
+"""Names in a config lead to no folder outside of the run root."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests_config import SCHEMAS, refused, write
+
+from rtrain.config.session import Session
+from rtrain.errors import ConfigError
+
+
+@pytest.mark.parametrize("name", ["..", "../out", "/out", "a/b", ".hidden", "a\\nb", "", "~", "$HOME"])
+def test_a_run_has_a_plain_name(project, name):
+    assert "run.name" in refused("digits", f"run.name='{name}'")
+    write("configs/odd.yaml", f"defaults: [digits]\nrun: {{name: '{name}'}}\n")
+    assert "run.name" in refused("odd")
+
+
+@pytest.mark.parametrize(
+    "place", ["/tmp/elsewhere", "${run.root_dir}/../elsewhere", "elsewhere", "runs/../../x", "runs-2"]
+)
+def test_no_file_places_a_run_outside_of_the_root(project, place):
+    write("configs/odd.yaml", f"defaults: [digits]\nhydra: {{run: {{dir: '{place}'}}}}\n")
+    assert "hydra.run.dir leads to" in refused("odd")
+    write("configs/where/odd.yaml", f"# @package _global_\nhydra: {{run: {{dir: '{place}'}}}}\n")
+    assert "lies outside of" in refused("digits", "+where=odd")
+    assert not (project / "elsewhere").exists()
+
+
+def test_a_name_of_the_job_places_none_either(project):
+    assert "run.name" in refused("digits", "hydra.job.name=../../x")
+
+
+def test_a_folder_that_the_user_types_may_be_anywhere(project, tmp_path):
+    with Session("digits", [f"hydra.run.dir={tmp_path}/mine"], SCHEMAS) as session:
+        assert session.run(lambda composed, folder: folder) == tmp_path / "mine"
+    with Session("digits", ["run.root_dir=../other"], SCHEMAS) as session:
+        assert (project / "../other").resolve() in session.run(lambda composed, folder: folder).parents
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["hydra.sweep.subdir=../x", "hydra.sweep.subdir=/tmp/x", "hydra.sweep.subdir=${run.name}/../../${vars.place}"],
+)
+def test_a_job_of_a_sweep_stays_in_the_folder_of_its_sweep(project, word):
+    words, said = ["lr=0.1,0.2", "+vars.place=x", word], r"hydra\.sweep\.subdir leads to"
+    with Session("digits", words, SCHEMAS) as session, pytest.raises(ConfigError, match=said):
+        session.multirun(lambda composed, folder: folder)
+    assert not list(Path().glob("runs/**/x"))
+
+
+def test_a_sweep_stays_in_the_root_unless_its_folder_is_typed(project, tmp_path):
+    write("configs/odd.yaml", "defaults: [digits]\nhydra: {sweep: {dir: ../sweeps}}\n")
+    said = r"hydra\.sweep\.dir leads to"
+    with Session("odd", ["lr=0.1,0.2"], SCHEMAS) as session, pytest.raises(ConfigError, match=said):
+        session.multirun(lambda composed, folder: folder)
+    with Session("digits", ["lr=0.1,0.2", f"hydra.sweep.dir={tmp_path}/mine"], SCHEMAS) as session:
+        assert session.multirun(lambda composed, folder: folder.parent) == [tmp_path / "mine"] * 2
