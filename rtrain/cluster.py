@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,8 @@ QUIET = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
 """Ray's settings that only the environment can carry; a user's own value wins."""
+LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+"""Of 0, Ray takes 127.0.0.1 for the address of this machine, and binds to it alone."""
 
 
 @dataclass(frozen=True)
@@ -79,13 +82,14 @@ class StartingCluster:
             if self._address is not None:
                 ray.init(address=self._address, runtime_env=self._conf.runtime_env or None, **common)
                 return
-            ray.init(
-                address="local",
-                num_cpus=self._num_cpus,
-                include_dashboard=False,
-                object_store_memory=self._conf.object_store_bytes,
-                **common,
-            )
+            with _alone_on_this_machine():
+                ray.init(
+                    address="local",
+                    num_cpus=self._num_cpus,
+                    include_dashboard=False,
+                    object_store_memory=self._conf.object_store_bytes,
+                    **common,
+                )
 
     def wait(self) -> Cluster:
         """Return when the cluster answers.
@@ -119,6 +123,44 @@ class StartingCluster:
 
 
 @contextmanager
+def _alone_on_this_machine() -> Iterator[None]:
+    """Have the cluster that starts in the block listen on 127.0.0.1 alone, and answer those who have its token.
+
+    Ray has a switch for it, which is meant for Macs. It is undone, as this process may join another cluster later.
+    """
+    from ray._private import ray_constants
+
+    if os.environ.get("RAY_AUTH_MODE", "token") == "token":  # Ray's own default for a cluster that it starts
+        _keep_token_private()
+    variable, before = os.environ.get(LOOPBACK), ray_constants.ENABLE_RAY_CLUSTER
+    os.environ[LOOPBACK], ray_constants.ENABLE_RAY_CLUSTER = "0", False
+    try:
+        yield
+    finally:
+        ray_constants.ENABLE_RAY_CLUSTER = before
+        if variable is None:
+            del os.environ[LOOPBACK]
+        else:
+            os.environ[LOOPBACK] = variable
+
+
+def _keep_token_private() -> None:
+    """Make the token as Ray would, but readable by this account alone, which Ray leaves to the umask."""
+    path = token_path()
+    if "RAY_AUTH_TOKEN" in os.environ:
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(secrets.token_hex(32))
+    except FileExistsError:
+        with suppress(PermissionError):  # of somebody else, who lets us read it
+            path.chmod(path.stat().st_mode & 0o700)
+    except OSError:  # Ray says what is wrong with the place
+        return
+
+
+@contextmanager
 def _silenced(logger: logging.Logger) -> Iterator[None]:
     """Keep a library's messages off the terminal while it starts, whatever handlers it takes away meanwhile."""
     logger.propagate = False
@@ -132,8 +174,12 @@ def _silenced(logger: logging.Logger) -> Iterator[None]:
 
 def _has_token() -> bool:
     """Tell whether Ray would find an authentication token; it looks for one by itself on local addresses only."""
-    path = os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token"
-    return "RAY_AUTH_TOKEN" in os.environ or Path(path).is_file()
+    return "RAY_AUTH_TOKEN" in os.environ or token_path().is_file()
+
+
+def token_path() -> Path:
+    """Return the place where Ray keeps and looks for the token."""
+    return Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token")
 
 
 def worker_runtime_env(

@@ -1,0 +1,69 @@
+"""A cluster of rtrain's own: nobody else on the network or the machine reaches it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rtrain.cluster import connect, token_path
+from rtrain.config.schema import ClusterConf
+
+ASK = """
+import sys
+from ray._raylet import GcsClient
+GcsClient(address=sys.argv[1]).internal_kv_keys(b"", None, timeout=5)
+"""
+
+
+def children(pid: int) -> list[int]:
+    """Return the ids of the processes below one."""
+    tasks = Path(f"/proc/{pid}/task").glob("*/children")
+    own = [int(child) for task in tasks for child in task.read_text().split()]
+    return own + [one for child in own for one in children(child)]
+
+
+def listening(pids: list[int]) -> set[str]:
+    """Return the addresses that processes listen on."""
+    links = [link for pid in pids for link in Path(f"/proc/{pid}/fd").glob("*")]
+    sockets = {str(link.readlink()) for link in links if link.is_symlink()}
+    found = set()
+    for family, table in ((socket.AF_INET, "tcp"), (socket.AF_INET6, "tcp6")):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            place, state, inode = (line.split()[column] for column in (1, 3, 9))
+            if state == "0A" and f"socket:[{inode}]" in sockets:
+                words = bytes.fromhex(place.partition(":")[0])
+                packed = b"".join(words[at : at + 4][::-1] for at in range(0, len(words), 4))
+                found.add(socket.inet_ntop(family, packed))
+    return found
+
+
+def asked(address: str, **variables: str) -> str:
+    """Return how a process of its own fares that asks the cluster for its keys."""
+    others = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    command = [sys.executable, "-c", ASK, address]
+    done = subprocess.run(command, env=others | variables, capture_output=True, text=True, check=False)
+    print(variables, done.stdout[-300:], done.stderr[-700:])
+    return "answered" if done.returncode == 0 else done.stderr
+
+
+@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="needs Linux")
+def test_nobody_else_on_the_network_or_the_machine_gets_an_answer():
+    import ray
+
+    with connect(ClusterConf(object_store_bytes=80_000_000), 1) as starting:
+        starting.wait()
+        pids = [os.getpid(), *children(os.getpid())]
+        assert len(pids) > 3, "Ray's processes were not found"
+        found = listening(pids)
+        assert found
+        assert found <= {"127.0.0.1", "::ffff:127.0.0.1", "::1"}
+        assert token_path().stat().st_mode & 0o077 == 0
+        address = ray.get_runtime_context().gcs_address
+        assert asked(address, RAY_AUTH_MODE="token") == "answered"
+        assert "InvalidAuthToken" in asked(address, RAY_AUTH_MODE="disabled")
+        assert "InvalidAuthToken" in asked(address, RAY_AUTH_MODE="token", RAY_AUTH_TOKEN="0" * 64)
