@@ -47,7 +47,6 @@ def asked(address: str, **variables: str) -> str:
     others = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     command = [sys.executable, "-c", ASK, address]
     done = subprocess.run(command, env=others | variables, capture_output=True, text=True, check=False)
-    print(variables, done.stdout[-300:], done.stderr[-700:])
     return "answered" if done.returncode == 0 else done.stderr
 
 

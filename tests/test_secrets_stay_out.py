@@ -1,0 +1,180 @@
+"""Secrets that a config names are in no byte that rtrain writes or prints, nor in the words of its processes."""
+
+from __future__ import annotations
+
+import base64
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+ROWS = "a,b,y\n" + "\n".join(f"{index % 7}.5,{index % 5}.25,{index % 2}" for index in range(60)) + "\n"
+SECRETS = {
+    "environment": "Env1ronment-s3cret-8c1f",
+    "own": "0wn-variable-s3cret-77ab",
+    "typed": "Typ3d-s3cret-41d0",
+    "nested": "N3sted-s3cret-90ee",
+    "password": "Us3r-s3cret-55c2",
+    "signature": "S1gnature-s3cret-b3b3",
+    "model": "M0del-s3cret-1f1f",
+    "job": "J0b-s3cret-6e6e",
+    "worker": "W0rker-s3cret-2d2d",
+}
+NET = """
+import json
+import os
+import pathlib
+import sys
+
+import torch
+
+
+class Net(torch.nn.Linear):
+    def __init__(self, api_key, address, explode=False):
+        super().__init__(2, 2)
+        assert api_key.startswith("M0del") and address.startswith("Env1"), "the model gets the true values"
+        self.explode = explode
+        self.key = api_key + " " + address
+
+    def forward(self, x):
+        print("my key is", self.key, flush=True)
+        print("my key is", self.key, file=sys.stderr, flush=True)
+        if "ray" in sys.modules and sys.modules["ray"].is_initialized():
+            ray = sys.modules["ray"]
+            seen = [str(ray.get_runtime_context().runtime_env), str(ray._private.state.state.job_table())]
+            pathlib.Path(os.environ["SEEN_BY_RAY"]).write_text(json.dumps(seen))
+        if self.explode:
+            raise RuntimeError(f"the server refused {self.key}")
+        return super().forward(x)
+"""
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    """A server of rows that wants a user and a password; yields its host and port."""
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            wanted = base64.b64encode(f"me:{SECRETS['password']}".encode()).decode()
+            known = self.headers.get("Authorization") == f"Basic {wanted}" and SECRETS["signature"] in self.path
+            body = ROWS.encode() if known and ".csv?" in self.path else b""
+            self.send_response(200 if body else 404)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    httpd = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+    threading.Thread(target=httpd.serve_forever, daemon=True).start()
+    yield f"127.0.0.1:{httpd.server_port}"
+    httpd.shutdown()
+    httpd.server_close()
+
+
+@pytest.fixture
+def words(tmp_path: Path, server: str) -> list[str]:
+    """A project whose config names secrets in every way there is, and the overrides of a training."""
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "keyed.py").write_text(NET)
+    model = "{_target_: keyed.Net, api_key: '${oc.env:OWN_KEY}', address: '${oc.env:PLAIN_NAME}', explode: false}"
+    (tmp_path / "mine.yaml").write_text(
+        f"""
+defaults: [mlp, override dataset: csv]
+trainer: {{model: null, max_epochs: 1}}
+vars:
+  plain: ${{oc.env:PLAIN_NAME}}
+  nested: {{client_secret: {SECRETS["nested"]}}}
+  own: ${{oc.env:OWN_TOKEN}}
+"""
+    )
+    url = f"http://me:{SECRETS['password']}@{server}/rows.csv?v=1&X-Amz-Signature={SECRETS['signature']}"
+    return [
+        f"trainer.model={model}",
+        f"dataset.path='{url}'",
+        "dataset.label=y",
+        f"+vars.hf_token={SECRETS['typed']}",
+        f"+hydra.job.env_set.JOB_PASSWORD={SECRETS['job']}",
+        f"+cluster.runtime_env={{env_vars: {{WORKER_TOKEN: {SECRETS['worker']}}}}}",
+        "optimizer.lr=0.01",
+    ]
+
+
+def rtrain(folder: Path, *words: str) -> tuple[int, str]:
+    """Run a command line there; returns its exit code, and all that could be seen of it from outside."""
+    variables = {
+        "PLAIN_NAME": SECRETS["environment"],
+        "OWN_TOKEN": SECRETS["own"],
+        "OWN_KEY": SECRETS["model"],
+        "SEEN_BY_RAY": str(folder / "seen-by-ray.json"),
+        "XDG_CACHE_HOME": str(folder / "cache"),
+        "OMP_NUM_THREADS": "1",
+    }
+    with (folder / "output.txt").open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-c", "from rtrain.cli.app import run; import sys; sys.exit(run(WORDS))".replace("WORDS", repr(list(words)))],
+            cwd=folder,
+            env=os.environ | variables,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    seen = set()
+    while process.poll() is None:
+        seen |= {titled for child in below(process.pid) for titled in titles(child)}
+        time.sleep(0.1)
+    return process.returncode, (folder / "output.txt").read_text() + "\n".join(seen)
+
+
+def below(pid: int) -> list[int]:
+    """Return the ids of the processes below one."""
+    own = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            own += [int(child) for child in task.read_text().split()]
+        except OSError:
+            continue
+    return own + [one for child in own for one in below(child)]
+
+
+def titles(pid: int) -> list[str]:
+    """Return what ``ps`` shows of a process."""
+    try:
+        return [Path(f"/proc/{pid}/{name}").read_text(errors="replace") for name in ("cmdline", "comm")]
+    except OSError:
+        return []
+
+
+def leaks(text: str, *folders: Path) -> list[str]:
+    """Return which secret is where."""
+    found = [f"{name} in what was seen" for name, secret in SECRETS.items() if secret in text]
+    for path in (path for folder in folders for path in folder.rglob("*") if path.is_file()):
+        content = path.read_bytes() + str(path).encode()
+        found += [f"{name} in {path}" for name, secret in SECRETS.items() if secret.encode() in content]
+    return found
+
+
+def written(folder: Path) -> list[Path]:
+    return [folder / "runs", folder / "out", folder / "cache"]
+
+
+def test_here(tmp_path, words):
+    code, seen = rtrain(tmp_path, "fit", "mine.yaml", *words, "num_workers=0")
+    assert code == 0, seen
+    assert not leaks(seen, *written(tmp_path))
+
+
+@pytest.mark.slow
+def test_ray(tmp_path, words):
+    began = time.time()
+    code, seen = rtrain(tmp_path, "fit", "mine.yaml", *words, "num_workers=2")
+    assert code == 0, seen
+    print(leaks(seen, *written(tmp_path), *[p for p in Path("/tmp/ray").glob("session_2*") if p.stat().st_mtime > began and not p.is_symlink()]))
+    print((tmp_path / "seen-by-ray.json").read_text())
+    assert 0
