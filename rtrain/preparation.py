@@ -59,7 +59,7 @@ def prepared(composed: Composed, observer: Observer, shared: StartingCluster | N
     began = time.monotonic()
     scaling = composed.conf.scaling
     worker_resources(scaling)
-    with ExitStack() as stack:
+    with composed.scrub.cleaning(), ExitStack() as stack:
         starting = None
         if scaling.num_workers > 0:
             observer.stage("starting Ray")
@@ -106,6 +106,7 @@ def _check_job(composed: Composed, observer: Observer, starting: StartingCluster
         allow=composed.allow,
         project_root=str(composed.project_root),
         about=_describe(composed, dataset),
+        scrub=composed.scrub,
     )
     check_shares(dataset, composed.conf.scaling.num_workers)
     plugin.check(job)

@@ -14,6 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from rtrain.config.scrub import Scrubber
 from rtrain.errors import RtrainError, TrainingError, first_line
 from rtrain.interrupts import StopRequest
 from rtrain.preparation import Prepared
@@ -48,7 +49,7 @@ def recorded(
         recorder = Recorder(run_dir, manifest, observer, cadence.keep, cadence.best.keep)
         mirror = _start_mirror(prepared, recorder)
         patience = prepared.composed.conf.run.storage_timeout_seconds
-        with _driver_log(run_dir):
+        with _driver_log(run_dir, prepared.composed.scrub):
             try:
                 observer.started(run_dir, manifest)
                 yield recorder
@@ -182,11 +183,22 @@ def _describe_error(error: Exception, recorder: Recorder) -> dict[str, Any]:
     return {"type": type(error).__name__, "message": str(error), "rank": None, "traceback": text}
 
 
+class _CleanFormatter(logging.Formatter):
+    """Writes a message without the secrets in it."""
+
+    def __init__(self, scrub: Scrubber) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
+        self._scrub = scrub
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._scrub(super().format(record))
+
+
 @contextmanager
-def _driver_log(run_dir: Path) -> Iterator[None]:
+def _driver_log(run_dir: Path, scrub: Scrubber) -> Iterator[None]:
     """Send the log messages of rtrain and Ray to ``logs/driver.log`` while the block runs."""
     handler = logging.FileHandler(run_dir / "logs" / "driver.log", encoding="utf-8")
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    handler.setFormatter(_CleanFormatter(scrub))
     loggers = [logging.getLogger(name) for name in ("rtrain", "ray")]
     before = [(logger.handlers, logger.propagate) for logger in loggers]
     for logger in loggers:

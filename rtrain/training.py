@@ -95,7 +95,7 @@ def fit_sweep(session: Session, observer: Observer) -> list[Run]:
 
 
 def _train(ready: Prepared, run_dir: Path, observer: Observer, resumption: Resumption | None = None) -> Run:
-    with recorded(ready, run_dir, observer, resumption) as recorder:
+    with recorded(ready, run_dir, observer, resumption) as recorder, ready.composed.scrub.cleaning():
         _run_workers(ready, recorder)
     return Run.load(run_dir)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
 import subprocess
 import sys
@@ -53,6 +54,9 @@ class Net(torch.nn.Linear):
             raise RuntimeError(f"the server refused {self.key}")
         return super().forward(x)
 """
+
+
+RAY = Path("/tmp/ray")
 
 
 @pytest.fixture
@@ -107,6 +111,10 @@ vars:
     ]
 
 
+MAIN = "import sys; from rtrain.cli.app import run; sys.exit(run(sys.stdin.read().splitlines()))"
+"""The words come by stdin: that a user's own command line shows what the user typed is the user's affair."""
+
+
 def rtrain(folder: Path, *words: str) -> tuple[int, str]:
     """Run a command line there; returns its exit code, and all that could be seen of it from outside."""
     variables = {
@@ -117,14 +125,18 @@ def rtrain(folder: Path, *words: str) -> tuple[int, str]:
         "XDG_CACHE_HOME": str(folder / "cache"),
         "OMP_NUM_THREADS": "1",
     }
-    with (folder / "output.txt").open("wb") as output:
+    with (folder / "output.txt").open("wb") as output, (folder / "words.txt").open("w+") as typed:
+        typed.write("\n".join(words))
+        typed.seek(0)
         process = subprocess.Popen(
-            [sys.executable, "-c", "from rtrain.cli.app import run; import sys; sys.exit(run(WORDS))".replace("WORDS", repr(list(words)))],
+            [sys.executable, "-c", MAIN],
             cwd=folder,
             env=os.environ | variables,
+            stdin=typed,
             stdout=output,
             stderr=subprocess.STDOUT,
         )
+    (folder / "words.txt").unlink()
     seen = set()
     while process.poll() is None:
         seen |= {titled for child in below(process.pid) for titled in titles(child)}
@@ -160,21 +172,44 @@ def leaks(text: str, *folders: Path) -> list[str]:
     return found
 
 
-def written(folder: Path) -> list[Path]:
-    return [folder / "runs", folder / "out", folder / "cache"]
+def run_of(folder: Path) -> Path:
+    return max((folder / "runs").glob("mine/*"))
 
 
-def test_here(tmp_path, words):
+def test_no_secret_is_in_what_a_training_here_writes_and_prints(tmp_path, words):
     code, seen = rtrain(tmp_path, "fit", "mine.yaml", *words, "num_workers=0")
     assert code == 0, seen
-    assert not leaks(seen, *written(tmp_path))
+    assert "my key is ***" in (run_of(tmp_path) / "logs" / "worker-0.log").read_text()
+    assert not leaks(seen, tmp_path / "runs", tmp_path / "cache")
+    for verb, output in (("evaluate", "scores.json"), ("predict", "rows.csv")):
+        code, told = rtrain(tmp_path, verb, str(run_of(tmp_path)), words[1], "-o", str(tmp_path / output))
+        assert code == 0, told
+        assert not leaks(told.replace(f"my key is {SECRETS['model']} {SECRETS['environment']}", ""), tmp_path / "runs")
+        assert not leaks((tmp_path / output).read_text())
+
+
+def test_no_secret_is_in_what_a_failing_training_tells(tmp_path, words):
+    words = [word.replace("explode: false", "explode: true") for word in words]
+    code, seen = rtrain(tmp_path, "fit", "mine.yaml", *words, "num_workers=0")
+    assert code == 1
+    assert "the server refused ***" in seen
+    assert not leaks(seen, tmp_path / "runs")
+    (tmp_path / "runs").rename(tmp_path / "before")
+    text = (tmp_path / "mine.yaml").read_text()
+    (tmp_path / "mine.yaml").write_text(f"{text}\nsmoke: {{overrides: {json.dumps([*words, 'num_workers=0'])}}}\n")
+    code, seen = rtrain(tmp_path, "smoke", "mine.yaml", "--junit", "runs/report.xml")
+    assert code == 1
+    assert not leaks(seen, tmp_path / "runs")
 
 
 @pytest.mark.slow
-def test_ray(tmp_path, words):
-    began = time.time()
+def test_no_secret_is_in_what_a_training_on_ray_writes_and_shows(tmp_path, words):
+    before = set(RAY.glob("session_2*"))
+    words = [word.replace("explode: false", "explode: true") for word in words]
     code, seen = rtrain(tmp_path, "fit", "mine.yaml", *words, "num_workers=2")
-    assert code == 0, seen
-    print(leaks(seen, *written(tmp_path), *[p for p in Path("/tmp/ray").glob("session_2*") if p.stat().st_mtime > began and not p.is_symlink()]))
-    print((tmp_path / "seen-by-ray.json").read_text())
-    assert 0
+    assert code == 1
+    assert "the server refused ***" in seen
+    sessions = set(RAY.glob("session_2*")) - before  # of other processes of this machine, too
+    assert sessions
+    assert not leaks(seen, tmp_path / "runs", tmp_path / "cache", *sessions)
+    assert not leaks((tmp_path / "seen-by-ray.json").read_text())

@@ -26,7 +26,8 @@ _USERINFO = re.compile(
 _SIGNATURE = re.compile(
     r"([?&](?:[\w-]*(?:signature|token|secret|password|credential|access_?key|api_?key)|sig)=)[^&\s'\"]+", re.IGNORECASE
 )
-_PAIR = re.compile(r"""(['"]?)([\w\-]+)\1(\s*:\s*)('[^']*'|"[^"]*"|[^,}\]\s][^,}\]]*)""")
+_SIGNATURE_PARTS = re.compile(f"({_SIGNATURE.pattern})", re.IGNORECASE)
+_PAIR = re.compile(r"""(['"]?)([\w\-]+)\1(\s*:\s*)('[^']*'|"[^"]*"|\[[^\]]*\]|[^,}\]\s{[][^,}\]]*)""")
 _OPEN, _CLOSE = "\ue000", "\ue001"
 
 
@@ -38,6 +39,13 @@ def is_secret(key: str) -> bool:
 def without_secrets(text: str) -> str:
     """Return text without the users, passwords and signatures of the URLs in it."""
     return _SIGNATURE.sub(rf"\1{MASK}", _USERINFO.sub("", text))
+
+
+def secrets_in_url(text: str) -> list[str]:
+    """Return the passwords and signatures of the URLs in ``text``; of a user without a password, the user."""
+    users = [found.removesuffix("@").partition(":") for found in _USERINFO.findall(text)]
+    signed = [found[0].removeprefix(found[1]) for found in _SIGNATURE_PARTS.findall(text)]
+    return [password if colon else user for user, colon, password in users] + signed
 
 
 def mask_value(key: str, value: Any) -> Any:
@@ -78,6 +86,9 @@ def mask_in_place(masked: DictConfig) -> None:
     """Take the secrets out of a composed config."""
     with flag_override(masked, ["readonly", "struct"], False):
         _mask_nodes(masked)
+        smoke = masked.get("smoke")
+        if isinstance(smoke, DictConfig) and "overrides" in smoke:
+            smoke.overrides = [mask_word(word) for word in words_of(smoke.overrides)]
         hydra = masked.hydra
         with flag_override(hydra, ["readonly", "struct"], False):
             words = words_of(hydra.overrides.task)

@@ -21,6 +21,7 @@ from rtrain.config.resolve import job_config, place_job, put_job, refuse_missing
 from rtrain.config.resolvers import register_resolvers
 from rtrain.config.run_place import check_place
 from rtrain.config.schema import RtrainConf, Schemas
+from rtrain.config.scrub import Scrubber, scrubber
 from rtrain.config.secrets import mask_word
 from rtrain.config.store import open_keys, store_schemas
 from rtrain.config.targets import TargetError, check_names
@@ -50,6 +51,8 @@ class Composed:
     """Folder whose modules the config may name; importable on the driver, and to be made so on workers."""
     allow: tuple[str, ...]
     """Modules that a ``_target_`` may come from beyond the known frameworks and the project."""
+    scrub: Scrubber
+    """Takes the values of its secrets out of texts."""
 
     @property
     def command(self) -> list[str]:
@@ -228,6 +231,7 @@ class Session:
             overrides=tuple(mask_word(word) for word in words),
             project_root=root,
             allow=allow,
+            scrub=scrubber(data, resolved, {name: str(value) for name, value in cfg.hydra.job.env_set.items()}),
         )
 
 

@@ -60,6 +60,11 @@ def answers(opened: Opened, question: Question[T], split: str | None) -> Generat
     Raises:
         RtrainError: The first failure in the order of the data; later rows may have been answered in vain.
     """
+    with opened.scrub.cleaning():
+        yield from _answers(opened, question, split)
+
+
+def _answers(opened: Opened, question: Question[T], split: str | None) -> Generator[tuple[int, T]]:
     reader = opened.rows(split)
     if opened.conf.scaling.num_workers:
         from rtrain.prediction.on_ray import answers_on_ray

@@ -15,6 +15,7 @@ from rtrain.config.aliases import expand
 from rtrain.config.allowed import Untrusted
 from rtrain.config.locations import builtin_config_dir
 from rtrain.config.schema import RtrainConf
+from rtrain.config.scrub import Scrubber
 from rtrain.config.session import Composed, Session
 from rtrain.datasets.base import Dataset, DatasetInfo, RawChunk, RowReader, Source, Split
 from rtrain.datasets.conf import ColumnsConf, MemoryConf, PixelsConf
@@ -55,6 +56,8 @@ class Opened:
     """``conf.dataset`` for the record, secrets masked."""
     command: str
     """To suggest."""
+    scrub: Scrubber
+    """Takes the secrets of ``conf`` out of texts."""
     other_data: bool
     """Whether the rows are others than those of training, which holds rows that the model has seen."""
     _words: Mapping[str, str]
@@ -157,6 +160,7 @@ def open_checkpoint(
         conf=conf,
         dataset=composed.resolved["dataset"],
         command=command,
+        scrub=composed.scrub,
         other_data=any(key == "dataset" or key.startswith(OTHER_DATA) for key in keys),
         _words=dict(zip(keys, words, strict=True)),
         _source=source,

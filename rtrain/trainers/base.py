@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from rtrain.config.schema import RtrainConf
+from rtrain.config.scrub import Scrubber
 from rtrain.datasets.base import Dataset
 from rtrain.trainers.trained import About, Predictor, Trained
 from rtrain.trainers.worker import Worker
@@ -30,6 +31,8 @@ class Job:
     """Folder whose modules the driver and the workers can import."""
     about: About
     """What each checkpoint will say of itself."""
+    scrub: Scrubber = field(default_factory=Scrubber)
+    """Takes the secrets of the config out of what user code prints and raises."""
 
 
 class TrainerPlugin(ABC):

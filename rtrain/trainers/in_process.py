@@ -62,7 +62,7 @@ def train_in_process(plugin: TrainerPlugin, job: Job, recorder: Recorder, stop: 
     worker.resume_from = choose_checkpoint(recorder.run_dir, channel)
     announce(worker)
     try:
-        with copied_output(0, channel.send), worker.finishing():
+        with copied_output(0, channel.send, job.scrub), worker.finishing():
             plugin.train_loop(job.conf.trainer)(worker)
     except RtrainError:
         raise

@@ -10,18 +10,23 @@ from contextlib import contextmanager
 from io import TextIOBase
 from typing import Any, TextIO
 
+from rtrain.config.scrub import Scrubber
 from rtrain.errors import RtrainError
+
+SCRUBS_NOTHING = Scrubber()
 
 
 class _Tee(TextIOBase):
-    """Writes to a stream and hands the same text to a function."""
+    """Writes to a stream and hands the same text to a function, both without secrets."""
 
-    def __init__(self, stream: TextIO, also: Callable[[str], None]) -> None:
-        self._stream, self._also = stream, also
+    def __init__(self, stream: TextIO, also: Callable[[str], None], scrub: Scrubber) -> None:
+        self._stream, self._also, self._scrub = stream, also, scrub
 
     def write(self, text: str) -> int:
-        self._also(text)
-        return self._stream.write(text)
+        clean = self._scrub(text)
+        self._also(clean)
+        self._stream.write(clean)
+        return len(text)
 
     def flush(self) -> None:
         self._stream.flush()
@@ -34,20 +39,24 @@ class _Tee(TextIOBase):
 
 
 @contextmanager
-def copied_output(rank: int, send: Callable[[dict[str, Any]], None]) -> Iterator[None]:
+def copied_output(
+    rank: int, send: Callable[[dict[str, Any]], None], scrub: Scrubber = SCRUBS_NOTHING
+) -> Iterator[None]:
     """Copy stdout and stderr of this process into ``log`` records while the block runs.
 
-    An exception that leaves the block is recorded with its traceback as a ``failure`` first, and goes on.
+    An exception that leaves the block is recorded with its traceback as a ``failure`` first, and goes on. The secrets
+    that ``scrub`` knows are taken out of all of it.
     """
 
     def log(text: str) -> None:
         send({"kind": "log", "rank": rank, "text": text})
 
     before = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = _Tee(before[0], log), _Tee(before[1], log)
+    sys.stdout, sys.stderr = (_Tee(stream, log, scrub) for stream in before)
     try:
         yield
     except (Exception, SystemExit) as error:
+        scrub.clean(error)
         text = traceback.format_exc()
         log(text)
         facts = {"type": type(error).__name__, "message": str(error), "traceback": text, "time": time.time()}

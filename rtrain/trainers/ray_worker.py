@@ -35,7 +35,7 @@ def train_on_worker(config: dict[str, Any]) -> None:
     rank = context.get_world_rank()
     channel = WorkerChannel(config["channel"], rank)
     try:
-        with copied_output(rank, channel.send):
+        with copied_output(rank, channel.send, config["job"].scrub):
             worker = _make_worker(config, context, channel)
             plugin = load_trainer(config["job"].trainer_name)
             with _watched(worker, channel), worker.finishing():

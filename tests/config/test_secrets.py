@@ -94,6 +94,8 @@ def test_keys_that_only_sound_like_secrets(key):
 
 def test_words():
     assert mask_word("+vars.token=abc") == "+vars.token='***'"
+    assert mask_word("vars={keys: {my_token: abc}, size: 3}") == "vars={keys: {my_token: '***'}, size: 3}"
+    assert mask_word("vars={passwords: [abc, def], size: 3}") == "vars={passwords: '***', size: 3}"
     assert mask_word("vars={token: abc, size: 3}") == "vars={token: '***', size: 3}"
     assert mask_word("x.url=s3://key:abc@bucket/p") == "x.url=s3://bucket/p"
     assert mask_word("x.url=s3://key:a/b@bucket/p") == "x.url=s3://bucket/p"
