@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+
+from rtrain.cli.app import run as command
+from rtrain.config.allowed import project_forgotten
 
 ROWS = "a,b,y\n" + "\n".join(f"{index % 7}.5,{index % 5}.25,{index % 2}" for index in range(60)) + "\n"
 SECRETS = {
@@ -90,13 +92,12 @@ def words(tmp_path: Path, server: str) -> list[str]:
     (tmp_path / "keyed.py").write_text(NET)
     model = "{_target_: keyed.Net, api_key: '${oc.env:OWN_KEY}', address: '${oc.env:PLAIN_NAME}', explode: false}"
     (tmp_path / "mine.yaml").write_text(
-        f"""
+        """
 defaults: [mlp, override dataset: csv]
-trainer: {{model: null, max_epochs: 1}}
+trainer: {model: null, max_epochs: 1}
 vars:
-  plain: ${{oc.env:PLAIN_NAME}}
-  nested: {{client_secret: {SECRETS["nested"]}}}
-  own: ${{oc.env:OWN_TOKEN}}
+  plain: ${oc.env:PLAIN_NAME}
+  own: ${oc.env:OWN_TOKEN}
 """
     )
     url = f"http://me:{SECRETS['password']}@{server}/rows.csv?v=1&X-Amz-Signature={SECRETS['signature']}"
@@ -105,43 +106,41 @@ vars:
         f"dataset.path='{url}'",
         "dataset.label=y",
         f"+vars.hf_token={SECRETS['typed']}",
+        f"+vars.nested={{client_secret: {SECRETS['nested']}}}",
         f"+hydra.job.env_set.JOB_PASSWORD={SECRETS['job']}",
         f"+cluster.runtime_env={{env_vars: {{WORKER_TOKEN: {SECRETS['worker']}}}}}",
         "optimizer.lr=0.01",
     ]
 
 
-MAIN = "import sys; from rtrain.cli.app import run; sys.exit(run(sys.stdin.read().splitlines()))"
-"""The words come by stdin: that a user's own command line shows what the user typed is the user's affair."""
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Work in the folder of the project, with secrets in the environment; forget its modules afterwards."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PLAIN_NAME", SECRETS["environment"])
+    monkeypatch.setenv("OWN_TOKEN", SECRETS["own"])
+    monkeypatch.setenv("OWN_KEY", SECRETS["model"])
+    monkeypatch.setenv("SEEN_BY_RAY", str(tmp_path / "seen-by-ray.json"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with project_forgotten():
+        yield
 
 
-def rtrain(folder: Path, *words: str) -> tuple[int, str]:
-    """Run a command line there; returns its exit code, and all that could be seen of it from outside."""
-    variables = {
-        "PLAIN_NAME": SECRETS["environment"],
-        "OWN_TOKEN": SECRETS["own"],
-        "OWN_KEY": SECRETS["model"],
-        "SEEN_BY_RAY": str(folder / "seen-by-ray.json"),
-        "XDG_CACHE_HOME": str(folder / "cache"),
-        "OMP_NUM_THREADS": "1",
-    }
-    with (folder / "output.txt").open("wb") as output, (folder / "words.txt").open("w+") as typed:
-        typed.write("\n".join(words))
-        typed.seek(0)
-        process = subprocess.Popen(
-            [sys.executable, "-c", MAIN],
-            cwd=folder,
-            env=os.environ | variables,
-            stdin=typed,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-    (folder / "words.txt").unlink()
+def watched(words: Sequence[str]) -> tuple[int, str]:
+    """Run a command line in a process of its own; returns its exit code, its output, and what ``ps`` showed of it.
+
+    The words come by stdin: that a command line shows what its user types into it is the user's affair.
+    """
+    main = "import sys; from rtrain.cli.app import run; sys.exit(run(sys.stdin.read().splitlines()))"
+    Path("words.txt").write_text("\n".join(words))
+    with Path("output.txt").open("wb") as output, Path("words.txt").open() as typed:
+        process = subprocess.Popen([sys.executable, "-c", main], stdin=typed, stdout=output, stderr=subprocess.STDOUT)
+    Path("words.txt").unlink()
     seen = set()
     while process.poll() is None:
-        seen |= {titled for child in below(process.pid) for titled in titles(child)}
+        seen |= {title for child in (process.pid, *below(process.pid)) for title in titles(child)}
         time.sleep(0.1)
-    return process.returncode, (folder / "output.txt").read_text() + "\n".join(seen)
+    return process.returncode, Path("output.txt").read_text() + "\n".join(seen)
 
 
 def below(pid: int) -> list[int]:
@@ -172,44 +171,39 @@ def leaks(text: str, *folders: Path) -> list[str]:
     return found
 
 
-def run_of(folder: Path) -> Path:
-    return max((folder / "runs").glob("mine/*"))
-
-
-def test_no_secret_is_in_what_a_training_here_writes_and_prints(tmp_path, words):
-    code, seen = rtrain(tmp_path, "fit", "mine.yaml", *words, "num_workers=0")
-    assert code == 0, seen
-    assert "my key is ***" in (run_of(tmp_path) / "logs" / "worker-0.log").read_text()
-    assert not leaks(seen, tmp_path / "runs", tmp_path / "cache")
+def test_no_secret_is_in_what_a_training_here_writes_and_prints(tmp_path, words, capfd):
+    assert command(["fit", "mine.yaml", *words, "num_workers=0"]) == 0
+    (run,) = (tmp_path / "runs" / "mine").iterdir()
+    assert "my key is ***" in (run / "logs" / "worker-0.log").read_text()
+    assert not leaks("".join(capfd.readouterr()), tmp_path)
     for verb, output in (("evaluate", "scores.json"), ("predict", "rows.csv")):
-        code, told = rtrain(tmp_path, verb, str(run_of(tmp_path)), words[1], "-o", str(tmp_path / output))
-        assert code == 0, told
-        assert not leaks(told.replace(f"my key is {SECRETS['model']} {SECRETS['environment']}", ""), tmp_path / "runs")
-        assert not leaks((tmp_path / output).read_text())
+        assert command([verb, str(run), words[1], "-o", output]) == 0
+        told = "".join(capfd.readouterr())  # the model's own words, too, which nothing takes out here
+        assert not leaks(told.replace(f"{SECRETS['model']} {SECRETS['environment']}", ""), tmp_path)
 
 
-def test_no_secret_is_in_what_a_failing_training_tells(tmp_path, words):
+def test_no_secret_is_in_what_a_failing_training_tells(tmp_path, words, capfd):
     words = [word.replace("explode: false", "explode: true") for word in words]
-    code, seen = rtrain(tmp_path, "fit", "mine.yaml", *words, "num_workers=0")
-    assert code == 1
-    assert "the server refused ***" in seen
-    assert not leaks(seen, tmp_path / "runs")
-    (tmp_path / "runs").rename(tmp_path / "before")
-    text = (tmp_path / "mine.yaml").read_text()
-    (tmp_path / "mine.yaml").write_text(f"{text}\nsmoke: {{overrides: {json.dumps([*words, 'num_workers=0'])}}}\n")
-    code, seen = rtrain(tmp_path, "smoke", "mine.yaml", "--junit", "runs/report.xml")
-    assert code == 1
-    assert not leaks(seen, tmp_path / "runs")
+    assert command(["fit", "mine.yaml", *words, "num_workers=0"]) == 1
+    assert "the server refused ***" in (seen := "".join(capfd.readouterr()))
+    assert not leaks(seen, tmp_path)
+    with Path("mine.yaml").open("a") as file:
+        file.write(f"\nsmoke: {{overrides: {json.dumps([*words, 'num_workers=0'])}}}\n")
+    assert command(["smoke", "mine.yaml", "--junit", "report.xml"]) == 1
+    Path("mine.yaml").unlink()  # which the user wrote
+    assert not leaks("".join(capfd.readouterr()), tmp_path)
 
 
 @pytest.mark.slow
-def test_no_secret_is_in_what_a_training_on_ray_writes_and_shows(tmp_path, words):
+def test_no_secret_is_in_what_a_failing_training_on_ray_writes_and_shows(tmp_path, words):
     before = set(RAY.glob("session_2*"))
     words = [word.replace("explode: false", "explode: true") for word in words]
-    code, seen = rtrain(tmp_path, "fit", "mine.yaml", *words, "num_workers=2")
+    code, seen = watched(["fit", "mine.yaml", *words, "num_workers=2", "run.failure.max_failures=0"])
     assert code == 1
     assert "the server refused ***" in seen
-    sessions = set(RAY.glob("session_2*")) - before  # of other processes of this machine, too
+    assert "ray::" in seen, "no process of Ray's was seen"
+    Path("mine.yaml").unlink()
+    sessions = set(RAY.glob("session_2*")) - before  # those of other processes on this machine, too
     assert sessions
-    assert not leaks(seen, tmp_path / "runs", tmp_path / "cache", *sessions)
-    assert not leaks((tmp_path / "seen-by-ray.json").read_text())
+    assert not leaks(seen, tmp_path, *sessions)
+    assert "seen-by-ray.json" in {path.name for path in tmp_path.iterdir()}
