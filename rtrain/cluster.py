@@ -90,6 +90,8 @@ class StartingCluster:
                     object_store_memory=self._conf.object_store_bytes,
                     **common,
                 )
+            # Ray lets everybody on the machine write there: logs, and the sockets of its processes.
+            Path(ray._private.worker._global_node.get_session_dir_path()).chmod(0o700)
 
     def wait(self) -> Cluster:
         """Return when the cluster answers.

@@ -14,6 +14,7 @@ from rtrain.datasets import registry as datasets
 from rtrain.datasets.base import Dataset
 from rtrain.errors import ConfigError, RtrainError
 from rtrain.interrupts import StopRequest, stop_on_signals
+from rtrain.runs.files import private_files
 from rtrain.runs.recorder import Observer
 from rtrain.runs.verify import check_whole
 from rtrain.scaling import check_feasible, cluster_cpus, sharing_notice, worker_resources
@@ -59,7 +60,7 @@ def prepared(composed: Composed, observer: Observer, shared: StartingCluster | N
     began = time.monotonic()
     scaling = composed.conf.scaling
     worker_resources(scaling)
-    with composed.scrub.cleaning(), ExitStack() as stack:
+    with composed.scrub.cleaning(), private_files(composed.conf.run.private), ExitStack() as stack:
         starting = None
         if scaling.num_workers > 0:
             observer.stage("starting Ray")

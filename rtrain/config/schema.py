@@ -192,6 +192,9 @@ class RunConf:
     storage_timeout_seconds: Annotated[float, Field(ge=0)] = 300.0
     """At the end of a run: how long ``storage`` may take nothing before the run ends without a whole copy."""
 
+    private: bool = False
+    """Let your account alone read the files of the run: modes 0600 and 0700, in Ray's session folder too."""
+
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
     """Seed of weights, data order and everything else that is random."""
 

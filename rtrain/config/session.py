@@ -26,6 +26,7 @@ from rtrain.config.secrets import mask_word
 from rtrain.config.store import open_keys, store_schemas
 from rtrain.config.targets import TargetError, check_names
 from rtrain.errors import ConfigError, RtrainError
+from rtrain.runs.files import private_files
 
 T = TypeVar("T")
 
@@ -156,7 +157,8 @@ class Session:
             with env_override(dict(cfgs[num].hydra.job.env_set)):
                 results[num] = task(composed[num], Path(runtime.runtime.output_dir))
 
-        self.request.app.multirun(sweep, job)
+        with private_files(any(one.conf.run.private for one in composed)):
+            self.request.app.multirun(sweep, job)
         return [results[num] for num in sorted(results)]
 
     def show_cfg(self, what: str, package: str | None = None, resolve: bool = False) -> str:

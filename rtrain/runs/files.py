@@ -7,9 +7,23 @@ import json
 import math
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+
+@contextmanager
+def private_files(private: bool) -> Iterator[None]:
+    """Let this account alone read what is written in the block, if ``private``: by this process and those it starts."""
+    if not private:
+        yield
+        return
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 def write_atomic(path: Path, text: str) -> None:

@@ -13,6 +13,7 @@ from rtrain.config.allowed import use_project_root
 from rtrain.datasets.base import Dataset
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import checkpoints_dir
+from rtrain.runs.files import private_files
 from rtrain.trainers.base import Job
 from rtrain.trainers.output import copied_output
 from rtrain.trainers.ray_channel import WorkerChannel
@@ -34,10 +35,11 @@ def train_on_worker(config: dict[str, Any]) -> None:
     context = ray.train.get_context()
     rank = context.get_world_rank()
     channel = WorkerChannel(config["channel"], rank)
+    job: Job = config["job"]
     try:
-        with copied_output(rank, channel.send, config["job"].scrub):
+        with private_files(job.conf.run.private), copied_output(rank, channel.send, job.scrub):
             worker = _make_worker(config, context, channel)
-            plugin = load_trainer(config["job"].trainer_name)
+            plugin = load_trainer(job.trainer_name)
             with _watched(worker, channel), worker.finishing():
                 plugin.train_loop(worker.conf)(worker)
     finally:

@@ -1,0 +1,49 @@
+"""``run.private``: whatever writes it, a file of the run is for the account alone."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+import rtrain
+from rtrain.cli.app import run as command
+
+
+def open_to_others(folder: Path) -> list[str]:
+    """Return what other accounts may do something with."""
+    return [f"{path} {path.lstat().st_mode:o}" for path in (folder, *folder.rglob("*")) if path.stat().st_mode & 0o077]
+
+
+@pytest.fixture(autouse=True)
+def usual_umask():
+    """Let the test run under the umask that most accounts have."""
+    before = os.umask(0o022)
+    yield
+    assert os.umask(before) == 0o022, "the run left its umask behind"
+
+
+def test_every_file_and_folder_of_a_run_here(tmp_path):
+    words = ["num_workers=0", f"run.root_dir={tmp_path}/runs", "trainer.max_epochs=2"]
+    run = rtrain.fit("mlp", [*words, "run.private=true"])
+    assert len(list(run.path.rglob("*"))) > 8
+    assert not open_to_others(run.path)
+    assert open_to_others(rtrain.fit("mlp", words).path), "without the key, others can read"
+
+
+def test_every_file_of_a_sweep(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ["num_workers=0", "trainer.max_epochs=1", "run.private=true", "optimizer.lr=0.1,0.2"]
+    assert command(["fit", "mlp", "-m", *words]) == 0
+    assert (tmp_path / "runs").is_dir()
+    assert not open_to_others(tmp_path / "runs")
+
+
+@pytest.mark.slow
+def test_every_file_of_a_run_on_ray_and_the_folder_of_its_session(tmp_path):
+    sessions = set(Path("/tmp/ray").glob("session_2*"))
+    run = rtrain.fit("mlp", ["num_workers=2", f"run.root_dir={tmp_path}/runs", "run.private=true"])
+    assert not open_to_others(run.path)
+    (session,) = (one for one in set(Path("/tmp/ray").glob("session_2*")) - sessions if str(os.getpid()) in one.name)
+    assert session.stat().st_mode & 0o777 == 0o700
