@@ -205,6 +205,15 @@ def test_no_variable_of_the_environment_goes_into_an_address_of_a_stranger(stole
         rtrain.evaluate(stolen, [f"dataset.path={tmp_path}/mine.csv"])
 
 
+@pytest.mark.parametrize("name", ["model.safetensors", "about.json"])
+def test_a_file_with_other_bytes_is_named_before_anything_reads_it(trained, stolen, name):
+    content = bytearray((stolen / name).read_bytes())
+    content[len(content) // 2] ^= 1
+    (stolen / name).write_bytes(content)
+    with pytest.raises(CheckpointError, match=name.replace(".", r"\.")):
+        rtrain.evaluate(stolen)
+
+
 def test_weights_that_are_a_pickle_are_not_unpickled(stolen, mark):
     torch.save({"weights": Calls(os.system, f"touch {mark}")}, stolen / "model.safetensors")
     recorded(stolen)
