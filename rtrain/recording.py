@@ -20,9 +20,11 @@ from rtrain.interrupts import StopRequest
 from rtrain.preparation import Prepared
 from rtrain.resuming import Resumption, describe_changes
 from rtrain.runs.facts import describe_git, describe_host, installed_versions, num_cores
+from rtrain.runs.files import write_atomic
 from rtrain.runs.lock import locked
 from rtrain.runs.manifest import Manifest, utc_now
 from rtrain.runs.recorder import Observer, Recorder
+from rtrain.runs.seal import with_seal
 from rtrain.scaling import worker_resources
 from rtrain.storage.mirror import Mirror
 from rtrain.storage.run_copy import Retention
@@ -44,7 +46,8 @@ def recorded(
         manifest = _first_manifest(prepared, run_dir)
         if resumption is not None:
             _take_up(manifest, resumption, prepared, observer)
-        (run_dir / "config.yaml").write_text(prepared.composed.yaml, encoding="utf-8")
+        config = with_seal(prepared.composed.yaml, str(prepared.composed.project_root))
+        write_atomic(run_dir / "config.yaml", config)
         cadence = prepared.composed.conf.run.checkpoint
         recorder = Recorder(run_dir, manifest, observer, cadence.keep, cadence.best.keep)
         mirror = _start_mirror(prepared, recorder)

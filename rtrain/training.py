@@ -15,6 +15,7 @@ from rtrain.resuming import Resumption, find_resumption, local_run
 from rtrain.runs.manifest import read_manifest
 from rtrain.runs.recorder import Observer, Recorder
 from rtrain.runs.run import Run
+from rtrain.runs.seal import has_own_seal
 from rtrain.schemas import schemas
 
 
@@ -34,30 +35,41 @@ def fit(config: str, overrides: Sequence[str] = (), *, config_dir: str | None = 
         return fit_session(session, SilentObserver())
 
 
-def resume(run: str | Path, overrides: Sequence[str] = ()) -> Run:
+def resume(run: str | Path, overrides: Sequence[str] = (), *, trust: bool = False) -> Run:
     """Go on with the run in a run directory, from its newest checkpoint, and return it.
 
     Args:
         run: The run directory, or the URL of its copy (``run.storage``), which is brought here.
         overrides: What is to change: ``["trainer.max_epochs=10", "num_workers=4"]`` say.
+        trust: Run what its config names, even if another account wrote it.
 
     Raises:
-        ConfigError: It is no run directory, or can't go on with these changes; nothing was started or written.
+        ConfigError: It is no run directory, is somebody else's, or can't go on with these changes; nothing was started
+            or written.
         TrainingError: Training failed; the run directory tells why.
     """
     observer = SilentObserver()
     run_dir = local_run(str(run), observer.notice)
-    with resuming_session(run_dir, overrides) as session:
+    with resuming_session(run_dir, overrides, trust=trust) as session:
         return fit_session(session, observer, resumed=run_dir)
 
 
-def resuming_session(run_dir: Path, overrides: Sequence[str]) -> Session:
-    """Return the session of a run's own config with changes."""
-    project_root = read_manifest(run_dir).project_root
+def resuming_session(run_dir: Path, overrides: Sequence[str], *, trust: bool = False) -> Session:
+    """Return the session of a run's own config with changes.
+
+    Raises:
+        ConfigError: Another account wrote the config, and it is not trusted.
+    """
+    config, project_root = run_dir / "config.yaml", read_manifest(run_dir).project_root
+    if not trust and not has_own_seal(config.read_text(encoding="utf-8"), project_root):
+        raise ConfigError(
+            f"{run_dir} was made by somebody else, or its config.yaml was changed: to go on runs what that names.",
+            "If you trust who wrote it: --trust",
+        )
     typed = ("rtrain", "resume", str(run_dir))
     # A run that was brought here from another machine finds its project where the command is given.
     root = Path(project_root) if project_root and Path(project_root).is_dir() else None
-    return Session(str(run_dir / "config.yaml"), overrides, schemas(), project_root=root, typed=typed)
+    return Session(str(config), overrides, schemas(), project_root=root, typed=typed)
 
 
 def fit_session(

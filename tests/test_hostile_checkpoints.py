@@ -228,3 +228,23 @@ def test_what_says_nothing_of_itself_is_no_checkpoint(stolen, text):
     recorded(stolen)
     with pytest.raises(CheckpointError, match="no checkpoint to predict with"):
         rtrain.evaluate(stolen)
+
+
+def test_a_run_of_a_stranger_goes_on_only_if_it_is_trusted(trained, mark, tmp_path, capfd):
+    run = shutil.copytree(trained.path, tmp_path / "run")
+    words = ["trainer.max_epochs=2", f"run.root_dir={tmp_path}/runs"]
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "evil_net.py").write_text(CODE.format(mark=str(mark)))
+    text = (run / "config.yaml").read_text()
+    (run / "config.yaml").write_text(text.replace("rtrain.trainers.torch.models.MLP", "evil_net.Net"))
+    assert command(["resume", str(run), *words]) == 2
+    assert "somebody else" in (told := capfd.readouterr().err)
+    assert "--trust" in told
+    (run / "config.yaml").write_text(text)
+    manifest = json.loads((run / "manifest.json").read_text())
+    (run / "manifest.json").write_text(json.dumps(manifest | {"project_root": str(project)}))
+    assert command(["resume", str(run), *words]) == 2
+    assert not mark.exists()
+    assert command(["resume", str(run), *words, "--trust"]) == 0
+    assert command(["resume", str(run), "trainer.max_epochs=3", words[1]]) == 0, "now it is one's own"

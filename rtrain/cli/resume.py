@@ -14,6 +14,10 @@ def resume(
     overrides: Annotated[
         list[str] | None, typer.Argument(help="What is to change: trainer.max_epochs=10 num_workers=4")
     ] = None,
+    *,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Run what the config of RUN names, even if another account wrote it.")
+    ] = False,
 ) -> None:
     """Go on with RUN from its newest checkpoint, as if it had never been interrupted; or beyond its end."""
     from rtrain.cli.display import make_display
@@ -22,5 +26,5 @@ def resume(
 
     with make_display() as display:
         run_dir = local_run(run, display.notice)
-        with resuming_session(run_dir, overrides or []) as session:
+        with resuming_session(run_dir, overrides or [], trust=trust) as session:
             end_with([fit_session(session, display, resumed=run_dir)])

@@ -15,6 +15,8 @@ from rtrain.runs.files import sha256_of, sync_directory, sync_file, to_json, wri
 from rtrain.runs.manifest import utc_now
 
 RECORD_NAME = "checkpoint.json"
+SIGNS = {"max": 1, "min": -1, "newest": 0}
+"""What a score is multiplied with, by its mode, for the best one to be the largest."""
 Writer = Callable[[Path], None]
 """Fills the empty folder of a checkpoint; other threads may go on meanwhile."""
 
@@ -91,15 +93,19 @@ def describe_checkpoint(folder: Path, name: str, facts: Mapping[str, Any]) -> di
 
 
 def read_record(checkpoint: Path) -> dict[str, Any]:
-    """Return the record inside a checkpoint folder.
+    """Return the record inside a checkpoint folder; its name is that of the folder, whatever is written there.
 
     Raises:
         CheckpointError: The folder is no complete checkpoint.
     """
     try:
         record: dict[str, Any] = json.loads((checkpoint / RECORD_NAME).read_text(encoding="utf-8"))
-        return {**record, "step": int(record["step"]), "files": dict(record["files"])}
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        files = {
+            str(name): {"size_bytes": int(file["size_bytes"]), "sha256": str(file["sha256"])}
+            for name, file in record["files"].items()
+        }
+        return {**record, "name": checkpoint.name, "step": int(record["step"]), "files": files}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CheckpointError(f"{checkpoint} is no complete checkpoint: {error!r}") from error
 
 
@@ -126,11 +132,17 @@ def best_record(records: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | Non
 
 def _by_score(records: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return those with a score, the best first. Of a model that holds all before it, the newest is the best."""
-    scored = [record for record in records if record.get("score")]
+    scored = [record for record in records if _is_score(record.get("score"))]
     if not scored:
         return []
-    sign = {"max": 1, "min": -1, "newest": 0}[scored[-1]["score"]["mode"]]
+    sign = SIGNS[scored[-1]["score"]["mode"]]
     return sorted(scored, key=lambda record: (sign * record["score"]["value"], record["step"]), reverse=True)
+
+
+def _is_score(score: Any) -> bool:
+    """Tell whether a score can be compared: that of no number, infinity say, comes back from a file as None."""
+    known = isinstance(score, Mapping) and score.get("mode") in tuple(SIGNS)
+    return known and isinstance(score.get("value"), int | float)
 
 
 def prune_checkpoints(
@@ -153,6 +165,9 @@ def kept(records: Iterable[Mapping[str, Any]], keep: int, keep_best: int) -> lis
 
 def _remove(folder: Path) -> None:
     """Delete a checkpoint that a kill in between leaves whole or hidden, never in parts."""
+    if folder.is_symlink():  # somebody moved it: only the link is ours
+        folder.unlink()
+        return
     doomed = folder.with_name(f".{folder.name}-{secrets.token_hex(3)}.old")
     if folder.exists():
         folder.rename(doomed)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, ClassVar
 
 from rtrain.errors import RtrainError
@@ -105,8 +105,8 @@ def read_manifest(run_dir: Path) -> Manifest:
         return manifest_of(json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError as error:
         raise RtrainError(f"{run_dir} is no run directory: it has no {FILE_NAME}.") from error
-    except (json.JSONDecodeError, TypeError) as error:
-        raise RtrainError(f"{path} is not a manifest that this rtrain can read: {error}") from error
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise RtrainError(f"{path} is not a manifest that this rtrain can read: {error!r}") from error
 
 
 def manifest_of(stored: Mapping[str, Any]) -> Manifest:
@@ -114,6 +114,22 @@ def manifest_of(stored: Mapping[str, Any]) -> Manifest:
 
     Raises:
         TypeError: A key is missing.
+        ValueError: A name leads out of the run directory.
     """
     known = {f.name for f in fields(Manifest)}
-    return Manifest(**{key: value for key, value in stored.items() if key in known})
+    manifest = Manifest(**{key: value for key, value in stored.items() if key in known})
+    _check_places(manifest)
+    return manifest
+
+
+def _check_places(manifest: Manifest) -> None:
+    """Check what leads to other files: no name in a manifest leads out of its run directory.
+
+    Raises:
+        ValueError: One does.
+    """
+    best = manifest.best_checkpoint
+    names = [record["name"] for record in manifest.checkpoints]
+    for name in [*names, *([] if best is None else [best.removeprefix("checkpoints/")])]:
+        if not isinstance(name, str) or not name or name != PurePath(name).name or name == "..":
+            raise ValueError(f"{name!r} is no name of a checkpoint")

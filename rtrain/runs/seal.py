@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 KEY_BYTES = 32
+LINE = "# seal: "
 
 
 def seal(text: str) -> str:
@@ -25,6 +26,18 @@ def is_own(text: str, mark: str) -> bool:
     """Tell whether ``mark`` is that of this account on ``text``."""
     key = _read_key()
     return key is not None and hmac.compare_digest(_mark(key, text).encode(), mark.encode())
+
+
+def with_seal(config: str, project_root: str) -> str:
+    """Return the text of a run's ``config.yaml`` with the mark on it, and on the folder whose modules it names."""
+    mark = seal(f"{project_root}\n{config}")
+    return f"{config}{LINE}{mark}\n" if mark else config
+
+
+def has_own_seal(text: str, project_root: str) -> bool:
+    """Tell whether this account wrote the ``config.yaml`` of a run, for that folder, and nobody changed it."""
+    config, _, mark = text.rpartition(LINE)
+    return is_own(f"{project_root}\n{config}", mark.strip())
 
 
 def key_path() -> Path:
