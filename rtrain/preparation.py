@@ -111,6 +111,10 @@ def _check_job(composed: Composed, observer: Observer, starting: StartingCluster
     )
     check_shares(dataset, composed.conf.scaling.num_workers)
     plugin.check(job)
+    if composed.conf.run.failure.nan_loss == "skip" and not plugin.can_skip:
+        raise ConfigError(
+            f"run.failure.nan_loss: the {trainer_name} trainer can't leave steps out.", "Use raise, or stop."
+        )
     if composed.conf.run.init_from is not None:
         job.conf.run.init_from = str(find_weights(composed.conf.run.init_from, trainer_name, plugin))
     return job, plugin

@@ -258,7 +258,7 @@ def test_a_copy_that_broke_off_is_told_before_the_framework_reads_it(trained, tm
     copied = shutil.copytree(trained.best_checkpoint, tmp_path / "copied")
     with next(copied.glob("model.*")).open("r+b") as file:
         file.truncate(100)
-    with pytest.raises(CheckpointError, match=r"copied/model\.\w+ is damaged: it has 100 bytes instead of [1-9]"):
+    with pytest.raises(CheckpointError, match=r"copied/model\.\w+ is damaged: 100 bytes instead of [1-9]"):
         rtrain.evaluate(copied)
 
 

@@ -170,6 +170,10 @@ class FailureConf:
     """Longest time in which no step is taken, once training has begun: then every worker writes the stack of its
     threads to ``logs/``, and the run starts again. null: wait forever. A train loop of one's own is not watched."""
 
+    nan_loss: Annotated[str, *one_of("raise", "skip", "stop")] = "raise"
+    """What a training loss does that is NaN or infinite: ``raise`` fails the run, ``stop`` ends it with the checkpoint
+    before, ``skip`` leaves the step out and notes it. ``skip`` looks at the loss of each step before it is taken."""
+
     wait_seconds: Annotated[float, Field(ge=0)] = 600.0
     """Longest wait for machines to come back, or others in their place, when too few are left for the workers."""
 

@@ -87,6 +87,14 @@ def few_rows(dataset: Dataset, num_rows: int = 40) -> Dataset:
     return replace(dataset, info=replace(dataset.info, num_rows=counts), splits=splits)
 
 
+def with_infinite_row(dataset: Dataset) -> Dataset:
+    """Return the dataset with infinite numbers in one row of its train split, whose loss is no number then."""
+    columns = dict(next(dataset.splits["train"].own_rows(0, 1)))
+    x = columns["x"].copy()
+    x[17] = np.inf
+    return replace(dataset, splits={**dataset.splits, "train": ResidentSplit({**columns, "x": x})})
+
+
 def with_another_last_target(dataset: Dataset) -> Dataset:
     """Return the same rows, of which the last one to train on has the target of a row that differs from it."""
     columns = dict(next(dataset.splits["train"].own_rows(0, 1)))

@@ -56,6 +56,9 @@ class TrainerPlugin(ABC):
     can_init: ClassVar[bool] = False
     """Whether training can begin with the weights of another run: ``run.init_from``."""
 
+    can_skip: ClassVar[bool] = False
+    """Whether the loop can leave out a step whose loss is no number: ``run.failure.nan_loss: skip``."""
+
     @abstractmethod
     def check(self, job: Job) -> None:
         """Find what is wrong before anything starts; may import the framework, must not start or write anything.

@@ -14,7 +14,7 @@ from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.epochs_conf import EpochsConf
 from rtrain.trainers.from_dataset import evaluated_split, monitor_of
 from rtrain.trainers.learner import Learner
-from rtrain.trainers.meter import Meter
+from rtrain.trainers.meter import Meter, NotFiniteError
 from rtrain.trainers.monitor import Goals
 from rtrain.trainers.progress import Progress
 from rtrain.trainers.ranks import Ranks, Voters
@@ -66,6 +66,14 @@ class EpochLoop:
 
     def run(self) -> None:
         """Train epoch after epoch, and leave a checkpoint of where it ends."""
+        try:
+            self._run()
+        except NotFiniteError as error:
+            if self.worker.run.failure.nan_loss != "stop":
+                raise
+            self.worker.describe_end(error.message)
+
+    def _run(self) -> None:
         self._describe()
         reason = self._limit()
         while not reason:
@@ -92,13 +100,13 @@ class EpochLoop:
             self.meter.add(taken, batch.num_global)
             if progress.step % self.worker.run.log_every_steps == 0:
                 self._report(self.meter.metrics())
+        self.meter.look()
         self._check_rows()
         self._end_epoch()
         return ""
 
     def _check_rows(self) -> None:
         """Fail if rows of the epoch that ends came twice or never."""
-        self.meter.look()
         seen, there = self.progress.rows, self.feed.num_rows
         if seen != there:
             raise TrainingError(
@@ -154,7 +162,7 @@ class EpochLoop:
             with self.meter.paused():
                 self.learner.settle()
                 values = self.learner.evaluate(self._alive(self.evaluated.steps(self._evaluation_pass())))
-            if math.isnan(values.get("loss", 0.0)):
+            if math.isnan(values.get("loss", 0.0)) and self.worker.run.failure.nan_loss == "raise":
                 raise TrainingError(f"{self.split}/loss is not a number at step {progress.step}.", self.learner.way_out)
             found = found | {f"{self.split}/{name}": value for name, value in values.items()}
         progress.evaluated_step = progress.step

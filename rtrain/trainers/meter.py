@@ -18,6 +18,14 @@ MAX_HELD = 1000
 """Steps whose losses stay on the device at most."""
 
 
+class NotFiniteError(TrainingError):
+    """The loss of a step is not a number."""
+
+    def __init__(self, step: int, epoch: int, batch: int, way_out: str) -> None:
+        place = f"step {step} (batch {batch} of epoch {epoch + 1})"
+        super().__init__(f"the training loss of {place} is not a finite number.", way_out)
+
+
 class Meter:
     """Loss and speed since the last look, and of the epoch."""
 
@@ -44,18 +52,15 @@ class Meter:
         """Add up the losses of the steps since the last look; every rank calls it at the same step.
 
         Raises:
-            TrainingError: The loss of a step is not a number; names that step.
+            NotFiniteError: The loss of a step is not a number, and such steps are not left out; names the step.
         """
         if not self._taken:
             return
         losses, progress = self._learner.losses(self._taken), self._progress
-        bad = next((number for number, loss in enumerate(losses, start=1) if not math.isfinite(loss)), None)
-        if bad is not None:
-            raise TrainingError(
-                f"the training loss of step {progress.step - len(losses) + bad} is not a finite number.",
-                self._learner.way_out,
-            )
-        total = math.fsum(losses)
+        for back, loss in enumerate(reversed(losses)):
+            if not math.isfinite(loss):
+                self._note_bad(progress.step - back, progress.step_in_epoch - back)
+        total = math.fsum(filter(math.isfinite, losses))
         self._has_loss = bool(losses)
         progress.loss_sum += total
         progress.rows += self._rows
@@ -63,6 +68,12 @@ class Meter:
         self._window_rows += self._rows
         self._epoch_rows += self._rows
         self._taken, self._rows = [], 0
+
+    def _note_bad(self, step: int, batch: int) -> None:
+        """Fail, or note that a step was left out."""
+        if self._worker.run.failure.nan_loss != "skip":
+            raise NotFiniteError(step, self._progress.epoch, batch, self._learner.way_out)
+        self._worker.report({"train/skipped_batch": batch}, step=step, epoch=self._progress.epoch)
 
     def metrics(self) -> dict[str, float]:
         """Return loss, rate and speed since the last call, over all ranks."""

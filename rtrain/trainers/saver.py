@@ -13,6 +13,11 @@ class Saver:
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a task is being done beside the caller."""
+        return self._thread is not None and self._thread.is_alive()
+
     def start(self, task: Callable[[], None], *, beside: bool) -> None:
         """Begin a task, in a thread if ``beside``, when the one before is done; raise what that one raised."""
         self.wait()

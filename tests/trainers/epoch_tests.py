@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+from rtrain.config.schema import FailureConf
 from rtrain.datasets.base import Dataset, ResidentSplit
 from rtrain.errors import TrainingError
 from rtrain.testing.ranks import RankProcesses
@@ -101,8 +102,16 @@ class EpochsOnOneRank(Epochs):
         assert stream.of("worker")[-1]["facts"]["num_rows"] == {"train": 150, "test": 37}
 
     def test_a_loss_that_is_no_number_names_its_step(self, tmp_path):
-        with pytest.raises(TrainingError, match=r"the training loss of step \d is not a finite number"):
+        told = r"the training loss of step \d \(batch \d of epoch \d\) is not a finite number"
+        with pytest.raises(TrainingError, match=told):
             self.runs.fit(tmp_path, self.runs.make_conf(optimizer=self.runs.DIVERGING), log_every_steps=1)
+
+    def test_it_may_end_the_run_instead_with_the_checkpoint_before(self, tmp_path):
+        conf, stop = self.runs.make_conf(optimizer=self.runs.DIVERGING), FailureConf(nan_loss="stop")
+        channel = self.runs.fit(tmp_path, conf, log_every_steps=1, failure=stop)
+        (end,) = channel.of("ended")
+        assert "is not a finite number" in end["reason"]
+        assert channel.of("checkpoint") == []
 
 
 class EpochsOnTwoRanks(Epochs):

@@ -53,9 +53,8 @@ class JaxLearner(Learner):
         self._metrics = build_metrics(conf, info, worker.allow)
         loss = build_loss(conf, info, worker.allow)
         self._key, self._step = jax.random.key(worker.run.seed), 0
-        self._train = jax.jit(
-            train_step(net, inputs, optimizer, loss, info), donate_argnums=0, out_shardings=world.everywhere
-        )
+        step = train_step(net, inputs, optimizer, loss, info, skips=worker.run.failure.nan_loss == "skip")
+        self._train = jax.jit(step, donate_argnums=0, out_shardings=world.everywhere)
         self._evaluate = jax.jit(
             evaluate_step(net, inputs, {"loss": loss, **self._metrics}, info), out_shardings=world.everywhere
         )
@@ -115,9 +114,12 @@ class JaxLearner(Learner):
 
 
 def train_step(
-    net: Net, inputs: Inputs, optimizer: optax.GradientTransformation, loss: RowLoss, info: DatasetInfo
+    net: Net, inputs: Inputs, optimizer: optax.GradientTransformation, loss: RowLoss, info: DatasetInfo, *, skips: bool
 ) -> Callable[..., Any]:
-    """Return the function of one optimizer step: (weights, state, optimizer's state) before and after."""
+    """Return the function of one optimizer step: (weights, state, optimizer's state) before and after.
+
+    If it ``skips``, a step whose loss is no number changes nothing.
+    """
 
     def step(at: Any, rows: Any, key: Any, number: Any) -> tuple[Any, Any]:
         weights, state, optimizer_state = at
@@ -130,7 +132,10 @@ def train_step(
 
         (value, state), gradient = jax.value_and_grad(mean_loss, has_aux=True)(weights)
         updates, optimizer_state = optimizer.update(gradient, optimizer_state, weights)
-        return (optax.apply_updates(weights, updates), state, optimizer_state), value
+        after = (optax.apply_updates(weights, updates), state, optimizer_state)
+        if skips:
+            after = jax.tree.map(lambda new, old: jnp.where(jnp.isfinite(value), new, old), after, at)
+        return after, value
 
     return step
 

@@ -139,7 +139,7 @@ class KerasLearner(Learner):
         """Have Keras write the weights into a folder aside, and copy all other numbers."""
         aside = tempfile.TemporaryDirectory(prefix="rtrain-")
         self.model.save_weights(Path(aside.name) / WEIGHTS)
-        others = {name: np.array(one) for name, one in self._others().items()}
+        others = {name: one.numpy().copy() for name, one in self._others().items()}
 
         def write(folder: Path) -> None:
             with aside:

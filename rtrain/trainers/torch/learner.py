@@ -43,7 +43,13 @@ class TorchLearner(Learner):
         self.state = build_state(worker, strategy, steps_per_epoch)
         loss = build_loss(conf, info, worker.allow).to(data.device)
         self.optimizer_step = OptimizerStep(
-            conf, info, strategy, self.state, loss, schedule_length(conf, steps_per_epoch)
+            conf,
+            info,
+            strategy,
+            self.state,
+            loss,
+            schedule_length(conf, steps_per_epoch),
+            skips=worker.run.failure.nan_loss == "skip",
         )
         metrics = build_metrics(conf, info, worker.allow)
         self._evaluation = Evaluation(loss, data, conf.precision, metrics=metrics, task=info.task)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
@@ -30,6 +32,7 @@ class OptimizerStep:
         state: What a step changes.
         loss: Mean over rows.
         schedule_length: How often the schedule moves on at most, where that is known.
+        skips: Leave out a step whose loss is no number.
     """
 
     def __init__(
@@ -40,9 +43,11 @@ class OptimizerStep:
         state: TrainState,
         loss: nn.Module,
         schedule_length: int | None,
+        *,
+        skips: bool,
     ) -> None:
         self.conf, self.info, self.strategy, self.state, self.loss = conf, info, strategy, state, loss
-        self.schedule_length = schedule_length
+        self.schedule_length, self.skips = schedule_length, skips
         self.world = strategy.data
         self.wrapped = strategy.wrap(state)
 
@@ -52,9 +57,19 @@ class OptimizerStep:
         The gradient is that of the mean over all rows of all ranks: each part's mean loss is weighted by its share of
         the rows, because strategies average gradients over ranks whatever rows they had.
         """
+        before = [buffer.clone() for buffer in self.state.model.buffers()] if self.skips else []
         total = self._backward(step) if self.conf.accumulate_steps == 1 else self._backward_in_parts(step)
-        self._update()
+        if self.skips and not math.isfinite(self.world.sum(total.reshape(1))[0]):
+            self._leave_out(before)
+        else:
+            self._update()
         return total
+
+    def _leave_out(self, buffers: Sequence[Tensor]) -> None:
+        """Forget the step: its gradients, and what it did to batch statistics."""
+        self.state.optimizer.zero_grad(set_to_none=True)
+        for buffer, before in zip(self.state.model.buffers(), buffers, strict=True):
+            buffer.copy_(before)
 
     def _backward_in_parts(self, step: Step) -> Tensor:
         """Go through the rows in ``accumulate_steps`` parts; ranks exchange gradients at the last one only."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,7 @@ class TransformersLearner(Learner):
         self._inputs = Inputs(conf, info, self._task, tokenizer, ranks.device)
         row = next(iter(dataset.splits["train"].own_rows(0, 1)))
         self._spare = Batch(row["x"][:1], row["y"][:1], 1)
-        self._copies = Copies()
+        self._copies, self._skips = Copies(), worker.run.failure.nan_loss == "skip"
         self._wrapped = self.model if ranks.size == 1 else self._distributed()
 
     def _distributed(self) -> DistributedDataParallel:
@@ -68,6 +69,8 @@ class TransformersLearner(Learner):
         losses = self._losses(self._forward(self._wrapped, inputs), target, self._args.label_smoothing_factor)
         count = float(_present(target).sum())
         total = self._ranks.sum([count])[0] if self._ranks.size > 1 else count
+        if self._skips and not math.isfinite(self._ranks.sum([float(losses.detach().sum())])[0]):
+            return losses.detach().sum() / max(total, 1), batch.num_global
         torch.autograd.backward(losses.sum() * (self._ranks.size / max(total, 1)))
         if self._args.max_grad_norm:
             torch.nn.utils.clip_grad_norm_(self.model.parameters(), self._args.max_grad_norm)

@@ -15,6 +15,7 @@ class Plugin(TrainerPlugin):
     Conf = config.Conf
     requires = ("transformers", "peft", "accelerate")
     can_init = True
+    can_skip = True
 
     def check(self, job: Job) -> None:
         """Check model, tokenizer and arguments, and conf against dataset."""

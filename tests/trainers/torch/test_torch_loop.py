@@ -8,10 +8,11 @@ import pytest
 import torch
 from torch_runs import EXACT, MLP, MODELS, SGD, RecordingChannel, assert_same, fit, make_conf, small_dataset, weights
 
+from rtrain.config.schema import FailureConf
 from rtrain.datasets.base import Dataset, ResidentSplit, Split
 from rtrain.errors import TrainingError
 from rtrain.runs.checkpoints import latest_checkpoint
-from rtrain.testing.small_data import streamed
+from rtrain.testing.small_data import streamed, with_infinite_row
 
 DROPOUT = {**MLP, "dropout": 0.5}
 
@@ -236,7 +237,9 @@ def test_a_loss_is_a_mean_whatever_it_says(tmp_path, reduction):
 
 def test_a_loss_that_explodes_names_its_step(tmp_path):
     dataset = small_dataset(task="regression", shape=(5,))
-    with pytest.raises(TrainingError, match=r"loss of step \d+ is not a finite number") as raised:
+    with pytest.raises(
+        TrainingError, match=r"loss of step \d+ \(batch \d+ of epoch \d+\) is not a finite number"
+    ) as raised:
         fit(tmp_path, make_conf(max_epochs=500, evaluate_split="none", optimizer={**SGD, "lr": 1e6}), dataset=dataset)
     assert "clip_norm" in str(raised.value)
 
@@ -316,3 +319,31 @@ def test_a_stream_is_described_trained_and_resumed_like_rows_in_memory(tmp_path)
     for stop in (3, 9, 4):
         fit(tmp_path / "b", conf, dataset=dataset, channel=RecordingChannel(stop_after=stop))
     assert_same(expected, fit(tmp_path / "b", conf, dataset=dataset)[1], **EXACT)
+
+
+NORMED = {
+    "_target_": "torch.nn.Sequential",
+    "_args_": [
+        {"_target_": "torch.nn.Flatten"},
+        {"_target_": "torch.nn.BatchNorm1d", "num_features": 64},
+        {"_target_": "torch.nn.Linear", "in_features": 64, "out_features": 3},
+    ],
+}
+
+
+def test_a_step_whose_loss_is_no_number_is_left_out_and_noted(tmp_path):
+    skip = {"failure": FailureConf(nan_loss="skip")}
+    conf = make_conf(model=NORMED, max_epochs=3, batch_size=50)
+    channel, found = fit(tmp_path, conf, dataset=with_infinite_row(small_dataset()), **skip)
+    noted = [record for record in channel.of("metrics") if "train/skipped_batch" in record["metrics"]]
+    assert len(noted) == 3, "one batch of each epoch has the row"
+    assert [record["epoch"] for record in noted] == [0, 1, 2]
+    assert all(1 <= record["metrics"]["train/skipped_batch"] <= 3 for record in noted)
+    assert all(torch.isfinite(tensor).all() for tensor in found.values()), "weights or batch statistics are spoilt"
+    assert math.isfinite(channel.metrics["train/epoch_loss"])
+
+
+def test_leaving_steps_out_changes_nothing_where_all_are_good(tmp_path):
+    _, plain = fit(tmp_path / "a", make_conf(model=NORMED))
+    _, careful = fit(tmp_path / "b", make_conf(model=NORMED), failure=FailureConf(nan_loss="skip"))
+    assert_same(plain, careful, rtol=0, atol=0)

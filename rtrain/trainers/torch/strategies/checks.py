@@ -30,6 +30,9 @@ def check_strategy(conf: Conf, info: DatasetInfo, job: Job) -> None:
     _check_options(strategy, conf)
     _check_refused(strategy, conf)
     _check_sizes(conf, info, num_workers)
+    if conf.strategy == "deepspeed" and job.conf.run.failure.nan_loss == "skip":
+        message = "run.failure.nan_loss=skip does not work with trainer.strategy=deepspeed."
+        raise ConfigError(message, "Use raise, or stop.")
     if conf.strategy == "ddp" and conf.strategy_options.activation_checkpointing is None:
         return
     model = _outline(conf, info, job)
