@@ -14,6 +14,7 @@ from rtrain.config.session import Composed
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError, RtrainError, RunInUseError
 from rtrain.runs.checkpoints import latest_checkpoint, read_record
+from rtrain.runs.files import private_files
 from rtrain.runs.lock import is_locked
 from rtrain.runs.manifest import FILE_NAME, Manifest, manifest_of, read_manifest
 from rtrain.storage.fetching import StoredRun, fetch_run, is_alive, stored_run, stored_runs
@@ -102,7 +103,8 @@ def bring(run: StoredRun, run_dir: Path, notice: Callable[[str], None]) -> None:
         notice(f"{run.folder.url} is ahead of {run_dir}, which is now {older.name}")
         run_dir.rename(older)
     notice(f"fetching {run.folder.url}")
-    fetch_run(run, run_dir, notice)
+    with private_files(bool(run.manifest["config"]["run"].get("private"))):
+        fetch_run(run, run_dir, notice)
 
 
 def local_run(run: str, notice: Callable[[str], None]) -> Path:
@@ -188,7 +190,10 @@ def _unfinished(composed: Composed) -> Iterator[Resumption]:
         except RtrainError:  # one that can't be read can't go on
             continue
     for twin in _in_store(composed):
-        run_dir, manifest = _home(composed) / twin.run_id, manifest_of(twin.manifest)
+        try:
+            run_dir, manifest = _home(composed) / twin.run_id, manifest_of(twin.manifest)
+        except (TypeError, ValueError, KeyError):  # nor can one there
+            continue
         if twin.run_id not in found or _is_ahead(twin, run_dir):
             found[twin.run_id] = _resumption(run_dir, manifest, composed)
         found[twin.run_id] = replace(found[twin.run_id], twin=twin)

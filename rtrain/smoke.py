@@ -49,7 +49,7 @@ class Smoke:
         block = read_yaml(self.primary.path)[0]["smoke"]
         words = block.get("overrides") if isinstance(block, Mapping) else None
         own = [str(word) for word in words] if isinstance(words, list) else []
-        return [*own, f"run.root_dir={ROOT_DIR}"]
+        return [*own, f"run.root_dir={ROOT_DIR}", "run.storage=null", "run.resume=never"]
 
     @contextmanager
     def session(self) -> Iterator[Session]:

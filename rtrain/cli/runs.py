@@ -19,15 +19,32 @@ def options() -> None:
 
 @runs.command("verify")
 def verify(
-    run: Annotated[Path, typer.Argument(help="A run directory: runs/<name>/<time>-<id>.", metavar="RUN")],
+    run: Annotated[str, typer.Argument(help="A run directory: runs/<name>/<time>-<id>; or its URL.", metavar="RUN")],
 ) -> None:
     """Compare every file of RUN with what was written: say what is missing, damaged or extra. Exit code 1 for loss."""
     from rtrain.runs.verify import verify_run
+    from rtrain.storage.checking import verify_stored
+    from rtrain.storage.fetching import stored_run
+    from rtrain.storage.stores import is_url
 
-    found = verify_run(run)
+    found = verify_stored(stored_run(run)) if is_url(run) else verify_run(Path(run))
     for finding in found:
         typer.echo(str(finding))
     lost = [finding for finding in found if finding.problem not in HARMLESS]
     typer.echo(f"{run}: {len(lost) or 'nothing'} lost" + (f", {len(found) - len(lost)} to note" if found else ""))
     if lost:
+        raise typer.Exit(1)
+
+
+@runs.command("upload")
+def upload(
+    run: Annotated[Path, typer.Argument(help="A run directory: runs/<name>/<time>-<id>.", metavar="RUN")],
+    to: Annotated[str | None, typer.Option(help="URL instead of run.storage, e.g. s3://bucket/runs.")] = None,
+) -> None:
+    """Copy RUN to where its run.storage says, as far as it is not there."""
+    from rtrain.storage.mirror import upload_run
+
+    url, ending = upload_run(run, to, lambda text: typer.echo(text, err=True))
+    typer.echo(f"{url}: " + ("complete" if ending.complete else f"not complete: {ending.error}"))
+    if not ending.complete:
         raise typer.Exit(1)

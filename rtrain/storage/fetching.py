@@ -53,7 +53,7 @@ def stored_runs(storage: str, name: str, key: str = "run.storage") -> Iterator[S
                 continue
             try:
                 yield _stored_run(home.below(run_id), run_id)
-            except FileNotFoundError:  # a run whose first manifest has not come there
+            except (FileNotFoundError, ValueError):  # no manifest, or none that can be read
                 continue
 
 

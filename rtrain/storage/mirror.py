@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import logging
 import random
+import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from rtrain.config.schema import RunConf
+from rtrain.errors import ConfigError
+from rtrain.runs.lock import locked
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
+from rtrain.runs.manifest import read_manifest
+from rtrain.storage.access import check_access
 from rtrain.storage.folders import Folder, WatchedFolder
 from rtrain.storage.run_copy import Retention, RunCopy
 from rtrain.storage.stores import said
@@ -133,3 +139,29 @@ class Mirror:
         if self._error is not None:
             self._notice(f"{self._copy.folder.url} works again")
         self._error = None
+
+
+def upload_run(run_dir: Path, storage: str | None, notice: Callable[[str], None]) -> tuple[str, Ending]:
+    """Copy a run that is over, as far as it is not there; return where to, and how that ended.
+
+    Args:
+        run_dir: The run directory, which nobody else may work on.
+        storage: The store; None: the run's own.
+        notice: Takes a line for the user.
+
+    Raises:
+        ConfigError: The run names no store, or the store refuses.
+        RunInUseError: It goes on.
+    """
+    manifest = read_manifest(run_dir)
+    run = manifest.config["run"]
+    storage = storage or run.get("storage")
+    if storage is None:
+        raise ConfigError(f"{run_dir} has no run.storage.", "Name one: --to s3://bucket/runs")
+    with locked(run_dir):
+        folder = check_access(storage, manifest.run_name, key="run.storage").below(manifest.run_id)
+        mirror = Mirror(run_dir, folder, Retention(sys.maxsize, 1), notice)
+        ending = mirror.finish(run.get("storage_timeout_seconds", RunConf.storage_timeout_seconds))
+        manifest.storage = {"url": folder.url, **asdict(ending)}
+        manifest.write(run_dir)
+    return folder.url, ending

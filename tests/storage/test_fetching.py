@@ -10,6 +10,7 @@ import pytest
 from s3_faults import Fault
 from small_run import until
 
+from rtrain.cli.app import run as command
 from rtrain.errors import CheckpointError, ConfigError, RtrainError
 from rtrain.runs.events import read_events
 from rtrain.runs.run import Run
@@ -150,3 +151,32 @@ def test_a_run_that_gives_signs_of_life_is_alive(small_run, copying, folder, see
 
 def test_a_run_whose_copy_is_complete_is_not_alive(copied):
     assert not is_alive(stored_run("s3://box/all/small/one"))
+
+
+def test_a_run_in_a_store_is_verified(copied, s3, capsys):
+    newest, url = copied.checkpoints()[-1], "s3://box/all/small/one"
+    assert command(["runs", "verify", url]) == 0
+    s3.put("box", {f"all/small/one/checkpoints/{newest}/model.bin": b"x" * 1000})
+    s3.put("box", {"all/small/one/checkpoints/epoch-0000-step-00000009/model.bin": b"torn"})
+    s3.client.delete_object(Bucket="box", Key=f"all/small/one/checkpoints/{copied.checkpoints()[0]}/parts/0.bin")
+    capsys.readouterr()
+    assert command(["runs", "verify", url]) == 1
+    told = capsys.readouterr().out
+    assert f"damaged     checkpoints/{newest}/model.bin  (its content is not what was written)" in told
+    assert f"missing     checkpoints/{copied.checkpoints()[0]}/parts/0.bin" in told
+    assert "unfinished  checkpoints/epoch-0000-step-00000009" in told
+    assert f"{url}: 2 lost, 1 to note" in told
+
+
+def test_a_run_that_is_over_is_uploaded(small_run, broken, tmp_path, capsys):
+    small_run.save(1)
+    config = {"checkpoint": {"keep": 2, "best": {"keep": 1}}, "storage": None, "storage_timeout_seconds": 5}
+    small_run.recorder.manifest.config = {"run": config}
+    small_run.end()
+    assert command(["runs", "upload", str(small_run.path)]) == 2
+    assert "has no run.storage" in capsys.readouterr().err
+    assert command(["runs", "upload", str(small_run.path), "--to", "s3://box/all"]) == 0
+    assert "s3://box/all/small/one: complete" in capsys.readouterr().out
+    fetch_run(stored_run("s3://box/all/small/one"), tmp_path / "again", print)
+    assert verify_run(tmp_path / "again") == []
+    assert Run.load(small_run.path).manifest.storage["complete"]
