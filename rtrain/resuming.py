@@ -17,6 +17,7 @@ from rtrain.runs.checkpoints import latest_checkpoint, read_record
 from rtrain.runs.files import private_files
 from rtrain.runs.lock import is_locked
 from rtrain.runs.manifest import FILE_NAME, Manifest, manifest_of, read_manifest
+from rtrain.runs.seal import has_own_seal
 from rtrain.storage.fetching import StoredRun, fetch_run, is_alive, stored_run, stored_runs
 from rtrain.storage.stores import is_url
 from rtrain.trainers.registry import load_trainer
@@ -107,22 +108,39 @@ def bring(run: StoredRun, run_dir: Path, notice: Callable[[str], None]) -> None:
         fetch_run(run, run_dir, notice)
 
 
-def local_run(run: str, notice: Callable[[str], None]) -> Path:
+def local_run(run: str, notice: Callable[[str], None], *, trust: bool = False) -> Path:
     """Return the run directory of a run that is named by it, or by the URL of its copy; this one is brought here.
 
+    Args:
+        run: Its folder or URL.
+        notice: Hears what is done.
+        trust: Bring it where it wants to be, even if another account wrote it.
+
     Raises:
-        ConfigError: There is no run at the URL.
+        ConfigError: There is no run at the URL, or it is somebody else's and wants to be outside of this folder.
         RunInUseError: Another machine works on it.
     """
     if not is_url(run):
         return Path(run)
     stored = stored_run(run)
     *_, name, run_id = stored.folder.url.split("/")
-    run_dir = Path(str(stored.manifest["config"]["run"]["root_dir"])) / name / run_id
+    root = Path(manifest_of(stored.manifest).config["run"]["root_dir"])
+    if not trust and (root.is_absolute() or ".." in root.parts) and not _is_own(stored):
+        raise ConfigError(
+            f"{stored.folder.url} was made by somebody else, and its run.root_dir is {root}.",
+            "If you trust who wrote it: --trust",
+        )
+    run_dir = root / name / run_id
     if is_alive(stored):
         raise RunInUseError(f"another machine works on {stored.folder.url}.", "Wait until it ends.")
     bring(stored, run_dir, notice)
     return run_dir
+
+
+def _is_own(run: StoredRun) -> bool:
+    with run.folder.open("config.yaml") as file:
+        text = file.read().decode("utf-8", "replace")
+    return has_own_seal(text, str(run.manifest.get("project_root", "")))
 
 
 def _is_ahead(run: StoredRun, run_dir: Path) -> bool:

@@ -49,7 +49,7 @@ def resume(run: str | Path, overrides: Sequence[str] = (), *, trust: bool = Fals
         TrainingError: Training failed; the run directory tells why.
     """
     observer = SilentObserver()
-    run_dir = local_run(str(run), observer.notice)
+    run_dir = local_run(str(run), observer.notice, trust=trust)
     with resuming_session(run_dir, overrides, trust=trust) as session:
         return fit_session(session, observer, resumed=run_dir)
 

@@ -248,3 +248,16 @@ def test_a_run_of_a_stranger_goes_on_only_if_it_is_trusted(trained, mark, tmp_pa
     assert not mark.exists()
     assert command(["resume", str(run), *words, "--trust"]) == 0
     assert command(["resume", str(run), "trainer.max_epochs=3", words[1]]) == 0, "now it is one's own"
+
+
+@pytest.mark.parametrize("root", ["{home}", "../../{home}"])
+def test_a_copy_of_a_run_is_not_brought_where_a_stranger_wants_it(trained, tmp_path, capfd, root):
+    copy, home = shutil.copytree(trained.path, tmp_path / "store" / "mlp" / trained.path.name), tmp_path / "home"
+    text = (copy / "config.yaml").read_text()
+    (copy / "config.yaml").write_text(text.replace("seed: 0", "seed: 1"))
+    manifest = json.loads((copy / "manifest.json").read_text())
+    manifest["config"]["run"]["root_dir"] = root.format(home=home)
+    (copy / "manifest.json").write_text(json.dumps(manifest))
+    assert command(["resume", f"file://{copy}"]) == 2
+    assert "run.root_dir is" in capfd.readouterr().err
+    assert not home.exists()

@@ -25,6 +25,6 @@ def resume(
     from rtrain.training import fit_session, resuming_session
 
     with make_display() as display:
-        run_dir = local_run(run, display.notice)
+        run_dir = local_run(run, display.notice, trust=trust)
         with resuming_session(run_dir, overrides or [], trust=trust) as session:
             end_with([fit_session(session, display, resumed=run_dir)])
