@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import secrets
+import stat
 import sys
 import threading
 from collections.abc import Iterator, Mapping
@@ -24,6 +25,7 @@ QUIET = {
     "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
     "RAY_DEDUP_LOGS_SKIP_REGEX": "A worker died or was killed",  # rtrain says it in its own error
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_TRAIN_ENABLE_PRINT_PATCH": "0",  # what user code prints goes where rtrain takes secrets out of it, only
 }
 """Ray's settings that only the environment can carry; a user's own value wins."""
 LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
@@ -88,10 +90,9 @@ class StartingCluster:
                     num_cpus=self._num_cpus,
                     include_dashboard=False,
                     object_store_memory=self._conf.object_store_bytes,
+                    _temp_dir=_session_root(),
                     **common,
                 )
-            # Ray lets everybody on the machine write there: logs, and the sockets of its processes.
-            Path(ray._private.worker._global_node.get_session_dir_path()).chmod(0o700)
 
     def wait(self) -> Cluster:
         """Return when the cluster answers.
@@ -160,6 +161,21 @@ def _keep_token_private() -> None:
             path.chmod(path.stat().st_mode & 0o700)
     except OSError:  # Ray says what is wrong with the place
         return
+
+
+def _session_root() -> str | None:
+    """Return where Ray is to keep its logs and sockets; None where the user says it, or it can't be kept private.
+
+    Ray lets everybody on the machine write there, so that it lies in a folder of this account's.
+    """
+    private = Path(f"/tmp/rtrain-{os.geteuid()}")  # short, as names of sockets have to be
+    if "RAY_TMPDIR" in os.environ:
+        return None
+    with suppress(FileExistsError):
+        private.mkdir(mode=0o700)
+    facts = private.lstat()
+    own = stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid() and not facts.st_mode & 0o077
+    return str(private / "ray") if own else None
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rtrain.cluster import Cluster, StartingCluster, connect
+from rtrain.config.secrets import is_secret
 from rtrain.config.session import Composed
 from rtrain.datasets import registry as datasets
 from rtrain.datasets.base import Dataset
@@ -68,14 +69,26 @@ def prepared(composed: Composed, observer: Observer, shared: StartingCluster | N
         storage = _check_storage(composed, observer)
         job, plugin = _check_job(composed, observer, starting)
         cluster = None if starting is None else _check_cluster(job, plugin, starting, composed.command)
-        notice = None if cluster is None or not cluster.own else sharing_notice(scaling)
-        if notice is not None:
+        for notice in [] if cluster is None else _notices(composed, cluster):
             observer.notice(notice)
         stop = stack.enter_context(stop_on_signals())
         seconds = time.monotonic() - began
         yield Prepared(
             composed=composed, job=job, plugin=plugin, cluster=cluster, storage=storage, stop=stop, seconds=seconds
         )
+
+
+def _notices(composed: Composed, cluster: Cluster) -> Iterator[str]:
+    """Yield what the user should know of the cluster."""
+    if cluster.own:
+        sharing = sharing_notice(composed.conf.scaling)
+        if sharing is not None:
+            yield sharing
+        return
+    variables = composed.conf.cluster.runtime_env.get("env_vars", {})
+    secret = [name for name in variables if is_secret(name)]
+    if secret:
+        yield f"everybody who may use the cluster can read {', '.join(secret)} of cluster.runtime_env.env_vars"
 
 
 def _check_storage(composed: Composed, observer: Observer) -> Folder | None:

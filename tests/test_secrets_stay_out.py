@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -58,7 +59,7 @@ class Net(torch.nn.Linear):
 """
 
 
-RAY = Path("/tmp/ray")
+RAY = Path(f"/tmp/rtrain-{os.geteuid()}/ray")
 
 
 @pytest.fixture
