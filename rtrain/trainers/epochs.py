@@ -17,6 +17,7 @@ from rtrain.trainers.learner import Learner
 from rtrain.trainers.meter import Meter, NotFiniteError
 from rtrain.trainers.monitor import Goals
 from rtrain.trainers.progress import Progress
+from rtrain.trainers.randomness import seed_step
 from rtrain.trainers.ranks import Ranks, Voters
 from rtrain.trainers.stopping import SIGNALS, StopSignal
 from rtrain.trainers.worker import Worker
@@ -94,6 +95,7 @@ class EpochLoop:
             reason = self._between_steps()
             if reason:
                 return reason
+            self.learner.seed(seed_step(self.worker.run.seed, self.ranks.rank, progress.step))
             taken = self.learner.take(batch, progress.step)
             progress.step += 1
             progress.step_in_epoch += 1

@@ -12,6 +12,7 @@ from rtrain.runs.recorder import Recorder
 from rtrain.trainers.base import Job, TrainerPlugin
 from rtrain.trainers.failures import is_out_of_memory, memory_hint
 from rtrain.trainers.output import copied_output
+from rtrain.trainers.randomness import kept_random_numbers
 from rtrain.trainers.starting import announce, choose_checkpoint
 from rtrain.trainers.worker import Worker
 
@@ -62,7 +63,7 @@ def train_in_process(plugin: TrainerPlugin, job: Job, recorder: Recorder, stop: 
     worker.resume_from = choose_checkpoint(recorder.run_dir, channel)
     announce(worker)
     try:
-        with copied_output(0, channel.send, job.scrub), worker.finishing():
+        with copied_output(0, channel.send, job.scrub), kept_random_numbers(), worker.finishing():
             plugin.train_loop(job.conf.trainer)(worker)
     except RtrainError:
         raise

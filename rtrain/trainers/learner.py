@@ -26,13 +26,17 @@ class Learner(ABC):
         """Return the rows of a split as ``take`` and ``evaluate`` get them."""
         return Feed(split, info, ranks)
 
+    def seed(self, number: int) -> None:  # noqa: B027 (some have no random numbers of their own)
+        """Make the framework's random numbers of the next step depend on ``number`` alone."""
+
     @abstractmethod
     def take(self, batch: Any, step: int) -> Any:
         """Do one optimizer step of all ranks together; return what ``losses`` makes the loss of.
 
         Args:
             batch: The rows of this rank, maybe none; ``num_global`` is known.
-            step: Optimizer steps done before; random numbers depend on nothing but it, the rank and the seed.
+            step: Optimizer steps done before; random numbers depend on nothing but it, the rank and the seed. Those of
+                ``random`` and NumPy do already, and those of the framework if ``seed`` sees to it.
         """
 
     @abstractmethod

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
 _ALL = 0xFFFFFFFFFFFFFFFF
 
 
@@ -17,3 +23,29 @@ def mixed(seed: int, *places: int) -> int:
         found = ((found ^ (found >> 27)) * 0x94D049BB133111EB) & _ALL
         found ^= found >> 31
     return found
+
+
+def seed_step(seed: int, rank: int, *places: int) -> int:
+    """Make the numbers of ``random`` and NumPy's global generator depend on the seed, the rank and the place alone.
+
+    A resumed run thus draws the same as one that was never interrupted, whatever else drew numbers. It takes about 8
+    millionths of a second.
+
+    Returns:
+        What the framework's own random numbers of this place can begin with: 64 bits.
+    """
+    number = mixed((seed << 20) + rank, *places)
+    random.seed(number)
+    np.random.seed(number & 0xFFFFFFFF)
+    return number
+
+
+@contextmanager
+def kept_random_numbers() -> Iterator[None]:
+    """Leave the numbers of ``random`` and NumPy's global generator, after the block, as they were before it."""
+    python, numpy = random.getstate(), np.random.get_state()
+    try:
+        yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(numpy)

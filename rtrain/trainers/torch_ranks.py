@@ -70,19 +70,9 @@ class TorchRanks:
             for tensor in tensors:
                 dist.broadcast(tensor, src=0)
 
-    def seed_step(self, seed: int, step: int) -> None:
-        """Make the random numbers of a step depend on nothing but ``seed``, the rank and ``step``.
-
-        A resumed run thus draws the same dropout as one that was never interrupted, whatever else drew numbers.
-        The three are mixed as in SplitMix64 (Steele, Lea & Flood, 2014): torch looks at the low 32 bits of a seed only.
-        """
-        mixed = (seed << 20) + self.rank
-        for part in (step, 0):
-            mixed = (mixed + part + 0x9E3779B97F4A7C15) & 0xFFFFFFFFFFFFFFFF
-            mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & 0xFFFFFFFFFFFFFFFF
-            mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & 0xFFFFFFFFFFFFFFFF
-            mixed ^= mixed >> 31
+    def seed(self, number: int) -> None:
+        """Make torch's random numbers depend on nothing but ``number``, of which it looks at the low 32 bits only."""
         # torch.manual_seed asks every kind of device, which takes longer than a small step.
-        torch.default_generator.manual_seed(mixed)
+        torch.default_generator.manual_seed(number)
         if self.device.type == "cuda":
-            torch.cuda.manual_seed(mixed)
+            torch.cuda.manual_seed(number)

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 import torch.utils.deterministic
 
+from rtrain.trainers.randomness import seed_step
 from rtrain.trainers.worker import Worker
 
 
@@ -35,6 +36,7 @@ def torch_settings(worker: Worker, *, deterministic: bool | None) -> Iterator[No
         filling.fill_uninitialized_memory = False
         torch.backends.cudnn.benchmark = not deterministic
     torch.manual_seed(worker.run.seed)
+    seed_step(worker.run.seed, 0)  # all ranks build the same
     try:
         yield
     finally:

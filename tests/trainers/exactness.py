@@ -12,13 +12,14 @@ UNLIKE = ("progress.json", "about.json", "checkpoint.json")
 """Files that tell times."""
 
 
-def assert_exact(folder, fit, stops, **tolerance):
+def assert_exact(folder, fit, stops, only=("",), **tolerance):
     """Train once in one go and once with interruptions, and compare all weights and the optimizer's state.
 
     Args:
         folder: Where both go.
         fit: ``fit(run_dir, channel)`` trains, or goes on.
         stops: After how many steps each attempt is interrupted; the one after the last goes on to the end.
+        only: What is compared, by the beginnings of names: ``training.pt/optimizer``, say.
         tolerance: Of ``np.testing.assert_allclose``; none: bit by bit.
     """
     whole = RecordingChannel()
@@ -28,15 +29,17 @@ def assert_exact(folder, fit, stops, **tolerance):
         fit(folder / "parts", channel)
     last = RecordingChannel()
     fit(folder / "parts", last)
-    assert_same_contents(folder / "whole", folder / "parts", **tolerance)
+    assert_same_contents(folder / "whole", folder / "parts", only, **tolerance)
     return whole, last
 
 
-def assert_same_contents(first, second, **tolerance):
+def assert_same_contents(first, second, only=("",), **tolerance):
     """Compare the newest checkpoints below two run directories."""
     expected, found = (contents(latest_checkpoint(one)) for one in (first, second))
     assert expected.keys() == found.keys()
-    different = [name for name, value in expected.items() if not _same(value, found[name], **tolerance)]
+    compared = {name: value for name, value in expected.items() if name.startswith(tuple(only))}
+    assert compared
+    different = [name for name, value in compared.items() if not _same(value, found[name], **tolerance)]
     assert not different, different
 
 

@@ -14,6 +14,7 @@ from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler, S
 from rtrain.datasets.base import DatasetInfo, Layout, Pass, Split, joined, share_of, step_rows
 from rtrain.errors import TrainingError
 from rtrain.trainers.progress import Progress
+from rtrain.trainers.randomness import seed_step
 from rtrain.trainers.torch_ranks import TorchRanks
 from rtrain.trainers.torch_rows import Standardizer
 
@@ -34,6 +35,36 @@ class Rows(Dataset[Any]):
 
     def __getitems__(self, rows: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor]:
         return self._standardized(self._x[list(rows)]), self._y[list(rows)]
+
+
+class FirstRow(int):
+    """The first row of a batch, which knows where the random numbers of reading the batch begin."""
+
+    place: tuple[int, ...]
+    """Seed, rank, epoch and step."""
+
+
+class Seeded(Dataset[Any]):
+    """The user's rows; the random numbers of their transforms depend on seed, rank, epoch and step alone.
+
+    Wherever they are read: in this process, or in those of the loader.
+    """
+
+    def __init__(self, inner: Dataset[Any]) -> None:
+        self._inner: Any = inner
+
+    def __len__(self) -> int:
+        return len(self._inner)
+
+    def __getitem__(self, row: int) -> Any:
+        return self.__getitems__([row])[0]
+
+    def __getitems__(self, rows: Sequence[int]) -> Any:
+        if isinstance(rows[0], FirstRow):
+            torch.default_generator.manual_seed(seed_step(*rows[0].place))
+        plain = [int(row) for row in rows]
+        at_once = getattr(self._inner, "__getitems__", None)
+        return [self._inner[row] for row in plain] if at_once is None else at_once(plain)
 
 
 class TrainBatches(BatchSampler):
@@ -67,7 +98,11 @@ class TrainBatches(BatchSampler):
         )
         for number, (rows, _) in enumerate(step_rows(self.num_rows, one), start=self.begin_step):
             if number < len(self):
-                yield rows.tolist() if len(rows) else [0]
+                first, *others = rows.tolist() or [0]
+                known = FirstRow(first)
+                # The 1 sets it apart from the random numbers of the step itself.
+                known.place = (self._seed, self._ranks.rank, self.epoch, number, 1)
+                yield [known, *others]
 
     def rows_before(self, step: int) -> int:
         """Return the rows of all ranks in the steps of the epoch before ``step``."""
@@ -153,7 +188,7 @@ class SharedData(pl.LightningDataModule):
         batches.begin(self._progress.epoch, self._progress.step_in_epoch, self._progress.rows)
         self.train_batches = batches
         self.num_own_rows["train"] = batches.num_own_rows()
-        return _with_batches(loader, batches)
+        return _with_batches(loader, batches, Seeded(loader.dataset))
 
     def val_dataloader(self) -> Any:
         """Return the user's loaders with this rank's rows, each once."""
@@ -166,7 +201,7 @@ class SharedData(pl.LightningDataModule):
                 continue
             batches = EvalBatches(len(loader.dataset), loader.batch_size or 1, self._ranks)
             self.num_own_rows["val"] = self.num_own_rows.get("val", 0) + batches.num_own_rows
-            shared.append(_with_batches(loader, batches))
+            shared.append(_with_batches(loader, batches, loader.dataset))
         return shared if isinstance(found, list | tuple) else shared[0]
 
     def _shuffled(self, loader: Any, name: str) -> bool | None:
@@ -195,9 +230,9 @@ class SharedData(pl.LightningDataModule):
         self._inner.load_state_dict(state_dict)
 
 
-def _with_batches(loader: DataLoader[Any], batches: BatchSampler) -> DataLoader[Any]:
+def _with_batches(loader: DataLoader[Any], batches: BatchSampler, rows: Dataset[Any]) -> DataLoader[Any]:
     return DataLoader(
-        loader.dataset,
+        rows,
         batch_sampler=batches,
         collate_fn=loader.collate_fn,
         num_workers=loader.num_workers,

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import random
 from collections.abc import Mapping
 from typing import Any
 
 import lightning.pytorch as pl
-import numpy as np
 from safetensors.torch import load_file
 
 from rtrain.config.targets import build
@@ -27,8 +25,6 @@ def train(worker: Worker) -> None:
     """Train until a limit is reached, a metric stops improving, or all ranks agree to stop."""
     conf: Conf = worker.conf
     with torch_settings(worker, deterministic=None), quiet():
-        np.random.seed(worker.run.seed)
-        random.seed(worker.run.seed)
         ranks = TorchRanks.of(worker)
         module, folder, weights = build_module(worker), worker.resume_dir(), worker.init_dir()
         if weights is not None:

@@ -17,6 +17,7 @@ from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.lightning.data import OurData, SharedData
 from rtrain.trainers.monitor import Goals, Monitor
 from rtrain.trainers.progress import Progress
+from rtrain.trainers.randomness import seed_step
 from rtrain.trainers.stopping import SIGNALS, StopSignal
 from rtrain.trainers.torch_copies import Copies
 from rtrain.trainers.torch_ranks import TorchRanks
@@ -80,7 +81,7 @@ class Services(pl.callbacks.Checkpoint):
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, batch: Any, batch_idx: int
     ) -> None:
         """Seed the step, and weigh this rank's rows in it."""
-        self._ranks.seed_step(self._worker.run.seed, trainer.current_epoch * 1_000_003 + batch_idx)
+        self._ranks.seed(seed_step(self._worker.run.seed, self._ranks.rank, trainer.current_epoch, batch_idx))
         if self._ranks.size > 1 and self._data.train_batches is not None:
             trainer.strategy.share = self._data.train_batches.share(batch_idx)
 

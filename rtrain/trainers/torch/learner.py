@@ -38,7 +38,7 @@ class TorchLearner(Learner):
         info, data = worker.dataset.info, strategy.data
         steps_per_epoch = math.ceil(worker.dataset.splits["train"].num_rows / conf.rows_per_step(data.size))
         self.strategy, self.sharded = strategy, strategy.sharded
-        self._conf, self._data, self._seed = conf, data, worker.run.seed
+        self._conf, self._data = conf, data
         self._train, self._allow = worker.dataset.splits["train"], worker.allow
         self.state = build_state(worker, strategy, steps_per_epoch)
         loss = build_loss(conf, info, worker.allow).to(data.device)
@@ -63,9 +63,12 @@ class TorchLearner(Learner):
             return TensorFeed(split, info, self._data, self._conf.channels_last)
         return TransformedFeed(split, info, self._data, self._conf, transform, is_random=training)
 
+    def seed(self, number: int) -> None:
+        """Seed torch, on the device too."""
+        self._data.seed(number)
+
     def take(self, batch: Step, step: int) -> Tensor:
         """Do one optimizer step; its loss is computed while this returns."""
-        self._data.seed_step(self._seed, step)
         return self.optimizer_step.take(batch)
 
     def losses(self, taken: Sequence[Tensor]) -> list[float]:

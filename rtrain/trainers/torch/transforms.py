@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +16,7 @@ from rtrain.datasets.base import DatasetInfo, Pass, ResidentSplit, Split, share_
 from rtrain.datasets.hashes import random_numbers
 from rtrain.errors import ConfigError
 from rtrain.trainers.feed import Feed
+from rtrain.trainers.randomness import kept_random_numbers
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.data import Step, TensorFeed
 from rtrain.trainers.torch_ranks import TorchRanks
@@ -50,7 +50,7 @@ class RowTransform:
             ConfigError: A result is no tensor or array, or rows differ in shape; names the key.
         """
         rows = x.float() / 255 if x.dtype == torch.uint8 else x
-        with torch.no_grad(), _own_random_numbers():
+        with torch.no_grad(), kept_random_numbers(), torch.random.fork_rng(devices=[]):
             found = [self._row(row, 0 if seeds is None else int(seeds[place])) for place, row in enumerate(rows)]
         try:
             return torch.stack(found) if found else rows
@@ -178,15 +178,3 @@ def _is_class(node: Mapping[str, Any], where: str, allow: Sequence[str]) -> bool
     if not isinstance(target, str):
         raise ConfigError(f"{where} has no _target_.", "A transform is {_target_: module.name} and its arguments.")
     return isinstance(locate(target, f"{where}._target_", allow), type)
-
-
-@contextmanager
-def _own_random_numbers() -> Iterator[None]:
-    """Leave the random numbers of everything else as they are."""
-    python, numpy = random.getstate(), np.random.get_state()
-    with torch.random.fork_rng(devices=[]):
-        try:
-            yield
-        finally:
-            random.setstate(python)
-            np.random.set_state(numpy)

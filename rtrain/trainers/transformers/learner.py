@@ -59,9 +59,12 @@ class TransformersLearner(Learner):
             bucket_cap_mb=self._args.ddp_bucket_cap_mb,
         )
 
+    def seed(self, number: int) -> None:
+        """Seed torch, on the device too."""
+        self._ranks.seed(number)
+
     def take(self, batch: Batch, step: int) -> Any:
         """Do one step; a rank without rows computes one that counts nothing, so that the others need not wait."""
-        self._ranks.seed_step(self._seed, step)
         self._wrapped.train()
         inputs, target = self._inputs.ready(batch if len(batch.y) else self._spare, (self._seed, step))
         if not len(batch.y):

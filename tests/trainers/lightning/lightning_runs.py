@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import lightning.pytorch as pl
 import numpy as np
 import torch
@@ -44,6 +46,26 @@ class Data(pl.LightningDataModule):
     def val_dataloader(self):
         x, y = arrays(23, 1)
         return DataLoader(TensorDataset(torch.tensor(x), torch.tensor(y)), batch_size=8)
+
+
+class Noisy(TensorDataset):
+    """Rows with noise of three kinds, drawn anew whenever one is read."""
+
+    def __getitem__(self, row):
+        x, y = super().__getitem__(row)
+        return x + torch.rand(6) + random.random() + np.float32(np.random.random()), y
+
+
+class NoisyData(Data):
+    """The same, with noise."""
+
+    def __init__(self, num_workers):
+        super().__init__()
+        self._num_workers = num_workers
+
+    def train_dataloader(self):
+        rows = Noisy(*map(torch.tensor, arrays(75, 0)))
+        return DataLoader(rows, batch_size=16, shuffle=True, num_workers=self._num_workers)
 
 
 def make_conf(**keys):

@@ -2,13 +2,15 @@
 
 import pytest
 import torch
-from lightning_runs import arrays, dataset, fit, make_conf
+from exactness import assert_exact
+from lightning_runs import MODULE, arrays, dataset, fit, make_conf
 from safetensors.torch import load_file
 
 from rtrain.errors import TrainingError
 from rtrain.runs.checkpoints import latest_checkpoint
-from rtrain.testing.workers import newest
+from rtrain.testing.workers import make_worker, newest
 from rtrain.trainers.lightning.data import EvalBatches, TrainBatches
+from rtrain.trainers.lightning.loop import train
 from rtrain.trainers.lightning.predictor import load_predictor
 from rtrain.trainers.lightning.services import Services, metric_name
 from rtrain.trainers.torch_ranks import TorchRanks
@@ -125,3 +127,15 @@ def test_each_row_comes_once_if_the_steps_of_a_resumed_epoch_have_another_size(t
     for epoch in range(2):
         assert sorted(row for number, rows in taken if number == epoch for row in rows) == x
     assert [one["epoch"] for one in channel.of("metrics") if "val/loss" in one["metrics"]] == [1, 2]
+
+
+@pytest.mark.parametrize("num_workers", [0, 1])
+def test_random_transforms_of_the_users_rows_resume_to_the_same_weights(tmp_path, num_workers):
+    def go(folder, channel):
+        node = {"_target_": "lightning_runs.NoisyData", "num_workers": num_workers}
+        keys = {"module": {**MODULE, "in_features": 6, "num_classes": 3}, "datamodule": node}
+        worker = make_worker(folder, make_conf(global_batch_size=None, **keys), None, channel=channel)
+        worker.allow = ("lightning_runs",)
+        train(worker)
+
+    assert_exact(tmp_path, go, [4, 3], only=("lightning.ckpt/state_dict", "lightning.ckpt/optimizer_states", "model"))
