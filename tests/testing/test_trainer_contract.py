@@ -23,6 +23,7 @@ CAUGHT = {
     "drops the last rows in silence": "the_last_row_counts_even_if_rows_are_fewer_than_a_step_takes",
     "ignores a request to stop": "a_request_to_stop_ends_training_early_with_a_checkpoint",
     "ignores checkpoints": "a_stopped_run_resumes_to_the_result_of_an_uninterrupted_one",
+    "resumes with fewer digits": "a_stopped_run_resumes_to_the_result_of_an_uninterrupted_one",
     "resumes without its weights": "a_stopped_run_resumes_to_the_result_of_an_uninterrupted_one",
     "imports its framework at once": "the_plugin_imports_no_framework",
 }

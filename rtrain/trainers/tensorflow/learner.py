@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,6 +27,8 @@ from rtrain.trainers.tensorflow.build import (
     build_optimizer,
     gives_logits,
 )
+from rtrain.trainers.tensorflow.callbacks import FILE_NAME as CALLBACKS
+from rtrain.trainers.tensorflow.callbacks import Callbacks
 from rtrain.trainers.tensorflow.config import Conf
 from rtrain.trainers.tensorflow.inputs import Inputs
 from rtrain.trainers.tensorflow.outputs import check_output
@@ -57,22 +60,15 @@ class KerasLearner(Learner):
         self._metrics = build_metrics(conf, info, allow)
         self._train = train_step(self.model, inputs, info, world)
         self._evaluate = evaluate_step(self.model, inputs, info, gives_logits(loss, self.model))
-        own = build_callbacks(conf, allow)
-        self._callbacks = keras.callbacks.CallbackList(own, model=self.model, epochs=conf.max_epochs) if own else None
-        if self._callbacks is not None:
-            self._callbacks.on_train_begin()
-        self._in_epoch = False
-        self._epoch = 0
+        self._callbacks = Callbacks(build_callbacks(conf, allow), self.model, conf.max_epochs)
         self._move_seeds(world.rank)
 
     def take(self, batch: Batch, step: int) -> Any:
         """Do one step."""
-        if self._callbacks is not None:
-            self._begin(step)
+        self._callbacks.begin_step(step)
         x, y, weight = _rows(batch)
         loss = self._train(x, y, weight, np.float32(len(batch.y) / batch.num_global))
-        if self._callbacks is not None:
-            self._callbacks.on_train_batch_end(step, {"loss": float(loss)})
+        self._callbacks.end_step(step, loss)
         return loss, batch.num_global
 
     def losses(self, taken: Sequence[Any]) -> list[float]:
@@ -113,38 +109,29 @@ class KerasLearner(Learner):
 
     def end_epoch(self, epoch: int, metrics: Mapping[str, float]) -> str:
         """Tell the callbacks; they may end training."""
-        self._epoch, self._in_epoch = epoch, False
-        if self._callbacks is None:
-            return ""
         named = {"train/epoch_loss": "loss", "train/lr": "learning_rate"}
         prefix = f"{self._split}/"
         logs = {f"val_{name.removeprefix(prefix)}": one for name, one in metrics.items() if name.startswith(prefix)}
         logs |= {named[name]: one for name, one in metrics.items() if name in named}
-        self._callbacks.on_epoch_end(epoch - 1, logs)
-        return "a callback" if self.model.stop_training else ""
+        return self._callbacks.end_epoch(epoch, logs)
 
     def close(self) -> None:
         """Tell the callbacks that training has ended."""
-        if self._callbacks is not None:
-            self._callbacks.on_train_end()
-
-    def _begin(self, step: int) -> None:
-        assert self._callbacks is not None
-        if not self._in_epoch:
-            self._callbacks.on_epoch_begin(self._epoch)
-            self._in_epoch = True
-        self._callbacks.on_train_batch_begin(step)
+        self._callbacks.end()
 
     def snapshot(self) -> Writer:
         """Have Keras write the weights into a folder aside, and copy all other numbers."""
         aside = tempfile.TemporaryDirectory(prefix="rtrain-")
         self.model.save_weights(Path(aside.name) / WEIGHTS)
         others = {name: one.numpy().copy() for name, one in self._others().items()}
+        remembered = json.dumps(self._callbacks.state()) if self._callbacks else None
 
         def write(folder: Path) -> None:
             with aside:
                 shutil.move(Path(aside.name) / WEIGHTS, folder / WEIGHTS)
             save_file(others, folder / TRAINING)
+            if remembered is not None:
+                (folder / CALLBACKS).write_text(remembered, encoding="utf-8")
 
         return write
 
@@ -156,6 +143,7 @@ class KerasLearner(Learner):
             raise CheckpointError(f"{folder / TRAINING} is not of this model and optimizer.")
         for name, variable in others.items():
             variable.assign(stored[name])
+        self._callbacks.load(folder)
         self._move_seeds(self._world.rank)
 
     def init(self, folder: Path) -> None:

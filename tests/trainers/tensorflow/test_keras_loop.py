@@ -7,6 +7,7 @@ import keras_runs
 import numpy as np
 import pytest
 from epoch_tests import EpochsOnOneRank, assert_same
+from exactness import assert_exact
 from keras_runs import ADAM, DROPOUT, MLP, MODELS, fit, make_conf, weights
 
 from rtrain.datasets.base import Dataset
@@ -195,3 +196,25 @@ def test_a_model_that_can_not_be_trained_is_told(tmp_path, model, error, says):
 class TestEpochs(EpochsOnOneRank):
     runs, trainer = keras_runs, "tensorflow"
     bigrams = local("bigrams", input_shape="auto", vocab_size="auto")
+
+
+NOISY = {
+    "_target_": "keras.Sequential",
+    "layers": [
+        {"_target_": "keras.layers.Flatten"},
+        {"_target_": "keras.layers.Dense", "units": 16},
+        {"_target_": "keras.layers.BatchNormalization"},
+        {"_target_": "keras.layers.Dropout", "rate": 0.5},
+        {"_target_": "keras.layers.GaussianNoise", "stddev": 0.1},
+        {"_target_": "keras.layers.Dense", "units": 3},
+    ],
+}
+AVERAGING = {**ADAM, "use_ema": True, "ema_momentum": 0.9, "clipnorm": 0.1, "gradient_accumulation_steps": 2}
+PLATEAU = {"_target_": "keras.callbacks.ReduceLROnPlateau", "monitor": "val_loss", "patience": 1, "min_delta": 100.0}
+EARLY = {"_target_": "keras.callbacks.EarlyStopping", "monitor": "val_loss", "patience": 4, "min_delta": 100.0}
+
+
+def test_an_interrupted_run_ends_with_the_same_numbers_callbacks_included(tmp_path):
+    conf = make_conf(model=NOISY, optimizer=AVERAGING, callbacks=[PLATEAU, EARLY], max_epochs=9)
+    _, last = assert_exact(tmp_path, lambda folder, channel: fit(folder, conf, channel=channel), [2, 9])
+    assert last.of("checkpoint")[-1]["epoch"] == 5, "the early stop counts the evaluations before the interruptions"

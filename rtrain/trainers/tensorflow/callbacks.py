@@ -1,0 +1,86 @@
+"""Keras callbacks told of steps and epochs, and what they remember."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+
+FILE_NAME = "callbacks.json"
+PLAIN = (bool, int, float, str, type(None))
+SETTINGS = ("min_delta",)
+"""What Keras turns the other way round once it has found out which way is better, which it does after a resume too."""
+
+
+class Callbacks:
+    """The user's callbacks.
+
+    Args:
+        own: They, maybe none.
+        model: What they see.
+        epochs: Epochs of the run, where they are known.
+    """
+
+    def __init__(self, own: list[Any], model: Any, epochs: int | None) -> None:
+        self._own, self._model = own, model
+        self._list = keras.callbacks.CallbackList(own, model=model, epochs=epochs) if own else None
+        self._epoch, self._in_epoch = 0, False
+        if self._list is not None:
+            self._list.on_train_begin()
+        self._before = [_plain(one) for one in own]
+
+    def __bool__(self) -> bool:
+        return bool(self._own)
+
+    def begin_step(self, step: int) -> None:
+        """Tell of a step that begins, and before it of its epoch if that does."""
+        if self._list is not None:
+            if not self._in_epoch:
+                self._list.on_epoch_begin(self._epoch)
+                self._in_epoch = True
+            self._list.on_train_batch_begin(step)
+
+    def end_step(self, step: int, loss: Any) -> None:
+        """Tell of a step that is done; waits for its loss."""
+        if self._list is not None:
+            self._list.on_train_batch_end(step, {"loss": float(loss)})
+
+    def end_epoch(self, epoch: int, logs: Mapping[str, float]) -> str:
+        """Tell of so many epochs that are done; return why training should end, or an empty string."""
+        self._epoch, self._in_epoch = epoch, False
+        if self._list is None:
+            return ""
+        self._list.on_epoch_end(epoch - 1, dict(logs))
+        return "a callback" if self._model.stop_training else ""
+
+    def end(self) -> None:
+        """Tell that training has ended."""
+        if self._list is not None:
+            self._list.on_train_end()
+
+    def state(self) -> dict[str, Any]:
+        """Return the numbers and words that the callbacks remember, beyond those they were built with."""
+        changed = [
+            {name: value for name, value in _plain(one).items() if name not in before or before[name] != value}
+            for one, before in zip(self._own, self._before, strict=True)
+        ]
+        return {"epoch": self._epoch, "in_epoch": self._in_epoch, "callbacks": changed}
+
+    def load(self, folder: Path) -> None:
+        """Have the callbacks remember what ``state`` gave, if there are as many as then."""
+        if not (folder / FILE_NAME).exists():
+            return
+        state = json.loads((folder / FILE_NAME).read_text(encoding="utf-8"))
+        self._epoch, self._in_epoch = state["epoch"], state["in_epoch"]
+        if len(state["callbacks"]) == len(self._own):
+            for one, values in zip(self._own, state["callbacks"], strict=True):
+                vars(one).update({name: value for name, value in values.items() if name in vars(one)})
+
+
+def _plain(callback: Any) -> dict[str, Any]:
+    values = {name: one.item() if isinstance(one, np.generic) else one for name, one in vars(callback).items()}
+    return {name: one for name, one in values.items() if isinstance(one, PLAIN) and name not in SETTINGS}
