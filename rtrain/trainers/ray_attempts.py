@@ -155,10 +155,8 @@ class Attempts:
             return Ending(kind="worker died", message=message, hint=question["message"][-1000:])
         if question["cause"] == "preempted":
             return Ending(kind="preempted", message="a machine of the run is taken away")
-        ending, nodes = (
-            ending_of(self._recorder.failures, question["workers"], question["oom_kills"]),
-            question["nodes"],
-        )
+        nodes = question["nodes"]
+        ending = ending_of(self._recorder.failures, question["workers"], question["oom_kills"])
         if ending.kind == "worker died" and ending.rank is not None and ending.rank < len(nodes):
             self._suspect = ending, nodes[ending.rank]
         return ending
