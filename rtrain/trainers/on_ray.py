@@ -13,7 +13,7 @@ from rtrain.runs.checkpoints import checkpoints_dir
 from rtrain.runs.recorder import Recorder
 from rtrain.scaling import ray_scaling_config, threads_per_worker
 from rtrain.trainers.base import Job, TrainerPlugin
-from rtrain.trainers.failures import Ending
+from rtrain.trainers.failures import LESS_MEMORY, Ending
 from rtrain.trainers.ray_attempts import Attempts
 from rtrain.trainers.ray_channel import DriverChannel
 
@@ -36,7 +36,7 @@ def train_on_ray(plugin: TrainerPlugin, job: Job, recorder: Recorder, stop: Stop
         places = {"run_dir": str(recorder.run_dir), "marker": marker.name, "channel": channel.name}
         trainer = _build_trainer(plugin, job, places, cluster)
         error = _fit(trainer, channel, attempts, stop)
-        while error is not None and _controller_died(error) and _may_restart(attempts, cluster):
+        while error is not None and (died := _controller_death(error)) and _may_restart(attempts, cluster, died):
             error = _fit(trainer, channel, attempts, stop)
     finally:
         marker.unlink(missing_ok=True)
@@ -45,13 +45,19 @@ def train_on_ray(plugin: TrainerPlugin, job: Job, recorder: Recorder, stop: Stop
         raise attempts.error(error) from error
 
 
-def _controller_died(error: BaseException) -> bool:
-    from ray.exceptions import RayActorError
+def _controller_death(error: BaseException) -> Ending | None:
+    """Return how Ray's process that watches the workers died; None if it did not."""
+    from ray.exceptions import OutOfMemoryError, RayActorError
 
-    return isinstance(error, RayActorError)
+    if isinstance(error, OutOfMemoryError):
+        message = "Ray has killed the process that watches the workers because the machine ran out of memory"
+        return Ending(kind="out of memory", message=message, hint=LESS_MEMORY)
+    if isinstance(error, RayActorError):
+        return Ending(kind="controller died", message="the process that watches the workers died")
+    return None
 
 
-def _may_restart(attempts: Attempts, cluster: Cluster) -> bool:
+def _may_restart(attempts: Attempts, cluster: Cluster, died: Ending) -> bool:
     """Clear away what a controller that died has left behind, and wait until it is time for the next one."""
     if not is_alive():
         whose = "the Ray cluster of this run" if cluster.own else "the machine of this process in the Ray cluster"
@@ -59,7 +65,6 @@ def _may_restart(attempts: Attempts, cluster: Cluster) -> bool:
         attempts.end(Ending(kind="cluster lost", message=f"{whose} is gone", hint=hint))
         return False
     remove_placement_groups()
-    died = Ending(kind="controller died", message="the process that watches the workers died")
     return attempts.go_on_after(died) and attempts.wait()
 
 

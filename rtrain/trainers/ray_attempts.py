@@ -10,7 +10,7 @@ from typing import Any
 
 from rtrain.cluster import is_alive
 from rtrain.config.schema import RtrainConf
-from rtrain.errors import TrainingError
+from rtrain.errors import TrainingError, first_line
 from rtrain.interrupts import StopRequest
 from rtrain.runs.recorder import Recorder
 from rtrain.trainers.failures import Ending, Retries, ending_of
@@ -137,7 +137,7 @@ class Attempts:
     def error(self, raised: BaseException) -> TrainingError:
         """Return the error that ends the run, where Ray ended it with ``raised``."""
         if self.ending is None:
-            return TrainingError(f"training failed: {str(raised).strip()}")
+            return TrainingError(f"training failed: {first_line(raised)}", str(raised).strip()[-2000:])
         # Errors of workers that only lost their connection are not the run's.
         cause = (self.ending.rank, self.ending.type)
         self._recorder.failures = [one for one in self._recorder.failures if (one["rank"], one["type"]) == cause]

@@ -113,7 +113,7 @@ def fit(folder, cluster, faults, *overrides):
 
 def test_a_killed_worker_and_a_hung_one_and_an_exception_are_survived_one_after_the_other(tmp_path, cluster):
     faults = [
-        {"kind": "kill", "rank": 1, "step": 5},
+        {"kind": "kill", "rank": 0, "step": 5},
         {"kind": "hang", "rank": 1, "step": 11},
         {"kind": "fail", "rank": 1, "step": 21},
     ]
@@ -123,7 +123,7 @@ def test_a_killed_worker_and_a_hung_one_and_an_exception_are_survived_one_after_
     assert run.manifest.step == 40
     whys = [attempt.get("ended_because", {}) for attempt in attempts]
     assert [why.get("kind") for why in whys] == ["worker died", "hang", "exception", None]
-    assert [why.get("rank") for why in whys] == [1, None, 1, None]
+    assert [why.get("rank") for why in whys] == [0, None, 1, None]
     assert [attempt["from_checkpoint"] is None for attempt in attempts] == [True, False, False, False]
     assert "ValueError on worker 1" in whys[2]["message"]
     assert "worker 1 in" in whys[1]["message"]
