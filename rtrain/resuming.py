@@ -18,7 +18,7 @@ from rtrain.runs.files import private_files
 from rtrain.runs.lock import is_locked
 from rtrain.runs.manifest import FILE_NAME, Manifest, manifest_of, read_manifest
 from rtrain.runs.seal import has_own_seal
-from rtrain.storage.fetching import StoredRun, fetch_run, is_alive, stored_run, stored_runs
+from rtrain.storage.fetching import StoredRun, fetch_run, find_stored, is_alive, stored_run, stored_runs
 from rtrain.storage.stores import is_url
 from rtrain.trainers.registry import load_trainer
 
@@ -78,6 +78,7 @@ def find_resumption(
     if wanted is None and resume not in ("never", "auto", "must"):
         wanted = Path(resume)
     if wanted is not None:
+        _catch_up(wanted, composed, notice)
         return _checked(_open(wanted, composed))
     if resume == "never":
         _check_free(composed.run_dir)
@@ -106,6 +107,23 @@ def bring(run: StoredRun, run_dir: Path, notice: Callable[[str], None]) -> None:
     notice(f"fetching {run.folder.url}")
     with private_files(bool(run.manifest["config"]["run"].get("private"))):
         fetch_run(run, run_dir, notice)
+
+
+def _catch_up(run_dir: Path, composed: Composed, notice: Callable[[str], None]) -> None:
+    """Take what ``run.storage`` has of a run if another machine went on with it.
+
+    Raises:
+        RunInUseError: It still does.
+    """
+    storage = composed.conf.run.storage
+    if storage is None:
+        return
+    twin = find_stored(storage, run_dir.absolute().parent.name, run_dir.absolute().name)
+    if twin is None or not _is_ahead(twin, run_dir):
+        return
+    if is_alive(twin):
+        raise RunInUseError(f"another machine works on {twin.folder.url}.", "Wait until it ends.")
+    bring(twin, run_dir, notice)
 
 
 def local_run(run: str, notice: Callable[[str], None], *, trust: bool = False) -> Path:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from rtrain.storage.folders import Folder, open_folder, read
+from rtrain.storage.folders import DiskFolder, Folder, open_folder, read
 from rtrain.storage.stores import errors_named, is_temporary
 
 PATIENCE_SECONDS = 20.0
@@ -29,6 +29,9 @@ def check_access(url: str, *parts: str, key: str) -> Folder:
         ConfigError: The store refuses one of the three, does not answer, or needs a package that is not installed.
     """
     with errors_named(url, key):
+        home = patiently(lambda: open_folder(url))
+        if isinstance(home, DiskFolder) and not home.exists():  # as a disk of the network that is not mounted
+            raise FileNotFoundError
         folder = patiently(lambda: open_folder(url, *parts))
         patiently(lambda: _probe(folder, f".rtrain-probe-{secrets.token_hex(4)}"))
     return folder

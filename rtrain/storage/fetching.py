@@ -57,6 +57,19 @@ def stored_runs(storage: str, name: str, key: str = "run.storage") -> Iterator[S
                 continue
 
 
+def find_stored(storage: str, name: str, run_id: str, key: str = "run.storage") -> StoredRun | None:
+    """Return a run of a store; None if it does not have it.
+
+    Raises:
+        ConfigError: The store refuses or does not answer.
+    """
+    with errors_named(storage, key):
+        try:
+            return _stored_run(patiently(lambda: open_folder(storage, name, run_id)), run_id)
+        except FileNotFoundError:
+            return None
+
+
 def stored_run(url: str, key: str = "RUN") -> StoredRun:
     """Return the run at a URL.
 

@@ -8,6 +8,7 @@ import secrets
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 from urllib.parse import unquote, urlsplit
@@ -193,6 +194,10 @@ class DiskFolder:
         """Return a folder in this one."""
         return DiskFolder(self._path / name)
 
+    def exists(self) -> bool:
+        """Tell whether the folder is there."""
+        return self._path.is_dir()
+
     def put(self, name: str, chunks: Iterable[bytes]) -> None:
         """Write under a hidden name, sync, rename."""
         target = self._path / name
@@ -214,9 +219,13 @@ class DiskFolder:
         return (self._path / name).open("rb")
 
     def sizes(self, below: str = "") -> dict[str, int]:
-        """Walk through the folder."""
-        files = (path for path in (self._path / below).rglob("*") if path.is_file())
-        return {path.relative_to(self._path).as_posix(): path.stat().st_size for path in files}
+        """Walk through the folder; what is deleted meanwhile is not there."""
+        found = {}
+        for root, _, names in os.walk(self._path / below):
+            for path in (Path(root, name) for name in names):
+                with suppress(FileNotFoundError):
+                    found[path.relative_to(self._path).as_posix()] = path.stat().st_size
+        return found
 
     def folders(self) -> list[str]:
         """List the folder."""

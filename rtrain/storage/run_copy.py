@@ -89,8 +89,7 @@ class RunCopy:
 
     def missing(self) -> list[str]:
         """Return the names of the checkpoints of this machine that are not in the store."""
-        stored = self._stored or {}
-        return [record["name"] for record in self._local() if not _same(record, stored.get(record["name"]))]
+        return [record["name"] for record in self._waiting()]
 
     def has_news(self) -> bool:
         """Tell whether there is a checkpoint to send."""
@@ -121,13 +120,16 @@ class RunCopy:
 
     def _next(self) -> dict[str, Any] | None:
         """Return the record of the newest checkpoint that is not in the store."""
-        stored = self._stored or {}
-        waiting = (
-            record
-            for record in self._local()
-            if record["name"] not in self.lost and not _same(record, stored.get(record["name"]))
-        )
+        waiting = (record for record in self._waiting() if record["name"] not in self.lost)
         return max(waiting, key=lambda record: int(record["step"]), default=None)
+
+    def _waiting(self) -> list[dict[str, Any]]:
+        """Return the records of the checkpoints that are not in the store, without those that would not stay there."""
+        stored = dict(self._stored or {})
+        local = {record["name"]: record for record in self._local()}
+        stay = kept({**stored, **local}.values(), self._retention.keep, self._retention.keep_best)
+        names = {record["name"] for record in stay} & local.keys()
+        return [local[name] for name in names if not _same(local[name], stored.get(name))]
 
     def _send_checkpoint(self, record: dict[str, Any]) -> bool:
         """Send one checkpoint; tell whether it is there now. One that was dropped meanwhile is sent to its end."""

@@ -22,6 +22,11 @@ class SmallRun:
         self.path, self.retention = path, Retention(keep, keep_best)
         path.mkdir(parents=True)
         (path / "config.yaml").write_text("trainer: {type: none}\n")
+        self.take_up()
+
+    def take_up(self) -> None:
+        """Begin a record, or go on with what is there."""
+        path = self.path
         manifest = Manifest(
             run_id=path.name,
             run_name=path.parent.name,
@@ -35,7 +40,7 @@ class SmallRun:
             git=None,
             host={},
         )
-        self.recorder = Recorder(path, manifest, SilentObserver(), keep, keep_best)
+        self.recorder = Recorder(path, manifest, SilentObserver(), self.retention.keep, self.retention.keep_best)
 
     def save(self, step: int, value: float = 0.0, size: int = 1000) -> str:
         """Write and list a checkpoint; return its name."""

@@ -28,7 +28,7 @@ def test_a_small_file_is_written_read_and_deleted(broken, s3):
         ("nonsense://box/all", [], r"run\.storage: nonsense://box/all can't be used"),
         ("gcs2://box", [], r"can't be used"),
         ("az://box/all", [], r"AZURE_STORAGE_ACCOUNT is not set"),
-        ("file:///proc/nothing", [], r"run\.storage: file:///proc/nothing"),
+        ("file:///proc/nothing", [], r"run\.storage: file:///proc/nothing does not exist"),
     ],
 )
 def test_a_store_that_does_not_do_is_a_config_error(broken, monkeypatch, url, faults, message):

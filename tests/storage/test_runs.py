@@ -149,6 +149,18 @@ def test_a_run_directory_that_is_behind_the_store_is_set_aside(words, whole, tmp
     assert [path.name[:6] for path in run.path.parent.iterdir() if path.name.startswith(".")] == [".older"]
 
 
+@pytest.mark.slow
+def test_a_run_directory_that_is_named_catches_up_with_the_store(words, whole, tmp_path):
+    first = preempted(words, 3)
+    shutil.copytree(first.path, tmp_path / "older")
+    preempted([*words, "run.resume=must"], 5)
+    shutil.rmtree(first.path)
+    shutil.copytree(tmp_path / "older", first.path)
+    run = rtrain.resume(first.path)
+    assert len(run.manifest.resumes) == 2
+    assert same_model(run, whole)
+
+
 def test_a_run_is_resumed_by_its_url(words, whole, tmp_path):
     first = preempted(words, 3)
     shutil.rmtree(tmp_path / "runs")
@@ -210,3 +222,16 @@ def test_a_store_that_falls_silent_does_not_keep_the_process(words, broken, tmp_
     assert "lacks 2 checkpoints (it took nothing for 2 seconds)" in done.stderr
     # A request that waits for its answer can't be left before it is given up, half a minute later.
     assert time.monotonic() - began < 60
+
+
+@pytest.mark.slow
+def test_workers_on_ray_write_what_the_driver_copies(words, tmp_path):
+    few = ["dataset=digits", "trainer.max_epochs=2", "run.name=mlp", *words[len(TRAINING) :], "num_workers=2"]
+    done = subprocess.run(command("fit", "mlp", *few), cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (path,) = (tmp_path / "runs").glob("*/*/manifest.json")
+    run = rtrain.Run.load(path.parent)
+    assert run.manifest.storage["complete"]
+    fetch_run(stored_run(run.manifest.storage["url"]), tmp_path / "again", print)
+    assert verify_run(tmp_path / "again") == []
+    assert (tmp_path / "again" / "logs" / "worker-1.log").exists() == (run.path / "logs" / "worker-1.log").exists()
