@@ -48,3 +48,17 @@ def upload(
     typer.echo(f"{url}: " + ("complete" if ending.complete else f"not complete: {ending.error}"))
     if not ending.complete:
         raise typer.Exit(1)
+
+
+@runs.command("fetch")
+def fetch(
+    url: Annotated[str, typer.Argument(help="The copy of a run: s3://bucket/runs/<name>/<time>-<id>.", metavar="URL")],
+    into: Annotated[Path | None, typer.Argument(help="The run directory to make; by default runs/<name>/<id>.")] = None,
+) -> None:
+    """Make a run directory of a copy: its record, its newest checkpoint and its best one. The run may still go on."""
+    from rtrain.storage.fetching import fetch_run, stored_run
+
+    run = stored_run(url, key="URL")
+    run_dir = into or Path("runs", *run.folder.url.split("/")[-2:])
+    fetch_run(run, run_dir, lambda text: typer.echo(text, err=True))
+    typer.echo(str(run_dir))

@@ -180,3 +180,14 @@ def test_a_run_that_is_over_is_uploaded(small_run, broken, tmp_path, capsys):
     fetch_run(stored_run("s3://box/all/small/one"), tmp_path / "again", print)
     assert verify_run(tmp_path / "again") == []
     assert Run.load(small_run.path).manifest.storage["complete"]
+
+
+def test_a_run_is_fetched_by_a_command(copied, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").rename(tmp_path / "there")
+    assert command(["runs", "fetch", "s3://box/all/small/one"]) == 0
+    assert capsys.readouterr().out == "runs/small/one\n"
+    assert verify_run(tmp_path / "runs" / "small" / "one") == []
+    assert command(["runs", "fetch", "s3://box/all/small/one"]) == 1
+    assert command(["runs", "fetch", "s3://box/all/small/two"]) == 2
+    assert "URL: s3://box/all/small/two does not exist" in capsys.readouterr().err
