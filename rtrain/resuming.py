@@ -27,6 +27,8 @@ FREE = ("run", "scaling", "cluster", "smoke", "allow", "vars", "dataset")
 FIXED = ("run.seed",)
 SAME_DATA = ("task", "input_shape", "dtype", "num_classes", "class_names", "feature_names", "num_rows")
 """What a model and a position in an epoch depend on."""
+LENGTHS = ("trainer.max_epochs", "trainer.max_steps")
+"""What says how long a run is, in what schedules count."""
 NUM_STORED = 20
 """Runs in a store that are looked at, the newest ones."""
 
@@ -182,7 +184,18 @@ def _is_alive(resumption: Resumption, notice: Callable[[str], None]) -> bool:
 def refused(resumption: Resumption) -> list[str]:
     """Return the changed keys that a run can't go on with."""
     trainer = load_trainer(resumption.manifest.config["trainer"]["type"])
-    return [key for key in resumption.changed if not _may_change(key, trainer.resumable)]
+    wrong = [key for key in resumption.changed if not _may_change(key, trainer.resumable)]
+    return wrong + ([] if _schedule(resumption) is None else _lengths(resumption))
+
+
+def _lengths(resumption: Resumption) -> list[str]:
+    return [key for key in LENGTHS if key in resumption.changed]
+
+
+def _schedule(resumption: Resumption) -> str | None:
+    """Return the key of a schedule that is as long as the run, or None."""
+    conf = resumption.manifest.config["trainer"]
+    return load_trainer(conf["type"]).schedule_key(conf)
 
 
 def _may_change(key: str, resumable: frozenset[str]) -> bool:
@@ -194,6 +207,13 @@ def _may_change(key: str, resumable: frozenset[str]) -> bool:
 
 def _checked(resumption: Resumption) -> Resumption:
     wrong = refused(resumption)
+    if wrong and set(wrong) <= set(LENGTHS):
+        lines = "\n".join(f"  {key}: {_shown(resumption.changed[key])}" for key in wrong)
+        raise ConfigError(
+            f"{resumption.run_dir} can't be made longer or shorter, because {_schedule(resumption)} follows from its "
+            f"length:\n{lines}",
+            f"Leave it as it was, or start a new run from its weights: run.init_from={resumption.run_dir}",
+        )
     if wrong:
         lines = "\n".join(f"  {key}: {_shown(resumption.changed[key])}" for key in wrong)
         raise ConfigError(

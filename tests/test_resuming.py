@@ -69,6 +69,19 @@ def test_a_finished_run_is_extended(whole, tmp_path):
     assert [event.step for event in run.events()] == [event.step for event in whole.events()]
 
 
+@pytest.mark.parametrize(
+    ("config", "keys", "key"),
+    [
+        ("mlp", ["+trainer.scheduler={_target_: torch.optim.lr_scheduler.CosineAnnealingLR, T_max: auto}"], "T_max"),
+        ("jax", [], "trainer.optimizer.learning_rate.decay_steps"),
+    ],
+)
+def test_a_run_whose_schedule_is_as_long_as_the_run_is_not_extended(tmp_path, config, keys, key):
+    run = fit(tmp_path, "trainer.max_epochs=1", "dataset.limit=100", *keys, config=config)
+    with pytest.raises(ConfigError, match=rf"{key} follows from its length:\n  trainer.max_epochs: 1 -> 2"):
+        rtrain.resume(run.path, ["trainer.max_epochs=2"])
+
+
 def test_its_record_goes_on_too(begun):
     run = rtrain.resume(begun.path, ["trainer.max_steps=null"])
     (entry,) = run.manifest.resumes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -33,6 +33,10 @@ class Job:
     """What each checkpoint will say of itself."""
     scrub: Scrubber = field(default_factory=Scrubber)
     """Takes the secrets of the config out of what user code prints and raises."""
+
+
+SCHEDULE_LENGTHS = ("T_max", "total_steps", "total_iters", "num_training_steps", "decay_steps", "transition_steps")
+"""Arguments of schedules, of any framework, that ``auto`` makes as long as the run."""
 
 
 class TrainerPlugin(ABC):
@@ -87,6 +91,16 @@ class TrainerPlugin(ABC):
             CheckpointError: The checkpoint doesn't hold what it should.
         """
 
+    def schedule_key(self, conf: Mapping[str, Any]) -> str | None:
+        """Return the key of what is as long as the whole run, or None: with such a schedule a run can't be extended.
+
+        What it did to the steps that are done depends on the length that the run was to have.
+
+        Args:
+            conf: The section ``trainer`` of a config.
+        """
+        return _auto_length(conf, "trainer")
+
     def worker_env(self, conf: Any) -> dict[str, str]:
         """Return environment variables that Ray workers need before they import the framework."""
         return {}
@@ -94,3 +108,14 @@ class TrainerPlugin(ABC):
     def takes_ray_datasets(self, conf: Any) -> bool:
         """Tell whether the loop reads its data with ``ray.train.get_dataset_shard`` instead of ``worker.dataset``."""
         return False
+
+
+def _auto_length(value: Any, where: str) -> str | None:
+    """Return the first key at any depth that ``auto`` makes as long as the run."""
+    if isinstance(value, Mapping):
+        inner = [(f"{where}.{key}", one) for key, one in value.items()]
+    elif isinstance(value, list | tuple):
+        inner = [(f"{where}[{place}]", one) for place, one in enumerate(value)]
+    else:
+        return where if value == "auto" and where.rpartition(".")[2] in SCHEDULE_LENGTHS else None
+    return next((found for place, one in inner if (found := _auto_length(one, place)) is not None), None)

@@ -80,7 +80,7 @@ class EpochLoop:
         while not reason:
             reason = self._train_epoch() or self._limit()
         if reason not in SIGNALS and self.progress.evaluated_step != self.progress.step:
-            self._evaluate({})
+            self._evaluate({}, due=False)
         if reason not in SIGNALS or self.worker.run.checkpoint.on_exit:
             self._save()
         self._describe()
@@ -148,15 +148,21 @@ class EpochLoop:
         found = self.meter.epoch_metrics()
         due = _is_due(conf.eval_every_epochs, progress.epoch) or _is_due(conf.eval_every_steps, progress.step)
         if due or self._limit():
-            self._evaluate(found)
+            self._evaluate(found, due=due)
         else:
             self._report(found)
         progress.ended = self.learner.end_epoch(progress.epoch, progress.metrics)
         if _is_due(cadence.every_epochs, progress.epoch) or _is_due(cadence.every_steps, progress.step):
             self._save()
 
-    def _evaluate(self, found: dict[str, float]) -> None:
-        """Evaluate, unless this step was, and report together with ``found``."""
+    def _evaluate(self, found: dict[str, float], *, due: bool = True) -> None:
+        """Evaluate, unless this step was, and report together with ``found``.
+
+        Args:
+            found: What else is known of the step.
+            due: A longer run would evaluate here too; if not, nobody judges what comes out, so that a run which is
+                extended ends like one that was as long from the beginning.
+        """
         progress = self.progress
         new = progress.evaluated_step != progress.step
         if new and self.evaluated is not None:
@@ -170,7 +176,7 @@ class EpochLoop:
         progress.evaluated_step = progress.step
         if found:
             self._report(found)
-        if found and new:
+        if found and new and due:
             self._judge()
 
     def _alive(self, steps: Iterable[Any]) -> Iterator[Any]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from rtrain.trainers.base import Job, TrainerPlugin, TrainLoop
 from rtrain.trainers.trained import Predictor, Trained
 from rtrain.trainers.transformers import config
+
+ENDLESS = ("constant", "constant_with_warmup", "inverse_sqrt", "reduce_lr_on_plateau")
+"""Schedules of ``TrainingArguments`` that don't ask how long a run is."""
 
 
 class Plugin(TrainerPlugin):
@@ -22,6 +26,11 @@ class Plugin(TrainerPlugin):
         from rtrain.trainers.transformers.checks import check_conf
 
         check_conf(job)
+
+    def schedule_key(self, conf: Mapping[str, Any]) -> str | None:
+        """Return the key of the schedule, unless it goes on whatever the length of the run."""
+        kind = (conf.get("arguments") or {}).get("lr_scheduler_type", "linear")
+        return None if kind in ENDLESS else "trainer.arguments.lr_scheduler_type"
 
     def train_loop(self, conf: config.Conf) -> TrainLoop:
         """Return the declared loop."""

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from exactness import assert_same_contents
 from torch_runs import EXACT, MLP, MODELS, SGD, RecordingChannel, assert_same, fit, make_conf, small_dataset, weights
 
 from rtrain.config.schema import FailureConf
@@ -113,10 +114,21 @@ def test_a_finished_run_has_nothing_to_resume(tmp_path):
     assert_same(before, after, **EXACT)
 
 
-def test_a_longer_limit_continues_a_finished_run(tmp_path):
-    fit(tmp_path / "a", make_conf(max_epochs=1))
-    _, found = fit(tmp_path / "a", make_conf(max_epochs=2))
-    assert_same(fit(tmp_path / "b", make_conf(max_epochs=2))[1], found, **EXACT)
+PLATEAU = {"_target_": "torch.optim.lr_scheduler.ReduceLROnPlateau", "patience": 0, "threshold": 10.0}
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [{}, {"scheduler": PLATEAU, "eval_every_epochs": 2, "ema_decay": 0.9}, {"early_stopping": True}],
+    ids=str,
+)
+def test_a_longer_limit_continues_a_finished_run_as_if_it_had_been_as_long_from_the_beginning(tmp_path, keys):
+    if "early_stopping" in keys:
+        keys = {"early_stopping": _early(patience=2, min_delta=100.0), "eval_every_epochs": 2}
+    for end in ({"max_epochs": 1}, {"max_steps": 5}, {"max_epochs": 3}, {"max_epochs": 8}):
+        fit(tmp_path / "a", make_conf(**keys, **end))
+    fit(tmp_path / "b", make_conf(**keys, max_epochs=8))
+    assert_same_contents(tmp_path / "a", tmp_path / "b")
 
 
 @pytest.mark.parametrize("keys", [{"max_steps": 5}, {"max_steps": 3, "max_epochs": 9}])
