@@ -13,7 +13,8 @@ import numpy as np
 
 from rtrain.config.allowed import use_project_root
 from rtrain.datasets.base import DatasetInfo, RawChunk, RowReader
-from rtrain.errors import CheckpointError, DatasetError, PredictionError, RtrainError, first_line
+from rtrain.errors import DatasetError, PredictionError, RtrainError
+from rtrain.trainers.reading import reading
 from rtrain.trainers.registry import load_trainer
 from rtrain.trainers.trained import Predictor, StartsFromScores, Trained
 
@@ -45,22 +46,8 @@ class Model:
         """
         if self.project_root:
             use_project_root(Path(self.project_root))
-        try:
+        with reading(self.trained.folder):
             return load_trainer(self.trainer_name).load_predictor(self.trained, self.device)
-        except FileNotFoundError as error:
-            folder = self.trained.folder
-            if error.filename is None or folder not in Path(error.filename).parents:
-                raise
-            raise CheckpointError(f"{folder} lacks {Path(error.filename).name}: {error.strerror}.") from error
-        except RtrainError:
-            raise
-        except Exception as error:  # what a library raises over a file that it can't take is its own affair
-            what = f"{type(error).__name__}: {first_line(error)}"
-            raise CheckpointError(
-                f"{self.trained.folder} can't be loaded by the trainer {self.trainer_name}: {what}",
-                "Copy it again, or load another one: --checkpoint latest. The manifest of its run names the versions "
-                "of what wrote it.",
-            ) from error
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ tests look at what these runs left behind. Tests of a plugin's own can take the 
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -25,11 +26,12 @@ import rtrain
 from rtrain.config.session import Session
 from rtrain.datasets.base import Dataset
 from rtrain.datasets.registry import load_source
-from rtrain.errors import CheckpointError, ConfigError
+from rtrain.errors import CheckpointError, ConfigError, RtrainError
 from rtrain.runs.facts import num_cores
 from rtrain.runs.files import sha256_of
 from rtrain.runs.run import Run
 from rtrain.schemas import schemas
+from rtrain.testing.damage import change_byte, replace_file
 from rtrain.testing.small_data import few_rows, with_another_last_target
 from rtrain.testing.workers import RecordingChannel, make_worker, newest
 from rtrain.trainers.registry import load_trainer
@@ -123,6 +125,25 @@ class TrainerContract:
             except CheckpointError:  # and no other error
                 told.add(name)
         assert told, f"the model can do without each of {sorted(record['files'])}"
+
+    def test_a_file_with_another_byte_is_named_before_the_model_is_made(self, run: Run, tmp_path: Path) -> None:
+        record = run.manifest.checkpoints[-1]
+        for name in record["files"]:
+            part = shutil.copytree(run.path / "checkpoints" / record["name"], tmp_path / name.replace("/", "-"))
+            change_byte(part / name)
+            with pytest.raises(CheckpointError, match=re.escape(name)):
+                rtrain.evaluate(part)
+
+    def test_a_file_that_is_quite_another_is_told(self, run: Run, tmp_path: Path) -> None:
+        record, told = run.manifest.checkpoints[-1], set()
+        for name in record["files"].keys() - {"about.json"}:
+            part = shutil.copytree(run.path / "checkpoints" / record["name"], tmp_path / name.replace("/", "-"))
+            replace_file(part, name, b"quite another file")
+            try:
+                rtrain.evaluate(part)
+            except RtrainError:  # and no other error
+                told.add(name)
+        assert told, f"the model can do with anything for each of {sorted(record['files'])}"
 
     def test_each_row_is_seen_once(self, run: Run) -> None:
         _assert_rows_are_shared(run)

@@ -19,6 +19,7 @@ from rtrain.trainers.monitor import Goals
 from rtrain.trainers.progress import Progress
 from rtrain.trainers.randomness import seed_step
 from rtrain.trainers.ranks import Ranks, Voters
+from rtrain.trainers.reading import reading
 from rtrain.trainers.stopping import SIGNALS, StopSignal
 from rtrain.trainers.worker import Worker
 
@@ -59,10 +60,12 @@ class EpochLoop:
         """Go back to the newest checkpoint of this run, if there is one; else take weights that were asked for."""
         folder, weights = self.worker.resume_dir(), self.worker.init_dir()
         if weights is not None:
-            self.learner.init(weights)
+            with reading(weights):
+                self.learner.init(weights)
         if folder is not None:
-            self.learner.load(folder)
-            self.progress = self.learner.progress(folder)
+            with reading(folder):
+                self.learner.load(folder)
+                self.progress = self.learner.progress(folder)
             self.saved_step = self.progress.step
 
     def run(self) -> None:

@@ -16,6 +16,7 @@ from rtrain.trainers.lightgbm.config import Conf
 from rtrain.trainers.lightgbm.data import make_dataset, shared_bins
 from rtrain.trainers.lightgbm.draws import Draws, starts_again
 from rtrain.trainers.lightgbm.params import worker_params
+from rtrain.trainers.reading import reading
 from rtrain.trainers.worker import Worker
 
 MODEL = "model.txt"
@@ -54,6 +55,9 @@ def train(worker: Worker) -> None:
     evals = _eval_sets(worker, whole, params)
     _describe(worker, params, whole)
     params = params if objective is None else {**params, "objective": objective}
+    if folder is not None:
+        with reading(folder):
+            lightgbm.Booster(model_file=folder / MODEL)
     if not rounds.done():
         lightgbm.train(
             params,

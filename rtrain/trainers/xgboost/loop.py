@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import TrainingError
 from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.boosting import Rounds, eval_splits, functions, named_importance
+from rtrain.trainers.reading import reading
 from rtrain.trainers.worker import Worker
 from rtrain.trainers.xgboost.config import Conf
 from rtrain.trainers.xgboost.data import make_matrix
@@ -53,7 +55,8 @@ def train(worker: Worker) -> None:
         ]
         folder = None if starts_again(params) else worker.resume_dir()
         model_file = None if folder is None else folder / MODEL
-        booster = xgboost.Booster(params, [matrix, *(one for one, _ in evals)], model_file=model_file)
+        with nullcontext() if folder is None else reading(folder):
+            booster = xgboost.Booster(params, [matrix, *(one for one, _ in evals)], model_file=model_file)
         if device_of(booster) != params["device"]:
             raise TrainingError(
                 f"XGBoost sees no GPU on worker {worker.rank}.",

@@ -1,0 +1,32 @@
+"""What a library raises over the files of a checkpoint, told as an error of the checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rtrain.errors import CheckpointError, RtrainError, first_line
+
+
+@contextmanager
+def reading(checkpoint: Path) -> Iterator[None]:
+    """Name the checkpoint, and the way out, in whatever the block raises.
+
+    Files that changed after they were written are found before, by their sha256. What is left is another model's, of
+    another version, or made to look whole: libraries raise what they like over it.
+    """
+    try:
+        yield
+    except RtrainError:
+        raise
+    except FileNotFoundError as error:
+        if error.filename is None or checkpoint not in Path(error.filename).parents:
+            raise
+        raise CheckpointError(f"{checkpoint} lacks {Path(error.filename).name}: {error.strerror}.") from error
+    except Exception as error:
+        raise CheckpointError(
+            f"{checkpoint} can't be read: {type(error).__name__}: {first_line(error)}",
+            "Take another checkpoint, or the model and the versions that it was written with: its run's manifest.json "
+            "names them.",
+        ) from error
