@@ -123,7 +123,7 @@ class KerasLearner(Learner):
         """Have Keras write the weights into a folder aside, and copy all other numbers."""
         aside = tempfile.TemporaryDirectory(prefix="rtrain-")
         self.model.save_weights(Path(aside.name) / WEIGHTS)
-        others = {name: one.numpy().copy() for name, one in self._others().items()}
+        others = {name: np.array(one.numpy()) for name, one in self._others().items()}
         remembered = json.dumps(self._callbacks.state()) if self._callbacks else None
 
         def write(folder: Path) -> None:
