@@ -87,6 +87,7 @@ class EpochLoop:
         if reason not in SIGNALS or self.worker.run.checkpoint.on_exit:
             self._save()
         self._describe()
+        self.worker.life.rest()
         if reason not in (*SIGNALS, *LENGTHS):
             self.worker.describe_end(reason)
 

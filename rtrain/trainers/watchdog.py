@@ -35,6 +35,10 @@ class Life:
         if step is not None or self.sign_at is not None:
             self.sign_at = time.monotonic()
 
+    def rest(self) -> None:
+        """Note that there are no steps any more: what comes now may take its time."""
+        self.sign_at = None
+
 
 class HangChannel(Protocol):
     """What a watchdog tells the other workers, and hears of them."""

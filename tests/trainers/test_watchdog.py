@@ -62,6 +62,15 @@ def test_a_worker_that_never_took_a_step_is_not_watched(watched):
     assert ends == []
 
 
+def test_a_worker_whose_training_is_over_is_not_watched(watched):
+    life = Life()
+    life.sign(step=4)
+    life.rest()
+    ends, _ = watched(life, 0.1)
+    time.sleep(0.4)
+    assert ends == []
+
+
 def test_signs_between_steps_count(watched):
     life = Life()
     life.sign(step=1)

@@ -120,6 +120,10 @@ class Services(pl.callbacks.Checkpoint):
         if reason:
             raise StoppedError(reason)
 
+    def on_validation_batch_end(self, trainer: pl.Trainer, *args: Any) -> None:
+        """Tell the watchdog that this rank gets on."""
+        self._worker.alive()
+
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Report the metrics of the evaluation, and judge them."""
         if trainer.sanity_checking:
