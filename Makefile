@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-all lint bench clean
+.PHONY: demo test test-all test-faults lint bench clean
 
 demo: .venv/demo
 	$(BIN)/rtrain fit configs/resnet.yaml
@@ -13,6 +13,10 @@ test: .venv/test lint
 
 test-all: .venv/test lint
 	$(BIN)/python -m pytest -m "slow or not slow"
+
+# A hundred random faults of each kind: hours.
+test-faults: .venv/test
+	RTRAIN_TEST_FAULTS=100 $(BIN)/python -m pytest -m "slow or not slow" tests/faults
 
 lint: .venv/test
 	$(BIN)/ruff check .

@@ -1,0 +1,173 @@
+"""Runs that are hurt on purpose, in processes of their own, and what has to be true of them afterwards.
+
+A server process imports everything once and forks a child for each run, so that a fault costs the time of its training
+alone. A seed decides where each fault strikes: a test's name and its seed tell all that is needed to repeat it.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+NUM_EPOCHS, STEPS_PER_EPOCH, CHECKPOINT_STEPS = 3, 23, 4
+WORDS = (
+    *("num_workers=0", "trainer.num_threads=1", f"trainer.max_epochs={NUM_EPOCHS}", "run.log_every_steps=1"),
+    *(f"run.checkpoint.every_steps={CHECKPOINT_STEPS}", "run.checkpoint.keep=2", "run.failure.max_failures=0"),
+)
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(
+    ["rtrain.training", "rtrain.trainers.torch.loop", "rtrain.trainers.in_process", "sklearn"]
+)
+WRITES = ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.truncate", "shutil.rmtree", "os.link")
+"""What Python tells its audit hooks of changes to a file system."""
+Fault = Callable[[], None]
+
+
+@dataclass(frozen=True)
+class AtChange:
+    """Strikes at the n-th change that the process makes to files below a folder.
+
+    Args:
+        number: 1 for the first one; 0 for never.
+        fault: What happens then.
+        counted: Gets the number of changes at the end, if it is a path.
+    """
+
+    number: int
+    fault: Fault | None = None
+    counted: str | None = None
+
+    def watch(self, folder: str) -> None:
+        """Begin to count."""
+        done = [0]
+
+        def hook(event: str, arguments: tuple[Any, ...]) -> None:
+            if event not in WRITES or not str(arguments[0]).startswith(folder):
+                return
+            if event == "open" and not _writes(arguments):
+                return
+            done[0] += 1
+            if self.counted is not None:
+                os.write(self._file, b".")
+            if done[0] == self.number and self.fault is not None:
+                self.fault()
+
+        if self.counted is not None:
+            object.__setattr__(self, "_file", os.open(self.counted, os.O_WRONLY | os.O_CREAT | os.O_APPEND))
+        sys.addaudithook(hook)
+
+
+def _writes(arguments: tuple[Any, ...]) -> bool:
+    mode, flags = arguments[1], arguments[2]
+    return bool(flags & (os.O_WRONLY | os.O_RDWR)) if mode is None else any(sign in mode for sign in "wax+")
+
+
+def killed() -> None:
+    """End this process as the kernel's memory killer does, or a machine that loses power."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def full() -> None:
+    """Have no space left."""
+    raise OSError(28, "No space left on device")
+
+
+class Child:
+    """A process that trains."""
+
+    def __init__(self, folder: Path, words: Sequence[str] = (), at: AtChange | None = None) -> None:
+        self._process = CONTEXT.Process(target=_train, args=(str(folder), tuple(words), at))
+        self._process.start()
+
+    def send(self, number: int) -> None:
+        """Send a signal."""
+        assert self._process.pid is not None
+        os.kill(self._process.pid, number)
+
+    def wait(self) -> int:
+        """Return the exit code, once it has ended: -9 of one that was killed."""
+        self._process.join(120)
+        if self._process.is_alive():
+            self._process.kill()
+            raise AssertionError("the run hangs")
+        assert self._process.exitcode is not None
+        return self._process.exitcode
+
+
+def _train(folder: str, words: tuple[str, ...], at: AtChange | None) -> None:
+    from rtrain.cli.app import run
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for stream in (1, 2):
+        os.dup2(os.open(f"{folder}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND), stream)
+    if at is not None:
+        at.watch(folder)
+    sys.exit(run(["fit", "mlp", *WORDS, f"run.root_dir={folder}", *words]))
+
+
+def run_dirs(folder: Path) -> list[Path]:
+    """Return the run directories that have a manifest, oldest first."""
+    return sorted(path.parent for path in folder.glob("mlp/*/manifest.json"))
+
+
+def until_trained(folder: Path, steps: int) -> None:
+    """Wait until the newest run has reported a number of steps."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        files = sorted(folder.glob("mlp/*/events.jsonl"))
+        if files and files[-1].read_text().count("\n") >= steps:
+            return
+        time.sleep(0.002)
+    raise AssertionError("the run does not get on")
+
+
+def recovered(folder: Path, words: Sequence[str] = ()) -> Path:
+    """Go on with what was hurt, as a user would by the same command; return the run directory that ended well."""
+    code = Child(folder, ["run.resume=auto", *words]).wait()
+    assert code == 0, Path(f"{folder}.log").read_text()[-3000:]
+    return run_dirs(folder)[-1]
+
+
+def status_of(run_dir: Path) -> str:
+    """Return the status in a manifest, which has to be whole whatever happened."""
+    manifest = json.loads((run_dir / "manifest.json").read_text())
+    return str(manifest["status"])
+
+
+def weights_of(run_dir: Path) -> dict[str, np.ndarray]:
+    """Return the weights of the newest checkpoint."""
+    from safetensors.numpy import load_file
+
+    from rtrain.runs.checkpoints import latest_checkpoint
+
+    newest = latest_checkpoint(run_dir)
+    assert newest is not None
+    return dict(load_file(newest / "model.safetensors"))
+
+
+def assert_like(run_dir: Path, reference: Path) -> None:
+    """Check that a run that was hurt ended as one that was not: to the bit, in its weights and in what it tells."""
+    from rtrain.runs.run import Run
+    from rtrain.runs.verify import verify_run
+
+    run, whole = Run.load(run_dir), Run.load(reference)
+    assert run.status == "succeeded"
+    lost = [finding for finding in verify_run(run_dir) if finding.problem in ("missing", "damaged", "unreadable")]
+    assert lost == []
+    mine, theirs = weights_of(run_dir), weights_of(reference)
+    assert mine.keys() == theirs.keys()
+    for name, values in mine.items():
+        np.testing.assert_array_equal(values, theirs[name], err_msg=name)
+    assert [event.step for event in run.events()] == [event.step for event in whole.events()]
+    for name in ("test/loss", "test/accuracy", "train/epoch_loss"):
+        assert run.metrics[name] == whole.metrics[name], name

@@ -1,0 +1,82 @@
+"""Whatever ends a run in one process, at whatever moment: it goes on, to the same end."""
+
+import random
+import signal
+import time
+
+import pytest
+from harness import (
+    NUM_EPOCHS,
+    STEPS_PER_EPOCH,
+    AtChange,
+    Child,
+    assert_like,
+    full,
+    killed,
+    recovered,
+    run_dirs,
+    status_of,
+    until_trained,
+)
+
+
+def test_killed_at_a_random_change_of_a_file(tmp_path, whole, seed):
+    reference, num_changes = whole
+    number = random.Random(seed).randint(1, num_changes)
+    assert Child(tmp_path / "runs", at=AtChange(number, killed)).wait() == -signal.SIGKILL
+    assert_recovers(tmp_path / "runs", reference)
+
+
+def test_killed_at_a_random_moment(tmp_path, whole, seed):
+    rng = random.Random(seed)
+    child = Child(tmp_path / "runs")
+    until_trained(tmp_path / "runs", rng.randint(1, NUM_EPOCHS * STEPS_PER_EPOCH - 10))
+    time.sleep(rng.uniform(0, 0.02))
+    child.send(signal.SIGKILL)
+    assert child.wait() in (0, -signal.SIGKILL)
+    assert_recovers(tmp_path / "runs", whole[0])
+
+
+def test_killed_again_and_again(tmp_path, whole, seed):
+    reference, num_changes = whole
+    rng = random.Random(seed)
+    for _ in range(4):
+        at = AtChange(rng.randint(1, num_changes // 3), killed)
+        assert Child(tmp_path / "runs", ["run.resume=auto"], at).wait() in (0, -signal.SIGKILL)
+    assert_recovers(tmp_path / "runs", reference)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_and_maybe_a_second_one(tmp_path, whole, seed, number):
+    rng = random.Random(seed)
+    child = Child(tmp_path / "runs")
+    until_trained(tmp_path / "runs", rng.randint(1, NUM_EPOCHS * STEPS_PER_EPOCH - 10))
+    child.send(number)
+    if rng.random() < 0.5:
+        time.sleep(rng.uniform(0, 0.02))
+        child.send(number)
+    code = child.wait()
+    (run_dir,) = run_dirs(tmp_path / "runs")
+    expected = {0: "succeeded", 130: "interrupted", 143: "preempted"}
+    assert code in expected or code == -number
+    if code in expected:
+        assert status_of(run_dir) == expected[code]
+    assert_recovers(tmp_path / "runs", whole[0])
+
+
+def test_a_disk_that_is_full_for_a_moment(tmp_path, whole, seed):
+    reference, num_changes = whole
+    number = random.Random(seed).randint(1, num_changes)
+    code = Child(tmp_path / "runs", at=AtChange(number, full)).wait()
+    assert code in (0, 1), "no clean error"
+    assert_recovers(tmp_path / "runs", reference)
+
+
+def assert_recovers(folder, reference):
+    """Check that every manifest is whole, and that the same command brings the run to its end."""
+    for run_dir in run_dirs(folder):
+        status_of(run_dir)
+    if run_dirs(folder) and status_of(run_dirs(folder)[-1]) == "succeeded":
+        assert_like(run_dirs(folder)[-1], reference)
+    else:
+        assert_like(recovered(folder), reference)
