@@ -25,7 +25,7 @@ class RecordingChannel:
     def __init__(self, stop_after: int | None = None, reason: str = "interrupted") -> None:
         self.records: list[dict[str, Any]] = []
         self.asked = 0
-        self._stop_after, self._reason = stop_after, reason
+        self.stop_after, self._reason = stop_after, reason
 
     def send(self, record: Mapping[str, Any]) -> None:
         """Keep the record."""
@@ -40,7 +40,7 @@ class RecordingChannel:
     def stop_reason(self) -> str | None:
         """The reason, once the worker has asked often enough."""
         self.asked += 1
-        return self._reason if self._stop_after is not None and self.asked > self._stop_after else None
+        return self._reason if self.stop_after is not None and self.asked > self.stop_after else None
 
     def of(self, kind: str) -> list[dict[str, Any]]:
         """Return the records of one kind, in order."""
