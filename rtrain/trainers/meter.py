@@ -35,7 +35,7 @@ class Meter:
         self._taken: list[Any] = []
         """What the steps since the last look gave."""
         self._rows = self._rows_shown = self._window_rows = self._epoch_rows = 0
-        self._loss_sum, self._has_loss = 0.0, True
+        self._has_loss = True
         self._began = self._epoch_began = self._shown = time.monotonic()
 
     def add(self, taken: Any, num_rows: int) -> None:
@@ -64,7 +64,8 @@ class Meter:
         self._has_loss = bool(losses)
         progress.loss_sum += total
         progress.rows += self._rows
-        self._loss_sum += total
+        progress.window_loss_sum += total
+        progress.window_rows += self._rows
         self._window_rows += self._rows
         self._epoch_rows += self._rows
         self._taken, self._rows = [], 0
@@ -78,9 +79,10 @@ class Meter:
     def metrics(self) -> dict[str, float]:
         """Return loss, rate and speed since the last call, over all ranks."""
         self.look()
-        found = self._found("train/loss", self._loss_sum, self._window_rows)
+        progress = self._progress
+        found = self._found("train/loss", progress.window_loss_sum, progress.window_rows)
         found["train/rows_per_second"] = self._window_rows / max(time.monotonic() - self._began, 1e-9)
-        self._loss_sum, self._window_rows = 0.0, 0
+        progress.window_loss_sum, progress.window_rows, self._window_rows = 0.0, 0, 0
         self._began = time.monotonic()
         return found
 
@@ -92,6 +94,7 @@ class Meter:
         found = self._found("train/epoch_loss", progress.loss_sum, progress.rows)
         found["train/rows_per_second"] = self._epoch_rows / max(time.monotonic() - self._epoch_began, 1e-9)
         progress.loss_sum, progress.rows = 0.0, 0
+        progress.window_loss_sum, progress.window_rows = 0.0, 0
         return found
 
     @contextmanager

@@ -75,6 +75,16 @@ def test_resuming_inside_an_epoch_changes_nothing(tmp_path, keys, scheduler):
     assert last == pytest.approx(again, rel=1e-12)
 
 
+def test_reports_after_a_resume_are_those_of_an_uninterrupted_run(tmp_path):
+    conf = make_conf(model=DROPOUT, batch_size=16, max_epochs=2)
+    whole, _ = fit(tmp_path / "a", conf, log_every_steps=4)
+    stopped, _ = fit(tmp_path / "b", conf, channel=RecordingChannel(stop_after=6), log_every_steps=4)
+    resumed, _ = fit(tmp_path / "b", conf, log_every_steps=4)
+    assert len(steady(whole)) == len(steady(stopped) + steady(resumed)) == 7
+    for expected, found in zip(steady(whole), steady(stopped) + steady(resumed), strict=True):
+        assert found == pytest.approx(expected, rel=1e-12)
+
+
 def test_an_older_checkpoint_that_keeps_its_place_beside_the_optimizer_resumes(tmp_path):
     conf = make_conf(model=DROPOUT, batch_size=16)
     whole, expected = fit(tmp_path / "a", conf)
