@@ -111,7 +111,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             super().finish()
 
     def handle(self) -> None:
-        with suppress(OSError, http.client.HTTPException):  # the other side is gone, or is made to believe it of this
+        with suppress(
+            OSError, ValueError, http.client.HTTPException
+        ):  # the other side is gone, or is made to believe it of this
             super().handle()
 
     def _answer(self) -> None:

@@ -76,7 +76,6 @@ class RunCopy:
             # A run whose first checkpoint comes in an hour can be found, too.
             self._send_manifest()
         self._send_small(SMALL_FILES)
-        # Before any checkpoint: whoever goes on from it elsewhere has the events up to it.
         self._events.update()
         while (record := self._next()) is not None:
             if self._send_checkpoint(record):
@@ -85,7 +84,7 @@ class RunCopy:
         if last:
             self._send_small(LOGS)
             self._events.join()
-        self._send_manifest(complete=last and not self.missing())
+        self._send_manifest(last=last)
 
     def missing(self) -> list[str]:
         """Return the names of the checkpoints of this machine that are not in the store."""
@@ -146,6 +145,8 @@ class RunCopy:
             self._begin(record)
             if not self._send_files(record, files):
                 return False
+        # Whoever goes on from it elsewhere has the events up to it, which were there before it was.
+        self._events.update()
         place = f"checkpoints/{name}/{RECORD_NAME}"
         self.folder.put(place, [final])
         if read(self.folder, place) != final:
@@ -213,14 +214,19 @@ class RunCopy:
             self.folder.delete(f"checkpoints/{name}")
             self._leftovers.discard(name)
 
-    def _send_manifest(self, *, complete: bool = False) -> None:
-        """Send the manifest; it lists what is in the store, and when it was known to."""
+    def _send_manifest(self, *, last: bool = False) -> None:
+        """Send the manifest; it lists what is in the store, and when it was known to.
+
+        Until all of a run that is over is there, it goes on for the store: whoever finds it has something left to do.
+        """
         manifest = self._local_manifest()
+        if not last:
+            manifest |= {"status": "running", "exit_reason": None, "error": None, "ended_at": None}
         records = sorted(self._stored_records.values(), key=lambda record: (int(record["step"]), record["name"]))
         best = best_record(records)
         manifest["checkpoints"] = records
         manifest["best_checkpoint"] = None if best is None else f"checkpoints/{best['name']}"
-        manifest["storage"] = {"url": self.folder.url, "complete": complete, "copied_at": utc_now()}
+        manifest["storage"] = {"url": self.folder.url, "complete": last and not self.missing(), "copied_at": utc_now()}
         self.folder.put(MANIFEST, [(to_json(manifest, indent=2) + "\n").encode()])
 
     def _send_small(self, patterns: Iterable[str]) -> None:

@@ -70,6 +70,19 @@ def test_a_checkpoint_is_there_when_all_its_files_are_and_listed_after_that(smal
     assert mirror.finish(60).complete
 
 
+def test_the_events_up_to_a_checkpoint_are_there_before_it(small_run, copying, folder, seen, broken):
+    broken.faults.append(Fault(wait_seconds=0.5, what="PUT .*model.bin"))
+    copying(folder)
+    first = small_run.save(1)
+    until(lambda: puts(broken, f"{first}/model.bin"))
+    small_run.report(2)
+    second = small_run.save(2)
+    until(lambda: stored_names(seen) == [first, second])
+    sent = [one.partition("one/")[2] for one in puts(broken)]
+    began, ended = (sent.index(f"checkpoints/{first}/{file}") for file in ("model.bin", "checkpoint.json"))
+    assert "events.jsonl" in sent[began:ended]
+
+
 def test_the_best_one_stays(small_run, copying, folder, seen):
     mirror = copying(folder)
     best = small_run.save(1, value=-5)
@@ -161,6 +174,8 @@ def test_at_the_end_a_dead_store_is_given_up_and_what_is_missing_is_told(small_r
     broken.start()
     assert (ending.complete, ending.missing) == (False, [second])
     assert "connect" in ending.error
+    assert small_run.recorder.manifest.status == "succeeded"
+    assert stored_manifest(seen)["status"] == "running"
     assert small_run.checkpoints() == [first, second]
 
 
