@@ -127,7 +127,7 @@ class RunCopy:
         stored = dict(self._stored or {})
         local = {record["name"]: record for record in self._local()}
         stay = kept({**stored, **local}.values(), self._retention.keep, self._retention.keep_best)
-        names = {record["name"] for record in stay} & local.keys()
+        names = [record["name"] for record in stay if record["name"] in local]
         return [local[name] for name in names if not _same(local[name], stored.get(name))]
 
     def _send_checkpoint(self, record: dict[str, Any]) -> bool:
