@@ -14,6 +14,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from rtrain.cluster import Cluster
+from rtrain.config.schema import ScalingConf
 from rtrain.config.scrub import Scrubber
 from rtrain.errors import RtrainError, TrainingError, first_line
 from rtrain.interrupts import StopRequest
@@ -25,7 +27,7 @@ from rtrain.runs.lock import locked
 from rtrain.runs.manifest import Manifest, utc_now
 from rtrain.runs.recorder import Observer, Recorder
 from rtrain.runs.seal import with_seal
-from rtrain.scaling import worker_resources
+from rtrain.scaling import worker_resources, workers_here
 from rtrain.storage.mirror import Mirror
 from rtrain.storage.run_copy import Retention
 
@@ -137,7 +139,7 @@ def _first_manifest(prepared: Prepared, run_dir: Path) -> Manifest:
         git=describe_git(composed.project_root),
         host=describe_host(),
         resources={
-            "num_workers": composed.conf.scaling.num_workers,
+            **_num_workers(composed.conf.scaling, cluster),
             "per_worker": worker_resources(composed.conf.scaling),
             "own_cluster": None if cluster is None else cluster.own,
             "nodes": [] if cluster is None else [dict(node) for node in cluster.nodes],
@@ -147,6 +149,13 @@ def _first_manifest(prepared: Prepared, run_dir: Path) -> Manifest:
         parent_run=composed.conf.run.init_from,
         timings_seconds={"prepare": round(prepared.seconds, 3)},
     )
+
+
+def _num_workers(scaling: ScalingConf, cluster: Cluster | None) -> dict[str, int]:
+    """Return the most and the fewest workers there may be; on a cluster of rtrain's own, that is one number."""
+    if cluster is None or cluster.own:
+        return {"num_workers": workers_here(scaling), "min_workers": workers_here(scaling)}
+    return {"num_workers": int(scaling.num_workers), "min_workers": scaling.min_workers}
 
 
 def check_rows(manifest: Manifest) -> None:

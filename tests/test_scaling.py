@@ -1,14 +1,17 @@
 import pytest
 
+from rtrain.config.num_workers import Elastic
 from rtrain.config.schema import ScalingConf
 from rtrain.errors import ConfigError, NotEnoughResourcesError
 from rtrain.runs.facts import num_cores
 from rtrain.scaling import (
     check_feasible,
     cluster_cpus,
+    ray_scaling_config,
     sharing_notice,
     threads_per_worker,
     worker_resources,
+    workers_here,
 )
 
 
@@ -66,3 +69,24 @@ def test_threads_follow_the_cores_a_worker_really_has():
     assert threads_per_worker(ScalingConf(num_workers=1), own_cluster=True) == cores
     assert threads_per_worker(ScalingConf(num_workers=cores * 4), own_cluster=True) == 1
     assert threads_per_worker(ScalingConf(num_workers=1, cpus_per_worker=3), own_cluster=False) == 3
+
+
+def test_a_range_needs_room_for_its_smallest_number_only():
+    check_feasible(ScalingConf(num_workers=Elastic(2, 9)), [{"CPU": 2}], "rtrain fit x")
+    with pytest.raises(NotEnoughResourcesError, match=r"asks for at least 3 workers \(3 CPU\)"):
+        check_feasible(ScalingConf(num_workers=Elastic(3, 9)), [{"CPU": 2}], "rtrain fit x")
+
+
+def test_a_cluster_of_rtrains_own_takes_one_worker_for_each_core_that_lies_in_the_range():
+    cores = num_cores()
+    assert workers_here(ScalingConf(num_workers=Elastic(1, cores + 6))) == cores
+    assert workers_here(ScalingConf(num_workers=Elastic(cores + 1, cores + 6))) == cores + 1
+    assert workers_here(ScalingConf(num_workers=Elastic(1, 1))) == 1
+    assert threads_per_worker(ScalingConf(num_workers=Elastic(1, cores + 6)), own_cluster=True) == 1
+    assert sharing_notice(ScalingConf(num_workers=Elastic(1, cores + 6))) is None
+
+
+def test_only_a_cluster_that_was_joined_is_followed():
+    scaling = ScalingConf(num_workers=Elastic(1, 1000))
+    assert ray_scaling_config(scaling, own_cluster=False).num_workers == (1, 1000)
+    assert ray_scaling_config(scaling, own_cluster=True).num_workers == num_cores()

@@ -103,7 +103,9 @@ def number_text(value: float | None) -> str:
 def start_line(run_dir: Path, manifest: Manifest) -> str:
     """Return the line that a run begins with."""
     workers = manifest.resources["num_workers"]
-    where = "in this process" if workers == 0 else f"on {workers} worker{'s' if workers > 1 else ''}"
+    least = manifest.resources.get("min_workers", workers)
+    count = str(workers) if least == workers else f"{least} to {workers}"
+    where = "in this process" if workers == 0 else f"on {count} worker{'s' if workers > 1 else ''}"
     trainer = (manifest.config.get("trainer") or {}).get("type")
     data = manifest.dataset
     what = f" on {data['name']} ({data['num_rows'].get('train', 0):,} rows)" if data else ""

@@ -8,6 +8,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 from torch_runs import GPT, MLP, MODELS, SGD, make_conf, small_dataset, token_dataset
 
+from rtrain.config.num_workers import Elastic
 from rtrain.config.schema import BestConf, CheckpointConf, RtrainConf, RunConf, ScalingConf
 from rtrain.errors import ConfigError, NotInstalledError
 from rtrain.testing.workers import make_job
@@ -98,6 +99,13 @@ def test_what_a_strategy_can_not_do_is_refused(keys, message):
 def test_one_worker_and_none_may_use_every_strategy(strategy):
     for num_workers in (0, 1, 2):
         check(make_conf(model=GPT, strategy=strategy), dataset=token_dataset(), num_workers=num_workers)
+
+
+@pytest.mark.parametrize("strategy", ["tp", "fsdp_tp"])
+def test_layers_are_not_split_over_a_range_of_workers(strategy):
+    with pytest.raises(ConfigError, match="goes on with the same number of workers only"):
+        check(make_conf(model=GPT, strategy=strategy), dataset=token_dataset(), num_workers=Elastic(1, 2))
+    check(make_conf(model=GPT, strategy="fsdp"), dataset=token_dataset(), num_workers=Elastic(1, 2))
 
 
 def test_workers_that_split_layers_need_the_same_rows():

@@ -7,6 +7,7 @@ from dataclasses import fields
 import torch
 from torch import nn
 
+from rtrain.config.num_workers import Elastic
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError, NotInstalledError
 from rtrain.plugins import missing_modules
@@ -15,6 +16,9 @@ from rtrain.trainers.torch.build import build_model
 from rtrain.trainers.torch.config import Conf, StrategyConf
 from rtrain.trainers.torch.strategies import strategy_class
 from rtrain.trainers.torch.strategies.base import Strategy
+
+FIXED_WORKERS = ("deepspeed", "tp", "fsdp_tp")
+"""Strategies whose checkpoints, or parts of the model, belong to one number of workers."""
 
 
 def check_strategy(conf: Conf, info: DatasetInfo, job: Job) -> None:
@@ -74,6 +78,11 @@ def _check_refused(strategy: type[Strategy], conf: Conf) -> None:
 
 def _check_sizes(conf: Conf, info: DatasetInfo, num_workers: int) -> None:
     options = conf.strategy_options
+    if isinstance(num_workers, Elastic) and conf.strategy in FIXED_WORKERS:
+        raise ConfigError(
+            f"trainer.strategy={conf.strategy} goes on with the same number of workers only, not with a range of them.",
+            f"Try: num_workers={num_workers}, or trainer.strategy=fsdp",
+        )
     if conf.strategy == "fsdp_tp" and num_workers > 1 and num_workers % options.tp_size != 0:
         raise ConfigError(
             f"trainer.strategy_options.tp_size={options.tp_size} does not divide num_workers={num_workers}."
