@@ -15,7 +15,7 @@ from rtrain.testing.damage import replace_file
 
 SMALL = (
     *("dataset.limit=200", "trainer.model.config.hidden_size=16", "trainer.model.config.intermediate_size=16"),
-    "trainer.num_threads=1",
+    *("trainer.num_threads=1", "+trainer.arguments.lr_scheduler_type=constant"),
 )
 
 
@@ -34,8 +34,8 @@ class Calls:
     [
         ("mlp", "training.pt", "torch", ()),
         ("mlp", "training.pt", "pickle", ()),
-        ("lightning", "lightning.ckpt", "torch", ("trainer.num_threads=1",)),
-        ("transformers", "training.pt", "torch", SMALL),
+        pytest.param("lightning", "lightning.ckpt", "torch", ("trainer.num_threads=1",), marks=pytest.mark.slow),
+        pytest.param("transformers", "training.pt", "torch", SMALL, marks=pytest.mark.slow),
         ("sklearn", "estimator.pkl", "pickle", ("trainer.estimator={_target_: sklearn.linear_model.SGDClassifier}",)),
     ],
     ids=["torch", "torch, a bare pickle", "lightning", "transformers", "sklearn"],
