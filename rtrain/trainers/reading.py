@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from pickle import UnpicklingError
 
 from rtrain.errors import CheckpointError, RtrainError, first_line
 
@@ -24,6 +25,11 @@ def reading(checkpoint: Path) -> Iterator[None]:
         if error.filename is None or checkpoint not in Path(error.filename).parents:
             raise
         raise CheckpointError(f"{checkpoint} lacks {Path(error.filename).name}: {error.strerror}.") from error
+    except UnpicklingError as error:
+        raise CheckpointError(
+            f"{checkpoint} holds a pickle of more than tensors and plain data, or a damaged one; it is not loaded.",
+            "Take another checkpoint.",
+        ) from error
     except Exception as error:
         raise CheckpointError(
             f"{checkpoint} can't be read: {type(error).__name__}: {first_line(error)}",

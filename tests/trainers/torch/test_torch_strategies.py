@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 from importlib.util import find_spec
 
 import numpy as np
@@ -27,6 +28,7 @@ from torch_runs import (
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import latest_checkpoint, read_record
 from rtrain.runs.files import sha256_of
+from rtrain.testing.damage import replace_file
 from rtrain.testing.ranks import RankProcesses
 from rtrain.testing.workers import newest
 from rtrain.trainers.torch.config import StrategyConf
@@ -305,3 +307,21 @@ def test_deepspeed_trains_in_one_process_and_names_checkpoints_of_several(world,
     world.run(fit_rank, str(tmp_path / "two"), conf, dataset=dataset, stop_after={0: 1})
     with pytest.raises(CheckpointError, match="written by 2 workers"):
         fit(tmp_path / "two", conf, dataset=dataset)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("deepspeed") is None, reason="deepspeed is not installed")
+def test_deepspeed_runs_no_code_of_its_files(tmp_path):
+    class Evil:
+        def __reduce__(self):
+            return os.system, (f"touch {tmp_path / 'it-ran'}",)
+
+    conf = make_conf(strategy="deepspeed", strategy_options=StrategyConf(zero_stage=1), model=GPT, global_batch_size=16)
+    fit(tmp_path / "run", conf, dataset=token_dataset())
+    newest_one = latest_checkpoint(tmp_path / "run")
+    for path in newest_one.glob("deepspeed/*.pt"):
+        torch.save({"module": Evil()}, tmp_path / "evil")
+        replace_file(newest_one, path.relative_to(newest_one).as_posix(), (tmp_path / "evil").read_bytes())
+    with pytest.raises(CheckpointError, match="more than tensors"):
+        fit(tmp_path / "run", conf, dataset=token_dataset())
+    assert not (tmp_path / "it-ran").exists()

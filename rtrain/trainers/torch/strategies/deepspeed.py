@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
+from torch.serialization import safe_globals
 
 from rtrain.errors import CheckpointError, ConfigError
 from rtrain.runs.checkpoints import Writer
@@ -153,7 +154,7 @@ class DeepSpeed(Strategy):
         )
 
     def load(self, state: TrainState, folder: Path) -> None:
-        """Take a checkpoint back. DeepSpeed unpickles its files, so that they have to be trusted.
+        """Take a checkpoint back; executes nothing that is in it.
 
         Raises:
             CheckpointError: Another number of ranks wrote it.
@@ -164,7 +165,8 @@ class DeepSpeed(Strategy):
                 f"{folder} was written by {before} workers, and DeepSpeed can't share it between {self.world.size}.",
                 f"Try: num_workers={before}, or trainer.strategy=fsdp, which can.",
             )
-        with _quiet():
+        # DeepSpeed unpickles its files; like this torch makes tensors, plain data and these classes of them only.
+        with _quiet(), _environment(TORCH_FORCE_WEIGHTS_ONLY_LOAD="1"), safe_globals(_classes()):
             self._engine.load_checkpoint(str(folder), tag=TAG, load_lr_scheduler_states=False)
         stored = torch.load(folder / TRAINING, map_location="cpu", weights_only=True)
         state.take_rest(stored)
@@ -185,6 +187,15 @@ class DeepSpeed(Strategy):
         # Both would outlive the process group of a run in this process.
         self._deepspeed.comm.comm.cdb = None
         self._deepspeed.utils.groups._WORLD_GROUP = None
+
+
+def _classes() -> list[Any]:
+    """Return what is in DeepSpeed's files beside tensors and plain data."""
+    from deepspeed.runtime.fp16.loss_scaler import DynamicLossScaler, LossScaler
+    from deepspeed.runtime.zero.config import ZeroStageEnum
+    from deepspeed.utils.tensor_fragment import fragment_address
+
+    return [LossScaler, DynamicLossScaler, ZeroStageEnum, fragment_address]
 
 
 def _rates(state: TrainState) -> list[float]:
