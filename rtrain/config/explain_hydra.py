@@ -21,6 +21,7 @@ from rtrain.config.plain_words import plain_words
 from rtrain.config.request import Request
 from rtrain.config.schema import Schemas
 from rtrain.config.screen import Spot, Typed
+from rtrain.config.secrets import mask_word
 from rtrain.config.store import free_keys
 from rtrain.config.suggest import all_keys, closest_key, key_of_class, names_of, plugins_with
 from rtrain.errors import ConfigError
@@ -45,17 +46,18 @@ class _Explainer:
         """Explain an override that Hydra can't parse."""
         place = self.places.of_word(error.override)
         sign, key, value = split_word(error.override)
+        shown = mask_word(error.override)
         if value is None:
             attempt = command_with(place, f"{place.command[place.index]}=...") if place else None
-            return Finding(f"'{error.override}' has no value: an override is key=value", place, None, attempt)
+            return Finding(f"'{shown}' has no value: an override is key=value", place, None, attempt)
         if not key:
-            return Finding(f"'{error.override}' has no key: an override is key=value", place)
+            return Finding(f"'{shown}' has no key: an override is key=value", place)
         if re.search(r"[^\w.@/\-:$]", key):
             return Finding(f"'{key}' can't be read as a key", place, None, None, "a key is names joined by dots")
         quoted = value.replace('"', '\\"')
-        attempt = command_with(place, f'{sign}{key}="{quoted}"') if place else None
+        attempt = command_with(place, mask_word(f'{sign}{key}="{quoted}"')) if place else None
         note = "quote text that has special characters; lists are [a,b] and mappings {a: 1}"
-        return Finding(f"the value of '{key}' can't be read: {value}", place, None, attempt, note)
+        return Finding(f"the value of '{key}' can't be read: {shown.partition('=')[2]}", place, None, attempt, note)
 
     def no_option(self, error: MissingConfigException) -> Finding:
         """Explain an option or a group that no config folder has."""

@@ -24,7 +24,8 @@ _USERINFO = re.compile(
 )
 """User and password of a URL, which may hold a slash; Azure's container and ``gs://anonymous@`` are no users."""
 _SIGNATURE = re.compile(
-    r"([?&](?:[\w-]*(?:signature|token|secret|password|credential|access_?key|api_?key)|sig)=)[^&\s'\"]+", re.IGNORECASE
+    r"([?&](?:[\w-]*(?:signature|token|secret|passwd|password|credential|(?:access|secret|api|private|account)_?key)|sig)=)[^&\s'\"]+",
+    re.IGNORECASE,
 )
 _SIGNATURE_PARTS = re.compile(f"({_SIGNATURE.pattern})", re.IGNORECASE)
 _PAIR = re.compile(r"""(['"]?)([\w\-]+)\1(\s*:\s*)('[^']*'|"[^"]*"|\[[^\]]*\]|[^,}\]\s{[][^,}\]]*)""")

@@ -141,7 +141,9 @@ def open_checkpoint(
     own = trust or bool(about.seal)
     root = Path(about.project_root) if own and Path(about.project_root).is_dir() else None
     sections, typed = _sections(about, overrides)
-    if not own:
+    if own:
+        sections["allow"] = list(about.allow)
+    else:
         check_foreign(folder, sections, set(keys) - {"dataset"})
     composed = _composed(sections, root, typed, ("rtrain", verb, str(place)))
     conf = composed.conf

@@ -78,6 +78,11 @@ def test_error_screens_mask_them(project):
     assert "s3cret" not in refused("digits", "+vars.token=s3cret", "lr=0.1,0.2")
 
 
+@pytest.mark.parametrize("word", ["+vars.url=s3://me:s3cret@b/x?a=1", "+vars.token=[s3cret", "s3://me:s3cret@b/x"])
+def test_a_word_that_can_not_be_read_is_shown_without_them(project, word):
+    assert "s3cret" not in refused("digits", word)
+
+
 @pytest.mark.parametrize(
     "key", ["token", "hf_token", "HF_TOKEN", "client_secret", "secret_key", "db_password", "api_key"]
 )
@@ -120,6 +125,9 @@ def test_urls_without_a_secret_stay_whole(url):
     assert without_secrets(url) == url
 
 
-@pytest.mark.parametrize("name", ["sig", "X-Amz-Signature", "X-Amz-Security-Token", "X-Goog-Signature", "access_token"])
+@pytest.mark.parametrize(
+    "name",
+    ["sig", "X-Amz-Signature", "X-Amz-Security-Token", "X-Goog-Signature", "access_token", "secret_key", "account_key"],
+)
 def test_signatures_are_masked(name):
     assert without_secrets(f"https://host/x?v=1&{name}=abc%2F&w=2") == f"https://host/x?v=1&{name}=***&w=2"
