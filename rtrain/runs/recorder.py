@@ -104,7 +104,7 @@ class Recorder:
         """Note why the newest attempt ended before its time: ``kind``, ``message``, ``rank``, ``type``."""
         with self._lock:
             if self.manifest.attempts:
-                self.manifest.attempts[-1]["ended_at"] = utc_now()
+                self.manifest.attempts[-1].setdefault("ended_at", utc_now())
                 self.manifest.attempts[-1]["ended_because"] = dict(why)
                 self.write()
 
