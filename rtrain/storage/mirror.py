@@ -92,16 +92,17 @@ class Mirror:
             last, seen = self._ending.is_set(), self._version()
             try:
                 self._copy.update(last=last)
+                failures = 0
+                self._note_success()
+                if last:
+                    return
+                self._wait_for_news(seen)
             except Exception as error:  # whatever a store raises: it is tried again as long as the run goes on
+                if self._given_up.is_set():
+                    return
                 self._note_failure(error)
                 self._pause(failures)
                 failures += 1
-                continue
-            failures = 0
-            self._note_success()
-            if last:
-                return
-            self._wait_for_news(seen)
 
     def _wait_for_news(self, seen: int) -> None:
         """Return when there is a checkpoint to copy, when it is time for the rest, or at the end."""

@@ -94,6 +94,10 @@ class Child:
         assert self._process.pid is not None
         os.kill(self._process.pid, number)
 
+    def alive(self) -> bool:
+        """Tell whether it goes on."""
+        return self._process.is_alive()
+
     def wait(self) -> int:
         """Return the exit code, once it has ended: -9 of one that was killed."""
         self._process.join(120)
