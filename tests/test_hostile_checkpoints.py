@@ -261,3 +261,22 @@ def test_a_copy_of_a_run_is_not_brought_where_a_stranger_wants_it(trained, tmp_p
     assert command(["resume", f"file://{copy}"]) == 2
     assert "run.root_dir is" in capfd.readouterr().err
     assert not home.exists()
+
+
+def test_what_the_config_allowed_is_allowed_to_the_account_that_trained_and_to_nobody_else(
+    tmp_path, monkeypatch, trained
+):
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "other_lib.py").write_text(
+        "import torch\n\n\nclass Net(torch.nn.Linear):\n    def __init__(self):\n        super().__init__(16, 4)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path / "lib")
+    info = read_about(trained.best_checkpoint).info
+    assert (info.input_shape, info.num_classes) == ((16,), 4)
+    words = [word for word in trained.manifest.overrides if not word.startswith("run.root_dir")]
+    model = ["trainer.model={_target_: other_lib.Net}", "allow=[other_lib.*]"]
+    run = rtrain.fit("mlp", [*words, *model, f"run.root_dir={tmp_path}/runs"])
+    assert "accuracy" in rtrain.evaluate(run.path)
+    stolen = rewrite(shutil.copytree(run.best_checkpoint, tmp_path / "stolen"), project_root="/elsewhere")
+    with pytest.raises(CheckpointError, match=r"other_lib\.Net, which is code of another project"):
+        rtrain.evaluate(stolen)
