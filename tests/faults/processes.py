@@ -1,0 +1,33 @@
+"""The processes of a run on Ray, found by who started them: none is ever looked for by its name alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def descendants(pid: int) -> list[int]:
+    """Return all processes that ``pid`` has started, directly or not."""
+    parents = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
+        except (OSError, ProcessLookupError):  # it has ended meanwhile
+            continue
+    found, new = [], [pid]
+    while new:
+        new = [child for child, parent in parents.items() if parent in new]
+        found += new
+    return found
+
+
+def title(pid: int) -> str:
+    """Return the command line of a process; empty if it has ended."""
+    try:
+        return (Path("/proc") / str(pid) / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def named(pid: int, words: str) -> list[int]:
+    """Return those of the processes started by ``pid`` whose command line holds ``words``."""
+    return [one for one in descendants(pid) if words in title(one)]

@@ -1,0 +1,111 @@
+"""Processes of a run on two Ray workers are killed at random moments; it goes on by itself, or by ``rtrain resume``."""
+
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from harness import NUM_EPOCHS, STEPS_PER_EPOCH, WORDS, assert_like, run_dirs, status_of, until_trained
+from processes import descendants, named
+
+from rtrain.runs.run import Run
+
+RTRAIN = str(Path(sys.executable).with_name("rtrain"))
+TWO = [*WORDS, "num_workers=2", "run.failure.max_failures=3", "trainer.max_epochs=20", "run.checkpoint.every_steps=20"]
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory):
+    """A run on two workers that nothing happened to."""
+    folder = tmp_path_factory.mktemp("reference")
+    subprocess.run([RTRAIN, "fit", "mlp", *TWO, f"run.root_dir={folder}"], check=True, capture_output=True)
+    return run_dirs(folder)[0]
+
+
+class Training:
+    """``rtrain fit`` on two workers, in a process of its own."""
+
+    def __init__(self, folder):
+        self.folder, self.log = folder, folder.with_suffix(".log").open("w+")
+        words = [RTRAIN, "fit", "mlp", *TWO, f"run.root_dir={folder}"]
+        self.process = subprocess.Popen(words, stdout=self.log, stderr=self.log)
+
+    def wait(self):
+        try:
+            return self.process.wait(timeout=180)
+        finally:
+            if self.process.poll() is None:
+                self.process.kill()
+
+    def end(self):
+        """Leave none of its processes behind, whatever became of them."""
+        for pid in [self.process.pid, *self.started]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.process.wait()
+        self.log.close()
+
+    def pid_of(self, what, rng):
+        """Return the process to kill; note all of them, which a killed parent loses from sight."""
+        self.started = descendants(self.process.pid)
+        if what == "driver":
+            return self.process.pid
+        if what in ("worker", "rank 0"):
+            rank = 0 if what == "rank 0" else rng.randint(0, 1)
+            (run_dir,) = run_dirs(self.folder)
+            return Run.load(run_dir).manifest.workers[str(rank)]["pid"]
+        words = {"controller": "Controller", "raylet": "raylet/raylet"}[what]
+        return named(self.process.pid, words)[0]
+
+
+@pytest.fixture
+def training(tmp_path):
+    """A run that has just begun."""
+    one = Training(tmp_path / "runs")
+    one.started = []
+    yield one
+    one.end()
+
+
+@pytest.mark.parametrize("what", ["worker", "rank 0", "controller"])
+def test_a_killed_process_is_replaced(training, reference, what, seed):
+    rng = random.Random(seed)
+    until_trained(training.folder, rng.randint(2, 15 * STEPS_PER_EPOCH))
+    os.kill(training.pid_of(what, rng), signal.SIGKILL)
+    assert training.wait() == 0, Path(training.log.name).read_text()[-3000:]
+    (run_dir,) = run_dirs(training.folder)
+    assert_like(run_dir, reference)
+    attempts = Run.load(run_dir).manifest.attempts
+    assert len(attempts) == 2, "it was over before the kill"
+    assert attempts[0]["ended_because"]["message"]
+
+
+@pytest.mark.parametrize("what", ["raylet", "driver"])
+def test_what_can_not_be_replaced_leaves_a_run_that_goes_on(training, reference, what, seed):
+    rng = random.Random(seed)
+    until_trained(training.folder, rng.randint(2, 15 * STEPS_PER_EPOCH))
+    os.kill(training.pid_of(what, rng), signal.SIGKILL)
+    assert training.wait() == {"raylet": 1, "driver": -signal.SIGKILL}[what]
+    (run_dir,) = run_dirs(training.folder)
+    assert status_of(run_dir) == {"raylet": "failed", "driver": "running"}[what]
+    _until_gone(training.started)
+    done = subprocess.run([RTRAIN, "resume", str(run_dir)], capture_output=True, text=True, timeout=180, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert_like(run_dir, reference)
+
+
+def _until_gone(pids):
+    """Wait until Ray has noticed that its driver is gone: the workers train on meanwhile, and must not be two."""
+    deadline = time.monotonic() + 60
+    while any((Path("/proc") / str(pid)).exists() for pid in pids) and time.monotonic() < deadline:
+        time.sleep(0.1)
+
+
+def test_the_reference_has_all_its_epochs(reference):
+    assert Run.load(reference).manifest.epoch == 20 > NUM_EPOCHS
