@@ -70,7 +70,12 @@ def complete_checkpoint(temporary: Path, target: Path, facts: Mapping[str, Any])
     """Sync and list the files of a filled folder, give it its name, and return its record."""
     record = describe_checkpoint(temporary, target.name, facts)
     write_atomic(temporary / RECORD_NAME, to_json(record, indent=2))
-    temporary.rename(target)
+    try:
+        temporary.rename(target)
+    except OSError:
+        if not (target / RECORD_NAME).exists():
+            raise
+        return read_record(target)  # a worker whose driver was killed has written the same step
     sync_directory(target.parent)
     return record
 

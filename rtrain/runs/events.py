@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -56,6 +56,19 @@ class EventLog:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+def events_file(folder: Path) -> Path:
+    """Return the file of events of a run directory, or those of a checkpoint since the one before."""
+    return folder / "events.jsonl"
+
+
+def write_events(path: Path, events: Iterable[Event]) -> None:
+    """Write a file of events."""
+    log = EventLog(path)
+    for event in events:
+        log.append(event)
+    log.close()
 
 
 def read_events(path: Path) -> Iterator[Event]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rtrain.runs.checkpoints import all_checkpoints, best_record, checkpoints_dir, prune_checkpoints, read_record
-from rtrain.runs.events import Event, EventLog
+from rtrain.runs.events import Event, EventLog, events_file, read_events
 from rtrain.runs.manifest import Manifest, utc_now
 
 MANIFEST_INTERVAL_SECONDS = 2.0
@@ -51,7 +51,7 @@ class Recorder:
         self._written = 0.0
         checkpoints_dir(run_dir).mkdir(parents=True, exist_ok=True)
         (run_dir / "logs").mkdir(exist_ok=True)
-        self._events = EventLog(run_dir / "events.jsonl")
+        self._events = EventLog(events_file(run_dir))
         # A driver that was killed may have left more, or less, than its manifest says.
         self._list([read_record(folder) for folder in all_checkpoints(run_dir)])
         self.write()
@@ -97,8 +97,18 @@ class Recorder:
     def _accept_attempt(self, record: Mapping[str, Any]) -> None:
         if self.manifest.attempts:
             self._events.go_back(record["from_step"])
+            self._fill_in(record["from_step"])
         self.manifest.attempts.append({"started_at": utc_now(), **{k: v for k, v in record.items() if k != "kind"}})
         self.write()
+
+    def _fill_in(self, step: int) -> None:
+        """Add what checkpoints up to ``step`` know to have been reported, and no driver has lived to write."""
+        there = {(event.step, event.time) for event in read_events(events_file(self.run_dir))}
+        for folder in all_checkpoints(self.run_dir):
+            for event in read_events(events_file(folder)):
+                if event.step <= step and (event.step, event.time) not in there:
+                    self._events.append(event)
+                    self.manifest.metrics.update(event.metrics)
 
     def end_attempt(self, why: Mapping[str, Any]) -> None:
         """Note why the newest attempt ended before its time: ``kind``, ``message``, ``rank``, ``type``."""

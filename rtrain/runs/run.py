@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rtrain.runs.checkpoints import checkpoints_dir, latest_checkpoint
-from rtrain.runs.events import Event, read_events
+from rtrain.runs.events import Event, events_file, read_events
 from rtrain.runs.manifest import Manifest, read_manifest
 
 
@@ -51,4 +51,4 @@ class Run:
 
     def events(self) -> Iterator[Event]:
         """Yield every report of the run, oldest first."""
-        return read_events(self.path / "events.jsonl")
+        return read_events(events_file(self.path))

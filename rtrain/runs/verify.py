@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import RECORD_NAME, all_checkpoints, checkpoints_dir, read_record
+from rtrain.runs.events import events_file
 from rtrain.runs.files import sha256_of
 from rtrain.runs.manifest import read_manifest
 
@@ -97,7 +98,7 @@ def verify_run(run_dir: Path) -> list[Finding]:
 
 
 def _wrong_events(run_dir: Path) -> Iterator[Finding]:
-    path = run_dir / "events.jsonl"
+    path = events_file(run_dir)
     if not path.exists():
         yield Finding(run_dir, path, "missing")
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +21,7 @@ from rtrain.runs.checkpoints import (
     write_checkpoint,
     writing,
 )
+from rtrain.runs.events import Event, events_file, write_events
 from rtrain.trainers.saver import Saver
 from rtrain.trainers.trained import About
 from rtrain.trainers.watchdog import Life
@@ -78,6 +79,8 @@ class Worker:
     """Modules beyond rtrain's known frameworks that a ``_target_`` may come from."""
     saver: Saver = field(default_factory=Saver)
     """Writes this worker's checkpoints."""
+    unsaved: list[Event] = field(default_factory=list)
+    """What was reported since the last checkpoint."""
     started: float = field(default_factory=time.monotonic)
     life: Life = field(default_factory=Life)
     """What the watchdog watches."""
@@ -92,7 +95,9 @@ class Worker:
         """
         if self.rank == 0:
             values = {name: float(value) for name, value in metrics.items()}
-            self.channel.send({"kind": "metrics", "step": step, "epoch": epoch, "time": time.time(), "metrics": values})
+            now = time.time()
+            self.channel.send({"kind": "metrics", "step": step, "epoch": epoch, "time": now, "metrics": values})
+            self.unsaved.append(Event.at(now, step=step, epoch=epoch, metrics=values))
 
     def progress(self, *, step: int, epoch: int, steps_per_epoch: int | None, rows: int) -> None:
         """Tell the display how far the run is, and the watchdog that it gets on; every rank calls it.
@@ -153,12 +158,12 @@ class Worker:
         target = checkpoint_dir(self.run_dir, step=step, epoch=epoch)
         if (target / RECORD_NAME).exists():
             return
-        write = snapshot()
+        write, events = snapshot(), self._take_unsaved()
         facts = {"step": step, "epoch": epoch, "metrics": dict(metrics), "score": score}
 
         def write_all(folder: Path) -> None:
             write(folder)
-            self.about.write(folder)
+            self._write_rest(folder, events)
 
         beside = self.run.checkpoint.upload == "async"
         self.saver.start(lambda: self.list_checkpoint(write_checkpoint(target, write_all, facts)), beside=beside)
@@ -206,9 +211,22 @@ class Worker:
             shards.wait()
             shards.write(temporary)
             shards.wait()
-            self.about.write(temporary)
+            self._write_rest(temporary, self._take_unsaved())
             record = complete_checkpoint(temporary, target, facts)
         self.list_checkpoint(record)
+
+    def _take_unsaved(self) -> list[Event]:
+        taken = list(self.unsaved)
+        self.unsaved.clear()
+        return taken
+
+    def _write_rest(self, folder: Path, events: Iterable[Event]) -> None:
+        """Write what the checkpoint says of itself, and what was reported since the one before.
+
+        The driver may be killed before it has heard of that.
+        """
+        self.about.write(folder)
+        write_events(events_file(folder), events)
 
     def list_checkpoint(self, record: Mapping[str, Any]) -> None:
         """Tell the driver of a checkpoint that is complete and in its place."""

@@ -6,7 +6,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from rtrain.errors import RtrainError
-from rtrain.runs.events import Event, EventLog, read_events
+from rtrain.runs.events import Event, EventLog, read_events, write_events
 from rtrain.runs.files import write_atomic
 from rtrain.runs.manifest import Manifest, read_manifest
 from rtrain.runs.recorder import Recorder
@@ -78,6 +78,26 @@ def test_a_checkpoint_that_a_killed_driver_did_not_list_is_listed_by_the_next(re
     Recorder(tmp_path, a_manifest(), Watcher()).close()
     manifest = read_manifest(tmp_path)
     assert (manifest.checkpoints, manifest.best_checkpoint) == ([record], "checkpoints/c7")
+
+
+def test_reports_that_no_driver_lived_to_write_come_from_the_checkpoints(tmp_path):
+    events = {step: Event.at(step, step=step, epoch=0, metrics={"a": step}) for step in (1, 2, 3, 4)}
+    recorder = Recorder(tmp_path, a_manifest(), Watcher())
+    recorder.accept({"kind": "attempt", "from_step": 0})
+    recorder.accept({"kind": "metrics", "step": 1, "epoch": 0, "time": 1, "metrics": {"a": 1}})
+    recorder.close()
+    for step in (2, 4):
+        folder = tmp_path / "checkpoints" / f"c{step}"
+        folder.mkdir()
+        record = {key: value for key, value in checkpoint(step, 0.2).items() if key != "kind"}
+        (folder / "checkpoint.json").write_text(json.dumps(record))
+        write_events(folder / "events.jsonl", [events[step - 1], events[step]])
+    again = Recorder(tmp_path, read_manifest(tmp_path), Watcher())
+    again.accept({"kind": "attempt", "from_step": 4})
+    again.close()
+    run = Run.load(tmp_path)
+    assert list(run.events()) == list(events.values())
+    assert run.metrics == {"a": 4}
 
 
 def test_logs_are_kept_by_rank(recorder, tmp_path):
