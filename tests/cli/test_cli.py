@@ -48,7 +48,7 @@ def test_schema_is_json_for_the_whole_config_and_for_a_group(capsys):
     assert run(["schema"]) == 0
     assert {"trainer", "dataset", "scaling"} <= set(json.loads(capsys.readouterr().out)["properties"])
     assert run(["schema", "scaling"]) == 0
-    assert json.loads(capsys.readouterr().out)["properties"]["num_workers"]["minimum"] == 0
+    assert json.loads(capsys.readouterr().out)["properties"]["num_workers"]["anyOf"][0]["minimum"] == 0
 
 
 def test_a_wrong_key_is_told_with_exit_code_2_and_leaves_nothing(capsys, tmp_path, monkeypatch):
