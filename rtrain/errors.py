@@ -49,6 +49,10 @@ class RunInUseError(ConfigError):
     """Another process writes the run directory that the config asks for."""
 
 
+class RunDirError(RtrainError):
+    """The run directory can't be written."""
+
+
 class CheckpointError(RtrainError):
     """A checkpoint can't be written or read."""
 

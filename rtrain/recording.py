@@ -22,7 +22,6 @@ from rtrain.interrupts import StopRequest
 from rtrain.preparation import Prepared
 from rtrain.resuming import Resumption, describe_changes
 from rtrain.runs.facts import describe_git, describe_host, installed_versions, num_cores
-from rtrain.runs.files import write_atomic
 from rtrain.runs.lock import locked
 from rtrain.runs.manifest import Manifest, utc_now
 from rtrain.runs.recorder import Observer, Recorder
@@ -49,9 +48,8 @@ def recorded(
         if resumption is not None:
             _take_up(manifest, resumption, prepared, observer)
         config = with_seal(prepared.composed.yaml, str(prepared.composed.project_root))
-        write_atomic(run_dir / "config.yaml", config)
         cadence = prepared.composed.conf.run.checkpoint
-        recorder = Recorder(run_dir, manifest, observer, cadence.keep, cadence.best.keep)
+        recorder = Recorder(run_dir, manifest, observer, cadence.keep, cadence.best.keep, config)
         mirror = _start_mirror(prepared, recorder)
         patience = prepared.composed.conf.run.storage_timeout_seconds
         with _driver_log(run_dir, prepared.composed.scrub):

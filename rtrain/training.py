@@ -12,6 +12,7 @@ from rtrain.errors import ConfigError
 from rtrain.preparation import Prepared, prepared
 from rtrain.recording import recorded
 from rtrain.resuming import Resumption, find_resumption, local_run
+from rtrain.runs.files import named_errors
 from rtrain.runs.manifest import read_manifest
 from rtrain.runs.recorder import Observer, Recorder
 from rtrain.runs.run import Run
@@ -87,7 +88,8 @@ def fit_session(
     resumption = find_resumption(composed, resumed, observer.notice)
     with prepared(composed, observer, cluster) as ready:
         run_dir = None if resumption is None else resumption.run_dir
-        return session.run(lambda _, run_dir: _train(ready, run_dir, observer, resumption), run_dir)
+        with named_errors(run_dir or composed.run_dir):
+            return session.run(lambda _, run_dir: _train(ready, run_dir, observer, resumption), run_dir)
 
 
 def fit_sweep(session: Session, observer: Observer) -> list[Run]:

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from rtrain.errors import RunDirError
+
 
 @contextmanager
 def private_files(private: bool) -> Iterator[None]:
@@ -38,6 +40,22 @@ def write_atomic(path: Path, text: str) -> None:
     finally:
         temporary.unlink(missing_ok=True)
     sync_directory(path.parent)
+
+
+@contextmanager
+def named_errors(run_dir: Path) -> Iterator[None]:
+    """Name the run directory in errors of a block that writes there.
+
+    Raises:
+        RunDirError: What the system says, and the way out.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise RunDirError(
+            f"can't write the run directory {run_dir}: {error.strerror or error}.",
+            f"Once it can be written again: rtrain resume {run_dir}. For new runs, run.root_dir may be elsewhere.",
+        ) from error
 
 
 def to_json(value: Any, indent: int | None = None) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
 from rtrain.runs.checkpoints import all_checkpoints, best_record, checkpoints_dir, prune_checkpoints, read_record
 from rtrain.runs.events import Event, EventLog, events_file, read_events
+from rtrain.runs.files import named_errors, write_atomic
 from rtrain.runs.manifest import Manifest, utc_now
 
 MANIFEST_INTERVAL_SECONDS = 2.0
@@ -41,7 +43,7 @@ class Recorder:
     """Keeps the files of one run up to date; safe to call from several threads."""
 
     def __init__(
-        self, run_dir: Path, manifest: Manifest, observer: Observer, keep: int = 1, keep_best: int = 1
+        self, run_dir: Path, manifest: Manifest, observer: Observer, keep: int = 1, keep_best: int = 1, config: str = ""
     ) -> None:
         self.run_dir, self.manifest, self.observer = run_dir, manifest, observer
         self.failures: list[dict[str, Any]] = []
@@ -49,29 +51,50 @@ class Recorder:
         self._keep, self._keep_best = keep, keep_best
         self._lock = threading.RLock()
         self._written = 0.0
-        checkpoints_dir(run_dir).mkdir(parents=True, exist_ok=True)
-        (run_dir / "logs").mkdir(exist_ok=True)
-        self._events = EventLog(events_file(run_dir))
+        self._config = config
+        with named_errors(run_dir):
+            self._events = self._open()
+
+    def _open(self) -> EventLog:
+        """Make what the run directory lacks, and list the checkpoints that are there."""
+        checkpoints_dir(self.run_dir).mkdir(parents=True, exist_ok=True)
+        (self.run_dir / "logs").mkdir(exist_ok=True)
+        write_atomic(self.run_dir / "config.yaml", self._config)
+        events = EventLog(events_file(self.run_dir))
         # A driver that was killed may have left more, or less, than its manifest says.
-        self._list([read_record(folder) for folder in all_checkpoints(run_dir)])
-        self.write()
+        self._list([read_record(folder) for folder in all_checkpoints(self.run_dir)])
+        self._write()
+        return events
 
     def write(self) -> None:
         """Write the manifest now."""
-        with self._lock:
-            self.manifest.write(self.run_dir)
-            self._written = time.monotonic()
+        with self._writing():
+            self._write()
 
     def close(self) -> None:
         """Write what is open for the last time."""
-        with self._lock:
-            self.write()
+        with self._writing():
+            self._write()
             self._events.close()
 
     def accept(self, record: Mapping[str, Any]) -> None:
         """Take one record of a worker; its ``kind`` names the method below that knows what to do with it."""
-        with self._lock:
+        with self._writing():
             getattr(self, f"_accept_{record['kind']}")(record)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Let one thread write, into a run directory that is there."""
+        with self._lock, named_errors(self.run_dir):
+            if not events_file(self.run_dir).exists():
+                self._events.close()
+                self._events = self._open()
+                self.observer.notice(f"{self.run_dir} was deleted; it is made again, without what was reported before")
+            yield
+
+    def _write(self) -> None:
+        self.manifest.write(self.run_dir)
+        self._written = time.monotonic()
 
     def _accept_metrics(self, record: Mapping[str, Any]) -> None:
         event = Event.at(record["time"], step=record["step"], epoch=record["epoch"], metrics=record["metrics"])
@@ -79,7 +102,7 @@ class Recorder:
         self.manifest.step, self.manifest.epoch = record["step"], record["epoch"]
         self.manifest.metrics.update(record["metrics"])
         if time.monotonic() - self._written > MANIFEST_INTERVAL_SECONDS:
-            self.write()
+            self._write()
         self.observer.event(event)
 
     def _accept_progress(self, record: Mapping[str, Any]) -> None:
@@ -99,7 +122,7 @@ class Recorder:
             self._events.go_back(record["from_step"])
             self._fill_in(record["from_step"])
         self.manifest.attempts.append({"started_at": utc_now(), **{k: v for k, v in record.items() if k != "kind"}})
-        self.write()
+        self._write()
 
     def _fill_in(self, step: int) -> None:
         """Add what checkpoints up to ``step`` know to have been reported, and no driver has lived to write."""
@@ -112,11 +135,11 @@ class Recorder:
 
     def end_attempt(self, why: Mapping[str, Any]) -> None:
         """Note why the newest attempt ended before its time: ``kind``, ``message``, ``rank``, ``type``."""
-        with self._lock:
+        with self._writing():
             if self.manifest.attempts:
                 self.manifest.attempts[-1].setdefault("ended_at", utc_now())
                 self.manifest.attempts[-1]["ended_because"] = dict(why)
-                self.write()
+                self._write()
 
     def _accept_notice(self, record: Mapping[str, Any]) -> None:
         self.observer.notice(record["text"])
@@ -129,9 +152,9 @@ class Recorder:
         others = [old for old in self.manifest.checkpoints if old["name"] != entry["name"]]
         # The list is written before the folders go, so that it never names one that is gone.
         self._list([one for one in [*others, entry] if (checkpoints_dir(self.run_dir) / one["name"]).exists()])
-        self.write()
+        self._write()
         self._list(prune_checkpoints(self.run_dir, self.manifest.checkpoints, self._keep, self._keep_best))
-        self.write()
+        self._write()
 
     def _list(self, checkpoints: list[dict[str, Any]]) -> None:
         self.manifest.checkpoints = checkpoints

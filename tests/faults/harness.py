@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import random
 import signal
 import sys
 import time
@@ -40,11 +41,13 @@ class AtChange:
     Args:
         number: 1 for the first one; 0 for never.
         fault: What happens then.
+        lasting: It strikes at each later change too.
         counted: Gets the number of changes at the end, if it is a path.
     """
 
     number: int
     fault: Fault | None = None
+    lasting: bool = False
     counted: str | None = None
 
     def watch(self, folder: str) -> None:
@@ -59,7 +62,8 @@ class AtChange:
             done[0] += 1
             if self.counted is not None:
                 os.write(self._file, b".")
-            if done[0] == self.number and self.fault is not None:
+            strikes = done[0] == self.number or (self.lasting and done[0] > self.number > 0)
+            if strikes and self.fault is not None:
                 self.fault()
 
         if self.counted is not None:
@@ -82,10 +86,31 @@ def full() -> None:
     raise OSError(28, "No space left on device")
 
 
+def read_only() -> None:
+    """Be on a file system that has become read-only."""
+    raise OSError(30, "Read-only file system")
+
+
+@dataclass(frozen=True)
+class JumpingClock:
+    """A clock of the wall that jumps by up to a year, forward or back, whenever somebody looks.
+
+    Args:
+        seed: Decides the jumps.
+    """
+
+    seed: int
+
+    def watch(self, folder: str) -> None:
+        """Begin to jump."""
+        rng, true_time = random.Random(self.seed), time.time
+        time.time = lambda: true_time() + rng.uniform(-3e7, 3e7)
+
+
 class Child:
     """A process that trains."""
 
-    def __init__(self, folder: Path, words: Sequence[str] = (), at: AtChange | None = None) -> None:
+    def __init__(self, folder: Path, words: Sequence[str] = (), at: AtChange | JumpingClock | None = None) -> None:
         self._process = CONTEXT.Process(target=_train, args=(str(folder), tuple(words), at))
         self._process.start()
 
@@ -108,7 +133,7 @@ class Child:
         return self._process.exitcode
 
 
-def _train(folder: str, words: tuple[str, ...], at: AtChange | None) -> None:
+def _train(folder: str, words: tuple[str, ...], at: AtChange | JumpingClock | None) -> None:
     from rtrain.cli.app import run
 
     signal.signal(signal.SIGINT, signal.default_int_handler)

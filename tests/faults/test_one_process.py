@@ -1,23 +1,31 @@
 """Whatever ends a run in one process, at whatever moment: it goes on, to the same end."""
 
+import os
 import random
 import signal
 import time
 
+import numpy as np
 import pytest
 from harness import (
     NUM_EPOCHS,
     STEPS_PER_EPOCH,
     AtChange,
     Child,
+    JumpingClock,
     assert_like,
     full,
     killed,
+    read_only,
     recovered,
     run_dirs,
     status_of,
     until_trained,
+    weights_of,
 )
+
+from rtrain.runs.run import Run
+from rtrain.runs.verify import verify_run
 
 
 def test_killed_at_a_random_change_of_a_file(tmp_path, whole, seed):
@@ -70,6 +78,38 @@ def test_a_disk_that_is_full_for_a_moment(tmp_path, whole, seed):
     code = Child(tmp_path / "runs", at=AtChange(number, full)).wait()
     assert code in (0, 1), "no clean error"
     assert_recovers(tmp_path / "runs", reference)
+
+
+@pytest.mark.parametrize("fault", [full, read_only])
+def test_a_disk_that_takes_nothing_any_more(tmp_path, whole, seed, fault):
+    reference, num_changes = whole
+    number = random.Random(seed).randint(1, num_changes)
+    assert Child(tmp_path / "runs", at=AtChange(number, fault, lasting=True)).wait() == 1
+    assert fault.__doc__
+    assert os.strerror({full: 28, read_only: 30}[fault]) in (tmp_path / "runs.log").read_text(), (
+        "the reason is not told"
+    )
+    assert_recovers(tmp_path / "runs", reference)
+
+
+def test_a_run_directory_that_is_deleted_while_it_is_written(tmp_path, whole, seed):
+    child = Child(tmp_path / "runs")
+    until_trained(tmp_path / "runs", random.Random(seed).randint(1, STEPS_PER_EPOCH))
+    (run_dir,) = run_dirs(tmp_path / "runs")
+    run_dir.rename(tmp_path / "elsewhere")
+    assert child.wait() == 0
+    assert f"{run_dir} was deleted; it is made again" in (tmp_path / "runs.log").read_text()
+    run = Run.load(run_dir)
+    assert run.status == "succeeded"
+    assert [record["name"] for record in run.manifest.checkpoints] == [path.name for path in run.checkpoints]
+    assert verify_run(run_dir) == []
+    np.testing.assert_equal(weights_of(run_dir), weights_of(whole[0]))
+    assert list(run.events())[-1].step == NUM_EPOCHS * STEPS_PER_EPOCH
+
+
+def test_a_clock_that_jumps(tmp_path, whole, seed):
+    assert Child(tmp_path / "runs", at=JumpingClock(seed)).wait() == 0, (tmp_path / "runs.log").read_text()
+    assert_like(run_dirs(tmp_path / "runs")[0], whole[0])
 
 
 def assert_recovers(folder, reference):
