@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rtrain.errors import CheckpointError
+from rtrain.errors import CheckpointError, RtrainError, first_line
 from rtrain.runs.files import sha256_of, sync_directory, sync_file, to_json, write_atomic
 from rtrain.runs.manifest import utc_now
 
@@ -57,9 +57,12 @@ def writing(target: Path, temporary: Path) -> Iterator[None]:
     """Name the checkpoint in errors of the block, and leave nothing of ``temporary`` behind."""
     try:
         yield
-    except OSError as error:
+    except RtrainError:
+        raise
+    except Exception as error:  # frameworks have their own for a disk that is full
+        reason = (error.strerror if isinstance(error, OSError) else None) or first_line(error)
         raise CheckpointError(
-            f"can't write the checkpoint {target}: {error.strerror or error}.",
+            f"can't write the checkpoint {target}: {reason}.",
             "Training needs a run.root_dir that every worker can write, with space for the checkpoints.",
         ) from error
     finally:

@@ -100,8 +100,8 @@ def test_a_run_directory_that_is_deleted_while_it_is_written(tmp_path, whole, se
     code, log = child.wait(), (tmp_path / "runs.log").read_text()
     assert f"{run_dir} was deleted; it is made again" in log
     assert "Traceback" not in log
-    if code == 1:  # a checkpoint was being written at that moment
-        assert "can't write the checkpoint" in log
+    if code == 1:  # something was being written at that moment
+        assert "can't write the " in log
         recovered(tmp_path / "runs")
     run = Run.load(run_dir)
     assert run.status == "succeeded"
