@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import platform
-import secrets
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from rtrain.config.session import Composed
 from rtrain.datasets.base import DatasetInfo
-from rtrain.errors import ConfigError, RtrainError, RunInUseError
-from rtrain.runs.checkpoints import latest_checkpoint, read_record
-from rtrain.runs.files import private_files
+from rtrain.errors import ConfigError, RtrainError
+from rtrain.from_store import bring, catch_up, in_store, is_ahead, is_worked_on
 from rtrain.runs.lock import is_locked
 from rtrain.runs.manifest import FILE_NAME, Manifest, manifest_of, read_manifest
-from rtrain.runs.seal import has_own_seal
-from rtrain.storage.fetching import StoredRun, fetch_run, find_stored, is_alive, stored_run, stored_runs
-from rtrain.storage.stores import is_url
+from rtrain.storage.fetching import StoredRun
 from rtrain.trainers.registry import load_trainer
 
 FREE = ("run", "scaling", "cluster", "smoke", "allow", "vars", "dataset")
@@ -29,8 +23,6 @@ SAME_DATA = ("task", "input_shape", "dtype", "num_classes", "class_names", "feat
 """What a model and a position in an epoch depend on."""
 LENGTHS = ("trainer.max_epochs", "trainer.max_steps")
 """What says how long a run is, in what schedules count."""
-NUM_STORED = 20
-"""Runs in a store that are looked at, the newest ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,13 +72,13 @@ def find_resumption(
     if wanted is None and resume not in ("never", "auto", "must"):
         wanted = Path(resume)
     if wanted is not None:
-        _catch_up(wanted, composed, notice)
+        catch_up(wanted, composed.conf.run.storage, notice)
         return _checked(_open(wanted, composed))
     if resume == "never":
         _check_free(composed.run_dir)
         return None
     found = list(_unfinished(composed))
-    fitting = next((one for one in found if not refused(one) and not _is_alive(one, notice)), None)
+    fitting = next((one for one in found if not refused(one) and not is_worked_on(one.twin, one.run_dir, notice)), None)
     if fitting is None and resume == "must":
         raise ConfigError(
             f"run.resume=must, but there is no unfinished run of this config in {_home(composed)}."
@@ -96,89 +88,6 @@ def find_resumption(
     if fitting is not None and fitting.twin is not None:
         bring(fitting.twin, fitting.run_dir, notice)
     return fitting
-
-
-def bring(run: StoredRun, run_dir: Path, notice: Callable[[str], None]) -> None:
-    """Make a run directory of a stored run, unless there is one that is as far; one that is not is set aside."""
-    if not _is_ahead(run, run_dir):
-        return
-    if run_dir.exists():
-        older = run_dir.with_name(f".older-{run_dir.name}-{secrets.token_hex(3)}")
-        notice(f"{run.folder.url} is ahead of {run_dir}, which is now {older.name}")
-        run_dir.rename(older)
-    notice(f"fetching {run.folder.url}")
-    with private_files(bool(run.manifest["config"]["run"].get("private"))):
-        fetch_run(run, run_dir, notice)
-
-
-def _catch_up(run_dir: Path, composed: Composed, notice: Callable[[str], None]) -> None:
-    """Take what ``run.storage`` has of a run if another machine went on with it.
-
-    Raises:
-        RunInUseError: It still does.
-    """
-    storage = composed.conf.run.storage
-    if storage is None:
-        return
-    twin = find_stored(storage, run_dir.absolute().parent.name, run_dir.absolute().name)
-    if twin is None or not _is_ahead(twin, run_dir):
-        return
-    if is_alive(twin):
-        raise RunInUseError(f"another machine works on {twin.folder.url}.", "Wait until it ends.")
-    bring(twin, run_dir, notice)
-
-
-def local_run(run: str, notice: Callable[[str], None], *, trust: bool = False) -> Path:
-    """Return the run directory of a run that is named by it, or by the URL of its copy; this one is brought here.
-
-    Args:
-        run: Its folder or URL.
-        notice: Hears what is done.
-        trust: Bring it where it wants to be, even if another account wrote it.
-
-    Raises:
-        ConfigError: There is no run at the URL, or it is somebody else's and wants to be outside of this folder.
-        RunInUseError: Another machine works on it.
-    """
-    if not is_url(run):
-        return Path(run)
-    stored = stored_run(run)
-    *_, name, run_id = stored.folder.url.split("/")
-    root = Path(manifest_of(stored.manifest).config["run"]["root_dir"])
-    if not trust and (root.is_absolute() or ".." in root.parts) and not _is_own(stored):
-        raise ConfigError(
-            f"{stored.folder.url} was made by somebody else, and its run.root_dir is {root}.",
-            "If you trust who wrote it: --trust",
-        )
-    run_dir = root / name / run_id
-    if is_alive(stored):
-        raise RunInUseError(f"another machine works on {stored.folder.url}.", "Wait until it ends.")
-    bring(stored, run_dir, notice)
-    return run_dir
-
-
-def _is_own(run: StoredRun) -> bool:
-    with run.folder.open("config.yaml") as file:
-        text = file.read().decode("utf-8", "replace")
-    return has_own_seal(text, str(run.manifest.get("project_root", "")))
-
-
-def _is_ahead(run: StoredRun, run_dir: Path) -> bool:
-    """Tell whether a store has a newer checkpoint of a run than its run directory, or there is no run directory."""
-    if not (run_dir / FILE_NAME).exists():
-        return True
-    here = latest_checkpoint(run_dir)
-    step = -1 if here is None else read_record(here)["step"]
-    return any(record["step"] > step for record in run.manifest["checkpoints"])
-
-
-def _is_alive(resumption: Resumption, notice: Callable[[str], None]) -> bool:
-    """Tell whether another machine works on a run that the store has; of this one, the lock tells."""
-    twin = resumption.twin
-    if twin is None or (resumption.run_dir.exists() and twin.manifest["host"]["hostname"] == platform.node()):
-        return False
-    notice(f"looking whether another machine works on {twin.folder.url}")
-    return is_alive(twin)
 
 
 def refused(resumption: Resumption) -> list[str]:
@@ -245,23 +154,16 @@ def _unfinished(composed: Composed) -> Iterator[Resumption]:
             found[path.parent.name] = _open(path.parent, composed)
         except RtrainError:  # one that can't be read can't go on
             continue
-    for twin in _in_store(composed):
+    for twin in in_store(composed.conf.run):
         try:
             run_dir, manifest = _home(composed) / twin.run_id, manifest_of(twin.manifest)
         except (TypeError, ValueError, KeyError):  # nor can one there
             continue
-        if twin.run_id not in found or _is_ahead(twin, run_dir):
+        if twin.run_id not in found or is_ahead(twin, run_dir):
             found[twin.run_id] = _resumption(run_dir, manifest, composed)
         found[twin.run_id] = replace(found[twin.run_id], twin=twin)
     ordered = sorted(found.values(), key=lambda one: one.manifest.started_at, reverse=True)
     yield from (one for one in ordered if one.manifest.status != "succeeded" and not is_locked(one.run_dir))
-
-
-def _in_store(composed: Composed) -> Iterator[StoredRun]:
-    """Yield the newest runs of the run's name that ``run.storage`` has."""
-    run = composed.conf.run
-    if run.storage is not None:
-        yield from islice(stored_runs(run.storage, run.name), NUM_STORED)
 
 
 def _open(run_dir: Path, composed: Composed) -> Resumption:

@@ -9,9 +9,10 @@ from typing import Any
 from rtrain.cluster import StartingCluster
 from rtrain.config.session import Composed, Session
 from rtrain.errors import ConfigError
+from rtrain.from_store import local_run
 from rtrain.preparation import Prepared, prepared
 from rtrain.recording import recorded
-from rtrain.resuming import Resumption, find_resumption, local_run
+from rtrain.resuming import Resumption, find_resumption
 from rtrain.runs.files import named_errors
 from rtrain.runs.manifest import read_manifest
 from rtrain.runs.recorder import Observer, Recorder

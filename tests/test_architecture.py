@@ -21,6 +21,7 @@ LAYERS = [
     {"prediction"},
     {"recording"},
     {"resuming"},
+    {"from_store"},
     {"preparation"},
     {"schemas"},
     {"trainers.*"},

@@ -21,7 +21,7 @@ def resume(
 ) -> None:
     """Go on with RUN from its newest checkpoint, as if it had never been interrupted; or beyond its end."""
     from rtrain.cli.display import make_display
-    from rtrain.resuming import local_run
+    from rtrain.from_store import local_run
     from rtrain.training import fit_session, resuming_session
 
     with make_display() as display:

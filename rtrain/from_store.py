@@ -1,0 +1,108 @@
+"""Bring runs here that ``run.storage`` has, because another machine began them or went on with them."""
+
+from __future__ import annotations
+
+import platform
+import secrets
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+
+from rtrain.config.schema import RunConf
+from rtrain.errors import ConfigError, RunInUseError
+from rtrain.runs.checkpoints import latest_checkpoint, read_record
+from rtrain.runs.files import private_files
+from rtrain.runs.manifest import FILE_NAME, manifest_of
+from rtrain.runs.seal import has_own_seal
+from rtrain.storage.fetching import StoredRun, fetch_run, find_stored, is_alive, stored_run, stored_runs
+from rtrain.storage.stores import is_url
+
+NUM_STORED = 20
+"""Runs in a store that are looked at, the newest ones."""
+
+
+def in_store(run: RunConf) -> Iterator[StoredRun]:
+    """Yield the newest runs of the run's name that ``run.storage`` has."""
+    if run.storage is not None:
+        yield from islice(stored_runs(run.storage, run.name), NUM_STORED)
+
+
+def bring(run: StoredRun, run_dir: Path, notice: Callable[[str], None]) -> None:
+    """Make a run directory of a stored run, unless there is one that is as far; one that is not is set aside."""
+    if not is_ahead(run, run_dir):
+        return
+    if run_dir.exists():
+        older = run_dir.with_name(f".older-{run_dir.name}-{secrets.token_hex(3)}")
+        notice(f"{run.folder.url} is ahead of {run_dir}, which is now {older.name}")
+        run_dir.rename(older)
+    notice(f"fetching {run.folder.url}")
+    with private_files(bool(run.manifest["config"]["run"].get("private"))):
+        fetch_run(run, run_dir, notice)
+
+
+def catch_up(run_dir: Path, storage: str | None, notice: Callable[[str], None]) -> None:
+    """Take what ``run.storage`` has of a run if another machine went on with it.
+
+    Raises:
+        RunInUseError: It still does.
+    """
+    if storage is None:
+        return
+    twin = find_stored(storage, run_dir.absolute().parent.name, run_dir.absolute().name)
+    if twin is None or not is_ahead(twin, run_dir):
+        return
+    if is_alive(twin):
+        raise RunInUseError(f"another machine works on {twin.folder.url}.", "Wait until it ends.")
+    bring(twin, run_dir, notice)
+
+
+def local_run(run: str, notice: Callable[[str], None], *, trust: bool = False) -> Path:
+    """Return the run directory of a run that is named by it, or by the URL of its copy; this one is brought here.
+
+    Args:
+        run: Its folder or URL.
+        notice: Hears what is done.
+        trust: Bring it where it wants to be, even if another account wrote it.
+
+    Raises:
+        ConfigError: There is no run at the URL, or it is somebody else's and wants to be outside of this folder.
+        RunInUseError: Another machine works on it.
+    """
+    if not is_url(run):
+        return Path(run)
+    stored = stored_run(run)
+    *_, name, run_id = stored.folder.url.split("/")
+    root = Path(manifest_of(stored.manifest).config["run"]["root_dir"])
+    if not trust and (root.is_absolute() or ".." in root.parts) and not _is_own(stored):
+        raise ConfigError(
+            f"{stored.folder.url} was made by somebody else, and its run.root_dir is {root}.",
+            "If you trust who wrote it: --trust",
+        )
+    run_dir = root / name / run_id
+    if is_alive(stored):
+        raise RunInUseError(f"another machine works on {stored.folder.url}.", "Wait until it ends.")
+    bring(stored, run_dir, notice)
+    return run_dir
+
+
+def _is_own(run: StoredRun) -> bool:
+    with run.folder.open("config.yaml") as file:
+        text = file.read().decode("utf-8", "replace")
+    return has_own_seal(text, str(run.manifest.get("project_root", "")))
+
+
+def is_ahead(run: StoredRun, run_dir: Path) -> bool:
+    """Tell whether a store has a newer checkpoint of a run than its run directory, or there is no run directory."""
+    if not (run_dir / FILE_NAME).exists():
+        return True
+    here = latest_checkpoint(run_dir)
+    step = -1 if here is None else read_record(here)["step"]
+    return any(record["step"] > step for record in run.manifest["checkpoints"])
+
+
+def is_worked_on(twin: StoredRun | None, run_dir: Path, notice: Callable[[str], None]) -> bool:
+    """Tell whether another machine works on a run that the store has; of this one, the lock tells."""
+    if twin is None or (run_dir.exists() and twin.manifest["host"]["hostname"] == platform.node()):
+        return False
+    notice(f"looking whether another machine works on {twin.folder.url}")
+    return is_alive(twin)
