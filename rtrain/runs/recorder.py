@@ -63,7 +63,7 @@ class Recorder:
         events = EventLog(events_file(self.run_dir))
         # A driver that was killed may have left more, or less, than its manifest says.
         self._list([read_record(folder) for folder in all_checkpoints(self.run_dir)])
-        self._write()
+        self.manifest.write(self.run_dir)
         return events
 
     def write(self) -> None:
@@ -84,15 +84,16 @@ class Recorder:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """Let one thread write, into a run directory that is there."""
+        """Let one thread write."""
         with self._lock, named_errors(self.run_dir):
-            if not events_file(self.run_dir).exists():
-                self._events.close()
-                self._events = self._open()
-                self.observer.notice(f"{self.run_dir} was deleted; it is made again, without what was reported before")
             yield
 
     def _write(self) -> None:
+        """Write the manifest, into a run directory that is there."""
+        if not events_file(self.run_dir).exists():
+            self._events.close()
+            self._events = self._open()
+            self.observer.notice(f"{self.run_dir} was deleted; it is made again, without what was reported before")
         self.manifest.write(self.run_dir)
         self._written = time.monotonic()
 

@@ -185,12 +185,20 @@ def write_rows(file: Path, num_rows: int, num_features: int) -> None:
     parquet.write_table(pa.table({f"f{index}": column for index, column in enumerate(x.T)} | {"y": y}), file)
 
 
+def records(times: int) -> None:
+    """What checkpoints, manifest and events cost a training that goes on."""
+    for script, number in (("blocked.py", times), ("overhead.py", 10)):
+        command = [sys.executable, str(PEERS / script), str(number)]
+        print(subprocess.run(command, capture_output=True, text=True, check=True).stdout.rstrip(), flush=True)
+
+
 SUITES: dict[str, tuple[Callable[[int], None], int]] = {
     "startup": (startup, 9),
     "whole": (whole, 3),
     "epochs": (epochs, 5),
     "boosting": (boosting, 3),
     "recovery": (recovery, 3),
+    "records": (records, 6),
 }
 
 if __name__ == "__main__":
