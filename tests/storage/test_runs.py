@@ -15,6 +15,7 @@ from s3_faults import Fault
 from small_run import until
 
 import rtrain
+from rtrain.cli import app
 from rtrain.config.session import Session
 from rtrain.errors import ConfigError
 from rtrain.runs.verify import verify_run
@@ -60,9 +61,11 @@ def test_a_store_that_fails_in_the_middle_costs_tries_and_not_the_run(words, bro
     assert run.manifest.storage["complete"]
 
 
-def test_a_copy_that_is_not_complete_is_told_loudly(words, broken, capfd):
+def test_a_copy_that_is_not_complete_is_told_loudly(words, broken, tmp_path):
     broken.faults.append(Fault(status=403, what="PUT .*checkpoint.json"))
-    run = rtrain.fit("xgboost", [*words, "run.storage_timeout_seconds=1"])
+    assert app.run(["fit", "xgboost", *words, "run.storage_timeout_seconds=1"]) == 1
+    (path,) = (tmp_path / "runs" / "boost").iterdir()
+    run = rtrain.Run.load(path)
     assert run.status == "succeeded"
     assert run.manifest.exit_reason == "trained to the end; its copy is NOT COMPLETE"
     assert run.manifest.storage["missing"] == [one.name for one in run.checkpoints]
