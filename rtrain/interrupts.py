@@ -22,6 +22,9 @@ class StopRequest:
     def __init__(self) -> None:
         self.reason: str | None = None
         self.signal: signal.Signals | None = None
+        self.num_signals = 0
+        self.ending = False
+        """The run is over and its record is being written: signals are counted, and interrupt nothing."""
 
     def receive(self, signum: int, frame: FrameType | None = None) -> None:
         """Take a signal.
@@ -29,6 +32,9 @@ class StopRequest:
         Raises:
             KeyboardInterrupt: It is the second one: end now.
         """
+        self.num_signals += 1
+        if self.ending:
+            return
         if self.reason is not None:
             raise KeyboardInterrupt
         self.signal = signal.Signals(signum)

@@ -59,6 +59,7 @@ def recorded(
                 check_rows(manifest)
                 _finish(manifest, prepared.stop)
             except KeyboardInterrupt:
+                prepared.stop.ending = True
                 _finish(manifest, prepared.stop, at_once=True)
                 patience = 0
             except Exception as error:
@@ -66,6 +67,7 @@ def recorded(
                 manifest.error = _describe_error(error, recorder)
                 raise
             finally:
+                prepared.stop.ending = True
                 manifest.ended_at = utc_now()
                 train = time.monotonic() - began
                 manifest.timings_seconds |= {"train": round(train, 3), "total": round(prepared.seconds + train, 3)}
@@ -87,9 +89,9 @@ def _end_mirror(mirror: Mirror, patience: float, stop: StopRequest, recorder: Re
     """Wait for the copy of a run that is over, and say loudly what it lacks. One more signal ends the waiting."""
     manifest = recorder.manifest
     assert manifest.storage is not None
-    url, before = manifest.storage["url"], stop.signal
+    url, before = manifest.storage["url"], stop.num_signals
     recorder.observer.stage(f"copying to {url}")
-    ending = mirror.finish(patience, lambda: stop.signal is not before)
+    ending = mirror.finish(patience, lambda: stop.num_signals > before)
     manifest.storage["complete"] = ending.complete
     if not ending.complete:
         manifest.storage |= {"missing": ending.missing, "error": ending.error}

@@ -24,8 +24,9 @@ class Saver:
         if not beside:
             task()
             return
-        self._thread = threading.Thread(target=self._do, args=(task,), name="rtrain-saver")
-        self._thread.start()
+        thread = threading.Thread(target=self._do, args=(task,), name="rtrain-saver")
+        thread.start()
+        self._thread = thread  # not before: a signal may come in between
 
     def wait(self) -> None:
         """Return when nothing is being done any more; raise what the task raised."""
