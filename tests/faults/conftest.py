@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from harness import AtChange, Child, run_dirs
 
-FEW = 2
+FEW = 1
 NUM_FAULTS = int(os.environ.get("RTRAIN_TEST_FAULTS", FEW))
 
 

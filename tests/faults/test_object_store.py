@@ -71,6 +71,7 @@ def test_killed_with_its_machine_while_it_sends(tmp_path, whole, store, train, s
     assert_the_copy_is_like(tmp_path / "fetched", whole[0])
 
 
+@pytest.mark.slow
 def test_a_store_that_fails_in_every_way(tmp_path, whole, store, train, seed):
     rng = random.Random(seed)
     child = train()

@@ -66,3 +66,4 @@ def copying(small_run: SmallRun, broken: FaultyS3) -> Iterator[Callable[..., Mir
     yield start
     for one in started:
         one.finish(0)
+        one._thread.join(30)  # what it is sending must not reach the store of the next test

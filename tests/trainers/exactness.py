@@ -8,7 +8,7 @@ import numpy as np
 from rtrain.runs.checkpoints import latest_checkpoint
 from rtrain.testing.workers import RecordingChannel
 
-UNLIKE = ("progress.json", "about.json", "checkpoint.json")
+UNLIKE = ("progress.json", "about.json", "checkpoint.json", "events.jsonl")
 """Files that tell times."""
 
 

@@ -111,6 +111,7 @@ def fit(folder, cluster, faults, *overrides):
             return Run.load(path), [*observer.notices, str(error)]
 
 
+@pytest.mark.slow
 def test_a_killed_worker_and_a_hung_one_and_an_exception_are_survived_one_after_the_other(tmp_path, cluster):
     faults = [
         {"kind": "kill", "rank": 0, "step": 5},

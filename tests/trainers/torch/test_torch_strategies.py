@@ -159,7 +159,7 @@ def test_every_rank_writes_its_part_of_one_checkpoint(world, tmp_path):
         f"shards/shard-0000{rank}-model-00001-of-00001.safetensors" for rank in (1, 2)
     ]
     rest = {name for name in names if not name.startswith("shards/")}
-    assert rest == {"about.json", "model.safetensors", "progress.json", "training.pt"}, (
+    assert rest == {"about.json", "events.jsonl", "model.safetensors", "progress.json", "training.pt"}, (
         "something is missing, or left by a killed run"
     )
     for name, facts in record["files"].items():

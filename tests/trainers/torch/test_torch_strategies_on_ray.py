@@ -23,7 +23,7 @@ def alone(tmp_path_factory):
     return rtrain.fit("mlp", [*SAME, "num_workers=0", f"run.root_dir={tmp_path_factory.mktemp('alone')}"])
 
 
-@pytest.mark.parametrize("strategy", SHARING)
+@pytest.mark.parametrize("strategy", ["fsdp", pytest.param("tp", marks=pytest.mark.slow)])
 def test_two_workers_train_what_one_process_trains(alone, tmp_path, strategy):
     words = [*SAME, f"trainer.strategy={strategy}", *SHARING[strategy], "num_workers=2", f"run.root_dir={tmp_path}"]
     run = rtrain.fit("mlp", words)
