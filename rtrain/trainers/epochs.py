@@ -103,6 +103,7 @@ class EpochLoop:
             taken = self.learner.take(batch, progress.step)
             progress.step += 1
             progress.step_in_epoch += 1
+            self.worker.alive(progress.step)
             self.meter.add(taken, batch.num_global)
             if progress.step % self.worker.run.log_every_steps == 0:
                 self._report(self.meter.metrics())

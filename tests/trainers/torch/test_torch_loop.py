@@ -7,13 +7,26 @@ import numpy as np
 import pytest
 import torch
 from exactness import assert_same_contents
-from torch_runs import EXACT, MLP, MODELS, SGD, RecordingChannel, assert_same, fit, make_conf, small_dataset, weights
+from torch_runs import (
+    EXACT,
+    MLP,
+    MODELS,
+    SGD,
+    RecordingChannel,
+    assert_same,
+    fit,
+    make_conf,
+    make_worker,
+    small_dataset,
+    weights,
+)
 
 from rtrain.config.schema import FailureConf
 from rtrain.datasets.base import Dataset, ResidentSplit, Split
 from rtrain.errors import TrainingError
 from rtrain.runs.checkpoints import latest_checkpoint
 from rtrain.testing.small_data import streamed, with_infinite_row
+from rtrain.trainers.torch.loop import train
 
 DROPOUT = {**MLP, "dropout": 0.5}
 
@@ -369,3 +382,10 @@ def test_leaving_steps_out_changes_nothing_where_all_are_good(tmp_path):
     _, plain = fit(tmp_path / "a", make_conf(model=NORMED))
     _, careful = fit(tmp_path / "b", make_conf(model=NORMED), failure=FailureConf(nan_loss="skip"))
     assert_same(plain, careful, rtol=0, atol=0)
+
+
+def test_every_step_is_a_sign_of_life_however_quick_it_is(tmp_path):
+    worker, steps = make_worker(tmp_path, make_conf(max_steps=3)), []
+    worker.life.sign = steps.append
+    train(worker)
+    assert {1, 2, 3} <= set(steps)
