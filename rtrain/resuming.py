@@ -116,17 +116,13 @@ def _may_change(key: str, resumable: frozenset[str]) -> bool:
 
 def _checked(resumption: Resumption) -> Resumption:
     wrong = refused(resumption)
-    if wrong and set(wrong) <= set(LENGTHS):
-        lines = "\n".join(f"  {key}: {_shown(resumption.changed[key])}" for key in wrong)
-        raise ConfigError(
-            f"{resumption.run_dir} can't be made longer or shorter, because {_schedule(resumption)} follows from its "
-            f"length:\n{lines}",
-            f"Leave it as it was, or start a new run from its weights: run.init_from={resumption.run_dir}",
-        )
     if wrong:
+        why = "can't go on with another config; its checkpoint depends on"
+        if set(wrong) <= set(LENGTHS):
+            why = f"can't be made longer or shorter, because {_schedule(resumption)} follows from its length:"
         lines = "\n".join(f"  {key}: {_shown(resumption.changed[key])}" for key in wrong)
         raise ConfigError(
-            f"{resumption.run_dir} can't go on with another config; its checkpoint depends on\n{lines}",
+            f"{resumption.run_dir} {why}\n{lines}",
             f"Leave it as it was, or start a new run from its weights: run.init_from={resumption.run_dir}",
         )
     return resumption

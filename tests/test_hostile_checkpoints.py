@@ -17,6 +17,7 @@ from rtrain.errors import CheckpointError, RtrainError
 from rtrain.runs.checkpoints import RECORD_NAME
 from rtrain.runs.files import sha256_of
 from rtrain.runs.seal import key_path
+from rtrain.testing.damage import Calls
 from rtrain.trainers.trained import read_about
 
 CODE = """
@@ -80,16 +81,6 @@ def recorded(checkpoint: Path) -> Path:
         file |= {"size_bytes": (checkpoint / name).stat().st_size, "sha256": sha256_of(checkpoint / name)}
     path.write_text(json.dumps(record))
     return checkpoint
-
-
-class Calls:
-    """Is pickled as a call."""
-
-    def __init__(self, function, *args):
-        self.call = function, args
-
-    def __reduce__(self):
-        return self.call
 
 
 def test_a_model_of_a_framework_predicts_whoever_trained_it(trained, stolen):

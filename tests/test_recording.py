@@ -4,22 +4,11 @@ import pytest
 
 from rtrain.errors import TrainingError
 from rtrain.recording import check_rows
-from rtrain.runs.manifest import Manifest
+from rtrain.testing.workers import make_manifest
 
 
 def a_manifest(*workers, num_workers=None):
-    return Manifest(
-        run_id="r1",
-        run_name="r",
-        command=["rtrain"],
-        config_file=None,
-        config_hash="0",
-        config={},
-        overrides=[],
-        seed=0,
-        versions={},
-        git=None,
-        host={},
+    return make_manifest(
         dataset={"num_rows": {"train": 10, "test": 4}},
         workers={str(rank): {"num_rows": rows} for rank, rows in enumerate(workers)},
         attempts=[{"num_workers": 4}, {"num_workers": len(workers) if num_workers is None else num_workers}],

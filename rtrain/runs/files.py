@@ -7,7 +7,7 @@ import json
 import math
 import os
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -30,10 +30,15 @@ def private_files(private: bool) -> Iterator[None]:
 
 def write_atomic(path: Path, text: str) -> None:
     """Replace ``path`` by ``text``: a reader, or a machine that loses power, sees the old file or the new one."""
+    write_chunks(path, [text.encode()])
+
+
+def write_chunks(path: Path, chunks: Iterable[bytes]) -> None:
+    """Replace ``path`` by bytes that come in parts, all of them or none."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(3)}.tmp")
     try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write(text)
+        with temporary.open("wb") as file:
+            file.writelines(chunks)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 from urllib.parse import unquote, urlsplit
 
-from rtrain.runs.files import sync_directory
+from rtrain.runs.files import write_chunks
 from rtrain.storage.stores import open_store, shown
 
 CHUNK_BYTES = 16 << 20
@@ -202,17 +201,7 @@ class DiskFolder:
         """Write under a hidden name, sync, rename."""
         target = self._path / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        part = target.with_name(f".{target.name}-{secrets.token_hex(3)}.tmp")
-        try:
-            with part.open("wb") as out:
-                for chunk in chunks:
-                    out.write(chunk)
-                out.flush()
-                os.fsync(out.fileno())
-            part.replace(target)
-        finally:
-            part.unlink(missing_ok=True)
-        sync_directory(target.parent)
+        write_chunks(target, chunks)
 
     def open(self, name: str) -> BinaryIO:
         """Open a file."""

@@ -3,10 +3,28 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from rtrain.runs.checkpoints import RECORD_NAME
 from rtrain.runs.files import sha256_of
+
+
+class Calls:
+    """Is pickled as a call of ``function``, which whoever unpickles it makes.
+
+    Args:
+        function: What is called.
+        args: Its arguments.
+    """
+
+    def __init__(self, function: Callable[..., Any], *args: Any) -> None:
+        self.call = function, args
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return the call."""
+        return self.call
 
 
 def change_byte(path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from rtrain.config.schema import BestConf, CheckpointConf, RtrainConf, RunConf
 from rtrain.datasets.base import Dataset
 from rtrain.runs.checkpoints import checkpoints_dir, latest_checkpoint
+from rtrain.runs.manifest import Manifest
 from rtrain.trainers.base import Job
 from rtrain.trainers.trained import About, Trained
 from rtrain.trainers.worker import Worker
@@ -90,6 +91,13 @@ def make_worker(
         resume_from=latest_checkpoint(Path(folder)),
         in_process=world_size == 1,
     )
+
+
+def make_manifest(**facts: Any) -> Manifest:
+    """Return the manifest of a run that was asked nothing, changed by ``facts``."""
+    asked: dict[str, Any] = {"command": [], "config_file": None, "config_hash": "", "config": {}, "overrides": []}
+    begun: dict[str, Any] = {"run_id": "a", "run_name": "a", "seed": 0, "versions": {}, "git": None, "host": {}}
+    return Manifest(**{**asked, **begun, **facts})
 
 
 def make_job(conf: RtrainConf, dataset: Dataset | None, trainer_name: str = "torch") -> Job:

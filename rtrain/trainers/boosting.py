@@ -25,6 +25,7 @@ from rtrain.trainers.boosting_conf import BoostingConf
 from rtrain.trainers.from_dataset import dataset_of
 from rtrain.trainers.monitor import Goals, Monitor
 from rtrain.trainers.ranks import Voters
+from rtrain.trainers.saver import in_turn
 from rtrain.trainers.stopping import SIGNALS, StopSignal
 from rtrain.trainers.worker import Worker
 
@@ -285,10 +286,4 @@ class Rounds:
         return 0 if self._conf.early_stopping_rounds is None else self.progress.best_round
 
     def _snapshot(self) -> Writer:
-        write, progress = self._copied(self._num_rounds_to_predict()), replace(self.progress)
-
-        def write_all(folder: Path) -> None:
-            write(folder)
-            progress.save(folder)
-
-        return write_all
+        return in_turn(self._copied(self._num_rounds_to_predict()), replace(self.progress).save)

@@ -20,6 +20,7 @@ from rtrain.trainers.progress import Progress
 from rtrain.trainers.randomness import seed_step
 from rtrain.trainers.ranks import Ranks, Voters
 from rtrain.trainers.reading import reading
+from rtrain.trainers.saver import in_turn
 from rtrain.trainers.stopping import SIGNALS, StopSignal
 from rtrain.trainers.worker import Worker
 
@@ -222,13 +223,8 @@ class EpochLoop:
 
     def snapshot(self) -> Writer:
         """Copy what this rank has of a checkpoint, and return what writes the copy."""
-        write, progress = self.learner.snapshot(), replace(self.progress, metrics=dict(self.progress.metrics))
-
-        def write_all(folder: Path) -> None:
-            write(folder)
-            progress.save(folder)
-
-        return write_all
+        progress = replace(self.progress, metrics=dict(self.progress.metrics))
+        return in_turn(self.learner.snapshot(), progress.save)
 
     def write(self, folder: Path) -> None:
         """Write this rank's part of a sharded checkpoint."""

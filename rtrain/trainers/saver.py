@@ -4,6 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from pathlib import Path
+
+from rtrain.runs.checkpoints import Writer
+
+
+def in_turn(*writers: Writer) -> Writer:
+    """Return what has each of the writers write its files into the folder."""
+
+    def write(folder: Path) -> None:
+        for one in writers:
+            one(folder)
+
+    return write
 
 
 class Saver:

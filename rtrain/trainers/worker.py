@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,7 +23,7 @@ from rtrain.runs.checkpoints import (
     writing,
 )
 from rtrain.runs.events import Event, events_file, write_events
-from rtrain.trainers.saver import Saver
+from rtrain.trainers.saver import Saver, in_turn
 from rtrain.trainers.trained import About
 from rtrain.trainers.watchdog import Life
 
@@ -158,15 +159,10 @@ class Worker:
         target = checkpoint_dir(self.run_dir, step=step, epoch=epoch)
         if (target / RECORD_NAME).exists():
             return
-        write, events = snapshot(), self._take_unsaved()
+        write = in_turn(snapshot(), partial(self._write_rest, events=self._take_unsaved()))
         facts = {"step": step, "epoch": epoch, "metrics": dict(metrics), "score": score}
-
-        def write_all(folder: Path) -> None:
-            write(folder)
-            self._write_rest(folder, events)
-
         beside = self.run.checkpoint.upload == "async"
-        self.saver.start(lambda: self.list_checkpoint(write_checkpoint(target, write_all, facts)), beside=beside)
+        self.saver.start(lambda: self.list_checkpoint(write_checkpoint(target, write, facts)), beside=beside)
 
     def save_sharded_checkpoint(
         self,

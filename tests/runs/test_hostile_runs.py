@@ -18,10 +18,10 @@ from rtrain.runs.checkpoints import (
     read_record,
     write_checkpoint,
 )
-from rtrain.runs.manifest import Manifest
 from rtrain.runs.run import Run
 from rtrain.runs.seal import has_own_seal, key_path, with_seal
 from rtrain.runs.verify import check_whole, verify_run
+from rtrain.testing.workers import make_manifest
 
 
 @pytest.fixture
@@ -37,9 +37,7 @@ def run(tmp_path: Path) -> Path:
         facts = {"step": step, "epoch": 0, "metrics": {}, "score": None}
         records.append(write_checkpoint(target, lambda path: (path / "weights").write_text("1") and None, facts))
     shutil.copy(folder / "checkpoints" / records[0]["name"] / RECORD_NAME, victim / RECORD_NAME)
-    values = {"command": [], "config_file": None, "config_hash": "", "config": {}, "overrides": [], "seed": 0}
-    more = {"versions": {}, "git": None, "host": {}, "checkpoints": records}
-    Manifest(run_id="run", run_name="mlp", **values, **more).write(folder)
+    make_manifest(run_id="run", run_name="mlp", checkpoints=records).write(folder)
     (folder / "events.jsonl").touch()
     return folder
 

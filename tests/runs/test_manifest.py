@@ -11,13 +11,11 @@ from rtrain.runs.files import write_atomic
 from rtrain.runs.manifest import Manifest, read_manifest
 from rtrain.runs.recorder import Recorder
 from rtrain.runs.run import Run
-
-FACTS = {"run_id": "r1", "run_name": "r", "command": ["rtrain"], "config_file": None, "config_hash": "0", "config": {}}
-MORE = {"overrides": [], "seed": 0, "versions": {}, "git": None, "host": {}}
+from rtrain.testing.workers import make_manifest
 
 
 def a_manifest():
-    return Manifest(**FACTS, **MORE)
+    return make_manifest(run_id="r1")
 
 
 class Watcher:

@@ -7,8 +7,8 @@ import pytest
 from rtrain.cli.app import run as rtrain
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import checkpoint_dir, write_checkpoint
-from rtrain.runs.manifest import Manifest
 from rtrain.runs.verify import check_whole, newest_whole, set_aside, verify_run
+from rtrain.testing.workers import make_manifest
 
 
 @pytest.fixture
@@ -19,11 +19,7 @@ def run_dir(tmp_path):
         target = checkpoint_dir(tmp_path, step=step, epoch=0)
         write = lambda folder: (folder / "model").write_bytes(b"weights")  # noqa: E731
         records.append(write_checkpoint(target, write, {"step": step, "epoch": 0, "metrics": {}, "score": None}))
-    manifest = Manifest(
-        run_id="a", run_name="a", command=[], config_file=None, config_hash="", config={}, overrides=[], seed=0,
-        versions={}, git=None, host={}, checkpoints=records,
-    )  # fmt: skip
-    manifest.write(tmp_path)
+    make_manifest(checkpoints=records).write(tmp_path)
     (tmp_path / "events.jsonl").write_text('{"step":1}\n')
     return tmp_path
 

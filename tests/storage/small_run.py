@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 from pathlib import Path
 from typing import Any
 
 from rtrain.runs.checkpoints import checkpoint_dir, write_checkpoint
-from rtrain.runs.manifest import Manifest
 from rtrain.runs.recorder import Recorder
 from rtrain.storage.folders import Folder, read_json
 from rtrain.storage.run_copy import Retention
+from rtrain.testing.workers import make_manifest
 from rtrain.training import SilentObserver
+
+CONFIG = "trainer: {type: none}\n"
 
 
 class SmallRun:
@@ -21,26 +24,15 @@ class SmallRun:
     def __init__(self, path: Path, keep: int = 2, keep_best: int = 1) -> None:
         self.path, self.retention = path, Retention(keep, keep_best)
         path.mkdir(parents=True)
-        (path / "config.yaml").write_text("trainer: {type: none}\n")
         self.take_up()
 
     def take_up(self) -> None:
         """Begin a record, or go on with what is there."""
         path = self.path
-        manifest = Manifest(
-            run_id=path.name,
-            run_name=path.parent.name,
-            command=[],
-            config_file=None,
-            config_hash="",
-            config={},
-            overrides=[],
-            seed=0,
-            versions={},
-            git=None,
-            host={},
+        manifest = make_manifest(run_id=path.name, run_name=path.parent.name)
+        self.recorder = Recorder(
+            path, manifest, SilentObserver(), self.retention.keep, self.retention.keep_best, CONFIG
         )
-        self.recorder = Recorder(path, manifest, SilentObserver(), self.retention.keep, self.retention.keep_best)
 
     def save(self, step: int, value: float = 0.0, size: int = 1000) -> str:
         """Write and list a checkpoint; return its name."""
@@ -60,6 +52,18 @@ class SmallRun:
         """Write a line of events."""
         metrics = {"train/loss": 1 / (1 + step)}
         self.recorder.accept({"kind": "metrics", "step": step, "epoch": 0, "time": time.time(), "metrics": metrics})
+
+    def report_until_parts(self, folder: Folder, number: int) -> int:
+        """Write lines of events until the store has them in a number of parts; return the steps that were written."""
+        steps = itertools.count()
+
+        def parts_there() -> bool:
+            for _ in range(30):
+                self.report(next(steps))
+            return len([name for name in folder.sizes() if name.startswith("events.jsonl.")]) >= number
+
+        until(parts_there)
+        return next(steps)
 
     def end(self) -> None:
         """End as a run does."""

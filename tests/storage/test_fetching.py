@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import time
 
@@ -62,15 +61,7 @@ def test_a_fetched_run_is_a_whole_run_directory(small_run, copying, broken, tmp_
 def test_the_events_of_a_run_that_was_killed_are_put_together(small_run, copying, folder, seen, tmp_path, monkeypatch):
     monkeypatch.setattr("rtrain.storage.events_copy.PART_BYTES", 1000)
     copying(folder)
-    steps = itertools.count()
-
-    def parts_there():
-        for _ in range(30):
-            small_run.report(next(steps))
-        return len([name for name in seen.sizes() if name.startswith("events.jsonl.")]) >= 2
-
-    until(parts_there)
-    last = next(steps)
+    last = small_run.report_until_parts(seen, 2)
     name = small_run.save(last)
     until(lambda: f"checkpoints/{name}/checkpoint.json" in seen.sizes())
     fetch_run(stored_run("s3://box/all/small/one"), tmp_path / "again", print)

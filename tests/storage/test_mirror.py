@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import signal
@@ -203,14 +202,7 @@ def test_a_damaged_checkpoint_is_not_sent_as_a_whole_one(small_run, copying, fol
 def test_events_go_in_parts_that_are_joined_at_the_end(small_run, copying, folder, seen, broken, monkeypatch):
     monkeypatch.setattr("rtrain.storage.events_copy.PART_BYTES", 2000)
     mirror = copying(folder)
-    steps = itertools.count()
-
-    def parts_there():
-        for _ in range(30):
-            small_run.report(next(steps))
-        return len([name for name in seen.sizes() if name.startswith("events.jsonl.")]) >= 3
-
-    until(parts_there)
+    small_run.report_until_parts(seen, 3)
     small_run.end()
     assert mirror.finish(60).complete
     assert_same(seen, small_run)

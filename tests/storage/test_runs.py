@@ -186,6 +186,11 @@ def command(*words):
     return [sys.executable, "-c", MAIN, *words]
 
 
+def finished(folder, *words):
+    """Run a command to its end, in a folder."""
+    return subprocess.run(command(*words), cwd=folder, capture_output=True, text=True, check=False)
+
+
 @pytest.mark.slow
 def test_a_process_that_is_killed_with_its_machine_goes_on_elsewhere(words, whole, s3, broken, tmp_path):
     broken.faults.append(Fault(wait_seconds=1, what="PUT .*manifest"))
@@ -195,13 +200,7 @@ def test_a_process_that_is_killed_with_its_machine_goes_on_elsewhere(words, whol
     process.wait()
     shutil.rmtree(tmp_path / "runs")
     broken.faults.clear()
-    done = subprocess.run(
-        command("fit", "xgboost", *words, "trainer.num_boost_round=300", "run.resume=must"),
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = finished(tmp_path, "fit", "xgboost", *words, "trainer.num_boost_round=300", "run.resume=must")
     assert done.returncode == 0, done.stderr
     assert "looking whether another machine works on" in done.stderr
     (path,) = (tmp_path / "runs").glob("*/*/manifest.json")
@@ -214,13 +213,7 @@ def test_a_process_that_is_killed_with_its_machine_goes_on_elsewhere(words, whol
 def test_a_store_that_falls_silent_does_not_keep_the_process(words, broken, tmp_path):
     broken.faults.append(Fault(wait_seconds=45, what="checkpoints/"))
     began = time.monotonic()
-    done = subprocess.run(
-        command("fit", "xgboost", *words, "run.storage_timeout_seconds=2"),
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = finished(tmp_path, "fit", "xgboost", *words, "run.storage_timeout_seconds=2")
     assert done.returncode == 0, done.stderr
     assert "lacks 2 checkpoints (it took nothing for 2 seconds)" in done.stderr
     # A request that waits for its answer can't be left before it is given up, half a minute later.
@@ -230,7 +223,7 @@ def test_a_store_that_falls_silent_does_not_keep_the_process(words, broken, tmp_
 @pytest.mark.slow
 def test_workers_on_ray_write_what_the_driver_copies(words, tmp_path):
     few = ["dataset=digits", "trainer.max_epochs=2", "run.name=mlp", *words[len(TRAINING) :], "num_workers=2"]
-    done = subprocess.run(command("fit", "mlp", *few), cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = finished(tmp_path, "fit", "mlp", *few)
     assert done.returncode == 0, done.stderr
     (path,) = (tmp_path / "runs").glob("*/*/manifest.json")
     run = rtrain.Run.load(path.parent)

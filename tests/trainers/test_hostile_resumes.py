@@ -11,22 +11,12 @@ import torch
 import rtrain
 from rtrain.errors import RtrainError
 from rtrain.runs.run import Run
-from rtrain.testing.damage import replace_file
+from rtrain.testing.damage import Calls, replace_file
 
 SMALL = (
     *("dataset.limit=200", "trainer.model.config.hidden_size=16", "trainer.model.config.intermediate_size=16"),
     *("trainer.num_threads=1", "+trainer.arguments.lr_scheduler_type=constant"),
 )
-
-
-class Calls:
-    """Is pickled as a call."""
-
-    def __init__(self, function, *args):
-        self.call = function, args
-
-    def __reduce__(self):
-        return self.call
 
 
 @pytest.mark.parametrize(

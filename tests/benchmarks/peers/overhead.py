@@ -5,9 +5,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from rtrain.runs.manifest import Manifest
 from rtrain.runs.recorder import Recorder
-from rtrain.testing.workers import make_worker
+from rtrain.testing.workers import make_manifest, make_worker
 from rtrain.trainers.in_process import DirectChannel
 from rtrain.training import SilentObserver
 
@@ -16,9 +15,7 @@ STEPS_PER_SECOND, LOG_EVERY = 100, 10
 
 def blocked(seconds, folder):
     """Return the share of the time that reports take, at a pace of 100 steps a second."""
-    facts = {"run_id": "a", "run_name": "a", "command": [], "config_file": None, "config_hash": "", "config": {}}
-    more = {"overrides": [], "seed": 0, "versions": {}, "git": None, "host": {}}
-    recorder = Recorder(folder, Manifest(**facts, **more), SilentObserver())
+    recorder = Recorder(folder, make_manifest(), SilentObserver())
     worker = make_worker(folder, None, None, channel=DirectChannel(recorder, SilentObserver()))
     spent, began = 0.0, time.perf_counter()
     for step in range(1, seconds * STEPS_PER_SECOND + 1):

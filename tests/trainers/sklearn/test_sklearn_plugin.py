@@ -9,6 +9,7 @@ from sklearn_runs import fit, make_conf, small_dataset
 
 from rtrain.config.schema import RtrainConf, ScalingConf
 from rtrain.errors import CheckpointError, ConfigError
+from rtrain.testing.damage import Calls
 from rtrain.testing.workers import make_job, newest
 from rtrain.trainers.epochs_conf import EarlyStoppingConf
 from rtrain.trainers.sklearn import safe_pickle
@@ -127,16 +128,6 @@ def test_a_class_that_was_never_seen_has_no_probability(tmp_path):
     fit(tmp_path, conf, data)
     output = load_predictor(newest(tmp_path, conf, data)).predict(columns["x"])
     assert output[:, 1].max() == 0 < output[:, [0, 2]].min()
-
-
-class Calls:
-    """Unpickles to the result of a call."""
-
-    def __init__(self, function, *args):
-        self.call = function, args
-
-    def __reduce__(self):
-        return self.call
 
 
 @pytest.mark.parametrize(
