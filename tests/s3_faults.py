@@ -7,7 +7,6 @@ import http.server
 import re
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -60,12 +59,14 @@ class FaultyS3:
 
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", self._port), Handler)
         self._server.daemon_threads = True
+        self.stopping = threading.Event()
         self._port = self._server.server_port
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02})
         self._thread.start()
 
     def stop(self) -> None:
         """Refuse connections from here on, and break those that there are."""
+        self.stopping.set()
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -122,10 +123,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.send_response_only(100)
             self.end_headers()
         body = self._body()
-        if fault.cut:
+        if fault.cut or self.owner.stopping.wait(fault.wait_seconds):  # what waits is lost with the way
             self.close_connection = True
             return
-        time.sleep(fault.wait_seconds)
         if fault.status is None:
             headers = {name: value for name, value in self.headers.items() if name != "Expect"}
             status, answered, content = self.owner.forward(self.command, self.path, headers, body)
