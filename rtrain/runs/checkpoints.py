@@ -53,20 +53,30 @@ def write_checkpoint(target: Path, write: Writer, facts: Mapping[str, Any]) -> d
 
 
 @contextmanager
-def writing(target: Path, temporary: Path) -> Iterator[None]:
-    """Name the checkpoint in errors of the block, and leave nothing of ``temporary`` behind."""
+def writing(target: Path, temporary: Path | None) -> Iterator[None]:
+    """Name the checkpoint in errors of the block, and leave nothing of ``temporary`` behind, if it is ours."""
     try:
         yield
     except RtrainError:
         raise
     except Exception as error:  # frameworks have their own for a disk that is full
-        reason = (error.strerror if isinstance(error, OSError) else None) or first_line(error)
-        raise CheckpointError(
-            f"can't write the checkpoint {target}: {reason}.",
-            "Training needs a run.root_dir that every worker can write, with space for the checkpoints.",
-        ) from error
+        raise unwritable(target, reason_of(error)) from error
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def reason_of(error: BaseException) -> str:
+    """Return in a few words why something can't be written."""
+    return (error.strerror if isinstance(error, OSError) else None) or first_line(error)
+
+
+def unwritable(target: Path, reason: str) -> CheckpointError:
+    """Return the error of a checkpoint that can't be written."""
+    return CheckpointError(
+        f"can't write the checkpoint {target}: {reason}.",
+        "Training needs a run.root_dir that every worker can write, with space for the checkpoints.",
+    )
 
 
 def complete_checkpoint(temporary: Path, target: Path, facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing import get_context
 from typing import Any
 
@@ -46,7 +47,8 @@ class RankProcesses:
     def close(self) -> None:
         """End the processes."""
         for pipe in self._pipes:
-            pipe.send(None)
+            with suppress(BrokenPipeError):  # a test has killed it
+                pipe.send(None)
         for process in self._processes:
             process.join(10)
             process.kill()

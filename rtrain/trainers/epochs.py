@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from rtrain.datasets.base import Pass
@@ -45,6 +44,7 @@ class EpochLoop:
         assert worker.dataset is not None, "checked by the plugin"
         info, splits = worker.dataset.info, worker.dataset.splits
         self.worker, self.conf, self.learner = worker, conf, learner
+        worker.savers = learner.savers
         self.ranks, self.everyone = ranks, everyone or ranks
         self.rows_per_step = conf.rows_per_step(ranks.size)
         self.feed = learner.feed(splits["train"], info, ranks)
@@ -214,27 +214,15 @@ class EpochLoop:
             facts: dict[str, Any] = {"step": progress.step, "epoch": progress.epoch, "metrics": progress.metrics}
             evaluated = progress.evaluated_step == progress.step
             facts["score"] = self.monitor.score(progress.metrics) if evaluated else None
-            if self.learner.sharded:
-                self.worker.save_sharded_checkpoint(self, **facts)
-            else:
-                self.worker.save_checkpoint(self.snapshot, **facts)
+            self.worker.save_checkpoint(self.snapshot, **facts)
         self.saved_step = progress.step
         self.stop.saved()
 
     def snapshot(self) -> Writer:
         """Copy what this rank has of a checkpoint, and return what writes the copy."""
         progress = replace(self.progress, metrics=dict(self.progress.metrics))
-        return in_turn(self.learner.snapshot(), progress.save)
-
-    def write(self, folder: Path) -> None:
-        """Write this rank's part of a sharded checkpoint."""
-        self.learner.snapshot()(folder)
-        if self.worker.rank == 0:
-            self.progress.save(folder)
-
-    def wait(self) -> None:
-        """Wait for all ranks."""
-        self.everyone.max([0])
+        rest = [progress.save] if self.worker.rank == 0 else []
+        return in_turn(self.learner.snapshot(), *rest)
 
     def _new_meter(self) -> Meter:
         return Meter(self.worker, self.learner, self.progress, self.feed.num_steps(self.rows_per_step))

@@ -12,6 +12,7 @@ from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.feed import Feed
 from rtrain.trainers.progress import Progress
 from rtrain.trainers.ranks import Ranks
+from rtrain.trainers.sharded import Savers
 
 
 class Learner(ABC):
@@ -19,8 +20,8 @@ class Learner(ABC):
 
     way_out: str = "Lower trainer.optimizer's learning rate, or look for extreme values in the data."
     """What the user can do when a loss is not a number."""
-    sharded: bool = False
-    """Every rank writes a part of each checkpoint, all at the same time."""
+    savers: Savers | None = None
+    """All ranks, if each of them writes a part of each checkpoint."""
 
     def feed(self, split: Split, info: DatasetInfo, ranks: Ranks) -> Feed:
         """Return the rows of a split as ``take`` and ``evaluate`` get them."""
@@ -55,10 +56,9 @@ class Learner(ABC):
 
     @abstractmethod
     def snapshot(self) -> Writer:
-        """Copy everything that training changes, and return what writes the copy; on rank 0.
+        """Copy everything that training changes, and return what writes the copy, on rank 0; on each if it has a part.
 
-        It is written before the next copy is taken, maybe while training goes on. What is sharded is not copied: each
-        rank writes its part at once.
+        It is written before the next copy is taken, maybe while training goes on.
         """
 
     @abstractmethod

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -14,16 +13,10 @@ from typing import Any, Protocol
 from rtrain.config.schema import RunConf
 from rtrain.datasets.base import Dataset
 from rtrain.errors import CheckpointError
-from rtrain.runs.checkpoints import (
-    RECORD_NAME,
-    Writer,
-    checkpoint_dir,
-    complete_checkpoint,
-    write_checkpoint,
-    writing,
-)
+from rtrain.runs.checkpoints import RECORD_NAME, Writer, checkpoint_dir, write_checkpoint
 from rtrain.runs.events import Event, events_file, write_events
 from rtrain.trainers.saver import Saver, in_turn
+from rtrain.trainers.sharded import Savers, write_shards
 from rtrain.trainers.trained import About
 from rtrain.trainers.watchdog import Life
 
@@ -41,16 +34,6 @@ class Channel(Protocol):
     @property
     def save_requested(self) -> str | None:
         """Names the newest request for a checkpoint that is due now, a notice that the machine will go, say."""
-
-
-class ShardWriter(Protocol):
-    """What each rank knows of a checkpoint that all of them write together."""
-
-    def write(self, folder: Path) -> None:
-        """Write this rank's part into ``folder``, which all ranks share."""
-
-    def wait(self) -> None:
-        """Return when every rank has called it."""
 
 
 @dataclass
@@ -80,6 +63,8 @@ class Worker:
     """Modules beyond rtrain's known frameworks that a ``_target_`` may come from."""
     saver: Saver = field(default_factory=Saver)
     """Writes this worker's checkpoints."""
+    savers: Savers | None = None
+    """All ranks, where each of them writes a part of each checkpoint; the loop sets it."""
     unsaved: list[Event] = field(default_factory=list)
     """What was reported since the last checkpoint."""
     started: float = field(default_factory=time.monotonic)
@@ -138,9 +123,10 @@ class Worker:
         metrics: Mapping[str, float],
         score: Mapping[str, Any] | None = None,
     ) -> None:
-        """Write a checkpoint on rank 0, complete or not at all, and have the driver list it and drop old ones.
+        """Write a checkpoint, complete or not at all, and have the driver list it and drop old ones.
 
-        With ``run.checkpoint.upload: async`` files are written while training goes on, one checkpoint at a time.
+        Rank 0 writes it, or all ranks do if there are ``savers``; then they all call this at the same step. With
+        ``run.checkpoint.upload: async`` files are written while training goes on, one checkpoint at a time.
 
         Args:
             snapshot: Copies what training changes, and returns what writes the copy into an empty folder; that is
@@ -153,63 +139,30 @@ class Worker:
         Raises:
             CheckpointError: This one, or the one before, can't be written.
         """
-        if self.rank > 0:
+        if self.rank > 0 and self.savers is None:
             return
         self.saver.wait()
         target = checkpoint_dir(self.run_dir, step=step, epoch=epoch)
-        if (target / RECORD_NAME).exists():
+        if self._is_there(target):
             return
-        write = in_turn(snapshot(), partial(self._write_rest, events=self._take_unsaved()))
+        rest = [partial(self._write_rest, events=self._take_unsaved())] if self.rank == 0 else []
+        write = in_turn(snapshot(), *rest)
         facts = {"step": step, "epoch": epoch, "metrics": dict(metrics), "score": score}
         beside = self.run.checkpoint.upload == "async"
-        self.saver.start(lambda: self.list_checkpoint(write_checkpoint(target, write, facts)), beside=beside)
+        self.saver.start(lambda: self._write(target, write, facts), beside=beside)
 
-    def save_sharded_checkpoint(
-        self,
-        shards: ShardWriter,
-        *,
-        step: int,
-        epoch: int,
-        metrics: Mapping[str, float],
-        score: Mapping[str, Any] | None = None,
-    ) -> None:
-        """Write a checkpoint that every rank has a part of, complete or not at all; every rank calls it and waits.
-
-        Args:
-            shards: Writes this rank's part, and lets the ranks wait for each other.
-            step: Optimizer steps done.
-            epoch: Epochs done.
-            metrics: The newest metrics, kept beside the checkpoint.
-            score: What ``Monitor.score`` says of it, if it was evaluated.
-        """
-        target = checkpoint_dir(self.run_dir, step=step, epoch=epoch)
-        # All ranks look before any of them can have completed the folder.
+    def _is_there(self, target: Path) -> bool:
+        """Tell whether a checkpoint is complete; all ranks that write it have the same answer."""
         there = (target / RECORD_NAME).exists()
-        shards.wait()
-        if there:
-            return
-        temporary = target.with_name(f".{target.name}.tmp")
-        if self.rank == 0:
-            facts = {"step": step, "epoch": epoch, "metrics": dict(metrics), "score": score}
-            self._complete_shards(shards, temporary, target, facts)
-        else:
-            shards.wait()
-            shards.write(temporary)
-            shards.wait()
-        shards.wait()
+        return there if self.savers is None else any(self.savers.gather(there))
 
-    def _complete_shards(self, shards: ShardWriter, temporary: Path, target: Path, facts: Mapping[str, Any]) -> None:
-        """Make the folder, let every rank fill it, give it its name, and list it."""
-        with writing(target, temporary):
-            # What a killed attempt left behind must not get into this checkpoint.
-            shutil.rmtree(temporary, ignore_errors=True)
-            temporary.mkdir(parents=True)
-            shards.wait()
-            shards.write(temporary)
-            shards.wait()
-            self._write_rest(temporary, self._take_unsaved())
-            record = complete_checkpoint(temporary, target, facts)
-        self.list_checkpoint(record)
+    def _write(self, target: Path, write: Writer, facts: Mapping[str, Any]) -> None:
+        if self.savers is None:
+            self.list_checkpoint(write_checkpoint(target, write, facts))
+            return
+        record = write_shards(target, write, facts, self.savers, first=self.rank == 0)
+        if record is not None:
+            self.list_checkpoint(record)
 
     def _take_unsaved(self) -> list[Event]:
         taken = list(self.unsaved)

@@ -37,7 +37,7 @@ class TorchLearner(Learner):
         conf: Conf = worker.conf
         info, data = worker.dataset.info, strategy.data
         steps_per_epoch = math.ceil(worker.dataset.splits["train"].num_rows / conf.rows_per_step(data.size))
-        self.strategy, self.sharded = strategy, strategy.sharded
+        self.strategy, self.savers = strategy, strategy.savers
         self._conf, self._data = conf, data
         self._train, self._allow = worker.dataset.splits["train"], worker.allow
         self.state = build_state(worker, strategy, steps_per_epoch)
@@ -86,7 +86,7 @@ class TorchLearner(Learner):
         self.state.share_buffers(self.strategy.world)
 
     def snapshot(self) -> Writer:
-        """Copy weights and training state; what is sharded is written at once."""
+        """Copy weights and training state."""
         return self.strategy.snapshot(self.state)
 
     def load(self, folder: Path) -> None:

@@ -24,5 +24,6 @@ def training(worker: Worker) -> Iterator[EpochLoop]:
     """Build everything that ``worker.conf`` declares, for as long as the block runs."""
     with torch_settings(worker, deterministic=worker.conf.deterministic), process_group(worker):
         world = TorchRanks.of(worker)
-        with closing(make_strategy(worker.conf, world)) as strategy:
+        # Ranks that write together need their process groups until they have.
+        with closing(make_strategy(worker.conf, world)) as strategy, worker.finishing():
             yield EpochLoop(worker, worker.conf, TorchLearner(worker, strategy), strategy.data, world)

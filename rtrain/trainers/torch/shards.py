@@ -15,28 +15,63 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
+from torch import distributed as dist
 from torch.distributed.checkpoint import state_dict_loader, state_dict_saver
+from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageReader, HuggingFaceStorageWriter
 from torch.distributed.fsdp import FSDPModule
+from torch.distributed.tensor import DTensor
 
 from rtrain.errors import CheckpointError
+from rtrain.runs.checkpoints import Writer, reason_of
 from rtrain.trainers.torch.state import SHARDS, TRAINING, TrainState
 
 MODEL, OPTIMIZER = "model.", "optimizer."
 
 
-def save(state: TrainState, folder: Path, *, first: bool) -> None:
-    """Write this rank's parts of all tensors; the first rank writes what is the same on all. Every rank calls it."""
+def snapshot(state: TrainState, group: Any) -> Writer:
+    """Copy this rank's parts of all tensors, and return what writes them; every rank calls it, and that.
+
+    Args:
+        state: What to write; the first rank writes what is the same on all.
+        group: Process group of all ranks, which nothing else uses while they write.
+    """
     tensors, scalars = _optimizer_state(state)
     tensors |= model_tensors(state.model)
-    writer = HuggingFaceStorageWriter(str(folder / SHARDS), save_distributed=True)
-    with _quiet():
-        state_dict_saver.save(tensors, storage_writer=writer)
-    if first:
-        groups = [
-            {key: value for key, value in group.items() if key != "params"} for group in state.optimizer.param_groups
-        ]
-        torch.save({"param_groups": groups, "scalars": scalars, **state.rest()}, folder / TRAINING)
+    groups = [{key: value for key, value in one.items() if key != "params"} for one in state.optimizer.param_groups]
+    rest = {"param_groups": groups, "scalars": scalars, **state.rest()}
+    parts, rest = state.copies.take(({name: _part(tensor) for name, tensor in tensors.items()}, rest))
+    copies = {name: _like(tensor, parts[name]) for name, tensor in tensors.items()}
+
+    def write(folder: Path) -> None:
+        _write(copies, folder / SHARDS, group)
+        if dist.get_rank(group) == 0:
+            torch.save(rest, folder / TRAINING)
+
+    return write
+
+
+def _part(tensor: Tensor) -> Tensor:
+    """Return what this rank has of a tensor."""
+    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
+
+
+def _like(tensor: Tensor, part: Tensor) -> Tensor:
+    """Return a tensor that is shared between ranks as another one is, and of which this rank has ``part``."""
+    if not isinstance(tensor, DTensor):
+        return part
+    mesh, placements, shape, stride = tensor.device_mesh, tensor.placements, tensor.shape, tensor.stride()
+    return DTensor.from_local(part, mesh, placements, run_check=False, shape=shape, stride=stride)
+
+
+def _write(tensors: dict[str, Tensor], folder: Path, group: Any) -> None:
+    writer = HuggingFaceStorageWriter(str(folder), save_distributed=True)
+    writer.per_thread_copy_ahead = 0  # nothing has to come from a GPU any more
+    try:
+        state_dict_saver.save(tensors, storage_writer=writer, process_group=group)
+    except CheckpointException as error:
+        rank, (cause, _) = min(error.failures.items())
+        raise RuntimeError(f"{reason_of(cause)}, on worker {rank}") from cause
 
 
 def load(state: TrainState, folder: Path, device: torch.device) -> None:
@@ -160,7 +195,7 @@ def _read(tensors: dict[str, Tensor], folder: Path, *, alone: bool = False) -> N
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep to itself that torch writes without a process group where there is none."""
+    """Keep to itself that torch reads without a process group where there is none."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="torch.distributed is")
         warnings.filterwarnings("ignore", category=FutureWarning)

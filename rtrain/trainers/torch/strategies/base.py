@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.torch.blocks import recomputed_blocks
 from rtrain.trainers.torch.config import Conf
+from rtrain.trainers.torch.saving import SavingGroup
 from rtrain.trainers.torch.state import TrainState
 from rtrain.trainers.torch_ranks import TorchRanks
 
@@ -41,6 +42,8 @@ class Strategy(ABC):
 
     def __init__(self, conf: Conf, world: TorchRanks) -> None:
         self.conf, self.world = conf, world
+        self.savers = SavingGroup() if self.sharded else None
+        """Ranks that write their parts."""
 
     @property
     def data(self) -> TorchRanks:
@@ -98,7 +101,7 @@ class Strategy(ABC):
         return list(parameters)
 
     def snapshot(self, state: TrainState) -> Writer:
-        """Return what writes this rank's part of a checkpoint: a copy, unless it is sharded."""
+        """Copy the state, or this rank's part of it, and return what writes the copy; all ranks call it that write."""
         return state.snapshot()
 
     def load(self, state: TrainState, folder: Path) -> None:
@@ -109,5 +112,7 @@ class Strategy(ABC):
         """Take the weights of a checkpoint, and nothing else."""
         state.init(folder, self.world)
 
-    def close(self) -> None:  # noqa: B027 (most have nothing to give back)
+    def close(self) -> None:
         """Give back what the process would keep."""
+        if self.savers is not None:
+            self.savers.close()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -132,20 +133,35 @@ class DeepSpeed(Strategy):
             self._engine.step()
 
     def snapshot(self, state: TrainState) -> Writer:
-        """Return what writes this rank's part as it is then; all ranks call it together."""
-        return partial(self._save, state)
-
-    def _save(self, state: TrainState, folder: Path) -> None:
-        """Let every rank write its part as DeepSpeed does, and rank 0 the whole weights and the rest."""
-        with _quiet():
-            self._engine.save_checkpoint(str(folder), tag=TAG, save_latest=False)
+        """Copy what DeepSpeed would write of this rank, and on rank 0 the whole weights and the rest."""
+        aside, first = tempfile.TemporaryDirectory(prefix="rtrain-"), self.world.rank == 0
+        with _quiet(), self._held_back() as files:
+            self._engine.save_checkpoint(aside.name, tag=TAG, save_latest=False)
         with self._whole(state.model):
-            if self.world.rank == 0:
-                # The weights are views of one flat tensor, which safetensors doesn't take.
-                copies = {name: tensor.clone() for name, tensor in model_tensors(state.model).items()}
-                save_file({name.removeprefix(MODEL): copy for name, copy in copies.items()}, str(folder / WEIGHTS))
-        if self.world.rank == 0:
-            torch.save({**state.rest(), "rates": _rates(state)}, folder / TRAINING)
+            weights = model_tensors(state.model) if first else {}
+            files, weights, rest = state.copies.take((files, weights, {**state.rest(), "rates": _rates(state)}))
+
+        def write(folder: Path) -> None:
+            with aside:  # small scripts, and what was offloaded to a disk
+                shutil.copytree(aside.name, folder, dirs_exist_ok=True)
+            for path, content in files.items():
+                self._engine.checkpoint_engine.save(content, str(folder / Path(path).relative_to(aside.name)))
+            if first:
+                save_file({name.removeprefix(MODEL): copy for name, copy in weights.items()}, str(folder / WEIGHTS))
+                torch.save(rest, folder / TRAINING)
+
+        return write
+
+    @contextmanager
+    def _held_back(self) -> Iterator[dict[str, Any]]:
+        """Yield the contents of files, by path, that DeepSpeed would write in the block."""
+        files: dict[str, Any] = {}
+        own = self._engine.checkpoint_engine
+        own.save = lambda state_dict, path: files.update({path: state_dict})
+        try:
+            yield files
+        finally:
+            del own.save  # that of its class again
 
     def init(self, state: TrainState, folder: Path) -> None:
         """Refuse: DeepSpeed has partitioned the weights by then."""
@@ -181,6 +197,7 @@ class DeepSpeed(Strategy):
 
     def close(self) -> None:
         """Let go of the engine, and of the process group that DeepSpeed knows."""
+        super().close()
         if hasattr(self, "_engine"):
             self._engine.destroy()
         self._held.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -46,14 +45,16 @@ class Sharded(Strategy):
                 gradient.clamp_(-self.conf.clip_value, self.conf.clip_value)
 
     def snapshot(self, state: TrainState) -> Writer:
-        """Return what writes this rank's parts as they are then; all ranks call it together."""
-        return partial(self._save, state)
+        """Copy this rank's parts; the first rank also writes the rest, and the whole weights if they are wanted."""
+        assert self.savers is not None
+        write = shards.snapshot(state, self.savers.group)
 
-    def _save(self, state: TrainState, folder: Path) -> None:
-        """Write this rank's parts; rank 0 also writes the rest, and the whole weights if they are wanted."""
-        shards.save(state, folder, first=self.world.rank == 0)
-        if self.conf.strategy_options.consolidate and self.world.rank == 0:
-            shards.consolidate(folder, folder / WEIGHTS)
+        def write_all(folder: Path) -> None:
+            write(folder)
+            if self.conf.strategy_options.consolidate and self.world.rank == 0:
+                shards.consolidate(folder, folder / WEIGHTS)
+
+        return write_all
 
     def load(self, state: TrainState, folder: Path) -> None:
         """Take the parts of this rank, however many ranks wrote them."""
