@@ -1,12 +1,16 @@
-"""Fixtures for all tests: none may leak an environment variable, a folder, a signal handler or a running Ray."""
+"""Fixtures for all tests: none may leak a variable, a folder, a signal handler, a process or a running Ray."""
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import os
 import signal
+import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from s3_server import S3Server, serve_s3
@@ -32,6 +36,21 @@ LEFT_BY_LIBRARIES = (
     "ENABLE_RUNTIME_UPTIME_TELEMETRY",
     "PYTHONBREAKPOINT",
 )
+PR_SET_PDEATHSIG = 1
+Start = Callable[..., "subprocess.Popen[Any]"]
+
+
+def pytest_configure() -> None:
+    """Leave no process behind: SIGTERM ends the tests as Ctrl-C does, and what they fork is killed with them."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if sys.platform == "linux":
+        prctl = ctypes.CDLL(None).prctl
+        os.register_at_fork(after_in_child=lambda: prctl(PR_SET_PDEATHSIG, signal.SIGKILL))
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector what the imports have made: it looks at a million objects again and again."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -63,6 +82,21 @@ def no_leaks() -> Iterator[None]:
     assert not ray_runs, "the test leaves a Ray session running"
     assert moved == folder, "the test leaves another working directory behind"
     assert interrupted is on_interrupt, "the test leaves a handler of Ctrl-C behind"
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Start processes, as ``subprocess.Popen`` does, that are over when the test is, whatever becomes of it."""
+    processes = []
+
+    def popen(*args: Any, **kwargs: Any) -> subprocess.Popen[Any]:
+        processes.append(subprocess.Popen(*args, **kwargs))
+        return processes[-1]
+
+    yield popen
+    for process in processes:
+        with process:
+            process.kill()
 
 
 @pytest.fixture(scope="session")

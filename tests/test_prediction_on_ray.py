@@ -142,21 +142,18 @@ def _more_workers_than_fit_are_refused_at_once(trained, folder, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("num_workers", [0, 2])
-def test_a_signal_leaves_neither_a_file_nor_a_process(trained, folder, tmp_path, num_workers):
+def test_a_signal_leaves_neither_a_file_nor_a_process(start, trained, folder, tmp_path, num_workers):
     (tmp_path / "many").mkdir()
     for number in range(300):
         (tmp_path / "many" / f"{number}.parquet").symlink_to(folder / "new-0.parquet")
     words = ["dataset.path=many", f"num_workers={num_workers}", "-o", "out.csv"]
     line = [Path(sys.executable).with_name("rtrain"), "predict", str(trained), *words]
-    process = subprocess.Popen(
+    process = start(
         line, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
     )
-    try:
-        _wait(lambda: list(tmp_path.glob(".out.csv-*.tmp")) or process.poll() is not None)
-        process.send_signal(signal.SIGTERM)
-        output, _ = process.communicate(timeout=60)
-    finally:
-        process.kill()
+    _wait(lambda: list(tmp_path.glob(".out.csv-*.tmp")) or process.poll() is not None)
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate(timeout=60)
     assert (process.returncode, output) == (143, "")
     assert [path.name for path in tmp_path.iterdir()] == ["many"]
     _wait(lambda: not _group_is_there(process.pid))

@@ -226,10 +226,10 @@ def test_seconds_between_checkpoints(tmp_path):
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGUSR1, 143), (signal.SIGINT, 130)])
-def test_a_signal_saves_marks_the_run_and_it_goes_on_to_the_same_end(tmp_path, whole, number, code):
+def test_a_signal_saves_marks_the_run_and_it_goes_on_to_the_same_end(start, tmp_path, whole, number, code):
     words = [RTRAIN, "fit", "mlp", "num_workers=0", f"run.root_dir={tmp_path}", "trainer.max_epochs=2000"]
     words += ["run.checkpoint.every_epochs=100", "run.log_every_steps=1"]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, preexec_fn=_interruptible)
+    process = start(words, stdout=subprocess.PIPE, text=True, preexec_fn=_interruptible)
     for _ in process.stdout:
         if next(tmp_path.glob("mlp/*/events.jsonl"), None) is not None and "epoch 1/" in _:
             break

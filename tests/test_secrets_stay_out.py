@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -127,7 +127,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-def watched(words: Sequence[str]) -> tuple[int, str]:
+def watched(start: Callable[..., subprocess.Popen[bytes]], words: Sequence[str]) -> tuple[int, str]:
     """Run a command line in a process of its own; returns its exit code, its output, and what ``ps`` showed of it.
 
     The words come by stdin: that a command line shows what its user types into it is the user's affair.
@@ -135,7 +135,7 @@ def watched(words: Sequence[str]) -> tuple[int, str]:
     main = "import sys; from rtrain.cli.app import run; sys.exit(run(sys.stdin.read().splitlines()))"
     Path("words.txt").write_text("\n".join(words))
     with Path("output.txt").open("wb") as output, Path("words.txt").open() as typed:
-        process = subprocess.Popen([sys.executable, "-c", main], stdin=typed, stdout=output, stderr=subprocess.STDOUT)
+        process = start([sys.executable, "-c", main], stdin=typed, stdout=output, stderr=subprocess.STDOUT)
     Path("words.txt").unlink()
     seen = set()
     while process.poll() is None:
@@ -196,10 +196,10 @@ def test_no_secret_is_in_what_a_failing_training_tells(tmp_path, words, capfd):
 
 
 @pytest.mark.slow
-def test_no_secret_is_in_what_a_failing_training_on_ray_writes_and_shows(tmp_path, words):
+def test_no_secret_is_in_what_a_failing_training_on_ray_writes_and_shows(start, tmp_path, words):
     before = set(RAY.glob("session_2*"))
     words = [word.replace("explode: false", "explode: true") for word in words]
-    code, seen = watched(["fit", "mine.yaml", *words, "num_workers=2", "run.failure.max_failures=0"])
+    code, seen = watched(start, ["fit", "mine.yaml", *words, "num_workers=2", "run.failure.max_failures=0"])
     assert code == 1
     assert "the server refused ***" in seen
     assert "ray::" in seen, "no process of Ray's was seen"

@@ -84,12 +84,14 @@ def test_a_loop_that_ends_the_process_has_failed(project):
     assert Run.load(path).status == "failed"
 
 
-def start(folder, *overrides):
-    command = [RTRAIN, "fit", "mlp", "num_workers=0", "trainer.max_epochs=100000", "run.root_dir=runs", *overrides]
-    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+@pytest.fixture
+def training(start, tmp_path):
+    """A process that trains, and the run directory."""
+    command = [RTRAIN, "fit", "mlp", "num_workers=0", "trainer.max_epochs=100000", "run.root_dir=runs"]
+    process = start(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and process.poll() is None:
-        paths = list(folder.glob("runs/*/*/events.jsonl"))
+        paths = list(tmp_path.glob("runs/*/*/events.jsonl"))
         if paths and any(event.epoch > 1 for event in read_events(paths[0])):
             return process, paths[0].parent
         time.sleep(0.05)
@@ -97,8 +99,8 @@ def start(folder, *overrides):
     pytest.fail(f"no events: {process.communicate()[0]}")
 
 
-def test_ctrl_c_stops_saves_and_marks(tmp_path):
-    process, path = start(tmp_path)
+def test_ctrl_c_stops_saves_and_marks(training):
+    process, path = training
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=30)
     assert process.returncode == 130, output
@@ -107,8 +109,8 @@ def test_ctrl_c_stops_saves_and_marks(tmp_path):
     assert run.manifest.checkpoints[-1]["step"] >= max(event.step for event in run.events())
 
 
-def test_a_killed_run_keeps_a_readable_manifest_and_whole_checkpoints(tmp_path):
-    process, path = start(tmp_path)
+def test_a_killed_run_keeps_a_readable_manifest_and_whole_checkpoints(training):
+    process, path = training
     process.kill()
     process.communicate()
     run = Run.load(path)

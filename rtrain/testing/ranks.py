@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import threading
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from typing import Any
 
 TIMEOUT_SECONDS = 120
@@ -45,7 +47,7 @@ class RankProcesses:
         return [value for _, value in results]
 
     def close(self) -> None:
-        """End the processes."""
+        """End the processes, whatever they do."""
         for pipe in self._pipes:
             with suppress(BrokenPipeError):  # a test has killed it
                 pipe.send(None)
@@ -61,6 +63,7 @@ def _free_address() -> str:
 
 
 def _serve(pipe: Any, join: Callable[[int, list[str]], None], rank: int, addresses: list[str]) -> None:
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     join(rank, addresses)
     while (job := pipe.recv()) is not None:
         function, args, kwargs = job
@@ -68,3 +71,11 @@ def _serve(pipe: Any, join: Callable[[int, list[str]], None], rank: int, address
             pipe.send((None, function(rank, *args, **kwargs)))
         except BaseException:
             pipe.send((traceback.format_exc(), None))
+
+
+def _end_with_parent() -> None:
+    """End this process when the tests are gone, also one that waits for another rank."""
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)

@@ -111,7 +111,7 @@ class Child:
     """A process that trains."""
 
     def __init__(self, folder: Path, words: Sequence[str] = (), at: AtChange | JumpingClock | None = None) -> None:
-        self._process = CONTEXT.Process(target=_train, args=(str(folder), tuple(words), at))
+        self._process = CONTEXT.Process(target=_train, args=(str(folder), tuple(words), at), daemon=True)
         self._process.start()
 
     def send(self, number: int) -> None:

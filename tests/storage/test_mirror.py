@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 
@@ -219,14 +218,16 @@ time.sleep(60)
 """
 
 
-def test_a_process_that_is_killed_while_it_sends_leaves_nothing_that_counts(small_run, copying, folder, seen, broken):
+def test_a_process_that_is_killed_while_it_sends_leaves_nothing_that_counts(
+    start, small_run, copying, folder, seen, broken
+):
     first = small_run.save(1)
     mirror = copying(folder)
     until(lambda: stored_names(seen) == [first])
     assert mirror.finish(60).complete
     second = small_run.save(2)
     broken.faults.append(Fault(wait_seconds=3, times=1, what=rf"PUT .*{second}/parts"))
-    process = subprocess.Popen([sys.executable, "-c", KILLED, str(small_run.path)], env=os.environ)
+    process = start([sys.executable, "-c", KILLED, str(small_run.path)], env=os.environ)
     until(lambda: seen.sizes(f"checkpoints/{second}") and puts(broken, f"{second}/parts"))
     process.send_signal(signal.SIGKILL)
     process.wait()

@@ -192,9 +192,9 @@ def finished(folder, *words):
 
 
 @pytest.mark.slow
-def test_a_process_that_is_killed_with_its_machine_goes_on_elsewhere(words, whole, s3, broken, tmp_path):
+def test_a_process_that_is_killed_with_its_machine_goes_on_elsewhere(start, words, whole, s3, broken, tmp_path):
     broken.faults.append(Fault(wait_seconds=1, what="PUT .*manifest"))
-    process = subprocess.Popen(command("fit", "xgboost", *words, "trainer.num_boost_round=300"), cwd=tmp_path)
+    process = start(command("fit", "xgboost", *words, "trainer.num_boost_round=300"), cwd=tmp_path)
     until(lambda: [name for name in s3.names("box") if name.endswith("checkpoint.json")], 60)
     process.kill()
     process.wait()
