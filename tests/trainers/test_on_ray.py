@@ -16,15 +16,12 @@ from rtrain.runs.run import Run
 RTRAIN = Path(sys.executable).with_name("rtrain")
 
 LOOPS = '''
-import pathlib
-import tempfile
-
 import ray.train
 import torch
 from torch import nn
 
 
-def axes(config):
+def each_axis(config):
     """Each worker sees one axis only: alone it learns one weight, both together learn (2, -3)."""
     rank = ray.train.get_context().get_world_rank()
     x = torch.eye(2)[rank : rank + 1]
@@ -37,38 +34,10 @@ def axes(config):
         optimizer.step()
     first, second = model.module.weight.detach()[0].tolist()
     print("learned by rank", rank)
-    ray.train.report({"first": first, "second": second})
-
-
-def data():
     shard = ray.train.get_dataset_shard("train")
     rows = torch.tensor(float(sum(len(batch["y"]) for batch in shard.iter_torch_batches(batch_size=100))))
     torch.distributed.all_reduce(rows)
-    ray.train.report({"rows": rows.item()})
-
-
-def fails_once(config):
-    start = 0
-    if ray.train.get_checkpoint():
-        with ray.train.get_checkpoint().as_directory() as folder:
-            start = int((pathlib.Path(folder) / "done").read_text())
-    for number in range(start, 4):
-        mark = pathlib.Path(config["mark"])
-        first = ray.train.get_context().get_world_rank() == 0
-        if first and number == 2 and not mark.exists():
-            mark.touch()
-            raise RuntimeError("once is enough")
-        with tempfile.TemporaryDirectory() as folder:
-            (pathlib.Path(folder) / "done").write_text(str(number + 1))
-            checkpoint = ray.train.Checkpoint.from_directory(folder) if first else None
-            ray.train.report({"number": number, "start": start}, checkpoint=checkpoint)
-
-
-def fails_on_one_rank():
-    ray.train.report({"loss": 1.0})
-    if ray.train.get_context().get_world_rank() == 1:
-        raise ValueError("rank one has had enough")
-    ray.train.report({"loss": 0.5})
+    ray.train.report({"first": first, "second": second, "rows": rows.item()})
 '''
 
 
@@ -80,46 +49,18 @@ def project(tmp_path):
     return tmp_path
 
 
-def fit_loop(project, loop, *overrides, more=""):
-    config = f"{{lr: 0.1, mark: {project}/mark}}"
-    text = f"trainer: {{type: torch, train_loop: 'my_loops:{loop}', train_loop_config: {config}}}\n{more}"
-    (project / "loop.yaml").write_text(text)
-    return rtrain.fit(str(project / "loop.yaml"), ["num_workers=2", f"run.root_dir={project}/runs", *overrides])
-
-
-def test_gradients_are_averaged_over_workers(project):
-    run = fit_loop(project, "axes")
+def test_a_loop_of_ones_own_averages_gradients_over_workers_and_gets_each_row_once(project):
+    (project / "loop.yaml").write_text(
+        "defaults: [{dataset: digits}]\n"
+        "trainer: {type: torch, train_loop: 'my_loops:each_axis', train_loop_config: {lr: 0.1}}\n"
+    )
+    run = rtrain.fit(str(project / "loop.yaml"), ["num_workers=2", f"run.root_dir={project}/runs"])
     assert run.status == "succeeded"
     assert run.metrics["first"] == pytest.approx(2, abs=1e-3)
     assert run.metrics["second"] == pytest.approx(-3, abs=1e-3)
+    assert run.metrics["rows"] == run.manifest.dataset["num_rows"]["train"]
     assert "learned by rank 1" in (run.path / "logs" / "worker-1.log").read_text()
     assert sorted(run.manifest.workers) == ["0", "1"]
-
-
-def test_a_loop_of_ones_own_gets_each_row_once(project):
-    run = fit_loop(project, "data", more="defaults: [{dataset: digits}]\n")
-    assert run.metrics["rows"] == run.manifest.dataset["num_rows"]["train"]
-
-
-def test_a_failure_that_is_allowed_goes_on_from_the_checkpoint(project):
-    run = fit_loop(project, "fails_once", "run.failure.max_failures=1")
-    assert run.status == "succeeded"
-    assert [event.step for event in run.events()] == [1, 2, 3, 4]
-    assert [event.metrics["start"] for event in run.events()] == [0, 0, 2, 2]
-    assert [attempt["from_checkpoint"] for attempt in run.manifest.attempts] == [None, "report-000002"]
-
-
-def test_the_true_error_comes_first_with_its_rank(project):
-    with pytest.raises(
-        TrainingError, match=r"^ValueError on worker 1( \(worker 0 failed after it\))?: rank one has had enough"
-    ):
-        fit_loop(project, "fails_on_one_rank")
-    (path,) = (project / "runs" / "loop").iterdir()
-    manifest = Run.load(path).manifest
-    assert manifest.status == "failed"
-    assert manifest.error["rank"] == 1
-    assert "rank one has had enough" in manifest.error["traceback"]
-    assert "my_loops.py" in (path / "logs" / "worker-1.log").read_text()
 
 
 def test_a_cluster_of_someone_else_is_joined_and_left_running(tmp_path):
@@ -155,17 +96,18 @@ def _take_all_cpus():
 
 
 @pytest.mark.parametrize(
-    ("signum", "status", "code"), [(signal.SIGINT, "interrupted", 130), (signal.SIGTERM, "preempted", 143)]
+    ("signum", "status", "code"),
+    [
+        pytest.param(signal.SIGINT, "interrupted", 130, marks=pytest.mark.slow),
+        (signal.SIGTERM, "preempted", 143),
+    ],
 )
-def test_a_signal_stops_saves_and_marks_the_run(tmp_path, signum, status, code):
+def test_a_signal_stops_saves_and_marks_the_run(start, tmp_path, signum, status, code):
     command = [RTRAIN, "fit", "mlp", "num_workers=2", "trainer.max_epochs=100000", "run.root_dir=runs"]
-    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    try:
-        _wait_for_events(tmp_path, process)
-        process.send_signal(signum)
-        output, _ = process.communicate(timeout=60)
-    finally:
-        process.kill()
+    process = start(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    _wait_for_events(tmp_path, process)
+    process.send_signal(signum)
+    output, _ = process.communicate(timeout=60)
     assert process.returncode == code, output
     (path,) = (tmp_path / "runs" / "mlp").iterdir()
     run = Run.load(path)

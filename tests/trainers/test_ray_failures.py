@@ -1,6 +1,7 @@
 """Faults of every kind on real Ray workers: the run goes on, or says why it doesn't."""
 
 import os
+import re
 import signal
 import threading
 import time
@@ -62,6 +63,36 @@ class Faulty(nn.Module):
     def slow(self):
         time.sleep(5)
 '''
+LOOPS = """
+import pathlib
+import tempfile
+
+import ray.train
+
+
+def fails_once(config):
+    start = 0
+    if ray.train.get_checkpoint():
+        with ray.train.get_checkpoint().as_directory() as folder:
+            start = int((pathlib.Path(folder) / "done").read_text())
+    for number in range(start, 4):
+        mark = pathlib.Path(config["mark"])
+        first = ray.train.get_context().get_world_rank() == 0
+        if first and number == 2 and not mark.exists():
+            mark.touch()
+            raise RuntimeError("once is enough")
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "done").write_text(str(number + 1))
+            checkpoint = ray.train.Checkpoint.from_directory(folder) if first else None
+            ray.train.report({"number": number, "start": start}, checkpoint=checkpoint)
+
+
+def fails_on_one_rank():
+    ray.train.report({"loss": 1.0})
+    if ray.train.get_context().get_world_rank() == 1:
+        raise ValueError("rank one has had enough")
+    ray.train.report({"loss": 0.5})
+"""
 CONFIG = """
 defaults:
   - dataset: digits
@@ -73,6 +104,10 @@ trainer:
   max_epochs: null
   max_steps: 40
 run: {{root_dir: {folder}/runs, checkpoint: {{every_epochs: null, every_steps: 2}}}}
+"""
+LOOP_CONFIG = """
+trainer: {{type: torch, train_loop: "my_loops:{loop}", train_loop_config: {{mark: {folder}/mark}}}}
+run: {{root_dir: {folder}/runs}}
 """
 
 
@@ -98,10 +133,20 @@ class Notices(SilentObserver):
 
 
 def fit(folder, cluster, faults, *overrides):
-    (folder / "pyproject.toml").write_text("")
-    (folder / "faulty.py").write_text(MODEL)
     listed = ", ".join("{" + ", ".join(f"{key}: {value}" for key, value in one.items()) + "}" for one in faults)
-    (folder / "faulty.yaml").write_text(CONFIG.format(faults=f"[{listed}]", folder=folder))
+    (folder / "faulty.py").write_text(MODEL)
+    return fit_config(folder, cluster, CONFIG.format(faults=f"[{listed}]", folder=folder), *overrides)
+
+
+def fit_loop(folder, cluster, loop, *overrides):
+    (folder / "my_loops.py").write_text(LOOPS)
+    return fit_config(folder, cluster, LOOP_CONFIG.format(loop=loop, folder=folder), *overrides)
+
+
+def fit_config(folder, cluster, text, *overrides):
+    """Return the run, also one that failed, and what was said of it."""
+    (folder / "pyproject.toml").write_text("")
+    (folder / "faulty.yaml").write_text(text)
     observer = Notices()
     with Session(str(folder / "faulty.yaml"), ["num_workers=2", *overrides], schemas(), None) as session:
         try:
@@ -109,6 +154,33 @@ def fit(folder, cluster, faults, *overrides):
         except TrainingError as error:
             (path,) = (folder / "runs" / "faulty").iterdir()
             return Run.load(path), [*observer.notices, str(error)]
+
+
+def test_a_killed_worker_is_replaced_and_training_goes_on_from_the_checkpoint(tmp_path, cluster):
+    run, notices = fit(tmp_path, cluster, [{"kind": "kill", "rank": 1, "step": 5}], "trainer.max_steps=8")
+    killed, last = run.manifest.attempts
+    assert run.status == "succeeded", notices
+    assert (killed["ended_because"]["kind"], killed["ended_because"]["rank"]) == ("worker died", 1)
+    assert last["from_step"] in (2, 4)
+    assert run.manifest.step == 8
+
+
+def test_a_loop_of_ones_own_goes_on_from_its_checkpoint(tmp_path, cluster):
+    run, notices = fit_loop(tmp_path, cluster, "fails_once", "run.failure.max_failures=1")
+    assert run.status == "succeeded", notices
+    assert [event.step for event in run.events()] == [1, 2, 3, 4]
+    assert [event.metrics["start"] for event in run.events()] == [0, 0, 2, 2]
+    assert [attempt["from_checkpoint"] for attempt in run.manifest.attempts] == [None, "report-000002"]
+
+
+def test_the_true_error_comes_first_with_its_rank(tmp_path, cluster):
+    run, said = fit_loop(tmp_path, cluster, "fails_on_one_rank", "run.failure.max_failures=0")
+    expected = r"ValueError on worker 1( \(worker 0 failed after it\))?: rank one has had enough"
+    assert re.match(expected, said[-1]), said
+    assert run.manifest.status == "failed"
+    assert run.manifest.error["rank"] == 1
+    assert "rank one has had enough" in run.manifest.error["traceback"]
+    assert "my_loops.py" in (run.path / "logs" / "worker-1.log").read_text()
 
 
 @pytest.mark.slow
