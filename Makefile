@@ -8,8 +8,9 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 demo: .venv/demo
 	$(BIN)/rtrain fit configs/resnet.yaml
 
+# Two processes, each with a file at a time: what the tests of a file share is made once.
 test: .venv/test lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 test-all: .venv/test lint
 	$(BIN)/python -m pytest -m "slow or not slow"

@@ -131,6 +131,7 @@ def test_every_shipped_option_composes(schemas, tmp_path, monkeypatch):
         assert not message or "to be given" in message, f"{path}: {message}"
 
 
+@pytest.mark.timeout(900)  # five hundred compositions, and a machine may be busy
 def test_one_wrong_letter_in_any_key_is_refused_and_the_key_suggested(schemas, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))

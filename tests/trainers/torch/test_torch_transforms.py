@@ -59,7 +59,9 @@ def fit_code(folder, conf, dataset):
     return weights(folder)
 
 
-@pytest.mark.parametrize("keys", [{}, {"dtype": "uint8"}, {"split": streamed}], ids=str)
+@pytest.mark.parametrize(
+    "keys", [{}, {"dtype": "uint8"}, {"split": streamed}], ids=lambda keys: "".join(keys) or "plain"
+)
 def test_the_same_seed_trains_the_same_and_another_differently(tmp_path, keys):
     dataset = small_dataset(**keys)
     conf = make_conf(transform=[DROP])
@@ -82,7 +84,7 @@ def test_two_ranks_give_each_row_the_random_numbers_that_one_gives_it(world, tmp
     assert losses[-1] == pytest.approx(one.metrics["test/loss"], rel=1e-4)
 
 
-@pytest.mark.parametrize("split", [{}, {"split": streamed}], ids=str)
+@pytest.mark.parametrize("split", [{}, {"split": streamed}], ids=lambda keys: "".join(keys) or "plain")
 def test_a_resumed_run_goes_on_with_the_same_random_numbers(tmp_path, split):
     dataset = small_dataset(**split)
     conf = make_conf(max_epochs=3, batch_size=32, transform=[DROP])
