@@ -40,6 +40,8 @@ class Cluster:
     """rtrain started it for this run."""
     nodes: tuple[Mapping[str, float], ...]
     """Total resources of each node."""
+    shared: bool = False
+    """Other runs train there at the same time: each worker has the cores that it reserves, and no more."""
 
 
 class StartingCluster:

@@ -23,8 +23,23 @@ class StopRequest:
         self.reason: str | None = None
         self.signal: signal.Signals | None = None
         self.num_signals = 0
+        self.asked: tuple[str, str] | None = None
+        """The status and the reason that the run is to end with, where it is not a signal that ends it."""
         self.ending = False
         """The run is over and its record is being written: signals are counted, and interrupt nothing."""
+
+    def ask(self, status: str, reason: str) -> None:
+        """Have the run end soon, as a signal would."""
+        self.asked, self.reason = (status, reason), self.reason or "interrupted"
+
+    def verdict(self) -> tuple[str, str] | None:
+        """Return the status and the reason that a run ends with which was stopped; None if nobody stopped it."""
+        if self.asked is not None:
+            return self.asked
+        if self.signal is None or self.reason is None:
+            return None
+        name = "Ctrl-C" if self.signal is signal.SIGINT else self.signal.name
+        return self.reason, f"stopped by {name}"
 
     def receive(self, signum: int, frame: FrameType | None = None) -> None:
         """Take a signal.

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module, metadata, util
+from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from rtrain.errors import ConfigError, NotInstalledError
 
@@ -25,6 +28,47 @@ class PluginInfo:
     def installed(self) -> bool:
         """Whether the plugin can be used as things are."""
         return not self.missing
+
+
+class PluginFiles:
+    """The plugins of a kind: files of a package, each with a class of one name, and entry points.
+
+    Args:
+        what: What messages call them.
+        package: The package; its entry points go by its name.
+        class_name: The class that each file defines, with ``Conf``, ``requires`` and ``extra``.
+    """
+
+    def __init__(self, what: str, package: str, class_name: str) -> None:
+        self._what, self._package, self._class = what, package, class_name
+
+    @cached_property
+    def modules(self) -> dict[str, str]:
+        """The module of each by name; an entry point's value is the dotted path of its module."""
+        folder = Path(import_module(self._package).__path__[0])
+        names = {path.stem for path in folder.glob("[!_]*.py")} - {"base", "registry"}
+        return find_modules({name: f"{self._package}.{name}" for name in names}, self._package)
+
+    def confs(self) -> dict[str, type]:
+        """Return the ``Conf`` dataclass of each by name; imports no library."""
+        return {name: self._kind(name).Conf for name in self.modules}
+
+    def name_of(self, conf: Any) -> str:
+        """Return the name of the one that ``conf`` is a ``Conf`` of."""
+        return next(name for name, kind in self.confs().items() if type(conf) is kind)
+
+    def load(self, name: str) -> Any:
+        """Return the class of the one called ``name``.
+
+        Raises:
+            ConfigError: It needs a module that is not installed.
+        """
+        kind = self._kind(name)
+        check_installed(f"{self._what} '{name}'", kind.requires, kind.extra)
+        return kind
+
+    def _kind(self, name: str) -> Any:
+        return getattr(import_plugin(name, self.modules[name]), self._class)
 
 
 def find_modules(own: Mapping[str, str], group: str) -> dict[str, str]:

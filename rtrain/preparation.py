@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from rtrain.cluster import Cluster, StartingCluster, connect
 from rtrain.config.secrets import is_secret
@@ -30,6 +31,13 @@ DATA_CPUS = 2
 """Logical CPUs kept free for Ray Data beside workers that would hold them all."""
 
 
+class Stages(Protocol):
+    """Someone who hears what is done."""
+
+    def stage(self, name: str) -> None:
+        """Hear what is done now, e.g. ``reading digits``."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
     """A job that is sure to start: data read, targets checked, cluster up."""
@@ -44,6 +52,8 @@ class Prepared:
     stop: StopRequest
     seconds: float
     """What the preparation took."""
+    num_threads: int | None = None
+    """Cores that training in this process may use; None: all."""
 
 
 @contextmanager
@@ -66,8 +76,8 @@ def prepared(composed: Composed, observer: Observer, shared: StartingCluster | N
         if scaling.num_workers > 0:
             observer.stage("starting Ray")
             starting = shared or stack.enter_context(connect(composed.conf.cluster, cluster_cpus(scaling, DATA_CPUS)))
-        storage = _check_storage(composed, observer)
-        job, plugin = _check_job(composed, observer, starting)
+        storage = check_run_storage(composed, observer)
+        job, plugin = check_job(composed, load_dataset(composed, observer, starting), observer)
         cluster = None if starting is None else _check_cluster(job, plugin, starting, composed.command)
         for notice in [] if cluster is None else _notices(composed, cluster):
             observer.notice(notice)
@@ -91,25 +101,48 @@ def _notices(composed: Composed, cluster: Cluster) -> Iterator[str]:
         yield f"everybody who may use the cluster can read {', '.join(secret)} of cluster.runtime_env.env_vars"
 
 
-def _check_storage(composed: Composed, observer: Observer) -> Folder | None:
+def check_run_storage(composed: Composed, observer: Observer) -> Folder | None:
+    """Return the folder that holds the copies of runs like this one, if ``run.storage`` says where.
+
+    Raises:
+        ConfigError: The store can't be written.
+    """
     run = composed.conf.run
     if run.storage is None:
         return None
     observer.stage(f"checking {shown(run.storage)}")
-    folder = check_access(run.storage, run.name, key="run.storage")
+    folder = check_access(run.storage, composed.sweep or run.name, key="run.storage")
     run.storage = shown(run.storage)  # workers get no keys that the URL holds
     return folder
 
 
-def _check_job(composed: Composed, observer: Observer, starting: StartingCluster | None) -> tuple[Job, TrainerPlugin]:
-    dataset = None
-    if composed.conf.dataset is not None:
-        name = composed.resolved["dataset"]["type"]
-        observer.stage(f"reading {name}")
-        source = datasets.load_source(name, composed.allow)
-        if source.may_use_ray and starting is not None:
-            starting.wait()
-        dataset = source.load(composed.conf.dataset)
+def load_dataset(composed: Composed, observer: Stages, starting: StartingCluster | None) -> Dataset | None:
+    """Return the data that a job names, if it names any.
+
+    Args:
+        composed: The job.
+        observer: Hears that it is read.
+        starting: The cluster, which some sources read with.
+
+    Raises:
+        ConfigError: It can't be read.
+    """
+    if composed.conf.dataset is None:
+        return None
+    name = composed.resolved["dataset"]["type"]
+    observer.stage(f"reading {name}")
+    source = datasets.load_source(name, composed.allow)
+    if source.may_use_ray and starting is not None:
+        starting.wait()
+    return source.load(composed.conf.dataset)
+
+
+def check_job(composed: Composed, dataset: Dataset | None, observer: Observer) -> tuple[Job, TrainerPlugin]:
+    """Return what the plugin is asked to train, checked as far as can be without training.
+
+    Raises:
+        ConfigError: The plugin can't.
+    """
     trainer_name = composed.resolved["trainer"]["type"]
     plugin = trainers.load_trainer(trainer_name)
     observer.stage(f"checking {trainer_name}")

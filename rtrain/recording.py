@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
-import signal
 import time
 import traceback
 from collections.abc import Iterator
@@ -123,14 +120,12 @@ def _take_up(manifest: Manifest, resumption: Resumption, prepared: Prepared, obs
 
 def _first_manifest(prepared: Prepared, run_dir: Path) -> Manifest:
     composed, dataset, cluster = prepared.composed, prepared.job.dataset, prepared.cluster
-    hashed = {**composed.resolved, "run": {**composed.resolved["run"], "resume": None}}
-    canonical = json.dumps(hashed, sort_keys=True, default=str)
     return Manifest(
         run_id=run_dir.name,
         run_name=composed.conf.run.name,
         command=composed.command,
         config_file=None if composed.config_path is None else str(composed.config_path),
-        config_hash=hashlib.sha256(canonical.encode()).hexdigest(),
+        config_hash=composed.config_hash,
         config=composed.resolved,
         overrides=list(composed.overrides),
         project_root=str(composed.project_root),
@@ -180,9 +175,8 @@ def _finish(manifest: Manifest, stop: StopRequest, *, at_once: bool = False) -> 
     """Note how a run ended that did not fail."""
     if at_once:
         manifest.status, manifest.exit_reason = stop.reason or "interrupted", "ended at once by a second signal"
-    elif stop.signal is not None and stop.reason is not None:
-        name = "Ctrl-C" if stop.signal is signal.SIGINT else stop.signal.name
-        manifest.status, manifest.exit_reason = stop.reason, f"stopped by {name}"
+    elif (verdict := stop.verdict()) is not None:
+        manifest.status, manifest.exit_reason = verdict
     else:
         manifest.status, manifest.exit_reason = "succeeded", manifest.exit_reason or "trained to the end"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rtrain.cluster import StartingCluster
-from rtrain.config.session import Composed, Session
+from rtrain.config.session import Session
 from rtrain.errors import ConfigError
 from rtrain.from_store import local_run
 from rtrain.preparation import Prepared, prepared
@@ -90,26 +90,18 @@ def fit_session(
     with prepared(composed, observer, cluster) as ready:
         run_dir = None if resumption is None else resumption.run_dir
         with named_errors(run_dir or composed.run_dir):
-            return session.run(lambda _, run_dir: _train(ready, run_dir, observer, resumption), run_dir)
+            return session.run(lambda _, run_dir: train_prepared(ready, run_dir, observer, resumption), run_dir)
 
 
-def fit_sweep(session: Session, observer: Observer) -> list[Run]:
-    """Train all jobs of a sweep, one after the other; every config is checked before the first one starts."""
+def train_prepared(ready: Prepared, run_dir: Path, observer: Observer, resumption: Resumption | None = None) -> Run:
+    """Train a job that is sure to start, and return its run.
 
-    def one(composed: Composed, run_dir: Path) -> Run:
-        if composed.conf.run.resume != "never":
-            raise ConfigError("run.resume: the runs of a sweep begin anew.", "Leave it out, or go on with one run.")
-        find_resumption(composed)
-        with prepared(composed, observer) as ready:
-            run = _train(ready, run_dir, observer)
-        if run.status in ("interrupted", "preempted"):
-            raise KeyboardInterrupt  # the user means the sweep, not one of its jobs
-        return run
-
-    return session.multirun(one)
-
-
-def _train(ready: Prepared, run_dir: Path, observer: Observer, resumption: Resumption | None = None) -> Run:
+    Args:
+        ready: The job.
+        run_dir: Where it is recorded.
+        observer: Hears how it goes.
+        resumption: The run to go on with, in ``run_dir``.
+    """
     with recorded(ready, run_dir, observer, resumption) as recorder, ready.composed.scrub.cleaning():
         _run_workers(ready, recorder)
     return Run.load(run_dir)
@@ -120,7 +112,7 @@ def _run_workers(ready: Prepared, recorder: Recorder) -> None:
     from rtrain.trainers.on_ray import train_on_ray
 
     if ready.cluster is None:
-        train_in_process(ready.plugin, ready.job, recorder, ready.stop)
+        train_in_process(ready.plugin, ready.job, recorder, ready.stop, ready.num_threads)
     else:
         train_on_ray(ready.plugin, ready.job, recorder, ready.stop, ready.cluster)
 

@@ -75,10 +75,15 @@ def fit(
 
 def _train(session: Session, multirun: bool) -> None:
     from rtrain.cli.display import make_display
-    from rtrain.training import fit_session, fit_sweep
+    from rtrain.training import fit_session
 
+    if multirun:
+        from rtrain.cli.sweep import train_sweep
+
+        train_sweep(session)
+        return
     with make_display() as display:
-        end_with(fit_sweep(session, display) if multirun else [fit_session(session, display)])
+        end_with([fit_session(session, display)])
 
 
 def _lacks_copy(run: Run) -> bool:

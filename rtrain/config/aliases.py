@@ -30,7 +30,7 @@ KEYS = {
 GROUPS = {name: f"trainer/{name}" for name in ("model", "optimizer", "scheduler", "loss", "metrics")}
 """Short name of a config group -> the group; its package is the same with dots."""
 
-CHOOSABLE = ("trainer", "dataset")
+CHOOSABLE = ("trainer", "dataset", "sweep")
 """Groups whose choice may be taken back with ``=null``."""
 
 FREE = "trainer.params."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import io
 import logging
@@ -13,7 +14,7 @@ from typing import Any
 
 import hydra.version
 from hydra._internal.callbacks import Callbacks
-from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra._internal.config_loader_impl import ConfigLoaderImpl, get_overrides_dirname
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra._internal.hydra import Hydra
 from hydra._internal.utils import create_config_search_path
@@ -22,11 +23,12 @@ from hydra.core.default_element import ResultDefault
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
 from hydra.core.plugins import Plugins
-from hydra.core.utils import JobReturn, JobStatus, configure_log, run_job
+from hydra.core.utils import JobReturn, JobStatus, configure_log, env_override, run_job
 from hydra.plugins.config_source import ConfigSource
 from hydra.types import HydraContext, RunMode
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
 from rtrain.config.locations import Primary
 from rtrain.config.nodes import words_of
@@ -59,6 +61,8 @@ class HydraApp:
         self._hydra = Hydra(task_name=primary.job_name, config_loader=self.loader)
         GlobalHydra.instance().clear()
         GlobalHydra.instance().initialize(self._hydra)
+        self._choices_composed: dict[tuple[str, ...], DictConfig] = {}
+        """Configs of trials without their values, by the choices of groups."""
 
     @property
     def sources(self) -> list[ConfigSource]:
@@ -94,6 +98,15 @@ class HydraApp:
         callbacks.on_run_end(config=masked, config_name=self.primary.name, job_return=done)
         return _result(done)
 
+    def trial_job(self, cfg: DictConfig) -> HydraJob:
+        """Return a trial as a job of Hydra's that any process can run."""
+        masked = masked_config(cfg)
+        plain = OmegaConf.to_container(masked)  # the classes of the schemas are made anew in each process
+        assert isinstance(plain, dict)
+        config = OmegaConf.create({key: value for key, value in plain.items() if key != "hydra"})
+        config["hydra"] = masked.hydra
+        return HydraJob(config, {str(name): str(value) for name, value in cfg.hydra.job.env_set.items()})
+
     def multirun(self, cfg: DictConfig, task: Task) -> None:
         """Run all jobs of a sweep through Hydra's sweeper; raise the first job's exception after the last job."""
         masked = masked_config(cfg)
@@ -120,12 +133,69 @@ class HydraApp:
         """Return the true config of one job of the sweep ``cfg``."""
         return ConfigLoaderImpl.load_sweep_config(self.loader, cfg, list(overrides))
 
+    def load_trial(self, sweep: DictConfig, words: Sequence[str]) -> DictConfig:
+        """Return the true config of one trial, as ``load_job`` does; what all trials share is composed once.
+
+        Args:
+            sweep: The composed config of the sweep as a whole.
+            words: The overrides of the trial.
+        """
+        parser = OverridesParser.create(config_loader=self.loader)
+        parsed = parser.parse_overrides(list(words))
+        is_choice = [self._is_choice(one) for one in parsed]
+        chosen = tuple(word for word, choice in zip(words, is_choice, strict=True) if choice)
+        if chosen not in self._choices_composed:
+            self._choices_composed[chosen] = self.load_job(sweep, chosen)
+        cfg = copy.deepcopy(self._choices_composed[chosen])
+        values = [one for one, choice in zip(parsed, is_choice, strict=True) if not choice]
+        with _collector_paused():
+            ConfigLoaderImpl._apply_overrides_to_config(values, cfg)
+        with read_write(cfg.hydra), open_dict(cfg.hydra):
+            settings = cfg.hydra.job.config.override_dirname
+            cfg.hydra.overrides.task = list(words)
+            cfg.hydra.job.override_dirname = get_overrides_dirname(
+                parsed, exclude_keys=settings.exclude_keys, item_sep=settings.item_sep, kv_sep=settings.kv_sep
+            )
+        return cfg
+
+    def _is_choice(self, override: Override) -> bool:
+        return override.package is not None or any(source.is_group(override.key_or_group) for source in self.sources)
+
     def info(self, what: str, overrides: Sequence[str]) -> str:
         """Return what Hydra prints for ``--info``."""
         out = io.StringIO()
         with redirect_stdout(out), _root_logger_restored():
             self._hydra.show_info(what, self.primary.name, list(overrides))
         return out.getvalue()
+
+
+@dataclass(frozen=True)
+class HydraJob:
+    """One job of a sweep, which any process can run."""
+
+    config: DictConfig
+    """Without secrets: Hydra writes it to disk."""
+    env: dict[str, str]
+    """Environment variables that the job sets."""
+
+    def run(self, task: Task) -> Any:
+        """Run it: run directory, ``.hydra``, HydraConfig and Hydra's callbacks around ``task``."""
+        if hydra.version.getbase() is None:
+            hydra.version.setbase("1.3")
+        loader: Any = None  # only sweepers use it
+
+        def within(cfg: DictConfig) -> Any:
+            with env_override(self.env):
+                return task(cfg)
+
+        done = run_job(
+            task_function=within,
+            config=self.config,
+            job_dir_key="hydra.sweep.dir",
+            job_subdir_key="hydra.sweep.subdir",
+            hydra_context=HydraContext(config_loader=loader, callbacks=Callbacks(self.config)),
+        )
+        return _result(done)
 
 
 class _MaskingLoader(ConfigLoaderImpl):

@@ -12,7 +12,7 @@ from typing import Any, get_type_hints
 from pydantic import TypeAdapter
 
 from rtrain.config.schema import RtrainConf, Schemas
-from rtrain.config.store import PLUGIN_GROUPS
+from rtrain.config.store import DEFAULT_PLUGINS, PLUGIN_GROUPS
 from rtrain.config.validate import forbid_extra
 from rtrain.errors import ConfigError
 
@@ -55,14 +55,15 @@ def _whole(schemas: Schemas) -> dict[str, Any]:
 
 
 def _any_of(schemas: Schemas, group: str) -> dict[str, Any]:
-    return {"anyOf": [_plugin(name, conf) for name, conf in schemas.group(group).items()]}
+    default = DEFAULT_PLUGINS.get(group)
+    return {"anyOf": [_plugin(name, conf, optional=name == default) for name, conf in schemas.group(group).items()]}
 
 
-def _plugin(name: str, conf: type) -> dict[str, Any]:
+def _plugin(name: str, conf: type, *, optional: bool) -> dict[str, Any]:
     schema = schema_of(conf)
     schema["properties"] = {"type": {"const": name, "type": "string"}, **schema.get("properties", {})}
     # A group option may set what a config leaves out: only the name of the plugin is needed in every file.
-    schema["required"] = ["type"]
+    schema["required"] = [] if optional else ["type"]
     return schema
 
 

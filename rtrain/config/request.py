@@ -13,9 +13,12 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 
 from rtrain.config.aliases import CHOOSABLE, GROUPS, Word, expand, split_word
+from rtrain.config.axes import read_space
 from rtrain.config.hydra_app import Choices, HydraApp
 from rtrain.config.locations import Primary, find_primary, search_folders
+from rtrain.config.nodes import words_of
 from rtrain.config.sources import localize
+from rtrain.config.store import DEFAULT_PLUGINS
 from rtrain.config.yaml_file import read_yaml
 from rtrain.errors import ConfigError
 
@@ -76,6 +79,16 @@ class Request:
 
         return self._repairing(attempt)
 
+    def compose_multirun(self) -> DictConfig:
+        """Return the composed config of the sweep as a whole; what its trials share can be composed."""
+
+        def attempt() -> DictConfig:
+            cfg = self.app.compose(self.texts, RunMode.MULTIRUN)
+            self.app.load_trial(cfg, read_space(self.app.loader, words_of(cfg.hydra.overrides.task), 0).probe)
+            return cfg
+
+        return self._repairing(attempt)
+
     def _repairing(self, attempt: Callable[[], R]) -> R:
         for _ in range(MAX_REPAIRS):
             try:
@@ -94,6 +107,7 @@ class Request:
             (r"([\w/]+) appears more than once in the final defaults list", self._override),
             (r"force-add of config groups is not supported: '\+\+([\w/]+)=", self._choose),
             (r"Could not delete '([\w/]+)(?:=[^']*)?'\. No match", self._drop),
+            (r"Could not override '(sweep)\.", self._add_default),
         ):
             match = re.match(pattern, error)
             if match and change(match[1]):
@@ -111,6 +125,14 @@ class Request:
             position = rest.index(outer) + 1
             self.words = (*rest[:position], *inner, *rest[position:])
         return changed
+
+    def _add_default(self, group: str) -> bool:
+        """Choose the default of a group, since a key of it is set and no config has it."""
+        word = Word(f"+{group}={DEFAULT_PLUGINS[group]}", 0)
+        missing = not any(one.key == group for one in self.words)
+        if missing:
+            self.words = (word, *self.words)
+        return missing
 
     def _choose(self, group: str) -> bool:
         """Choose the group as if it had been typed without ``++``."""

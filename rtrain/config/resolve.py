@@ -138,7 +138,8 @@ def shown_config(cfg: DictConfig, what: str, package: str | None, resolve: bool)
 def symbolic(job: DictConfig) -> tuple[dict[str, Any], str]:
     """Return the resolved config for the record, and the text of ``config.yaml``; neither holds a secret."""
     untyped = OmegaConf.create(_plain(job, resolve=False))
-    untyped.pop("smoke", None)  # belongs to the recipe: a run is the same without it
+    for key in ("smoke", "sweep"):  # belong to the recipe and to all trials: a run is the same without them
+        untyped.pop(key, None)
     with symbolic_environment():
         plain = _lenient(untyped)
     shown = _type_first(mask(spell_out(plain, escape=False)))

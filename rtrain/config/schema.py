@@ -265,6 +265,9 @@ class RtrainConf:
     vars: dict[str, Any] = field(default_factory=dict)
     """Free values for interpolation, e.g. ``${vars.width}``."""
 
+    sweep: Any = None
+    """What ``--multirun`` varies and how: ``type`` names the search, the other keys are the search's."""
+
     smoke: SmokeConf = field(default_factory=SmokeConf)
 
 
@@ -274,8 +277,15 @@ class Schemas:
 
     trainer: Mapping[str, type]
     dataset: Mapping[str, type]
+    sweep: Mapping[str, type] = field(default_factory=dict)
+    scheduler: Mapping[str, type] = field(default_factory=dict)
 
     def group(self, name: str) -> Mapping[str, type]:
-        """Return the plugins' dataclasses of the config group ``trainer`` or ``dataset``, by plugin name."""
-        groups: dict[str, Mapping[str, type]] = {"trainer": self.trainer, "dataset": self.dataset}
+        """Return the plugins' dataclasses of a config group, by plugin name."""
+        groups: dict[str, Mapping[str, type]] = {
+            "trainer": self.trainer,
+            "dataset": self.dataset,
+            "sweep": self.sweep,
+            "sweep/scheduler": self.scheduler,
+        }
         return groups[name]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
@@ -27,6 +29,9 @@ from rtrain.config.store import open_keys, store_schemas
 from rtrain.config.targets import TargetError, check_names
 from rtrain.errors import ConfigError, RtrainError
 from rtrain.runs.files import private_files
+
+if TYPE_CHECKING:
+    from rtrain.config.trials import Trials
 
 T = TypeVar("T")
 
@@ -54,6 +59,15 @@ class Composed:
     """Modules that a ``_target_`` may come from beyond the known frameworks and the project."""
     scrub: Scrubber
     """Takes the values of its secrets out of texts."""
+    sweep: str | None = None
+    """Name of the sweep's folder, of a trial."""
+
+    @property
+    def config_hash(self) -> str:
+        """What two jobs share that train the same; how a run is taken up makes no difference."""
+        hashed = {**self.resolved, "run": {**self.resolved["run"], "resume": None}}
+        canonical = json.dumps(hashed, sort_keys=True, default=str)
+        return hashlib.sha256(canonical.encode()).hexdigest()
 
     @property
     def command(self) -> list[str]:
@@ -137,6 +151,21 @@ class Session:
 
         result: T = self.request.app.run(cfg, job)
         return result
+
+    def trials(self) -> Trials:
+        """Return the trials that are asked for; nothing is written.
+
+        Raises:
+            ConfigError: Something is wrong with what all of them share.
+        """
+        from rtrain.config.trials import Trials
+
+        with self._explained():
+            return Trials(self.request, self._finish_trial)
+
+    def _finish_trial(self, cfg: DictConfig, words: Sequence[str], num: int) -> Composed:
+        with self._explained():
+            return self._finish(cfg, words, num)
 
     def multirun(self, task: Callable[[Composed, Path], T]) -> list[T]:
         """Run ``task`` for each combination of the sweep's values, in order; all jobs are checked before the first.
@@ -233,6 +262,7 @@ class Session:
             overrides=tuple(mask_word(word) for word in words),
             project_root=root,
             allow=allow,
+            sweep=None if num is None else Path(cfg.hydra.runtime.output_dir).parent.name,
             scrub=scrubber(data, resolved, {name: str(value) for name, value in cfg.hydra.job.env_set.items()}),
         )
 

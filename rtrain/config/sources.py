@@ -13,7 +13,7 @@ from omegaconf import OmegaConf
 from rtrain.config.aliases import expand_defaults, expand_keys
 from rtrain.config.locations import did_you_mean, shown
 from rtrain.config.screen import render
-from rtrain.config.store import PLUGIN_GROUPS, SCHEMA_GROUP, knows_plugin, schema_of
+from rtrain.config.store import DEFAULT_PLUGINS, PLUGIN_GROUPS, SCHEMA_GROUP, knows_plugin, schema_of
 from rtrain.config.yaml_file import YamlFile, read_yaml
 from rtrain.errors import ConfigError
 
@@ -145,11 +145,11 @@ def _inject(
 
 
 def _inline_schemas(data: dict[str, Any]) -> list[str]:
-    """Return the schemas of the plugins that ``data`` names by ``trainer.type`` and ``dataset.type``."""
+    """Return the schemas of the plugins that ``data`` names by ``trainer.type``, ``dataset.type``, ``sweep.type``."""
     found = []
     for group in PLUGIN_GROUPS:
         node = data.get(group)
-        plugin = node.get("type") if isinstance(node, dict) else None
+        plugin = node.get("type", DEFAULT_PLUGINS.get(group)) if isinstance(node, dict) else None
         if isinstance(plugin, str) and knows_plugin(group, plugin):
             found.append(schema_of(group, plugin, f"_global_.{group}"))
     return found

@@ -15,7 +15,9 @@ from rtrain.config.aliases import GROUPS
 from rtrain.config.schema import RtrainConf, Schemas
 
 SCHEMA_GROUP = "rtrain_schema"
-PLUGIN_GROUPS = ("trainer", "dataset")
+PLUGIN_GROUPS = ("trainer", "dataset", "sweep")
+DEFAULT_PLUGINS = {"sweep": "grid"}
+"""What a section without ``type`` means."""
 STAMP = "${now:%Y-%m-%d_%H-%M-%S}-${rtrain_id:}"
 BASE: dict[str, Any] = {
     "defaults": [{"override /hydra/job_logging": "none"}, {"override /hydra/hydra_logging": "none"}],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
 from typing import Any, get_args, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -11,7 +12,7 @@ from pydantic_core import ErrorDetails
 
 from rtrain.config.closest import one_edit
 from rtrain.config.schema import RtrainConf, Schemas
-from rtrain.config.store import PLUGIN_GROUPS
+from rtrain.config.store import DEFAULT_PLUGINS, PLUGIN_GROUPS
 from rtrain.errors import ConfigError
 
 
@@ -45,10 +46,13 @@ def validate(data: Mapping[str, Any], schemas: Schemas) -> RtrainConf:
     parts = {group: _plugin_conf(group, data.get(group), schemas, problems) for group in PLUGIN_GROUPS}
     rest = {key: value for key, value in data.items() if key not in PLUGIN_GROUPS}
     conf = _checked(RtrainConf, {**rest, **dict.fromkeys(PLUGIN_GROUPS)}, "", problems)
+    sweep = parts["sweep"]
+    if sweep is not None and sweep.scheduler is not None:
+        sweep.scheduler = _plugin_conf("sweep/scheduler", sweep.scheduler, schemas, problems)
     if problems:
         raise InvalidError(problems)
     assert isinstance(conf, RtrainConf)
-    conf.trainer, conf.dataset = parts["trainer"], parts["dataset"]
+    conf.trainer, conf.dataset, conf.sweep = parts["trainer"], parts["dataset"], sweep
     return conf
 
 
@@ -66,34 +70,40 @@ def key_names(conf: type) -> tuple[str, ...]:
 
 
 def _plugin_conf(group: str, node: Any, schemas: Schemas, problems: list[Problem]) -> Any:
-    known = tuple(schemas.group(group))
-    if node is None and group == "dataset":
+    known, where = tuple(schemas.group(group)), group.replace("/", ".")
+    if node is None and group != "trainer":
         return None
     if not isinstance(node, Mapping):
         shown = "is not chosen" if node is None else f"must be a mapping with a type, not {_shown(node)}"
-        problems.append(Problem(key=group, message=f"{shown}; there are: {', '.join(known)}"))
+        problems.append(Problem(key=where, message=f"{shown}; there are: {', '.join(known)}"))
         return None
-    name = node.get("type")
+    name = node.get("type", DEFAULT_PLUGINS.get(group))
     near = next((key for key in node if one_edit(str(key), "type")), None)
     if name is None and near is not None:
         message = f"there is no key '{near}' here, and no type"
-        problems.append(Problem(key=f"{group}.{near}", message=message, known=("type",), word=str(near)))
+        problems.append(Problem(key=f"{where}.{near}", message=message, known=("type",), word=str(near)))
         return None
     if name is None:
-        problems.append(Problem(key=group, message=f"has no type; there are: {', '.join(known)}"))
+        problems.append(Problem(key=where, message=f"has no type; there are: {', '.join(known)}"))
         return None
     if name not in known:
         message = f"there is no {group} '{name}'; there are: {', '.join(known)}"
-        problems.append(Problem(key=f"{group}.type", message=message, known=known, word=str(name)))
+        problems.append(Problem(key=f"{where}.type", message=message, known=known, word=str(name)))
         return None
     return _checked(
-        schemas.group(group)[name], {key: value for key, value in node.items() if key != "type"}, group, problems
+        schemas.group(group)[name], {key: value for key, value in node.items() if key != "type"}, where, problems
     )
+
+
+@cache
+def _adapter(conf: type) -> TypeAdapter[Any]:
+    """Return what checks a dataclass; it takes longer to make than to use."""
+    return TypeAdapter(forbid_extra(conf))
 
 
 def _checked(conf: type, data: dict[str, Any], where: str, problems: list[Problem]) -> Any:
     try:
-        return TypeAdapter(forbid_extra(conf)).validate_python(data)
+        return _adapter(conf).validate_python(data)
     except ValidationError as error:
         problems.extend(_merged([_problem(one, conf, data, where) for one in error.errors(include_url=False)]))
     except ConfigError as error:

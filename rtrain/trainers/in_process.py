@@ -38,8 +38,17 @@ class DirectChannel:
         return self._stop.reason
 
 
-def train_in_process(plugin: TrainerPlugin, job: Job, recorder: Recorder, stop: StopRequest) -> None:
+def train_in_process(
+    plugin: TrainerPlugin, job: Job, recorder: Recorder, stop: StopRequest, num_threads: int | None = None
+) -> None:
     """Run the plugin's train loop here as the only worker.
+
+    Args:
+        plugin: The plugin.
+        job: What it trains.
+        recorder: Keeps the run directory.
+        stop: Says when training is to end.
+        num_threads: Cores that this process may use; None: all.
 
     Raises:
         TrainingError: The loop raised; its own exception is the cause.
@@ -49,7 +58,7 @@ def train_in_process(plugin: TrainerPlugin, job: Job, recorder: Recorder, stop: 
         rank=0,
         world_size=1,
         local_rank=0,
-        num_threads=num_cores(),
+        num_threads=num_threads or num_cores(),
         run_dir=recorder.run_dir,
         conf=job.conf.trainer,
         run=job.conf.run,

@@ -80,7 +80,7 @@ def _build_trainer(plugin: TrainerPlugin, job: Job, places: dict[str, str], clus
         "job": dataclasses.replace(job, dataset=None),
         "dataset": None if job.dataset is None else ray.put(job.dataset),
         **places,
-        "num_threads": threads_per_worker(conf.scaling, own_cluster=cluster.own),
+        "num_threads": threads_per_worker(conf.scaling, own_cluster=cluster.own and not cluster.shared),
     }
     arguments: dict[str, Any] = {
         "train_loop_config": config,

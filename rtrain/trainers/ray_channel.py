@@ -16,14 +16,15 @@ from typing import Any
 
 INTERVAL_SECONDS = 0.25
 NAMESPACE = "rtrain"
-AT_ONCE = ("attempt", "checkpoint", "failure")
+AT_ONCE = ("attempt", "checkpoint", "failure", "event", "over")
 """Kinds of records that don't wait for the next delivery."""
 
 
 class WorkerChannel:
     """The worker's end; a thread delivers what was sent, a few times a second."""
 
-    def __init__(self, name: str, rank: int) -> None:
+    def __init__(self, name: str, rank: int, interval_seconds: float = INTERVAL_SECONDS) -> None:
+        self._interval_seconds = interval_seconds
         attempt = _attempt(name)
         self._prefix, self._stop_key = f"{name}/{attempt:06d}-{rank:05d}/", f"{name}!stop"
         self._save_key, self._saved_key = f"{name}!save", f"{name}!saved"
@@ -80,7 +81,7 @@ class WorkerChannel:
 
     def _deliver(self) -> None:
         while True:
-            last = self._closing.wait(INTERVAL_SECONDS)
+            last = self._closing.wait(self._interval_seconds)
             self._flush()
             self._reason = _text(self._stop_key)
             save = _text(self._save_key)
@@ -124,6 +125,11 @@ def _put(key: str, value: str) -> None:
     _internal_kv_put(key, value, namespace=NAMESPACE)
 
 
+def request_stop(name: str, reason: str) -> None:
+    """Ask the workers of a channel to end."""
+    _put(f"{name}!stop", reason)
+
+
 class ControllerChannel:
     """The end of the process that starts and watches the workers."""
 
@@ -159,8 +165,10 @@ class ControllerChannel:
 class DriverChannel:
     """The driver's end; a thread hands every record to ``accept`` as it comes."""
 
-    def __init__(self, name: str, accept: Callable[[Mapping[str, Any]], None]) -> None:
-        self.name, self._accept = name, accept
+    def __init__(
+        self, name: str, accept: Callable[[Mapping[str, Any]], None], interval_seconds: float = INTERVAL_SECONDS
+    ) -> None:
+        self.name, self._accept, self._interval_seconds = name, accept, interval_seconds
         self._closing = threading.Event()
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._collect, name="rtrain-collect", daemon=True)
@@ -168,7 +176,7 @@ class DriverChannel:
 
     def request_stop(self, reason: str) -> None:
         """Ask all workers to end the run."""
-        _put(f"{self.name}!stop", reason)
+        request_stop(self.name, reason)
 
     def answer(self, question: str, *, again: bool) -> None:
         """Tell the controller whether to try again."""
@@ -180,14 +188,14 @@ class DriverChannel:
 
         self._closing.set()
         self._thread.join(timeout=60)
-        for key in _internal_kv_list(f"{self.name}!", namespace=NAMESPACE):
+        for key in _internal_kv_list(self.name, namespace=NAMESPACE):
             _internal_kv_del(key, namespace=NAMESPACE)
         if self._error is not None:
             raise self._error
 
     def _collect(self) -> None:
         try:
-            while not self._closing.wait(INTERVAL_SECONDS):
+            while not self._closing.wait(self._interval_seconds):
                 self._take()
             self._take()
         except BaseException as error:  # raised by close() in the driver's main thread
@@ -197,6 +205,8 @@ class DriverChannel:
         from ray.experimental.internal_kv import _internal_kv_del, _internal_kv_list
 
         for key in sorted(_internal_kv_list(f"{self.name}/", namespace=NAMESPACE)):
+            if b"!" in key:  # what is asked of the other end
+                continue
             batch = _get(key)
             for record in json.loads(batch) if batch else ():
                 self._accept(record)

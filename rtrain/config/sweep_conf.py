@@ -1,0 +1,50 @@
+"""What a config may say of a sweep, whatever searches its space. A field's docstring is the user's documentation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from rtrain.config.schema import one_of
+
+
+@dataclass(kw_only=True)
+class SweepConf:
+    """What ``--multirun`` varies, what it looks for, and when it ends."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=120)] | None = None
+    """Folder below ``run.root_dir`` that holds the trials; null: ``run.name``, and a mark of what is swept: the same
+    command goes on with the same sweep."""
+
+    params: dict[str, Any] = field(default_factory=dict)
+    """What is varied, besides the command line: a list of values, or a word of Hydra's grammar, by key, e.g.
+    ``{optimizer.lr: "tag(log, interval(1e-4, 1))", batch_size: [32, 64]}``."""
+
+    zip: dict[str, list[Any]] = field(default_factory=dict)
+    """What is varied together: the first values of all keys, then the second ones, and so on."""
+
+    exclude: list[dict[str, Any]] = field(default_factory=list)
+    """Combinations to leave out, e.g. ``[{optimizer.lr: 0.1, num_workers: [1, 2]}]``: all keys of one of them match."""
+
+    metric: str | None = None
+    """What decides which trial is best, e.g. ``val/accuracy``; null: what trials choose their best checkpoint by."""
+
+    mode: Annotated[str, *one_of("auto", "min", "max")] = "auto"
+    """Whether a smaller or a larger ``metric`` is better; ``auto`` goes by the metric's name."""
+
+    scheduler: dict[str, Any] | None = None
+    """What stops trials early that promise little, by the ``type`` of a scheduler; null: nothing does."""
+
+    max_concurrent: Annotated[int, Field(ge=1)] | None = None
+    """Most trials at once; null: as many as there is room for."""
+
+    max_failed: Annotated[int, Field(ge=0)] | None = None
+    """Number of trials that may fail before no more are started; null: any number."""
+
+    max_seconds: Annotated[float, Field(gt=0)] | None = None
+    """Seconds after which no more trials are started, and those that train end with a checkpoint; null: no limit."""
+
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
+    """Seed of what is drawn at random. The trials' own is ``run.seed``."""

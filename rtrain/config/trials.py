@@ -1,0 +1,148 @@
+"""The trials that one command line asks for: what they share is composed once, each of them when it is wanted."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf, open_dict, read_write
+
+from rtrain.config.axes import Axis, Space, is_excluded, read_space, with_params, with_zip
+from rtrain.config.hydra_app import HydraJob
+from rtrain.config.nodes import words_of
+from rtrain.config.request import Request
+from rtrain.config.session import Composed
+from rtrain.config.store import BASE
+from rtrain.config.sweep_conf import SweepConf
+from rtrain.errors import ConfigError
+from rtrain.runs.files import write_atomic
+
+NOT_IDENTITY = ("sweep.num_trials", "sweep.max_", "sweep.name", "cluster.", "run.failure.", "run.checkpoint.")
+"""Overrides that may differ when the same sweep goes on."""
+Finish = Callable[[DictConfig, Sequence[str], int], Composed]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """One trial, composed and checked."""
+
+    composed: Composed
+    job: HydraJob
+
+
+class Trials:
+    """What a command line with ``--multirun`` asks for.
+
+    Args:
+        request: The command line.
+        finish: Resolves and checks one composed trial.
+    """
+
+    def __init__(self, request: Request, finish: Finish) -> None:
+        self._request, self._finish = request, finish
+        self._sweep = request.compose_multirun()
+        words = words_of(self._sweep.hydra.overrides.task)
+        space = read_space(request.app.loader, words, 0)
+        cfg = self._load(space.probe, "probe")
+        self.probe = probe = finish(cfg, space.probe, 0)
+        self.conf = _sweep_conf(probe)
+        self.space = self._whole_space(words)
+        typed = cfg.hydra.sweep._get_node("dir")._value() != BASE["hydra"]["sweep"]["dir"]
+        self.folder = probe.run_dir.parent if typed else self._own_folder(probe)
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """What is varied."""
+        return self.space.axes
+
+    @property
+    def command(self) -> list[str]:
+        """The command as the user typed it."""
+        return self._request.command
+
+    def words(self, point: Sequence[str]) -> list[str]:
+        """Return what is particular to the trial at a point: its overrides."""
+        return [word for axis, value in zip(self.axes, point, strict=True) for word in axis.words(value)]
+
+    def name(self, number: int, point: Sequence[str]) -> str:
+        """Return the name of a trial's folder: its number, and a hash of its overrides."""
+        return f"{number:03d}-{self.key(point)}"
+
+    def key(self, point: Sequence[str]) -> str:
+        """Return a hash of the overrides of the trial at a point."""
+        return _hash(sorted(self.words(point)))[:8]
+
+    def plan(self, number: int, point: Sequence[str]) -> Plan | None:
+        """Compose and check a trial; None if ``sweep.exclude`` leaves it out.
+
+        Args:
+            number: Of the trial.
+            point: What it tries.
+
+        Raises:
+            ConfigError: Something is wrong with it.
+        """
+        words = [*self.space.fixed, *self.words(point)]
+        cfg = self._load(words, self.name(number, point), self.folder)
+        composed = self._finish(cfg, words, number)
+        if is_excluded(composed.resolved, self.conf.exclude):
+            return None
+        return Plan(composed=composed, job=self._request.app.trial_job(cfg))
+
+    def save(self) -> None:
+        """Write ``multirun.yaml`` as Hydra's sweepers do: the sweep as a whole, secrets masked."""
+        config = self._request.app.trial_job(self._sweep).config
+        write_atomic(self.folder / "multirun.yaml", OmegaConf.to_yaml(config))
+
+    def _load(self, words: Sequence[str], name: str, folder: Path | None = None) -> DictConfig:
+        cfg = self._request.app.load_trial(self._sweep, words)
+        with read_write(cfg.hydra), open_dict(cfg.hydra):
+            cfg.hydra.sweep.subdir = name
+            if folder is not None:
+                cfg.hydra.sweep.dir = str(folder)
+        return cfg
+
+    def _whole_space(self, words: Sequence[str]) -> Space:
+        """Return the space with what the config varies."""
+        loader, conf = self._request.app.loader, self.conf
+        space = read_space(loader, words, conf.seed)
+        hydras = OmegaConf.select(self._sweep, "hydra.sweeper.params") or {}
+        params: dict[str, Any] = {**{str(key): value for key, value in hydras.items()}, **conf.params}
+        space = with_zip(with_params(space, loader, params, conf.seed), conf.zip)
+        swept = [axis.name for axis in space.axes if axis.name.split(".")[0].split("/")[0] in ("sweep", "hydra")]
+        if swept and swept != ["sweep.zip"]:
+            raise ConfigError(f"{swept[0]} is the same for all trials: it can't be varied.")
+        if not space.axes:
+            raise ConfigError(
+                "--multirun, but nothing is varied.",
+                "Give several values, optimizer.lr=0.1,0.01 say, or sweep.params in the config.",
+            )
+        return space
+
+    def _own_folder(self, probe: Composed) -> Path:
+        """Return the folder of the sweep: the same for the same command, whatever values are added later."""
+        run = probe.conf.run
+        return Path(run.root_dir).absolute() / (self.conf.name or f"{run.name}-sweep-{self._identity()}")
+
+    def _identity(self) -> str:
+        lasting = [word for word in self.space.fixed if not word.lstrip("+").startswith(NOT_IDENTITY)]
+        kind = {"type": type(self.conf).__module__, "scheduler": str(self.conf.scheduler)}
+        goal = [self.conf.metric, self.conf.mode, self.conf.seed]
+        return _hash([sorted(lasting), sorted(axis.name for axis in self.axes), kind, goal])[:6]
+
+
+def _sweep_conf(probe: Composed) -> SweepConf:
+    if probe.conf.sweep is None:
+        from rtrain.searches.grid import Conf
+
+        return Conf()
+    conf: SweepConf = probe.conf.sweep
+    return conf
+
+
+def _hash(data: Any) -> str:
+    return hashlib.sha256(json.dumps(data, default=str).encode()).hexdigest()

@@ -1,0 +1,23 @@
+"""Every trial goes on to its end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rtrain.schedulers import base
+from rtrain.schedulers.base import Decision, SchedulerConf
+
+
+@dataclass(kw_only=True)
+class Conf(SchedulerConf):
+    """Every trial goes on to its end."""
+
+
+class Scheduler(base.Scheduler):
+    """Every trial goes on to its end."""
+
+    Conf = Conf
+
+    def hear(self, trial: int, length: int, value: float) -> Decision:
+        """Let it go on."""
+        return None

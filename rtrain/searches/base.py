@@ -1,0 +1,70 @@
+"""The contract of a search: which trial comes next."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from rtrain.config.axes import Axis
+
+Point = tuple[str, ...]
+"""A value for each axis, in their order, as Hydra takes them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Goal:
+    """What trials are judged by."""
+
+    metric: str
+    mode: str
+    """``min`` or ``max``."""
+
+    def is_better(self, value: float, other: float) -> bool:
+        """Tell whether ``value`` is better than ``other``; NaN never is."""
+        return value > other if self.mode == "max" else value < other
+
+
+class Search(ABC):
+    """Proposes the points of a space, one for each trial. It is made anew when a sweep goes on, and told of the past.
+
+    Args:
+        conf: Its section ``sweep``.
+        axes: What is varied.
+        goals: What is looked for; more than one for searches that can weigh them.
+    """
+
+    Conf: ClassVar[type]
+    """Dataclass of the section ``sweep``; extends ``SweepConf``."""
+    requires: ClassVar[tuple[str, ...]] = ()
+    """Modules that must be importable."""
+    extra: ClassVar[str | None] = None
+    """The extra of rtrain that brings them."""
+    adaptive: ClassVar[bool] = True
+    """What it proposes depends on how earlier trials ended. If not, all trials are checked before the first starts."""
+
+    def __init__(self, conf: Any, axes: Sequence[Axis], goals: Sequence[Goal]) -> None:
+        self.conf, self.axes, self.goals = conf, tuple(axes), tuple(goals)
+
+    @property
+    @abstractmethod
+    def num_trials(self) -> int:
+        """The most trials that there will be."""
+
+    @abstractmethod
+    def propose(self, number: int) -> Point | None:
+        """Return the point of a trial; None if there are no more.
+
+        Args:
+            number: Of the trial, counted from 0; each is asked for once.
+        """
+
+    def learn(self, number: int, point: Point, values: Sequence[float] | None) -> None:  # noqa: B027
+        """Hear how a trial ended; also, when a sweep goes on, of those that ended before.
+
+        Args:
+            number: Of the trial.
+            point: As it was proposed.
+            values: For each goal, the best that the trial reached; None if it failed.
+        """

@@ -1,0 +1,50 @@
+"""Every combination, in the order of the command line: the last axis varies fastest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rtrain.config.axes import Axis
+from rtrain.config.sweep_conf import SweepConf
+from rtrain.errors import ConfigError
+from rtrain.searches import base
+from rtrain.searches.base import Goal, Point
+
+
+@dataclass(kw_only=True)
+class Conf(SweepConf):
+    """Every combination of the values."""
+
+
+class Search(base.Search):
+    """Every combination of the values."""
+
+    Conf = Conf
+    adaptive = False
+
+    def __init__(self, conf: Any, axes: Sequence[Axis], goals: Sequence[Goal]) -> None:
+        super().__init__(conf, axes, goals)
+        for axis in axes:
+            if not axis.values:
+                raise ConfigError(
+                    f"{axis.name}: a grid can't take every number of an interval.",
+                    "List the values: 0.1,0.01 or range(1,4). Or draw them: sweep=random sweep.num_trials=20",
+                )
+
+    @property
+    def num_trials(self) -> int:
+        """The number of combinations."""
+        return math.prod(len(axis.values) for axis in self.axes)
+
+    def propose(self, number: int) -> Point | None:
+        """Return the combination of that number."""
+        if number >= self.num_trials:
+            return None
+        point: list[str] = []
+        for axis in reversed(self.axes):
+            number, index = divmod(number, len(axis.values))
+            point.append(axis.values[index])
+        return tuple(reversed(point))

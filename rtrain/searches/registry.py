@@ -1,0 +1,5 @@
+"""Which searches there are: the files beside this one, and the entry points ``rtrain.searches``."""
+
+from rtrain.plugins import PluginFiles
+
+SEARCHES = PluginFiles("sweep", "rtrain.searches", "Search")

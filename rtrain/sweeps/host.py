@@ -1,0 +1,117 @@
+"""Train one trial in this process, which may train others before and after it."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rtrain.cluster import Cluster
+from rtrain.config.allowed import project_forgotten, use_project_root
+from rtrain.config.trials import Plan
+from rtrain.datasets.base import Dataset
+from rtrain.errors import RtrainError
+from rtrain.interrupts import StopRequest
+from rtrain.preparation import Prepared, check_job, check_run_storage
+from rtrain.resuming import find_resumption
+from rtrain.runs.files import private_files
+from rtrain.runs.manifest import FILE_NAME as MANIFEST
+from rtrain.runs.recorder import Observer
+from rtrain.training import train_prepared
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """A trial to be trained."""
+
+    number: int
+    plan: Plan
+    cluster: Cluster | None
+    """Where its workers are; None: this process is the worker."""
+    num_threads: int | None
+    """Cores that this process may use, if it is; None: all."""
+
+
+def train_trial(task: Task, dataset: Dataset | None, observer: Observer, stop: StopRequest) -> dict[str, Any] | None:
+    """Train a trial, or go on with it; return ``type`` and ``message`` of what it failed by, or None.
+
+    Args:
+        task: The trial.
+        dataset: Its data.
+        observer: Hears how it goes.
+        stop: Says when it is to end.
+    """
+    composed = task.plan.composed
+    try:
+        with _clean(composed.project_root, private=composed.conf.run.private):
+            task.plan.job.run(lambda _: _train(task, dataset, observer, stop))
+    except (RtrainError, OSError) as error:
+        cause = error.__cause__ or error
+        return {"type": type(cause).__name__, "message": str(error)}
+    return None
+
+
+def _train(task: Task, dataset: Dataset | None, observer: Observer, stop: StopRequest) -> None:
+    began, composed = time.monotonic(), task.plan.composed
+    there = (composed.run_dir / MANIFEST).exists()
+    resumption = find_resumption(composed, composed.run_dir if there else None, observer.notice)
+    job, plugin = check_job(composed, dataset, observer)
+    ready = Prepared(
+        composed=composed,
+        job=job,
+        plugin=plugin,
+        cluster=task.cluster,
+        storage=check_run_storage(composed, observer),
+        stop=stop,
+        seconds=time.monotonic() - began,
+        num_threads=task.num_threads,
+    )
+    train_prepared(ready, composed.run_dir, observer, resumption)
+
+
+@contextmanager
+def _clean(project_root: Path, *, private: bool) -> Iterator[None]:
+    """Leave nothing of a trial behind for the next one."""
+    with project_forgotten(), private_files(private):
+        use_project_root(project_root)
+        try:
+            yield
+        finally:
+            gc.collect()
+
+
+Listener = Callable[[dict[str, Any]], None]
+
+
+class Telling:
+    """Watches a run and tells it on as records: ``event``, ``progress``, ``notice``, ``checkpoint``."""
+
+    def __init__(self, tell: Listener) -> None:
+        self._tell = tell
+
+    def stage(self, name: str) -> None:
+        """Say nothing: stages last seconds."""
+
+    def notice(self, text: str) -> None:
+        """Tell it on."""
+        self._tell({"kind": "notice", "text": text})
+
+    def started(self, run_dir: Path, manifest: Any) -> None:
+        """Say nothing: whoever started it knows."""
+
+    def progress(self, record: Any) -> None:
+        """Tell it on."""
+        self._tell({**record, "kind": "progress"})
+
+    def event(self, event: Any) -> None:
+        """Tell it on."""
+        self._tell({"kind": "event", "step": event.step, "epoch": event.epoch, "metrics": dict(event.metrics)})
+
+    def ended(self, run_dir: Path, manifest: Any) -> None:
+        """Tell what came of it."""
+        best = manifest.best or {}
+        self._tell({"kind": "over", "status": manifest.status, "reason": manifest.exit_reason, "best": best})

@@ -1,0 +1,72 @@
+"""Train trials in this process, one after the other: no Ray, for debuggers and notebooks."""
+
+from __future__ import annotations
+
+from rtrain.config.trials import Plan
+from rtrain.interrupts import StopRequest
+from rtrain.sweeps.data import Data
+from rtrain.sweeps.host import Task, Telling, train_trial
+from rtrain.sweeps.pool import Hearer
+
+
+class TrialStop(StopRequest):
+    """Ends one trial; a signal to the sweep ends it too."""
+
+    def __init__(self, sweep: StopRequest) -> None:
+        self._sweep = sweep
+        self._reason: str | None = None
+        super().__init__()
+
+    @property
+    def reason(self) -> str | None:
+        """Why it should end."""
+        return self._reason or self._sweep.reason
+
+    @reason.setter
+    def reason(self, value: str | None) -> None:
+        self._reason = value
+
+    def verdict(self) -> tuple[str, str] | None:
+        """Return what the sweep, or a signal, wants the trial to end with."""
+        return self.asked or self._sweep.verdict()
+
+
+class InTurn:
+    """A pool that is this process.
+
+    Args:
+        hearer: Hears how trials stand.
+        data: Reads their data.
+        stop: Whether the sweep is to end.
+    """
+
+    def __init__(self, hearer: Hearer, data: Data, stop: StopRequest) -> None:
+        self._hearer, self._data, self._sweep = hearer, data, stop
+        self._next: tuple[int, Plan] | None = None
+        self._stop = TrialStop(stop)
+
+    def try_start(self, number: int, plan: Plan) -> bool:
+        """Take the trial as the next one, unless there is one."""
+        if self._next is not None:
+            return False
+        self._next = number, plan
+        return True
+
+    def wait(self) -> None:
+        """Train the trial."""
+        if self._next is None:
+            return
+        number, plan = self._next
+        self._stop = TrialStop(self._sweep)
+        task = Task(number=number, plan=plan, cluster=None, num_threads=None)
+        telling = Telling(lambda record: self._hearer.hear(number, record))
+        error = train_trial(task, self._data.of(plan.composed), telling, self._stop)
+        self._next = None
+        self._hearer.over(number, error)
+
+    def stop(self, number: int, status: str, reason: str) -> None:
+        """Ask the trial that is being trained."""
+        self._stop.ask(status, reason)
+
+    def close(self) -> None:
+        """Nothing is left when ``wait`` returns."""

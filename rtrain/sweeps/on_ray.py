@@ -1,0 +1,238 @@
+"""Train trials on a Ray cluster, as many at once as there is room for, in processes that train one after the other.
+
+A trial of one worker is trained by its host itself. The host of one with more workers starts them as ``rtrain fit``
+does, and holds no core: Ray Train's placement group holds what the workers need.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rtrain.cluster import Cluster, worker_runtime_env
+from rtrain.config.session import Composed
+from rtrain.config.trials import Plan
+from rtrain.interrupts import StopRequest
+from rtrain.scaling import threads_per_worker, worker_resources, workers_here
+from rtrain.sweeps.data import Data
+from rtrain.sweeps.host import Task, Telling, train_trial
+from rtrain.sweeps.pool import Hearer
+from rtrain.sweeps.room import Room, Shape
+from rtrain.trainers.ray_channel import DriverChannel, WorkerChannel, request_stop
+from rtrain.trainers.registry import load_trainer
+
+INTERVAL_SECONDS = 0.05
+"""How often records and stop requests are looked for: a scheduler decides while the trial trains on."""
+LAST_WORD_SECONDS = 0.5
+"""Time for the last records of a host that has died to arrive."""
+
+
+class RemoteStop(StopRequest):
+    """Ends the trial of a host when the sweep's process says so."""
+
+    def __init__(self, channel: WorkerChannel) -> None:
+        self._channel, self._reason = channel, None
+        super().__init__()
+
+    @property
+    def reason(self) -> str | None:
+        """Why it should end."""
+        if self.asked is None and self._channel.stop_reason is not None:
+            self.asked = tuple(json.loads(self._channel.stop_reason))
+        return None if self.asked is None else "interrupted"
+
+    @reason.setter
+    def reason(self, value: str | None) -> None:
+        pass
+
+
+class Host:
+    """An actor that trains one trial after the other."""
+
+    def train(self, task: Task, dataset: list[Any], channel_name: str) -> None:
+        """Train a trial.
+
+        Args:
+            task: The trial.
+            dataset: A reference to its data, or None.
+            channel_name: Where its records go.
+        """
+        import ray
+
+        channel = WorkerChannel(channel_name, 0, INTERVAL_SECONDS)
+
+        def tell(record: Mapping[str, Any]) -> None:
+            channel.send({**record, "channel": channel_name})
+
+        try:
+            data = None if dataset[0] is None else ray.get(dataset[0])
+            error = train_trial(task, data, Telling(tell), RemoteStop(channel))
+        except Exception as raised:  # told as the trial's
+            error = {"type": type(raised).__name__, "message": str(raised)}
+        tell({"kind": "done", "error": error})
+        channel.close()
+
+
+@dataclass(kw_only=True)
+class Seat:
+    """A host, and the trial that it trains."""
+
+    actor: Any
+    kind: str
+    """Hosts of the same kind can train the same trials."""
+    trial: int | None = None
+    channel: str = ""
+    answer: Any = None
+    """Ray's reference to the end of the training."""
+    died_at: float | None = None
+
+
+class OnRay:
+    """A pool of hosts.
+
+    Args:
+        cluster: Where they are.
+        hearer: Hears how trials stand.
+        data: Reads their data.
+    """
+
+    def __init__(self, cluster: Cluster, hearer: Hearer, data: Data) -> None:
+        self._cluster, self._hearer, self._data = replace(cluster, shared=True), hearer, data
+        self._room = Room(cluster.nodes)
+        self._seats: list[Seat] = []
+        self._name = f"sweep-{secrets.token_hex(6)}"
+        self._count = 0
+        self._records: queue.SimpleQueue[Mapping[str, Any]] = queue.SimpleQueue()
+        self._channel = DriverChannel(self._name, self._records.put, INTERVAL_SECONDS)
+
+    def try_start(self, number: int, plan: Plan) -> bool:
+        """Give the trial to a host that is free, or to a new one if there is room, in place of idle ones if need be."""
+        kind, shape = self._kind(plan.composed), shape_of(plan.composed, self._cluster)
+        seat = next((one for one in self._seats if one.trial is None and one.kind == kind), None)
+        if seat is None:
+            for idle in [one for one in self._seats if one.trial is None]:
+                if not self._room.fits(shape):
+                    self._dismiss(idle)
+            if not self._room.fits(shape):
+                return False
+            seat = self._new_seat(kind, shape, plan.composed)
+        self._give(seat, number, plan)
+        return True
+
+    def _kind(self, composed: Composed) -> str:
+        env = self._runtime_env(composed)
+        scaling = composed.conf.scaling
+        alone = int(scaling.num_workers) <= 1
+        parts = [worker_resources(scaling), env, alone or [workers_here(scaling), scaling.placement_strategy]]
+        return json.dumps(parts, sort_keys=True, default=str)
+
+    def _runtime_env(self, composed: Composed) -> dict[str, Any] | None:
+        plugin = load_trainer(composed.resolved["trainer"]["type"])
+        needed = plugin.worker_env(composed.conf.trainer)
+        return worker_runtime_env(composed.conf.cluster, self._cluster, str(composed.project_root), needed)
+
+    def _new_seat(self, kind: str, shape: Shape, composed: Composed) -> Seat:
+        import ray
+
+        alone = shape.num_workers == 1
+        resources = dict(shape.worker) if alone else {"CPU": 0.0}
+        options: dict[str, Any] = {"num_cpus": resources.pop("CPU", 0), "num_gpus": resources.pop("GPU", 0)}
+        options |= {"resources": resources, "runtime_env": self._runtime_env(composed), "max_restarts": 0}
+        if not alone:
+            here = ray.get_runtime_context().get_node_id()
+            options["label_selector"] = {ray._raylet.RAY_NODE_ID_KEY: here}
+        seat = Seat(actor=ray.remote(**options)(Host).remote(), kind=kind)
+        self._room.take(id(seat), shape)
+        self._seats.append(seat)
+        return seat
+
+    def _give(self, seat: Seat, number: int, plan: Plan) -> None:
+        self._count += 1
+        seat.trial, seat.channel, seat.died_at = number, f"{self._name}/{self._count:06d}", None
+        scaling = plan.composed.conf.scaling
+        task = Task(
+            number=number,
+            plan=plan,
+            cluster=None if int(scaling.num_workers) <= 1 else self._cluster,
+            num_threads=threads_per_worker(scaling, own_cluster=False),
+        )
+        seat.answer = seat.actor.train.remote(task, [self._data.shared(plan.composed)], seat.channel)
+
+    def wait(self) -> None:
+        """Hand on what has arrived; notice hosts that have died."""
+        import ray
+
+        answers = [one.answer for one in self._seats if one.trial is not None and one.died_at is None]
+        if answers:
+            ray.wait(answers, num_returns=1, timeout=INTERVAL_SECONDS)
+        else:
+            time.sleep(INTERVAL_SECONDS)
+        self._hand_on()
+        for seat in [one for one in self._seats if one.trial is not None]:
+            self._look_after(seat)
+
+    def _hand_on(self) -> None:
+        while True:
+            try:
+                record = self._records.get_nowait()
+            except queue.Empty:
+                return
+            seat = next((one for one in self._seats if one.channel == record["channel"]), None)
+            if seat is None or seat.trial is None:
+                continue
+            if record["kind"] == "done":
+                self._end(seat, record["error"])
+            else:
+                self._hearer.hear(seat.trial, record)
+
+    def _end(self, seat: Seat, error: Mapping[str, Any] | None, *, died: bool = False) -> None:
+        number = seat.trial
+        assert number is not None
+        seat.trial = None
+        if error is not None or died:
+            self._dismiss(seat)  # whatever went wrong in this process is gone with it
+        self._hearer.over(number, error, died=died)
+
+    def _look_after(self, seat: Seat) -> None:
+        import ray
+        from ray.exceptions import RayError
+
+        if seat.died_at is None:
+            done, _ = ray.wait([seat.answer], timeout=0)
+            try:
+                ray.get(done)
+            except RayError:  # whoever hears that it died does not learn more from it
+                seat.died_at = time.monotonic()
+        elif time.monotonic() - seat.died_at > LAST_WORD_SECONDS:
+            self._end(seat, None, died=True)
+
+    def _dismiss(self, seat: Seat) -> None:
+        import ray
+
+        self._seats.remove(seat)
+        self._room.free(id(seat))
+        ray.kill(seat.actor)
+
+    def stop(self, number: int, status: str, reason: str) -> None:
+        """Ask the trial's host."""
+        for seat in self._seats:
+            if seat.trial == number:
+                request_stop(seat.channel, json.dumps([status, reason]))
+
+    def close(self) -> None:
+        """End all hosts."""
+        for seat in list(self._seats):
+            self._dismiss(seat)
+        self._channel.close()
+
+
+def shape_of(composed: Composed, cluster: Cluster) -> Shape:
+    """Return the room that a trial needs."""
+    scaling = composed.conf.scaling
+    worker = tuple(sorted(worker_resources(scaling).items()))
+    return Shape(max(1, workers_here(scaling)), worker, scaling.placement_strategy)

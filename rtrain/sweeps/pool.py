@@ -1,0 +1,34 @@
+"""Where trials are trained: in this process one after the other, or by processes of a Ray cluster at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from rtrain.config.trials import Plan
+
+
+class Hearer(Protocol):
+    """Whoever wants to know how trials stand."""
+
+    def hear(self, number: int, record: Mapping[str, Any]) -> None:
+        """Take a record of a trial, as ``host.Telling`` makes them; it may call ``Pool.stop``."""
+
+    def over(self, number: int, error: Mapping[str, Any] | None, *, died: bool = False) -> None:
+        """Hear that a trial is trained no more: it is over, or its process has died."""
+
+
+class Pool(Protocol):
+    """Trains trials."""
+
+    def try_start(self, number: int, plan: Plan) -> bool:
+        """Begin to train a trial if there is room for it; tell whether there was."""
+
+    def wait(self) -> None:
+        """Let a moment pass, and hand on what is heard of the trials."""
+
+    def stop(self, number: int, status: str, reason: str) -> None:
+        """Have a trial end soon, with this status and reason in its manifest."""
+
+    def close(self) -> None:
+        """End whatever is left."""

@@ -1,0 +1,137 @@
+"""The files of a sweep's folder: ``sweep.json``, and what Hydra's sweepers write."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rtrain.errors import ConfigError
+from rtrain.runs.files import to_json, write_atomic
+from rtrain.runs.manifest import utc_now
+from rtrain.searches.base import Goal
+from rtrain.sweeps.trial import Trial
+
+FILE_NAME = "sweep.json"
+SCHEMA_VERSION = 1
+INTERVAL_SECONDS = 1.0
+
+
+class SweepRecord:
+    """Keeps ``sweep.json`` up to date.
+
+    Args:
+        folder: Of the sweep.
+        facts: What holds for the sweep as a whole: ``command``, ``search``, ``scheduler``, ``axes``.
+    """
+
+    def __init__(self, folder: Path, facts: Mapping[str, Any]) -> None:
+        self.folder, self._facts = folder, dict(facts)
+        self.trials: list[Trial] = []
+        self.goals: list[Goal] = []
+        self.status = "running"
+        self._began = utc_now()
+        self._resumes: list[str] = []
+        self._written = 0.0
+        if (folder / FILE_NAME).exists():
+            self._take_up(read_sweep(folder))
+
+    def _take_up(self, before: Mapping[str, Any]) -> None:
+        self._began, self._resumes = before["started_at"], [*before["resumes"], utc_now()]
+        self.trials = [Trial.of(facts) for facts in before["trials"]]
+
+    @property
+    def best(self) -> Trial | None:
+        """The best trial that is not failed, by the first goal; None while nothing is known."""
+        known = [one for one in self.trials if one.values is not None and one.status != "failed"]
+        if not known or not self.goals:
+            return None
+        sign = -1 if self.goals[0].mode == "max" else 1
+        return min(known, key=lambda one: (sign * one.values[0], one.number) if one.values else (0.0, 0))
+
+    def write(self, *, now: bool = True) -> None:
+        """Write the file; not ``now``: unless it was written a moment ago."""
+        if not now and time.monotonic() - self._written < INTERVAL_SECONDS:
+            return
+        best = self.best
+        data = {
+            "schema_version": SCHEMA_VERSION,
+            "status": self.status,
+            "started_at": self._began,
+            "written_at": utc_now(),
+            "resumes": self._resumes,
+            **self._facts,
+            "goals": [asdict(goal) for goal in self.goals],
+            "best": None if best is None else best.number,
+            "trials": [one.facts() for one in self.trials],
+        }
+        write_atomic(self.folder / FILE_NAME, to_json(data) + "\n")
+        self._written = time.monotonic()
+
+    def finish(self, status: str) -> None:
+        """Write how the sweep ended, what was found, and the link ``best``."""
+        self.status = status
+        self.write()
+        best = self.best
+        if best is None or best.values is None:
+            return
+        params = dict(word.lstrip("+").split("=", 1) for word in best.overrides)
+        found: dict[str, Any] = {"name": self._facts.get("search", "grid")}
+        if len(self.goals) > 1:
+            found["solutions"] = [
+                {"params": dict(word.lstrip("+").split("=", 1) for word in one.overrides), "values": one.values}
+                for one in pareto_front(self.trials, self.goals)
+            ]
+        else:
+            found |= {"best_params": {name: yaml.safe_load(text) for name, text in params.items()}}
+            found |= {"best_value": best.values[0]}
+        write_atomic(self.folder / "optimization_results.yaml", yaml.safe_dump(found, sort_keys=False))
+        point_to(self.folder / "best", best.name)
+
+
+def read_sweep(folder: Path) -> dict[str, Any]:
+    """Return what ``sweep.json`` says.
+
+    Raises:
+        ConfigError: There is none, or it is of another version.
+    """
+    path = folder / FILE_NAME
+    try:
+        data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{folder} is no sweep: {path} can't be read ({error.strerror}).") from None
+    except ValueError as error:
+        raise ConfigError(f"{path} is damaged: {error}") from None
+    if data.get("schema_version") != SCHEMA_VERSION:
+        raise ConfigError(f"{path} was written by another version of rtrain.", "Use that version to go on with it.")
+    return data
+
+
+def is_sweep(folder: Path) -> bool:
+    """Tell whether the folder is that of a sweep."""
+    return (folder / FILE_NAME).is_file()
+
+
+def pareto_front(trials: Sequence[Trial], goals: Sequence[Goal]) -> list[Trial]:
+    """Return the trials that no other one beats in a goal without losing in another one."""
+    known = [one for one in trials if one.values is not None and one.status != "failed"]
+    return [one for one in known if not any(_dominates(other, one, goals) for other in known)]
+
+
+def _dominates(one: Trial, other: Trial, goals: Sequence[Goal]) -> bool:
+    pairs = list(zip(goals, one.values or (), other.values or (), strict=True))
+    return any(goal.is_better(a, b) for goal, a, b in pairs) and not any(goal.is_better(b, a) for goal, a, b in pairs)
+
+
+def point_to(link: Path, name: str) -> None:
+    """Make a symbolic link to a folder beside it, in place of the one before."""
+    temporary = link.with_name(f".{link.name}-{os.getpid()}.tmp")
+    temporary.unlink(missing_ok=True)
+    temporary.symlink_to(name, target_is_directory=True)
+    temporary.replace(link)

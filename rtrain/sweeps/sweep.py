@@ -1,0 +1,308 @@
+"""``--multirun``: plan all trials, train as many at once as fit, keep the record. The table of contents of a sweep."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import asdict
+from itertools import islice
+from typing import Any, Protocol
+
+from rtrain.cluster import StartingCluster, connect
+from rtrain.config.session import Session
+from rtrain.config.sweep_conf import SweepConf
+from rtrain.config.trials import Plan, Trials
+from rtrain.errors import ConfigError
+from rtrain.interrupts import StopRequest, stop_on_signals
+from rtrain.runs.events import events_file, read_events
+from rtrain.runs.facts import num_cores
+from rtrain.runs.files import private_files
+from rtrain.schedulers.base import Scheduler, Stop
+from rtrain.schedulers.registry import SCHEDULERS
+from rtrain.searches.base import Goal, Search
+from rtrain.searches.registry import SEARCHES
+from rtrain.sweeps.data import Data
+from rtrain.sweeps.folder import opened
+from rtrain.sweeps.in_turn import InTurn
+from rtrain.sweeps.on_ray import OnRay
+from rtrain.sweeps.planning import Checks, Planner
+from rtrain.sweeps.pool import Pool
+from rtrain.sweeps.record import SweepRecord
+from rtrain.sweeps.trial import OVER, Trial
+from rtrain.trainers.monitor import Monitor
+
+OVERTAKING = 8
+"""How many trials may start before one that waits for more room; then they wait for it."""
+
+
+class SweepObserver(Protocol):
+    """Someone who watches a sweep live."""
+
+    def stage(self, name: str) -> None:
+        """Hear what is done now."""
+
+    def notice(self, text: str) -> None:
+        """Hear something that the user should know, in one line."""
+
+    def sweep_started(self, record: SweepRecord, num_trials: int) -> None:
+        """Hear that trials will start, and how many there are at most."""
+
+    def trial_changed(self, trial: Trial) -> None:
+        """Hear that a trial starts, reports, or is over."""
+
+    def sweep_ended(self, record: SweepRecord) -> None:
+        """Hear that the sweep is over."""
+
+
+def run_sweep(session: Session, observer: SweepObserver) -> SweepRecord:
+    """Train the trials that a command asks for, as far as they are not there yet, and return the record.
+
+    Args:
+        session: The command.
+        observer: Hears how it goes.
+
+    Raises:
+        ConfigError: Something is wrong with a trial, or the cluster is too small for one; none has started.
+    """
+    began = time.monotonic()
+    observer.stage("planning")
+    trials = session.trials()
+    run, scaling = trials.probe.conf.run, trials.probe.conf.scaling
+    with ExitStack() as stack:
+        stack.enter_context(private_files(run.private))
+        starting = None
+        if int(scaling.num_workers) > 0:
+            starting = stack.enter_context(connect(trials.probe.conf.cluster, num_cores()))
+        stack.enter_context(opened(trials.folder))
+        sweep = Sweep(trials, observer, starting)
+        sweep.plan()
+        sweep.train(stack.enter_context(stop_on_signals()), began)
+    return sweep.record
+
+
+class Sweep:
+    """The trials of one command, from plan to result.
+
+    Args:
+        trials: What the command asks for.
+        observer: Hears how it goes.
+        starting: The cluster; None: they are trained in this process, one after the other.
+    """
+
+    def __init__(self, trials: Trials, observer: SweepObserver, starting: StartingCluster | None) -> None:
+        self._trials, self._observer, self._conf = trials, observer, trials.conf
+        self._data = Data(observer, starting)
+        self._checks = Checks(self._data, starting)
+        name = SEARCHES.name_of(self._conf)
+        goals = _goals(self._conf)
+        kind: type[Search] = SEARCHES.load(name)
+        self._search = kind(self._conf, trials.axes, goals)
+        self._scheduler = _scheduler(self._conf, goals)
+        facts = {"command": trials.command, "search": name, "axes": [asdict(axis) for axis in trials.axes]}
+        self.record = SweepRecord(trials.folder, facts)
+        self.record.goals = goals
+        self._planner = Planner(trials, self._search, self.record)
+        self._plans: dict[int, Plan] = {}
+        self._queue: list[Trial] = []
+        self._overtaken = 0
+        self._running: dict[int, float] = {}
+        """When each of the trials that are trained now began."""
+        self._ended: dict[int, str] = {}
+        """By trial, the status that its manifest has at the end."""
+        self._stopped: dict[int, Stop] = {}
+        self._ending: str | None = None
+        """Why no more trials are started."""
+
+    def plan(self) -> None:
+        """Compose and check what can be before anything starts."""
+        self._remember()
+        most = 1 if self._search.adaptive else None
+        for trial, plan in islice(iter(self._planner.next, None), most):
+            self._checks.check(plan.composed)
+            if trial.status not in OVER or trial.status == "failed":
+                trial.status, trial.error = "planned", None
+                self._queue.append(trial)
+        self._trials.save()
+        self.record.write()
+
+    def _remember(self) -> None:
+        """Tell search and scheduler of the trials that are there."""
+        for trial in self.record.trials:
+            for event in read_events(events_file(self.record.folder / trial.name)):
+                if trial.hear(self.record.goals, event.step, event.epoch, event.metrics) and self._scheduler:
+                    self._scheduler.hear(trial.number, *self._judged(event.step, event.epoch, event.metrics))
+            if trial.status in OVER:
+                self._learn(trial)
+
+    def train(self, stop: StopRequest, began: float) -> None:
+        """Train until no trial is left, or the sweep is to end."""
+        cluster = self._checks.cluster
+        self._pool: Pool = InTurn(self, self._data, stop) if cluster is None else OnRay(cluster, self, self._data)
+        self._observer.sweep_started(self.record, max(self._search.num_trials, len(self.record.trials)))
+        try:
+            while True:
+                self._look_at_limits(stop, began)
+                if self._ending is None:
+                    self._fill()
+                if not self._running:
+                    break
+                self._pool.wait()
+        finally:
+            self._pool.close()
+            self.record.finish(self._status(stop))
+            self._observer.sweep_ended(self.record)
+
+    def _status(self, stop: StopRequest) -> str:
+        if stop.reason is not None:
+            return stop.reason
+        failed = any(one.status == "failed" for one in self.record.trials)
+        return "failed" if failed else "succeeded"
+
+    def _look_at_limits(self, stop: StopRequest, began: float) -> None:
+        """Find out whether the sweep is to end, and have the trials end in time."""
+        if self._ending is not None:
+            return
+        failed = sum(one.status == "failed" for one in self.record.trials)
+        if (verdict := stop.verdict()) is not None:
+            self._end_all(*verdict)
+        elif self._conf.max_seconds is not None and time.monotonic() - began > self._conf.max_seconds:
+            self._end_all("interrupted", "sweep.max_seconds is over")
+        elif self._conf.max_failed is not None and failed > self._conf.max_failed:
+            self._ending = f"{failed} trials have failed"
+            self._observer.notice(f"{self._ending} (sweep.max_failed={self._conf.max_failed}): no more are started")
+
+    def _end_all(self, status: str, reason: str) -> None:
+        self._ending = reason
+        for number in self._running:
+            self._pool.stop(number, status, reason)
+
+    def _fill(self) -> None:
+        """Start trials while there is room."""
+        limit = self._conf.max_concurrent
+        while limit is None or len(self._running) < limit:
+            if not self._queue and not self._ask():
+                return
+            if not self._start_one():
+                return
+
+    def _ask(self) -> bool:
+        """Have the search propose one more trial."""
+        found = self._planner.next() if self._search.adaptive else None
+        if found is None:
+            return False
+        trial, plan = found
+        self._queue.append(trial)
+        self._plans[trial.number] = plan
+        return True
+
+    def _start_one(self) -> bool:
+        """Start the first trial for which there is room; not too many before one that needs more."""
+        candidates = self._queue[: OVERTAKING + 1] if self._overtaken < OVERTAKING else self._queue[:1]
+        for place, trial in enumerate(candidates):
+            if trial.number not in self._plans:
+                self._plans[trial.number] = self._planner.plan(trial)
+            if self._pool.try_start(trial.number, self._plans[trial.number]):
+                self._overtaken = 0 if place == 0 else self._overtaken + 1
+                self._begin(trial)
+                return True
+        return False
+
+    def _begin(self, trial: Trial) -> None:
+        self._queue.remove(trial)
+        self._running[trial.number] = time.monotonic()
+        trial.status, trial.num_starts = "running", trial.num_starts + 1
+        self.record.write()
+        self._observer.trial_changed(trial)
+
+    def hear(self, number: int, record: Mapping[str, Any]) -> None:
+        """Take what a trial tells."""
+        trial = self.record.trials[number]
+        kind = record["kind"]
+        if kind == "notice":
+            self._observer.notice(f"{trial.name}: {record['text']}")
+        elif kind == "over":
+            trial.reason, self._ended[number] = record["reason"] or "", record["status"]
+            self._take_best(trial, record["best"])
+        elif kind == "event":
+            self._judge(trial, record)
+        self.record.write(now=False)
+        self._observer.trial_changed(trial)
+
+    def _judge(self, trial: Trial, record: Mapping[str, Any]) -> None:
+        step, epoch, metrics = record["step"], record["epoch"], record["metrics"]
+        judged = trial.hear(self.record.goals, step, epoch, metrics)
+        if not judged or self._scheduler is None or trial.number in self._stopped:
+            return
+        decision = self._scheduler.hear(trial.number, *self._judged(step, epoch, metrics))
+        if isinstance(decision, Stop):
+            self._stopped[trial.number] = decision
+            self._pool.stop(trial.number, "succeeded", decision.reason)
+
+    def _judged(self, step: int, epoch: int, metrics: Mapping[str, Any]) -> tuple[int, float]:
+        assert self._scheduler is not None
+        return step if self._scheduler.conf.unit == "steps" else epoch, metrics[self.record.goals[0].metric]
+
+    def _take_best(self, trial: Trial, best: Mapping[str, Any]) -> None:
+        """Note what a trial takes for its best; the first one tells the sweep what to look for, if nobody else did."""
+        if not best:
+            return
+        if not self.record.goals:
+            self.record.goals.append(Goal(metric=best["monitor"], mode=best["mode"]))
+        if trial.values is None and self.record.goals[0].metric == best["monitor"]:
+            trial.values = [best["value"]]
+
+    def over(self, number: int, error: Mapping[str, Any] | None, *, died: bool = False) -> None:
+        """Take that a trial is trained no more."""
+        trial = self.record.trials[number]
+        trial.seconds += round(time.monotonic() - self._running.pop(number), 3)
+        if died and self._may_start_again(trial):
+            return
+        if died:
+            error = {"type": "ProcessDied", "message": "the process that trained it died, again and again"}
+        if error is not None:
+            trial.status, trial.error, trial.reason = "failed", dict(error), error["message"].partition("\n")[0]
+        elif self._ended.pop(number) == "succeeded":
+            trial.status = "stopped" if number in self._stopped else "succeeded"
+        else:
+            trial.status = "interrupted"
+        self._plans.pop(number, None)
+        if trial.status in OVER:
+            self._learn(trial)
+        self.record.write()
+        self._observer.trial_changed(trial)
+
+    def _may_start_again(self, trial: Trial) -> bool:
+        """Put a trial whose process has died in front, to go on from its checkpoint, unless it died too often."""
+        if self._ending is not None:
+            trial.status = "interrupted"
+        elif trial.num_starts > self._plans[trial.number].composed.conf.run.failure.max_failures:
+            return False
+        else:
+            trial.status = "planned"
+            self._queue.insert(0, trial)
+            self._observer.notice(f"{trial.name}: the process that trained it died; it goes on from its checkpoint")
+        self.record.write()
+        return True
+
+    def _learn(self, trial: Trial) -> None:
+        values = None if trial.status == "failed" else trial.values
+        self._search.learn(trial.number, trial.point, values)
+        if self._scheduler is not None:
+            self._scheduler.ended(trial.number)
+
+
+def _goals(conf: SweepConf) -> list[Goal]:
+    if conf.metric is None:
+        return []
+    mode = Monitor.by_name(conf.metric).mode if conf.mode == "auto" else conf.mode
+    return [Goal(metric=conf.metric, mode=mode)]
+
+
+def _scheduler(conf: SweepConf, goals: list[Goal]) -> Scheduler | None:
+    if conf.scheduler is None:
+        return None
+    if not goals:
+        raise ConfigError("sweep.metric: a scheduler has to know what trials are judged by.", "sweep.metric=val/loss")
+    made: Scheduler = SCHEDULERS.load(SCHEDULERS.name_of(conf.scheduler))(conf.scheduler, goals[0])
+    return made

@@ -1,0 +1,65 @@
+"""One trial of a sweep: what it tries, and how it stands."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from rtrain.searches.base import Goal, Point
+
+OVER = ("succeeded", "stopped", "failed", "excluded")
+"""Statuses of trials that are not taken up again while the sweep goes on."""
+
+
+@dataclass(kw_only=True)
+class Trial:
+    """A point of the space, and the run that tries it."""
+
+    number: int
+    point: Point
+    overrides: list[str]
+    """What is particular to it, secrets masked."""
+    name: str
+    """Its folder in that of the sweep."""
+    config_hash: str
+    """Of its config, so that a change of it is noticed when the sweep goes on."""
+    status: str = "planned"
+    """``planned``, ``running``, ``paused``, ``succeeded``, ``stopped`` (by the scheduler), ``failed``, ``interrupted``
+    or ``excluded``."""
+    values: list[float] | None = None
+    """For each goal, the best that it reached."""
+    step: int = 0
+    epoch: int = 0
+    reason: str = ""
+    """Why it is over."""
+    error: dict[str, Any] | None = None
+    """``type`` and ``message`` of what it failed by."""
+    seconds: float = 0.0
+    """What it took."""
+    num_starts: int = 0
+    lineage: list[dict[str, Any]] = field(default_factory=list)
+    """Checkpoints of other trials that it went on from: ``source`` (number), ``checkpoint``, ``step``, ``changes``."""
+
+    def hear(self, goals: list[Goal], step: int, epoch: int, metrics: Mapping[str, float | None]) -> bool:
+        """Take a report; return whether it holds all goals, so that it can be judged by it."""
+        self.step, self.epoch = max(step, self.step), max(epoch, self.epoch)
+        found = [metrics.get(goal.metric) for goal in goals]
+        if not goals or any(value is None for value in found):
+            return False
+        new = [float(value) for value in found if value is not None]
+        if not all(map(math.isfinite, new)):
+            return True
+        if self.values is None or goals[0].is_better(new[0], self.values[0]):
+            self.values = new
+        return True
+
+    def facts(self) -> dict[str, Any]:
+        """Return it as plain data, for ``sweep.json``."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, facts: Mapping[str, Any]) -> Trial:
+        """Return the trial that ``facts`` are of."""
+        return cls(**{**facts, "point": tuple(facts["point"])})
