@@ -59,7 +59,7 @@ class PlainSweepDisplay:
 def trial_line(trial: Trial, record: SweepRecord) -> str:
     """Return one line on a trial that is over."""
     values = "" if trial.values is None else "  " + _values_text(trial, record)
-    what = " ".join(trial.overrides)
+    what = _what(trial)
     why = f"  ({trial.reason})" if trial.status in ("failed", "stopped") else ""
     return f"{trial.name}  {trial.status}  {what}{values}  {trial.seconds:.1f} s{why}"
 
@@ -71,16 +71,20 @@ def end_lines(record: SweepRecord) -> list[str]:
         counts[one.status] = counts.get(one.status, 0) + 1
     lines = [f"result      {record.status}: " + ", ".join(f"{number} {status}" for status, number in counts.items())]
     lines += [
-        f"failed      {one.name} {' '.join(one.overrides)}: {one.error['type']}: {one.error['message']}"
+        f"failed      {one.name} {_what(one)}: {one.error['type']}: {one.error['message']}"
         for one in record.trials
         if one.error is not None
     ]
     best = record.best
     if best is not None:
-        lines.append(f"best        {_values_text(best, record)}  {' '.join(best.overrides)}")
+        lines.append(f"best        {_values_text(best, record)}  {_what(best)}")
         lines.append(f"run         {shown(record.folder / best.name)}")
     lines.append(f"sweep       {shown(record.folder)}")
     return lines
+
+
+def _what(trial: Trial) -> str:
+    return " ".join(word.lstrip("+") for word in trial.overrides)
 
 
 def _values_text(trial: Trial, record: SweepRecord) -> str:

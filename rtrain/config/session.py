@@ -25,7 +25,7 @@ from rtrain.config.run_place import check_place
 from rtrain.config.schema import RtrainConf, Schemas
 from rtrain.config.scrub import Scrubber, scrubber
 from rtrain.config.secrets import mask_word
-from rtrain.config.store import open_keys, store_schemas
+from rtrain.config.store import DEFAULT_PLUGINS, open_keys, store_schemas
 from rtrain.config.targets import TargetError, check_names
 from rtrain.errors import ConfigError, RtrainError
 from rtrain.runs.files import private_files
@@ -161,7 +161,7 @@ class Session:
         from rtrain.config.trials import Trials
 
         with self._explained():
-            return Trials(self.request, self._finish_trial)
+            return Trials(self.request, self._finish_trial, self._schemas.sweep[DEFAULT_PLUGINS["sweep"]])
 
     def _finish_trial(self, cfg: DictConfig, words: Sequence[str], num: int) -> Composed:
         with self._explained():

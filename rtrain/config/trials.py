@@ -40,16 +40,17 @@ class Trials:
     Args:
         request: The command line.
         finish: Resolves and checks one composed trial.
+        default: Makes the section ``sweep`` of configs without one.
     """
 
-    def __init__(self, request: Request, finish: Finish) -> None:
+    def __init__(self, request: Request, finish: Finish, default: Callable[[], SweepConf]) -> None:
         self._request, self._finish = request, finish
         self._sweep = request.compose_multirun()
         words = words_of(self._sweep.hydra.overrides.task)
         space = read_space(request.app.loader, words, 0)
         cfg = self._load(space.probe, "probe")
         self.probe = probe = finish(cfg, space.probe, 0)
-        self.conf = _sweep_conf(probe)
+        self.conf: SweepConf = probe.conf.sweep or default()
         self.space = self._whole_space(words)
         typed = cfg.hydra.sweep._get_node("dir")._value() != BASE["hydra"]["sweep"]["dir"]
         self.folder = probe.run_dir.parent if typed else self._own_folder(probe)
@@ -133,15 +134,6 @@ class Trials:
         kind = {"type": type(self.conf).__module__, "scheduler": str(self.conf.scheduler)}
         goal = [self.conf.metric, self.conf.mode, self.conf.seed]
         return _hash([sorted(lasting), sorted(axis.name for axis in self.axes), kind, goal])[:6]
-
-
-def _sweep_conf(probe: Composed) -> SweepConf:
-    if probe.conf.sweep is None:
-        from rtrain.searches.grid import Conf
-
-        return Conf()
-    conf: SweepConf = probe.conf.sweep
-    return conf
 
 
 def _hash(data: Any) -> str:

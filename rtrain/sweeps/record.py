@@ -45,6 +45,7 @@ class SweepRecord:
     def _take_up(self, before: Mapping[str, Any]) -> None:
         self._began, self._resumes = before["started_at"], [*before["resumes"], utc_now()]
         self.trials = [Trial.of(facts) for facts in before["trials"]]
+        self.goals = [Goal(**goal) for goal in before["goals"]]
 
     @property
     def best(self) -> Trial | None:

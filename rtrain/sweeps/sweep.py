@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from itertools import islice
 from typing import Any, Protocol
@@ -101,7 +101,7 @@ class Sweep:
         self._scheduler = _scheduler(self._conf, goals)
         facts = {"command": trials.command, "search": name, "axes": [asdict(axis) for axis in trials.axes]}
         self.record = SweepRecord(trials.folder, facts)
-        self.record.goals = goals
+        self.record.goals = goals or self.record.goals
         self._planner = Planner(trials, self._search, self.record)
         self._plans: dict[int, Plan] = {}
         self._queue: list[Trial] = []
@@ -119,8 +119,9 @@ class Sweep:
         self._remember()
         most = 1 if self._search.adaptive else None
         for trial, plan in islice(iter(self._planner.next, None), most):
-            self._checks.check(plan.composed)
             if trial.status not in OVER or trial.status == "failed":
+                with named(trial):
+                    self._checks.check(plan.composed)
                 trial.status, trial.error = "planned", None
                 self._queue.append(trial)
         self._trials.save()
@@ -137,7 +138,7 @@ class Sweep:
 
     def train(self, stop: StopRequest, began: float) -> None:
         """Train until no trial is left, or the sweep is to end."""
-        cluster = self._checks.cluster
+        cluster = self._checks.cluster if self._queue else None
         self._pool: Pool = InTurn(self, self._data, stop) if cluster is None else OnRay(cluster, self, self._data)
         self._observer.sweep_started(self.record, max(self._search.num_trials, len(self.record.trials)))
         try:
@@ -290,6 +291,16 @@ class Sweep:
         self._search.learn(trial.number, trial.point, values)
         if self._scheduler is not None:
             self._scheduler.ended(trial.number)
+
+
+@contextmanager
+def named(trial: Trial) -> Iterator[None]:
+    """Say of which trial a mistake is."""
+    try:
+        yield
+    except ConfigError as error:
+        words = " ".join(word.lstrip("+") for word in trial.overrides)
+        raise ConfigError(f"{error.message}\n  in trial {trial.number}: {words}", error.hint) from error
 
 
 def _goals(conf: SweepConf) -> list[Goal]:

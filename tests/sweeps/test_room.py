@@ -1,0 +1,72 @@
+"""Trials start only where all of their workers fit, and none waits forever: over random trials and clusters."""
+
+import random
+
+import pytest
+
+from rtrain.sweeps.room import Room, Shape
+
+
+def shape(num_workers, cpus=1.0, gpus=0.0, strategy="PACK"):
+    return Shape(num_workers, (("CPU", cpus), ("GPU", gpus)), strategy)
+
+
+def test_workers_are_placed_where_they_fit():
+    room = Room([{"CPU": 2.0}, {"CPU": 4.0, "GPU": 1.0}])
+    assert sorted(room.take("a", shape(5))) == [0, 0, 1, 1, 1]
+    assert room.fits(shape(1, gpus=1))
+    assert not room.fits(shape(2))
+    room.free("a")
+    assert room.fits(shape(6))
+    assert not room.fits(shape(7))
+
+
+def test_strict_strategies_bind():
+    room = Room([{"CPU": 2.0}, {"CPU": 2.0}])
+    assert not room.fits(shape(3, strategy="STRICT_PACK"))
+    assert not room.fits(shape(3, strategy="STRICT_SPREAD"))
+    assert room.take("a", shape(2, strategy="STRICT_PACK")) == [0, 0]
+    assert not room.fits(shape(2, strategy="STRICT_SPREAD"))
+
+
+def test_parts_of_a_core_and_of_a_gpu_add_up():
+    room = Room([{"CPU": 1.0, "GPU": 1.0}])
+    for owner in range(10):
+        room.take(owner, shape(1, cpus=0.1, gpus=0.1))
+    assert not room.fits(shape(1, cpus=0.1))
+    room.free(3)
+    assert room.fits(shape(1, cpus=0.1, gpus=0.1))
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_every_trial_gets_its_turn_and_no_node_is_ever_overbooked(seed):
+    rng = random.Random(seed)
+    nodes = [{"CPU": float(rng.randint(1, 8)), "GPU": float(rng.randint(0, 2))} for _ in range(rng.randint(1, 4))]
+    whole, room = Room(nodes), Room(nodes)
+    strategies = ("PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD")
+    drawn = [
+        shape(rng.randint(1, 6), rng.choice([0.5, 1, 2]), rng.choice([0, 0, 0.5, 1]), rng.choice(strategies))
+        for _ in range(60)
+    ]
+    waiting = [one for one in drawn if whole.fits(one)]
+    running, places, done, total = {}, {}, 0, len(waiting)
+    while waiting or running:
+        started = False
+        if waiting and room.fits(waiting[0]):
+            places[done + len(running)] = 0
+            key = object()
+            running[key] = (waiting[0], room.take(key, waiting.pop(0)))
+            started = True
+        used = [dict.fromkeys(("CPU", "GPU"), 0.0) for _ in nodes]
+        for one, where in running.values():
+            for node in where:
+                for name, amount in one.worker:
+                    used[node][name] += amount
+        assert all(got[name] <= node[name] + 1e-6 for got, node in zip(used, nodes, strict=True) for name in got)
+        if not started:
+            assert running, "everything waits for nothing"
+            key = rng.choice(list(running))
+            room.free(key)
+            del running[key]
+            done += 1
+    assert done == total

@@ -1,0 +1,134 @@
+"""Whole sweeps in one process: what is trained, what is kept, and how they end."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from rtrain.cli.app import run as rtrain
+from rtrain.runs.run import Run
+from rtrain.sweeps.record import read_sweep
+
+TINY = [
+    *("fit", "xgboost", "--multirun", "num_workers=0", "trainer.num_threads=1", "dataset.limit=60"),
+    *("trainer.num_boost_round=3", "sweep.metric=test/mlogloss"),
+]
+CONFIG = "defaults: [{trainer: xgboost}, {dataset: sklearn}]\ndataset: {name: iris}\nrun: {name: tiny}\n"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("tiny.yaml").write_text(CONFIG)
+    return tmp_path
+
+
+def sweep(*words, code=0):
+    words = [word.replace("xgboost", "tiny.yaml") if word == "xgboost" else word for word in (*TINY, *words)]
+    assert rtrain(words) == code
+    (found,) = Path("runs").glob("*/sweep.json")
+    return read_sweep(found.parent), found.parent
+
+
+def test_each_combination_is_a_run_of_its_own(capsys):
+    data, folder = sweep("trainer.params.eta=0.1,0.5", "trainer.params.max_depth=1,2")
+    assert [one["overrides"] for one in data["trials"]] == [
+        [f"++trainer.params.eta={eta}", f"++trainer.params.max_depth={depth}"] for eta in (0.1, 0.5) for depth in (1, 2)
+    ]
+    assert {one["status"] for one in data["trials"]} == {"succeeded"}
+    for one in data["trials"]:
+        run = Run.load(folder / one["name"])
+        best = min(event.metrics["test/mlogloss"] for event in run.events() if "test/mlogloss" in event.metrics)
+        assert one["values"] == [best]
+        assert run.manifest.run_name == "tiny"
+        assert (run.path / ".hydra" / "overrides.yaml").exists()
+    best = min(data["trials"], key=lambda one: one["values"][0])
+    assert data["best"] == best["number"]
+    assert (folder / "best").resolve() == (folder / best["name"]).resolve()
+    results = yaml.safe_load((folder / "optimization_results.yaml").read_text())
+    assert results["best_value"] == best["values"][0]
+    assert yaml.safe_load((folder / "multirun.yaml").read_text())["trainer"]["type"] == "xgboost"
+    assert "4 succeeded" in capsys.readouterr().out
+
+
+def test_values_that_are_added_later_run_only_the_new_combinations():
+    before, folder = sweep("trainer.params.eta=0.1,0.5")
+    stamp = (folder / before["trials"][0]["name"] / "manifest.json").stat().st_mtime_ns
+    after, _ = sweep("trainer.params.eta=0.9,0.1,0.5")
+    assert [one["overrides"][0].rpartition("=")[2] for one in after["trials"]] == ["0.1", "0.5", "0.9"]
+    assert (folder / before["trials"][0]["name"] / "manifest.json").stat().st_mtime_ns == stamp
+    assert [one["num_starts"] for one in after["trials"]] == [1, 1, 1]
+
+
+def test_a_typo_in_any_combination_is_found_before_the_first_starts(capsys):
+    assert rtrain(["fit", "tiny.yaml", *TINY[2:], "trainer.params.max_depth=1,2,3,deep"]) == 2
+    assert "max_depth" in capsys.readouterr().err
+    assert not Path("runs").exists() or not list(Path("runs").glob("*/*"))
+
+
+def test_a_trial_that_fails_does_not_end_the_sweep(capsys):
+    words = ["fit", "mlp", "--multirun", "num_workers=0", "dataset.limit=60", "trainer.max_epochs=2", "lr=0.01,1e30"]
+    assert rtrain(words) == 1
+    (found,) = Path("runs").glob("*/sweep.json")
+    data = read_sweep(found.parent)
+    assert [one["status"] for one in data["trials"]] == ["succeeded", "failed"]
+    assert data["status"] == "failed"
+    assert "loss is not a number" in data["trials"][1]["error"]["message"]
+    assert "lr=1e+30: TrainingError: test/loss is not a number" in capsys.readouterr().out
+
+
+def test_what_a_plugin_refuses_is_found_before_the_first_starts(capsys):
+    words = [
+        "trainer.params.objective=binary:logistic",
+        "trainer.params.base_score=0.5,5.0",
+        "sweep.metric=test/logloss",
+    ]
+    assert rtrain(["fit", "tiny.yaml", *TINY[2:], "dataset.name=breast_cancer", *words]) == 2
+    assert "trainer.params.base_score=5.0" in capsys.readouterr().err
+
+
+def test_what_can_not_be_swept_is_told(capsys):
+    assert rtrain(["fit", "tiny.yaml", *TINY[2:]]) == 2
+    assert "nothing is varied" in capsys.readouterr().err
+    assert rtrain(["fit", "tiny.yaml", *TINY[2:], "trainer.params.eta=interval(0.1,1)"]) == 2
+    assert "sweep=random" in capsys.readouterr().err
+    assert rtrain(["fit", "tiny.yaml", *TINY[2:], "sweep.seed=1,2"]) == 2
+    assert "can't be varied" in capsys.readouterr().err
+
+
+def test_random_points_are_the_same_ones_when_more_are_asked_for():
+    words = ["sweep=random", "trainer.params.eta=tag(log,interval(0.01,1))", "trainer.params.max_depth=1,2,3"]
+    before, _ = sweep(*words, "sweep.num_trials=3")
+    after, _ = sweep(*words, "sweep.num_trials=5")
+    assert len(before["trials"]) == 3
+    assert [one["overrides"] for one in after["trials"]][:3] == [one["overrides"] for one in before["trials"]]
+    assert len({json.dumps(one["overrides"]) for one in after["trials"]}) == 5
+
+
+def test_pairs_and_exclusions():
+    Path("tiny.yaml").write_text(
+        CONFIG + "sweep:\n  zip: {trainer.params.eta: [0.1, 0.2], trainer.params.gamma: [1, 2]}\n"
+        "  params: {trainer.params.max_depth: [1, 2]}\n"
+        "  exclude: [{trainer.params.eta: 0.1, trainer.params.max_depth: 2}]\n"
+    )
+    data, _ = sweep()
+    assert [sorted(word.removeprefix("++trainer.params.") for word in one["overrides"]) for one in data["trials"]] == [
+        ["eta=0.1", "gamma=1", "max_depth=1"],
+        ["eta=0.2", "gamma=2", "max_depth=1"],
+        ["eta=0.2", "gamma=2", "max_depth=2"],
+    ]
+
+
+def test_asha_stops_what_promises_little():
+    data, folder = sweep(
+        "sweep/scheduler=asha",
+        "trainer.params.eta=0.9,0.5,0.0001,0.0002",
+        "trainer.num_boost_round=20",
+        "sweep.scheduler.reduction_factor=2",
+    )
+    assert [one["status"] for one in data["trials"]] == ["succeeded", "stopped", "stopped", "stopped"]
+    run = Run.load(folder / data["trials"][2]["name"])
+    assert run.status == "succeeded"
+    assert run.manifest.exit_reason.startswith("asha: ")
+    assert run.manifest.epoch < 20
