@@ -1,5 +1,8 @@
 """Tests of trainers that learn by the shared loop of epochs; those of jax and tensorflow inherit them."""
 
+import shutil
+import threading
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any, ClassVar
 
@@ -9,11 +12,14 @@ import pytest
 from rtrain.config.schema import FailureConf
 from rtrain.datasets.base import Dataset, ResidentSplit
 from rtrain.errors import TrainingError
+from rtrain.runs.checkpoints import latest_checkpoint
 from rtrain.testing.ranks import RankProcesses
 from rtrain.testing.small_data import small_dataset, small_text, streamed
 from rtrain.testing.workers import RecordingChannel, newest
+from rtrain.trainers.epochs import EpochLoop
 from rtrain.trainers.epochs_conf import EarlyStoppingConf
 from rtrain.trainers.registry import load_trainer
+from rtrain.trainers.worker import Worker
 
 EXACT = {"rtol": 0, "atol": 0}
 
@@ -23,6 +29,36 @@ def assert_same(first, second, **tolerance):
     assert first.keys() == second.keys()
     for name in first:
         np.testing.assert_allclose(first[name], second[name], err_msg=name, **tolerance)
+
+
+@contextmanager
+def held_back(num_steps):
+    """Let the first checkpoint not be written before so many more steps were taken; yield the list of these steps."""
+    taken, savers, may_write = [], [], threading.Event()
+    snapshot, alive = EpochLoop.snapshot, Worker.alive
+
+    def write_later(loop):
+        write = snapshot(loop)
+        savers.append(loop.worker.saver)
+
+        def write_all(folder):
+            assert may_write.wait(60), "training waits for the files"
+            write(folder)
+
+        return write_all
+
+    def count(worker, step=None):
+        alive(worker, step)
+        if step is not None and worker.saver.is_busy and not may_write.is_set():
+            taken.append(step)
+            if len(taken) == num_steps:
+                may_write.set()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(EpochLoop, "snapshot", write_later)
+        patch.setattr(Worker, "alive", count)
+        yield taken
+        savers[-1].wait()
 
 
 def fit_rank(rank, fit, folder, conf, dataset=None, stop_after=(None, None)):
@@ -93,6 +129,19 @@ class EpochsOnOneRank(Epochs):
         early = EarlyStoppingConf(monitor="test/loss", patience=2, min_delta=100.0)
         stopped = self.runs.fit(tmp_path / "b", self.runs.make_conf(max_epochs=50, early_stopping=early))
         assert stopped.of("checkpoint")[-1]["epoch"] == 3
+
+    def test_training_goes_on_while_what_was_there_is_written(self, tmp_path):
+        conf, runs = self.runs.make_conf(model=self.runs.DROPOUT, max_epochs=1), (tmp_path / "sync", tmp_path / "async")
+        cadence = {"every_epochs": None, "every_steps": 2}
+        self.runs.fit(runs[0], conf, checkpoint={**cadence, "upload": "sync"})
+        with held_back(2) as taken:
+            self.runs.fit(runs[1], conf, checkpoint={**cadence, "upload": "async"})
+        assert taken == [3, 4]
+        for step in (5, 4, 2):
+            assert [latest_checkpoint(run).name[-1] for run in runs] == [f"{step}"] * 2
+            assert_same(*(self.runs.weights(run) for run in runs), **EXACT)
+            for run in runs:
+                shutil.rmtree(latest_checkpoint(run))
 
     def test_a_stream_is_trained_in_its_own_order(self, tmp_path):
         conf = self.runs.make_conf(shuffle=False)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,6 +28,7 @@ from rtrain.trainers.tensorflow.build import (
 from rtrain.trainers.tensorflow.callbacks import FILE_NAME as CALLBACKS
 from rtrain.trainers.tensorflow.callbacks import Callbacks
 from rtrain.trainers.tensorflow.config import Conf
+from rtrain.trainers.tensorflow.copies import Copies
 from rtrain.trainers.tensorflow.inputs import Inputs
 from rtrain.trainers.tensorflow.outputs import check_output
 from rtrain.trainers.tensorflow.steps import call, evaluate_step, seed_states, target_spec, train_step, zeros
@@ -61,6 +60,7 @@ class KerasLearner(Learner):
         self._train = train_step(self.model, inputs, info, world)
         self._evaluate = evaluate_step(self.model, inputs, info, gives_logits(loss, self.model))
         self._callbacks = Callbacks(build_callbacks(conf, allow), self.model, conf.max_epochs)
+        self._copies = Copies((*self.model.variables, *optimizer.variables))
         self._move_seeds(world.rank)
 
     def take(self, batch: Batch, step: int) -> Any:
@@ -120,16 +120,14 @@ class KerasLearner(Learner):
         self._callbacks.end()
 
     def snapshot(self) -> Writer:
-        """Have Keras write the weights into a folder aside, and copy all other numbers."""
-        aside = tempfile.TemporaryDirectory(prefix="rtrain-")
-        self.model.save_weights(Path(aside.name) / WEIGHTS)
-        others = {name: np.array(one.numpy()) for name, one in self._others().items()}
+        """Copy all variables, and return what writes them: the weights as Keras does, all other numbers beside them."""
+        self._copies.take()
         remembered = json.dumps(self._callbacks.state()) if self._callbacks else None
 
         def write(folder: Path) -> None:
-            with aside:
-                shutil.move(Path(aside.name) / WEIGHTS, folder / WEIGHTS)
-            save_file(others, folder / TRAINING)
+            with self._copies.shown():
+                keras.saving.save_weights(self.model, folder / WEIGHTS, objects_to_skip=[self.model.optimizer])
+                save_file({name: np.asarray(one.numpy()) for name, one in self._others().items()}, folder / TRAINING)
             if remembered is not None:
                 (folder / CALLBACKS).write_text(remembered, encoding="utf-8")
 
@@ -137,7 +135,7 @@ class KerasLearner(Learner):
 
     def load(self, folder: Path) -> None:
         """Take weights, optimizer and seeds from a checkpoint."""
-        load_weights(self.model, folder)
+        load_weights(self.model, folder, [self.model.optimizer])
         stored, others = load_file(folder / TRAINING), self._others()
         if stored.keys() != others.keys():
             raise CheckpointError(f"{folder / TRAINING} is not of this model and optimizer.")
@@ -148,7 +146,7 @@ class KerasLearner(Learner):
 
     def init(self, folder: Path) -> None:
         """Take the weights."""
-        load_weights(self.model, folder)
+        load_weights(self.model, folder, [self.model.optimizer])
 
     def _others(self) -> dict[str, Any]:
         """Return the variables beside the weights by name."""
@@ -166,14 +164,19 @@ class KerasLearner(Learner):
         return {"device": "gpu" if self._world.hint == "nccl" else "cpu", "num_parameters": self.model.count_params()}
 
 
-def load_weights(model: Any, folder: Path) -> None:
+def load_weights(model: Any, folder: Path, but: Sequence[Any] = ()) -> None:
     """Take the weights of a checkpoint.
+
+    Args:
+        model: What they belong to.
+        folder: The checkpoint.
+        but: Parts of the model that stay as they are; older checkpoints hold the optimizer's numbers twice.
 
     Raises:
         CheckpointError: They are not there, or don't fit the model.
     """
     try:
-        model.load_weights(folder / WEIGHTS)
+        model.load_weights(folder / WEIGHTS, objects_to_skip=but)
     except (OSError, ValueError, KeyError) as error:
         raise CheckpointError(f"{folder} does not hold the weights of this model: {error}") from error
 

@@ -13,8 +13,10 @@ from keras_runs import ADAM, DROPOUT, MLP, MODELS, fit, make_conf, weights
 from rtrain.datasets.base import Dataset
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.testing.small_data import small_dataset
-from rtrain.testing.workers import RecordingChannel, newest
+from rtrain.testing.workers import RecordingChannel, make_worker, newest
+from rtrain.trainers.tensorflow.learner import WEIGHTS, KerasLearner
 from rtrain.trainers.tensorflow.predictor import load_predictor
+from rtrain.trainers.tensorflow.world import World
 
 HERE = f"{__name__}"
 
@@ -218,3 +220,14 @@ def test_an_interrupted_run_ends_with_the_same_numbers_callbacks_included(tmp_pa
     conf = make_conf(model=NOISY, optimizer=AVERAGING, callbacks=[PLATEAU, EARLY], max_epochs=9)
     _, last = assert_exact(tmp_path, lambda folder, channel: fit(folder, conf, channel=channel), [2, 9])
     assert last.of("checkpoint")[-1]["epoch"] == 5, "the early stop counts the evaluations before the interruptions"
+
+
+def test_a_new_run_takes_only_the_weights_of_an_older_checkpoint_that_holds_the_optimizer_with_them(tmp_path):
+    older, new = (KerasLearner(make_worker(tmp_path, make_conf(), small_dataset()), World(0, 1)) for _ in range(2))
+    older.model.set_weights([one + 1 for one in older.model.get_weights()])
+    older.model.optimizer.iterations.assign(7)
+    older.model.save_weights(tmp_path / WEIGHTS)
+    new.init(tmp_path)
+    for one, other in zip(older.model.get_weights(), new.model.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert int(new.model.optimizer.iterations) == 0

@@ -1,11 +1,11 @@
 """Ranks that write a checkpoint together do it beside training: whole or not at all, and the same for all of them."""
 
 import os
-import threading
 from functools import partial
 from importlib.util import find_spec
 
 import pytest
+from epoch_tests import held_back
 from safetensors.torch import load_file
 from torch_runs import GPT, join, make_conf, make_worker, token_dataset
 
@@ -53,27 +53,7 @@ def _train(rank, folder, conf):
 
 def _train_on(rank, folder, conf):
     """Train two steps while a checkpoint can't be written, and return which."""
-    with loop_of(rank, folder, conf, "async") as loop:
-        may_write, taken, take, snapshot = threading.Event(), [], loop.learner.take, loop.learner.snapshot
-
-        def take_and_tell(batch, step):
-            found = take(batch, step)
-            if loop.worker.saver.is_busy:
-                taken.append(step + 1)
-            if step + 1 == 4:
-                may_write.set()
-            return found
-
-        def hold_back():
-            write = snapshot()
-
-            def write_later(folder):
-                assert may_write.wait(60), "training waits for the files"
-                write(folder)
-
-            return write_later
-
-        loop.learner.take, loop.learner.snapshot = take_and_tell, hold_back
+    with held_back(2) as taken, loop_of(rank, folder, conf, "async") as loop:
         loop.run()
     return taken
 
