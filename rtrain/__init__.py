@@ -5,13 +5,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["ConfigError", "RtrainError", "Run", "TrainingError", "__version__", "evaluate", "fit", "predict", "resume"]
+__all__ = [
+    "ConfigError",
+    "RtrainError",
+    "Run",
+    "TrainingError",
+    "__version__",
+    "evaluate",
+    "fit",
+    "predict",
+    "resume",
+    "sweep",
+]
 
 if TYPE_CHECKING:
     from rtrain.errors import ConfigError, RtrainError, TrainingError
     from rtrain.evaluation import evaluate
     from rtrain.prediction import predict
     from rtrain.runs.run import Run
+    from rtrain.sweeps import sweep
     from rtrain.training import fit, resume
 
 _HOMES = {
@@ -19,6 +31,7 @@ _HOMES = {
     "resume": "rtrain.training",
     "predict": "rtrain.prediction",
     "evaluate": "rtrain.evaluation",
+    "sweep": "rtrain.sweeps",
     "Run": "rtrain.runs.run",
     "ConfigError": "rtrain.errors",
     "RtrainError": "rtrain.errors",

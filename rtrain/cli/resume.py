@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,7 +11,10 @@ from rtrain.cli.fit import end_with
 
 
 def resume(
-    run: Annotated[str, typer.Argument(help="A run directory: runs/<name>/<time>-<id>; or its URL.", metavar="RUN")],
+    run: Annotated[
+        str,
+        typer.Argument(help="A run directory: runs/<name>/<time>-<id>; its URL; or a sweep's folder.", metavar="RUN"),
+    ],
     overrides: Annotated[
         list[str] | None, typer.Argument(help="What is to change: trainer.max_epochs=10 num_workers=4")
     ] = None,
@@ -19,7 +23,17 @@ def resume(
         bool, typer.Option("--trust", help="Run what the config of RUN names, even if another account wrote it.")
     ] = False,
 ) -> None:
-    """Go on with RUN from its newest checkpoint, as if it had never been interrupted; or beyond its end."""
+    """Go on with RUN from its newest checkpoint, as if it had never been interrupted; or beyond its end.
+
+    Of a sweep, train the trials that are not over yet.
+    """
+    from rtrain.sweeps.record import is_sweep
+
+    if is_sweep(Path(run)):
+        from rtrain.cli.sweep import resume_sweep
+
+        resume_sweep(Path(run), overrides or [], trust=trust)
+        return
     from rtrain.cli.display import make_display
     from rtrain.from_store import local_run
     from rtrain.training import fit_session, resuming_session

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -17,11 +19,19 @@ if TYPE_CHECKING:
 EXIT_CODES = {"interrupted": 130, "preempted": 143, "failed": 1}
 
 
-def train_sweep(session: Session) -> None:
+def resume_sweep(folder: Path, overrides: Sequence[str], *, trust: bool) -> None:
+    """Go on with a sweep; leave with the exit code that tells how it ended."""
+    from rtrain.sweeps.folder import resuming_session
+
+    with resuming_session(folder, overrides, trust=trust) as session:
+        train_sweep(session, folder.absolute())
+
+
+def train_sweep(session: Session, folder: Path | None = None) -> None:
     """Train what a command with ``--multirun`` asks for; leave with the exit code that tells how it ended."""
     from rtrain.sweeps.sweep import run_sweep
 
-    record = run_sweep(session, PlainSweepDisplay())
+    record = run_sweep(session, PlainSweepDisplay(), folder)
     if code := EXIT_CODES.get(record.status, 0):
         raise typer.Exit(code)
 

@@ -36,6 +36,8 @@ class Request:
     folders: list[tuple[str, Path]]
     words: tuple[Word, ...]
     choices: Choices = field(default_factory=Choices)
+    config_dir: str | None = None
+    """One more folder of config groups."""
     typed: tuple[str, ...] = ()
     """What the user typed before the overrides, where it is not ``rtrain fit CONFIG``."""
     app: HydraApp = field(init=False)
@@ -200,6 +202,7 @@ def prepare(config: str, overrides: Sequence[str], config_dir: str | None, opene
         folders=search_folders(primary, config_dir),
         words=words,
         choices=Choices(replaced=tuple(chosen)),
+        config_dir=None if config_dir is None else str(Path(config_dir).absolute()),
     )
 
 

@@ -152,8 +152,11 @@ class Session:
         result: T = self.request.app.run(cfg, job)
         return result
 
-    def trials(self) -> Trials:
+    def trials(self, folder: Path | None = None) -> Trials:
         """Return the trials that are asked for; nothing is written.
+
+        Args:
+            folder: Of the sweep that is to go on; None: as the command says.
 
         Raises:
             ConfigError: Something is wrong with what all of them share.
@@ -161,7 +164,7 @@ class Session:
         from rtrain.config.trials import Trials
 
         with self._explained():
-            return Trials(self.request, self._finish_trial, self._schemas.sweep[DEFAULT_PLUGINS["sweep"]])
+            return Trials(self.request, self._finish_trial, self._schemas.sweep[DEFAULT_PLUGINS["sweep"]], folder)
 
     def _finish_trial(self, cfg: DictConfig, words: Sequence[str], num: int) -> Composed:
         with self._explained():

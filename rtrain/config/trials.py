@@ -9,20 +9,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import yaml
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
 from rtrain.config.axes import Axis, Space, is_excluded, read_space, with_params, with_zip
 from rtrain.config.hydra_app import HydraJob
 from rtrain.config.nodes import words_of
 from rtrain.config.request import Request
+from rtrain.config.secrets import mask_word
 from rtrain.config.session import Composed
 from rtrain.config.store import BASE
 from rtrain.config.sweep_conf import SweepConf
 from rtrain.errors import ConfigError
 from rtrain.runs.files import write_atomic
+from rtrain.runs.seal import with_seal
 
 NOT_IDENTITY = ("sweep.num_trials", "sweep.max_", "sweep.name", "cluster.", "run.failure.", "run.checkpoint.")
 """Overrides that may differ when the same sweep goes on."""
+COMMAND_NAME = "command.yaml"
 Finish = Callable[[DictConfig, Sequence[str], int], Composed]
 
 
@@ -41,9 +45,10 @@ class Trials:
         request: The command line.
         finish: Resolves and checks one composed trial.
         default: Makes the section ``sweep`` of configs without one.
+        folder: Of the sweep that is to go on; None: as the command says.
     """
 
-    def __init__(self, request: Request, finish: Finish, default: Callable[[], SweepConf]) -> None:
+    def __init__(self, request: Request, finish: Finish, default: Callable[[], SweepConf], folder: Path | None) -> None:
         self._request, self._finish = request, finish
         self._sweep = request.compose_multirun()
         words = words_of(self._sweep.hydra.overrides.task)
@@ -53,7 +58,8 @@ class Trials:
         self.conf: SweepConf = probe.conf.sweep or default()
         self.space = self._whole_space(words)
         typed = cfg.hydra.sweep._get_node("dir")._value() != BASE["hydra"]["sweep"]["dir"]
-        self.folder = probe.run_dir.parent if typed else self._own_folder(probe)
+        own = probe.run_dir.parent if typed else self._own_folder(probe)
+        self.folder = folder or own
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -95,9 +101,17 @@ class Trials:
         return Plan(composed=composed, job=self._request.app.trial_job(cfg))
 
     def save(self) -> None:
-        """Write ``multirun.yaml`` as Hydra's sweepers do: the sweep as a whole, secrets masked."""
+        """Write ``multirun.yaml`` as Hydra's sweepers do, and the command in ``command.yaml``; secrets masked."""
         config = self._request.app.trial_job(self._sweep).config
         write_atomic(self.folder / "multirun.yaml", OmegaConf.to_yaml(config))
+        primary = self._request.primary
+        command = {
+            "config": primary.name if primary.builtin else str(primary.path),
+            "config_dir": self._request.config_dir,
+            "overrides": [mask_word(word) for word in self._request.overrides],
+        }
+        text = yaml.safe_dump(command, sort_keys=False, allow_unicode=True)
+        write_atomic(self.folder / COMMAND_NAME, with_seal(text, ""))
 
     def _load(self, words: Sequence[str], name: str, folder: Path | None = None) -> DictConfig:
         cfg = self._request.app.load_trial(self._sweep, words)

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import yaml
+
+from rtrain.config.secrets import MASK
+from rtrain.config.session import Session
+from rtrain.config.trials import COMMAND_NAME
+from rtrain.errors import ConfigError
 from rtrain.runs.lock import FILE_NAME as LOCK
 from rtrain.runs.lock import locked
+from rtrain.runs.seal import has_own_seal
+from rtrain.schemas import schemas
 from rtrain.sweeps.record import is_sweep
 
 
@@ -27,3 +35,32 @@ def opened(folder: Path) -> Iterator[None]:
             with suppress(OSError):
                 (folder / LOCK).unlink(missing_ok=True)
                 folder.rmdir()
+
+
+def resuming_session(folder: Path, overrides: Sequence[str], *, trust: bool = False) -> Session:
+    """Return the session of a sweep's own command with changes.
+
+    Args:
+        folder: Of the sweep.
+        overrides: What is to change, ``sweep.num_trials=40`` say.
+        trust: Run what the command names, even if another account wrote it.
+
+    Raises:
+        ConfigError: The command can't be read, or is not to be trusted.
+    """
+    path = folder / COMMAND_NAME
+    try:
+        text = path.read_text(encoding="utf-8")
+        command = yaml.safe_load(text)
+        words, config = [str(word) for word in command["overrides"]], str(command["config"])
+    except (OSError, yaml.YAMLError, KeyError, TypeError) as error:
+        raise ConfigError(f"{path} can't be read: {error}", "Give the command of the sweep once more.") from None
+    if not trust and not has_own_seal(text, ""):
+        raise ConfigError(
+            f"{folder} was made by somebody else, or its {COMMAND_NAME} was changed: to go on runs what that names.",
+            "If you trust who wrote it: --trust",
+        )
+    if any(MASK in word for word in words):
+        raise ConfigError(f"{path} holds no secrets, and the command had some.", "Give the command once more.")
+    typed = ("rtrain", "resume", str(folder))
+    return Session(config, [*words, *overrides], schemas(), command.get("config_dir"), typed=typed)

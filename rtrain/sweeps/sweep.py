@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from itertools import islice
+from pathlib import Path
 from typing import Any, Protocol
 
 from rtrain.cluster import StartingCluster, connect
@@ -18,6 +19,8 @@ from rtrain.interrupts import StopRequest, stop_on_signals
 from rtrain.runs.events import events_file, read_events
 from rtrain.runs.facts import num_cores
 from rtrain.runs.files import private_files
+from rtrain.runs.manifest import FILE_NAME as MANIFEST
+from rtrain.runs.manifest import read_manifest
 from rtrain.schedulers.base import Scheduler, Stop
 from rtrain.schedulers.registry import SCHEDULERS
 from rtrain.searches.base import Goal, Search
@@ -55,19 +58,20 @@ class SweepObserver(Protocol):
         """Hear that the sweep is over."""
 
 
-def run_sweep(session: Session, observer: SweepObserver) -> SweepRecord:
+def run_sweep(session: Session, observer: SweepObserver, folder: Path | None = None) -> SweepRecord:
     """Train the trials that a command asks for, as far as they are not there yet, and return the record.
 
     Args:
         session: The command.
         observer: Hears how it goes.
+        folder: Of the sweep that is to go on; None: as the command says.
 
     Raises:
         ConfigError: Something is wrong with a trial, or the cluster is too small for one; none has started.
     """
     began = time.monotonic()
     observer.stage("planning")
-    trials = session.trials()
+    trials = session.trials(folder)
     run, scaling = trials.probe.conf.run, trials.probe.conf.scaling
     with ExitStack() as stack:
         stack.enter_context(private_files(run.private))
@@ -99,6 +103,7 @@ class Sweep:
         kind: type[Search] = SEARCHES.load(name)
         self._search = kind(self._conf, trials.axes, goals)
         self._scheduler = _scheduler(self._conf, goals)
+        self._scheduler_name = None if self._conf.scheduler is None else SCHEDULERS.name_of(self._conf.scheduler)
         facts = {"command": trials.command, "search": name, "axes": [asdict(axis) for axis in trials.axes]}
         self.record = SweepRecord(trials.folder, facts)
         self.record.goals = goals or self.record.goals
@@ -130,11 +135,23 @@ class Sweep:
     def _remember(self) -> None:
         """Tell search and scheduler of the trials that are there."""
         for trial in self.record.trials:
+            self._catch_up(trial)
             for event in read_events(events_file(self.record.folder / trial.name)):
                 if trial.hear(self.record.goals, event.step, event.epoch, event.metrics) and self._scheduler:
                     self._scheduler.hear(trial.number, *self._judged(event.step, event.epoch, event.metrics))
             if trial.status in OVER:
                 self._learn(trial)
+
+    def _catch_up(self, trial: Trial) -> None:
+        """Take a trial for over that is, where the sweep's process was killed before it wrote that."""
+        run_dir = self.record.folder / trial.name
+        if trial.status in OVER or not (run_dir / MANIFEST).exists():
+            return
+        manifest = read_manifest(run_dir)
+        if manifest.status == "succeeded":
+            by_scheduler = str(manifest.exit_reason).startswith(f"{self._scheduler_name}: ")
+            trial.status, trial.reason = "stopped" if by_scheduler else "succeeded", str(manifest.exit_reason)
+            self._take_best(trial, manifest.best or {})
 
     def train(self, stop: StopRequest, began: float) -> None:
         """Train until no trial is left, or the sweep is to end."""

@@ -1,0 +1,138 @@
+"""A sweep that is killed, interrupted, or loses a process goes on, and finds what it would have found."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from rtrain.cli.app import run as rtrain
+from rtrain.runs.run import Run
+from rtrain.runs.verify import verify_run
+from rtrain.sweeps.record import read_sweep
+
+RTRAIN = str(Path(sys.executable).with_name("rtrain"))
+WORDS = [
+    *("fit", "mlp", "--multirun", "trainer.num_threads=1", "dataset.limit=400", "run.seed=1,2", "lr=0.01,0.003"),
+    *("trainer.max_epochs=12", "sweep.metric=test/loss", "run.checkpoint.every_steps=10"),
+]
+IN_TURN = [*WORDS, "num_workers=0"]
+
+
+def facts(folder):
+    """What must be the same, whatever happened on the way."""
+    return {one["name"]: (one["status"], one["values"], one["step"]) for one in read_sweep(folder)["trials"]}
+
+
+def only_sweep(folder):
+    (found,) = folder.glob("*/sweep.json")
+    return found.parent
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The sweep that nothing happened to."""
+    root = tmp_path_factory.mktemp("whole")
+    assert rtrain([*IN_TURN, f"run.root_dir={root}"]) == 0
+    return only_sweep(root)
+
+
+class Sweeping:
+    """``rtrain fit --multirun`` in a process of its own."""
+
+    def __init__(self, root, words):
+        self.root, self.log = root, root.with_suffix(".log")
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen([RTRAIN, *words, f"run.root_dir={root}"], stdout=log, stderr=log)
+
+    def until(self, condition):
+        deadline = time.monotonic() + 120
+        while not condition():
+            assert time.monotonic() < deadline, self.text()
+            assert self.process.poll() is None, self.text()
+            time.sleep(0.02)
+
+    def num_events(self):
+        return sum(len(path.read_text().splitlines()) for path in self.root.glob("*/*/events.jsonl"))
+
+    def text(self):
+        return self.log.read_text()
+
+
+@pytest.mark.parametrize("seed", range(int(os.environ.get("RTRAIN_TEST_FAULTS", "2"))))
+def test_a_sweep_that_is_killed_goes_on_with_the_same_command(whole, tmp_path, seed):
+    rng = random.Random(seed)
+    events = sum(len(path.read_text().splitlines()) for path in whole.glob("*/events.jsonl"))
+    sweeping = Sweeping(tmp_path / "runs", IN_TURN)
+    number = rng.randint(1, events - 10)
+    sweeping.until(lambda: sweeping.num_events() >= number)
+    sweeping.process.send_signal(signal.SIGKILL)
+    sweeping.process.wait()
+    assert read_sweep(only_sweep(tmp_path / "runs"))["status"] == "running"
+    assert rtrain([*IN_TURN, f"run.root_dir={tmp_path / 'runs'}"]) == 0
+    folder = only_sweep(tmp_path / "runs")
+    assert facts(folder) == facts(whole)
+    assert (folder / "best").resolve().name == (whole / "best").resolve().name
+    # What a killed process was writing stays under its hidden name; nothing that counts is torn.
+    found = [finding.problem for path in folder.glob("*/manifest.json") for finding in verify_run(path.parent)]
+    assert set(found) <= {"unfinished"}
+
+
+def test_ctrl_c_ends_the_sweep_and_resume_goes_on_with_it(whole, tmp_path):
+    sweeping = Sweeping(tmp_path / "runs", IN_TURN)
+    sweeping.until(lambda: len(list(tmp_path.glob("runs/*/*/events.jsonl"))) == 2 and sweeping.num_events() > 30)
+    sweeping.process.send_signal(signal.SIGINT)
+    assert sweeping.process.wait() == 130, sweeping.text()
+    folder = only_sweep(tmp_path / "runs")
+    data = read_sweep(folder)
+    assert data["status"] == "interrupted"
+    assert [one["status"] for one in data["trials"]][1:] == ["interrupted", "planned", "planned"]
+    assert Run.load(folder / data["trials"][1]["name"]).status == "interrupted"
+    assert rtrain(["resume", str(folder)]) == 0
+    assert facts(folder) == facts(whole)
+
+
+def test_a_config_that_has_changed_since_is_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    config = "defaults: [{trainer: xgboost}, {dataset: sklearn}]\ndataset: {name: iris}\n"
+    words = [
+        "fit",
+        "one.yaml",
+        "--multirun",
+        "num_workers=0",
+        "trainer.params.eta=0.1,0.2",
+        "trainer.num_boost_round=2",
+    ]
+    Path("one.yaml").write_text(config)
+    assert rtrain(words) == 0
+    Path("one.yaml").write_text(config + "run: {seed: 3}\n")
+    capsys.readouterr()
+    assert rtrain(words) == 2
+    assert "another config" in capsys.readouterr().err
+
+
+def test_somebody_elses_sweep_is_not_gone_on_with(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    config = "defaults: [{trainer: xgboost}, {dataset: sklearn}]\ndataset: {name: iris}\n"
+    Path("one.yaml").write_text(config)
+    words = [
+        "fit",
+        "one.yaml",
+        "--multirun",
+        "num_workers=0",
+        "trainer.params.eta=0.1,0.2",
+        "trainer.num_boost_round=2",
+    ]
+    assert rtrain(words) == 0
+    folder = only_sweep(Path("runs"))
+    command = folder / "command.yaml"
+    command.write_text(command.read_text().replace("0.1,0.2", "0.1,0.2,0.3"))
+    assert rtrain(["resume", str(folder)]) == 2
+    assert "--trust" in capsys.readouterr().err
+    assert rtrain(["resume", str(folder), "--trust"]) == 0
+    assert len(json.loads((folder / "sweep.json").read_text())["trials"]) == 3
