@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Mapping
 from typing import Any
 
@@ -71,6 +73,7 @@ def train_in_process(
     )
     worker.resume_from = choose_checkpoint(recorder.run_dir, channel)
     announce(worker)
+    worker.describe({"host": socket.gethostname(), "pid": os.getpid()})
     try:
         with copied_output(0, channel.send, job.scrub), kept_random_numbers(), worker.finishing():
             plugin.train_loop(job.conf.trainer)(worker)

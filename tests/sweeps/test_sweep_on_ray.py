@@ -1,0 +1,77 @@
+"""A sweep on a Ray cluster: processes that are used again, and leave nothing behind; one that dies costs no trial."""
+
+import contextlib
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+import rtrain
+from rtrain.runs.run import Run
+from rtrain.sweeps.record import read_sweep
+
+WORDS = ["dataset.limit=400", "trainer.max_epochs=4", "trainer.num_threads=1", "sweep.metric=test/loss"]
+
+
+def kill_one_host(root, stop):
+    """Kill the process of the first trial that is under way."""
+    while not stop.wait(0.02):
+        for path in root.glob("*/*/manifest.json"):
+            run = Run.load(path.parent)
+            if run.status == "running" and run.checkpoints and "pid" in run.manifest.workers.get("0", {}):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(run.manifest.workers["0"]["pid"], signal.SIGKILL)
+                    return
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Six trials of one worker each; a process is killed on the way."""
+    root = tmp_path_factory.mktemp("runs")
+    stop = threading.Event()
+    killer = threading.Thread(target=kill_one_host, args=(root, stop))
+    killer.start()
+    try:
+        yield rtrain.sweep("mlp", [*WORDS, "run.seed=1,2,3,4,5,6", f"run.root_dir={root}"])
+    finally:
+        stop.set()
+        killer.join()
+
+
+@pytest.fixture(scope="module")
+def runs(folder):
+    data = read_sweep(folder)
+    assert data["status"] == "succeeded", data
+    return [Run.load(folder / one["name"]) for one in data["trials"]]
+
+
+def test_processes_are_used_again(runs):
+    assert 2 <= len({run.manifest.workers["0"]["pid"] for run in runs}) <= 3
+
+
+def test_the_trial_of_a_process_that_was_killed_went_on(folder, runs):
+    starts = [one["num_starts"] for one in read_sweep(folder)["trials"]]
+    assert sorted(starts) == [1, 1, 1, 1, 1, 2]
+    again = runs[starts.index(2)]
+    assert len(again.manifest.resumes) == 1
+    assert again.manifest.attempts[-1]["from_step"] > 0
+
+
+def test_a_trial_in_a_used_process_is_the_same_as_one_that_is_trained_alone(runs, tmp_path):
+    pids = [run.manifest.workers["0"]["pid"] for run in runs]
+    began = [run.manifest.started_at for run in runs]
+    later = max(runs, key=lambda run: run.manifest.started_at)
+    assert pids.count(later.manifest.workers["0"]["pid"]) > 1
+    assert later.manifest.started_at > min(began)
+    alone = rtrain.fit(str(later.path / "config.yaml"), ["num_workers=0", f"run.root_dir={tmp_path}"])
+    last = [run.checkpoints[-1] for run in (alone, later)]
+    for event, other in zip(alone.events(), later.events(), strict=True):
+        assert {name: value for name, value in event.metrics.items() if "per_second" not in name} == {
+            name: value for name, value in other.metrics.items() if "per_second" not in name
+        }
+    from safetensors.numpy import load_file
+
+    for name, value in load_file(last[0] / "model.safetensors").items():
+        np.testing.assert_array_equal(value, load_file(last[1] / "model.safetensors")[name])
