@@ -49,6 +49,10 @@ class Axis:
         """Return a number of the interval as Hydra takes it."""
         return str(round(number)) if self.is_int else repr(float(number))
 
+    def holds(self, value: str) -> bool:
+        """Tell whether a value, as Hydra takes it, is one of these."""
+        return value in self.values if self.values else self.low <= float(value) <= self.high
+
     def words(self, value: str) -> tuple[str, ...]:
         """Return the overrides that stand for a value."""
         return self.rows[int(value)] if self.rows else (f"{self.key}={value}",)

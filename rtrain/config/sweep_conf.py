@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from rtrain.config.schema import one_of
+from rtrain.config.goals import METRIC_SCHEMA, MODE_SCHEMA, read_metric, read_mode
 
 
 @dataclass(kw_only=True)
@@ -28,11 +28,13 @@ class SweepConf:
     exclude: list[dict[str, Any]] = field(default_factory=list)
     """Combinations to leave out, e.g. ``[{optimizer.lr: 0.1, num_workers: [1, 2]}]``: all keys of one of them match."""
 
-    metric: str | None = None
-    """What decides which trial is best, e.g. ``val/accuracy``; null: what trials choose their best checkpoint by."""
+    metric: Annotated[Any, BeforeValidator(read_metric), WithJsonSchema(METRIC_SCHEMA)] = None
+    """What decides which trial is best, e.g. ``val/accuracy``; several with ``sweep=optuna``: ``[val/accuracy,
+    val/loss]``. null: what trials choose their best checkpoint by."""
 
-    mode: Annotated[str, *one_of("auto", "min", "max")] = "auto"
-    """Whether a smaller or a larger ``metric`` is better; ``auto`` goes by the metric's name."""
+    mode: Annotated[Any, BeforeValidator(read_mode), WithJsonSchema(MODE_SCHEMA)] = "auto"
+    """Whether a smaller or a larger ``metric`` is better: ``min``, ``max``, or a list of one for each metric; ``auto``
+    goes by the metric's name."""
 
     scheduler: dict[str, Any] | None = None
     """What stops trials early that promise little, by the ``type`` of a scheduler; null: nothing does."""

@@ -43,6 +43,8 @@ class Search(ABC):
     """The extra of rtrain that brings them."""
     adaptive: ClassVar[bool] = True
     """What it proposes depends on how earlier trials ended. If not, all trials are checked before the first starts."""
+    many_goals: ClassVar[bool] = False
+    """It can look for several things at once."""
 
     def __init__(self, conf: Any, axes: Sequence[Axis], goals: Sequence[Goal]) -> None:
         self.conf, self.axes, self.goals = conf, tuple(axes), tuple(goals)
@@ -57,14 +59,14 @@ class Search(ABC):
         """Return the point of a trial; None if there are no more.
 
         Args:
-            number: Of the trial, counted from 0; each is asked for once.
+            number: Of the trial, counted from 0; of an adaptive search below ``num_trials``, and asked for again where
+                a point was there before or is excluded.
         """
 
-    def learn(self, number: int, point: Point, values: Sequence[float] | None) -> None:  # noqa: B027
-        """Hear how a trial ended; also, when a sweep goes on, of those that ended before.
+    def learn(self, point: Point, values: Sequence[float] | None) -> None:  # noqa: B027
+        """Hear what came of a point; when a sweep goes on, of those before too. Only adaptive searches have use for it.
 
         Args:
-            number: Of the trial.
-            point: As it was proposed.
-            values: For each goal, the best that the trial reached; None if it failed.
+            point: As it was proposed, or one that somebody else chose.
+            values: For each goal, what its trial reached; None if it failed, or was not tried.
         """

@@ -24,6 +24,7 @@ class Search(base.Search):
 
     Conf = Conf
     adaptive = False
+    many_goals = True
 
     def __init__(self, conf: Any, axes: Sequence[Axis], goals: Sequence[Goal]) -> None:
         super().__init__(conf, axes, goals)

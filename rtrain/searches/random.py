@@ -26,6 +26,7 @@ class Search(base.Search):
 
     Conf = Conf
     adaptive = False
+    many_goals = True
 
     @property
     def num_trials(self) -> int:

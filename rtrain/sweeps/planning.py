@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Iterator
+
 from rtrain.cluster import Cluster, StartingCluster
+from rtrain.config.secrets import mask_word
 from rtrain.config.session import Composed
 from rtrain.config.trials import Plan, Trials
 from rtrain.errors import ConfigError
@@ -16,6 +20,8 @@ from rtrain.training import SilentObserver
 
 MAX_TRIES = 1000
 """Proposals in a row that are excluded, or were made before, after which a search is taken to have no more."""
+PATIENCE = 20
+"""Such proposals of an adaptive search after which points are drawn at random instead."""
 
 
 class Planner:
@@ -31,7 +37,8 @@ class Planner:
         self._trials, self._search, self._record = trials, search, record
         self._asked: set[str] = set()
         self._there = {trials.key(one.point): one for one in record.trials if _fits(one, trials)}
-        self._proposed = len(record.trials) if search.adaptive else 0
+        self._proposed = 0
+        self._rng = random.Random(f"{trials.conf.seed}/{len(record.trials)}")
 
     def next(self) -> tuple[Trial, Plan] | None:
         """Return the next trial that the search proposes, composed and checked; None if there are no more.
@@ -39,17 +46,50 @@ class Planner:
         Raises:
             ConfigError: Something is wrong with it.
         """
-        for _ in range(MAX_TRIES):
-            point = self._search.propose(self._proposed)
+        propose = self._ask_adaptive if self._search.adaptive else self._ask
+        for tries in range(MAX_TRIES):
+            point = propose(tries)
             if point is None:
                 return None
-            self._proposed += 1
             found = self._enroll(point)
             if found is not None:
                 return found
-            if self._search.adaptive:
-                self._search.learn(self._proposed - 1, point, None)
+            if self._search.adaptive and tries < PATIENCE:
+                self._search.learn(point, None)
         return None
+
+    def _ask(self, _: int) -> Point | None:
+        self._proposed += 1
+        return self._search.propose(self._proposed - 1)
+
+    def _ask_adaptive(self, tries: int) -> Point | None:
+        """Ask the search, or draw at random once it sticks to points that were there before or are excluded."""
+        number = len(self._record.trials)
+        if number >= self._search.num_trials:
+            return None
+        if tries < PATIENCE:
+            return self._search.propose(number)
+        return tuple(axis.draw(self._rng) for axis in self._trials.axes)
+
+    def known(self) -> Iterator[tuple[Trial, Plan]]:
+        """Yield the trials that are there already, composed and checked.
+
+        Raises:
+            ConfigError: The config has changed since.
+        """
+        for trial in list(self._record.trials):
+            found = self._enroll(trial.point) if _fits(trial, self._trials) else None
+            if found is not None:
+                yield found
+
+    def samples(self) -> Iterator[Point]:
+        """Yield points that together hold each value of each axis, and both ends of intervals; one at a time varies."""
+        first = tuple(axis.first for axis in self._trials.axes)
+        yield first
+        for place, axis in enumerate(self._trials.axes):
+            for value in axis.values or (axis.text(axis.low), axis.text(axis.high)):
+                if value != first[place]:
+                    yield (*first[:place], value, *first[place + 1 :])
 
     def _enroll(self, point: Point) -> tuple[Trial, Plan] | None:
         """Return the trial of a point, unless it is excluded, or was asked for before."""
@@ -59,7 +99,13 @@ class Planner:
         self._asked.add(key)
         trial = self._there.get(key)
         number = len(self._record.trials) if trial is None else trial.number
-        plan = self._trials.plan(number, point)
+        try:
+            plan = self._trials.plan(number, point)
+        except ConfigError as error:
+            if trial is not None or not self._search.adaptive:
+                raise
+            self._note_failed(number, point, error)
+            return None
         if plan is None:
             return None
         if trial is None:
@@ -70,6 +116,14 @@ class Planner:
         elif trial.config_hash != plan.composed.config_hash:
             _refuse_other_config(trial, plan, self._trials)
         return trial, plan
+
+    def _note_failed(self, number: int, point: Point, error: ConfigError) -> None:
+        """Keep a trial that can't be composed: others were trained before it was thought of."""
+        told = {"type": "ConfigError", "message": error.message}
+        words, name = [mask_word(word) for word in self._trials.words(point)], self._trials.name(number, point)
+        trial = Trial(number=number, point=point, overrides=words, name=name, config_hash="", status="failed")
+        trial.error, trial.reason = told, error.message.partition("\n")[0]
+        self._record.trials.append(trial)
 
     def plan(self, trial: Trial) -> Plan:
         """Compose a trial again."""

@@ -82,18 +82,21 @@ class SweepRecord:
         best = self.best
         if best is None or best.values is None:
             return
-        params = dict(word.lstrip("+").split("=", 1) for word in best.overrides)
         found: dict[str, Any] = {"name": self._facts.get("search", "grid")}
         if len(self.goals) > 1:
             found["solutions"] = [
-                {"params": dict(word.lstrip("+").split("=", 1) for word in one.overrides), "values": one.values}
-                for one in pareto_front(self.trials, self.goals)
+                {"params": _params(one), "values": one.values} for one in pareto_front(self.trials, self.goals)
             ]
         else:
-            found |= {"best_params": {name: yaml.safe_load(text) for name, text in params.items()}}
-            found |= {"best_value": best.values[0]}
+            found |= {"best_params": _params(best), "best_value": best.values[0]}
         write_atomic(self.folder / "optimization_results.yaml", yaml.safe_dump(found, sort_keys=False))
         point_to(self.folder / "best", best.name)
+
+
+def _params(trial: Trial) -> dict[str, Any]:
+    """Return the values of a trial by key."""
+    pairs = (word.lstrip("+").split("=", 1) for word in trial.overrides)
+    return {name: yaml.safe_load(text) for name, text in pairs}
 
 
 def read_sweep(folder: Path) -> dict[str, Any]:

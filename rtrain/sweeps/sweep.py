@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
-from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
 from rtrain.cluster import StartingCluster, connect
 from rtrain.config.session import Session
-from rtrain.config.sweep_conf import SweepConf
 from rtrain.config.trials import Plan, Trials
 from rtrain.errors import ConfigError
 from rtrain.interrupts import StopRequest, stop_on_signals
@@ -21,10 +19,11 @@ from rtrain.runs.facts import num_cores
 from rtrain.runs.files import private_files
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.manifest import read_manifest
-from rtrain.schedulers.base import Scheduler, Stop
+from rtrain.schedulers.base import Stop
 from rtrain.schedulers.registry import SCHEDULERS
-from rtrain.searches.base import Goal, Search
+from rtrain.searches.base import Goal
 from rtrain.searches.registry import SEARCHES
+from rtrain.sweeps.choice import goals_of, make_scheduler, make_search
 from rtrain.sweeps.data import Data
 from rtrain.sweeps.folder import opened
 from rtrain.sweeps.in_turn import InTurn
@@ -33,7 +32,6 @@ from rtrain.sweeps.planning import Checks, Planner
 from rtrain.sweeps.pool import Pool
 from rtrain.sweeps.record import SweepRecord
 from rtrain.sweeps.trial import OVER, Trial
-from rtrain.trainers.monitor import Monitor
 
 OVERTAKING = 8
 """How many trials may start before one that waits for more room; then they wait for it."""
@@ -99,10 +97,8 @@ class Sweep:
         self._data = Data(observer, starting)
         self._checks = Checks(self._data, starting)
         name = SEARCHES.name_of(self._conf)
-        goals = _goals(self._conf)
-        kind: type[Search] = SEARCHES.load(name)
-        self._search = kind(self._conf, trials.axes, goals)
-        self._scheduler = _scheduler(self._conf, goals)
+        goals = goals_of(self._conf, trials.probe.conf.run.checkpoint.best)
+        self._search, self._scheduler = make_search(trials, goals), make_scheduler(trials, goals)
         self._scheduler_name = None if self._conf.scheduler is None else SCHEDULERS.name_of(self._conf.scheduler)
         facts = {"command": trials.command, "search": name, "axes": [asdict(axis) for axis in trials.axes]}
         self.record = SweepRecord(trials.folder, facts)
@@ -122,15 +118,25 @@ class Sweep:
     def plan(self) -> None:
         """Compose and check what can be before anything starts."""
         self._remember()
-        most = 1 if self._search.adaptive else None
-        for trial, plan in islice(iter(self._planner.next, None), most):
+        if self._search.adaptive:
+            self._check_values()
+        for trial, plan in self._planner.known() if self._search.adaptive else iter(self._planner.next, None):
             if trial.status not in OVER or trial.status == "failed":
-                with named(trial):
+                with named(trial.overrides, f"trial {trial.number}"):
                     self._checks.check(plan.composed)
                 trial.status, trial.error = "planned", None
                 self._queue.append(trial)
         self._trials.save()
         self.record.write()
+
+    def _check_values(self) -> None:
+        """Check each value that a search may propose once, and both ends of intervals: nobody knows its trials yet."""
+        for point in self._planner.samples():
+            words = self._trials.words(point)
+            with named(words, "a trial"):
+                plan = self._trials.plan(0, point)
+                if plan is not None:
+                    self._checks.check(plan.composed)
 
     def _remember(self) -> None:
         """Tell search and scheduler of the trials that are there."""
@@ -155,7 +161,8 @@ class Sweep:
 
     def train(self, stop: StopRequest, began: float) -> None:
         """Train until no trial is left, or the sweep is to end."""
-        cluster = self._checks.cluster if self._queue else None
+        more = self._search.adaptive and len(self.record.trials) < self._search.num_trials
+        cluster = self._checks.cluster if self._queue or more else None
         self._pool: Pool = InTurn(self, self._data, stop) if cluster is None else OnRay(cluster, self, self._data)
         self._observer.sweep_started(self.record, max(self._search.num_trials, len(self.record.trials)))
         try:
@@ -206,7 +213,9 @@ class Sweep:
 
     def _ask(self) -> bool:
         """Have the search propose one more trial."""
-        found = self._planner.next() if self._search.adaptive else None
+        if not self._search.adaptive:
+            return False
+        found = self._planner.next()
         if found is None:
             return False
         trial, plan = found
@@ -305,32 +314,16 @@ class Sweep:
 
     def _learn(self, trial: Trial) -> None:
         values = None if trial.status == "failed" else trial.values
-        self._search.learn(trial.number, trial.point, values)
+        self._search.learn(trial.point, values)
         if self._scheduler is not None:
             self._scheduler.ended(trial.number)
 
 
 @contextmanager
-def named(trial: Trial) -> Iterator[None]:
+def named(overrides: Sequence[str], what: str) -> Iterator[None]:
     """Say of which trial a mistake is."""
     try:
         yield
     except ConfigError as error:
-        words = " ".join(word.lstrip("+") for word in trial.overrides)
-        raise ConfigError(f"{error.message}\n  in trial {trial.number}: {words}", error.hint) from error
-
-
-def _goals(conf: SweepConf) -> list[Goal]:
-    if conf.metric is None:
-        return []
-    mode = Monitor.by_name(conf.metric).mode if conf.mode == "auto" else conf.mode
-    return [Goal(metric=conf.metric, mode=mode)]
-
-
-def _scheduler(conf: SweepConf, goals: list[Goal]) -> Scheduler | None:
-    if conf.scheduler is None:
-        return None
-    if not goals:
-        raise ConfigError("sweep.metric: a scheduler has to know what trials are judged by.", "sweep.metric=val/loss")
-    made: Scheduler = SCHEDULERS.load(SCHEDULERS.name_of(conf.scheduler))(conf.scheduler, goals[0])
-    return made
+        words = " ".join(word.lstrip("+") for word in overrides)
+        raise ConfigError(f"{error.message}\n  in {what}: {words}", error.hint) from error

@@ -29,7 +29,7 @@ class Trial:
     """``planned``, ``running``, ``paused``, ``succeeded``, ``stopped`` (by the scheduler), ``failed``, ``interrupted``
     or ``excluded``."""
     values: list[float] | None = None
-    """For each goal, the best that it reached."""
+    """What it reached: the best of one goal; of several, the newest report that holds all of them."""
     step: int = 0
     epoch: int = 0
     reason: str = ""
@@ -51,7 +51,8 @@ class Trial:
         new = [float(value) for value in found if value is not None]
         if not all(map(math.isfinite, new)):
             return True
-        if self.values is None or goals[0].is_better(new[0], self.values[0]):
+        # Several goals each have their best at another time: no model holds them all, but the newest one its own.
+        if self.values is None or len(goals) > 1 or goals[0].is_better(new[0], self.values[0]):
             self.values = new
         return True
 

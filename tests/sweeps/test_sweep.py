@@ -132,3 +132,61 @@ def test_asha_stops_what_promises_little():
     assert run.status == "succeeded"
     assert run.manifest.exit_reason.startswith("asha: ")
     assert run.manifest.epoch < 20
+
+
+def test_optuna_goes_on_with_a_sweep_that_is_made_longer():
+    words = ["sweep=optuna", "sweep.num_startup_trials=2", "trainer.params.eta=tag(log,interval(0.001,1))"]
+    before, _ = sweep(*words, "trainer.params.max_depth=1,2", "sweep.num_trials=3")
+    after, folder = sweep(*words, "trainer.params.max_depth=1,2", "sweep.num_trials=5")
+    assert [one["status"] for one in after["trials"]] == ["succeeded"] * 5
+    assert after["trials"][:3] == before["trials"]
+    assert len({json.dumps(one["overrides"]) for one in after["trials"]}) == 5
+    assert yaml.safe_load((folder / "optimization_results.yaml").read_text())["name"] == "optuna"
+
+
+def test_a_search_that_has_tried_everything_ends():
+    data, _ = sweep("sweep=optuna", "trainer.params.eta=0.1,0.5", "trainer.params.max_depth=1,2", "sweep.num_trials=9")
+    assert len({json.dumps(one["overrides"]) for one in data["trials"]}) == len(data["trials"]) == 4
+
+
+def test_several_metrics_are_weighed():
+    data, folder = sweep(
+        *("sweep=optuna", "sweep.num_trials=4", "trainer.params.eta=interval(0.01,1)", "dataset.limit=null"),
+        *("sweep.metric=[test/mlogloss,test/merror]", "trainer.params.eval_metric=[mlogloss,merror]"),
+    )
+    assert data["goals"] == [{"metric": f"test/{name}", "mode": "min"} for name in ("mlogloss", "merror")]
+    for one in data["trials"]:
+        metrics = Run.load(folder / one["name"]).metrics
+        assert one["values"] == [metrics["test/mlogloss"], metrics["test/merror"]]
+    solutions = yaml.safe_load((folder / "optimization_results.yaml").read_text())["solutions"]
+    assert min(one["values"] for one in data["trials"]) in [one["values"] for one in solutions]
+    assert 0 < solutions[0]["params"]["trainer.params.eta"] < 1
+
+
+def test_what_a_search_may_not_propose_is_found_before_the_first_starts(capsys):
+    words = ["sweep=optuna", "trainer.params.eta=interval(0.1,1)", "trainer.params.max_depth=1,2,deep"]
+    assert rtrain(["fit", "tiny.yaml", *TINY[2:], *words]) == 2
+    assert "in a trial: trainer.params.eta=0.1 trainer.params.max_depth=deep" in capsys.readouterr().err
+    assert not Path("runs").exists() or not list(Path("runs").glob("*/*"))
+
+
+def test_who_has_to_know_the_metric_asks_for_it(capsys):
+    words = ["fit", "tiny.yaml", "--multirun", "num_workers=0", "trainer.params.eta=0.1,0.2"]
+    assert rtrain([*words, "sweep=hyperopt"]) == 2
+    assert "sweep.metric=val/loss" in capsys.readouterr().err
+    assert rtrain([*words, "sweep/scheduler=asha"]) == 2
+    assert "has to know what trials are judged by" in capsys.readouterr().err
+    assert rtrain([*words, "sweep=hyperopt", "sweep.metric=[a,b]"]) == 2
+    assert "sweep=optuna" in capsys.readouterr().err
+    assert rtrain([*words, "sweep=optuna", "sweep.metric=[a,b,c]", "sweep.mode=[min,max]"]) == 2
+    assert "2 modes for 3 metrics" in capsys.readouterr().err
+
+
+def test_hyperopt_looks_for_what_decides_the_best_checkpoint():
+    words = [word for word in TINY[2:] if not word.startswith("sweep.metric")]
+    words += ["sweep=hyperopt", "sweep.num_trials=3", "trainer.params.eta=interval(0.1,1)"]
+    assert rtrain(["fit", "tiny.yaml", *words, "run.checkpoint.best.monitor=test/mlogloss"]) == 0
+    (found,) = Path("runs").glob("*/sweep.json")
+    data = read_sweep(found.parent)
+    assert data["goals"] == [{"metric": "test/mlogloss", "mode": "min"}]
+    assert len(data["trials"]) == 3

@@ -1,0 +1,88 @@
+"""The search and the scheduler that a sweep's config names, and what they are to look for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rtrain.config.goals import words_of
+from rtrain.config.sweep_conf import SweepConf
+from rtrain.config.trials import Trials
+from rtrain.errors import ConfigError
+from rtrain.schedulers.base import Scheduler
+from rtrain.schedulers.registry import SCHEDULERS
+from rtrain.searches.base import Goal, Search
+from rtrain.searches.registry import SEARCHES
+from rtrain.trainers.monitor import Monitor
+
+
+def goals_of(conf: SweepConf, best: Any) -> list[Goal]:
+    """Return what a sweep looks for; nothing if its config does not say it and nobody has to know beforehand.
+
+    Args:
+        conf: The section ``sweep``.
+        best: ``run.checkpoint.best``, which is taken instead where somebody has to know.
+
+    Raises:
+        ConfigError: There are not as many modes as metrics.
+    """
+    metrics, modes = words_of(conf.metric), words_of(conf.mode)
+    if not metrics and best.monitor is not None and (_is_adaptive(conf) or conf.scheduler is not None):
+        metrics, modes = [best.monitor], [best.mode]
+    if len(modes) == 1:
+        modes = modes * len(metrics)
+    if metrics and len(modes) != len(metrics):
+        raise ConfigError(
+            f"sweep.mode: {len(modes)} modes for {len(metrics)} metrics.", "Give one for each metric, or mode: auto"
+        )
+    return [
+        Goal(metric=metric, mode=Monitor.by_name(metric).mode if mode == "auto" else mode)
+        for metric, mode in zip(metrics, modes, strict=False)
+    ]
+
+
+def _is_adaptive(conf: SweepConf) -> bool:
+    kind: type[Search] = SEARCHES.load(SEARCHES.name_of(conf))
+    return kind.adaptive
+
+
+def make_search(trials: Trials, goals: list[Goal]) -> Search:
+    """Return the search of a sweep.
+
+    Raises:
+        ConfigError: It does not fit what is varied, or what is looked for.
+    """
+    name = SEARCHES.name_of(trials.conf)
+    kind: type[Search] = SEARCHES.load(name)
+    if kind.adaptive and not goals:
+        raise _unknown_goal(f"sweep={name} proposes trials by what earlier ones reached")
+    if len(goals) > 1 and not kind.many_goals:
+        raise ConfigError(
+            f"sweep.metric: sweep={name} looks for one metric, not for {len(goals)}.",
+            "Name one of them, or weigh several with sweep=optuna",
+        )
+    return kind(trials.conf, trials.axes, goals)
+
+
+def make_scheduler(trials: Trials, goals: list[Goal]) -> Scheduler | None:
+    """Return the scheduler of a sweep, if it has one.
+
+    Raises:
+        ConfigError: It does not know what trials are judged by.
+    """
+    conf = trials.conf.scheduler
+    if conf is None:
+        return None
+    name = SCHEDULERS.name_of(conf)
+    kind: type[Scheduler] = SCHEDULERS.load(name)
+    if not goals:
+        raise _unknown_goal(f"sweep/scheduler={name} has to know what trials are judged by")
+    if len(goals) > 1:
+        raise ConfigError(
+            f"sweep.metric: a scheduler judges trials by one metric, not by {len(goals)}.",
+            "Name one of them, or leave the scheduler out: sweep/scheduler=none",
+        )
+    return kind(conf, goals[0])
+
+
+def _unknown_goal(why: str) -> ConfigError:
+    return ConfigError(f"sweep.metric: {why}.", "Add what decides, sweep.metric=val/loss say.")

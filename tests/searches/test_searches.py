@@ -1,0 +1,129 @@
+"""Each search finds what is good, draws the same again, and goes on with what it is told."""
+
+import math
+import random
+
+import pytest
+
+from rtrain.config.axes import Axis
+from rtrain.errors import ConfigError
+from rtrain.searches.base import Goal
+from rtrain.searches.registry import SEARCHES
+from rtrain.sweeps.record import pareto_front
+from rtrain.sweeps.trial import Trial
+
+AXES = (
+    Axis(key="lr", low=1e-5, high=1.0, log=True),
+    Axis(key="width", low=1, high=64, is_int=True),
+    Axis(key="act", values=("relu", "tanh", "null")),
+)
+LOSS = Goal(metric="val/loss", mode="min")
+SMART = ("optuna", "hyperopt")
+
+
+def make(name, goals=(LOSS,), axes=AXES, **conf):
+    kind = SEARCHES.load(name)
+    conf |= {} if name == "grid" else {"num_trials": 100}
+    return kind(kind.Conf(**conf), axes, goals)
+
+
+def loss(point):
+    lr, width, act = point
+    return (math.log10(float(lr)) + 2) ** 2 + abs(int(width) - 20) / 20 + {"relu": 0.0, "tanh": 1.0, "null": 2.0}[act]
+
+
+def run(search, numbers, judge=loss):
+    found = []
+    for number in numbers:
+        point = search.propose(number)
+        found.append(point)
+        search.learn(point, [judge(point)])
+    return found
+
+
+@pytest.mark.parametrize("name", ["random", *SMART])
+def test_what_is_drawn_belongs_to_the_axes_and_to_the_seed(name):
+    points = run(make(name), range(12))
+    for lr, width, act in points:
+        assert 1e-5 <= float(lr) <= 1
+        assert 1 <= int(width) <= 64
+        assert act in ("relu", "tanh", "null")
+    assert run(make(name), range(12)) == points
+    assert run(make(name, seed=1), range(12)) != points
+
+
+@pytest.mark.parametrize("name", SMART)
+def test_a_search_that_learns_is_better_than_chance(name):
+    learned = sorted(map(loss, run(make(name, num_startup_trials=8, seed=3), range(40))[20:]))
+    drawn = sorted(map(loss, run(make("random", seed=3), range(40))[20:]))
+    assert learned[10] < drawn[10] / 1.5
+
+
+@pytest.mark.parametrize("name", SMART)
+def test_a_maximum_is_looked_for_where_more_is_better(name):
+    def goodness(point):
+        return -loss(point)
+
+    goal = Goal(metric="val/accuracy", mode="max")
+    learned = run(make(name, (goal,), num_startup_trials=8, seed=3), range(40), goodness)[20:]
+    drawn = run(make("random", seed=3), range(40))[20:]
+    assert sorted(map(loss, learned))[10] < sorted(map(loss, drawn))[10] / 1.5
+
+
+@pytest.mark.parametrize("name", SMART)
+def test_a_search_that_is_told_of_the_past_goes_on_from_it(name):
+    past = run(make("random", seed=5), range(30))
+    search = make(name, num_startup_trials=8, seed=2)
+    for point in past:
+        search.learn(point, [loss(point)])
+    search.learn(past[0], None)  # one that failed
+    search.learn(("7.0", "3", "relu"), [0.0])  # one of an interval that was longer then
+    learned = sorted(map(loss, run(search, range(30, 37))))
+    assert learned[3] < sorted(map(loss, past))[15] / 2
+
+
+def test_trials_at_the_same_time_try_different_points():
+    search = make("optuna", num_startup_trials=3, axes=(AXES[0],))
+    run(search, range(10), judge=lambda point: math.log10(float(point[0])) ** 2)
+    assert len({search.propose(number) for number in range(10, 18)}) == 8
+
+
+@pytest.mark.parametrize("sampler", ["random", "gp", "nsgaii"])
+def test_optunas_samplers(sampler):
+    points = run(make("optuna", sampler=sampler, num_startup_trials=3), range(6))
+    assert len(set(points)) == 6
+
+
+def test_a_sampler_whose_package_is_missing_is_told():
+    with pytest.raises(ConfigError, match="cmaes"):
+        make("optuna", sampler="cmaes")
+
+
+def test_optuna_weighs_several_goals():
+    goals = (LOSS, Goal(metric="seconds", mode="min"))
+    search = make("optuna", goals, num_startup_trials=8)
+    trials = []
+    for number in range(40):
+        point = search.propose(number)
+        values = [loss(point), float(point[1])]
+        search.learn(point, values)
+        trials.append(Trial(number=number, point=point, overrides=[], name="", config_hash="", values=values))
+    front = {one.number for one in pareto_front(trials, goals)}
+    best = {one.number for one in search._study.best_trials}
+    assert front == best
+    assert 1 < len(front) < 40
+
+
+def test_a_grid_holds_each_combination_once():
+    axes = (Axis(key="a", values=("1", "2")), Axis(key="b", values=("x", "y", "z")))
+    grid = make("grid", axes=axes)
+    assert [grid.propose(number) for number in range(7)] == [
+        *[("1", "x"), ("1", "y"), ("1", "z"), ("2", "x"), ("2", "y"), ("2", "z")],
+        None,
+    ]
+
+
+def test_random_numbers_are_spread_over_the_whole_interval():
+    rng = random.Random(0)
+    drawn = [float(AXES[0].draw(rng)) for _ in range(1000)]
+    assert 0.15 < sum(one < 1e-4 for one in drawn) / 1000 < 0.25  # a fifth of the logarithms
