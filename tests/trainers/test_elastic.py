@@ -9,18 +9,22 @@ import rtrain
 from rtrain.runs.run import Run
 
 MODEL = """
+import pathlib
 import time
 
 from torch import nn
 
+HURRY = pathlib.Path(__file__).with_name("hurry")
+
 
 class Slow(nn.Module):
+    # Each step takes its time until somebody is in a hurry.
     def __init__(self, seconds):
         super().__init__()
         self.net, self.seconds = nn.Linear(64, 10), seconds
 
     def forward(self, x):
-        time.sleep(self.seconds if self.training else 0)
+        time.sleep(self.seconds if self.training and not HURRY.exists() else 0)
         return self.net(x.flatten(1))
 """
 CONFIG = """
@@ -35,6 +39,8 @@ trainer:
 run: {{root_dir: {folder}/runs, checkpoint: {{every_epochs: null, every_steps: {every}}}}}
 scaling: {{start_timeout_seconds: 60, resize_seconds: 2}}
 """
+EPOCHS = 200
+"""So many that training is under way when a machine comes, however long that takes."""
 
 
 @pytest.fixture(autouse=True)
@@ -90,6 +96,9 @@ class Fit:
             time.sleep(0.2)
         pytest.fail(f"it never came: {self._error}; {self.run.manifest.attempts}")
 
+    def hurry(self):
+        (self._folder / "hurry").touch()
+
     def end(self):
         self._thread.join(timeout=240)
         assert not self._thread.is_alive()
@@ -112,16 +121,17 @@ def check_epochs(run, epochs):
 @pytest.mark.slow
 def test_a_machine_that_is_lost_and_one_that_comes_leave_every_epoch_whole(tmp_path, cluster):
     node = add_node(cluster)
-    fit = Fit(tmp_path, "num_workers=[1,2]", every=5)
+    fit = Fit(tmp_path, "num_workers=[1,2]", epochs=EPOCHS, every=5)
     fit.wait_for(lambda manifest: len(manifest.checkpoints) > 1)
     cluster.remove_node(node, allow_graceful=False)
     fit.wait_for(lambda manifest: len(manifest.attempts) == 2 and manifest.step > 60)
     add_node(cluster)
     fit.wait_for(lambda manifest: len(manifest.attempts) == 3)
+    fit.hurry()
     run = fit.end()
     assert [attempt["num_workers"] for attempt in run.manifest.attempts] == [2, 1, 2]
     assert whys(run) == ["node lost", "resized", None]
-    check_epochs(run, 40)
+    check_epochs(run, EPOCHS)
 
 
 @pytest.mark.slow
