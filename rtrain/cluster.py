@@ -45,7 +45,11 @@ class Cluster:
 
 
 class StartingCluster:
-    """A cluster that starts in the background, hidden behind reading data and importing frameworks."""
+    """A cluster that starts in the background, hidden behind reading data and importing frameworks.
+
+    Raises:
+        ConfigError: ``cluster.runtime_env`` says what Ray doesn't take, or what only a cluster that is joined can do.
+    """
 
     def __init__(self, conf: ClusterConf, num_cpus: int) -> None:
         self._conf, self._num_cpus = conf, num_cpus
@@ -53,6 +57,8 @@ class StartingCluster:
         self._error: BaseException | None = None
         self._address = conf.address or os.environ.get("RAY_ADDRESS")
         self._was_connected = "ray" in sys.modules and sys.modules["ray"].is_initialized()
+        if self.own:
+            _check_own(conf)
         # Ray's processes die with the thread that started them: it stays until the end.
         self._thread = threading.Thread(target=self._live, name="rtrain-ray", daemon=True)
         self._thread.start()
@@ -86,7 +92,8 @@ class StartingCluster:
             if self._address is not None:
                 ray.init(address=self._address, runtime_env=self._conf.runtime_env or None, **common)
                 return
-            with _alone_on_this_machine():
+            # Ray's processes inherit them; in a runtime environment, Ray would write them into its logs.
+            with _alone_on_this_machine(), _environment(_variables(self._conf)):
                 ray.init(
                     address="local",
                     num_cpus=self._num_cpus,
@@ -137,16 +144,27 @@ def _alone_on_this_machine() -> Iterator[None]:
 
     if os.environ.get("RAY_AUTH_MODE", "token") == "token":  # Ray's own default for a cluster that it starts
         _keep_token_private()
-    variable, before = os.environ.get(LOOPBACK), ray_constants.ENABLE_RAY_CLUSTER
-    os.environ[LOOPBACK], ray_constants.ENABLE_RAY_CLUSTER = "0", False
+    before, ray_constants.ENABLE_RAY_CLUSTER = ray_constants.ENABLE_RAY_CLUSTER, False
+    try:
+        with _environment({LOOPBACK: "0"}):
+            yield
+    finally:
+        ray_constants.ENABLE_RAY_CLUSTER = before
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Have the processes that start in the block inherit variables."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     try:
         yield
     finally:
-        ray_constants.ENABLE_RAY_CLUSTER = before
-        if variable is None:
-            del os.environ[LOOPBACK]
-        else:
-            os.environ[LOOPBACK] = variable
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _keep_token_private() -> None:
@@ -207,20 +225,57 @@ def worker_runtime_env(
 ) -> dict[str, Any] | None:
     """Return the workers' environment: what the trainer needs, and on a joined cluster the user's and the project.
 
+    Those of a cluster of rtrain's own have inherited the user's variables.
+
     Args:
         conf: The user's.
         cluster: Where the workers will be.
         project_root: Folder whose modules they import; may be empty.
         needed: Environment variables; the user's own win.
     """
+    own = _variables(conf)
+    missing = {name: value for name, value in needed.items() if name not in own}
     if cluster.own:
-        return {"env_vars": dict(needed)} if needed else None
-    env = dict(conf.runtime_env)
-    variables = {**needed, **env.get("env_vars", {})}
+        return {"env_vars": missing} if missing else None
+    env, variables = _sent(conf.runtime_env), {**missing, **own}
     if "working_dir" not in env:
         paths = filter(None, [project_root, variables.get("PYTHONPATH")])
         variables["PYTHONPATH"] = os.pathsep.join(paths)
     return {**env, "env_vars": variables}
+
+
+def _sent(runtime_env: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a runtime environment whose folders are those that Ray has sent to the cluster when it was joined."""
+    import ray
+
+    sent = ray.get_runtime_context().runtime_env
+    return {name: sent.get(name, value) for name, value in runtime_env.items()}
+
+
+def _check_own(conf: ClusterConf) -> None:
+    """Find what a cluster of rtrain's own can't do."""
+    _variables(conf)
+    others = [name for name in conf.runtime_env if name != "env_vars"]
+    if others:
+        raise ConfigError(
+            f"cluster.runtime_env.{others[0]}: workers of a cluster that rtrain starts have the files and packages of "
+            "this machine.",
+            "Install what they need here, or join a cluster that Ray prepares: cluster.address=HOST:6379",
+        )
+
+
+def _variables(conf: ClusterConf) -> dict[str, str]:
+    """Return the user's environment variables of the workers."""
+    given = conf.runtime_env.get("env_vars") or {}
+    wrong = None if isinstance(given, Mapping) else "env_vars"
+    if wrong is None:
+        wrong = next((f"env_vars.{name}" for name, value in given.items() if not isinstance(value, str)), None)
+    if wrong is not None:
+        raise ConfigError(
+            f"cluster.runtime_env.{wrong}: environment variables are texts, by their names.",
+            "Quote numbers: {env_vars: {NCCL_IB_DISABLE: '1'}}",
+        )
+    return dict(given)
 
 
 def is_alive(node: str | None = None) -> bool:

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from rtrain.cluster import connect, token_path
+from rtrain.cluster import StartingCluster, connect, token_path
 from rtrain.config.schema import ClusterConf
+from rtrain.errors import ConfigError
 
 ASK = """
 import sys
@@ -68,3 +69,32 @@ def test_nobody_else_on_the_network_or_the_machine_gets_an_answer():
         assert asked(address, RAY_AUTH_MODE="token") == "answered"
         assert "InvalidAuthToken" in asked(address, RAY_AUTH_MODE="disabled")
         assert "InvalidAuthToken" in asked(address, RAY_AUTH_MODE="token", RAY_AUTH_TOKEN="0" * 64)
+
+
+@pytest.mark.parametrize(
+    ("runtime_env", "message"),
+    [
+        ({"pip": ["einops"]}, r"cluster\.runtime_env\.pip: .* packages of this machine.\nInstall what they need here"),
+        ({"env_vars": {"NCCL_IB_DISABLE": 1}}, r"runtime_env\.env_vars\.NCCL_IB_DISABLE: .* texts.*\nQuote numbers"),
+        ({"env_vars": ["NCCL_DEBUG"]}, r"cluster\.runtime_env\.env_vars: environment variables are texts"),
+    ],
+    ids=str,
+)
+def test_what_a_cluster_of_our_own_can_not_do_is_refused_before_it_starts(runtime_env, message):
+    with pytest.raises(ConfigError, match=message):
+        StartingCluster(ClusterConf(runtime_env=runtime_env), 1)
+
+
+def test_workers_of_a_cluster_of_our_own_have_the_variables_of_the_user_and_ray_keeps_no_list_of_them():
+    import ray
+
+    def look() -> tuple[str | None, str]:
+        return os.environ.get("WORD_OF_MINE"), str(ray.get_runtime_context().runtime_env)
+
+    conf = ClusterConf(object_store_bytes=80_000_000, runtime_env={"env_vars": {"WORD_OF_MINE": "to workers"}})
+    with connect(conf, 1) as starting:
+        starting.wait()
+        assert look()[0] is None, "the driver's own environment has changed"
+        there, listed = ray.get(ray.remote(look).remote())
+    assert there == "to workers"
+    assert "WORD_OF_MINE" not in listed

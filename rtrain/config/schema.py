@@ -231,7 +231,8 @@ class ClusterConf:
     """Shared memory of a cluster of rtrain's own; null: by the size of the data."""
 
     runtime_env: dict[str, Any] = field(default_factory=dict)
-    """Ray runtime environment of the workers, e.g. ``{env_vars: {NCCL_DEBUG: INFO}}``."""
+    """Ray runtime environment of the workers, e.g. ``{env_vars: {NCCL_DEBUG: INFO}}``. A cluster of rtrain's own takes
+    ``env_vars`` only."""
 
 
 @dataclass(kw_only=True)
