@@ -34,14 +34,16 @@ class Meter:
         self._steps_per_epoch = steps_per_epoch
         self._taken: list[Any] = []
         """What the steps since the last look gave."""
-        self._rows = self._rows_shown = self._window_rows = self._epoch_rows = 0
+        self._rows: list[int] = []
+        """Rows of each of them."""
+        self._rows_shown = self._window_rows = self._epoch_rows = 0
         self._has_loss = True
         self._began = self._epoch_began = self._shown = time.monotonic()
 
     def add(self, taken: Any, num_rows: int) -> None:
         """Count one step of all ranks; tell the display now and then."""
         self._taken.append(taken)
-        self._rows += num_rows
+        self._rows.append(num_rows)
         self._rows_shown += num_rows
         if len(self._taken) >= MAX_HELD:
             self.look()
@@ -57,18 +59,21 @@ class Meter:
         if not self._taken:
             return
         losses, progress = self._learner.losses(self._taken), self._progress
-        for back, loss in enumerate(reversed(losses)):
+        skipped = 0
+        for back, (loss, num_rows) in enumerate(zip(reversed(losses), reversed(self._rows), strict=False)):
             if not math.isfinite(loss):
                 self._note_bad(progress.step - back, progress.step_in_epoch - back)
-        total = math.fsum(filter(math.isfinite, losses))
+                skipped += num_rows
+        total, rows = math.fsum(filter(math.isfinite, losses)), sum(self._rows)
         self._has_loss = bool(losses)
         progress.loss_sum += total
-        progress.rows += self._rows
+        progress.rows += rows
+        progress.skipped_rows += skipped
         progress.window_loss_sum += total
-        progress.window_rows += self._rows
-        self._window_rows += self._rows
-        self._epoch_rows += self._rows
-        self._taken, self._rows = [], 0
+        progress.window_rows += rows - skipped
+        self._window_rows += rows
+        self._epoch_rows += rows
+        self._taken, self._rows = [], []
 
     def _note_bad(self, step: int, batch: int) -> None:
         """Fail, or note that a step was left out."""
@@ -91,9 +96,9 @@ class Meter:
         self.look()
         self._show()
         progress = self._progress
-        found = self._found("train/epoch_loss", progress.loss_sum, progress.rows)
+        found = self._found("train/epoch_loss", progress.loss_sum, progress.rows - progress.skipped_rows)
         found["train/rows_per_second"] = self._epoch_rows / max(time.monotonic() - self._epoch_began, 1e-9)
-        progress.loss_sum, progress.rows = 0.0, 0
+        progress.loss_sum, progress.rows, progress.skipped_rows = 0.0, 0, 0
         progress.window_loss_sum, progress.window_rows = 0.0, 0
         return found
 
@@ -107,7 +112,8 @@ class Meter:
         self._epoch_began += pause
 
     def _found(self, name: str, loss_sum: float, rows: int) -> dict[str, float]:
-        found = {name: loss_sum / max(rows, 1) if self._has_loss else None, "train/lr": self._learner.rate()}
+        mean = loss_sum / rows if self._has_loss and rows else None
+        found = {name: mean, "train/lr": self._learner.rate()}
         return {name: value for name, value in found.items() if value is not None}
 
     def _show(self) -> None:

@@ -41,10 +41,12 @@ class Progress:
     """Sum of all row losses in the epoch under way, over all ranks."""
     rows: int = 0
     """Rows of the epoch under way that all ranks have taken, as of the last look at their losses."""
+    skipped_rows: int = 0
+    """Those of them whose steps were left out."""
     window_loss_sum: float = 0.0
     """Sum of the row losses since the last report of the training loss, in this epoch."""
     window_rows: int = 0
-    """Rows behind it."""
+    """Rows behind it; those of steps that were left out are none of them."""
     ended: str = ""
     """Why training has ended for good, if the trainer itself ended it."""
     metrics: dict[str, float] = field(default_factory=dict)

@@ -14,7 +14,7 @@ from rtrain.datasets.base import Dataset, ResidentSplit
 from rtrain.errors import TrainingError
 from rtrain.runs.checkpoints import latest_checkpoint
 from rtrain.testing.ranks import RankProcesses
-from rtrain.testing.small_data import small_dataset, small_text, streamed
+from rtrain.testing.small_data import small_dataset, small_text, streamed, with_infinite_row
 from rtrain.testing.workers import RecordingChannel, newest
 from rtrain.trainers.epochs import EpochLoop
 from rtrain.trainers.epochs_conf import EarlyStoppingConf
@@ -22,6 +22,7 @@ from rtrain.trainers.registry import load_trainer
 from rtrain.trainers.worker import Worker
 
 EXACT = {"rtol": 0, "atol": 0}
+SKIP = FailureConf(nan_loss="skip")
 
 
 def assert_same(first, second, **tolerance):
@@ -61,19 +62,30 @@ def held_back(num_steps):
         savers[-1].wait()
 
 
-def fit_rank(rank, fit, folder, conf, dataset=None, stop_after=(None, None)):
+def assert_left_out(folder, runs, sent):
+    """Check a training of two epochs in which one step of each has a loss that is no number."""
+    noted = [record for record in sent.of("metrics") if "train/skipped_batch" in record["metrics"]]
+    assert [record["epoch"] for record in noted] == [0, 1]
+    assert all(1 <= record["metrics"]["train/skipped_batch"] <= 3 for record in noted)
+    by_step = [record["metrics"]["train/loss"] for record in sent.of("metrics") if "train/loss" in record["metrics"]]
+    assert len(by_step) == 4, "of three steps one has no loss"
+    assert sent.metrics["train/epoch_loss"] == pytest.approx(sum(by_step[2:]) / 2)
+    assert all(np.isfinite(values).all() for values in runs.weights(folder).values()), "weights are spoilt"
+
+
+def fit_rank(rank, fit, folder, conf, dataset=None, stop_after=(None, None), **run):
     """Train as one of two ranks and return what this one sent."""
     channel = RecordingChannel(stop_after[rank])
-    return fit(folder, conf, dataset, channel=channel, rank=rank, world_size=2)
+    return fit(folder, conf, dataset, channel=channel, rank=rank, world_size=2, **run)
 
 
 class Epochs:
     """What a framework's tests say of it."""
 
     runs: ClassVar[ModuleType]
-    """``make_conf``, ``fit`` in this process, ``join`` to be one of two, ``weights``, and as constants a
-    model (``DROPOUT``), optimizers (``SGD``, ``DIVERGING``), a metric of the framework's own (``METRIC``), and how near
-    the weights of two ranks come to those of one (``CLOSE``)."""
+    """``make_conf``, ``fit`` in this process, ``join`` to be one of two, ``weights``, and as constants
+    models (``MLP``, ``DROPOUT``), optimizers (``SGD``, ``DIVERGING``), a metric of the framework's own (``METRIC``),
+    and how near the weights of two ranks come to those of one (``CLOSE``)."""
     trainer: ClassVar[str]
 
 
@@ -162,6 +174,19 @@ class EpochsOnOneRank(Epochs):
         assert "is not a finite number" in end["reason"]
         assert channel.of("checkpoint") == []
 
+    def test_it_may_be_left_out_and_noted(self, tmp_path):
+        model = {**self.runs.MLP, "hidden": []}  # a ReLU of TensorFlow makes zeros of what is no number
+        conf = self.runs.make_conf(model=model, global_batch_size=50, max_epochs=2)
+        data = with_infinite_row(small_dataset())
+        sent = self.runs.fit(tmp_path, conf, data, failure=SKIP, log_every_steps=1)
+        assert_left_out(tmp_path, self.runs, sent)
+
+    def test_leaving_steps_out_changes_nothing_where_all_are_good(self, tmp_path):
+        conf = self.runs.make_conf(model=self.runs.DROPOUT)
+        self.runs.fit(tmp_path / "a", conf)
+        self.runs.fit(tmp_path / "b", conf, failure=SKIP)
+        assert_same(self.runs.weights(tmp_path / "a"), self.runs.weights(tmp_path / "b"), **EXACT)
+
 
 class EpochsOnTwoRanks(Epochs):
     """Training in two processes."""
@@ -200,6 +225,14 @@ class EpochsOnTwoRanks(Epochs):
         assert stopped[0].of("checkpoint")[-1]["step"] < 15, "the wish of one rank stops both"
         ranks.run(fit_rank, self.runs.fit, tmp_path / "b", conf)
         assert_same(self.runs.weights(tmp_path / "a"), self.runs.weights(tmp_path / "b"), **EXACT)
+
+    def test_two_ranks_leave_out_a_step_that_is_no_number_on_one_of_them(self, tmp_path, ranks):
+        model = {**self.runs.MLP, "hidden": []}  # a ReLU of TensorFlow makes zeros of what is no number
+        conf = self.runs.make_conf(model=model, global_batch_size=50, max_epochs=2)
+        data = with_infinite_row(small_dataset())
+        keys = {"failure": SKIP, "log_every_steps": 1}
+        sent = ranks.run(fit_rank, self.runs.fit, tmp_path, conf, data, **keys)
+        assert_left_out(tmp_path, self.runs, sent[0])
 
     def test_a_checkpoint_of_two_ranks_is_resumed_by_one(self, tmp_path, ranks):
         ranks.run(fit_rank, self.runs.fit, tmp_path / "b", self.runs.make_conf(max_epochs=1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import lightning.pytorch as pl
@@ -15,6 +15,7 @@ from rtrain.trainers.lightning.config import Conf
 from rtrain.trainers.lightning.data import EvalBatches, OurData, Rows, SharedData, TrainBatches, loader_of
 from rtrain.trainers.lightning.quiet import quiet
 from rtrain.trainers.lightning.services import CHECKPOINT, WEIGHTS, Services, StoppedError
+from rtrain.trainers.meter import NotFiniteError
 from rtrain.trainers.progress import Progress
 from rtrain.trainers.torch_ranks import TorchRanks
 from rtrain.trainers.torch_settings import torch_settings
@@ -35,8 +36,19 @@ def train(worker: Worker) -> None:
         trainer = make_trainer(worker, services)
         checkpoint = None if folder is None else str(folder / CHECKPOINT)
         # Only plain data and tensors are read from the checkpoint: nothing in it is executed.
-        with contextlib.suppress(StoppedError):
+        with contextlib.suppress(StoppedError), _ended(worker):
             trainer.fit(module, datamodule=data, ckpt_path=checkpoint, weights_only=None if folder is None else True)
+
+
+@contextlib.contextmanager
+def _ended(worker: Worker) -> Iterator[None]:
+    """Let a loss that is no number end training without a failure, if the config says so."""
+    try:
+        yield
+    except NotFiniteError as error:
+        if worker.run.failure.nan_loss != "stop":
+            raise
+        worker.describe_end(error.message)
 
 
 def build_module(worker: Worker) -> Any:
@@ -89,7 +101,7 @@ def make_trainer(worker: Worker, services: Services) -> pl.Trainer:
         devices=1,
         strategy=strategy,
         plugins=plugins or None,
-        callbacks=[*_as_list(given.pop("callbacks", None)), services],
+        callbacks=[*_as_list(given.pop("callbacks", None)), services.losses, services],
         max_epochs=conf.max_epochs or -1,
         max_steps=conf.max_steps or -1,
         default_root_dir=str(worker.run_dir),

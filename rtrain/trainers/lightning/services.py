@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,6 +16,7 @@ from safetensors.torch import save_file
 from rtrain.errors import TrainingError
 from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.lightning.data import OurData, SharedData
+from rtrain.trainers.lightning.losses import Losses
 from rtrain.trainers.monitor import Goals, Monitor
 from rtrain.trainers.progress import Progress
 from rtrain.trainers.randomness import seed_step
@@ -60,6 +62,7 @@ class Services(pl.callbacks.Checkpoint):
         self.progress, self._saved_step = progress, -1 if worker.resume_dir() is None else progress.step
         self._stop = StopSignal(worker, ranks, worker.conf.max_seconds, self.progress.seconds)
         self._goals, self._copies = Goals(worker.run.stop), Copies()
+        self.losses = Losses(worker, ranks)
         self._due, self._leaves = False, ""
         """What the end of the epoch has to do: save, and leave for a reason."""
         self._reloads = 0
@@ -96,6 +99,7 @@ class Services(pl.callbacks.Checkpoint):
             progress.rows = self._data.train_batches.rows_before(batch_idx + 1)
         self._show(trainer)
         if new and progress.step % run.log_every_steps == 0:
+            self.losses.look()
             self._report(trainer, self._loss(outputs))
         every = run.checkpoint.every_steps
         due = new and every is not None and progress.step % every == 0
@@ -143,6 +147,7 @@ class Services(pl.callbacks.Checkpoint):
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Report the epoch, and save if it is due or the last one."""
+        self.losses.look()
         progress, cadence = self.progress, self._worker.run.checkpoint
         progress.epoch, progress.step_in_epoch, progress.rows = trainer.current_epoch + 1, 0, 0
         self._report(trainer, {})
@@ -164,16 +169,14 @@ class Services(pl.callbacks.Checkpoint):
             trainer.reload_dataloaders_every_n_epochs = 1
 
     def _loss(self, outputs: Any) -> dict[str, float]:
-        """Return the training loss of the step, as the mean over the rows of all ranks."""
+        """Return the training loss of the step, as the mean over the rows of all ranks; none of what was left out."""
         loss = outputs.get("loss") if isinstance(outputs, Mapping) else outputs
         if not isinstance(loss, torch.Tensor):
             return {}
         batches, step = self._data.train_batches, self.progress.step_in_epoch - 1
         share = 1.0 if batches is None else batches.share(step)
         mean = self._ranks.sum([float(loss) * share])[0] / self._ranks.size
-        if mean != mean:
-            raise TrainingError(f"the training loss of step {self.progress.step} is not a number.")
-        return {"train/loss": mean}
+        return {"train/loss": mean} if math.isfinite(mean) else {}
 
     def _report(self, trainer: pl.Trainer, more: Mapping[str, float]) -> None:
         logged = {metric_name(name, self._split): float(value) for name, value in trainer.callback_metrics.items()}
@@ -203,6 +206,7 @@ class Services(pl.callbacks.Checkpoint):
         progress = self.progress
         if self._saved_step == progress.step:
             return
+        self.losses.look()
         progress.seconds = self._stop.seconds
         state = trainer._checkpoint_connector.dump_checkpoint(weights_only=False)
         evaluated = progress.evaluated_step == progress.step

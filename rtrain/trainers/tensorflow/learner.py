@@ -57,7 +57,7 @@ class KerasLearner(Learner):
         self.model.compile(optimizer=optimizer, loss=loss, jit_compile=False)
         optimizer.build(self.model.trainable_variables)
         self._metrics = build_metrics(conf, info, allow)
-        self._train = train_step(self.model, inputs, info, world)
+        self._train = train_step(self.model, inputs, info, world, skips=worker.run.failure.nan_loss == "skip")
         self._evaluate = evaluate_step(self.model, inputs, info, gives_logits(loss, self.model))
         self._callbacks = Callbacks(build_callbacks(conf, allow), self.model, conf.max_epochs)
         self._copies = Copies((*self.model.variables, *optimizer.variables))

@@ -15,6 +15,7 @@ class Plugin(TrainerPlugin):
     Conf = config.Conf
     requires = ("tensorflow", "keras")
     can_init = True
+    can_skip = True
 
     def check(self, job: Job) -> None:
         """Check every target's arguments against its signature, and conf against dataset."""

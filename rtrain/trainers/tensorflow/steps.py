@@ -31,17 +31,19 @@ def zeros(spec: Any) -> Any:
     return tf.zeros((1, *spec.shape[1:]), spec.dtype)
 
 
-def train_step(model: Any, inputs: Inputs, info: DatasetInfo, world: World) -> Callable[..., Any]:
+def train_step(model: Any, inputs: Inputs, info: DatasetInfo, world: World, *, skips: bool) -> Callable[..., Any]:
     """Return the graph of one step, which any number of rows goes through; it returns the loss over all ranks.
 
     It takes rows, targets and weights of this rank, and its share of the rows of all ranks: the gradient is that of the
-    mean over all rows. Batch statistics and the like become the mean over ranks by the same shares.
+    mean over all rows. Batch statistics and the like become the mean over ranks by the same shares. If it ``skips``, a
+    step whose loss over all ranks is no number changes neither weights nor statistics nor the optimizer.
     """
     seeds = {id(one) for one in seed_states(model)}
     shared = [one for one in model.non_trainable_variables if id(one) not in seeds]
 
     def step(x: Any, y: Any, weight: Any, share: Any) -> Any:
         variables = model.trainable_variables
+        before = [tf.identity(one.value) for one in shared] if skips else []
         with tf.GradientTape() as tape:
             output = call(model, inputs.ready(x), training=True)
             loss = model.compute_loss(x=x, y=y, y_pred=output, sample_weight=weight, training=True) * share
@@ -55,7 +57,13 @@ def train_step(model: Any, inputs: Inputs, info: DatasetInfo, world: World) -> C
             gradients = rest[: len(gradients)]
             for one, mean in zip(shared, rest[len(gradients) :], strict=True):
                 one.assign(keras.ops.cast(mean, one.dtype))
-        model.optimizer.apply(gradients, trained)
+        if not skips:
+            model.optimizer.apply(gradients, trained)
+            return loss
+        good = tf.math.is_finite(loss)
+        for one, value in zip(shared, before, strict=True):
+            one.assign(tf.where(good, one.value, value))
+        keras.ops.cond(good, lambda: model.optimizer.apply(gradients, trained), lambda: None)
         return loss
 
     spec = [inputs.x, target_spec(info), weight_spec(info), tf.TensorSpec((), tf.float32)]

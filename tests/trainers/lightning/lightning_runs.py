@@ -13,6 +13,7 @@ from rtrain.testing.small_data import in_memory
 from rtrain.testing.workers import RecordingChannel, make_worker
 from rtrain.trainers.lightning.config import Conf
 from rtrain.trainers.lightning.loop import train
+from rtrain.trainers.lightning.modules import Classifier
 
 MODULE = {
     "_target_": "rtrain.trainers.lightning.modules.Classifier",
@@ -68,11 +69,40 @@ class NoisyData(Data):
         return DataLoader(rows, batch_size=16, shuffle=True, num_workers=self._num_workers)
 
 
+class Normed(Classifier):
+    """A model with batch statistics, and an optimizer with a memory."""
+
+    def __init__(self, in_features, num_classes):
+        super().__init__(in_features, num_classes)
+        self.layers.insert(1, torch.nn.BatchNorm1d(in_features))
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.1, momentum=0.9, weight_decay=0.1)
+
+
+class ByHand(Normed):
+    """The same, which takes its steps by itself, two of each batch."""
+
+    def __init__(self, in_features, num_classes):
+        super().__init__(in_features, num_classes)
+        self.automatic_optimization = False
+
+    def training_step(self, batch, batch_idx):
+        for _ in range(2):
+            loss = super().training_step(batch, batch_idx)
+            self.optimizers().zero_grad()
+            self.manual_backward(loss)
+            self.optimizers().step()
+        return loss
+
+
 def make_conf(**keys):
     return Conf(**{"module": MODULE, "max_epochs": 3, "global_batch_size": 16, **keys})
 
 
 def fit(folder, conf, data=None, **keys):
     channel = RecordingChannel(keys.pop("stop_after", None))
-    train(make_worker(folder, conf, data, channel=channel, **keys))
+    worker = make_worker(folder, conf, data, channel=channel, **keys)
+    worker.allow = ("lightning_runs.*",)
+    train(worker)
     return channel

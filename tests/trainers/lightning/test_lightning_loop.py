@@ -1,13 +1,17 @@
 """Lightning trains on our rows, resumes exactly, and tells what it does."""
 
+import numpy as np
 import pytest
 import torch
-from exactness import assert_exact
+from exactness import assert_exact, assert_same_contents, contents
 from lightning_runs import MODULE, arrays, dataset, fit, make_conf
 from safetensors.torch import load_file
 
+import rtrain
+from rtrain.config.schema import FailureConf
 from rtrain.errors import TrainingError
 from rtrain.runs.checkpoints import latest_checkpoint
+from rtrain.testing.small_data import with_infinite_row
 from rtrain.testing.workers import make_worker, newest
 from rtrain.trainers.lightning.data import EvalBatches, TrainBatches
 from rtrain.trainers.lightning.loop import train
@@ -63,6 +67,71 @@ def test_early_stopping_ends_the_run(tmp_path):
 
     conf.early_stopping = EarlyStoppingConf(patience=2)
     assert fit(tmp_path, conf, dataset()).of("checkpoint")[-1]["epoch"] == 3
+
+
+SKIPPED = "train/skipped_batch"
+DIVERGING = {**MODULE, "lr": 1e30}
+
+
+def test_a_loss_that_is_no_number_names_its_step_and_leaves_no_checkpoint(tmp_path):
+    told = r"the training loss of step [23] \(batch [23] of epoch 1\) is not a finite number"
+    with pytest.raises(TrainingError, match=told):
+        fit(tmp_path, make_conf(module=DIVERGING), dataset(), checkpoint={"every_steps": 4})
+    assert latest_checkpoint(tmp_path) is None
+
+
+def test_it_may_end_the_run_instead_with_the_checkpoint_before(tmp_path):
+    stop, every = FailureConf(nan_loss="stop"), {"every_steps": 1}
+    sent = fit(tmp_path, make_conf(module=DIVERGING), dataset(), failure=stop, checkpoint=every)
+    (end,) = sent.of("ended")
+    assert "is not a finite number" in end["reason"]
+    assert [record["step"] for record in sent.of("checkpoint")] == [1]
+
+
+@pytest.mark.parametrize(("name", "parts"), [("Normed", 1), ("Normed", 2), ("ByHand", 1)])
+def test_its_step_may_be_left_out_and_noted(tmp_path, name, parts):
+    module = {"_target_": f"lightning_runs.{name}", "in_features": 6, "num_classes": 3}
+    conf = make_conf(module=module, max_epochs=2, trainer_args={"accumulate_grad_batches": parts})
+    skip = {"failure": FailureConf(nan_loss="skip"), "log_every_steps": 1}
+    sent = fit(tmp_path, conf, with_infinite_row(dataset()), **skip)
+    noted = [record for record in sent.of("metrics") if SKIPPED in record["metrics"]]
+    times = 2 if name == "ByHand" else 1
+    assert [record["epoch"] for record in noted] == [0] * times + [1] * times
+    assert all(1 <= record["metrics"][SKIPPED] <= 5 for record in noted)
+    found = contents(latest_checkpoint(tmp_path))
+    spoilt = [name for name, one in found.items() if isinstance(one, np.ndarray) and not np.isfinite(one).all()]
+    assert not spoilt, "weights, batch statistics or the optimizer"
+    assert all(np.isfinite(one) for record in sent.of("metrics") for one in record["metrics"].values())
+
+
+def test_leaving_steps_out_changes_nothing_where_all_are_good(tmp_path):
+    fit(tmp_path / "a", make_conf(), dataset())
+    fit(tmp_path / "b", make_conf(), dataset(), failure=FailureConf(nan_loss="skip"))
+    assert_same_contents(tmp_path / "a", tmp_path / "b", only=("model.safetensors",))
+
+
+SPOILT = """
+from rtrain.trainers.lightning.modules import Classifier
+
+
+class Spoilt(Classifier):
+    def training_step(self, batch, batch_idx):
+        loss = super().training_step(batch, batch_idx)
+        return loss * float("nan") if batch_idx == 1 and self.global_rank == 1 else loss
+"""
+
+
+@pytest.mark.slow
+def test_two_workers_leave_out_a_step_that_is_no_number_on_one_of_them(tmp_path):
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "spoilt.py").write_text(SPOILT)
+    (tmp_path / "spoilt.yaml").write_text("defaults: [lightning]\ntrainer: {module: {_target_: spoilt.Spoilt}}\n")
+    words = ["num_workers=2", "trainer.max_epochs=2", "run.failure.nan_loss=skip", f"run.root_dir={tmp_path}/runs"]
+    run = rtrain.fit(str(tmp_path / "spoilt.yaml"), words)
+    noted = [(event.epoch, event.metrics[SKIPPED]) for event in run.events() if SKIPPED in event.metrics]
+    assert noted == [(0, 2), (1, 2)]
+    assert all(torch.isfinite(one).all() for one in weights(run.path).values())
+    assert run.metrics["test/accuracy"] > 0.8
 
 
 def test_an_evaluation_belongs_to_the_epoch_that_it_closes(tmp_path):

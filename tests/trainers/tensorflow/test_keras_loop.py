@@ -10,9 +10,10 @@ from epoch_tests import EpochsOnOneRank, assert_same
 from exactness import assert_exact
 from keras_runs import ADAM, DROPOUT, MLP, MODELS, fit, make_conf, weights
 
+from rtrain.config.schema import FailureConf
 from rtrain.datasets.base import Dataset
 from rtrain.errors import ConfigError, TrainingError
-from rtrain.testing.small_data import small_dataset
+from rtrain.testing.small_data import small_dataset, with_infinite_row
 from rtrain.testing.workers import RecordingChannel, make_worker, newest
 from rtrain.trainers.tensorflow.learner import WEIGHTS, KerasLearner
 from rtrain.trainers.tensorflow.predictor import load_predictor
@@ -231,3 +232,9 @@ def test_a_new_run_takes_only_the_weights_of_an_older_checkpoint_that_holds_the_
     for one, other in zip(older.model.get_weights(), new.model.get_weights(), strict=True):
         np.testing.assert_array_equal(one, other)
     assert int(new.model.optimizer.iterations) == 0
+
+
+def test_a_step_that_is_left_out_leaves_batch_statistics_and_averages_alone(tmp_path):
+    conf = make_conf(model=NOISY, optimizer=AVERAGING, global_batch_size=50)
+    fit(tmp_path, conf, with_infinite_row(small_dataset()), failure=FailureConf(nan_loss="skip"))
+    assert all(np.isfinite(values).all() for values in weights(tmp_path).values())

@@ -378,6 +378,15 @@ def test_a_step_whose_loss_is_no_number_is_left_out_and_noted(tmp_path):
     assert math.isfinite(channel.metrics["train/epoch_loss"])
 
 
+def test_losses_are_means_over_the_rows_that_were_not_left_out(tmp_path):
+    conf = make_conf(max_epochs=1, batch_size=50)
+    skip = {"failure": FailureConf(nan_loss="skip"), "log_every_steps": 1}
+    channel, _ = fit(tmp_path, conf, dataset=with_infinite_row(small_dataset()), **skip)
+    by_step = [record["metrics"]["train/loss"] for record in channel.of("metrics") if "train/loss" in record["metrics"]]
+    assert len(by_step) == 2, "of three steps one has no loss"
+    assert channel.metrics["train/epoch_loss"] == pytest.approx(sum(by_step) / 2)
+
+
 def test_leaving_steps_out_changes_nothing_where_all_are_good(tmp_path):
     _, plain = fit(tmp_path / "a", make_conf(model=NORMED))
     _, careful = fit(tmp_path / "b", make_conf(model=NORMED), failure=FailureConf(nan_loss="skip"))

@@ -1,0 +1,92 @@
+"""Training losses that are no numbers: what a LightningModule gives is looked at before it counts for good."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import lightning.pytorch as pl
+import torch
+
+from rtrain.trainers.meter import MAX_HELD, NotFiniteError
+from rtrain.trainers.torch_ranks import TorchRanks
+from rtrain.trainers.worker import Worker
+
+WAY_OUT = "Lower the learning rate of the module, or look for extreme values in the data."
+
+
+class Losses(pl.Callback):
+    """Fails at such a loss, or leaves its step out, as ``run.failure.nan_loss`` says.
+
+    A step is left out by taking its gradients away, for which the optimizers of torch then do nothing at all. Without
+    that, losses stay on the device until somebody asks: a look waits for it.
+    """
+
+    def __init__(self, worker: Worker, ranks: TorchRanks) -> None:
+        self._worker, self._ranks = worker, ranks
+        self._skips = worker.run.failure.nan_loss == "skip"
+        self._batch = 0
+        self._held: list[tuple[int, int, int, torch.Tensor]] = []
+        """Step, epoch, batch and loss of each backward pass since the last look."""
+        self._buffers: list[torch.Tensor] = []
+        """Batch statistics and the like, as they were before the step under way."""
+
+    def on_train_batch_start(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, batch: Any, batch_idx: int
+    ) -> None:
+        """Note the batch; the first one of a step finds the statistics that may have to come back."""
+        self._batch = batch_idx + 1
+        if not self._held:
+            self._remember(pl_module)
+
+    def on_before_backward(self, trainer: pl.Trainer, pl_module: pl.LightningModule, loss: torch.Tensor) -> None:
+        """Hold a loss."""
+        self._held.append((trainer.global_step + 1, trainer.current_epoch, self._batch, loss.detach()))
+        if len(self._held) >= MAX_HELD and not self._skips:
+            self.look()
+
+    def on_before_optimizer_step(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, optimizer: torch.optim.Optimizer
+    ) -> None:
+        """Leave the step out, on all ranks, if one of them has a loss that is no number."""
+        if not self._skips:
+            return
+        bad = self._first_bad()
+        if bad is not None:
+            optimizer.zero_grad(set_to_none=True)
+            with torch.no_grad():
+                for buffer, before in zip(pl_module.buffers(), self._buffers, strict=True):
+                    buffer.copy_(before)
+            step, epoch, batch, _ = self._held[bad]
+            self._worker.report({"train/skipped_batch": batch}, step=step, epoch=epoch)
+        self._held.clear()
+        self._remember(pl_module)
+
+    def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Evaluate nothing that is spoilt."""
+        self.look()
+
+    def look(self) -> None:
+        """Look at the losses since the last time; every rank calls it at the same step.
+
+        Raises:
+            NotFiniteError: One is no number, on whatever rank, and such steps are not left out; names the step.
+        """
+        if self._skips or not self._held:
+            return
+        bad = self._first_bad()
+        if bad is not None:
+            step, epoch, batch, _ = self._held[bad]
+            raise NotFiniteError(step, epoch, batch, WAY_OUT)
+        self._held.clear()
+
+    def _first_bad(self) -> int | None:
+        """Return the place of the first loss that is no number on any rank; all ranks hold as many."""
+        losses = torch.stack([loss.float().mean() for *_, loss in self._held]).tolist()
+        own = next((place for place, loss in enumerate(losses) if not math.isfinite(loss)), len(losses))
+        first = -int(self._ranks.max([-own])[0])
+        return first if first < len(losses) else None
+
+    def _remember(self, module: pl.LightningModule) -> None:
+        if self._skips:
+            self._buffers = [buffer.detach().clone() for buffer in module.buffers()]
