@@ -162,7 +162,9 @@ def check_job(composed: Composed, dataset: Dataset | None, observer: Observer) -
             f"run.failure.nan_loss: the {trainer_name} trainer can't leave steps out.", "Use raise, or stop."
         )
     if composed.conf.run.init_from is not None:
-        job.conf.run.init_from = str(find_weights(composed.conf.run.init_from, trainer_name, plugin))
+        weights = find_weights(composed.conf.run.init_from, trainer_name, plugin)
+        plugin.check_init(job, read_about(weights))
+        job.conf.run.init_from = str(weights)
     return job, plugin
 
 

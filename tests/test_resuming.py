@@ -176,7 +176,8 @@ def test_a_run_begins_with_the_weights_of_another(whole, tmp_path):
     ("overrides", "message"),
     [
         (["model.hidden=[7]"], "does not hold the weights of this model"),
-        (["config=xgboost"], "the xgboost trainer can't begin with the weights of another run"),
+        (["config=sklearn"], "the sklearn trainer can't begin with the weights of another run"),
+        (["config=xgboost"], "was written by the trainer torch, not xgboost"),
         (["config=jax"], "was written by the trainer torch, not jax"),
         (["run.init_from=nowhere"], "nowhere does not exist"),
     ],
@@ -184,7 +185,7 @@ def test_a_run_begins_with_the_weights_of_another(whole, tmp_path):
 def test_weights_that_do_not_fit_are_refused(whole, tmp_path, overrides, message):
     config = next((word.partition("=")[2] for word in overrides if word.startswith("config=")), "mlp")
     words = [word for word in overrides if not word.startswith("config=")]
-    limit = [] if config == "xgboost" else ["trainer.max_epochs=1"]
+    limit = [] if config in ("xgboost", "sklearn") else ["trainer.max_epochs=1"]
     with pytest.raises(rtrain.RtrainError, match=message):
         rtrain.fit(config, ["num_workers=0", f"run.root_dir={tmp_path}", f"run.init_from={whole.path}", *limit, *words])
 

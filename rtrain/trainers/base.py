@@ -91,6 +91,17 @@ class TrainerPlugin(ABC):
             CheckpointError: The checkpoint doesn't hold what it should.
         """
 
+    def check_init(self, job: Job, wrote: About) -> None:  # noqa: B027 (most find it when they load the weights)
+        """Find why training can't begin with the weights of another run, if the plugin ``can_init``.
+
+        Args:
+            job: What is to be trained; ``run.init_from`` is a checkpoint that this plugin wrote.
+            wrote: What that checkpoint says of itself.
+
+        Raises:
+            ConfigError: They don't fit what is to be trained.
+        """
+
     def schedule_key(self, conf: Mapping[str, Any]) -> str | None:
         """Return the key of what is as long as the whole run, or None: with such a schedule a run can't be extended.
 

@@ -22,6 +22,7 @@ from rtrain.errors import ConfigError, TrainingError
 from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.base import Job
 from rtrain.trainers.boosting_conf import BoostingConf
+from rtrain.trainers.boosting_init import Beginning
 from rtrain.trainers.from_dataset import dataset_of
 from rtrain.trainers.monitor import Goals, Monitor
 from rtrain.trainers.ranks import Voters
@@ -152,6 +153,8 @@ class Progress:
 
     rounds: int = 0
     """Rounds done."""
+    rounds_before: int = 0
+    """Rounds of the model that training began with."""
     best: float | None = None
     """Best value of the monitored metric."""
     best_round: int = 0
@@ -171,6 +174,11 @@ class Progress:
         """Write ``progress.json``."""
         (folder / PROGRESS).write_text(json.dumps(asdict(self)), encoding="utf-8")
 
+    def rounds_to_predict(self, conf: BoostingConf) -> int:
+        """Return the rounds that a prediction should use: up to the best one with early stopping; 0 for all of them."""
+        stops = conf.early_stopping_rounds is not None and self.best_round > 0
+        return self.rounds_before + self.best_round if stops else 0
+
 
 class Rounds:
     """What happens after each round: reports, checkpoints, early stopping, and stopping when asked to.
@@ -183,7 +191,7 @@ class Rounds:
             unless the config names one; all workers see the same values of it.
         snapshot: Copies the model and returns what writes it into a folder; gets the number of rounds that a prediction
             should use: up to the best one with early stopping; 0 for all of them.
-        folder: The checkpoint to go on from, or None.
+        beginning: Where training begins.
     """
 
     def __init__(
@@ -193,8 +201,9 @@ class Rounds:
         ranks: Voters,
         deciding: Callable[[Sequence[str]], str],
         snapshot: Callable[[int], Writer],
-        folder: Path | None,
+        beginning: Beginning,
     ) -> None:
+        folder = beginning.resumed
         self._worker, self._conf, self._deciding, self._copied = worker, conf, deciding, snapshot
         self.progress = Progress() if folder is None else Progress.load(folder)
         self._monitor: Monitor | None = None
@@ -254,7 +263,7 @@ class Rounds:
         if self._saved == progress.rounds:
             return
         progress.seconds = self._stop.seconds
-        metrics = progress.best_metrics if self._num_rounds_to_predict() else progress.metrics
+        metrics = progress.best_metrics if progress.rounds_to_predict(self._conf) else progress.metrics
         self._worker.save_checkpoint(
             self._snapshot, step=progress.rounds, epoch=progress.rounds, metrics=metrics, score=self._score(metrics)
         )
@@ -264,7 +273,9 @@ class Rounds:
     def _score(self, metrics: Mapping[str, float]) -> dict[str, Any] | None:
         """Return the score; the newest model holds all rounds before it, the best one too."""
         score = None if self._monitor is None else self._monitor.score(metrics)
-        chosen = self._worker.run.checkpoint.best.monitor is not None and not self._num_rounds_to_predict()
+        chosen = self._worker.run.checkpoint.best.monitor is not None and not self.progress.rounds_to_predict(
+            self._conf
+        )
         return score if score is None or chosen else {**score, "mode": "newest"}
 
     def _monitor_of(self, reported: Sequence[str], modes: Mapping[str, str]) -> Monitor:
@@ -282,8 +293,11 @@ class Rounds:
                 raise TrainingError(f"{key}: there is no metric {name}.", f"There are: {', '.join(there)}")
         return monitor
 
-    def _num_rounds_to_predict(self) -> int:
-        return 0 if self._conf.early_stopping_rounds is None else self.progress.best_round
+    def facts(self) -> dict[str, Any]:
+        """Return what the manifest tells of the rounds."""
+        progress = self.progress
+        before = {"rounds_before": progress.rounds_before} if progress.rounds_before else {}
+        return {"num_rounds": progress.rounds, "best_round": progress.best_round, **before}
 
     def _snapshot(self) -> Writer:
-        return in_turn(self._copied(self._num_rounds_to_predict()), replace(self.progress).save)
+        return in_turn(self._copied(self.progress.rounds_to_predict(self._conf)), replace(self.progress).save)

@@ -39,10 +39,10 @@ def ranking_dataset(num_queries=60, rows_per_query=10):
     return make_dataset({"x": x, "y": grades, "group": group}, np.arange(num_rows), task="ranking")
 
 
-def fit(trainer, folder, dataset, *, channel=None, checkpoint=None, allow=(), **keys):
+def fit(trainer, folder, dataset, *, channel=None, checkpoint=None, allow=(), init_from=None, **keys):
     """Train in this process and return what was sent; ``keys`` are the trainer's own."""
     conf, channel = confs()[trainer](**keys), channel or RecordingChannel()
-    worker = make_worker(folder, conf, dataset, channel=channel, checkpoint=checkpoint or {})
+    worker = make_worker(folder, conf, dataset, channel=channel, checkpoint=checkpoint or {}, init_from=init_from)
     worker.allow = allow
     load_trainer(trainer).train_loop(conf)(worker)
     return channel

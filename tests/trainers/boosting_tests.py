@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from boosting_runs import LOADERS, fit, load, make_dataset, ranking_dataset, real_dataset
 
+import rtrain
 from rtrain.config.schema import RtrainConf, RunConf
 from rtrain.errors import ConfigError, TrainingError
+from rtrain.runs.checkpoints import latest_checkpoint
 from rtrain.testing.workers import RecordingChannel, make_job
 from rtrain.trainers.registry import confs, load_trainer
 
@@ -39,12 +41,22 @@ class BoostingTests:
     """``params`` of trees with one split, by the names of categories too."""
     absolute: ClassVar[dict[str, Any]]
     """``params`` that minimise and report the absolute error, under a name that reports don't use."""
+    drawing: ClassVar[dict[str, Any]]
+    """``params`` that draw rows and columns at random."""
+    starting_again: ClassVar[dict[str, Any]]
+    """``params`` with which a resumed run begins again."""
+    poisson: ClassVar[str]
+    """An objective of regressions that is not the usual one."""
     no_metric: ClassVar[dict[str, Any]]
     """``params`` that report no metric of the library's."""
 
     def fit(self, folder, dataset, **keys):
         """Train in this process and return what was sent."""
         return fit(self.trainer, folder, dataset, **keys)
+
+    def trees(self, folder):
+        """Return what tells all trees of the newest checkpoint."""
+        raise NotImplementedError
 
     def predict(self, folder, dataset, **keys):
         """Return what the newest checkpoint of a training with ``keys`` predicts for the test split."""
@@ -81,6 +93,61 @@ class BoostingTests:
         channel = self.fit(tmp_path / "b", dataset, allow=(__name__,), **own)
         scores = [one["metrics"]["test/largest_error"] for one in channel.of("metrics")]
         assert len(scores) == int(np.argmin(scores)) + 1 + 5 < 200
+
+    @pytest.mark.parametrize("stops", [(), (2, 3)], ids=["at once", "interrupted"])
+    def test_trees_that_are_built_on_those_of_another_run_are_those_of_a_longer_one(self, tmp_path, stops):
+        dataset, keys = real_dataset("diabetes"), {"params": self.drawing}
+        self.fit(tmp_path / "first", dataset, **keys, num_boost_round=6)
+        more = {**keys, "num_boost_round": 8, "init_from": str(latest_checkpoint(tmp_path / "first"))}
+        for stop in stops:
+            self.fit(tmp_path / "second", dataset, **more, channel=RecordingChannel(stop_after=stop))
+        second = self.fit(tmp_path / "second", dataset, **more)
+        whole = self.fit(tmp_path / "whole", dataset, **keys, num_boost_round=14)
+        assert second.metrics == whole.metrics
+        assert self.trees(tmp_path / "second") == self.trees(tmp_path / "whole")
+        facts = second.of("model")[-1]["facts"]
+        assert (facts["rounds_before"], facts["num_rounds"]) == (6, 8)
+
+    def test_what_begins_again_begins_with_the_trees_of_another_run_again(self, tmp_path):
+        dataset, keys = real_dataset("diabetes"), {"params": self.starting_again, "num_boost_round": 5}
+        self.fit(tmp_path / "first", dataset, **keys)
+        more = {**keys, "init_from": str(latest_checkpoint(tmp_path / "first"))}
+        self.fit(tmp_path / "whole", dataset, **more)
+        self.fit(tmp_path / "parts", dataset, **more, channel=RecordingChannel(stop_after=2))
+        self.fit(tmp_path / "parts", dataset, **more)
+        assert self.trees(tmp_path / "parts") == self.trees(tmp_path / "whole")
+
+    def test_a_run_builds_on_the_trees_that_another_one_predicts_with(self, tmp_path):
+        words = ["num_workers=0", "dataset=sklearn", "dataset.name=diabetes", f"run.root_dir={tmp_path}"]
+        words += ["trainer.params={learning_rate: 0.5}", "trainer.early_stopping_rounds=3"]
+        first = rtrain.fit(self.trainer, words)
+        best = first.manifest.model["best_round"]
+        assert best < first.manifest.model["num_rounds"]
+        slow = ["trainer.params={learning_rate: 0.02}", "trainer.num_boost_round=30"]
+        second = rtrain.fit(self.trainer, [*words, *slow, f"run.init_from={first.path}"])
+        assert second.manifest.model["rounds_before"] == best
+        assert second.manifest.parent_run == str(first.best_checkpoint)
+        errors = [[event.metrics["test/mse"] for event in run.events()] for run in (first, second)]
+        assert errors[1][0] == pytest.approx(min(errors[0]), rel=0.02)
+        assert rtrain.evaluate(second.path)["mse"] == pytest.approx(min(errors[1]), rel=1e-4)
+
+    @pytest.mark.parametrize(
+        ("words", "message"),
+        [
+            (
+                ["dataset.name=linnerud", "dataset.target=Weight"],
+                r"grown on other data: input_shape was \(10,\), and is \(3,\)",
+            ),
+            (["+trainer.params.objective={poisson}"], "its trees are for the objective .*, not .*poisson"),
+        ],
+        ids=["features", "objective"],
+    )
+    def test_trees_that_do_not_fit_are_refused_before_anything_starts(self, tmp_path, words, message):
+        usual = ["num_workers=0", "dataset=sklearn", "dataset.name=diabetes", f"run.root_dir={tmp_path}"]
+        first = rtrain.fit(self.trainer, [*usual, "trainer.num_boost_round=2"])
+        words = [word.format(poisson=self.poisson) for word in words]
+        with pytest.raises(ConfigError, match=message):
+            rtrain.fit(self.trainer, [*usual, *words, f"run.init_from={first.path}"])
 
     def test_a_metric_to_monitor_that_is_not_there_is_an_error(self, tmp_path):
         with pytest.raises(TrainingError, match=r"run\.checkpoint\.best\.monitor: there is no metric test/nothing"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +11,14 @@ import lightgbm
 
 from rtrain.datasets.base import DatasetInfo
 from rtrain.runs.checkpoints import Writer
-from rtrain.trainers.boosting import Rounds, eval_splits, functions, named_importance
+from rtrain.trainers.boosting import Progress, Rounds, eval_splits, functions, named_importance
+from rtrain.trainers.boosting_init import Beginning
 from rtrain.trainers.lightgbm.config import Conf
 from rtrain.trainers.lightgbm.data import make_dataset, shared_bins
 from rtrain.trainers.lightgbm.draws import Draws, starts_again
 from rtrain.trainers.lightgbm.params import worker_params
 from rtrain.trainers.reading import reading
+from rtrain.trainers.trained import read_about
 from rtrain.trainers.worker import Worker
 
 MODEL = "model.txt"
@@ -46,8 +48,8 @@ def train(worker: Worker) -> None:
     info = worker.dataset.info
     params = worker_params(worker, info)
     model: list[lightgbm.Booster] = []
-    folder = None if starts_again(params) else worker.resume_dir()
-    rounds = Rounds(worker, conf, Ranks(worker.rank, worker.world_size), _deciding, _copier(model), folder)
+    begin = Beginning.of(worker, anew=starts_again(params))
+    rounds = Rounds(worker, conf, Ranks(worker.rank, worker.world_size), _deciding, _copier(model), begin)
     objective, metrics = functions(conf, worker.allow)
     split = worker.dataset.splits["train"]
     bins = shared_bins(split, info, params) if worker.world_size > 1 else None
@@ -55,9 +57,9 @@ def train(worker: Worker) -> None:
     evals = _eval_sets(worker, whole, params)
     _describe(worker, params, whole)
     params = params if objective is None else {**params, "objective": objective}
-    if folder is not None:
-        with reading(folder):
-            lightgbm.Booster(model_file=folder / MODEL)
+    trees = _trees(begin, conf)
+    if begin.init is not None and trees is not None:
+        rounds.progress.rounds_before = trees.current_iteration()
     if not rounds.done():
         lightgbm.train(
             params,
@@ -66,12 +68,25 @@ def train(worker: Worker) -> None:
             valid_sets=list(evals.values()),
             valid_names=list(evals),
             feval=metrics or None,
-            init_model=None if folder is None else folder / MODEL,
+            init_model=trees,
             callbacks=[Draws(params, rounds), _after_round(rounds, model)],
         )
     if model:
         rounds.end()
         _describe_model(worker, model[0], rounds)
+
+
+def _trees(begin: Beginning, conf: Conf) -> lightgbm.Booster | None:
+    """Return the trees to begin with; of another run those that it predicts with."""
+    if begin.folder is None:
+        return None
+    with reading(begin.folder):
+        booster = lightgbm.Booster(model_file=begin.folder / MODEL)
+        if begin.init is None:
+            return booster
+        stops = replace(conf, early_stopping_rounds=read_about(begin.init).trainer.get("early_stopping_rounds"))
+        best = Progress.load(begin.init).rounds_to_predict(stops)
+        return booster if best == 0 else lightgbm.Booster(model_str=booster.model_to_string(num_iteration=best))
 
 
 def _eval_sets(worker: Worker, whole: lightgbm.Dataset, params: dict[str, Any]) -> dict[str, lightgbm.Dataset]:
@@ -140,6 +155,4 @@ def _describe_model(worker: Worker, booster: lightgbm.Booster, rounds: Rounds) -
     info: DatasetInfo = worker.dataset.info
     values = {name: booster.feature_importance(kind) for name, kind in IMPORTANCE.items()}
     importance = {name: named_importance(info, dict(enumerate(found))) for name, found in values.items()}
-    progress = rounds.progress
-    facts = {"num_rounds": progress.rounds, "best_round": progress.best_round}
-    worker.describe_model({**facts, "feature_importance": importance})
+    worker.describe_model({**rounds.facts(), "feature_importance": importance})

@@ -14,8 +14,10 @@ from lightgbm.basic import _ConfigAliases
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
+from rtrain.trainers.boosting_init import check_trees
 from rtrain.trainers.boosting_params import check_names, check_once, numbered_constraints
 from rtrain.trainers.lightgbm.config import Conf
+from rtrain.trainers.trained import About
 from rtrain.trainers.worker import Worker
 
 OURS = {
@@ -125,6 +127,27 @@ def check_params(job: Job) -> None:
         raise ConfigError(f"trainer.params: LightGBM refuses them: {_plain(error)}") from error
     if unknown:
         raise ConfigError(f"trainer.params.metric: LightGBM has no metric {unknown[0]!r}.")
+
+
+def check_init(job: Job, wrote: About) -> None:
+    """Find why the trees of another run can't be built on.
+
+    Raises:
+        ConfigError: They were grown for other features or another objective, or are to be averaged.
+    """
+    conf: Conf = job.conf.trainer
+    assert job.dataset is not None
+    info, then = job.dataset.info, wrote.trainer
+    usual = usual_objective(info)["objective"]
+    given = [{main_name(name) or name: value for name, value in one.items()} for one in (then["params"], conf.params)]
+    own = (then["objective_function"], conf.objective_function)
+    before, now = (one or params.get("objective", usual) for one, params in zip(own, given, strict=True))
+    check_trees(info, wrote, (before, now))
+    if any(params.get("boosting") in ("rf", "random_forest") for params in given):
+        raise ConfigError(
+            "run.init_from: a random forest (trainer.params.boosting) is a mean of trees that don't build on others.",
+            "Leave run.init_from out.",
+        )
 
 
 def _reported_metrics(params: Mapping[str, Any], info: DatasetInfo) -> list[str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from rtrain.trainers.base import Job, TrainerPlugin, TrainLoop
 from rtrain.trainers.lightgbm import config
-from rtrain.trainers.trained import Predictor, Trained
+from rtrain.trainers.trained import About, Predictor, Trained
 
 
 class Plugin(TrainerPlugin):
@@ -14,6 +14,7 @@ class Plugin(TrainerPlugin):
 
     Conf = config.Conf
     requires = ("lightgbm",)
+    can_init = True
 
     def check(self, job: Job) -> None:
         """Check names and values of the parameters, and whether they fit the dataset."""
@@ -23,6 +24,12 @@ class Plugin(TrainerPlugin):
         from rtrain.trainers.lightgbm.params import check_params
 
         check_params(job)
+
+    def check_init(self, job: Job, wrote: About) -> None:
+        """Compare features and objective with those that the trees were grown for."""
+        from rtrain.trainers.lightgbm.params import check_init
+
+        check_init(job, wrote)
 
     def train_loop(self, conf: config.Conf) -> TrainLoop:
         """Return the loop."""

@@ -97,5 +97,5 @@ def load_predictor(trained: Trained) -> Predictor:
         progress = Progress.load(trained.folder)
     except (OSError, ValueError, lightgbm.basic.LightGBMError) as error:
         raise CheckpointError(f"{trained.folder / MODEL} can't be read: {error}") from error
-    num_rounds = 0 if conf.early_stopping_rounds is None else progress.best_round
+    num_rounds = progress.rounds_to_predict(conf)
     return Predictor(booster, trained.info, num_rounds, margins=conf.objective_function is not None)

@@ -16,6 +16,7 @@ from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import TrainingError
 from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.boosting import Rounds, eval_splits, functions, named_importance
+from rtrain.trainers.boosting_init import Beginning
 from rtrain.trainers.reading import reading
 from rtrain.trainers.worker import Worker
 from rtrain.trainers.xgboost.config import Conf
@@ -53,25 +54,38 @@ def train(worker: Worker) -> None:
             (matrix if name == "train" else make_matrix(splits[name], info, worker, params, matrix), name)
             for name in eval_splits(conf, info)
         ]
-        folder = None if starts_again(params) else worker.resume_dir()
-        model_file = None if folder is None else folder / MODEL
-        with nullcontext() if folder is None else reading(folder):
-            booster = xgboost.Booster(params, [matrix, *(one for one, _ in evals)], model_file=model_file)
+        begin = Beginning.of(worker, anew=starts_again(params))
+        with nullcontext() if begin.folder is None else reading(begin.folder):
+            booster = xgboost.Booster(params, [matrix, *(one for one, _ in evals)], model_file=_trees(begin))
         if device_of(booster) != params["device"]:
             raise TrainingError(
                 f"XGBoost sees no GPU on worker {worker.rank}.",
                 "Install XGBoost with CUDA on every node, or set use_gpu=false.",
             )
-        rounds = Rounds(worker, conf, Ranks(worker.rank, worker.world_size), _deciding, _copier(booster), folder)
+        rounds = Rounds(worker, conf, Ranks(worker.rank, worker.world_size), _deciding, _copier(booster), begin)
+        if begin.init is not None:
+            rounds.progress.rounds_before = booster.num_boosted_rounds()
         _describe(worker, params, {"train": matrix, **{name: one for one, name in evals}})
         grower = Grower(booster, params)
         objective, metrics = functions(conf, worker.allow)
         while not rounds.done():
-            grower.grow(matrix, rounds.progress.rounds, objective)
+            grower.grow(matrix, rounds.progress.rounds_before + rounds.progress.rounds, objective)
             rounds.after_round(_evaluated(booster, evals, rounds.progress.rounds, metrics))
         rounds.end()
-        facts = {"num_rounds": rounds.progress.rounds, "best_round": rounds.progress.best_round}
-        worker.describe_model({**facts, "feature_importance": _importance(booster, params, info)})
+        worker.describe_model({**rounds.facts(), "feature_importance": _importance(booster, params, info)})
+
+
+def _trees(begin: Beginning) -> xgboost.Booster | None:
+    """Return the trees to begin with; of another run those that it predicts with."""
+    if begin.folder is None:
+        return None
+    booster = xgboost.Booster(model_file=begin.folder / MODEL)
+    best = booster.attr("best_iteration")
+    if begin.init is None or best is None:
+        return booster
+    booster = booster[: int(best) + 1]
+    booster.set_attr(best_iteration=None)
+    return booster
 
 
 def _evaluated(booster: xgboost.Booster, evals: Any, round_number: int, own: Sequence[Any]) -> dict[str, float]:

@@ -16,7 +16,9 @@ from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
 from rtrain.trainers.boosting import usable_names
+from rtrain.trainers.boosting_init import check_trees
 from rtrain.trainers.boosting_params import check_names, check_once, numbered_constraints
+from rtrain.trainers.trained import About
 from rtrain.trainers.worker import Worker
 from rtrain.trainers.xgboost.config import Conf
 from rtrain.trainers.xgboost.data import feature_types
@@ -112,6 +114,31 @@ def check_params(job: Job) -> None:
     except (ValueError, xgboost.core.XGBoostError) as error:
         raise ConfigError(f"trainer.params: XGBoost refuses them: {_first_line(error)}", _way_out(error)) from error
     _check_gpu(job)
+
+
+def check_init(job: Job, wrote: About) -> None:
+    """Find why the trees of another run can't be built on.
+
+    Raises:
+        ConfigError: They were grown for other features, or another objective or kind of model.
+    """
+    conf: Conf = job.conf.trainer
+    assert job.dataset is not None
+    info, then = job.dataset.info, wrote.trainer
+    before, now = (
+        own or params.get("objective", usual_objective(info))
+        for own, params in (
+            (then["objective_function"], then["params"]),
+            (conf.objective_function, conf.params),
+        )
+    )
+    check_trees(info, wrote, (before, now))
+    kinds = tuple(params.get("booster", "gbtree") for params in (then["params"], conf.params))
+    if kinds[0] != kinds[1]:
+        raise ConfigError(
+            f"run.init_from: it holds a model of the booster {kinds[0]}, not {kinds[1]}.",
+            f"Set trainer.params.booster={kinds[0]}, or leave run.init_from out.",
+        )
 
 
 def device_of(booster: xgboost.Booster) -> str:

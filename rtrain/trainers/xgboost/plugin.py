@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rtrain.trainers.base import Job, TrainerPlugin, TrainLoop
-from rtrain.trainers.trained import Predictor, Trained
+from rtrain.trainers.trained import About, Predictor, Trained
 from rtrain.trainers.xgboost import config
 
 
@@ -14,6 +14,7 @@ class Plugin(TrainerPlugin):
 
     Conf = config.Conf
     requires = ("xgboost",)
+    can_init = True
 
     def check(self, job: Job) -> None:
         """Check names and values of the parameters, and whether they fit the dataset."""
@@ -23,6 +24,12 @@ class Plugin(TrainerPlugin):
         from rtrain.trainers.xgboost.params import check_params
 
         check_params(job)
+
+    def check_init(self, job: Job, wrote: About) -> None:
+        """Compare features and objective with those that the trees were grown for."""
+        from rtrain.trainers.xgboost.params import check_init
+
+        check_init(job, wrote)
 
     def train_loop(self, conf: config.Conf) -> TrainLoop:
         """Return the loop."""

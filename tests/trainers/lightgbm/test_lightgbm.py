@@ -25,8 +25,14 @@ fit = partial(boosting_runs.fit, "lightgbm")
 
 class TestBoosting(BoostingTests):
     trainer, error, stump = "lightgbm", "l2", STUMP
+    drawing: ClassVar = {"num_leaves": 7, "bagging_fraction": 0.7, "bagging_freq": 3, "feature_fraction": 0.5}
+    starting_again: ClassVar = {"boosting": "dart", "num_leaves": 7}
+    poisson = "poisson"
     absolute: ClassVar = {"metric": "mean_absolute_error", "learning_rate": 0.5}
     no_metric: ClassVar = {"metric": "None", "learning_rate": 0.5}
+
+    def trees(self, folder):
+        return trees(folder)
 
 
 def trees(folder):

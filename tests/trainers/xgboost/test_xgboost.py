@@ -28,8 +28,14 @@ fit = partial(boosting_runs.fit, "xgboost")
 
 class TestBoosting(BoostingTests):
     trainer, error, stump = "xgboost", "rmse", STUMP
+    drawing: ClassVar = {"max_depth": 3, "subsample": 0.7, "colsample_bynode": 0.5}
+    starting_again: ClassVar = {"tree_method": "approx", "subsample": 0.5}
+    poisson = "count:poisson"
     absolute: ClassVar = {"objective": "reg:absoluteerror", "learning_rate": 0.5}
     no_metric: ClassVar = {"disable_default_eval_metric": True, "learning_rate": 0.5}
+
+    def trees(self, folder):
+        return trees(folder)
 
 
 def trees(folder):

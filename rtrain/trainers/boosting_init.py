@@ -1,0 +1,76 @@
+"""Boosted trees that are built on others: those of the run itself, which goes on, or those of another one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rtrain.datasets.base import DatasetInfo
+from rtrain.errors import ConfigError
+from rtrain.trainers.trained import About
+from rtrain.trainers.worker import Worker
+
+SAME_FEATURES = ("task", "input_shape", "num_classes", "class_names", "feature_names", "categories")
+"""What trees of another run depend on, of the data."""
+MAX_SHOWN = 200
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """What training begins with."""
+
+    resumed: Path | None = None
+    """The checkpoint that it goes on from."""
+    init: Path | None = None
+    """The checkpoint of another run on whose trees it builds (``run.init_from``)."""
+
+    @classmethod
+    def of(cls, worker: Worker, *, anew: bool) -> Beginning:
+        """Find it.
+
+        Args:
+            worker: Knows where the run was, and what it began with.
+            anew: A run that goes on has to begin with its first round again.
+        """
+        resumed, wanted = None if anew else worker.resume_dir(), worker.run.init_from
+        return cls(resumed, None if wanted is None or resumed is not None else Path(wanted))
+
+    @property
+    def folder(self) -> Path | None:
+        """The checkpoint that holds the trees to build on, if there are any."""
+        return self.init if self.resumed is None else self.resumed
+
+
+def check_trees(info: DatasetInfo, wrote: About, objectives: tuple[Any, Any]) -> None:
+    """Find why trees of another run (``run.init_from``) can't be built on.
+
+    Args:
+        info: The dataset of now.
+        wrote: What the checkpoint says of itself.
+        objectives: What those trees were to reach, and what these are.
+
+    Raises:
+        ConfigError: They ask for other features, or their sums mean something else.
+    """
+    for name in SAME_FEATURES:
+        before, now = getattr(wrote.info, name), getattr(info, name)
+        if before != now:
+            raise ConfigError(
+                f"run.init_from: its trees were grown on other data: {name} was {_few(before)}, and is {_few(now)}.",
+                "Give this run the columns of that one (dataset.features, dataset.categorical), or leave "
+                "run.init_from out.",
+            )
+    before, now = objectives
+    if before != now:
+        raise ConfigError(
+            f"run.init_from: its trees are for the objective {before}, not {now}.",
+            "Set trainer.params.objective to that, or leave run.init_from out.",
+        )
+
+
+def _few(value: Any) -> str:
+    """Return a value as text, cut where it names hundreds of features."""
+    text = str(dict(value)) if isinstance(value, Mapping) else str(value)
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
