@@ -15,7 +15,6 @@ from typing import Any
 import hydra.version
 from hydra._internal.callbacks import Callbacks
 from hydra._internal.config_loader_impl import ConfigLoaderImpl, get_overrides_dirname
-from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra._internal.hydra import Hydra
 from hydra._internal.utils import create_config_search_path
 from hydra.core.config_search_path import ConfigSearchPath, SearchPathQuery
@@ -31,7 +30,6 @@ from hydra.types import HydraContext, RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
 from rtrain.config.locations import Primary
-from rtrain.config.nodes import words_of
 from rtrain.config.secrets import masked_config
 from rtrain.config.sources import RtrainSource, source_uri
 
@@ -107,27 +105,30 @@ class HydraApp:
         config["hydra"] = masked.hydra
         return HydraJob(config, {str(name): str(value) for name, value in cfg.hydra.job.env_set.items()})
 
-    def multirun(self, cfg: DictConfig, task: Task) -> None:
-        """Run all jobs of a sweep through Hydra's sweeper; raise the first job's exception after the last job."""
-        masked = masked_config(cfg)
+    @contextmanager
+    def around_sweep(self, sweep: DictConfig) -> Iterator[None]:
+        """Call Hydra's callbacks before and after a sweep."""
+        masked = masked_config(sweep)
         configure_log(masked.hydra.hydra_logging, masked.hydra.verbose)
-        callbacks = _SweepCallbacks(masked)
+        callbacks = Callbacks(masked)
         callbacks.on_multirun_start(config=masked, config_name=self.primary.name)
-        context = HydraContext(config_loader=self.loader, callbacks=callbacks)
-        plugins = Plugins.instance()
-        sweeper = plugins.instantiate_sweeper(config=masked, hydra_context=context, task_function=task)
-        with hydra_config(masked):
-            sweeper.sweep(arguments=words_of(cfg.hydra.overrides.task))
+        yield
         callbacks.on_multirun_end(config=masked, config_name=self.primary.name)
-        if callbacks.failures:
-            raise callbacks.failures[0]
 
-    def sweep_jobs(self, cfg: DictConfig) -> list[list[str]]:
-        """Return the overrides of each job that Hydra's basic sweeper makes of ``cfg``, in order."""
-        params = OmegaConf.select(cfg, "hydra.sweeper.params") or {}
-        words = [*(f"{key}={value}" for key, value in params.items()), *words_of(cfg.hydra.overrides.task)]
-        parsed = OverridesParser.create(config_loader=self.loader).parse_overrides(words)
-        return [job for batch in BasicSweeper.split_arguments(parsed, None) for job in batch]
+    def launch(self, sweep: DictConfig, jobs: Sequence[Sequence[str]], task: Task) -> list[BaseException | None]:
+        """Have Hydra's launcher run jobs, which it composes again in other processes; return what each failed by.
+
+        Args:
+            sweep: The composed config of the sweep as a whole.
+            jobs: The overrides of each job.
+            task: What each job does; it can be pickled.
+        """
+        masked = masked_config(sweep)
+        context = HydraContext(config_loader=self.loader, callbacks=Callbacks(masked))
+        launcher = Plugins.instance().instantiate_launcher(hydra_context=context, task_function=task, config=masked)
+        with hydra_config(masked):
+            returned = launcher.launch([list(job) for job in jobs], initial_job_idx=0)
+        return [one._return_value if one.status == JobStatus.FAILED else None for one in returned]
 
     def load_job(self, cfg: DictConfig, overrides: Sequence[str]) -> DictConfig:
         """Return the true config of one job of the sweep ``cfg``."""
@@ -204,21 +205,6 @@ class _MaskingLoader(ConfigLoaderImpl):
     def load_sweep_config(self, master_config: DictConfig, sweep_overrides: list[str]) -> DictConfig:
         """Return the masked config of one job."""
         return masked_config(super().load_sweep_config(master_config, sweep_overrides))
-
-
-class _SweepCallbacks(Callbacks):
-    """Keeps the failures of jobs, so that Hydra doesn't print them and the first is raised as it is."""
-
-    def __init__(self, config: DictConfig) -> None:
-        super().__init__(config)
-        self.failures: list[BaseException] = []
-
-    def on_job_end(self, config: DictConfig, job_return: JobReturn, **kwargs: Any) -> None:
-        """Tell the user's callbacks, then take the exception out of Hydra's hands."""
-        super().on_job_end(config=config, job_return=job_return, **kwargs)
-        if job_return.status == JobStatus.FAILED:
-            self.failures.append(job_return._return_value)
-            job_return.status = JobStatus.COMPLETED
 
 
 def sanitized(cfg: DictConfig, what: str) -> DictConfig:

@@ -70,17 +70,6 @@ class Request:
         """Return the composed config of the one job."""
         return self._repairing(lambda: self.app.compose(self.texts))
 
-    def compose_sweep(self) -> tuple[DictConfig, list[list[str]]]:
-        """Return the composed config of the sweep as a whole, and the overrides of each job."""
-
-        def attempt() -> tuple[DictConfig, list[list[str]]]:
-            cfg = self.app.compose(self.texts, RunMode.MULTIRUN)
-            jobs = self.app.sweep_jobs(cfg)
-            self.app.load_job(cfg, jobs[0])
-            return cfg, jobs
-
-        return self._repairing(attempt)
-
     def compose_multirun(self) -> DictConfig:
         """Return the composed config of the sweep as a whole; what its trials share can be composed."""
 

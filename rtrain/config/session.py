@@ -28,7 +28,6 @@ from rtrain.config.secrets import mask_word
 from rtrain.config.store import DEFAULT_PLUGINS, open_keys, store_schemas
 from rtrain.config.targets import TargetError, check_names
 from rtrain.errors import ConfigError, RtrainError
-from rtrain.runs.files import private_files
 
 if TYPE_CHECKING:
     from rtrain.config.trials import Trials
@@ -170,29 +169,6 @@ class Session:
         with self._explained():
             return self._finish(cfg, words, num)
 
-    def multirun(self, task: Callable[[Composed, Path], T]) -> list[T]:
-        """Run ``task`` for each combination of the sweep's values, in order; all jobs are checked before the first.
-
-        Raises:
-            ConfigError: Something is wrong with a job; no job has started then.
-        """
-        with self._explained():
-            sweep, jobs = self.request.compose_sweep()
-            _refuse_other_sweepers(sweep)
-            cfgs = [self.request.app.load_job(sweep, job) for job in jobs]
-            composed = [self._finish(cfg, job, num) for num, (cfg, job) in enumerate(zip(cfgs, jobs, strict=True))]
-        results: dict[int, T] = {}
-
-        def job(_: DictConfig) -> None:
-            runtime = HydraConfig.get()
-            num = int(runtime.job.num)
-            with env_override(dict(cfgs[num].hydra.job.env_set)):
-                results[num] = task(composed[num], Path(runtime.runtime.output_dir))
-
-        with private_files(any(one.conf.run.private for one in composed)):
-            self.request.app.multirun(sweep, job)
-        return [results[num] for num in sorted(results)]
-
     def show_cfg(self, what: str, package: str | None = None, resolve: bool = False) -> str:
         """Return the composed config as Hydra's ``--cfg job|hydra|all`` prints it, secrets masked.
 
@@ -270,12 +246,10 @@ class Session:
         )
 
 
-def _refuse_other_sweepers(sweep: DictConfig) -> None:
-    """Check that jobs will run one after the other in this process: others would not see what was checked."""
-    for part in ("sweeper", "launcher"):
-        target = str(OmegaConf.select(sweep, f"hydra.{part}._target_"))
-        if not target.startswith("hydra._internal.core_plugins.basic_"):
-            raise ConfigError(f"rtrain sweeps with hydra/{part}=basic only, not {target}.")
+def job_place() -> tuple[list[str], Path]:
+    """Return the overrides and the folder of the job of Hydra's that this process runs."""
+    hydra = HydraConfig.get()
+    return list(hydra.overrides.task), Path(hydra.runtime.output_dir)
 
 
 def _allowed_by_project(root: Path) -> tuple[str, ...]:

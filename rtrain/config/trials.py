@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,8 @@ class Plan:
 
     composed: Composed
     job: HydraJob
+    point: tuple[str, ...]
+    """What it tries."""
 
 
 class Trials:
@@ -51,6 +54,7 @@ class Trials:
     def __init__(self, request: Request, finish: Finish, default: Callable[[], SweepConf], folder: Path | None) -> None:
         self._request, self._finish = request, finish
         self._sweep = request.compose_multirun()
+        _refuse_foreign(self._sweep)
         words = words_of(self._sweep.hydra.overrides.task)
         space = read_space(request.app.loader, words, 0)
         cfg = self._load(space.probe, "probe")
@@ -98,20 +102,55 @@ class Trials:
         composed = self._finish(cfg, words, number)
         if is_excluded(composed.resolved, self.conf.exclude):
             return None
-        return Plan(composed=composed, job=self._request.app.trial_job(cfg))
+        return Plan(composed=composed, job=self._request.app.trial_job(cfg), point=tuple(point))
 
     def save(self) -> None:
         """Write ``multirun.yaml`` as Hydra's sweepers do, and the command in ``command.yaml``; secrets masked."""
-        config = self._request.app.trial_job(self._sweep).config
-        write_atomic(self.folder / "multirun.yaml", OmegaConf.to_yaml(config))
-        primary = self._request.primary
+        masked = self._request.app.trial_job(self._sweep).config
+        write_atomic(self.folder / "multirun.yaml", OmegaConf.to_yaml(masked))
+        config, config_dir = self.source
         command = {
-            "config": primary.name if primary.builtin else str(primary.path),
-            "config_dir": self._request.config_dir,
+            "config": config,
+            "config_dir": config_dir,
             "overrides": [mask_word(word) for word in self._request.overrides],
         }
         text = yaml.safe_dump(command, sort_keys=False, allow_unicode=True)
         write_atomic(self.folder / COMMAND_NAME, with_seal(text, ""))
+
+    @property
+    def launcher(self) -> str | None:
+        """The class of Hydra's launcher that is to run the trials; None: rtrain's own hosts do."""
+        target = str(OmegaConf.select(self._sweep, "hydra.launcher._target_"))
+        return None if target.startswith("hydra._internal.core_plugins.basic_") else target
+
+    @property
+    def source(self) -> tuple[str, str | None]:
+        """The config as any process finds it, and the folder of ``--config-dir``."""
+        primary = self._request.primary
+        return (primary.name if primary.builtin else str(primary.path)), self._request.config_dir
+
+    def typed_secrets(self) -> list[str]:
+        """Return the keys of overrides whose values are secrets."""
+        words = [word for word in self._request.overrides if mask_word(word) != word]
+        return [word.partition("=")[0].lstrip("+") for word in words]
+
+    def launch(self, plans: Sequence[Plan], task: Callable[[Any], Any]) -> list[BaseException | None]:
+        """Have Hydra's launcher run trials, and return what each failed by.
+
+        Args:
+            plans: The trials.
+            task: What to do with each; it can be pickled.
+        """
+        place = f"hydra.sweep.dir={_quoted(str(self.folder))}"
+        jobs = [
+            [*self.space.fixed, *self.words(plan.point), place, f"hydra.sweep.subdir={plan.composed.run_dir.name}"]
+            for plan in plans
+        ]
+        return self._request.app.launch(self._sweep, jobs, task)
+
+    def around(self) -> AbstractContextManager[None]:
+        """Call Hydra's callbacks before and after the block."""
+        return self._request.app.around_sweep(self._sweep)
 
     def _load(self, words: Sequence[str], name: str, folder: Path | None = None) -> DictConfig:
         cfg = self._request.app.load_trial(self._sweep, words)
@@ -148,6 +187,25 @@ class Trials:
         kind = {"type": type(self.conf).__module__, "scheduler": str(self.conf.scheduler)}
         goal = [self.conf.metric, self.conf.mode, self.conf.seed]
         return _hash([sorted(lasting), sorted(axis.name for axis in self.axes), kind, goal])[:6]
+
+
+def _refuse_foreign(sweep: DictConfig) -> None:
+    """Check that nothing asks Hydra to sweep, or to name trials, in a way that rtrain would not follow."""
+    sweeper = str(OmegaConf.select(sweep, "hydra.sweeper._target_"))
+    if not sweeper.startswith("hydra._internal.core_plugins.basic_"):
+        raise ConfigError(
+            f"hydra/sweeper: rtrain searches by itself, not with {sweeper}.", "Try: sweep=random, or sweep=optuna"
+        )
+    if sweep.hydra.sweep._get_node("subdir")._value() != BASE["hydra"]["sweep"]["subdir"]:
+        raise ConfigError(
+            "hydra.sweep.subdir: the folders of trials are named by their number and what they try.",
+            "The folder of the sweep can be chosen: sweep.name=NAME, or hydra.sweep.dir=FOLDER",
+        )
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
 
 
 def _hash(data: Any) -> str:

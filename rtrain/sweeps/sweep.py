@@ -27,6 +27,7 @@ from rtrain.sweeps.choice import goals_of, make_scheduler, make_search
 from rtrain.sweeps.data import Data
 from rtrain.sweeps.folder import opened
 from rtrain.sweeps.in_turn import InTurn
+from rtrain.sweeps.launched import Launched, check_launcher
 from rtrain.sweeps.on_ray import OnRay
 from rtrain.sweeps.planning import Checks, Planner
 from rtrain.sweeps.pool import Pool
@@ -74,11 +75,12 @@ def run_sweep(session: Session, observer: SweepObserver, folder: Path | None = N
     with ExitStack() as stack:
         stack.enter_context(private_files(run.private))
         starting = None
-        if int(scaling.num_workers) > 0:
+        if int(scaling.num_workers) > 0 and trials.launcher is None:
             starting = stack.enter_context(connect(trials.probe.conf.cluster, num_cores()))
         stack.enter_context(opened(trials.folder))
         sweep = Sweep(trials, observer, starting)
         sweep.plan()
+        stack.enter_context(trials.around())
         sweep.train(stack.enter_context(stop_on_signals()), began)
     return sweep.record
 
@@ -94,6 +96,7 @@ class Sweep:
 
     def __init__(self, trials: Trials, observer: SweepObserver, starting: StartingCluster | None) -> None:
         self._trials, self._observer, self._conf = trials, observer, trials.conf
+        check_launcher(trials)
         self._data = Data(observer, starting)
         self._checks = Checks(self._data, starting)
         name = SEARCHES.name_of(self._conf)
@@ -104,6 +107,7 @@ class Sweep:
         self.record = SweepRecord(trials.folder, facts)
         self.record.goals = goals or self.record.goals
         self._planner = Planner(trials, self._search, self.record)
+        self._pool: Pool
         self._plans: dict[int, Plan] = {}
         self._queue: list[Trial] = []
         self._overtaken = 0
@@ -161,9 +165,7 @@ class Sweep:
 
     def train(self, stop: StopRequest, began: float) -> None:
         """Train until no trial is left, or the sweep is to end."""
-        more = self._search.adaptive and len(self.record.trials) < self._search.num_trials
-        cluster = self._checks.cluster if self._queue or more else None
-        self._pool: Pool = InTurn(self, self._data, stop) if cluster is None else OnRay(cluster, self, self._data)
+        self._pool = self._make_pool(stop)
         self._observer.sweep_started(self.record, max(self._search.num_trials, len(self.record.trials)))
         try:
             while True:
@@ -177,6 +179,13 @@ class Sweep:
             self._pool.close()
             self.record.finish(self._status(stop))
             self._observer.sweep_ended(self.record)
+
+    def _make_pool(self, stop: StopRequest) -> Pool:
+        if self._trials.launcher is not None:
+            return Launched(self._trials, self)
+        more = self._search.adaptive and len(self.record.trials) < self._search.num_trials
+        cluster = self._checks.cluster if self._queue or more else None
+        return InTurn(self, self._data, stop) if cluster is None else OnRay(cluster, self, self._data)
 
     def _status(self, stop: StopRequest) -> str:
         if stop.reason is not None:

@@ -12,10 +12,12 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.utils import JobStatus
 from hydra.experimental.callback import Callback
-from tests_config import SCHEMAS, check, write
+from omegaconf import OmegaConf
+from tests_config import SCHEMAS, check, each_trial, write
 
 from rtrain.config.session import Session
 from rtrain.errors import ConfigError
+from rtrain.searches import grid
 
 # Hydra's life cycle
 
@@ -66,12 +68,12 @@ def test_an_exception_of_the_task_passes_unchanged_and_silently(project, capfd):
     def task(composed, folder):
         raise boom
 
-    for words, method in (([], "run"), (["lr=0.1,0.2"], "multirun")):
+    for words, method in (([], Session.run), (["lr=0.1,0.2"], each_trial)):
         with (
             pytest.raises(ValueError, match="looks like Hydra") as caught,
             Session("digits", words, SCHEMAS) as session,
         ):
-            getattr(session, method)(task)
+            method(session, task)
         assert caught.value is boom
     assert capfd.readouterr() == ("", "")
 
@@ -96,8 +98,8 @@ def test_hydras_callbacks_are_called(project, monkeypatch):
     with Session("digits", words, SCHEMAS) as session:
         session.run(lambda composed, folder: None)
     with pytest.raises(RuntimeError), Session("digits", [*words, "lr=1,2"], SCHEMAS) as session:
-        session.multirun(lambda composed, folder: 1 / 0 if composed.conf.run.seed == 99 else _fail())
-    assert Witness.seen == ["run_start", JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.FAILED]
+        each_trial(session, lambda composed, folder: _fail())
+    assert Witness.seen == ["run_start", JobStatus.COMPLETED, JobStatus.FAILED]
 
 
 def _fail():
@@ -110,14 +112,15 @@ def _fail():
 def test_a_sweep_runs_each_combination_in_its_own_folder(project):
     words = ["lr=0.1,0.2", "optimizer=sgd,adamw", "++num_workers=range(1,3)"]
     with Session("inline", words, SCHEMAS) as session:
-        seen = session.multirun(
-            lambda one, folder: (one.conf.trainer.optimizer["lr"], one.conf.scaling.num_workers, folder)
+        seen = each_trial(
+            session, lambda one, folder: (one.conf.trainer.optimizer["lr"], one.conf.scaling.num_workers, folder)
         )
     assert [(lr, workers) for lr, workers, _ in seen] == [
         (lr, w) for lr in (0.1, 0.2) for _ in range(2) for w in (1, 2)
     ]
     folders = [folder for _, _, folder in seen]
-    assert [folder.name for folder in folders] == [str(num) for num in range(8)]
+    assert [folder.name.partition("-")[0] for folder in folders] == [f"{num:03d}" for num in range(8)]
+    assert len({folder.name.partition("-")[2] for folder in folders}) == 8
     assert len({folder.parent for folder in folders}) == 1
     assert (folders[0].parent / "multirun.yaml").is_file()
     assert all((folder / ".hydra/config.yaml").is_file() for folder in folders)
@@ -126,7 +129,7 @@ def test_a_sweep_runs_each_combination_in_its_own_folder(project):
 def test_all_jobs_are_checked_before_the_first_starts(project):
     started = []
     with pytest.raises(ConfigError) as caught, Session("digits", ["epochs=1,0"], SCHEMAS) as session:
-        session.multirun(lambda composed, folder: started.append(folder))
+        each_trial(session, lambda composed, folder: started.append(folder))
     assert str(caught.value).startswith(
         "trainer.max_epochs: must be at least 1, not 0\n    rtrain fit digits epochs=1,0"
     )
@@ -140,15 +143,29 @@ def test_a_sweep_may_be_part_of_the_config(project):
         "defaults: [digits]\nhydra:\n  sweeper:\n    params: {lr: '0.1,0.2', optimizer: 'sgd,adamw'}\n",
     )
     with Session("sweep", [], SCHEMAS) as session:
-        seen = session.multirun(lambda one, folder: (one.conf.trainer.optimizer["_target_"], HydraConfig.get().job.num))
+        seen = each_trial(
+            session, lambda one, folder: (one.conf.trainer.optimizer["_target_"], HydraConfig.get().job.num)
+        )
     assert [name.rpartition(".")[2] for name, _ in seen] == ["SGD", "AdamW", "SGD", "AdamW"]
     assert [num for _, num in seen] == [0, 1, 2, 3]
+
+
+def test_what_trials_share_is_composed_once_and_makes_no_difference(project):
+    words = ["lr=0.1,0.2", "optimizer=sgd,adamw", "++num_workers=1,2", "+vars.a=${trainer.optimizer.lr}"]
+    with Session("digits", words, SCHEMAS) as session:
+        trials = session.trials()
+        search = grid.Search(trials.conf, trials.axes, [])
+        for number in range(search.num_trials):
+            own = [*trials.space.fixed, *trials.words(search.propose(number))]
+            fast = session.request.app.load_trial(trials._sweep, own)
+            slow = session.request.app.load_job(trials._sweep, own)
+            assert OmegaConf.to_container(fast) == OmegaConf.to_container(slow)
 
 
 def test_a_sweep_over_targets(project):
     words = ["model={_target_: models.Net, width: 1},{_target_: models.Net, depth: 2}"]
     with Session("digits", words, SCHEMAS) as session:
-        seen = session.multirun(lambda one, folder: one.conf.trainer.model)
+        seen = each_trial(session, lambda one, folder: one.conf.trainer.model)
     assert seen == [{"_target_": "models.Net", "width": 1}, {"_target_": "models.Net", "depth": 2}]
 
 
@@ -192,7 +209,7 @@ def test_info(what, expected, project, capsys):
     assert capsys.readouterr().out == ""
 
 
-def test_a_sweeper_that_would_leave_the_process_is_refused(project):
-    words = ["lr=0.1,0.2", "hydra.launcher._target_=hydra_plugins.joblib.Launcher"]
-    with pytest.raises(ConfigError, match="hydra/launcher=basic only"), Session("digits", words, SCHEMAS) as session:
-        session.multirun(lambda composed, folder: None)
+def test_another_sweeper_than_rtrains_own_is_refused(project):
+    words = ["lr=0.1,0.2", "hydra.sweeper._target_=hydra_plugins.hydra_optuna_sweeper.OptunaSweeper"]
+    with pytest.raises(ConfigError, match="sweep=optuna"), Session("digits", words, SCHEMAS) as session:
+        each_trial(session, lambda composed, folder: None)

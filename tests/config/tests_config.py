@@ -12,6 +12,7 @@ from pydantic import Field
 from rtrain.config.schema import Schemas, one_of
 from rtrain.config.session import Session
 from rtrain.errors import ConfigError
+from rtrain.searches import grid
 
 
 @dataclass(kw_only=True)
@@ -62,7 +63,22 @@ class CsvConf:
     separator: str = ","
 
 
-SCHEMAS = Schemas(trainer={"torch": TorchConf, "xgboost": BoostConf}, dataset={"digits": DigitsConf, "csv": CsvConf})
+SCHEMAS = Schemas(
+    trainer={"torch": TorchConf, "xgboost": BoostConf},
+    dataset={"digits": DigitsConf, "csv": CsvConf},
+    sweep={"grid": grid.Conf},
+)
+
+
+def each_trial(session, task):
+    """Run a task for each combination of a sweep, all of which are checked before."""
+    trials = session.trials()
+    search = grid.Search(trials.conf, trials.axes, [])
+    plans = [trials.plan(number, search.propose(number)) for number in range(search.num_trials)]
+    trials.folder.mkdir(parents=True)
+    trials.save()
+    return [plan.job.run(lambda _, one=plan.composed: task(one, one.run_dir)) for plan in plans]
+
 
 FILES = {
     "pyproject.toml": "",

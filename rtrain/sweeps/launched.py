@@ -1,0 +1,108 @@
+"""Train trials by a launcher of Hydra's, on Slurm say: all at once, each in a process that the launcher starts.
+
+What is sent there holds no secret: each process composes its trial again, with its own environment.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rtrain.config.session import Session, job_place
+from rtrain.config.trials import Plan, Trials
+from rtrain.errors import ConfigError
+from rtrain.preparation import prepared
+from rtrain.resuming import find_resumption
+from rtrain.runs.events import events_file, read_events
+from rtrain.runs.manifest import FILE_NAME as MANIFEST
+from rtrain.runs.manifest import read_manifest
+from rtrain.schemas import schemas
+from rtrain.sweeps.pool import Hearer
+from rtrain.training import SilentObserver, train_prepared
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaunchedJob:
+    """What each process of the launcher does."""
+
+    config: str
+    config_dir: str | None
+    project_root: str
+
+    def __call__(self, _: Any) -> None:
+        """Train the trial that Hydra has made the folder for."""
+        words, run_dir = job_place()
+        observer = SilentObserver()
+        with Session(self.config, words, schemas(), self.config_dir, Path(self.project_root)) as session:
+            composed = replace(session.check(), run_dir=run_dir, sweep=run_dir.parent.name)
+            wanted = run_dir if (run_dir / MANIFEST).exists() else None
+            resumption = find_resumption(composed, wanted, observer.notice)
+            with prepared(composed, observer) as ready:
+                train_prepared(ready, run_dir, observer, resumption)
+
+
+class Launched:
+    """A pool that hands all trials to a launcher, and hears of them when the last one is over.
+
+    Args:
+        trials: Knows the launcher.
+        hearer: Hears how trials stand.
+    """
+
+    def __init__(self, trials: Trials, hearer: Hearer) -> None:
+        self._trials, self._hearer = trials, hearer
+        config, config_dir = trials.source
+        self._job = LaunchedJob(config=config, config_dir=config_dir, project_root=str(trials.probe.project_root))
+        self._waiting: dict[int, Plan] = {}
+
+    def try_start(self, number: int, plan: Plan) -> bool:
+        """Put the trial with those that will be launched."""
+        self._waiting[number] = plan
+        return True
+
+    def wait(self) -> None:
+        """Launch them, and tell what came of each."""
+        batch, self._waiting = self._waiting, {}
+        errors = self._trials.launch(list(batch.values()), self._job) if batch else []
+        for (number, plan), error in zip(batch.items(), errors, strict=True):
+            self._tell(number, plan.composed.run_dir, error)
+
+    def _tell(self, number: int, run_dir: Path, error: BaseException | None) -> None:
+        facts = None if error is None else {"type": type(error).__name__, "message": str(error)}
+        if (run_dir / MANIFEST).exists():
+            manifest = read_manifest(run_dir)
+            for event in read_events(events_file(run_dir)):
+                told = {"step": event.step, "epoch": event.epoch, "metrics": event.metrics}
+                self._hearer.hear(number, {"kind": "event", **told})
+            over = {"status": manifest.status, "reason": manifest.exit_reason, "best": manifest.best or {}}
+            self._hearer.hear(number, {"kind": "over", **over})
+            facts = facts and (manifest.error or facts)
+        self._hearer.over(number, facts)
+
+    def stop(self, number: int, status: str, reason: str) -> None:
+        """Do nothing: the trials are in the hands of the launcher."""
+
+    def close(self) -> None:
+        """Nothing is left when ``wait`` returns."""
+
+
+def check_launcher(trials: Trials) -> None:
+    """Check that the processes of the launcher, if one is named, would train what is asked for.
+
+    Raises:
+        ConfigError: They would not.
+    """
+    if trials.launcher is None:
+        return
+    if trials.conf.scheduler is not None:
+        raise ConfigError(
+            f"sweep.scheduler: nothing can be told to the processes of {trials.launcher} while they train.",
+            "Leave out the scheduler, or hydra/launcher.",
+        )
+    secret = trials.typed_secrets()
+    if secret:
+        raise ConfigError(
+            f"{', '.join(secret)}: secrets of the command line don't reach the processes of {trials.launcher}.",
+            "Write '${oc.env:NAME}' in the config, and set the variable where the trials run.",
+        )

@@ -1,0 +1,41 @@
+"""Hydra's own launchers, where a user names one."""
+
+from pathlib import Path
+
+import pytest
+
+from rtrain.cli.app import run as rtrain
+from rtrain.runs.run import Run
+from rtrain.sweeps.record import read_sweep
+
+CONFIG = "defaults: [{trainer: xgboost}, {dataset: sklearn}]\ndataset: {name: iris}\nrun: {name: tiny}\n"
+WORDS = [
+    *("fit", "tiny.yaml", "--multirun", "num_workers=0", "trainer.num_threads=1", "dataset.limit=60"),
+    *("trainer.num_boost_round=3", "sweep.metric=test/mlogloss", "trainer.params.eta=0.1,0.5"),
+]
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("tiny.yaml").write_text(CONFIG)
+
+
+@pytest.mark.parametrize("launcher", ["joblib", "submitit_local"])
+def test_trials_of_a_launcher_are_those_of_rtrains_own(launcher):
+    assert rtrain(WORDS) == 0
+    assert rtrain([*WORDS, f"hydra/launcher={launcher}", "sweep.name=launched"]) == 0
+    own, launched = (read_sweep(path.parent) for path in sorted(Path("runs").glob("*/sweep.json"), reverse=True))
+    assert [one["values"] for one in own["trials"]] == [one["values"] for one in launched["trials"]]
+    for one in launched["trials"]:
+        assert Run.load(Path("runs/launched") / one["name"]).status == "succeeded"
+    assert (Path("runs/launched/best")).resolve().name == own["trials"][own["best"]]["name"]
+
+
+def test_what_a_launcher_can_not_do_is_refused(capsys):
+    words = [*WORDS, "hydra/launcher=joblib"]
+    assert rtrain([*words, "sweep/scheduler=asha"]) == 2
+    assert "sweep.scheduler" in capsys.readouterr().err
+    assert rtrain([*words, "+vars.token=hunter2"]) == 2
+    assert "don't reach the processes" in capsys.readouterr().err
+    assert not list(Path("runs").glob("*/*"))
