@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from rtrain.cli import completion, fit, listing, predict, recipes, resume, runs, schema, smoke
+from rtrain.cli import completion, fit, listing, predict, recipes, resume, runs, schema, smoke, sweep
 from rtrain.errors import RtrainError
 
 INTERRUPTED = 130
@@ -28,6 +28,7 @@ app.command("predict")(predict.predict)
 app.command("evaluate")(predict.evaluate)
 app.command("smoke")(smoke.smoke)
 app.add_typer(runs.runs, name="runs")
+app.add_typer(sweep.sweeps, name="sweep")
 app.add_typer(recipes.recipes, name="recipes")
 app.command("schema")(schema.schema)
 app.command("trainers")(listing.trainers)

@@ -112,6 +112,8 @@ class Planner:
             words = [plan.composed.scrub(word) for word in self._trials.words(point)]
             name, mark = self._trials.name(number, point), plan.composed.config_hash
             trial = Trial(number=number, point=point, overrides=words, name=name, config_hash=mark)
+            trainer = plan.composed.resolved["trainer"]
+            trial.max_epochs = trainer.get("max_epochs", trainer.get("num_boost_round"))
             self._record.trials.append(trial)
         elif trial.config_hash != plan.composed.config_hash:
             _refuse_other_config(trial, plan, self._trials)

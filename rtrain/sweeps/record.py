@@ -99,6 +99,18 @@ def _params(trial: Trial) -> dict[str, Any]:
     return {name: yaml.safe_load(text) for name, text in pairs}
 
 
+def load_record(folder: Path) -> SweepRecord:
+    """Return the record of a sweep, to look at.
+
+    Raises:
+        ConfigError: There is none.
+    """
+    data = read_sweep(folder)
+    record = SweepRecord(folder, {})
+    record.status = data["status"]
+    return record
+
+
 def read_sweep(folder: Path) -> dict[str, Any]:
     """Return what ``sweep.json`` says.
 

@@ -32,6 +32,8 @@ class Trial:
     """What it reached: the best of one goal; of several, the newest report that holds all of them."""
     step: int = 0
     epoch: int = 0
+    max_epochs: int | None = None
+    """Epochs, or rounds of boosted trees, that it is to train; None where steps count."""
     reason: str = ""
     """Why it is over."""
     error: dict[str, Any] | None = None

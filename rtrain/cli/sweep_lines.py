@@ -1,0 +1,148 @@
+"""What is said of sweeps, in plain lines: while one goes on, at its end, and by ``rtrain sweep show``."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections import Counter
+from pathlib import Path
+
+from rtrain.config.locations import shown
+from rtrain.runs.manifest import FILE_NAME as MANIFEST
+from rtrain.runs.manifest import read_manifest
+from rtrain.sweeps.importance import importance
+from rtrain.sweeps.record import SweepRecord
+from rtrain.sweeps.trial import Trial
+
+MISSING = "-"
+
+
+class PlainSweepDisplay:
+    """Plain lines, for logs and pipes: one for each trial that is over."""
+
+    def __init__(self) -> None:
+        self._out, self._err = sys.stdout, sys.stderr
+
+    def stage(self, name: str) -> None:
+        """Say nothing: stages last seconds."""
+
+    def notice(self, text: str) -> None:
+        """Print a warning line."""
+        print(f"note: {text}", file=self._err, flush=True)
+
+    def sweep_started(self, record: SweepRecord, num_trials: int) -> None:
+        """Print what starts."""
+        self._record = record
+        print(start_line(record, num_trials), file=self._out, flush=True)
+
+    def trial_changed(self, trial: Trial) -> None:
+        """Print one line when it is over."""
+        if is_over(trial):
+            print(trial_line(trial, self._record), file=self._out, flush=True)
+
+    def sweep_ended(self, record: SweepRecord) -> None:
+        """Print what came of it."""
+        print("\n".join(end_lines(record)), file=self._out, flush=True)
+
+
+def is_over(trial: Trial) -> bool:
+    """Tell whether a trial trains no more, for now at least."""
+    return trial.status not in ("planned", "running", "paused")
+
+
+def start_line(record: SweepRecord, num_trials: int) -> str:
+    """Return the line that a sweep begins with."""
+    there = sum(one.status in ("succeeded", "stopped") for one in record.trials)
+    before = f", {there} of them there already" if there else ""
+    return f"sweeping {num_trials} trial{'s' if num_trials != 1 else ''}{before} -> {shown(record.folder)}"
+
+
+def trial_line(trial: Trial, record: SweepRecord) -> str:
+    """Return one line on a trial that is over."""
+    values = "" if trial.values is None else f"  {values_text(trial, record)}"
+    why = f"  ({trial.reason})" if trial.status in ("failed", "stopped") else ""
+    return f"{trial.name}  {trial.status}  {what(trial)}{values}  {trial.seconds:.1f} s{why}"
+
+
+def end_lines(record: SweepRecord) -> list[str]:
+    """Return the end of every sweep: result, failures, best trial, folder, next command."""
+    counts = Counter(one.status for one in record.trials)
+    told = ", ".join(f"{number} {status}" for status, number in counts.items())
+    lines = [f"result      {record.status}: {told}"]
+    for one in record.trials:
+        if one.error is not None:
+            message = str(one.error["message"]).replace("\n", "\n            ")
+            lines.append(f"failed      {one.name}  {what(one)}\n            {one.error['type']}: {message}")
+    best = record.best
+    if best is not None:
+        lines.append(f"best        {values_text(best, record)}  {what(best)}")
+        lines.append(f"run         {shown(record.folder / best.name)}")
+    following = "show" if record.status in ("succeeded", "failed") else "resume"
+    command = "rtrain sweep show" if following == "show" else "rtrain resume"
+    return [*lines, f"sweep       {shown(record.folder)}", f"next        {command} {shown(record.folder)}"]
+
+
+def report_lines(record: SweepRecord) -> list[str]:
+    """Return what there is to say of a sweep: its trials, best first; what mattered; how to train the best one."""
+    goals = [goal.metric for goal in record.goals]
+    rows = [_row(one) for one in _best_first(record)]
+    table = _aligned([["trial", "status", *goals, "epoch", "seconds", *_names(record)], *rows])
+    lines = [f"{shown(record.folder)}: {record.status}", "", *table]
+    best = record.best
+    if best is None:
+        return lines
+    return [*lines, *_importance_lines(record), "", f"best: {best.name}", f"  {_command(record.folder / best.name)}"]
+
+
+def values_text(trial: Trial, record: SweepRecord) -> str:
+    """Return what a trial reached, by metric."""
+    pairs = zip(record.goals, trial.values or (), strict=False)
+    return "  ".join(f"{goal.metric} {value:.4g}" for goal, value in pairs)
+
+
+def what(trial: Trial) -> str:
+    """Return what is particular to a trial, as one would type it."""
+    return " ".join(word.lstrip("+") for word in trial.overrides)
+
+
+def _best_first(record: SweepRecord) -> list[Trial]:
+    sign = -1 if record.goals and record.goals[0].mode == "max" else 1
+    return sorted(record.trials, key=lambda one: (one.values is None, sign * (one.values or [0.0])[0], one.number))
+
+
+def _row(trial: Trial) -> list[str]:
+    values = [MISSING] if trial.values is None else [f"{value:.4g}" for value in trial.values]
+    own = [word.partition("=")[2] for word in trial.overrides]
+    return [trial.name, trial.status, *values, str(trial.epoch), f"{trial.seconds:.1f}", *own]
+
+
+def _names(record: SweepRecord) -> list[str]:
+    words = record.trials[0].overrides if record.trials else []
+    return [word.partition("=")[0].lstrip("+").rpartition(".")[2] for word in words]
+
+
+def _aligned(rows: list[list[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=False)]
+    return ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=False)).rstrip() for row in rows]
+
+
+def _importance_lines(record: SweepRecord) -> list[str]:
+    known = [one for one in record.trials if one.values is not None and one.status == "succeeded"]
+    columns: dict[str, list[str]] = {}
+    for one in known:
+        for word in one.overrides:
+            name, _, value = word.lstrip("+").partition("=")
+            columns.setdefault(name, []).append(value)
+    whole = {name: texts for name, texts in columns.items() if len(texts) == len(known)}
+    shares = importance(whole, [one.values[0] for one in known if one.values])
+    if not shares or all(share is None for share in shares.values()):
+        return []
+    metric = record.goals[0].metric
+    told = _aligned([[f"  {name}", "?" if share is None else f"{share:.0%}"] for name, share in shares.items()])
+    return ["", f"how much of the differences in {metric} each parameter explains by itself:", *told]
+
+
+def _command(run_dir: Path) -> str:
+    if not (run_dir / MANIFEST).exists():
+        return f"(its run directory {shown(run_dir)} is gone)"
+    return shlex.join(read_manifest(run_dir).command)

@@ -1,0 +1,62 @@
+"""What a person sees of a sweep."""
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from rtrain.cli.app import run as rtrain
+from rtrain.cli.sweep_live import LiveSweepDisplay
+from rtrain.searches.base import Goal
+from rtrain.sweeps.record import SweepRecord
+from rtrain.sweeps.trial import Trial
+
+
+def a_trial(number, **facts):
+    given = {"number": number, "point": (str(number),), "overrides": [f"++trainer.params.eta={number}"]}
+    return Trial(**given, name=f"00{number}-abc", config_hash="x", **facts)
+
+
+@pytest.fixture
+def record(tmp_path):
+    found = SweepRecord(tmp_path, {"search": "grid"})
+    found.goals = [Goal(metric="val/loss", mode="min")]
+    found.trials = [
+        a_trial(0, status="succeeded", values=[0.5], seconds=3.0, epoch=4),
+        a_trial(1, status="running", values=[0.25], epoch=2, max_epochs=4),
+        a_trial(2, status="failed", error={"type": "ValueError", "message": "no luck\ntoday"}),
+        a_trial(3),
+    ]
+    return found
+
+
+def test_the_live_table_shows_what_trains_and_what_is_best(record):
+    out = io.StringIO()
+    display = LiveSweepDisplay(Console(file=out, width=120))
+    display.stage("planning")
+    display.sweep_started(record, 4)
+    display.trial_changed(record.trials[0])
+    display._console.print(display._render())
+    shown = out.getvalue()
+    assert "000-abc  succeeded  trainer.params.eta=0  val/loss 0.5" in shown
+    assert "001-abc  trainer.params.eta=1  2/4    val/loss 0.25" in shown
+    assert "2 of 4 over  best val/loss 0.25 (001-abc)" in shown
+    display.sweep_ended(record)
+    assert "failed      002-abc  trainer.params.eta=2\n            ValueError: no luck" in out.getvalue()
+
+
+def test_show_lists_trials_best_first(record, capsys):
+    record.finish("failed")
+    assert rtrain(["sweep", "show", str(record.folder)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[3:7]] == ["001-abc", "000-abc", "002-abc", "003-abc"]
+    assert lines[2].split() == ["trial", "status", "val/loss", "epoch", "seconds", "eta"]
+
+
+def test_show_of_something_else_is_an_error(tmp_path, capsys):
+    assert rtrain(["sweep", "show", str(tmp_path)]) == 2
+    assert f"{tmp_path} is no sweep" in capsys.readouterr().err
+    Path(tmp_path / "sweep.json").write_text("{")
+    assert rtrain(["sweep", "show", str(tmp_path)]) == 2
+    assert "is damaged" in capsys.readouterr().err
