@@ -7,7 +7,9 @@ quicker. On a machine that does something else as well, the seconds of the proce
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -192,6 +194,66 @@ def records(times: int) -> None:
         print(subprocess.run(command, capture_output=True, text=True, check=True).stdout.rstrip(), flush=True)
 
 
+SWEEP = ["fit", "resnet", "--multirun", "lr=0.2,0.1,0.05,0.01", "seed=1,2,3,4", "sweep.metric=test/accuracy"]
+
+
+def sweeps(times: int) -> None:
+    """Sixteen trials of the digits ResNet on two cores, against a joblib loop and against Ray Tune with TorchTrainer.
+
+    The script with Tune, which takes minutes, runs once.
+    """
+    num_epochs = 15
+    ours = [RTRAIN, *SWEEP, f"trainer.max_epochs={num_epochs}"]
+    peer = [sys.executable, str(PEERS / "sweep_joblib.py"), str(num_epochs)]
+    pairs = [(_once(ours), _once(peer)) for _ in range(times)]
+    mine, other = (min(spent.seconds for spent in column) for column in zip(*pairs, strict=True))
+    _print("16 trials of the digits ResNet / joblib loop", mine, other, 1.3)
+    tune = _once([sys.executable, str(PEERS / "sweep_tune.py"), str(num_epochs)])
+    _print("16 trials of the digits ResNet / Ray Tune", mine, tune.seconds, 0.3)
+    _sweep_steps(num_epochs)
+
+
+def _sweep_steps(num_epochs: int) -> None:
+    """Print the steps that ASHA takes against those of the grid, and the best accuracy of both."""
+    found = []
+    for words in ([], ["sweep/scheduler=asha", "sweep.scheduler.grace=2"]):
+        with tempfile.TemporaryDirectory() as folder:
+            command = [RTRAIN, *SWEEP, *words, f"trainer.max_epochs={num_epochs}", f"run.root_dir={folder}"]
+            subprocess.run(command, check=True, capture_output=True)
+            (file,) = Path(folder).glob("*/sweep.json")
+            data = json.loads(file.read_text())
+            best = data["trials"][data["best"]]
+            found.append(sum(one["step"] for one in data["trials"]))
+            print(
+                f"{'asha' if words else 'grid'}: {best['values'][0]:.4f} by {' '.join(best['overrides'])}", flush=True
+            )
+    _print("ASHA / grid, steps of 16 trials", found[1], found[0], 0.6, "")
+
+
+def many(times: int) -> None:
+    """What a trial costs that trains nothing, and what planning costs."""
+    import rtrain
+    from rtrain.config.session import Session
+    from rtrain.schemas import schemas
+    from rtrain.searches import grid
+
+    with tempfile.TemporaryDirectory() as folder:
+        words = ["num_workers=1", "trainer.num_boost_round=1", "dataset.limit=60", f"run.root_dir={folder}"]
+        began = time.perf_counter()
+        rtrain.sweep("xgboost", [*words, "seed=range(0,200)"])
+        print(f"200 trials of one round: {(time.perf_counter() - began) / 200:.3f} s each   goal 0.3", flush=True)
+    axes = ["lr=" + ",".join(f"{0.001 * n:g}" for n in range(1, 101)), "seed=range(0,10)"]
+    with Session("resnet", axes, schemas()) as session:
+        began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        trials = session.trials()
+        search = grid.Search(trials.conf, trials.axes, [])
+        for number in range(search.num_trials):
+            trials.plan(number, search.propose(number) or ())
+        spent, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        print(f"composing a trial of {search.num_trials}: {spent / search.num_trials * 1000:.1f} ms   goal 40")
+        print(f"all: {spent:.1f} s   goal 30; peak memory {before / 1e3:.0f} -> {after / 1e3:.0f} MB", flush=True)
+
+
 SUITES: dict[str, tuple[Callable[[int], None], int]] = {
     "startup": (startup, 9),
     "whole": (whole, 3),
@@ -199,6 +261,8 @@ SUITES: dict[str, tuple[Callable[[int], None], int]] = {
     "boosting": (boosting, 3),
     "recovery": (recovery, 3),
     "records": (records, 6),
+    "sweeps": (sweeps, 2),
+    "many": (many, 1),
 }
 
 if __name__ == "__main__":
