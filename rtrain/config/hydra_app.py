@@ -27,10 +27,10 @@ from hydra.core.plugins import Plugins
 from hydra.core.utils import JobReturn, JobStatus, configure_log, env_override, run_job
 from hydra.plugins.config_source import ConfigSource
 from hydra.types import HydraContext, RunMode
-from omegaconf import DictConfig, OmegaConf, open_dict, read_write
+from omegaconf import DictConfig, OmegaConf, flag_override, open_dict, read_write
 
 from rtrain.config.locations import Primary
-from rtrain.config.secrets import masked_config
+from rtrain.config.secrets import mask_in_place, masked_config
 from rtrain.config.sources import RtrainSource, source_uri
 
 Task = Callable[[Any], Any]
@@ -97,13 +97,16 @@ class HydraApp:
         return _result(done)
 
     def trial_job(self, cfg: DictConfig) -> HydraJob:
-        """Return a trial as a job of Hydra's that any process can run."""
-        masked = masked_config(cfg)
-        plain = OmegaConf.to_container(masked)  # the classes of the schemas are made anew in each process
-        assert isinstance(plain, dict)
-        config = OmegaConf.create({key: value for key, value in plain.items() if key != "hydra"})
-        config["hydra"] = masked.hydra
-        return HydraJob(config, {str(name): str(value) for name, value in cfg.hydra.job.env_set.items()})
+        """Return a trial as a job of Hydra's that any process can run; ``cfg`` is taken apart."""
+        env = {str(name): str(value) for name, value in cfg.hydra.job.env_set.items()}
+        mask_in_place(cfg)
+        hydra = cfg.hydra
+        with flag_override(cfg, ["struct", "readonly"], False):
+            del cfg["hydra"]
+        # The classes of the schemas are made anew in each process: plain data can be sent to others.
+        config: Any = OmegaConf.create(OmegaConf.to_container(cfg))
+        config["hydra"] = hydra
+        return HydraJob(config, env)
 
     @contextmanager
     def around_sweep(self, sweep: DictConfig) -> Iterator[None]:

@@ -17,7 +17,7 @@ from rtrain.config.axes import Axis, Space, is_excluded, read_space, with_params
 from rtrain.config.hydra_app import HydraJob
 from rtrain.config.nodes import words_of
 from rtrain.config.request import Request
-from rtrain.config.secrets import mask_word
+from rtrain.config.secrets import mask_word, masked_config
 from rtrain.config.session import Composed
 from rtrain.config.store import BASE
 from rtrain.config.sweep_conf import SweepConf
@@ -106,7 +106,7 @@ class Trials:
 
     def save(self) -> None:
         """Write ``multirun.yaml`` as Hydra's sweepers do, and the command in ``command.yaml``; secrets masked."""
-        masked = self._request.app.trial_job(self._sweep).config
+        masked = masked_config(self._sweep)
         write_atomic(self.folder / "multirun.yaml", OmegaConf.to_yaml(masked))
         config, config_dir = self.source
         command = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -78,10 +77,7 @@ def _clean(project_root: Path, *, private: bool) -> Iterator[None]:
     """Leave nothing of a trial behind for the next one."""
     with project_forgotten(), private_files(private):
         use_project_root(project_root)
-        try:
-            yield
-        finally:
-            gc.collect()
+        yield
 
 
 Listener = Callable[[dict[str, Any]], None]

@@ -6,6 +6,7 @@ does, and holds no core: Ray Train's placement group holds what the workers need
 
 from __future__ import annotations
 
+import gc
 import json
 import queue
 import secrets
@@ -54,6 +55,9 @@ class RemoteStop(StopRequest):
 class Host:
     """An actor that trains one trial after the other."""
 
+    def __init__(self) -> None:
+        self._frozen = False
+
     def train(self, task: Task, dataset: list[Any], channel_name: str) -> None:
         """Train a trial.
 
@@ -76,6 +80,15 @@ class Host:
             error = {"type": type(raised).__name__, "message": str(raised)}
         tell({"kind": "done", "error": error})
         channel.close()
+        _let_go(first=not self._frozen)
+        self._frozen = True
+
+
+def _let_go(*, first: bool) -> None:
+    """Free what a trial has left, on the GPU too; what the first one has imported is not looked at again."""
+    gc.collect()
+    if first:
+        gc.freeze()
 
 
 @dataclass(kw_only=True)

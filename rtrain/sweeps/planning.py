@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 import random
+import zlib
 from collections.abc import Iterator
 
 from rtrain.cluster import Cluster, StartingCluster
@@ -36,6 +38,8 @@ class Planner:
     def __init__(self, trials: Trials, search: Search, record: SweepRecord) -> None:
         self._trials, self._search, self._record = trials, search, record
         self._asked: set[str] = set()
+        self._packed: dict[int, bytes] = {}
+        """By number, trials that were composed: a few KB each, so that a thousand of them may wait."""
         self._there = {trials.key(one.point): one for one in record.trials if _fits(one, trials)}
         self._proposed = 0
         self._rng = random.Random(f"{trials.conf.seed}/{len(record.trials)}")
@@ -117,6 +121,7 @@ class Planner:
             self._record.trials.append(trial)
         elif trial.config_hash != plan.composed.config_hash:
             _refuse_other_config(trial, plan, self._trials)
+        self._packed[number] = zlib.compress(pickle.dumps(plan), level=1)
         return trial, plan
 
     def _note_failed(self, number: int, point: Point, error: ConfigError) -> None:
@@ -128,9 +133,8 @@ class Planner:
         self._record.trials.append(trial)
 
     def plan(self, trial: Trial) -> Plan:
-        """Compose a trial again."""
-        plan = self._trials.plan(trial.number, trial.point)
-        assert plan is not None, "it was not excluded before"
+        """Return a trial as it was composed."""
+        plan: Plan = pickle.loads(zlib.decompress(self._packed[trial.number]))
         return plan
 
 

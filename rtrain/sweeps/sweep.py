@@ -248,7 +248,7 @@ class Sweep:
         self._queue.remove(trial)
         self._running[trial.number] = time.monotonic()
         trial.status, trial.num_starts = "running", trial.num_starts + 1
-        self.record.write()
+        self.record.write(now=self._search.adaptive)  # of others, the file has been there since they were planned
         self._observer.trial_changed(trial)
 
     def hear(self, number: int, record: Mapping[str, Any]) -> None:
@@ -305,7 +305,7 @@ class Sweep:
         self._plans.pop(number, None)
         if trial.status in OVER:
             self._learn(trial)
-        self.record.write()
+        self.record.write(now=False)  # the trial's own manifest says it too
         self._observer.trial_changed(trial)
 
     def _may_start_again(self, trial: Trial) -> bool:

@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -181,6 +182,7 @@ def _check_objective(objective: str, info: DatasetInfo) -> None:
         )
 
 
+@cache
 def known_names() -> set[str]:
     """Return the names that XGBoost's boosters and objectives take."""
     names = set(NOT_IN_THE_MODEL)
