@@ -39,6 +39,14 @@ def each_axis(config):
     torch.distributed.all_reduce(rows)
     ray.train.report({"first": first, "second": second, "rows": rows.item()})
 '''
+READER = """
+import os
+import pathlib
+
+
+def read():
+    print(pathlib.Path("note").read_text(), os.environ["WORD"])
+"""
 
 
 @pytest.fixture
@@ -81,6 +89,26 @@ def test_a_cluster_of_someone_else_is_joined_and_left_running(tmp_path):
             rtrain.fit("mlp", overrides)
     finally:
         ray.shutdown()
+
+
+@pytest.mark.slow
+def test_a_folder_and_variables_are_sent_to_a_cluster_that_is_joined(project, monkeypatch):
+    from ray.cluster_utils import Cluster
+
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")  # as of a cluster that somebody else has started without
+    (project / "sent").mkdir()
+    (project / "sent" / "note").write_text("a note")
+    for folder in (project, project / "sent"):  # the folder that is sent is the one that the workers import from
+        (folder / "my_loops.py").write_text(READER)
+    (project / "loop.yaml").write_text("trainer: {type: torch, train_loop: 'my_loops:read'}\n")
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "object_store_memory": 100_000_000})
+    try:
+        env = f"{{working_dir: {project}/sent, env_vars: {{WORD: of mine}}}}"
+        words = [f"cluster.address={made.address}", f"+cluster.runtime_env={env}", f"run.root_dir={project}/runs"]
+        run = rtrain.fit(str(project / "loop.yaml"), [*words, "num_workers=1"])
+    finally:
+        made.shutdown()
+    assert "a note of mine" in (run.path / "logs" / "worker-0.log").read_text()
 
 
 def _take_all_cpus():
