@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rtrain.evaluation import evaluate
     from rtrain.prediction import predict
     from rtrain.runs.run import Run
-    from rtrain.sweeps import sweep
+    from rtrain.sweeps.api import sweep
     from rtrain.training import fit, resume
 
 _HOMES = {
@@ -31,7 +31,7 @@ _HOMES = {
     "resume": "rtrain.training",
     "predict": "rtrain.prediction",
     "evaluate": "rtrain.evaluation",
-    "sweep": "rtrain.sweeps",
+    "sweep": "rtrain.sweeps.api",
     "Run": "rtrain.runs.run",
     "ConfigError": "rtrain.errors",
     "RtrainError": "rtrain.errors",
