@@ -106,7 +106,7 @@ trainer:
 run: {{root_dir: {folder}/runs, checkpoint: {{every_epochs: null, every_steps: 2}}}}
 """
 LOOP_CONFIG = """
-trainer: {{type: torch, train_loop: "my_loops:{loop}", train_loop_config: {{mark: {folder}/mark}}}}
+trainer: {{type: torch, train_loop: "failing_loops:{loop}", train_loop_config: {{mark: {folder}/mark}}}}
 run: {{root_dir: {folder}/runs}}
 """
 
@@ -139,7 +139,7 @@ def fit(folder, cluster, faults, *overrides):
 
 
 def fit_loop(folder, cluster, loop, *overrides):
-    (folder / "my_loops.py").write_text(LOOPS)
+    (folder / "failing_loops.py").write_text(LOOPS)
     return fit_config(folder, cluster, LOOP_CONFIG.format(loop=loop, folder=folder), *overrides)
 
 
@@ -180,7 +180,7 @@ def test_the_true_error_comes_first_with_its_rank(tmp_path, cluster):
     assert run.manifest.status == "failed"
     assert run.manifest.error["rank"] == 1
     assert "rank one has had enough" in run.manifest.error["traceback"]
-    assert "my_loops.py" in (run.path / "logs" / "worker-1.log").read_text()
+    assert "failing_loops.py" in (run.path / "logs" / "worker-1.log").read_text()
 
 
 @pytest.mark.slow
