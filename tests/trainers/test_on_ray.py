@@ -99,8 +99,8 @@ def test_a_folder_and_variables_are_sent_to_a_cluster_that_is_joined(project, mo
     (project / "sent").mkdir()
     (project / "sent" / "note").write_text("a note")
     for folder in (project, project / "sent"):  # the folder that is sent is the one that the workers import from
-        (folder / "my_loops.py").write_text(READER)
-    (project / "loop.yaml").write_text("trainer: {type: torch, train_loop: 'my_loops:read'}\n")
+        (folder / "sent_loops.py").write_text(READER)
+    (project / "loop.yaml").write_text("trainer: {type: torch, train_loop: 'sent_loops:read'}\n")
     made = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "object_store_memory": 100_000_000})
     try:
         env = f"{{working_dir: {project}/sent, env_vars: {{WORD: of mine}}}}"
