@@ -1,5 +1,6 @@
 """Runs that go on: to the same end as one that was never interrupted, and not with what can't work."""
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -170,6 +171,15 @@ def test_a_run_begins_with_the_weights_of_another(whole, tmp_path):
     assert run.metrics["test/accuracy"] == whole.metrics["test/accuracy"]
     assert run.manifest.parent_run == str(whole.best_checkpoint)
     assert run.manifest.attempts[0]["from_step"] == 0
+
+
+def test_a_run_that_goes_on_needs_the_one_it_began_with_no_more(whole, tmp_path):
+    parent = shutil.copytree(whole.path, tmp_path / "parent")
+    run = fit(tmp_path / "runs", f"run.init_from={parent}", "trainer.max_epochs=1")
+    shutil.rmtree(parent)
+    longer = rtrain.resume(run.path, ["trainer.max_epochs=2"])
+    assert longer.manifest.epoch == 2
+    assert longer.manifest.parent_run == run.manifest.parent_run
 
 
 @pytest.mark.parametrize(

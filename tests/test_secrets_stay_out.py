@@ -183,6 +183,14 @@ def test_no_secret_is_in_what_a_training_here_writes_and_prints(tmp_path, words,
         assert not leaks(told.replace(f"{SECRETS['model']} {SECRETS['environment']}", ""), tmp_path)
 
 
+def test_no_secret_is_in_what_a_sweep_writes_and_prints(tmp_path, words, capfd):
+    words = [word.replace("explode: false", "explode: true") for word in words]
+    assert command(["fit", "mine.yaml", *words, "num_workers=0", "--multirun", "run.seed=1,2"]) == 1
+    assert "the server refused ***" in (seen := "".join(capfd.readouterr()))
+    assert len(list(tmp_path.glob("runs/*/*/manifest.json"))) == 2
+    assert not leaks(seen, tmp_path)
+
+
 def test_no_secret_is_in_what_a_failing_training_tells(tmp_path, words, capfd):
     words = [word.replace("explode: false", "explode: true") for word in words]
     assert command(["fit", "mine.yaml", *words, "num_workers=0"]) == 1

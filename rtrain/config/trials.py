@@ -17,7 +17,7 @@ from rtrain.config.axes import Axis, Space, is_excluded, read_space, with_params
 from rtrain.config.hydra_app import HydraJob
 from rtrain.config.nodes import words_of
 from rtrain.config.request import Request
-from rtrain.config.secrets import mask_word, masked_config
+from rtrain.config.secrets import is_secret, mask_word, masked_config
 from rtrain.config.session import Composed
 from rtrain.config.store import BASE
 from rtrain.config.sweep_conf import SweepConf
@@ -72,8 +72,8 @@ class Trials:
 
     @property
     def command(self) -> list[str]:
-        """The command as the user typed it."""
-        return self._request.command
+        """The command as the user typed it, secrets masked."""
+        return [mask_word(word) for word in self._request.command]
 
     def words(self, point: Sequence[str]) -> list[str]:
         """Return what is particular to the trial at a point: its overrides."""
@@ -170,6 +170,9 @@ class Trials:
         swept = [axis.name for axis in space.axes if axis.name.split(".")[0].split("/")[0] in ("sweep", "hydra")]
         if swept and swept != ["sweep.zip"]:
             raise ConfigError(f"{swept[0]} is the same for all trials: it can't be varied.")
+        secret = [axis.name for axis in space.axes if is_secret(axis.name.rpartition(".")[2])]
+        if secret:
+            raise ConfigError(f"{secret[0]} is a secret: it can't be varied, as what is varied is written down.")
         if not space.axes:
             raise ConfigError(
                 "--multirun, but nothing is varied.",

@@ -58,6 +58,8 @@ def _train(task: Task, dataset: Dataset | None, observer: Observer, stop: StopRe
     began, composed = time.monotonic(), task.plan.composed
     there = (composed.run_dir / MANIFEST).exists()
     resumption = find_resumption(composed, composed.run_dir if there else None, observer.notice)
+    if resumption is not None:
+        composed.conf.run.init_from = None  # it has weights of its own
     job, plugin = check_job(composed, dataset, observer)
     ready = Prepared(
         composed=composed,

@@ -174,6 +174,8 @@ class Checks:
         Raises:
             ConfigError: It can't be trained, by its plugin's word, or on this cluster.
         """
+        if composed.conf.run.resume != "never":
+            raise ConfigError("run.resume: a sweep goes on by itself, and its trials with it.", "Leave it out.")
         check_job(composed, self._data.of(composed), SilentObserver())
         if self.cluster is not None:
             nodes = self.cluster.nodes

@@ -95,6 +95,11 @@ def test_what_can_not_be_swept_is_told(capsys):
     assert "sweep=random" in capsys.readouterr().err
     assert rtrain(["fit", "tiny.yaml", *TINY[2:], "sweep.seed=1,2"]) == 2
     assert "can't be varied" in capsys.readouterr().err
+    assert rtrain(["fit", "tiny.yaml", *TINY[2:], "+vars.token=one,two"]) == 2
+    assert "is a secret" in capsys.readouterr().err
+    assert rtrain(["fit", "tiny.yaml", *TINY[2:], "seed=1,2", "run.resume=auto"]) == 2
+    assert "run.resume" in capsys.readouterr().err
+    assert not list(Path("runs").glob("*"))
 
 
 def test_random_points_are_the_same_ones_when_more_are_asked_for():

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import rtrain
+from rtrain.cli.app import run
 from rtrain.runs.run import Run
 from rtrain.sweeps.record import read_sweep
 
@@ -75,3 +76,10 @@ def test_a_trial_in_a_used_process_is_the_same_as_one_that_is_trained_alone(runs
 
     for name, value in load_file(last[0] / "model.safetensors").items():
         np.testing.assert_array_equal(value, load_file(last[1] / "model.safetensors")[name])
+
+
+def test_a_trial_that_is_larger_than_the_cluster_is_refused_before_any_starts(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert run(["fit", "mlp", "--multirun", "num_workers=1,99"]) == 2
+    assert "99 workers" in capsys.readouterr().err
+    assert not list(tmp_path.rglob("manifest.json"))
