@@ -114,7 +114,8 @@ def _take_up(manifest: Manifest, resumption: Resumption, prepared: Prepared, obs
         "error_before": before.error,
     }
     manifest.resumes = [*before.resumes, entry]
-    for name in ("started_at", "command", "workers", "model", "step", "epoch", "metrics", "attempts", "parent_run"):
+    lasting = ("started_at", "command", "workers", "model", "step", "epoch", "metrics", "attempts")
+    for name in (*lasting, "parent_run", "lineage"):
         setattr(manifest, name, getattr(before, name))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -56,7 +56,10 @@ class Resumption:
 
 
 def find_resumption(
-    composed: Composed, wanted: Path | None = None, notice: Callable[[str], None] = lambda _: None
+    composed: Composed,
+    wanted: Path | None = None,
+    notice: Callable[[str], None] = lambda _: None,
+    may_change: Collection[str] = (),
 ) -> Resumption | None:
     """Return the run to go on with, or None for a new one. One that ``run.storage`` has is brought here.
 
@@ -64,6 +67,7 @@ def find_resumption(
         composed: The config of now; its ``run.resume`` decides unless ``wanted`` is given.
         wanted: The run to go on with.
         notice: Takes a line for the user.
+        may_change: Keys that may have other values in ``wanted``, beyond those that its trainer lets change.
 
     Raises:
         ConfigError: There is no such run, or it can't go on with this config.
@@ -73,7 +77,7 @@ def find_resumption(
         wanted = Path(resume)
     if wanted is not None:
         catch_up(wanted, composed.conf.run.storage, notice)
-        return _checked(_open(wanted, composed))
+        return _checked(_open(wanted, composed), may_change)
     if resume == "never":
         _check_free(composed.run_dir)
         return None
@@ -93,7 +97,7 @@ def find_resumption(
 def refused(resumption: Resumption) -> list[str]:
     """Return the changed keys that a run can't go on with."""
     trainer = load_trainer(resumption.manifest.config["trainer"]["type"])
-    wrong = [key for key in resumption.changed if not _may_change(key, trainer.resumable)]
+    wrong = [key for key in resumption.changed if not may_change_anyway(key, trainer.resumable)]
     return wrong + ([] if _schedule(resumption) is None else _lengths(resumption))
 
 
@@ -107,15 +111,16 @@ def _schedule(resumption: Resumption) -> str | None:
     return load_trainer(conf["type"]).schedule_key(conf)
 
 
-def _may_change(key: str, resumable: frozenset[str]) -> bool:
+def may_change_anyway(key: str, resumable: frozenset[str]) -> bool:
+    """Tell whether any run may go on with another value of a key."""
     section, _, rest = key.partition(".")
     if key in FIXED:
         return False
     return section in FREE or (section == "trainer" and rest.partition(".")[0] in resumable)
 
 
-def _checked(resumption: Resumption) -> Resumption:
-    wrong = refused(resumption)
+def _checked(resumption: Resumption, may_change: Collection[str]) -> Resumption:
+    wrong = [key for key in refused(resumption) if key not in may_change]
     if wrong:
         why = "can't go on with another config; its checkpoint depends on"
         if set(wrong) <= set(LENGTHS):
@@ -171,7 +176,7 @@ def _open(run_dir: Path, composed: Composed) -> Resumption:
 
 
 def _resumption(run_dir: Path, manifest: Manifest, composed: Composed) -> Resumption:
-    changed = dict(_differences(manifest.config, composed.resolved))
+    changed = dict(differences(manifest.config, composed.resolved))
     return Resumption(run_dir=run_dir.absolute(), manifest=manifest, changed=changed)
 
 
@@ -183,11 +188,11 @@ def _check_free(run_dir: Path) -> None:
         )
 
 
-def _differences(before: Any, now: Any, where: str = "") -> Iterator[tuple[str, tuple[Any, Any]]]:
+def differences(before: Any, now: Any, where: str = "") -> Iterator[tuple[str, tuple[Any, Any]]]:
     """Yield the keys whose values differ, each as deep as it goes."""
     if isinstance(before, Mapping) and isinstance(now, Mapping):
         for key in dict.fromkeys((*before, *now)):
-            yield from _differences(before.get(key), now.get(key), f"{where}.{key}" if where else str(key))
+            yield from differences(before.get(key), now.get(key), f"{where}.{key}" if where else str(key))
     elif _plain(before) != _plain(now):
         yield where, (before, now)
 

@@ -108,13 +108,13 @@ class Request:
     def _append(self, group: str) -> bool:
         """Append the group, since no defaults list has it; groups inside another one come after it."""
         changed = self._reword(group, "", "+")
-        parent = group.rpartition("/")[0]
-        outer = next((word for word in self.words if split_word(word.text)[:2] == ("+", parent)), None)
-        inner = [word for word in self.words if word.key.startswith(f"{parent}/")]
-        if outer is not None:
-            rest = [word for word in self.words if word not in inner]
-            position = rest.index(outer) + 1
-            self.words = (*rest[:position], *inner, *rest[position:])
+        for whole in (group.rpartition("/")[0], group):
+            outer = next((word for word in self.words if split_word(word.text)[:2] == ("+", whole)), None)
+            inner = [word for word in self.words if word.key.startswith(f"{whole}/")]
+            if outer is not None:
+                rest = [word for word in self.words if word not in inner]
+                position = rest.index(outer) + 1
+                self.words = (*rest[:position], *inner, *rest[position:])
         return changed
 
     def _add_default(self, group: str) -> bool:

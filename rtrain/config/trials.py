@@ -39,6 +39,8 @@ class Plan:
     job: HydraJob
     point: tuple[str, ...]
     """What it tries."""
+    may_change: frozenset[str] = frozenset()
+    """Keys of the config that may have had other values when its run was begun."""
 
 
 class Trials:
@@ -87,18 +89,19 @@ class Trials:
         """Return a hash of the overrides of the trial at a point."""
         return _hash(sorted(self.words(point)))[:8]
 
-    def plan(self, number: int, point: Sequence[str]) -> Plan | None:
+    def plan(self, number: int, point: Sequence[str], name: str | None = None) -> Plan | None:
         """Compose and check a trial; None if ``sweep.exclude`` leaves it out.
 
         Args:
             number: Of the trial.
             point: What it tries.
+            name: Of its folder, if that was begun with other values; None: a new one.
 
         Raises:
             ConfigError: Something is wrong with it.
         """
         words = [*self.space.fixed, *self.words(point)]
-        cfg = self._load(words, self.name(number, point), self.folder)
+        cfg = self._load(words, name or self.name(number, point), self.folder)
         composed = self._finish(cfg, words, number)
         if is_excluded(composed.resolved, self.conf.exclude):
             return None

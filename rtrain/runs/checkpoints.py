@@ -170,7 +170,7 @@ def prune_checkpoints(
     every = list(records)
     stay = kept(every, keep, keep_best)
     for name in {record["name"] for record in every} - {record["name"] for record in stay}:
-        _remove(checkpoints_dir(run_dir) / name)
+        remove_checkpoint(checkpoints_dir(run_dir) / name)
     return stay
 
 
@@ -181,7 +181,7 @@ def kept(records: Iterable[Mapping[str, Any]], keep: int, keep_best: int) -> lis
     return [dict(record) for record in ordered if record["name"] in stay]
 
 
-def _remove(folder: Path) -> None:
+def remove_checkpoint(folder: Path) -> None:
     """Delete a checkpoint that a kill in between leaves whole or hidden, never in parts."""
     if folder.is_symlink():  # somebody moved it: only the link is ours
         folder.unlink()

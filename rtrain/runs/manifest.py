@@ -87,7 +87,10 @@ class Manifest:
     """The copy of the run (``run.storage``): ``url``, and whether it is ``complete``; if it is not although the run is
     over, the ``missing`` checkpoints and the ``error``. The copy itself says when it was ``copied_at``."""
     parent_run: str | None = None
-    """What the weights come from (``run.init_from``)."""
+    """What the weights come from: ``run.init_from``, or the trial whose checkpoint a sweep's scheduler took last."""
+    lineage: list[dict[str, Any]] = field(default_factory=list)
+    """Of a trial, each time it went on from another one's checkpoint: ``time``, ``run`` (of the other one),
+    ``checkpoint``, ``step``, and ``changes``, what it tries from then on."""
 
     def write(self, run_dir: Path) -> None:
         """Replace ``manifest.json`` in one step."""

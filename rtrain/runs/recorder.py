@@ -158,12 +158,17 @@ class Recorder:
         self._write()
 
     def _list(self, checkpoints: list[dict[str, Any]]) -> None:
-        self.manifest.checkpoints = checkpoints
-        best = best_record(checkpoints)
-        if best is not None:
-            self.manifest.best_checkpoint = f"checkpoints/{best['name']}"
-            self.manifest.best = {**best["score"], "step": best["step"], "epoch": best["epoch"]}
+        list_checkpoints(self.manifest, checkpoints)
 
     def _accept_log(self, record: Mapping[str, Any]) -> None:
         with (self.run_dir / "logs" / f"worker-{int(record['rank'])}.log").open("a", encoding="utf-8") as file:
             file.write(record["text"])
+
+
+def list_checkpoints(manifest: Manifest, checkpoints: list[dict[str, Any]]) -> None:
+    """Note which checkpoints a run has, and which one of them is the best."""
+    manifest.checkpoints = checkpoints
+    best = best_record(checkpoints)
+    if best is not None:
+        manifest.best_checkpoint = f"checkpoints/{best['name']}"
+        manifest.best = {**best["score"], "step": best["step"], "epoch": best["epoch"]}

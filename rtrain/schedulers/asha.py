@@ -6,18 +6,20 @@ trials instead of promoting them, so that none ever waits for others.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import Field
 
+from rtrain.config.axes import Axis
 from rtrain.schedulers import base
-from rtrain.schedulers.base import Decision, SchedulerConf, Stop
+from rtrain.schedulers.base import Stop, StoppingConf
 from rtrain.searches.base import Goal
 
 
 @dataclass(kw_only=True)
-class Conf(SchedulerConf):
+class Conf(StoppingConf):
     """Asynchronous successive halving."""
 
     reduction_factor: Annotated[float, Field(gt=1)] = 3.0
@@ -30,17 +32,17 @@ class Scheduler(base.Scheduler):
 
     Conf = Conf
 
-    def __init__(self, conf: Any, goal: Goal) -> None:
-        super().__init__(conf, goal)
+    def __init__(self, conf: Any, goal: Goal, axes: Sequence[Axis] = (), longest: int | None = None) -> None:
+        super().__init__(conf, goal, axes, longest)
         self._rungs: dict[int, dict[int, float]] = {}
         """By the number of the rung, what each trial had there."""
         self._passed: dict[int, int] = {}
         """By trial, the number of rungs that it has passed."""
 
-    def hear(self, trial: int, length: int, value: float) -> Decision:
+    def hear(self, trial: int, length: int, value: float) -> Stop | None:
         """Stop a trial that is not among the best at a rung that it reaches."""
         number = self._passed.get(trial, 0)
-        decision: Decision = None
+        decision: Stop | None = None
         while length >= self._length(number) and decision is None:
             decision = self._judge(trial, number, value)
             number += 1
@@ -50,7 +52,7 @@ class Scheduler(base.Scheduler):
     def _length(self, number: int) -> float:
         return float(self.conf.grace * self.conf.reduction_factor**number)
 
-    def _judge(self, trial: int, number: int, value: float) -> Decision:
+    def _judge(self, trial: int, number: int, value: float) -> Stop | None:
         rung = self._rungs.setdefault(number, {})
         rung[trial] = value
         better = sum(self.goal.is_better(other, value) or value != value for other in rung.values())

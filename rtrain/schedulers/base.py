@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
+from rtrain.config.axes import Axis
 from rtrain.config.schema import one_of
-from rtrain.searches.base import Goal
+from rtrain.searches.base import Goal, Point
 
 
 @dataclass(kw_only=True)
@@ -19,6 +20,11 @@ class SchedulerConf:
 
     unit: Annotated[str, *one_of("epochs", "steps")] = "epochs"
     """What the lengths below count: epochs (rounds of boosted trees), or optimizer steps."""
+
+
+@dataclass(kw_only=True)
+class StoppingConf(SchedulerConf):
+    """What those can be told that stop trials."""
 
     grace: Annotated[int, Field(ge=1)] = 1
     """Length before which no trial is stopped."""
@@ -29,25 +35,27 @@ class Stop:
     """The trial ends here."""
 
     reason: str
+    """Begins with the scheduler's name and a colon."""
 
 
 @dataclass(frozen=True)
 class Pause:
-    """The trial writes a checkpoint and makes room; it may go on later."""
+    """The trial writes a checkpoint and makes room, until it is decided on again."""
+
+
+@dataclass(frozen=True)
+class GoOn:
+    """A paused trial goes on from its checkpoint."""
 
 
 @dataclass(frozen=True)
 class Exploit:
-    """The trial goes on from another one's newest checkpoint, with some values of its own."""
+    """A paused trial goes on from another one's newest checkpoint, with some values of its own."""
 
     source: int
-    """Number of the other trial."""
+    """Number of the other trial, which is paused too."""
     changes: Mapping[str, str]
-    """Values by name of axis, as Hydra takes them."""
-
-
-Decision = Stop | Pause | Exploit | None
-"""None: the trial goes on."""
+    """What changes of its own values: by name of axis, as Hydra takes them."""
 
 
 class Scheduler(ABC):
@@ -56,6 +64,8 @@ class Scheduler(ABC):
     Args:
         conf: Its section ``sweep.scheduler``.
         goal: What trials are judged by.
+        axes: What is varied.
+        longest: The length of a whole trial, in ``conf.unit``, if its config says it.
     """
 
     Conf: ClassVar[type]
@@ -64,13 +74,23 @@ class Scheduler(ABC):
     """Modules that must be importable."""
     extra: ClassVar[str | None] = None
     """The extra of rtrain that brings them."""
+    pauses: ClassVar[bool] = False
+    """Whether it pauses trials."""
+    exploits: ClassVar[bool] = False
+    """Whether trials go on from others' checkpoints, with other values."""
 
-    def __init__(self, conf: Any, goal: Goal) -> None:
-        self.conf, self.goal = conf, goal
+    def __init__(self, conf: Any, goal: Goal, axes: Sequence[Axis] = (), longest: int | None = None) -> None:
+        self.conf, self.goal, self.axes, self.longest = conf, goal, tuple(axes), longest
+
+    def add(self, trial: int, point: Point) -> None:  # noqa: B027
+        """Hear of a trial that there is, or will be, and of the values that it has now."""
+
+    def complete(self) -> None:  # noqa: B027
+        """Hear that there will be no more trials than have been added."""
 
     @abstractmethod
-    def hear(self, trial: int, length: int, value: float) -> Decision:
-        """Decide on a trial that reports.
+    def hear(self, trial: int, length: int, value: float) -> Stop | Pause | None:
+        """Decide on a trial that reports; None: it goes on. What it reports after that is not heard until it goes on.
 
         Args:
             trial: Its number.
@@ -78,9 +98,15 @@ class Scheduler(ABC):
             value: Of the goal's metric.
         """
 
+    def paused(self, trial: int) -> None:  # noqa: B027
+        """Hear that a trial has a checkpoint and waits."""
+
+    def decide_paused(self) -> tuple[int, GoOn | Exploit | Stop] | None:
+        """Decide on one of the paused trials; None if there is nothing to decide as things are. Asked again and again.
+
+        That a trial which a ``Stop`` is for has ended is not told again.
+        """
+        return None
+
     def ended(self, trial: int) -> None:  # noqa: B027
         """Hear that a trial is over: it was trained to its end, was stopped, or failed."""
-
-    def next_paused(self) -> int | None:
-        """Return the number of a paused trial that goes on now that there is room; None for none."""
-        return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rtrain.schedulers import base
-from rtrain.schedulers.base import Decision, SchedulerConf
+from rtrain.schedulers.base import SchedulerConf
 
 
 @dataclass(kw_only=True)
@@ -18,6 +18,5 @@ class Scheduler(base.Scheduler):
 
     Conf = Conf
 
-    def hear(self, trial: int, length: int, value: float) -> Decision:
+    def hear(self, trial: int, length: int, value: float) -> None:
         """Let it go on."""
-        return None

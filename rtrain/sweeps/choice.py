@@ -69,7 +69,7 @@ def make_scheduler(trials: Trials, goals: list[Goal]) -> Scheduler | None:
     Raises:
         ConfigError: It does not know what trials are judged by.
     """
-    conf = trials.conf.scheduler
+    conf: Any = trials.conf.scheduler
     if conf is None:
         return None
     name = SCHEDULERS.name_of(conf)
@@ -81,7 +81,24 @@ def make_scheduler(trials: Trials, goals: list[Goal]) -> Scheduler | None:
             f"sweep.metric: a scheduler judges trials by one metric, not by {len(goals)}.",
             "Name one of them, or leave the scheduler out: sweep/scheduler=none",
         )
-    return kind(conf, goals[0])
+    if kind.pauses and not trials.probe.conf.run.checkpoint.on_exit:
+        raise ConfigError(
+            f"run.checkpoint.on_exit: sweep/scheduler={name} pauses trials, which need a checkpoint then.",
+            "Leave it out: true is what it is without.",
+        )
+    if kind.exploits and _is_adaptive(trials.conf):
+        raise ConfigError(
+            f"sweep/scheduler={name} chooses values itself, and needs all trials from the beginning.",
+            "Draw the first ones at random: sweep=random sweep.num_trials=8",
+        )
+    return kind(conf, goals[0], trials.axes, _length(trials.probe.conf.trainer, conf.unit))
+
+
+def _length(trainer: Any, unit: str) -> int | None:
+    """Return how long a whole trial is, if its config says it."""
+    names = ("max_steps", "num_boost_round") if unit == "steps" else ("max_epochs", "num_boost_round")
+    found = [getattr(trainer, name, None) for name in names]
+    return next((length for length in found if length is not None), None)
 
 
 def _unknown_goal(why: str) -> ConfigError:

@@ -57,7 +57,8 @@ def train_trial(task: Task, dataset: Dataset | None, observer: Observer, stop: S
 def _train(task: Task, dataset: Dataset | None, observer: Observer, stop: StopRequest) -> None:
     began, composed = time.monotonic(), task.plan.composed
     there = (composed.run_dir / MANIFEST).exists()
-    resumption = find_resumption(composed, composed.run_dir if there else None, observer.notice)
+    wanted = composed.run_dir if there else None
+    resumption = find_resumption(composed, wanted, observer.notice, task.plan.may_change)
     if resumption is not None:
         composed.conf.run.init_from = None  # it has weights of its own
     job, plugin = check_job(composed, dataset, observer)

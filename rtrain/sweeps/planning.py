@@ -6,6 +6,7 @@ import pickle
 import random
 import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 
 from rtrain.cluster import Cluster, StartingCluster
 from rtrain.config.secrets import mask_word
@@ -13,11 +14,13 @@ from rtrain.config.session import Composed
 from rtrain.config.trials import Plan, Trials
 from rtrain.errors import ConfigError
 from rtrain.preparation import check_job
+from rtrain.resuming import differences, may_change_anyway
 from rtrain.scaling import check_feasible
 from rtrain.searches.base import Point, Search
 from rtrain.sweeps.data import Data
 from rtrain.sweeps.record import SweepRecord
 from rtrain.sweeps.trial import Trial
+from rtrain.trainers.registry import load_trainer
 from rtrain.training import SilentObserver
 
 MAX_TRIES = 1000
@@ -43,6 +46,8 @@ class Planner:
         self._there = {trials.key(one.point): one for one in record.trials if _fits(one, trials)}
         self._proposed = 0
         self._rng = random.Random(f"{trials.conf.seed}/{len(record.trials)}")
+        self.changing: frozenset[str] = frozenset()
+        """Keys of the config that differ between trials, where a scheduler changes them in runs that go on."""
 
     def next(self) -> tuple[Trial, Plan] | None:
         """Return the next trial that the search proposes, composed and checked; None if there are no more.
@@ -133,9 +138,39 @@ class Planner:
         self._record.trials.append(trial)
 
     def plan(self, trial: Trial) -> Plan:
-        """Return a trial as it was composed."""
-        plan: Plan = pickle.loads(zlib.decompress(self._packed[trial.number]))
-        return plan
+        """Return a trial as it was composed; again, if its values have changed since."""
+        if not trial.lineage:
+            packed: Plan = pickle.loads(zlib.decompress(self._packed[trial.number]))
+            return packed
+        plan = self._trials.plan(trial.number, trial.point_now(self._trials.axes), trial.name)
+        if plan is None:  # what it has now is excluded, but its checkpoint is there
+            raise ConfigError("sweep.exclude leaves out what the scheduler has chosen for a trial.")
+        return replace(plan, may_change=self.changing)
+
+    def check_changes(self) -> None:
+        """Check that a run can go on with other values of all that is varied.
+
+        Raises:
+            ConfigError: It can't; names the key.
+        """
+        plans = [self._trials.plan(0, point) for point in self.samples()]
+        first, *others = [plan.composed for plan in plans if plan is not None]
+        keys = {key for other in others for key, _ in differences(first.resolved, other.resolved)}
+        plugin = load_trainer(first.resolved["trainer"]["type"])
+        able = plugin.exploitable(first.resolved["trainer"])
+        for key in sorted(keys):
+            if not may_change_anyway(key, plugin.resumable) and not any(
+                _is_below(key, f"trainer.{one}") for one in able
+            ):
+                raise ConfigError(
+                    f"{key}: a scheduler that moves checkpoints between trials can't change it in a run that goes on.",
+                    f"What can change: {', '.join(f'trainer.{one}' for one in sorted(able)) or 'nothing'}",
+                )
+        self.changing = frozenset(keys)
+
+
+def _is_below(key: str, part: str) -> bool:
+    return (key == part or key.startswith(f"{part}.")) and not key.endswith("._target_")
 
 
 def _fits(trial: Trial, trials: Trials) -> bool:

@@ -14,12 +14,11 @@ from rtrain.config.session import Session
 from rtrain.config.trials import Plan, Trials
 from rtrain.errors import ConfigError
 from rtrain.interrupts import StopRequest, stop_on_signals
-from rtrain.runs.events import events_file, read_events
 from rtrain.runs.facts import num_cores
 from rtrain.runs.files import private_files
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.manifest import read_manifest
-from rtrain.schedulers.base import Stop
+from rtrain.schedulers.base import Pause, Stop
 from rtrain.schedulers.registry import SCHEDULERS
 from rtrain.searches.base import Goal
 from rtrain.searches.registry import SEARCHES
@@ -27,6 +26,7 @@ from rtrain.sweeps.choice import goals_of, make_scheduler, make_search
 from rtrain.sweeps.data import Data
 from rtrain.sweeps.folder import opened
 from rtrain.sweeps.in_turn import InTurn
+from rtrain.sweeps.judge import Judge
 from rtrain.sweeps.launched import Launched, check_launcher
 from rtrain.sweeps.on_ray import OnRay
 from rtrain.sweeps.planning import Checks, Planner
@@ -101,12 +101,15 @@ class Sweep:
         self._checks = Checks(self._data, starting)
         name = SEARCHES.name_of(self._conf)
         goals = goals_of(self._conf, trials.probe.conf.run.checkpoint.best)
-        self._search, self._scheduler = make_search(trials, goals), make_scheduler(trials, goals)
+        self._search, scheduler = make_search(trials, goals), make_scheduler(trials, goals)
         self._scheduler_name = None if self._conf.scheduler is None else SCHEDULERS.name_of(self._conf.scheduler)
         facts = {"command": trials.command, "search": name, "axes": [asdict(axis) for axis in trials.axes]}
         self.record = SweepRecord(trials.folder, facts)
         self.record.goals = goals or self.record.goals
         self._planner = Planner(trials, self._search, self.record)
+        self._judge = Judge(scheduler, trials, self.record, observer.notice)
+        if scheduler is not None and scheduler.exploits:
+            self._planner.check_changes()
         self._pool: Pool
         self._plans: dict[int, Plan] = {}
         self._queue: list[Trial] = []
@@ -115,7 +118,6 @@ class Sweep:
         """When each of the trials that are trained now began."""
         self._ended: dict[int, str] = {}
         """By trial, the status that its manifest has at the end."""
-        self._stopped: dict[int, Stop] = {}
         self._ending: str | None = None
         """Why no more trials are started."""
 
@@ -125,13 +127,20 @@ class Sweep:
         if self._search.adaptive:
             self._check_values()
         for trial, plan in self._planner.known() if self._search.adaptive else iter(self._planner.next, None):
-            if trial.status not in OVER or trial.status == "failed":
+            self._judge.add(trial)
+            if self._is_to_train(trial):
                 with named(trial.overrides, f"trial {trial.number}"):
                     self._checks.check(plan.composed)
                 trial.status, trial.error = "planned", None
                 self._queue.append(trial)
+        if not self._search.adaptive:
+            self._judge.complete()
         self._trials.save()
         self.record.write()
+
+    def _is_to_train(self, trial: Trial) -> bool:
+        waits = trial.status == "paused" and self._conf.scheduler is not None
+        return trial.status == "failed" or not (waits or trial.status in OVER)
 
     def _check_values(self) -> None:
         """Check each value that a search may propose once, and both ends of intervals: nobody knows its trials yet."""
@@ -146,9 +155,10 @@ class Sweep:
         """Tell search and scheduler of the trials that are there."""
         for trial in self.record.trials:
             self._catch_up(trial)
-            for event in read_events(events_file(self.record.folder / trial.name)):
-                if trial.hear(self.record.goals, event.step, event.epoch, event.metrics) and self._scheduler:
-                    self._scheduler.hear(trial.number, *self._judged(event.step, event.epoch, event.metrics))
+        self._judge.remember()
+        for trial in self.record.trials:
+            if trial.lineage:
+                self._judge.hand_over(trial)
             if trial.status in OVER:
                 self._learn(trial)
 
@@ -183,7 +193,8 @@ class Sweep:
     def _make_pool(self, stop: StopRequest) -> Pool:
         if self._trials.launcher is not None:
             return Launched(self._trials, self)
-        more = self._search.adaptive and len(self.record.trials) < self._search.num_trials
+        more = any(one.status == "paused" for one in self.record.trials)
+        more = more or (self._search.adaptive and len(self.record.trials) < self._search.num_trials)
         cluster = self._checks.cluster if self._queue or more else None
         return InTurn(self, self._data, stop) if cluster is None else OnRay(cluster, self, self._data)
 
@@ -215,6 +226,7 @@ class Sweep:
         """Start trials while there is room."""
         limit = self._conf.max_concurrent
         while limit is None or len(self._running) < limit:
+            self._decide_paused()
             if not self._queue and not self._ask():
                 return
             if not self._start_one():
@@ -226,11 +238,25 @@ class Sweep:
             return False
         found = self._planner.next()
         if found is None:
-            return False
+            self._judge.complete()
+            self._decide_paused()
+            return bool(self._queue)
         trial, plan = found
+        self._judge.add(trial)
         self._queue.append(trial)
         self._plans[trial.number] = plan
         return True
+
+    def _decide_paused(self) -> None:
+        """Take up paused trials that go on, in front of those that have not begun, and end those that don't."""
+        decided = self._judge.decide()
+        self._queue[:0] = [trial for trial in decided if trial.status == "planned"]
+        for trial in decided:
+            if trial.status == "stopped":
+                self._learn(trial)
+            self._observer.trial_changed(trial)
+        if decided:
+            self.record.write()
 
     def _start_one(self) -> bool:
         """Start the first trial for which there is room; not too many before one that needs more."""
@@ -261,23 +287,15 @@ class Sweep:
             trial.reason, self._ended[number] = record["reason"] or "", record["status"]
             self._take_best(trial, record["best"])
         elif kind == "event":
-            self._judge(trial, record)
+            self._take_decision(number, self._judge.hear(trial, record["step"], record["epoch"], record["metrics"]))
         self.record.write(now=False)
         self._observer.trial_changed(trial)
 
-    def _judge(self, trial: Trial, record: Mapping[str, Any]) -> None:
-        step, epoch, metrics = record["step"], record["epoch"], record["metrics"]
-        judged = trial.hear(self.record.goals, step, epoch, metrics)
-        if not judged or self._scheduler is None or trial.number in self._stopped:
-            return
-        decision = self._scheduler.hear(trial.number, *self._judged(step, epoch, metrics))
+    def _take_decision(self, number: int, decision: Stop | Pause | None) -> None:
         if isinstance(decision, Stop):
-            self._stopped[trial.number] = decision
-            self._pool.stop(trial.number, "succeeded", decision.reason)
-
-    def _judged(self, step: int, epoch: int, metrics: Mapping[str, Any]) -> tuple[int, float]:
-        assert self._scheduler is not None
-        return step if self._scheduler.conf.unit == "steps" else epoch, metrics[self.record.goals[0].metric]
+            self._pool.stop(number, "succeeded", decision.reason)
+        elif isinstance(decision, Pause):
+            self._pool.stop(number, "interrupted", f"paused by {self._scheduler_name}")
 
     def _take_best(self, trial: Trial, best: Mapping[str, Any]) -> None:
         """Note what a trial takes for its best; the first one tells the sweep what to look for, if nobody else did."""
@@ -292,19 +310,20 @@ class Sweep:
         """Take that a trial is trained no more."""
         trial = self.record.trials[number]
         trial.seconds += round(time.monotonic() - self._running.pop(number), 3)
+        if died or error is not None:
+            self._judge.forget(number)
         if died and self._may_start_again(trial):
             return
         if died:
             error = {"type": "ProcessDied", "message": "the process that trained it died, again and again"}
         if error is not None:
             trial.status, trial.error, trial.reason = "failed", dict(error), error["message"].partition("\n")[0]
-        elif self._ended.pop(number) == "succeeded":
-            trial.status = "stopped" if number in self._stopped else "succeeded"
         else:
-            trial.status = "interrupted"
+            trial.status = self._judge.outcome(number, self._ended.pop(number))
         self._plans.pop(number, None)
         if trial.status in OVER:
             self._learn(trial)
+        self._judge.over(trial)
         self.record.write(now=False)  # the trial's own manifest says it too
         self._observer.trial_changed(trial)
 
@@ -324,8 +343,6 @@ class Sweep:
     def _learn(self, trial: Trial) -> None:
         values = None if trial.status == "failed" else trial.values
         self._search.learn(trial.point, values)
-        if self._scheduler is not None:
-            self._scheduler.ended(trial.number)
 
 
 @contextmanager

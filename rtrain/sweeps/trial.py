@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from rtrain.config.axes import Axis
 from rtrain.searches.base import Goal, Point
 
 OVER = ("succeeded", "stopped", "failed", "excluded")
@@ -42,16 +43,40 @@ class Trial:
     """What it took."""
     num_starts: int = 0
     lineage: list[dict[str, Any]] = field(default_factory=list)
-    """Checkpoints of other trials that it went on from: ``source`` (number), ``checkpoint``, ``step``, ``changes``."""
+    """Checkpoints of other trials that it went on from: ``time``, ``source`` (number), ``checkpoint``, ``step``,
+    ``changes`` (new values by axis)."""
 
-    def hear(self, goals: list[Goal], step: int, epoch: int, metrics: Mapping[str, float | None]) -> bool:
-        """Take a report; return whether it holds all goals, so that it can be judged by it."""
+    def point_now(self, axes: Sequence[Axis]) -> Point:
+        """Return what it tries now, after what its lineage has changed."""
+        values = {axis.name: text for axis, text in zip(axes, self.point, strict=True)}
+        for entry in self.lineage:
+            values |= entry["changes"]
+        return tuple(values[axis.name] for axis in axes)
+
+    def hear(
+        self,
+        goals: list[Goal],
+        step: int,
+        epoch: int,
+        metrics: Mapping[str, float | None],
+        *,
+        counts: bool = True,
+    ) -> bool:
+        """Take a report; return whether it holds all goals, so that it can be judged by it.
+
+        Args:
+            goals: What is looked for.
+            step: Optimizer steps done.
+            epoch: Epochs done.
+            metrics: What is reported.
+            counts: Its values are the trial's; not those of weights that it has left for another trial's.
+        """
         self.step, self.epoch = max(step, self.step), max(epoch, self.epoch)
         found = [metrics.get(goal.metric) for goal in goals]
         if not goals or any(value is None for value in found):
             return False
         new = [float(value) for value in found if value is not None]
-        if not all(map(math.isfinite, new)):
+        if not counts or not all(map(math.isfinite, new)):
             return True
         # Several goals each have their best at another time: no model holds them all, but the newest one its own.
         if self.values is None or len(goals) > 1 or goals[0].is_better(new[0], self.values[0]):

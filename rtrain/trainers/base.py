@@ -112,6 +112,17 @@ class TrainerPlugin(ABC):
         """
         return _auto_length(conf, "trainer")
 
+    def exploitable(self, conf: Mapping[str, Any]) -> frozenset[str]:
+        """Return the keys of ``Conf``, ``optimizer.lr`` say, that a run may go on with other values of.
+
+        Trials of a sweep do so with a copy of another trial's checkpoint (population based training): training goes on
+        by the values of the config where those that the checkpoint was written with differ. All below a key counts.
+
+        Args:
+            conf: The section ``trainer`` of a config.
+        """
+        return frozenset()
+
     def worker_env(self, conf: Any) -> dict[str, str]:
         """Return environment variables that Ray workers need before they import the framework."""
         return {}

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from rtrain.trainers.base import Job, TrainerPlugin, TrainLoop
 from rtrain.trainers.lightgbm import config
 from rtrain.trainers.trained import About, Predictor, Trained
+
+EACH_ROUND = (
+    *("learning_rate", "eta", "shrinkage_rate", "num_leaves", "max_depth", "min_data_in_leaf", "min_child_samples"),
+    *("min_sum_hessian_in_leaf", "min_child_weight", "bagging_fraction", "subsample", "bagging_freq", "subsample_freq"),
+    *("feature_fraction", "colsample_bytree", "feature_fraction_bynode", "max_delta_step", "min_gain_to_split"),
+    *("lambda_l1", "reg_alpha", "lambda_l2", "reg_lambda"),
+)
+"""Parameters that count for the round that is grown alone."""
 
 
 class Plugin(TrainerPlugin):
@@ -30,6 +39,12 @@ class Plugin(TrainerPlugin):
         from rtrain.trainers.lightgbm.params import check_init
 
         check_init(job, wrote)
+
+    def exploitable(self, conf: Mapping[str, Any]) -> frozenset[str]:
+        """Let parameters change that count for the rounds to come alone, unless a resumed run grows all trees again."""
+        from rtrain.trainers.lightgbm.draws import starts_again
+
+        return frozenset() if starts_again(conf["params"]) else frozenset(f"params.{name}" for name in EACH_ROUND)
 
     def train_loop(self, conf: config.Conf) -> TrainLoop:
         """Return the loop."""

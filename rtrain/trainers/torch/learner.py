@@ -24,6 +24,7 @@ from rtrain.trainers.torch.state import TRAINING
 from rtrain.trainers.torch.step import OptimizerStep
 from rtrain.trainers.torch.strategies.base import Strategy
 from rtrain.trainers.torch.transforms import TransformedFeed, transform_of
+from rtrain.trainers.trained import read_about
 from rtrain.trainers.worker import Worker
 
 
@@ -92,6 +93,8 @@ class TorchLearner(Learner):
     def load(self, folder: Path) -> None:
         """Take weights and training state, whatever number of ranks wrote them if the strategy can."""
         self.strategy.load(self.state, folder)
+        before = read_about(folder).trainer.get("optimizer") or {}
+        self.state.change_optimizer(before, self._conf.optimizer or {})
 
     def init(self, folder: Path) -> None:
         """Take the weights, the averaged ones if there are any."""

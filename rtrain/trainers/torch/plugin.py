@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from rtrain.trainers.base import Job, TrainerPlugin, TrainLoop
@@ -28,6 +29,11 @@ class Plugin(TrainerPlugin):
         from rtrain.trainers.torch.checks import check_conf
 
         check_conf(job)
+
+    def exploitable(self, conf: Mapping[str, Any]) -> frozenset[str]:
+        """Let the optimizer's numbers change."""
+        declared = conf.get("train_loop") is None and conf.get("strategy") != "deepspeed"
+        return frozenset({"optimizer", "clip_norm", "loss"}) if declared else frozenset()
 
     def train_loop(self, conf: config.Conf) -> TrainLoop:
         """Return the declared loop, or the user's own."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -82,6 +82,25 @@ class TrainState:
             self.ema.n_averaged = stored["ema_updates"]
         self.take_rest(stored)
 
+    def change_optimizer(self, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+        """Train on by the optimizer's arguments of now, where those that a loaded checkpoint was made with differ.
+
+        Args:
+            before: ``trainer.optimizer`` as it was then.
+            now: As it is.
+        """
+        for key in [key for key in now if key in before and before[key] != now[key]]:
+            for place, group in enumerate(self.optimizer.param_groups):
+                if key == "lr":
+                    # A schedule's share of the rate stays.
+                    group["lr"] = group["lr"] * now["lr"] / before["lr"] if before["lr"] else now["lr"]
+                    if "initial_lr" in group:
+                        group["initial_lr"] = now["lr"]
+                    for schedule in _parts(self.scheduler):
+                        schedule.base_lrs[place] = now["lr"]
+                elif key in group:
+                    group[key] = tuple(now[key]) if isinstance(now[key], list) else now[key]
+
     def init(self, folder: Path, world: TorchRanks) -> None:
         """Take the weights of ``folder`` alone, the averaged ones if there are any.
 
@@ -98,6 +117,14 @@ class TrainState:
             self.scheduler.load_state_dict(stored["scheduler"])
         if stored["scaler"]:
             self.scaler.load_state_dict(stored["scaler"])
+
+
+def _parts(scheduler: Any) -> Iterator[Any]:
+    """Yield the schedules that a schedule is made of, itself included, as far as they know the optimizer's rates."""
+    if hasattr(scheduler, "base_lrs"):
+        yield scheduler
+    for part in getattr(scheduler, "_schedulers", ()):
+        yield from _parts(part)
 
 
 def load_weights(model: nn.Module, path: Path, device: torch.device) -> None:

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from rtrain.trainers.base import Job, TrainerPlugin, TrainLoop
 from rtrain.trainers.trained import About, Predictor, Trained
 from rtrain.trainers.xgboost import config
+
+EACH_ROUND = (
+    *("eta", "learning_rate", "max_depth", "max_leaves", "min_child_weight", "gamma", "min_split_loss"),
+    *("subsample", "colsample_bytree", "colsample_bylevel", "colsample_bynode", "max_delta_step"),
+    *("lambda", "reg_lambda", "alpha", "reg_alpha"),
+)
+"""Parameters that count for the round that is grown alone."""
 
 
 class Plugin(TrainerPlugin):
@@ -30,6 +38,12 @@ class Plugin(TrainerPlugin):
         from rtrain.trainers.xgboost.params import check_init
 
         check_init(job, wrote)
+
+    def exploitable(self, conf: Mapping[str, Any]) -> frozenset[str]:
+        """Let parameters change that count for the rounds to come alone, unless a resumed run grows all trees again."""
+        from rtrain.trainers.xgboost.draws import starts_again
+
+        return frozenset() if starts_again(conf["params"]) else frozenset(f"params.{name}" for name in EACH_ROUND)
 
     def train_loop(self, conf: config.Conf) -> TrainLoop:
         """Return the loop."""

@@ -1,0 +1,69 @@
+"""What happens to the run of a trial while nobody trains it: it ends, or takes another one's checkpoint."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rtrain.errors import CheckpointError
+from rtrain.runs.checkpoints import (
+    all_checkpoints,
+    checkpoints_dir,
+    read_record,
+    remove_checkpoint,
+    write_checkpoint,
+)
+from rtrain.runs.events import events_file
+from rtrain.runs.lock import locked
+from rtrain.runs.manifest import read_manifest
+from rtrain.runs.recorder import list_checkpoints
+from rtrain.runs.verify import newest_whole
+
+
+def end_run(run_dir: Path, reason: str) -> None:
+    """Have the manifest of a paused run say that it is over, and why."""
+    with locked(run_dir):
+        manifest = read_manifest(run_dir)
+        manifest.status, manifest.exit_reason = "succeeded", reason
+        manifest.write(run_dir)
+
+
+def take_checkpoint(run_dir: Path, source: Path, entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Put a copy of another run's newest whole checkpoint into a run, and return its record.
+
+    Checkpoints of the run itself that are as far, or further, go: it goes on from the copy. Events stay each run's own.
+
+    Args:
+        run_dir: The run, which nobody trains.
+        source: The other one.
+        entry: What the run's lineage will hold, besides the checkpoint: ``time`` and ``changes``.
+
+    Raises:
+        CheckpointError: There is none, or it can't be written.
+    """
+    checkpoint, _ = newest_whole(source)
+    if checkpoint is None:
+        raise CheckpointError(f"{source} has no whole checkpoint.")
+    record = read_record(checkpoint)
+    with locked(run_dir):
+        older = [one for one in all_checkpoints(run_dir) if read_record(one)["step"] >= record["step"]]
+
+        def copy(folder: Path) -> None:
+            for name in record["files"]:
+                if name != events_file(checkpoint).name:
+                    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copyfile(checkpoint / name, folder / name)
+            for one in older:
+                remove_checkpoint(one)
+
+        facts = {name: record.get(name) for name in ("step", "epoch", "metrics", "score")}
+        copied = write_checkpoint(checkpoints_dir(run_dir) / checkpoint.name, copy, facts)
+        manifest = read_manifest(run_dir)
+        list_checkpoints(manifest, [read_record(one) for one in all_checkpoints(run_dir)])
+        manifest.parent_run = str(source)
+        origin = {"run": str(source), "checkpoint": checkpoint.name, "step": record["step"]}
+        manifest.lineage.append({**origin, "time": entry["time"], "changes": dict(entry["changes"])})
+        manifest.write(run_dir)
+    return copied
