@@ -85,6 +85,7 @@ class Scheduler(base.Scheduler):
     def add(self, trial: int, point: Point) -> None:
         """Put the trial into the bracket that is being filled."""
         if trial in self._of:
+            self._of[trial].ended.discard(trial)  # it failed, and is tried again
             return
         if not self._brackets or len(self._brackets[-1].trials) == self._brackets[-1].size:
             size, rungs = self._shapes[len(self._brackets) % len(self._shapes)]

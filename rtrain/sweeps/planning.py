@@ -44,7 +44,7 @@ class Planner:
         self._packed: dict[int, bytes] = {}
         """By number, trials that were composed: a few KB each, so that a thousand of them may wait."""
         self._there = {trials.key(one.point): one for one in record.trials if _fits(one, trials)}
-        self._proposed = 0
+        self._proposed, self._has_more = 0, True
         self._rng = random.Random(f"{trials.conf.seed}/{len(record.trials)}")
         self.changing: frozenset[str] = frozenset()
         """Keys of the config that differ between trials, where a scheduler changes them in runs that go on."""
@@ -56,7 +56,7 @@ class Planner:
             ConfigError: Something is wrong with it.
         """
         propose = self._ask_adaptive if self._search.adaptive else self._ask
-        for tries in range(MAX_TRIES):
+        for tries in range(MAX_TRIES if self._has_more else 0):
             point = propose(tries)
             if point is None:
                 return None
@@ -65,6 +65,7 @@ class Planner:
                 return found
             if self._search.adaptive and tries < PATIENCE:
                 self._search.learn(point, None)
+        self._has_more = False
         return None
 
     def _ask(self, _: int) -> Point | None:

@@ -103,6 +103,7 @@ class Sweep:
         goals = goals_of(self._conf, trials.probe.conf.run.checkpoint.best)
         self._search, scheduler = make_search(trials, goals), make_scheduler(trials, goals)
         self._scheduler_name = None if self._conf.scheduler is None else SCHEDULERS.name_of(self._conf.scheduler)
+        self._pausing = f"paused by {self._scheduler_name}"
         facts = {"command": trials.command, "search": name, "axes": [asdict(axis) for axis in trials.axes]}
         self.record = SweepRecord(trials.folder, facts)
         self.record.goals = goals or self.record.goals
@@ -172,6 +173,8 @@ class Sweep:
             by_scheduler = str(manifest.exit_reason).startswith(f"{self._scheduler_name}: ")
             trial.status, trial.reason = "stopped" if by_scheduler else "succeeded", str(manifest.exit_reason)
             self._take_best(trial, manifest.best or {})
+        elif manifest.exit_reason == self._pausing:
+            trial.status = "paused"
 
     def train(self, stop: StopRequest, began: float) -> None:
         """Train until no trial is left, or the sweep is to end."""
@@ -295,7 +298,7 @@ class Sweep:
         if isinstance(decision, Stop):
             self._pool.stop(number, "succeeded", decision.reason)
         elif isinstance(decision, Pause):
-            self._pool.stop(number, "interrupted", f"paused by {self._scheduler_name}")
+            self._pool.stop(number, "interrupted", self._pausing)
 
     def _take_best(self, trial: Trial, best: Mapping[str, Any]) -> None:
         """Note what a trial takes for its best; the first one tells the sweep what to look for, if nobody else did."""
@@ -323,15 +326,24 @@ class Sweep:
         self._plans.pop(number, None)
         if trial.status in OVER:
             self._learn(trial)
+        if trial.status == "succeeded" and trial.values is None and self.record.goals:
+            self._tell_metrics(trial)
         self._judge.over(trial)
         self.record.write(now=False)  # the trial's own manifest says it too
         self._observer.trial_changed(trial)
 
+    def _tell_metrics(self, trial: Trial) -> None:
+        """Say that nothing tells how good a trial is."""
+        wanted = " and ".join(goal.metric for goal in self.record.goals)
+        there = ", ".join(read_manifest(self.record.folder / trial.name).metrics)
+        self._observer.notice(f"{trial.name} has never reported {wanted} (sweep.metric); there are: {there}")
+
     def _may_start_again(self, trial: Trial) -> bool:
         """Put a trial whose process has died in front, to go on from its checkpoint, unless it died too often."""
+        trial.num_deaths += 1
         if self._ending is not None:
             trial.status = "interrupted"
-        elif trial.num_starts > self._plans[trial.number].composed.conf.run.failure.max_failures:
+        elif trial.num_deaths > self._plans[trial.number].composed.conf.run.failure.max_failures:
             return False
         else:
             trial.status = "planned"

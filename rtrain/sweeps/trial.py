@@ -42,6 +42,8 @@ class Trial:
     seconds: float = 0.0
     """What it took."""
     num_starts: int = 0
+    num_deaths: int = 0
+    """How often the process died that trained it."""
     lineage: list[dict[str, Any]] = field(default_factory=list)
     """Checkpoints of other trials that it went on from: ``time``, ``source`` (number), ``checkpoint``, ``step``,
     ``changes`` (new values by axis)."""
