@@ -103,6 +103,8 @@ class Sweep:
         goals = goals_of(self._conf, trials.probe.conf.run.checkpoint.best)
         self._search, scheduler = make_search(trials, goals), make_scheduler(trials, goals)
         self._scheduler_name = None if self._conf.scheduler is None else SCHEDULERS.name_of(self._conf.scheduler)
+        self._is_steered = self._search.adaptive or scheduler is not None
+        """What becomes of trials is decided while the sweep goes on."""
         self._pausing = f"paused by {self._scheduler_name}"
         facts = {"command": trials.command, "search": name, "axes": [asdict(axis) for axis in trials.axes]}
         self.record = SweepRecord(trials.folder, facts)
@@ -277,7 +279,7 @@ class Sweep:
         self._queue.remove(trial)
         self._running[trial.number] = time.monotonic()
         trial.status, trial.num_starts = "running", trial.num_starts + 1
-        self.record.write(now=self._search.adaptive)  # of others, the file has been there since they were planned
+        self.record.write(now=self._is_steered)  # else the file has been there since they were planned
         self._observer.trial_changed(trial)
 
     def hear(self, number: int, record: Mapping[str, Any]) -> None:
@@ -329,7 +331,7 @@ class Sweep:
         if trial.status == "succeeded" and trial.values is None and self.record.goals:
             self._tell_metrics(trial)
         self._judge.over(trial)
-        self.record.write(now=False)  # the trial's own manifest says it too
+        self.record.write(now=self._is_steered)  # else the trial's own manifest says it too
         self._observer.trial_changed(trial)
 
     def _tell_metrics(self, trial: Trial) -> None:
