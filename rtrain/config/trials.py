@@ -32,6 +32,19 @@ Finish = Callable[[DictConfig, Sequence[str], int], Composed]
 
 
 @dataclass(frozen=True, kw_only=True)
+class PauseAt:
+    """Where a trial ends for now, with a checkpoint."""
+
+    unit: str
+    """``epochs`` or ``steps``."""
+    length: int
+    metric: str
+    """What the report that ends it holds."""
+    reason: str
+    """What its manifest says."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Plan:
     """One trial, composed and checked."""
 
@@ -41,6 +54,7 @@ class Plan:
     """What it tries."""
     may_change: frozenset[str] = frozenset()
     """Keys of the config that may have had other values when its run was begun."""
+    pause: PauseAt | None = None
 
 
 class Trials:

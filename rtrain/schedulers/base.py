@@ -98,6 +98,10 @@ class Scheduler(ABC):
             value: Of the goal's metric.
         """
 
+    def next_pause(self, trial: int) -> int | None:
+        """Return the length at which ``hear`` will pause a trial, if that is known: it then goes no step further."""
+        return None
+
     def paused(self, trial: int) -> None:  # noqa: B027
         """Hear that a trial has a checkpoint and waits."""
 

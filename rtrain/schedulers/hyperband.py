@@ -106,6 +106,12 @@ class Scheduler(base.Scheduler):
         bracket.values[rung][trial] = value
         return Pause()
 
+    def next_pause(self, trial: int) -> int | None:
+        """Return the next rung."""
+        bracket = self._of[trial]
+        rung = bracket.reached(trial)
+        return None if rung == len(bracket.rungs) else math.ceil(bracket.rungs[rung])
+
     def paused(self, trial: int) -> None:
         """Have it wait for the others."""
         self._waiting.append(trial)

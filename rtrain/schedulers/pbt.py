@@ -68,11 +68,16 @@ class Scheduler(base.Scheduler):
 
     def hear(self, trial: int, length: int, value: float) -> Pause | None:
         """Pause a trial that reaches the end of an interval, unless that is the end of its training."""
-        before = self._last.get(trial, (0, 0.0))[0]
+        pause = self.next_pause(trial)
         self._last[trial] = length, value
-        if self.longest is not None and length >= self.longest:
-            return None
-        return Pause() if length // self.conf.interval > before // self.conf.interval else None
+        is_over = self.longest is not None and length >= self.longest
+        return None if pause is None or is_over or length < pause else Pause()
+
+    def next_pause(self, trial: int) -> int | None:
+        """Return the end of the interval that the trial is in."""
+        length = self._last.get(trial, (0, 0.0))[0]
+        end = int((length // self.conf.interval + 1) * self.conf.interval)
+        return None if self.longest is not None and end >= self.longest else end
 
     def paused(self, trial: int) -> None:
         """Have it wait for the others."""

@@ -11,12 +11,13 @@ from typing import Any
 
 from rtrain.cluster import Cluster
 from rtrain.config.allowed import project_forgotten, use_project_root
-from rtrain.config.trials import Plan
+from rtrain.config.trials import PauseAt, Plan
 from rtrain.datasets.base import Dataset
 from rtrain.errors import RtrainError
 from rtrain.interrupts import StopRequest
 from rtrain.preparation import Prepared, check_job, check_run_storage
 from rtrain.resuming import find_resumption
+from rtrain.runs.events import Event
 from rtrain.runs.files import private_files
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.recorder import Observer
@@ -44,7 +45,9 @@ def train_trial(task: Task, dataset: Dataset | None, observer: Observer, stop: S
         observer: Hears how it goes.
         stop: Says when it is to end.
     """
-    composed = task.plan.composed
+    composed, pause = task.plan.composed, task.plan.pause
+    if pause is not None:
+        observer = Pausing(observer, pause, stop)
     try:
         with _clean(composed.project_root, private=composed.conf.run.private):
             task.plan.job.run(lambda _: _train(task, dataset, observer, stop))
@@ -73,6 +76,23 @@ def _train(task: Task, dataset: Dataset | None, observer: Observer, stop: StopRe
         num_threads=task.num_threads,
     )
     train_prepared(ready, composed.run_dir, observer, resumption)
+
+
+class Pausing:
+    """Watches a run, and ends it with the report at which it is to pause."""
+
+    def __init__(self, observer: Observer, pause: PauseAt, stop: StopRequest) -> None:
+        self._observer, self._pause, self._stop = observer, pause, stop
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._observer, name)
+
+    def event(self, event: Event) -> None:
+        """Tell it on, and look whether it is the one."""
+        self._observer.event(event)
+        length = event.step if self._pause.unit == "steps" else event.epoch
+        if length >= self._pause.length and self._pause.metric in event.metrics:
+            self._stop.ask("interrupted", self._pause.reason)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rtrain.config.secrets import mask_word
-from rtrain.config.trials import Trials
+from rtrain.config.trials import PauseAt, Trials
 from rtrain.errors import CheckpointError
 from rtrain.runs.events import Event, events_file, read_events
 from rtrain.runs.manifest import read_manifest, utc_now
@@ -29,6 +29,8 @@ class Judge:
     def __init__(
         self, scheduler: Scheduler | None, trials: Trials, record: SweepRecord, notice: Callable[[str], None]
     ) -> None:
+        self.pausing = "paused by the scheduler"
+        """What the manifests of paused runs say."""
         self._scheduler, self._trials, self._record, self._notice = scheduler, trials, record, notice
         self._decided: dict[int, Stop | Pause] = {}
         """What is to come of trials that are trained."""
@@ -74,17 +76,26 @@ class Judge:
         length = step if self._scheduler.conf.unit == "steps" else epoch
         return self._scheduler.hear(trial.number, length, metrics[self._record.goals[0].metric])
 
-    def outcome(self, number: int, status: str) -> str:
+    def next_pause(self, trial: Trial) -> PauseAt | None:
+        """Return where a trial will be paused, if that is known before."""
+        length = None if self._scheduler is None else self._scheduler.next_pause(trial.number)
+        if self._scheduler is None or length is None:
+            return None
+        metric = self._record.goals[0].metric
+        return PauseAt(unit=self._scheduler.conf.unit, length=length, metric=metric, reason=self.pausing)
+
+    def outcome(self, number: int, status: str, reason: str) -> str:
         """Return the status of a trial that is trained no more.
 
         Args:
             number: Of the trial.
             status: What its manifest says.
+            reason: What its manifest says.
         """
         decision = self._decided.pop(number, None)
         if status == "succeeded":
             return "stopped" if isinstance(decision, Stop) else "succeeded"
-        return "paused" if isinstance(decision, Pause) else "interrupted"
+        return "paused" if isinstance(decision, Pause) or reason == self.pausing else "interrupted"
 
     def forget(self, number: int) -> None:
         """Let what was decided of a trial go: it failed, or its process died."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -105,7 +105,6 @@ class Sweep:
         self._scheduler_name = None if self._conf.scheduler is None else SCHEDULERS.name_of(self._conf.scheduler)
         self._is_steered = self._search.adaptive or scheduler is not None
         """What becomes of trials is decided while the sweep goes on."""
-        self._pausing = f"paused by {self._scheduler_name}"
         facts = {"command": trials.command, "search": name, "axes": [asdict(axis) for axis in trials.axes]}
         self.record = SweepRecord(trials.folder, facts)
         self.record.goals = goals or self.record.goals
@@ -175,7 +174,7 @@ class Sweep:
             by_scheduler = str(manifest.exit_reason).startswith(f"{self._scheduler_name}: ")
             trial.status, trial.reason = "stopped" if by_scheduler else "succeeded", str(manifest.exit_reason)
             self._take_best(trial, manifest.best or {})
-        elif trial.status == "running" and manifest.exit_reason == self._pausing:
+        elif trial.status == "running" and manifest.exit_reason == self._judge.pausing:
             trial.status = "paused"
 
     def train(self, stop: StopRequest, began: float) -> None:
@@ -269,7 +268,8 @@ class Sweep:
         for place, trial in enumerate(candidates):
             if trial.number not in self._plans:
                 self._plans[trial.number] = self._planner.plan(trial)
-            if self._pool.try_start(trial.number, self._plans[trial.number]):
+            plan = replace(self._plans[trial.number], pause=self._judge.next_pause(trial))
+            if self._pool.try_start(trial.number, plan):
                 self._overtaken = 0 if place == 0 else self._overtaken + 1
                 self._begin(trial)
                 return True
@@ -300,7 +300,7 @@ class Sweep:
         if isinstance(decision, Stop):
             self._pool.stop(number, "succeeded", decision.reason)
         elif isinstance(decision, Pause):
-            self._pool.stop(number, "interrupted", self._pausing)
+            self._pool.stop(number, "interrupted", self._judge.pausing)
 
     def _take_best(self, trial: Trial, best: Mapping[str, Any]) -> None:
         """Note what a trial takes for its best; the first one tells the sweep what to look for, if nobody else did."""
@@ -324,7 +324,7 @@ class Sweep:
         if error is not None:
             trial.status, trial.error, trial.reason = "failed", dict(error), error["message"].partition("\n")[0]
         else:
-            trial.status = self._judge.outcome(number, self._ended.pop(number))
+            trial.status = self._judge.outcome(number, self._ended.pop(number), trial.reason)
         self._plans.pop(number, None)
         if trial.status in OVER:
             self._learn(trial)

@@ -49,7 +49,7 @@ def test_hyperband_pauses_trials_and_takes_up_the_best():
     winner = Run.load(folder / data["trials"][0]["name"])
     assert [event.step for event in winner.events()] == list(range(1, 10))
     assert [one["status_before"] for one in winner.manifest.resumes] == ["interrupted", "interrupted"]
-    assert winner.manifest.resumes[0]["exit_reason_before"] == "paused by hyperband"
+    assert winner.manifest.resumes[0]["exit_reason_before"] == "paused by the scheduler"
     loser = Run.load(folder / data["trials"][1]["name"])
     assert loser.status == "succeeded"
     assert loser.manifest.exit_reason == data["trials"][1]["reason"] == "hyperband: not among the best 1 at epoch 1"
