@@ -19,9 +19,13 @@ from rtrain.preparation import Prepared, check_job, check_run_storage
 from rtrain.resuming import find_resumption
 from rtrain.runs.events import Event
 from rtrain.runs.files import private_files
+from rtrain.runs.lock import is_locked
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.recorder import Observer
 from rtrain.training import train_prepared
+
+PATIENCE_SECONDS = 30.0
+POLL_SECONDS = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +63,7 @@ def train_trial(task: Task, dataset: Dataset | None, observer: Observer, stop: S
 
 def _train(task: Task, dataset: Dataset | None, observer: Observer, stop: StopRequest) -> None:
     began, composed = time.monotonic(), task.plan.composed
+    _wait_for(composed.run_dir)
     there = (composed.run_dir / MANIFEST).exists()
     wanted = composed.run_dir if there else None
     resumption = find_resumption(composed, wanted, observer.notice, task.plan.may_change)
@@ -93,6 +98,13 @@ class Pausing:
         length = event.step if self._pause.unit == "steps" else event.epoch
         if length >= self._pause.length and self._pause.metric in event.metrics:
             self._stop.ask("interrupted", self._pause.reason)
+
+
+def _wait_for(run_dir: Path) -> None:
+    """Wait for the process of a sweep that was killed a moment ago: those of Ray's outlive it by some seconds."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while is_locked(run_dir) and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS)
 
 
 @contextmanager

@@ -26,6 +26,15 @@ class TrialStop(StopRequest):
     def reason(self, value: str | None) -> None:
         self._reason = value
 
+    @property
+    def ending(self) -> bool:
+        """The trial is over and its record is being written: a signal to the sweep interrupts nothing."""
+        return self._sweep.ending
+
+    @ending.setter
+    def ending(self, value: bool) -> None:
+        self._sweep.ending = value
+
     def verdict(self) -> tuple[str, str] | None:
         """Return what the sweep, or a signal, wants the trial to end with."""
         return self.asked or self._sweep.verdict()

@@ -83,6 +83,19 @@ def test_a_sweep_that_is_killed_goes_on_with_the_same_command(whole, tmp_path, s
     assert set(found) <= {"unfinished"}
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(int(os.environ.get("RTRAIN_TEST_FAULTS", "1"))))
+def test_a_sweep_on_ray_that_is_killed_goes_on_with_the_same_command(whole, tmp_path, seed):
+    rng = random.Random(seed)
+    sweeping = Sweeping(tmp_path / "runs", WORDS)
+    number = rng.randint(1, 100)
+    sweeping.until(lambda: sweeping.num_events() >= number)
+    sweeping.process.send_signal(signal.SIGKILL)
+    sweeping.process.wait()
+    assert rtrain([*WORDS, f"run.root_dir={tmp_path / 'runs'}"]) == 0  # at once: processes of Ray's still end
+    assert facts(only_sweep(tmp_path / "runs")) == facts(whole)
+
+
 def test_ctrl_c_ends_the_sweep_and_resume_goes_on_with_it(whole, tmp_path):
     sweeping = Sweeping(tmp_path / "runs", IN_TURN)
     sweeping.until(lambda: len(list(tmp_path.glob("runs/*/*/events.jsonl"))) == 2 and sweeping.num_events() > 30)

@@ -83,3 +83,13 @@ def test_a_trial_that_is_larger_than_the_cluster_is_refused_before_any_starts(tm
     assert run(["fit", "mlp", "--multirun", "num_workers=1,99"]) == 2
     assert "99 workers" in capsys.readouterr().err
     assert not list(tmp_path.rglob("manifest.json"))
+
+
+@pytest.mark.slow
+def test_trials_of_all_sizes_take_turns_on_two_cores(tmp_path):
+    sizes = ["num_workers=2,1", "scaling.cpus_per_worker=1,0.5", f"run.root_dir={tmp_path}", "trainer.max_epochs=1"]
+    folder = rtrain.sweep("mlp", [*WORDS, *sizes])
+    data = read_sweep(folder)
+    assert [one["status"] for one in data["trials"]] == ["succeeded"] * 4
+    workers = [len(Run.load(folder / one["name"]).manifest.workers) for one in data["trials"]]
+    assert workers == [2, 2, 1, 1]
