@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from rtrain.config.secrets import mask_word
 from rtrain.config.trials import PauseAt, Trials
 from rtrain.errors import CheckpointError
+from rtrain.runs.checkpoints import checkpoints_dir, latest_checkpoint, read_record
 from rtrain.runs.events import Event, events_file, read_events
 from rtrain.runs.manifest import read_manifest, utc_now
 from rtrain.schedulers.base import Exploit, Pause, Scheduler, Stop
@@ -46,19 +48,40 @@ class Judge:
             self._scheduler.complete()
 
     def remember(self) -> None:
-        """Tell of what there is already, in the order in which it happened."""
+        """Tell of what there is already, in the order in which it happened, and do what was decided before a kill."""
         reports: list[tuple[str, int, Event]] = []
         for trial in self._record.trials:
+            last = self._last_step(trial)
             events = read_events(events_file(self._record.folder / trial.name))
-            reports += [(event.time, trial.number, event) for event in events]
+            reports += [(event.time, trial.number, event) for event in events if event.step <= last]
             self.add(trial)
+        due: dict[int, Stop | Pause | None] = {}
         for time, number, event in sorted(reports, key=lambda one: one[:2]):
             trial = self._record.trials[number]
             counts = not trial.lineage or time > trial.lineage[-1]["time"]
             if trial.hear(self._record.goals, event.step, event.epoch, event.metrics, counts=counts):
-                self._ask(trial, event.step, event.epoch, event.metrics)
+                decision = self._ask(trial, event.step, event.epoch, event.metrics)
+                due[number] = decision if time > trial.went_on_at else None
         for trial in self._record.trials:
+            self._make_up(trial, due.get(trial.number))
             self.over(trial)
+            self._carry_out(trial)
+
+    def _make_up(self, trial: Trial, decision: Stop | Pause | None) -> None:
+        """Do to a trial what its newest report led to, where a kill came in between."""
+        if trial.status in (*OVER, "paused"):
+            return
+        if isinstance(decision, Pause):
+            trial.status = "paused"
+        elif isinstance(decision, Stop):
+            trial.status, trial.reason = "stopped", decision.reason
+
+    def _last_step(self, trial: Trial) -> float:
+        """Return the step of the last report that counts: later ones come again where a trial goes on."""
+        if trial.status in (*OVER, "paused"):
+            return math.inf
+        checkpoint = latest_checkpoint(self._record.folder / trial.name)
+        return 0 if checkpoint is None else float(read_record(checkpoint)["step"])
 
     def hear(self, trial: Trial, step: int, epoch: int, metrics: Mapping[str, Any]) -> Stop | Pause | None:
         """Take a report of a trial that is trained; return what is to come of it, once."""
@@ -114,29 +137,41 @@ class Judge:
         while self._scheduler is not None and (found := self._scheduler.decide_paused()) is not None:
             number, decision = found
             trial = self._record.trials[number]
+            trial.status, trial.went_on_at = "planned", utc_now()
             if isinstance(decision, Stop):
-                end_run(self._record.folder / trial.name, decision.reason)
                 trial.status, trial.reason = "stopped", decision.reason
-            else:
-                trial.status = "planned"
-            if isinstance(decision, Exploit):
-                self._exploit(trial, decision)
+            elif isinstance(decision, Exploit):
+                entry = {"time": trial.went_on_at, "source": decision.source, "changes": dict(decision.changes)}
+                trial.lineage.append(entry)
             decided.append(trial)
+        if decided:
+            self._record.write()  # all or nothing of it is known to a process that takes the sweep up after a kill
+        for trial in decided:
+            self._carry_out(trial)
         return decided
 
-    def _exploit(self, trial: Trial, exploit: Exploit) -> None:
-        trial.lineage.append({"time": utc_now(), "source": exploit.source, "changes": dict(exploit.changes)})
-        self._record.write()  # a process that is killed now does the rest when the sweep goes on
-        self.hand_over(trial)
+    def _carry_out(self, trial: Trial) -> None:
+        """Do with the run of a trial what was decided, unless it is done: end it, or give it another one's checkpoint.
 
-    def hand_over(self, trial: Trial) -> None:
-        """Give a trial the checkpoint that its newest lineage says, unless it has it."""
-        folder, entry = self._record.folder, trial.lineage[-1]
-        if len(read_manifest(folder / trial.name).lineage) == len(trial.lineage):
+        Nobody trains it, or the one that it gets the checkpoint of.
+        """
+        folder = self._record.folder
+        if not trial.lineage and trial.status != "stopped":
             return
-        source = self._record.trials[entry["source"]]
+        manifest = read_manifest(folder / trial.name)
+        if trial.status == "stopped" and manifest.status != "succeeded":
+            end_run(folder / trial.name, trial.reason)
+        if trial.lineage and "checkpoint" not in trial.lineage[-1]:
+            self._hand_over(trial, trial.lineage[-1], manifest.lineage[len(trial.lineage) - 1 :])
+
+    def _hand_over(self, trial: Trial, entry: dict[str, Any], done: list[dict[str, Any]]) -> None:
+        """Give a trial the checkpoint that its lineage speaks of, and note which one it is; ``done``: it has it."""
+        run_dir, source = self._record.folder / trial.name, self._record.trials[entry["source"]]
         try:
-            copied = take_checkpoint(folder / trial.name, folder / source.name, entry)
+            if not done:
+                take_checkpoint(run_dir, self._record.folder / source.name, entry)
+                done = read_manifest(run_dir).lineage[-1:]
+            copied = read_record(checkpoints_dir(run_dir) / done[0]["checkpoint"])
         except CheckpointError as error:
             self._notice(f"{trial.name} goes on by itself, and not from {source.name}: {error.message}")
             trial.lineage.pop()

@@ -30,8 +30,8 @@ def end_run(run_dir: Path, reason: str) -> None:
         manifest.write(run_dir)
 
 
-def take_checkpoint(run_dir: Path, source: Path, entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Put a copy of another run's newest whole checkpoint into a run, and return its record.
+def take_checkpoint(run_dir: Path, source: Path, entry: Mapping[str, Any]) -> None:
+    """Put a copy of another run's newest whole checkpoint into a run, and note it in the run's lineage.
 
     Checkpoints of the run itself that are as far, or further, go: it goes on from the copy. Events stay each run's own.
 
@@ -59,11 +59,10 @@ def take_checkpoint(run_dir: Path, source: Path, entry: Mapping[str, Any]) -> di
                 remove_checkpoint(one)
 
         facts = {name: record.get(name) for name in ("step", "epoch", "metrics", "score")}
-        copied = write_checkpoint(checkpoints_dir(run_dir) / checkpoint.name, copy, facts)
+        write_checkpoint(checkpoints_dir(run_dir) / checkpoint.name, copy, facts)
         manifest = read_manifest(run_dir)
         list_checkpoints(manifest, [read_record(one) for one in all_checkpoints(run_dir)])
         manifest.parent_run = str(source)
         origin = {"run": str(source), "checkpoint": checkpoint.name, "step": record["step"]}
         manifest.lineage.append({**origin, "time": entry["time"], "changes": dict(entry["changes"])})
         manifest.write(run_dir)
-    return copied

@@ -129,8 +129,8 @@ class Sweep:
         if self._search.adaptive:
             self._check_values()
         for trial, plan in self._planner.known() if self._search.adaptive else iter(self._planner.next, None):
-            self._judge.add(trial)
             if self._is_to_train(trial):
+                self._judge.add(trial)
                 with named(trial.overrides, f"trial {trial.number}"):
                     self._checks.check(plan.composed)
                 trial.status, trial.error = "planned", None
@@ -159,8 +159,6 @@ class Sweep:
             self._catch_up(trial)
         self._judge.remember()
         for trial in self.record.trials:
-            if trial.lineage:
-                self._judge.hand_over(trial)
             if trial.status in OVER:
                 self._learn(trial)
 
@@ -259,8 +257,6 @@ class Sweep:
             if trial.status == "stopped":
                 self._learn(trial)
             self._observer.trial_changed(trial)
-        if decided:
-            self.record.write()
 
     def _start_one(self) -> bool:
         """Start the first trial for which there is room; not too many before one that needs more."""

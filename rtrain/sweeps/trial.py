@@ -44,6 +44,8 @@ class Trial:
     num_starts: int = 0
     num_deaths: int = 0
     """How often the process died that trained it."""
+    went_on_at: str = ""
+    """When it was last taken up after a pause: UTC, ISO 8601."""
     lineage: list[dict[str, Any]] = field(default_factory=list)
     """Checkpoints of other trials that it went on from: ``time``, ``source`` (number), ``checkpoint``, ``step``,
     ``changes`` (new values by axis)."""
