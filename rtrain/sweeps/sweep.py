@@ -172,8 +172,6 @@ class Sweep:
             by_scheduler = str(manifest.exit_reason).startswith(f"{self._scheduler_name}: ")
             trial.status, trial.reason = "stopped" if by_scheduler else "succeeded", str(manifest.exit_reason)
             self._take_best(trial, manifest.best or {})
-        elif trial.status == "running" and manifest.exit_reason == self._judge.pausing:
-            trial.status = "paused"
 
     def train(self, stop: StopRequest, began: float) -> None:
         """Train until no trial is left, or the sweep is to end."""
