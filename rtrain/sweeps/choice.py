@@ -86,6 +86,11 @@ def make_scheduler(trials: Trials, goals: list[Goal]) -> Scheduler | None:
             f"run.checkpoint.on_exit: sweep/scheduler={name} pauses trials, which need a checkpoint then.",
             "Leave it out: true is what it is without.",
         )
+    if kind.exploits and trials.probe.conf.run.storage is not None:
+        raise ConfigError(
+            f"run.storage: sweep/scheduler={name} gives runs checkpoints of others; their copies would not follow.",
+            "Leave it out, and copy the best run afterwards: rtrain runs upload RUN --to s3://bucket/runs",
+        )
     if kind.exploits and _is_adaptive(trials.conf):
         raise ConfigError(
             f"sweep/scheduler={name} chooses values itself, and needs all trials from the beginning.",

@@ -149,3 +149,31 @@ def test_somebody_elses_sweep_is_not_gone_on_with(tmp_path, monkeypatch, capsys)
     assert "--trust" in capsys.readouterr().err
     assert rtrain(["resume", str(folder), "--trust"]) == 0
     assert len(json.loads((folder / "sweep.json").read_text())["trials"]) == 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheduler", ["pbt", "hyperband"])
+@pytest.mark.parametrize("seed", range(int(os.environ.get("RTRAIN_TEST_FAULTS", "2"))))
+def test_trials_that_wait_for_each_other_are_decided_on_as_without_a_kill(tmp_path, scheduler, seed):
+    words = [
+        *("fit", "mlp", "--multirun", "num_workers=0", "trainer.num_threads=1", "dataset.limit=300"),
+        *("lr=tag(log,interval(1e-6,1e-1))", "sweep=random", "sweep.num_trials=5", "trainer.max_epochs=9"),
+        *(f"sweep/scheduler={scheduler}", "sweep.metric=test/loss"),
+        *(["sweep.scheduler.interval=3"] if scheduler == "pbt" else []),
+    ]
+    assert rtrain([*words, f"run.root_dir={tmp_path / 'whole'}"]) == 0
+    whole, rng = only_sweep(tmp_path / "whole"), random.Random(seed)
+    events = sum(len(path.read_text().splitlines()) for path in whole.glob("*/events.jsonl"))
+    for number in sorted(rng.sample(range(1, events - 10), 2)):
+        sweeping = Sweeping(tmp_path / "runs", words)
+        sweeping.until(lambda sweeping=sweeping, number=number: sweeping.num_events() >= number)
+        sweeping.process.send_signal(signal.SIGKILL)
+        sweeping.process.wait()
+    assert rtrain([*words, f"run.root_dir={tmp_path / 'runs'}"]) == 0
+    folder = only_sweep(tmp_path / "runs")
+    assert facts(folder) == facts(whole)
+    lineages = [
+        [[(entry["source"], entry["changes"], entry["step"]) for entry in one["lineage"]] for one in data["trials"]]
+        for data in (read_sweep(folder), read_sweep(whole))
+    ]
+    assert lineages[0] == lineages[1]
