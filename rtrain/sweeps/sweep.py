@@ -120,6 +120,7 @@ class Sweep:
         """When each of the trials that are trained now began."""
         self._ended: dict[int, str] = {}
         """By trial, the status that its manifest has at the end."""
+        self._has_told_metrics = False
         self._ending: str | None = None
         """Why no more trials are started."""
 
@@ -322,14 +323,15 @@ class Sweep:
         self._plans.pop(number, None)
         if trial.status in OVER:
             self._learn(trial)
-        if trial.status == "succeeded" and trial.values is None and self.record.goals:
+        if trial.status == "succeeded" and trial.values is None and self.record.goals and not self._has_told_metrics:
             self._tell_metrics(trial)
         self._judge.over(trial)
         self.record.write(now=self._is_steered)  # else the trial's own manifest says it too
         self._observer.trial_changed(trial)
 
     def _tell_metrics(self, trial: Trial) -> None:
-        """Say that nothing tells how good a trial is."""
+        """Say, once, that nothing tells how good a trial is."""
+        self._has_told_metrics = True
         wanted = " and ".join(goal.metric for goal in self.record.goals)
         there = ", ".join(read_manifest(self.record.folder / trial.name).metrics)
         self._observer.notice(f"{trial.name} has never reported {wanted} (sweep.metric); there are: {there}")

@@ -195,3 +195,22 @@ def test_hyperopt_looks_for_what_decides_the_best_checkpoint():
     data = read_sweep(found.parent)
     assert data["goals"] == [{"metric": "test/mlogloss", "mode": "min"}]
     assert len(data["trials"]) == 3
+
+
+def test_a_combination_that_turns_out_wrong_later_fails_as_a_trial(capsys):
+    words = ["fit", "mlp", "--multirun", "num_workers=0", "dataset.limit=60", "trainer.max_epochs=1", "sweep=optuna"]
+    words += ["sweep.metric=test/loss", "trainer.clip_norm=null,1.0", "trainer.clip_value=null,1.0"]
+    assert rtrain(words) == 1
+    (found,) = Path("runs").glob("*/sweep.json")
+    trials = {tuple(one["point"]): one for one in read_sweep(found.parent)["trials"]}
+    assert sorted(one["status"] for one in trials.values()) == ["failed", "succeeded", "succeeded", "succeeded"]
+    assert "contradict each other" in trials["1.0", "1.0"]["error"]["message"]
+    assert "contradict each other" in capsys.readouterr().out
+
+
+def test_a_metric_that_nobody_reports_is_told(capsys):
+    words = [word for word in TINY[2:] if not word.startswith("sweep.metric")]
+    assert rtrain(["fit", "tiny.yaml", *words, "sweep.metric=val/los", "trainer.params.eta=0.1,0.2"]) == 0
+    told = capsys.readouterr().err
+    assert "has never reported val/los (sweep.metric); there are: test/merror, test/mlogloss" in told
+    assert told.count("val/los") == 1

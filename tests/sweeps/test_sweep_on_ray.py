@@ -93,3 +93,17 @@ def test_trials_of_all_sizes_take_turns_on_two_cores(tmp_path):
     assert [one["status"] for one in data["trials"]] == ["succeeded"] * 4
     workers = [len(Run.load(folder / one["name"]).manifest.workers) for one in data["trials"]]
     assert workers == [2, 2, 1, 1]
+
+
+@pytest.mark.slow
+def test_trials_wait_for_each_other_and_go_on_from_the_same_step(tmp_path):
+    words = ["lr=tag(log,interval(1e-6,1e-1))", "sweep=random", "sweep.num_trials=5", "sweep/scheduler=pbt"]
+    words += ["sweep.scheduler.interval=2", "trainer.max_epochs=6", "dataset.limit=600", f"run.root_dir={tmp_path}"]
+    folder = rtrain.sweep("mlp", [*WORDS, *words])
+    trials = read_sweep(folder)["trials"]
+    manifests = [Run.load(folder / one["name"]).manifest for one in trials]
+    assert {one["status"] for one in trials} == {"succeeded"}
+    assert [one for one in trials if one["lineage"]]
+    steps = {tuple(attempt["from_step"] for attempt in one.attempts) for one in manifests}
+    assert len(steps) == 1, "each paused exactly where it was to"
+    assert [one.epoch for one in manifests] == [6] * 5
