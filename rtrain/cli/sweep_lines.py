@@ -145,4 +145,8 @@ def _importance_lines(record: SweepRecord) -> list[str]:
 def _command(run_dir: Path) -> str:
     if not (run_dir / MANIFEST).exists():
         return f"(its run directory {shown(run_dir)} is gone)"
-    return shlex.join(read_manifest(run_dir).command)
+    manifest = read_manifest(run_dir)
+    if not manifest.lineage or not manifest.resumes:
+        return shlex.join(manifest.command)
+    note = "it went on from other trials' checkpoints, as its manifest tells; from the beginning, with its last values:"
+    return f"({note})\n  {shlex.join(manifest.resumes[-1]['command'])}"

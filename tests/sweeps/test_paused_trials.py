@@ -72,7 +72,7 @@ def test_paused_trials_wait_for_a_sweep_that_goes_on(monkeypatch):
     assert [one["num_starts"] for one in data["trials"]] == [3, 1, 1]
 
 
-def test_a_trial_goes_on_from_the_weights_of_a_better_one_at_a_rate_of_its_own(monkeypatch):
+def test_a_trial_goes_on_from_the_weights_of_a_better_one_at_a_rate_of_its_own(monkeypatch, capsys):
     loaded = []
     load = torch_learner.TorchLearner.load
 
@@ -115,6 +115,12 @@ def test_a_trial_goes_on_from_the_weights_of_a_better_one_at_a_rate_of_its_own(m
     )
     assert first["overrides"] == [f"trainer.optimizer.lr={run.manifest.lineage[-1]['changes']['trainer.optimizer.lr']}"]
     assert run.manifest.epoch == 6
+    capsys.readouterr()
+    assert rtrain(["sweep", "show", str(folder)]) == 0
+    best = data["trials"][data["best"]]
+    shown = capsys.readouterr().out.splitlines()
+    assert ("went on from other trials' checkpoints" in shown[-2]) == bool(best["lineage"])
+    assert best["overrides"][0] in shown[-1]
     assert verify_run(run.path) == []
 
 
