@@ -49,6 +49,7 @@ class LiveSweepDisplay:
     def sweep_started(self, record: SweepRecord, num_trials: int) -> None:
         """Print what starts, and begin the table."""
         self._record, self._num_trials, self._began = record, num_trials, time.monotonic()
+        self._stage = ""
         self._over_before = self._num_over()
         self._console.print(start_line(record, num_trials), highlight=False, soft_wrap=True)
 
