@@ -178,6 +178,7 @@ class Sweep:
         """Train until no trial is left, or the sweep is to end."""
         self._pool = self._make_pool(stop)
         self._observer.sweep_started(self.record, max(self._search.num_trials, len(self.record.trials)))
+        status = "interrupted"  # unless it comes to its end
         try:
             while True:
                 self._look_at_limits(stop, began)
@@ -186,9 +187,10 @@ class Sweep:
                 if not self._running:
                     break
                 self._pool.wait()
+            status = self._status(stop)
         finally:
             self._pool.close()
-            self.record.finish(self._status(stop))
+            self.record.finish(status)
             self._observer.sweep_ended(self.record)
 
     def _make_pool(self, stop: StopRequest) -> Pool:
