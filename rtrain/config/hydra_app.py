@@ -69,7 +69,7 @@ class HydraApp:
 
     def compose(self, overrides: Sequence[str], mode: RunMode = RunMode.RUN) -> DictConfig:
         """Return the composed config with its node ``hydra``."""
-        with _collector_paused():
+        with collector_paused():
             return self.loader.load_configuration(self.primary.name, list(overrides), mode)
 
     def defaults(self, overrides: Sequence[str]) -> list[ResultDefault]:
@@ -103,10 +103,9 @@ class HydraApp:
         hydra = cfg.hydra
         with flag_override(cfg, ["struct", "readonly"], False):
             del cfg["hydra"]
+        hydra._set_parent(None)
         # The classes of the schemas are made anew in each process: plain data can be sent to others.
-        config: Any = OmegaConf.create(OmegaConf.to_container(cfg))
-        config["hydra"] = hydra
-        return HydraJob(config, env)
+        return HydraJob(OmegaConf.to_container(cfg), hydra, env)
 
     @contextmanager
     def around_sweep(self, sweep: DictConfig) -> Iterator[None]:
@@ -152,7 +151,7 @@ class HydraApp:
             self._choices_composed[chosen] = self.load_job(sweep, chosen)
         cfg = copy.deepcopy(self._choices_composed[chosen])
         values = [one for one, choice in zip(parsed, is_choice, strict=True) if not choice]
-        with _collector_paused():
+        with collector_paused():
             ConfigLoaderImpl._apply_overrides_to_config(values, cfg)
         with read_write(cfg.hydra), open_dict(cfg.hydra):
             settings = cfg.hydra.job.config.override_dirname
@@ -177,8 +176,10 @@ class HydraApp:
 class HydraJob:
     """One job of a sweep, which any process can run."""
 
-    config: DictConfig
-    """Without secrets: Hydra writes it to disk."""
+    job: Any
+    """Plain data, without secrets: Hydra writes them to disk."""
+    hydra: DictConfig
+    """The node ``hydra``, without secrets, too."""
     env: dict[str, str]
     """Environment variables that the job sets."""
 
@@ -186,6 +187,8 @@ class HydraJob:
         """Run it: run directory, ``.hydra``, HydraConfig and Hydra's callbacks around ``task``."""
         if hydra.version.getbase() is None:
             hydra.version.setbase("1.3")
+        config: Any = OmegaConf.create(self.job)
+        config["hydra"] = self.hydra
         loader: Any = None  # only sweepers use it
 
         def within(cfg: DictConfig) -> Any:
@@ -194,10 +197,10 @@ class HydraJob:
 
         done = run_job(
             task_function=within,
-            config=self.config,
+            config=config,
             job_dir_key="hydra.sweep.dir",
             job_subdir_key="hydra.sweep.subdir",
-            hydra_context=HydraContext(config_loader=loader, callbacks=Callbacks(self.config)),
+            hydra_context=HydraContext(config_loader=loader, callbacks=Callbacks(config)),
         )
         return _result(done)
 
@@ -230,7 +233,7 @@ def hydra_config(cfg: DictConfig) -> Iterator[None]:
 
 
 @contextmanager
-def _collector_paused() -> Iterator[None]:
+def collector_paused() -> Iterator[None]:
     """Pause the garbage collector: composing makes many small objects that all live on, which it scans in vain."""
     was_on = gc.isenabled()
     gc.disable()

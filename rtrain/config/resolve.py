@@ -64,14 +64,19 @@ def _place_job(cfg: DictConfig, num: int | None) -> None:
         if num is not None:
             cfg.hydra.job.num = num
             cfg.hydra.job.id = f"{cfg.hydra.job.name}_{num}" if num else cfg.hydra.job.name
-        with hydra_config(cfg):
-            if num is None:
-                folder = str(OmegaConf.select(cfg, "hydra.run.dir"))
-            else:
-                parts = [str(OmegaConf.select(cfg, f"hydra.sweep.{key}")) for key in ("dir", "subdir")]
-                folder = os.path.join(*parts)  # noqa: PTH118
+        keys = ["run.dir"] if num is None else ["sweep.dir", "sweep.subdir"]
+        folder = os.path.join(*(_hydras_text(cfg, key) for key in keys))  # noqa: PTH118
     with read_write(cfg.hydra), open_dict(cfg.hydra):
         cfg.hydra.runtime.output_dir = os.path.abspath(folder)  # noqa: PTH100
+
+
+def _hydras_text(cfg: DictConfig, key: str) -> str:
+    section, name = key.split(".")
+    node = cfg.hydra[section]._get_node(name)
+    if not node._is_interpolation():  # to resolve one takes a while
+        return str(node._value())
+    with hydra_config(cfg):
+        return str(OmegaConf.select(cfg, f"hydra.{key}"))
 
 
 def put_job(cfg: DictConfig, folder: Path) -> None:
@@ -82,10 +87,16 @@ def put_job(cfg: DictConfig, folder: Path) -> None:
 
 
 def job_config(cfg: DictConfig) -> DictConfig:
-    """Return a copy of ``cfg`` without its node ``hydra``."""
-    job = copy.deepcopy(cfg)
-    with flag_override(job, ["struct", "readonly"], False):
-        del job["hydra"]
+    """Return a copy of ``cfg`` without its node ``hydra``, which is as large as all others together."""
+    hydra = cfg.hydra
+    with flag_override(cfg, ["struct", "readonly", "no_deepcopy_set_nodes"], [False, False, True]):
+        del cfg["hydra"]
+        try:
+            job = copy.deepcopy(cfg)
+        finally:
+            cfg["hydra"] = hydra
+    for flag in ("struct", "readonly", "no_deepcopy_set_nodes"):
+        job._set_flag(flag, cfg._get_node_flag(flag))
     return job
 
 

@@ -14,7 +14,7 @@ import yaml
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
 from rtrain.config.axes import Axis, Space, is_excluded, read_space, with_params, with_zip
-from rtrain.config.hydra_app import HydraJob
+from rtrain.config.hydra_app import HydraJob, collector_paused
 from rtrain.config.nodes import words_of
 from rtrain.config.request import Request
 from rtrain.config.secrets import is_secret, mask_word, masked_config
@@ -115,11 +115,12 @@ class Trials:
             ConfigError: Something is wrong with it.
         """
         words = [*self.space.fixed, *self.words(point)]
-        cfg = self._load(words, name or self.name(number, point), self.folder)
-        composed = self._finish(cfg, words, number)
-        if is_excluded(composed.resolved, self.conf.exclude):
-            return None
-        return Plan(composed=composed, job=self._request.app.trial_job(cfg), point=tuple(point))
+        with collector_paused():
+            cfg = self._load(words, name or self.name(number, point), self.folder)
+            composed = self._finish(cfg, words, number)
+            if is_excluded(composed.resolved, self.conf.exclude):
+                return None
+            return Plan(composed=composed, job=self._request.app.trial_job(cfg), point=tuple(point))
 
     def save(self) -> None:
         """Write ``multirun.yaml`` as Hydra's sweepers do, and the command in ``command.yaml``; secrets masked."""
