@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,9 @@ from rtrain.config.aliases import expand_word
 from rtrain.errors import ConfigError
 
 ZIP = "sweep.zip"
+_PLAIN = re.compile(r"[A-Za-z_][\w./-]*")
+"""Texts that stay texts without quotes, unless they are among ``_WORDS``."""
+_WORDS = ("true", "false", "null", "nan", "inf")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,15 +184,18 @@ def _check_interval(override: Override, low: float, high: float, *, log: bool) -
 def _params_words(key: str, value: Any) -> list[str]:
     if not isinstance(value, list | tuple):
         return expand_word(f"{key}={value}")
-    texts = ",".join(_text(one) for one in value)
-    return expand_word(f"{key}=choice({texts})")
+    texts = [_text(one) for one in value]
+    # Hydra's choice(...) takes no null, and a list of one needs it.
+    return expand_word(f"{key}={','.join(texts)}" if len(texts) > 1 else f"{key}=choice({''.join(texts)})")
 
 
 def _text(value: Any) -> str:
     """Return a plain value as Hydra's grammar takes it."""
     if isinstance(value, str):
-        quoted = value.replace("\\", "\\\\").replace("'", "\\'")
-        return f"'{quoted}'" if not value.replace("_", "").replace("/", "").replace(".", "").isalnum() else value
+        if _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
+            return value
+        escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+        return f"'{escaped}'"
     if isinstance(value, bool) or value is None:
         return "null" if value is None else str(value).lower()
     if isinstance(value, dict):

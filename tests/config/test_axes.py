@@ -1,0 +1,80 @@
+"""What a sweep varies, as Hydra's grammar and the lists of a config say it."""
+
+import pytest
+
+from rtrain.config.axes import Space, is_excluded, read_space, with_params, with_zip
+from rtrain.errors import ConfigError
+
+NOTHING = Space(fixed=(), axes=())
+
+
+def axes(*words):
+    return read_space(None, words, 0).axes
+
+
+def test_the_words_of_the_grammar():
+    assert axes("a=1,2")[0].values == ("1", "2")
+    assert axes("+a=range(1,4)")[0].values == ("1", "2", "3")
+    assert (axes("++a=x,y")[0].key, axes("++a=x,y")[0].name) == ("++a", "a")
+    (axis,) = axes("a=tag(log,interval(1e-4,1))")
+    assert (axis.values, axis.low, axis.high, axis.log, axis.is_int) == ((), 1e-4, 1.0, True, False)
+    assert axes("a=int(interval(1,5))")[0].is_int
+    assert read_space(None, ["a=1,2", "b=3", "a=4"], 0) == Space(fixed=("b=3", "a=4"), axes=())
+
+
+def test_a_shuffled_list_is_shuffled_by_the_seed():
+    orders = {read_space(None, ["a=shuffle(range(0,20))"], seed).axes[0].values for seed in (1, 1, 2)}
+    assert len(orders) == 2
+    assert all(sorted(order, key=int) == [str(number) for number in range(20)] for order in orders)
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("a=interval(2,1)", "ends before it begins"),
+        ("a=tag(log,interval(0,1))", "no logarithm"),
+        ("a=range(3,3)", "range"),
+    ],
+)
+def test_words_that_hold_no_values_are_errors(word, said):
+    with pytest.raises(ConfigError, match=said):
+        axes(word)
+
+
+def test_values_of_a_config_keep_their_types():
+    values = ["sgd", "1", 1, 1.5, True, "true", None, "a b", "it's", [1, "2"], {"x": 1}]
+    (axis,) = with_params(NOTHING, None, {"a": values}, 0).axes
+    assert axis.values == (
+        *("sgd", "'1'", "1", "1.5", "True", "'true'", "null", "'a b'", "'it\\'s'", "[1,'2']", "{x:1}"),
+    )
+
+
+def test_a_list_of_one_value_is_an_axis():
+    assert with_params(NOTHING, None, {"a": [5]}, 0).axes[0].values == ("5",)
+
+
+def test_one_value_is_no_axis_and_a_typed_key_wins():
+    with pytest.raises(ConfigError, match="one value, not several"):
+        with_params(NOTHING, None, {"a": 3}, 0)
+    space = read_space(None, ["a=1,2", "b=3"], 0)
+    assert [axis.values for axis in with_params(space, None, {"a": [5, 6], "b": [7, 8]}, 0).axes] == [("1", "2")]
+
+
+def test_zipped_keys_vary_together():
+    space = with_zip(NOTHING, {"a": [1, 2], "b": ["x", "y"]})
+    (axis,) = space.axes
+    assert [axis.words(value) for value in axis.values] == [("a=1", "b=x"), ("a=2", "b=y")]
+    assert space.probe == ["a=1", "b=x"]
+    with pytest.raises(ConfigError, match="a has 2, b has 1"):
+        with_zip(NOTHING, {"a": [1, 2], "b": [1]})
+    with pytest.raises(ConfigError, match="varied by something else"):
+        with_zip(read_space(None, ["a=1,2"], 0), {"a": [1, 2]})
+
+
+def test_rules_leave_out_what_matches_all_of_their_keys():
+    config = {"trainer": {"type": "torch", "optimizer": {"lr": 0.1}}, "scaling": {"num_workers": 2}}
+    assert is_excluded(config, [{"optimizer.lr": 0.1, "num_workers": [1, 2]}])
+    assert is_excluded(config, [{"optimizer.lr": 0.2}, {"trainer": "torch"}])
+    assert not is_excluded(config, [{"optimizer.lr": 0.1, "num_workers": 1}])
+    with pytest.raises(ConfigError, match=r"no key 'optimizer\.rate'"):
+        is_excluded(config, [{"optimizer.rate": 0.1}])
