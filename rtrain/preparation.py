@@ -78,9 +78,11 @@ def prepared(composed: Composed, observer: Observer, shared: StartingCluster | N
             starting = shared or stack.enter_context(connect(composed.conf.cluster, cluster_cpus(scaling, DATA_CPUS)))
         storage = check_run_storage(composed, observer)
         job, plugin = check_job(composed, load_dataset(composed, observer, starting), observer)
-        cluster = None if starting is None else _check_cluster(job, plugin, starting, composed.command)
-        for notice in [] if cluster is None else _notices(composed, cluster):
-            observer.notice(notice)
+        cluster = None if starting is None else starting.wait()
+        if cluster is not None:
+            check_room(job, plugin, cluster, composed.command)
+            for notice in _notices(composed, cluster):
+                observer.notice(notice)
         stop = stack.enter_context(stop_on_signals())
         seconds = time.monotonic() - began
         yield Prepared(
@@ -214,9 +216,20 @@ def _describe(composed: Composed, dataset: Dataset | None) -> About:
     ).sealed()
 
 
-def _check_cluster(job: Job, plugin: TrainerPlugin, starting: StartingCluster, command: list[str]) -> Cluster:
-    cluster = starting.wait()
+def check_room(job: Job, plugin: TrainerPlugin, cluster: Cluster, command: list[str]) -> None:
+    """Compare what the workers of a job ask for with what the cluster has.
+
+    Args:
+        job: The job.
+        plugin: Its plugin, which may have Ray Data read beside the workers.
+        cluster: Where they are to be. One that is shared trains a single worker in a process that reads by itself.
+        command: The command line, for one that fits.
+
+    Raises:
+        NotEnoughResourcesError: They don't fit.
+    """
+    scaling = job.conf.scaling
     rest = [word for word in command if not word.startswith("scaling.num_workers=")]
-    data_cpus = 1 if plugin.takes_ray_datasets(job.conf.trainer) else 0
-    check_feasible(job.conf.scaling, cluster.nodes, " ".join(rest), data_cpus=data_cpus)
-    return cluster
+    alone = cluster.shared and int(scaling.num_workers) == 1
+    data_cpus = 1 if plugin.takes_ray_datasets(job.conf.trainer) and not alone else 0
+    check_feasible(scaling, cluster.nodes, " ".join(rest), data_cpus=data_cpus)

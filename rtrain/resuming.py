@@ -64,7 +64,8 @@ def find_resumption(
     """Return the run to go on with, or None for a new one. One that ``run.storage`` has is brought here.
 
     Args:
-        composed: The config of now; its ``run.resume`` decides unless ``wanted`` is given.
+        composed: The config of now; its ``run.resume`` decides unless ``wanted`` is given. Its ``run.init_from`` is
+            forgotten where a run goes on, which has weights of its own.
         wanted: The run to go on with.
         notice: Takes a line for the user.
         may_change: Keys that may have other values in ``wanted``, beyond those that its trainer lets change.
@@ -73,17 +74,27 @@ def find_resumption(
         ConfigError: There is no such run, or it can't go on with this config.
     """
     resume = composed.conf.run.resume
+    found: Resumption | None
     if wanted is None and resume not in ("never", "auto", "must"):
         wanted = Path(resume)
     if wanted is not None:
         catch_up(wanted, composed.conf.run.storage, notice)
-        return _checked(_open(wanted, composed), may_change)
-    if resume == "never":
+        found = _checked(_open(wanted, composed), may_change)
+    elif resume == "never":
         _check_free(composed.run_dir)
         return None
+    else:
+        found = _newest_fitting(composed, notice)
+    if found is not None:
+        composed.conf.run.init_from = None
+    return found
+
+
+def _newest_fitting(composed: Composed, notice: Callable[[str], None]) -> Resumption | None:
+    """Return the newest unfinished run of a config, for ``run.resume`` of ``auto`` or ``must``."""
     found = list(_unfinished(composed))
     fitting = next((one for one in found if not refused(one) and not is_worked_on(one.twin, one.run_dir, notice)), None)
-    if fitting is None and resume == "must":
+    if fitting is None and composed.conf.run.resume == "must":
         raise ConfigError(
             f"run.resume=must, but there is no unfinished run of this config in {_home(composed)}."
             + "".join(f"\n{one.run_dir.name} differs: {', '.join(refused(one))}" for one in found[:3]),

@@ -87,8 +87,6 @@ def fit_session(
     """
     composed = session.check()
     resumption = find_resumption(composed, resumed, observer.notice)
-    if resumption is not None:
-        composed.conf.run.init_from = None  # it has weights of its own
     with prepared(composed, observer, cluster) as ready:
         run_dir = None if resumption is None else resumption.run_dir
         with named_errors(run_dir or composed.run_dir):

@@ -30,8 +30,8 @@ def make_display() -> Iterator[Observer]:
         yield display
 
 
-class PlainDisplay:
-    """Plain lines, for logs and pipes."""
+class PlainLines:
+    """What is said in plain lines, for logs and pipes."""
 
     def __init__(self) -> None:
         # The stream of now: what user code prints later is also copied to a log, the display's lines are not.
@@ -44,10 +44,17 @@ class PlainDisplay:
         """Print a warning line."""
         print(f"note: {text}", file=self._err, flush=True)
 
+    def _print(self, text: str) -> None:
+        print(text, file=self._out, flush=True)
+
+
+class PlainDisplay(PlainLines):
+    """Plain lines of a run."""
+
     def started(self, run_dir: Path, manifest: Manifest) -> None:
         """Print what starts."""
         self._limits = Limits.of(manifest)
-        print(start_line(run_dir, manifest), file=self._out, flush=True)
+        self._print(start_line(run_dir, manifest))
 
     def progress(self, record: Mapping[str, Any]) -> None:
         """Say nothing: an epoch gets one line."""
@@ -55,11 +62,11 @@ class PlainDisplay:
     def event(self, event: Event) -> None:
         """Print one line at the end of an epoch or evaluation."""
         if is_milestone(event):
-            print(event_line(event, self._limits), file=self._out, flush=True)
+            self._print(event_line(event, self._limits))
 
     def ended(self, run_dir: Path, manifest: Manifest) -> None:
         """Print the five lines that end every run."""
-        print("\n".join(end_lines(run_dir, manifest)), file=self._out, flush=True)
+        self._print("\n".join(end_lines(run_dir, manifest)))
 
 
 class Limits:

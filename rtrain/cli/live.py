@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -34,11 +35,37 @@ class _TimeLeft(ProgressColumn):
         return Text(f"{seconds // 60}:{seconds % 60:02d} left", style="cyan")
 
 
-class LiveDisplay:
-    """Watches one run after the other on a terminal."""
+class LiveScreen(ABC):
+    """The lowest lines of a terminal, drawn again and again; what is printed meanwhile stands above them."""
 
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or Console(file=sys.stdout)
+
+    def __enter__(self) -> Self:
+        # Made here, as rich draws it at once: what is drawn has to be there.
+        self._live = Live(get_renderable=self._render, console=self._console, refresh_per_second=8, transient=True)
+        self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self._live.stop()
+
+    def notice(self, text: str) -> None:
+        """Print a line above the live part."""
+        self._console.print(f"[yellow]note[/yellow]: {text}", highlight=False)
+
+    @abstractmethod
+    def _render(self) -> RenderableType:
+        """Return what is drawn now."""
+
+
+class LiveDisplay(LiveScreen):
+    """Watches one run after the other on a terminal."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        super().__init__(console)
         self._progress = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}"),
@@ -52,24 +79,10 @@ class LiveDisplay:
         self._rows: deque[tuple[float, int]] = deque()
         self._task: TaskID | None = None
         self._limits = Limits(None, None)
-        self._live = Live(get_renderable=self._render, console=self._console, refresh_per_second=8, transient=True)
-
-    def __enter__(self) -> LiveDisplay:
-        self._live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
-        self._live.stop()
 
     def stage(self, name: str) -> None:
         """Show what happens before training."""
         self._describe(name, detail="")
-
-    def notice(self, text: str) -> None:
-        """Print a line above the live part."""
-        self._console.print(f"[yellow]note[/yellow]: {text}", highlight=False)
 
     def started(self, run_dir: Path, manifest: Manifest) -> None:
         """Print what starts, and wait for the workers."""

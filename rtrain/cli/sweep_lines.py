@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections import Counter
 from pathlib import Path
 
+from rtrain.cli.display import PlainLines
 from rtrain.config.locations import shown
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.manifest import read_manifest
@@ -17,32 +17,22 @@ from rtrain.sweeps.trial import Trial
 MISSING = "-"
 
 
-class PlainSweepDisplay:
-    """Plain lines, for logs and pipes: one for each trial that is over."""
-
-    def __init__(self) -> None:
-        self._out, self._err = sys.stdout, sys.stderr
-
-    def stage(self, name: str) -> None:
-        """Say nothing: stages last seconds."""
-
-    def notice(self, text: str) -> None:
-        """Print a warning line."""
-        print(f"note: {text}", file=self._err, flush=True)
+class PlainSweepDisplay(PlainLines):
+    """Plain lines of a sweep: one for each trial that is over."""
 
     def sweep_started(self, record: SweepRecord, num_trials: int) -> None:
         """Print what starts."""
         self._record = record
-        print(start_line(record, num_trials), file=self._out, flush=True)
+        self._print(start_line(record, num_trials))
 
     def trial_changed(self, trial: Trial) -> None:
         """Print one line when it is over."""
         if is_over(trial):
-            print(trial_line(trial, self._record), file=self._out, flush=True)
+            self._print(trial_line(trial, self._record))
 
     def sweep_ended(self, record: SweepRecord) -> None:
         """Print what came of it."""
-        print("\n".join(end_lines(record)), file=self._out, flush=True)
+        self._print("\n".join(end_lines(record)))
 
 
 def is_over(trial: Trial) -> bool:
@@ -61,7 +51,7 @@ def trial_line(trial: Trial, record: SweepRecord) -> str:
     """Return one line on a trial that is over."""
     values = "" if trial.values is None else f"  {values_text(trial, record)}"
     why = f"  ({trial.reason})" if trial.status in ("failed", "stopped") else ""
-    return f"{trial.name}  {trial.status}  {what(trial)}{values}  {trial.seconds:.1f} s{why}"
+    return f"{trial.name}  {trial.status}  {trial.what}{values}  {trial.seconds:.1f} s{why}"
 
 
 def end_lines(record: SweepRecord) -> list[str]:
@@ -72,10 +62,10 @@ def end_lines(record: SweepRecord) -> list[str]:
     for one in record.trials:
         if one.error is not None:
             message = str(one.error["message"]).replace("\n", "\n            ")
-            lines.append(f"failed      {one.name}  {what(one)}\n            {one.error['type']}: {message}")
+            lines.append(f"failed      {one.name}  {one.what}\n            {one.error['type']}: {message}")
     best = record.best
     if best is not None:
-        lines.append(f"best        {values_text(best, record)}  {what(best)}")
+        lines.append(f"best        {values_text(best, record)}  {best.what}")
         lines.append(f"run         {shown(record.folder / best.name)}")
     following = "show" if record.status in ("succeeded", "failed") else "resume"
     command = "rtrain sweep show" if following == "show" else "rtrain resume"
@@ -100,11 +90,6 @@ def values_text(trial: Trial, record: SweepRecord) -> str:
     return "  ".join(f"{goal.metric} {value:.4g}" for goal, value in pairs)
 
 
-def what(trial: Trial) -> str:
-    """Return what is particular to a trial, as one would type it."""
-    return " ".join(word.lstrip("+") for word in trial.overrides)
-
-
 def _best_first(record: SweepRecord) -> list[Trial]:
     sign = -1 if record.goals and record.goals[0].mode == "max" else 1
     return sorted(record.trials, key=lambda one: (one.values is None, sign * (one.values or [0.0])[0], one.number))
@@ -112,13 +97,11 @@ def _best_first(record: SweepRecord) -> list[Trial]:
 
 def _row(trial: Trial) -> list[str]:
     values = [MISSING] if trial.values is None else [f"{value:.4g}" for value in trial.values]
-    own = [word.partition("=")[2] for word in trial.overrides]
-    return [trial.name, trial.status, *values, str(trial.epoch), f"{trial.seconds:.1f}", *own]
+    return [trial.name, trial.status, *values, str(trial.epoch), f"{trial.seconds:.1f}", *trial.params.values()]
 
 
 def _names(record: SweepRecord) -> list[str]:
-    words = record.trials[0].overrides if record.trials else []
-    return [word.partition("=")[0].lstrip("+").rpartition(".")[2] for word in words]
+    return [key.rpartition(".")[2] for key in (record.trials[0].params if record.trials else ())]
 
 
 def _aligned(rows: list[list[str]]) -> list[str]:
@@ -130,8 +113,7 @@ def _importance_lines(record: SweepRecord) -> list[str]:
     known = [one for one in record.trials if one.values is not None and one.status == "succeeded"]
     columns: dict[str, list[str]] = {}
     for one in known:
-        for word in one.overrides:
-            name, _, value = word.lstrip("+").partition("=")
+        for name, value in one.params.items():
             columns.setdefault(name, []).append(value)
     whole = {name: texts for name, texts in columns.items() if len(texts) == len(known)}
     shares = importance(whole, [one.values[0] for one in known if one.values])

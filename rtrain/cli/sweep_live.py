@@ -2,49 +2,33 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from types import TracebackType
 
 from rich.console import Console, Group
-from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from rtrain.cli.sweep_lines import end_lines, is_over, start_line, trial_line, values_text, what
+from rtrain.cli.live import LiveScreen
+from rtrain.cli.sweep_lines import end_lines, is_over, start_line, trial_line, values_text
 from rtrain.sweeps.record import SweepRecord
 from rtrain.sweeps.trial import Trial
 
 MAX_ROWS = 20
 
 
-class LiveSweepDisplay:
+class LiveSweepDisplay(LiveScreen):
     """Watches one sweep on a terminal."""
 
     def __init__(self, console: Console | None = None) -> None:
-        self._console = console or Console(file=sys.stdout)
+        super().__init__(console)
         self._record: SweepRecord | None = None
         self._num_trials, self._stage = 0, ""
         self._began = time.monotonic()
         self._over_before = 0
-        self._live = Live(get_renderable=self._render, console=self._console, refresh_per_second=4, transient=True)
-
-    def __enter__(self) -> LiveSweepDisplay:
-        self._live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
-        self._live.stop()
 
     def stage(self, name: str) -> None:
         """Show what happens before the first trial."""
         self._stage = name
-
-    def notice(self, text: str) -> None:
-        """Print a line above the table."""
-        self._console.print(f"[yellow]note[/yellow]: {text}", highlight=False)
 
     def sweep_started(self, record: SweepRecord, num_trials: int) -> None:
         """Print what starts, and begin the table."""
@@ -75,7 +59,7 @@ class LiveSweepDisplay:
             table.add_column(name, no_wrap=name == "trial")
         for one in [one for one in self._record.trials if one.status in ("running", "paused")][:MAX_ROWS]:
             far = f"{one.epoch}/{one.max_epochs}" if one.max_epochs else str(one.epoch)
-            table.add_row(one.name, what(one), far, values_text(one, self._record))
+            table.add_row(one.name, one.what, far, values_text(one, self._record))
         return Group(table, Text(self._summary(self._record)))
 
     def _summary(self, record: SweepRecord) -> str:

@@ -13,7 +13,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import IntervalSweep, Override, RangeSweep
 from omegaconf import OmegaConf
 
-from rtrain.config.aliases import expand_word
+from rtrain.config.aliases import expand_word, split_word
 from rtrain.errors import ConfigError
 
 ZIP = "sweep.zip"
@@ -194,8 +194,7 @@ def _text(value: Any) -> str:
     if isinstance(value, str):
         if _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
             return value
-        escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-        return f"'{escaped}'"
+        return quoted(value)
     if isinstance(value, bool) or value is None:
         return "null" if value is None else str(value).lower()
     if isinstance(value, dict):
@@ -205,8 +204,23 @@ def _text(value: Any) -> str:
     return repr(value)
 
 
+def quoted(text: str) -> str:
+    """Return a text as Hydra's grammar takes it, whatever it holds."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def is_number(text: str) -> bool:
+    """Tell whether a value of an axis is a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _key(word: str) -> str:
-    return word.partition("=")[0].lstrip("+~")
+    return split_word(word)[1]
 
 
 def is_excluded(resolved: dict[str, Any], rules: Sequence[dict[str, Any]]) -> bool:

@@ -119,7 +119,6 @@ class _Explainer:
             r"^In '?([^':]*)'?: (Override '.*' is defined before|Too many keys|Missing group name)",
             self._bad_defaults,
         )
-        yield r"does not support sweep type : (\w+)", self._unknown_sweep
         yield r"^Config group override (?:must be|deletion)", self._group_needs_name
 
     def _unknown_word(self, match: re.Match[str], _: Exception) -> Finding:
@@ -214,13 +213,6 @@ class _Explainer:
 
     def _hydra_sweep(self, match: re.Match[str], _: Exception) -> Finding:
         return Finding("Hydra's own settings can't be swept", self.places.of_word(match[1]))
-
-    def _unknown_sweep(self, match: re.Match[str], _: Exception) -> Finding:
-        kind = match[1].removesuffix("_SWEEP").lower()
-        place = next((self.places.of_word(word) for word in self.request.texts if f"{kind}(" in word), None)
-        return Finding(
-            f"a sweep can't draw from {kind}(...)", place, None, None, "list the values: lr=0.1,0.01 or range(1,4)"
-        )
 
     def _unused_override_entry(self, match: re.Match[str], _: Exception) -> Finding:
         config, group = match[1], match[2]

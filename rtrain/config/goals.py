@@ -13,7 +13,7 @@ _MODE = {"type": "string", "enum": list(MODES)}
 MODE_SCHEMA = {"anyOf": [_MODE, {"type": "array", "items": _MODE, "minItems": 1}]}
 
 
-def words_of(value: Any) -> list[str]:
+def listed(value: Any) -> list[str]:
     """Return one word, several or none as a list."""
     if value is None:
         return []

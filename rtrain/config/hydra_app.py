@@ -151,8 +151,7 @@ class HydraApp:
             self._choices_composed[chosen] = self.load_job(sweep, chosen)
         cfg = copy.deepcopy(self._choices_composed[chosen])
         values = [one for one, choice in zip(parsed, is_choice, strict=True) if not choice]
-        with collector_paused():
-            ConfigLoaderImpl._apply_overrides_to_config(values, cfg)
+        ConfigLoaderImpl._apply_overrides_to_config(values, cfg)
         with read_write(cfg.hydra), open_dict(cfg.hydra):
             settings = cfg.hydra.job.config.override_dirname
             cfg.hydra.overrides.task = list(words)

@@ -70,13 +70,13 @@ class Request:
         """Return the composed config of the one job."""
         return self._repairing(lambda: self.app.compose(self.texts))
 
-    def compose_multirun(self) -> DictConfig:
-        """Return the composed config of the sweep as a whole; what its trials share can be composed."""
+    def compose_multirun(self) -> tuple[DictConfig, DictConfig]:
+        """Return the composed config of the sweep as a whole, and that of a trial with the first value of each axis."""
 
-        def attempt() -> DictConfig:
+        def attempt() -> tuple[DictConfig, DictConfig]:
             cfg = self.app.compose(self.texts, RunMode.MULTIRUN)
-            self.app.load_trial(cfg, read_space(self.app.loader, words_of(cfg.hydra.overrides.task), 0).probe)
-            return cfg
+            words = words_of(cfg.hydra.overrides.task)
+            return cfg, self.app.load_trial(cfg, read_space(self.app.loader, words, 0).probe)
 
         return self._repairing(attempt)
 

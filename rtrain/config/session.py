@@ -75,7 +75,7 @@ class Composed:
 
 
 class Session:
-    """One command line. Nothing is written before ``run`` or ``multirun``; Hydra's globals are cleared around it."""
+    """One command line. Nothing is written before ``run``; Hydra's globals are cleared around it."""
 
     def __init__(
         self,

@@ -13,7 +13,8 @@ from typing import Any
 import yaml
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
-from rtrain.config.axes import Axis, Space, is_excluded, read_space, with_params, with_zip
+from rtrain.config.aliases import split_word
+from rtrain.config.axes import Axis, Space, is_excluded, quoted, read_space, with_params, with_zip
 from rtrain.config.hydra_app import HydraJob, collector_paused
 from rtrain.config.nodes import words_of
 from rtrain.config.request import Request
@@ -69,14 +70,11 @@ class Trials:
 
     def __init__(self, request: Request, finish: Finish, default: Callable[[], SweepConf], folder: Path | None) -> None:
         self._request, self._finish = request, finish
-        self._sweep = request.compose_multirun()
+        self._sweep, cfg = request.compose_multirun()
         _refuse_foreign(self._sweep)
-        words = words_of(self._sweep.hydra.overrides.task)
-        space = read_space(request.app.loader, words, 0)
-        cfg = self._load(space.probe, "probe")
-        self.probe = probe = finish(cfg, space.probe, 0)
+        self.probe = probe = finish(cfg, words_of(cfg.hydra.overrides.task), 0)
         self.conf: SweepConf = probe.conf.sweep or default()
-        self.space = self._whole_space(words)
+        self.space = self._whole_space()
         typed = cfg.hydra.sweep._get_node("dir")._value() != BASE["hydra"]["sweep"]["dir"]
         own = probe.run_dir.parent if typed else self._own_folder(probe)
         self.folder = folder or own
@@ -116,7 +114,7 @@ class Trials:
         """
         words = [*self.space.fixed, *self.words(point)]
         with collector_paused():
-            cfg = self._load(words, name or self.name(number, point), self.folder)
+            cfg = self._load(words, name or self.name(number, point))
             composed = self._finish(cfg, words, number)
             if is_excluded(composed.resolved, self.conf.exclude):
                 return None
@@ -149,8 +147,7 @@ class Trials:
 
     def typed_secrets(self) -> list[str]:
         """Return the keys of overrides whose values are secrets."""
-        words = [word for word in self._request.overrides if mask_word(word) != word]
-        return [word.partition("=")[0].lstrip("+") for word in words]
+        return [split_word(word)[1] for word in self._request.overrides if mask_word(word) != word]
 
     def launch(self, plans: Sequence[Plan], task: Callable[[Any], Any]) -> list[BaseException | None]:
         """Have Hydra's launcher run trials, and return what each failed by.
@@ -159,7 +156,7 @@ class Trials:
             plans: The trials.
             task: What to do with each; it can be pickled.
         """
-        place = f"hydra.sweep.dir={_quoted(str(self.folder))}"
+        place = f"hydra.sweep.dir={quoted(str(self.folder))}"
         jobs = [
             [*self.space.fixed, *self.words(plan.point), place, f"hydra.sweep.subdir={plan.composed.run_dir.name}"]
             for plan in plans
@@ -170,18 +167,16 @@ class Trials:
         """Call Hydra's callbacks before and after the block."""
         return self._request.app.around_sweep(self._sweep)
 
-    def _load(self, words: Sequence[str], name: str, folder: Path | None = None) -> DictConfig:
+    def _load(self, words: Sequence[str], name: str) -> DictConfig:
         cfg = self._request.app.load_trial(self._sweep, words)
         with read_write(cfg.hydra), open_dict(cfg.hydra):
-            cfg.hydra.sweep.subdir = name
-            if folder is not None:
-                cfg.hydra.sweep.dir = str(folder)
+            cfg.hydra.sweep.subdir, cfg.hydra.sweep.dir = name, str(self.folder)
         return cfg
 
-    def _whole_space(self, words: Sequence[str]) -> Space:
+    def _whole_space(self) -> Space:
         """Return the space with what the config varies."""
         loader, conf = self._request.app.loader, self.conf
-        space = read_space(loader, words, conf.seed)
+        space = read_space(loader, words_of(self._sweep.hydra.overrides.task), conf.seed)
         hydras = OmegaConf.select(self._sweep, "hydra.sweeper.params") or {}
         params: dict[str, Any] = {**{str(key): value for key, value in hydras.items()}, **conf.params}
         space = with_zip(with_params(space, loader, params, conf.seed), conf.zip)
@@ -204,7 +199,7 @@ class Trials:
         return Path(run.root_dir).absolute() / (self.conf.name or f"{run.name}-sweep-{self._identity()}")
 
     def _identity(self) -> str:
-        lasting = [word for word in self.space.fixed if not word.lstrip("+").startswith(NOT_IDENTITY)]
+        lasting = [word for word in self.space.fixed if not split_word(word)[1].startswith(NOT_IDENTITY)]
         kind = {"type": type(self.conf).__module__, "scheduler": str(self.conf.scheduler)}
         goal = [self.conf.metric, self.conf.mode, self.conf.seed]
         return _hash([sorted(lasting), sorted(axis.name for axis in self.axes), kind, goal])[:6]
@@ -222,11 +217,6 @@ def _refuse_foreign(sweep: DictConfig) -> None:
             "hydra.sweep.subdir: the folders of trials are named by their number and what they try.",
             "The folder of the sweep can be chosen: sweep.name=NAME, or hydra.sweep.dir=FOLDER",
         )
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
 
 
 def _hash(data: Any) -> str:

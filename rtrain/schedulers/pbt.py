@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from rtrain.config.axes import Axis
+from rtrain.config.axes import Axis, is_number
 from rtrain.schedulers import base
 from rtrain.schedulers.base import Exploit, GoOn, Pause, SchedulerConf
 from rtrain.searches.base import Goal, Point
@@ -134,7 +134,7 @@ class Scheduler(base.Scheduler):
 def perturbed(axis: Axis, text: str, rng: random.Random) -> str:
     """Return a value near another one: 0.8 or 1.2 of a number, its neighbour in a list of numbers, else the same."""
     if axis.values:
-        if axis.rows or not all(map(_is_number, axis.values)):
+        if axis.rows or not all(map(is_number, axis.values)):
             return text
         ordered = sorted(axis.values, key=float)
         place = ordered.index(text) + rng.choice((-1, 1))
@@ -144,11 +144,3 @@ def perturbed(axis: Axis, text: str, rng: random.Random) -> str:
     if axis.is_int and round(new) == round(number):
         new = number + (1 if new > number else -1)
     return axis.text(min(max(new, axis.low), axis.high))
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

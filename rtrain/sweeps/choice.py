@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rtrain.config.goals import words_of
+from rtrain.config.goals import listed
 from rtrain.config.sweep_conf import SweepConf
 from rtrain.config.trials import Trials
 from rtrain.errors import ConfigError
@@ -25,7 +25,7 @@ def goals_of(conf: SweepConf, best: Any) -> list[Goal]:
     Raises:
         ConfigError: There are not as many modes as metrics.
     """
-    metrics, modes = words_of(conf.metric), words_of(conf.mode)
+    metrics, modes = listed(conf.metric), listed(conf.mode)
     if not metrics and best.monitor is not None and (_is_adaptive(conf) or conf.scheduler is not None):
         metrics, modes = [best.monitor], [best.mode]
     if len(modes) == 1:

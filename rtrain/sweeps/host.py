@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,12 +11,13 @@ from typing import Any
 
 from rtrain.cluster import Cluster
 from rtrain.config.allowed import project_forgotten, use_project_root
+from rtrain.config.session import Composed
 from rtrain.config.trials import PauseAt, Plan
 from rtrain.datasets.base import Dataset
 from rtrain.errors import RtrainError
 from rtrain.interrupts import StopRequest
 from rtrain.preparation import Prepared, check_job, check_run_storage
-from rtrain.resuming import find_resumption
+from rtrain.resuming import Resumption, find_resumption
 from rtrain.runs.events import Event
 from rtrain.runs.files import private_files
 from rtrain.runs.lock import is_locked
@@ -32,7 +33,6 @@ POLL_SECONDS = 0.2
 class Task:
     """A trial to be trained."""
 
-    number: int
     plan: Plan
     cluster: Cluster | None
     """Where its workers are; None: this process is the worker."""
@@ -64,11 +64,7 @@ def train_trial(task: Task, dataset: Dataset | None, observer: Observer, stop: S
 def _train(task: Task, dataset: Dataset | None, observer: Observer, stop: StopRequest) -> None:
     began, composed = time.monotonic(), task.plan.composed
     _wait_for(composed.run_dir)
-    there = (composed.run_dir / MANIFEST).exists()
-    wanted = composed.run_dir if there else None
-    resumption = find_resumption(composed, wanted, observer.notice, task.plan.may_change)
-    if resumption is not None:
-        composed.conf.run.init_from = None  # it has weights of its own
+    resumption = begun(composed, observer, task.plan.may_change)
     job, plugin = check_job(composed, dataset, observer)
     ready = Prepared(
         composed=composed,
@@ -81,6 +77,18 @@ def _train(task: Task, dataset: Dataset | None, observer: Observer, stop: StopRe
         num_threads=task.num_threads,
     )
     train_prepared(ready, composed.run_dir, observer, resumption)
+
+
+def begun(composed: Composed, observer: Observer, may_change: Collection[str] = ()) -> Resumption | None:
+    """Return the run of a trial, if it was begun before.
+
+    Args:
+        composed: The trial.
+        observer: Hears what is special about it.
+        may_change: Keys that may have other values than when it was begun.
+    """
+    there = (composed.run_dir / MANIFEST).exists()
+    return find_resumption(composed, composed.run_dir if there else None, observer.notice, may_change)
 
 
 class Pausing:
@@ -115,13 +123,10 @@ def _clean(project_root: Path, *, private: bool) -> Iterator[None]:
         yield
 
 
-Listener = Callable[[dict[str, Any]], None]
-
-
 class Telling:
-    """Watches a run and tells it on as records: ``event``, ``progress``, ``notice``, ``checkpoint``."""
+    """Watches a run and tells it on as records: ``event``, ``progress``, ``notice``, and ``over`` at its end."""
 
-    def __init__(self, tell: Listener) -> None:
+    def __init__(self, tell: Callable[[dict[str, Any]], None]) -> None:
         self._tell = tell
 
     def stage(self, name: str) -> None:

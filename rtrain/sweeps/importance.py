@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
+from rtrain.config.axes import is_number
+
 MAX_GROUPS = 4
 """Groups that the values of a parameter are put in by size, where most trials have a value of their own."""
 
@@ -44,7 +46,7 @@ def _share(groups: Sequence[int], values: Sequence[float]) -> float | None:
 def _groups(texts: Sequence[str]) -> list[int]:
     """Return a group for each text: trials with the same value, or with numbers of about the same size."""
     kinds = sorted(set(texts))
-    if len(kinds) * 2 <= len(texts) or not all(map(_is_number, texts)):
+    if len(kinds) * 2 <= len(texts) or not all(map(is_number, texts)):
         return [kinds.index(text) for text in texts]
     order = sorted(range(len(texts)), key=lambda index: float(texts[index]))
     num_groups = max(2, min(MAX_GROUPS, len(texts) // 3))
@@ -52,11 +54,3 @@ def _groups(texts: Sequence[str]) -> list[int]:
     for place, index in enumerate(order):
         found[index] = place * num_groups // len(texts)
     return found
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

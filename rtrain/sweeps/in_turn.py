@@ -67,7 +67,7 @@ class InTurn:
             return
         number, plan = self._next
         self._stop = TrialStop(self._sweep)
-        task = Task(number=number, plan=plan, cluster=None, num_threads=None)
+        task = Task(plan=plan, cluster=None, num_threads=None)
         telling = Telling(lambda record: self._hearer.hear(number, record))
         error = train_trial(task, self._data.of(plan.composed), telling, self._stop)
         self._next = None

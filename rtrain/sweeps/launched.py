@@ -13,11 +13,10 @@ from rtrain.config.session import Session, job_place
 from rtrain.config.trials import Plan, Trials
 from rtrain.errors import ConfigError
 from rtrain.preparation import prepared
-from rtrain.resuming import find_resumption
-from rtrain.runs.events import events_file, read_events
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
-from rtrain.runs.manifest import read_manifest
+from rtrain.runs.run import Run
 from rtrain.schemas import schemas
+from rtrain.sweeps.host import Telling, begun
 from rtrain.sweeps.pool import Hearer
 from rtrain.training import SilentObserver, train_prepared
 
@@ -36,8 +35,7 @@ class LaunchedJob:
         observer = SilentObserver()
         with Session(self.config, words, schemas(), self.config_dir, Path(self.project_root)) as session:
             composed = replace(session.check(), run_dir=run_dir, sweep=run_dir.parent.name)
-            wanted = run_dir if (run_dir / MANIFEST).exists() else None
-            resumption = find_resumption(composed, wanted, observer.notice)
+            resumption = begun(composed, observer)
             with prepared(composed, observer) as ready:
                 train_prepared(ready, run_dir, observer, resumption)
 
@@ -71,12 +69,11 @@ class Launched:
     def _tell(self, number: int, run_dir: Path, error: BaseException | None) -> None:
         facts = None if error is None else {"type": type(error).__name__, "message": str(error)}
         if (run_dir / MANIFEST).exists():
-            manifest = read_manifest(run_dir)
-            for event in read_events(events_file(run_dir)):
-                told = {"step": event.step, "epoch": event.epoch, "metrics": event.metrics}
-                self._hearer.hear(number, {"kind": "event", **told})
-            over = {"status": manifest.status, "reason": manifest.exit_reason, "best": manifest.best or {}}
-            self._hearer.hear(number, {"kind": "over", **over})
+            run, telling = Run.load(run_dir), Telling(lambda record: self._hearer.hear(number, record))
+            manifest = run.manifest
+            for event in run.events():
+                telling.event(event)
+            telling.ended(run_dir, manifest)
             facts = facts and (manifest.error or facts)
         self._hearer.over(number, facts)
 

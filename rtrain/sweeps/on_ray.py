@@ -12,7 +12,7 @@ import queue
 import secrets
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from rtrain.cluster import Cluster, worker_runtime_env
@@ -115,7 +115,7 @@ class OnRay:
     """
 
     def __init__(self, cluster: Cluster, hearer: Hearer, data: Data) -> None:
-        self._cluster, self._hearer, self._data = replace(cluster, shared=True), hearer, data
+        self._cluster, self._hearer, self._data = cluster, hearer, data
         self._room = Room(cluster.nodes)
         self._seats: list[Seat] = []
         self._name = f"sweep-{secrets.token_hex(6)}"
@@ -125,7 +125,7 @@ class OnRay:
 
     def try_start(self, number: int, plan: Plan) -> bool:
         """Give the trial to a host that is free, or to a new one if there is room, in place of idle ones if need be."""
-        kind, shape = self._kind(plan.composed), shape_of(plan.composed, self._cluster)
+        kind, shape = self._kind(plan.composed), shape_of(plan.composed)
         seat = next((one for one in self._seats if one.trial is None and one.kind == kind), None)
         if seat is None:
             for idle in [one for one in self._seats if one.trial is None]:
@@ -169,7 +169,6 @@ class OnRay:
         seat.trial, seat.channel, seat.died_at = number, f"{self._name}/{self._count:06d}", None
         scaling = plan.composed.conf.scaling
         task = Task(
-            number=number,
             plan=plan,
             cluster=None if int(scaling.num_workers) <= 1 else self._cluster,
             num_threads=threads_per_worker(scaling, own_cluster=False),
@@ -244,7 +243,7 @@ class OnRay:
         self._channel.close()
 
 
-def shape_of(composed: Composed, cluster: Cluster) -> Shape:
+def shape_of(composed: Composed) -> Shape:
     """Return the room that a trial needs."""
     scaling = composed.conf.scaling
     worker = tuple(sorted(worker_resources(scaling).items()))

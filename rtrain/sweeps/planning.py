@@ -13,9 +13,8 @@ from rtrain.config.secrets import mask_word
 from rtrain.config.session import Composed
 from rtrain.config.trials import Plan, Trials
 from rtrain.errors import ConfigError
-from rtrain.preparation import check_job
+from rtrain.preparation import check_job, check_room
 from rtrain.resuming import differences, may_change_anyway
-from rtrain.scaling import check_feasible
 from rtrain.searches.base import Point, Search
 from rtrain.sweeps.data import Data
 from rtrain.sweeps.record import SweepRecord
@@ -126,7 +125,7 @@ class Planner:
             trial.max_epochs = trainer.get("max_epochs", trainer.get("num_boost_round"))
             self._record.trials.append(trial)
         elif trial.config_hash != plan.composed.config_hash:
-            _refuse_other_config(trial, plan, self._trials)
+            _refuse_other_config(trial, self._trials)
         self._packed[number] = zlib.compress(pickle.dumps(plan), level=1)
         return trial, plan
 
@@ -178,7 +177,7 @@ def _fits(trial: Trial, trials: Trials) -> bool:
     return len(trial.point) == len(trials.axes)
 
 
-def _refuse_other_config(trial: Trial, plan: Plan, trials: Trials) -> None:
+def _refuse_other_config(trial: Trial, trials: Trials) -> None:
     raise ConfigError(
         f"{trials.folder} holds this sweep with another config: trial {trial.name} would not be the same any more.",
         "Change the config back, or begin another sweep: sweep.name=NAME",
@@ -199,9 +198,9 @@ class Checks:
 
     @property
     def cluster(self) -> Cluster | None:
-        """The cluster, which answers."""
+        """The cluster, which answers, and which trials share."""
         if self._starting is not None and self._cluster is None:
-            self._cluster = self._starting.wait()
+            self._cluster = replace(self._starting.wait(), shared=True)
         return self._cluster
 
     def check(self, composed: Composed) -> None:
@@ -212,8 +211,6 @@ class Checks:
         """
         if composed.conf.run.resume != "never":
             raise ConfigError("run.resume: a sweep goes on by itself, and its trials with it.", "Leave it out.")
-        check_job(composed, self._data.of(composed), SilentObserver())
+        job, plugin = check_job(composed, self._data.of(composed), SilentObserver())
         if self.cluster is not None:
-            nodes = self.cluster.nodes
-            rest = [word for word in composed.command if not word.startswith("scaling.num_workers=")]
-            check_feasible(composed.conf.scaling, nodes, " ".join([*rest, "--multirun"]))
+            check_room(job, plugin, self.cluster, [*composed.command, "--multirun"])

@@ -95,8 +95,7 @@ class SweepRecord:
 
 def _params(trial: Trial) -> dict[str, Any]:
     """Return the values of a trial by key."""
-    pairs = (word.lstrip("+").split("=", 1) for word in trial.overrides)
-    return {name: yaml.safe_load(text) for name, text in pairs}
+    return {name: yaml.safe_load(text) for name, text in trial.params.items()}
 
 
 def load_record(folder: Path) -> SweepRecord:

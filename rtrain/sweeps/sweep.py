@@ -32,7 +32,7 @@ from rtrain.sweeps.on_ray import OnRay
 from rtrain.sweeps.planning import Checks, Planner
 from rtrain.sweeps.pool import Pool
 from rtrain.sweeps.record import SweepRecord
-from rtrain.sweeps.trial import OVER, Trial
+from rtrain.sweeps.trial import OVER, Trial, as_typed
 
 OVERTAKING = 8
 """How many trials may start before one that waits for more room; then they wait for it."""
@@ -363,5 +363,4 @@ def named(overrides: Sequence[str], what: str) -> Iterator[None]:
     try:
         yield
     except ConfigError as error:
-        words = " ".join(word.lstrip("+") for word in overrides)
-        raise ConfigError(f"{error.message}\n  in {what}: {words}", error.hint) from error
+        raise ConfigError(f"{error.message}\n  in {what}: {as_typed(overrides)}", error.hint) from error

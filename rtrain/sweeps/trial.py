@@ -7,11 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from rtrain.config.aliases import split_word
 from rtrain.config.axes import Axis
 from rtrain.searches.base import Goal, Point
 
-OVER = ("succeeded", "stopped", "failed", "excluded")
+OVER = ("succeeded", "stopped", "failed")
 """Statuses of trials that are not taken up again while the sweep goes on."""
+
+
+def as_typed(overrides: Sequence[str]) -> str:
+    """Return overrides in one line, without the signs that Hydra wants."""
+    return " ".join(word.lstrip("+") for word in overrides)
 
 
 @dataclass(kw_only=True)
@@ -27,8 +33,8 @@ class Trial:
     config_hash: str
     """Of its config, so that a change of it is noticed when the sweep goes on."""
     status: str = "planned"
-    """``planned``, ``running``, ``paused``, ``succeeded``, ``stopped`` (by the scheduler), ``failed``, ``interrupted``
-    or ``excluded``."""
+    """``planned``, ``running``, ``paused``, ``succeeded``, ``stopped`` (by the scheduler), ``failed`` or
+    ``interrupted``."""
     values: list[float] | None = None
     """What it reached: the best of one goal; of several, the newest report that holds all of them."""
     step: int = 0
@@ -49,6 +55,17 @@ class Trial:
     lineage: list[dict[str, Any]] = field(default_factory=list)
     """Checkpoints of other trials that it went on from: ``time``, ``source`` (number), ``checkpoint``, ``step``,
     ``changes`` (new values by axis)."""
+
+    @property
+    def params(self) -> dict[str, str]:
+        """The values that are particular to it, as text, by key."""
+        pairs = map(split_word, self.overrides)
+        return {key: value or "" for _, key, value in pairs}
+
+    @property
+    def what(self) -> str:
+        """What is particular to it, in one line."""
+        return as_typed(self.overrides)
 
     def point_now(self, axes: Sequence[Axis]) -> Point:
         """Return what it tries now, after what its lineage has changed."""

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tiny_sweeps import CONFIG, TINY, only_sweep, swept
 
 from rtrain.cli.app import run as rtrain
 from rtrain.runs.run import Run
@@ -22,16 +23,12 @@ WORDS = [
     *("trainer.max_epochs=12", "sweep.metric=test/loss", "run.checkpoint.every_steps=10"),
 ]
 IN_TURN = [*WORDS, "num_workers=0"]
+TWO = [*TINY, "trainer.params.eta=0.1,0.2", "trainer.num_boost_round=2"]
 
 
 def facts(folder):
     """What must be the same, whatever happened on the way."""
     return {one["name"]: (one["status"], one["values"], one["step"]) for one in read_sweep(folder)["trials"]}
-
-
-def only_sweep(folder):
-    (found,) = folder.glob("*/sweep.json")
-    return found.parent
 
 
 @pytest.fixture(scope="module")
@@ -110,39 +107,16 @@ def test_ctrl_c_ends_the_sweep_and_resume_goes_on_with_it(whole, tmp_path):
     assert facts(folder) == facts(whole)
 
 
-def test_a_config_that_has_changed_since_is_refused(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    config = "defaults: [{trainer: xgboost}, {dataset: sklearn}]\ndataset: {name: iris}\n"
-    words = [
-        "fit",
-        "one.yaml",
-        "--multirun",
-        "num_workers=0",
-        "trainer.params.eta=0.1,0.2",
-        "trainer.num_boost_round=2",
-    ]
-    Path("one.yaml").write_text(config)
-    assert rtrain(words) == 0
-    Path("one.yaml").write_text(config + "run: {seed: 3}\n")
+def test_a_config_that_has_changed_since_is_refused(tiny, capsys):
+    assert rtrain(TWO) == 0
+    Path("tiny.yaml").write_text(CONFIG.replace("name: tiny", "name: tiny, seed: 3"))
     capsys.readouterr()
-    assert rtrain(words) == 2
+    assert rtrain(TWO) == 2
     assert "another config" in capsys.readouterr().err
 
 
-def test_somebody_elses_sweep_is_not_gone_on_with(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    config = "defaults: [{trainer: xgboost}, {dataset: sklearn}]\ndataset: {name: iris}\n"
-    Path("one.yaml").write_text(config)
-    words = [
-        "fit",
-        "one.yaml",
-        "--multirun",
-        "num_workers=0",
-        "trainer.params.eta=0.1,0.2",
-        "trainer.num_boost_round=2",
-    ]
-    assert rtrain(words) == 0
-    folder = only_sweep(Path("runs"))
+def test_somebody_elses_sweep_is_not_gone_on_with(tiny, capsys):
+    _, folder = swept(TWO)
     command = folder / "command.yaml"
     command.write_text(command.read_text().replace("0.1,0.2", "0.1,0.2,0.3"))
     assert rtrain(["resume", str(folder)]) == 2

@@ -3,22 +3,14 @@
 from pathlib import Path
 
 import pytest
+from tiny_sweeps import TINY
 
 from rtrain.cli.app import run as rtrain
 from rtrain.runs.run import Run
 from rtrain.sweeps.record import read_sweep
 
-CONFIG = "defaults: [{trainer: xgboost}, {dataset: sklearn}]\ndataset: {name: iris}\nrun: {name: tiny}\n"
-WORDS = [
-    *("fit", "tiny.yaml", "--multirun", "num_workers=0", "trainer.num_threads=1", "dataset.limit=60"),
-    *("trainer.num_boost_round=3", "sweep.metric=test/mlogloss", "trainer.params.eta=0.1,0.5"),
-]
-
-
-@pytest.fixture(autouse=True)
-def project(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("tiny.yaml").write_text(CONFIG)
+pytestmark = pytest.mark.usefixtures("tiny")
+WORDS = [*TINY, "trainer.num_boost_round=3", "trainer.params.eta=0.1,0.5"]
 
 
 @pytest.mark.parametrize("launcher", ["joblib", "submitit_local"])

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
+from tiny_sweeps import CONFIG, TINY, swept
 
 import rtrain.trainers.torch.learner as torch_learner
 from rtrain.cli.app import run as rtrain
@@ -16,28 +17,16 @@ from rtrain.sweeps import judge
 from rtrain.sweeps.record import read_sweep
 from rtrain.trainers.torch.state import TRAINING, WEIGHTS
 
-CONFIG = "defaults: [{trainer: xgboost}, {dataset: sklearn}]\ndataset: {name: iris}\nrun: {name: tiny}\n"
-TREES = [
-    *("fit", "tiny.yaml", "--multirun", "num_workers=0", "trainer.num_threads=1", "dataset.limit=60"),
-    *("sweep.metric=test/mlogloss", "run.log_every_steps=1000"),
-]
+pytestmark = pytest.mark.usefixtures("tiny")
+TREES = [*TINY, "run.log_every_steps=1000"]
 NET = [
     *("fit", "mlp", "--multirun", "num_workers=0", "trainer.num_threads=1", "dataset.limit=120"),
     *("sweep.metric=train/epoch_loss", "sweep/scheduler=pbt", "sweep.scheduler.interval=2"),
 ]
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("tiny.yaml").write_text(CONFIG)
-    return tmp_path
-
-
 def sweep(*words, code=0):
-    assert rtrain(list(words)) == code
-    (found,) = Path("runs").glob("*/sweep.json")
-    return read_sweep(found.parent), found.parent
+    return swept(words, code)
 
 
 def test_hyperband_pauses_trials_and_takes_up_the_best():

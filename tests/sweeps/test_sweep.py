@@ -5,30 +5,17 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tiny_sweeps import CONFIG, TINY, swept
 
 from rtrain.cli.app import run as rtrain
 from rtrain.runs.run import Run
-from rtrain.sweeps.record import read_sweep
 
-TINY = [
-    *("fit", "xgboost", "--multirun", "num_workers=0", "trainer.num_threads=1", "dataset.limit=60"),
-    *("trainer.num_boost_round=3", "sweep.metric=test/mlogloss"),
-]
-CONFIG = "defaults: [{trainer: xgboost}, {dataset: sklearn}]\ndataset: {name: iris}\nrun: {name: tiny}\n"
+pytestmark = pytest.mark.usefixtures("tiny")
+ROUNDS = [*TINY, "trainer.num_boost_round=3"]
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("tiny.yaml").write_text(CONFIG)
-    return tmp_path
-
-
-def sweep(*words, code=0):
-    words = [word.replace("xgboost", "tiny.yaml") if word == "xgboost" else word for word in (*TINY, *words)]
-    assert rtrain(words) == code
-    (found,) = Path("runs").glob("*/sweep.json")
-    return read_sweep(found.parent), found.parent
+def sweep(*words):
+    return swept([*ROUNDS, *words])
 
 
 def test_each_combination_is_a_run_of_its_own(capsys):
@@ -62,16 +49,14 @@ def test_values_that_are_added_later_run_only_the_new_combinations():
 
 
 def test_a_typo_in_any_combination_is_found_before_the_first_starts(capsys):
-    assert rtrain(["fit", "tiny.yaml", *TINY[2:], "trainer.params.max_depth=1,2,3,deep"]) == 2
+    assert rtrain([*ROUNDS, "trainer.params.max_depth=1,2,3,deep"]) == 2
     assert "max_depth" in capsys.readouterr().err
     assert not Path("runs").exists() or not list(Path("runs").glob("*/*"))
 
 
 def test_a_trial_that_fails_does_not_end_the_sweep(capsys):
     words = ["fit", "mlp", "--multirun", "num_workers=0", "dataset.limit=60", "trainer.max_epochs=2", "lr=0.01,1e30"]
-    assert rtrain(words) == 1
-    (found,) = Path("runs").glob("*/sweep.json")
-    data = read_sweep(found.parent)
+    data, _ = swept(words, code=1)
     assert [one["status"] for one in data["trials"]] == ["succeeded", "failed"]
     assert data["status"] == "failed"
     assert "loss is not a number" in data["trials"][1]["error"]["message"]
@@ -84,20 +69,20 @@ def test_what_a_plugin_refuses_is_found_before_the_first_starts(capsys):
         "trainer.params.base_score=0.5,5.0",
         "sweep.metric=test/logloss",
     ]
-    assert rtrain(["fit", "tiny.yaml", *TINY[2:], "dataset.name=breast_cancer", *words]) == 2
+    assert rtrain([*ROUNDS, "dataset.name=breast_cancer", *words]) == 2
     assert "trainer.params.base_score=5.0" in capsys.readouterr().err
 
 
 def test_what_can_not_be_swept_is_told(capsys):
-    assert rtrain(["fit", "tiny.yaml", *TINY[2:]]) == 2
+    assert rtrain(ROUNDS) == 2
     assert "nothing is varied" in capsys.readouterr().err
-    assert rtrain(["fit", "tiny.yaml", *TINY[2:], "trainer.params.eta=interval(0.1,1)"]) == 2
+    assert rtrain([*ROUNDS, "trainer.params.eta=interval(0.1,1)"]) == 2
     assert "sweep=random" in capsys.readouterr().err
-    assert rtrain(["fit", "tiny.yaml", *TINY[2:], "sweep.seed=1,2"]) == 2
+    assert rtrain([*ROUNDS, "sweep.seed=1,2"]) == 2
     assert "can't be varied" in capsys.readouterr().err
-    assert rtrain(["fit", "tiny.yaml", *TINY[2:], "+vars.token=one,two"]) == 2
+    assert rtrain([*ROUNDS, "+vars.token=one,two"]) == 2
     assert "is a secret" in capsys.readouterr().err
-    assert rtrain(["fit", "tiny.yaml", *TINY[2:], "seed=1,2", "run.resume=auto"]) == 2
+    assert rtrain([*ROUNDS, "seed=1,2", "run.resume=auto"]) == 2
     assert "run.resume" in capsys.readouterr().err
     assert not list(Path("runs").glob("*"))
 
@@ -170,7 +155,7 @@ def test_several_metrics_are_weighed():
 
 def test_what_a_search_may_not_propose_is_found_before_the_first_starts(capsys):
     words = ["sweep=optuna", "trainer.params.eta=interval(0.1,1)", "trainer.params.max_depth=1,2,deep"]
-    assert rtrain(["fit", "tiny.yaml", *TINY[2:], *words]) == 2
+    assert rtrain([*ROUNDS, *words]) == 2
     assert "in a trial: trainer.params.eta=0.1 trainer.params.max_depth=deep" in capsys.readouterr().err
     assert not Path("runs").exists() or not list(Path("runs").glob("*/*"))
 
@@ -188,11 +173,9 @@ def test_who_has_to_know_the_metric_asks_for_it(capsys):
 
 
 def test_hyperopt_looks_for_what_decides_the_best_checkpoint():
-    words = [word for word in TINY[2:] if not word.startswith("sweep.metric")]
+    words = [word for word in ROUNDS if not word.startswith("sweep.metric")]
     words += ["sweep=hyperopt", "sweep.num_trials=3", "trainer.params.eta=interval(0.1,1)"]
-    assert rtrain(["fit", "tiny.yaml", *words, "run.checkpoint.best.monitor=test/mlogloss"]) == 0
-    (found,) = Path("runs").glob("*/sweep.json")
-    data = read_sweep(found.parent)
+    data, _ = swept([*words, "run.checkpoint.best.monitor=test/mlogloss"])
     assert data["goals"] == [{"metric": "test/mlogloss", "mode": "min"}]
     assert len(data["trials"]) == 3
 
@@ -200,17 +183,16 @@ def test_hyperopt_looks_for_what_decides_the_best_checkpoint():
 def test_a_combination_that_turns_out_wrong_later_fails_as_a_trial(capsys):
     words = ["fit", "mlp", "--multirun", "num_workers=0", "dataset.limit=60", "trainer.max_epochs=1", "sweep=optuna"]
     words += ["sweep.metric=test/loss", "trainer.clip_norm=null,1.0", "trainer.clip_value=null,1.0"]
-    assert rtrain(words) == 1
-    (found,) = Path("runs").glob("*/sweep.json")
-    trials = {tuple(one["point"]): one for one in read_sweep(found.parent)["trials"]}
+    data, _ = swept(words, code=1)
+    trials = {tuple(one["point"]): one for one in data["trials"]}
     assert sorted(one["status"] for one in trials.values()) == ["failed", "succeeded", "succeeded", "succeeded"]
     assert "contradict each other" in trials["1.0", "1.0"]["error"]["message"]
     assert "contradict each other" in capsys.readouterr().out
 
 
 def test_a_metric_that_nobody_reports_is_told(capsys):
-    words = [word for word in TINY[2:] if not word.startswith("sweep.metric")]
-    assert rtrain(["fit", "tiny.yaml", *words, "sweep.metric=val/los", "trainer.params.eta=0.1,0.2"]) == 0
+    words = [word for word in ROUNDS if not word.startswith("sweep.metric")]
+    assert rtrain([*words, "sweep.metric=val/los", "trainer.params.eta=0.1,0.2"]) == 0
     told = capsys.readouterr().err
     assert "has never reported val/los (sweep.metric); there are: test/merror, test/mlogloss" in told
     assert told.count("val/los") == 1
