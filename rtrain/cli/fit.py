@@ -86,13 +86,8 @@ def _train(session: Session, multirun: bool) -> None:
         end_with([fit_session(session, display)])
 
 
-def _lacks_copy(run: Run) -> bool:
-    storage = run.manifest.storage
-    return storage is not None and not storage["complete"]
-
-
 def end_with(runs: Sequence[Run]) -> None:
     """Leave with the exit code that tells how runs have ended; a copy that is not complete has failed."""
-    worst = max((EXIT_CODES.get(run.status, int(_lacks_copy(run))) for run in runs), default=0)
+    worst = max((EXIT_CODES.get(run.status, int(run.manifest.lacks_copy)) for run in runs), default=0)
     if worst:
         raise typer.Exit(worst)

@@ -48,7 +48,8 @@ def train_sweep(session: Session, folder: Path | None = None) -> None:
 
     with _display() as display:
         record = run_sweep(session, display, folder)
-    if code := EXIT_CODES.get(record.status, 0):
+    lacks_copy = any(one.lacks_copy for one in record.trials)
+    if code := EXIT_CODES.get(record.status, int(lacks_copy)):
         raise typer.Exit(code)
 
 

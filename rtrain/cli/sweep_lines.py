@@ -63,6 +63,9 @@ def end_lines(record: SweepRecord) -> list[str]:
         if one.error is not None:
             message = str(one.error["message"]).replace("\n", "\n            ")
             lines.append(f"failed      {one.name}  {one.what}\n            {one.error['type']}: {message}")
+    for one in (one for one in record.trials if one.lacks_copy):
+        run = shown(record.folder / one.name)
+        lines.append(f"copy        of {one.name} is NOT COMPLETE; once the store works: rtrain runs upload {run}")
     best = record.best
     if best is not None:
         lines.append(f"best        {values_text(best, record)}  {best.what}")

@@ -92,6 +92,11 @@ class Manifest:
     """Of a trial, each time it went on from another one's checkpoint: ``time``, ``run`` (of the other one),
     ``checkpoint``, ``step``, and ``changes``, what it tries from then on."""
 
+    @property
+    def lacks_copy(self) -> bool:
+        """Whether there is to be a copy of the run, and something of it is missing."""
+        return self.storage is not None and not self.storage["complete"]
+
     def write(self, run_dir: Path) -> None:
         """Replace ``manifest.json`` in one step."""
         write_atomic(run_dir / FILE_NAME, to_json(asdict(self), indent=2) + "\n")

@@ -160,7 +160,9 @@ def upload_run(run_dir: Path, storage: str | None, notice: Callable[[str], None]
     if storage is None:
         raise ConfigError(f"{run_dir} has no run.storage.", "Name one: --to s3://bucket/runs")
     with locked(run_dir):
-        folder = check_access(storage, manifest.run_name, key="run.storage").below(manifest.run_id)
+        # Trials are copied below the name of their sweep.
+        name = manifest.storage["url"].split("/")[-2] if manifest.storage else run_dir.absolute().parent.name
+        folder = check_access(storage, name, key="run.storage").below(manifest.run_id)
         mirror = Mirror(run_dir, folder, Retention(sys.maxsize, 1), notice)
         ending = mirror.finish(run.get("storage_timeout_seconds", RunConf.storage_timeout_seconds))
         manifest.storage = {"url": folder.url, **asdict(ending)}

@@ -150,4 +150,5 @@ class Telling:
     def ended(self, run_dir: Path, manifest: Any) -> None:
         """Tell what came of it."""
         best = manifest.best or {}
-        self._tell({"kind": "over", "status": manifest.status, "reason": manifest.exit_reason, "best": best})
+        told = {"status": manifest.status, "reason": manifest.exit_reason, "lacks_copy": manifest.lacks_copy}
+        self._tell({"kind": "over", **told, "best": best})

@@ -166,10 +166,11 @@ class Sweep:
     def _catch_up(self, trial: Trial) -> None:
         """Take a trial for over that is, where the sweep's process was killed before it wrote that."""
         run_dir = self.record.folder / trial.name
-        if trial.status in OVER or not (run_dir / MANIFEST).exists():
+        if (trial.status in OVER and not trial.lacks_copy) or not (run_dir / MANIFEST).exists():
             return
         manifest = read_manifest(run_dir)
-        if manifest.status == "succeeded":
+        trial.lacks_copy = manifest.lacks_copy
+        if manifest.status == "succeeded" and trial.status not in OVER:
             by_scheduler = str(manifest.exit_reason).startswith(f"{self._scheduler_name}: ")
             trial.status, trial.reason = "stopped" if by_scheduler else "succeeded", str(manifest.exit_reason)
             self._take_best(trial, manifest.best or {})
@@ -287,6 +288,7 @@ class Sweep:
             self._observer.notice(f"{trial.name}: {record['text']}")
         elif kind == "over":
             trial.reason, self._ended[number] = record["reason"] or "", record["status"]
+            trial.lacks_copy = record["lacks_copy"]
             self._take_best(trial, record["best"])
         elif kind == "event":
             self._take_decision(number, self._judge.hear(trial, record["step"], record["epoch"], record["metrics"]))

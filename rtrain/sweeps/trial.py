@@ -45,6 +45,8 @@ class Trial:
     """Why it is over."""
     error: dict[str, Any] | None = None
     """``type`` and ``message`` of what it failed by."""
+    lacks_copy: bool = False
+    """Its copy in ``run.storage`` is not complete."""
     seconds: float = 0.0
     """What it took."""
     num_starts: int = 0

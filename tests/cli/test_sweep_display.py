@@ -26,7 +26,7 @@ def record(tmp_path):
         a_trial(0, status="succeeded", values=[0.5], seconds=3.0, epoch=4),
         a_trial(1, status="running", values=[0.25], epoch=2, max_epochs=4),
         a_trial(2, status="failed", error={"type": "ValueError", "message": "no luck\ntoday"}),
-        a_trial(3),
+        a_trial(3, lacks_copy=True),
     ]
     return found
 
@@ -44,6 +44,7 @@ def test_the_live_table_shows_what_trains_and_what_is_best(record):
     assert "2 of 4 over  best val/loss 0.25 (001-abc)" in shown
     display.sweep_ended(record)
     assert "failed      002-abc  trainer.params.eta=2\n            ValueError: no luck" in out.getvalue()
+    assert "copy        of 003-abc is NOT COMPLETE" in out.getvalue()
 
 
 def test_show_lists_trials_best_first(record, capsys):
