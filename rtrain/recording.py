@@ -24,7 +24,7 @@ from rtrain.runs.manifest import Manifest, utc_now
 from rtrain.runs.recorder import Observer, Recorder
 from rtrain.runs.seal import with_seal
 from rtrain.scaling import worker_resources, workers_here
-from rtrain.storage.mirror import Mirror
+from rtrain.storage.mirror import Mirror, mirror_run
 from rtrain.storage.run_copy import Retention
 
 
@@ -79,7 +79,7 @@ def _start_mirror(prepared: Prepared, recorder: Recorder) -> Mirror | None:
         return None
     folder, cadence = prepared.storage.below(recorder.run_dir.name), prepared.composed.conf.run.checkpoint
     recorder.manifest.storage = {"url": folder.url, "complete": False}
-    return Mirror(recorder.run_dir, folder, Retention(cadence.keep, cadence.best.keep), recorder.observer.notice)
+    return mirror_run(recorder.run_dir, folder, Retention(cadence.keep, cadence.best.keep), recorder.observer.notice)
 
 
 def _end_mirror(mirror: Mirror, patience: float, stop: StopRequest, recorder: Recorder) -> None:

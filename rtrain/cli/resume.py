@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,7 +12,7 @@ from rtrain.cli.fit import end_with
 def resume(
     run: Annotated[
         str,
-        typer.Argument(help="A run directory: runs/<name>/<time>-<id>; its URL; or a sweep's folder.", metavar="RUN"),
+        typer.Argument(help="A run directory: runs/<name>/<time>-<id>; a sweep's folder; or its URL.", metavar="RUN"),
     ],
     overrides: Annotated[
         list[str] | None, typer.Argument(help="What is to change: trainer.max_epochs=10 num_workers=4")
@@ -27,12 +26,10 @@ def resume(
 
     Of a sweep, train the trials that are not over yet.
     """
-    from rtrain.sweeps.record import is_sweep
+    from rtrain.cli.sweep import find_sweep_folder, resume_sweep
 
-    if is_sweep(Path(run)):
-        from rtrain.cli.sweep import resume_sweep
-
-        resume_sweep(Path(run), overrides or [], trust=trust)
+    if (folder := find_sweep_folder(run, trust=trust)) is not None:
+        resume_sweep(folder, overrides or [], trust=trust)
         return
     from rtrain.cli.display import make_display
     from rtrain.from_store import local_run

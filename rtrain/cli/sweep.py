@@ -34,6 +34,18 @@ def show(
     typer.echo("\n".join(report_lines(load_record(sweep))))
 
 
+def find_sweep_folder(place: str, *, trust: bool) -> Path | None:
+    """Return the folder of a sweep that is named by it, or by the URL of its copy, which is brought here; else None."""
+    from rtrain.storage.stores import is_url
+    from rtrain.sweeps.record import is_sweep
+
+    if is_url(place):
+        from rtrain.sweeps.stored import fetch_sweep
+
+        return fetch_sweep(place, lambda text: typer.echo(f"note: {text}", err=True), trust=trust)
+    return Path(place) if is_sweep(Path(place)) else None
+
+
 def resume_sweep(folder: Path, overrides: Sequence[str], *, trust: bool) -> None:
     """Go on with a sweep; leave with the exit code that tells how it ended."""
     from rtrain.sweeps.folder import resuming_session
@@ -48,8 +60,7 @@ def train_sweep(session: Session, folder: Path | None = None) -> None:
 
     with _display() as display:
         record = run_sweep(session, display, folder)
-    lacks_copy = any(one.lacks_copy for one in record.trials)
-    if code := EXIT_CODES.get(record.status, int(lacks_copy)):
+    if code := EXIT_CODES.get(record.status, int(record.lacks_copy)):
         raise typer.Exit(code)
 
 

@@ -47,14 +47,18 @@ def stored_runs(storage: str, name: str, key: str = "run.storage") -> Iterator[S
         ConfigError: The store refuses or does not answer.
     """
     with errors_named(storage, key):
-        home = patiently(lambda: open_folder(storage, name))
-        for run_id in sorted(patiently(home.folders), reverse=True):
-            if run_id.startswith("."):
-                continue
-            try:
-                yield _stored_run(home.below(run_id), run_id)
-            except (FileNotFoundError, ValueError):  # no manifest, or none that can be read
-                continue
+        yield from runs_below(patiently(lambda: open_folder(storage, name)))
+
+
+def runs_below(home: Folder) -> Iterator[StoredRun]:
+    """Yield the runs in a folder of a store, the newest first. It raises what the store says."""
+    for run_id in sorted(patiently(home.folders), reverse=True):
+        if run_id.startswith("."):
+            continue
+        try:
+            yield _stored_run(home.below(run_id), run_id)
+        except (FileNotFoundError, ValueError):  # no manifest, or none that can be read
+            continue
 
 
 def find_stored(storage: str, name: str, run_id: str, key: str = "run.storage") -> StoredRun | None:

@@ -1,4 +1,4 @@
-"""Keeps the copy of a run up to date beside the training, which never waits for it."""
+"""Keeps a copy in a store up to date beside the training, which never waits for it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Protocol
 
 from rtrain.config.schema import RunConf
 from rtrain.errors import ConfigError
 from rtrain.runs.lock import locked
-from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.manifest import read_manifest
 from rtrain.storage.access import check_access
 from rtrain.storage.folders import Folder, WatchedFolder
@@ -44,20 +44,47 @@ class Ending:
     """What the store said last."""
 
 
-class Mirror:
-    """A thread that copies a run directory into a store, and tries again what fails, until it is told to end."""
+class Copy(Protocol):
+    """What a mirror keeps up to date."""
 
-    def __init__(self, run_dir: Path, folder: Folder, retention: Retention, notice: Callable[[str], None]) -> None:
+    folder: Folder
+    lost: dict[str, str]
+    """Checkpoints of this machine that can't be sent, and why."""
+
+    def update(self, *, last: bool = False) -> None:
+        """Send what is new; ``last``: it will not be asked again. It raises what the store says."""
+
+    def missing(self) -> list[str]:
+        """Return the names of the checkpoints of this machine that are not in the store."""
+
+    def has_news(self) -> bool:
+        """Tell whether there is something that should be sent at once."""
+
+
+def mirror_run(run_dir: Path, folder: Folder, retention: Retention, notice: Callable[[str], None]) -> Mirror:
+    """Begin to copy a run directory into a store.
+
+    Args:
+        run_dir: The run directory; its manifest says which checkpoints there are.
+        folder: Where the copy goes.
+        retention: Which checkpoints stay there.
+        notice: Takes a line for the user.
+    """
+    return Mirror(lambda watched: RunCopy(run_dir, watched, retention), folder, notice)
+
+
+class Mirror:
+    """A thread that keeps a copy in a store up to date, and tries again what fails, until it is told to end."""
+
+    def __init__(self, make: Callable[[Folder], Copy], folder: Folder, notice: Callable[[str], None]) -> None:
         """Begin.
 
         Args:
-            run_dir: The run directory; its manifest says which checkpoints there are.
+            make: Makes the copy of the folder that it gets.
             folder: Where the copy goes.
-            retention: Which checkpoints stay there.
             notice: Takes a line for the user.
         """
-        self._copy = RunCopy(run_dir, WatchedFolder(folder, self._note_progress), retention)
-        self._manifest, self._notice = run_dir / MANIFEST, notice
+        self._copy, self._notice = make(WatchedFolder(folder, self._note_progress)), notice
         self._ending, self._given_up = threading.Event(), threading.Event()
         self._moved_at = time.monotonic()
         self._error: str | None = None
@@ -89,14 +116,14 @@ class Mirror:
     def _run(self) -> None:
         failures = 0
         while not self._given_up.is_set():
-            last, seen = self._ending.is_set(), self._version()
+            last = self._ending.is_set()
             try:
                 self._copy.update(last=last)
                 failures = 0
                 self._note_success()
                 if last:
                     return
-                self._wait_for_news(seen)
+                self._wait_for_news()
             except Exception as error:  # whatever a store raises: it is tried again as long as the run goes on
                 if self._given_up.is_set():
                     return
@@ -104,18 +131,12 @@ class Mirror:
                 self._pause(failures)
                 failures += 1
 
-    def _wait_for_news(self, seen: int) -> None:
+    def _wait_for_news(self) -> None:
         """Return when there is a checkpoint to copy, when it is time for the rest, or at the end."""
         due = time.monotonic() + INTERVAL_SECONDS
         while time.monotonic() < due and not self._ending.wait(POLL_SECONDS):
-            version = self._version()
-            if version != seen and self._copy.has_news():
+            if self._copy.has_news():
                 return
-            seen = version
-
-    def _version(self) -> int:
-        """Return what changes with the manifest, which is written anew for every checkpoint and now and then."""
-        return self._manifest.stat().st_mtime_ns if self._manifest.exists() else 0
 
     def _pause(self, failures: int) -> None:
         first, longest = BACKOFF_SECONDS
@@ -163,7 +184,7 @@ def upload_run(run_dir: Path, storage: str | None, notice: Callable[[str], None]
         # Trials are copied below the name of their sweep.
         name = manifest.storage["url"].split("/")[-2] if manifest.storage else run_dir.absolute().parent.name
         folder = check_access(storage, name, key="run.storage").below(manifest.run_id)
-        mirror = Mirror(run_dir, folder, Retention(sys.maxsize, 1), notice)
+        mirror = mirror_run(run_dir, folder, Retention(sys.maxsize, 1), notice)
         ending = mirror.finish(run.get("storage_timeout_seconds", RunConf.storage_timeout_seconds))
         manifest.storage = {"url": folder.url, **asdict(ending)}
         manifest.write(run_dir)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -18,6 +18,7 @@ from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.manifest import utc_now
 from rtrain.storage.events_copy import EventsCopy
 from rtrain.storage.folders import Folder, chunks_of, read, read_json
+from rtrain.storage.small_files import SmallFiles
 
 NUM_THREADS = 4
 """Files of a checkpoint that are sent at once."""
@@ -59,8 +60,9 @@ class RunCopy:
         """Its files that are there: what fails is not sent again from the beginning."""
         self.lost: dict[str, str] = {}
         """Checkpoints of this machine that can't be sent, and why."""
-        self._sent: dict[str, Any] = {}
-        """The state of small files when they were sent."""
+        self._small, self._logs = (SmallFiles(run_dir, folder, patterns) for patterns in (SMALL_FILES, LOGS))
+        self._seen = 0
+        """What changes with the manifest, when it was looked at last."""
 
     def update(self, *, last: bool = False) -> None:
         """Send what is new, and delete what was dropped.
@@ -71,18 +73,19 @@ class RunCopy:
         Raises:
             Exception: What the store says; what was sent so far holds, and another call goes on from there.
         """
+        self._seen = self._version()
         if self._stored is None:
             self._look()
             # A run whose first checkpoint comes in an hour can be found, too.
             self._send_manifest()
-        self._send_small(SMALL_FILES)
+        self._small.update()
         self._events.update()
         while (record := self._next()) is not None:
             if self._send_checkpoint(record):
                 self._send_manifest()
         self._prune()
         if last:
-            self._send_small(LOGS)
+            self._logs.update()
             self._events.join()
         self._send_manifest(last=last)
 
@@ -91,8 +94,14 @@ class RunCopy:
         return [record["name"] for record in self._waiting()]
 
     def has_news(self) -> bool:
-        """Tell whether there is a checkpoint to send."""
-        return self._next() is not None
+        """Tell whether there is a checkpoint to send since it was asked last."""
+        before, self._seen = self._seen, self._version()
+        return self._seen != before and self._next() is not None
+
+    def _version(self) -> int:
+        """Return what changes with the manifest, which is written anew for every checkpoint and now and then."""
+        manifest = self._run_dir / MANIFEST
+        return manifest.stat().st_mtime_ns if manifest.exists() else 0
 
     def _look(self) -> None:
         """Ask the store what it has: a run that goes on, or whose driver was killed, has left something there."""
@@ -228,15 +237,6 @@ class RunCopy:
         manifest["best_checkpoint"] = None if best is None else f"checkpoints/{best['name']}"
         manifest["storage"] = {"url": self.folder.url, "complete": last and not self.missing(), "copied_at": utc_now()}
         self.folder.put(MANIFEST, [(to_json(manifest, indent=2) + "\n").encode()])
-
-    def _send_small(self, patterns: Iterable[str]) -> None:
-        for path in (path for pattern in patterns for path in sorted(self._run_dir.glob(pattern)) if path.is_file()):
-            state = (path.stat().st_mtime_ns, path.stat().st_size)
-            name = path.relative_to(self._run_dir).as_posix()
-            if self._sent.get(name) != state:
-                with path.open("rb") as file:
-                    self.folder.put(name, chunks_of(file, state[1]))
-                self._sent[name] = state
 
 
 def _same(record: Mapping[str, Any], stored: Mapping[str, Any] | None) -> bool:

@@ -60,6 +60,11 @@ def resuming_session(folder: Path, overrides: Sequence[str], *, trust: bool = Fa
             f"{folder} was made by somebody else, or its {COMMAND_NAME} was changed: to go on runs what that names.",
             "If you trust who wrote it: --trust",
         )
+    if Path(config).is_absolute() and not Path(config).exists():
+        raise ConfigError(
+            f"{config}, the config of this sweep, is not on this machine.",
+            "Give the command of the sweep once more, where the project is: it goes on with what is in run.storage.",
+        )
     if any(MASK in word for word in words):
         raise ConfigError(f"{path} holds no secrets, and the command had some.", "Give the command once more.")
     typed = ("rtrain", "resume", str(folder))

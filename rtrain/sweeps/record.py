@@ -36,6 +36,8 @@ class SweepRecord:
         self.trials: list[Trial] = []
         self.goals: list[Goal] = []
         self.status = "running"
+        self.is_copied = True
+        """Nothing of the sweep's own files is missing in ``run.storage``, if they are to be there."""
         self._began = utc_now()
         self._resumes: list[str] = []
         self._written = 0.0
@@ -46,6 +48,11 @@ class SweepRecord:
         self._began, self._resumes = before["started_at"], [*before["resumes"], utc_now()]
         self.trials = [Trial.of(facts) for facts in before["trials"]]
         self.goals = [Goal(**goal) for goal in before["goals"]]
+
+    @property
+    def lacks_copy(self) -> bool:
+        """Whether something is missing in ``run.storage``."""
+        return not self.is_copied or any(one.lacks_copy for one in self.trials)
 
     @property
     def best(self) -> Trial | None:

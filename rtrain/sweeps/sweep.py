@@ -22,6 +22,7 @@ from rtrain.schedulers.base import Pause, Stop
 from rtrain.schedulers.registry import SCHEDULERS
 from rtrain.searches.base import Goal
 from rtrain.searches.registry import SEARCHES
+from rtrain.storage.stores import shown
 from rtrain.sweeps.choice import goals_of, make_scheduler, make_search
 from rtrain.sweeps.data import Data
 from rtrain.sweeps.folder import opened
@@ -32,6 +33,7 @@ from rtrain.sweeps.on_ray import OnRay
 from rtrain.sweeps.planning import Checks, Planner
 from rtrain.sweeps.pool import Pool
 from rtrain.sweeps.record import SweepRecord
+from rtrain.sweeps.stored import copied, find_sweep
 from rtrain.sweeps.trial import OVER, Trial, as_typed
 
 OVERTAKING = 8
@@ -78,8 +80,14 @@ def run_sweep(session: Session, observer: SweepObserver, folder: Path | None = N
         if int(scaling.num_workers) > 0 and trials.launcher is None:
             starting = stack.enter_context(connect(trials.probe.conf.cluster, num_cores()))
         stack.enter_context(opened(trials.folder))
+        if run.storage is not None:
+            observer.stage(f"checking {shown(run.storage)}")
+            find_sweep(run.storage, trials.folder, observer.notice)
         sweep = Sweep(trials, observer, starting)
         sweep.plan()
+        if run.storage is not None:
+            patience = run.storage_timeout_seconds
+            stack.enter_context(copied(sweep.record, run.storage, patience, observer.notice))
         stack.enter_context(trials.around())
         sweep.train(stack.enter_context(stop_on_signals()), began)
     return sweep.record

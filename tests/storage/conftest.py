@@ -12,7 +12,7 @@ from small_run import SmallRun
 
 from rtrain.storage import access, mirror
 from rtrain.storage.folders import Folder, open_folder
-from rtrain.storage.mirror import Mirror
+from rtrain.storage.mirror import Mirror, mirror_run
 
 
 @pytest.fixture(autouse=True)
@@ -60,7 +60,7 @@ def copying(small_run: SmallRun, broken: FaultyS3) -> Iterator[Callable[..., Mir
 
     def start(folder: Folder, told: list[str] | None = None) -> Mirror:
         notice = (told if told is not None else []).append
-        started.append(Mirror(small_run.path, folder, small_run.retention, notice))
+        started.append(mirror_run(small_run.path, folder, small_run.retention, notice))
         return started[-1]
 
     yield start

@@ -1,11 +1,16 @@
-"""Sweeps with ``run.storage``: what is copied, and what is said of a copy that is not complete."""
+"""Sweeps with ``run.storage``: what is copied, what is said of a copy that is not complete, and how one goes on."""
 
+import json
+import shutil
+import signal
 from pathlib import Path
 
 import pytest
-from tiny_sweeps import TINY, swept
+from test_killed_sweep import IN_TURN, Sweeping, facts
+from tiny_sweeps import TINY, only_sweep, swept
 
 from rtrain.cli.app import run as rtrain
+from rtrain.storage import fetching
 from rtrain.storage.mirror import Ending, Mirror
 from rtrain.sweeps.record import read_sweep
 
@@ -13,36 +18,109 @@ pytestmark = pytest.mark.usefixtures("tiny")
 
 
 @pytest.fixture
-def words(tiny):
+def storage(tiny, monkeypatch):
+    monkeypatch.setattr(fetching, "SILENCE_SECONDS", 0.1)
     (tiny / "store").mkdir()
-    return [*TINY, "trainer.num_boost_round=3", "trainer.params.eta=0.1,0.5", f"run.storage=file://{tiny}/store"]
+    return f"file://{tiny}/store"
+
+
+@pytest.fixture
+def words(storage):
+    return [*TINY, "trainer.num_boost_round=3", "trainer.params.eta=0.1,0.5", f"run.storage={storage}"]
 
 
 def lacking(name):
-    """Return a way to end a mirror that leaves the copy of one trial incomplete, or of all."""
+    """Return a way to end mirrors that leaves the copies of a name incomplete."""
     finish = Mirror.finish
 
     def ended(self, *args):
         real = finish(self, *args)
-        return Ending(complete=False, missing=[], error="no luck") if name in str(self._manifest) else real
+        return Ending(complete=False, missing=[], error="no luck") if name in self._copy.folder.url else real
 
     return ended
 
 
 @pytest.mark.parametrize("launcher", [[], ["hydra/launcher=joblib", "hydra.launcher.n_jobs=1"]], ids=["own", "joblib"])
-def test_a_copy_that_is_not_complete_is_told_and_counts_as_a_failure(words, launcher, monkeypatch, capsys):
+def test_a_copy_of_a_trial_that_is_not_complete_is_told_and_counts_as_a_failure(words, launcher, monkeypatch, capsys):
     with monkeypatch.context() as patch:
         patch.setattr(Mirror, "finish", lacking("/001-"))
         data, folder = swept([*words, *launcher], code=1)
+        assert rtrain([*words, *launcher]) == 1, "it is still not complete"
     assert data["status"] == "succeeded"
     assert [one["lacks_copy"] for one in data["trials"]] == [False, True]
     incomplete = folder / data["trials"][1]["name"]
     told = capsys.readouterr().out
     assert f"copy        of {incomplete.name} is NOT COMPLETE" in told
     assert f"rtrain runs upload {incomplete}" in told
-    assert rtrain([*words, *launcher]) == 1, "it is still not complete"
-    assert rtrain(["runs", "upload", str(incomplete)]) == 0
+    shutil.rmtree(Path("store") / folder.name / incomplete.name)
+    assert rtrain([*words, *launcher]) == 0, "the same command completes it"
     assert (Path("store") / folder.name / incomplete.name / "manifest.json").exists()
-    assert [path.name for path in Path("store").iterdir()] == [folder.name]
-    assert rtrain([*words, *launcher]) == 0
     assert [one["lacks_copy"] for one in read_sweep(folder)["trials"]] == [False, False]
+
+
+def test_a_trial_that_is_uploaded_by_hand_goes_below_its_sweep(words, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(Mirror, "finish", lacking("/001-"))
+        data, folder = swept(words, code=1)
+    assert rtrain(["runs", "upload", str(folder / data["trials"][1]["name"])]) == 0
+    assert [path.name for path in Path("store").iterdir()] == [folder.name]
+    assert rtrain(words) == 0
+
+
+def test_the_files_of_the_sweep_itself_are_copied(words, monkeypatch, capsys):
+    _, folder = swept(words)
+    files = ("sweep.json", "multirun.yaml", "optimization_results.yaml", "command.yaml")
+    assert [(Path("store") / folder.name / name).read_bytes() for name in files] == [
+        (folder / name).read_bytes() for name in files
+    ]
+    monkeypatch.setattr(Mirror, "finish", lacking(folder.name))
+    assert rtrain(words) == 1
+    assert "lacks files of the sweep itself (no luck)" in capsys.readouterr().err
+
+
+def test_a_store_that_refuses_is_told_before_the_first_trial(words, tiny, capsys):
+    assert rtrain([*words, f"run.storage=file://{tiny}/nowhere"]) == 2
+    assert "does not exist" in capsys.readouterr().err
+    assert not list(tiny.glob("runs/*/*"))
+
+
+def test_the_same_command_goes_on_where_another_machine_was_killed(storage, tmp_path):
+    words = [*IN_TURN, f"run.storage={storage}"]
+    sweeping = Sweeping(tmp_path / "runs", words)
+    sweeping.until(lambda: len(list(tmp_path.glob("runs/*/*/events.jsonl"))) == 2 and sweeping.num_events() > 30)
+    sweeping.process.send_signal(signal.SIGKILL)
+    sweeping.process.wait()
+    shutil.rmtree(tmp_path / "runs")
+    assert rtrain([*words, f"run.root_dir={tmp_path}/runs"]) == 0
+    folder = only_sweep(tmp_path / "runs")
+    after = read_sweep(folder)
+    assert [one["status"] for one in after["trials"]] == ["succeeded"] * 4
+    assert len(after["resumes"]) == 1
+    assert sum(bool(json.loads(path.read_text())["resumes"]) for path in folder.glob("*/manifest.json")) <= 1
+    assert rtrain([*IN_TURN, f"run.root_dir={tmp_path}/whole"]) == 0
+    assert facts(folder) == facts(only_sweep(tmp_path / "whole"))
+
+
+def test_a_sweep_is_gone_on_with_by_its_url(words, storage, tiny, capsys):
+    before, folder = swept(words)
+    shutil.rmtree("runs")
+    url = f"{storage}/{folder.name}"
+    assert rtrain(["resume", url, "sweep.max_failed=1"]) == 0
+    assert facts(folder) == {one["name"]: (one["status"], one["values"], one["step"]) for one in before["trials"]}
+    assert (folder / "best").resolve().name == before["trials"][before["best"]]["name"]
+    (tiny / "tiny.yaml").unlink()
+    shutil.rmtree("runs")
+    capsys.readouterr()
+    assert rtrain(["resume", url]) == 2
+    assert "tiny.yaml, the config of this sweep, is not on this machine" in capsys.readouterr().err
+
+
+def test_a_sweep_of_another_machine_wants_trust(words, storage, monkeypatch, tmp_path, capsys):
+    _, folder = swept(words)
+    shutil.rmtree("runs")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "other"))
+    assert rtrain(["resume", f"{storage}/{folder.name}"]) == 2
+    assert "--trust" in capsys.readouterr().err
+    assert not Path("runs").exists()
+    assert rtrain(["resume", f"{storage}/{folder.name}", "--trust"]) == 0
+    assert [one["num_starts"] for one in read_sweep(folder)["trials"]] == [1, 1]
