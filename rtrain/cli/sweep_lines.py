@@ -70,6 +70,8 @@ def end_lines(record: SweepRecord) -> list[str]:
     if best is not None:
         lines.append(f"best        {values_text(best, record)}  {best.what}")
         lines.append(f"run         {shown(record.folder / best.name)}")
+    elif _is_unjudged(record):
+        lines.append(f"best        {_no_best(record)}")
     following = "show" if record.status in ("succeeded", "failed") else "resume"
     command = "rtrain sweep show" if following == "show" else "rtrain resume"
     return [*lines, f"sweep       {shown(record.folder)}", f"next        {command} {shown(record.folder)}"]
@@ -78,13 +80,23 @@ def end_lines(record: SweepRecord) -> list[str]:
 def report_lines(record: SweepRecord) -> list[str]:
     """Return what there is to say of a sweep: its trials, best first; what mattered; how to train the best one."""
     goals = [goal.metric for goal in record.goals]
-    rows = [_row(one) for one in _best_first(record)]
-    table = _aligned([["trial", "status", *goals, "epoch", "seconds", *_names(record)], *rows])
+    keys = list(dict.fromkeys(key for one in record.trials for key in one.params))
+    names = [key.rpartition(".")[2] for key in keys]
+    rows = [_row(one, keys, len(goals)) for one in _best_first(record)]
+    table = _aligned([["trial", "status", *goals, "epoch", "seconds", *names], *rows])
     lines = [f"{shown(record.folder)}: {record.status}", "", *table]
     best = record.best
     if best is None:
-        return lines
+        return [*lines, "", f"best: {_no_best(record)}"] if _is_unjudged(record) else lines
     return [*lines, *_importance_lines(record), "", f"best: {best.name}", f"  {_command(record.folder / best.name)}"]
+
+
+def _is_unjudged(record: SweepRecord) -> bool:
+    return bool(record.goals) and any(one.status in ("succeeded", "stopped") for one in record.trials)
+
+
+def _no_best(record: SweepRecord) -> str:
+    return f"unknown: no trial has reported {' and '.join(goal.metric for goal in record.goals)}"
 
 
 def values_text(trial: Trial, record: SweepRecord) -> str:
@@ -98,13 +110,10 @@ def _best_first(record: SweepRecord) -> list[Trial]:
     return sorted(record.trials, key=lambda one: (one.values is None, sign * (one.values or [0.0])[0], one.number))
 
 
-def _row(trial: Trial) -> list[str]:
-    values = [MISSING] if trial.values is None else [f"{value:.4g}" for value in trial.values]
-    return [trial.name, trial.status, *values, str(trial.epoch), f"{trial.seconds:.1f}", *trial.params.values()]
-
-
-def _names(record: SweepRecord) -> list[str]:
-    return [key.rpartition(".")[2] for key in (record.trials[0].params if record.trials else ())]
+def _row(trial: Trial, keys: list[str], num_goals: int) -> list[str]:
+    values = [MISSING] * num_goals if trial.values is None else [f"{value:.4g}" for value in trial.values]
+    params = [trial.params.get(key, MISSING) for key in keys]
+    return [trial.name, trial.status, *values, str(trial.epoch), f"{trial.seconds:.1f}", *params]
 
 
 def _aligned(rows: list[list[str]]) -> list[str]:

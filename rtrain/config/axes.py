@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from hydra.core.override_parser.types import IntervalSweep, Override, RangeSweep
 from omegaconf import OmegaConf
 
 from rtrain.config.aliases import expand_word, split_word
+from rtrain.config.suggest import closest_key
 from rtrain.errors import ConfigError
 
 ZIP = "sweep.zip"
@@ -149,9 +150,10 @@ def with_zip(space: Space, zipped: dict[str, list[Any]]) -> Space:
         raise ConfigError(f"sweep.zip: {told}; all need as many values.", "Give each key as many values as the others.")
     columns = [[expand_word(f"{key}={_text(value)}") for value in values] for key, values in zipped.items()]
     rows = tuple(tuple(word for words in row for word in words) for row in zip(*columns, strict=True))
-    twice = {_key(word) for word in rows[0]} & {axis.name for axis in space.axes}
-    if twice:
-        raise ConfigError(f"sweep.zip: {min(twice)} is varied by something else too.", "Keep one of the two.")
+    keys = {_key(word) for word in rows[0]}
+    for others, does in (({axis.name for axis in space.axes}, "varied"), (set(map(_key, space.fixed)), "set")):
+        if twice := keys & others:
+            raise ConfigError(f"sweep.zip: {min(twice)} is {does} by something else too.", "Keep one of the two.")
     axis = Axis(key=ZIP, values=tuple(map(str, range(len(rows)))), rows=rows)
     return Space(fixed=space.fixed, axes=(*space.axes, axis))
 
@@ -210,6 +212,13 @@ def quoted(text: str) -> str:
     return f"'{escaped}'"
 
 
+def _leaves(node: dict[str, Any], path: str = "") -> Iterator[str]:
+    for name, value in node.items():
+        yield f"{path}{name}"
+        if isinstance(value, dict):
+            yield from _leaves(value, f"{path}{name}.")
+
+
 def is_number(text: str) -> bool:
     """Tell whether a value of an axis is a number."""
     try:
@@ -217,6 +226,11 @@ def is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def full_key(key: str) -> str:
+    """Return a key of the config, or a group, as the user writes it, in full and with dots."""
+    return _key(expand_word(f"{key}=x")[0]).replace("/", ".")
 
 
 def _key(word: str) -> str:
@@ -234,10 +248,12 @@ def is_excluded(resolved: dict[str, Any], rules: Sequence[dict[str, Any]]) -> bo
 
 
 def _matches(resolved: dict[str, Any], key: str, wanted: Any) -> bool:
-    full = _key(expand_word(f"{key}=x")[0]).replace("/", ".")
+    full = full_key(key)
     there = OmegaConf.select(OmegaConf.create(resolved), full, default=Ellipsis)
     if there is Ellipsis:
-        raise ConfigError(f"sweep.exclude: there is no key '{key}'.", "Write keys as on the command line.")
+        near = closest_key(full, _leaves(resolved))
+        hint = f"Did you mean: {near}" if near else "Write keys as on the command line."
+        raise ConfigError(f"sweep.exclude: there is no key '{key}'.", hint)
     if OmegaConf.is_dict(there) and "type" in there:
         there = there["type"]  # of a config group
     return there in wanted if isinstance(wanted, list) and not OmegaConf.is_list(there) else bool(there == wanted)

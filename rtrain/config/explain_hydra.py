@@ -65,6 +65,8 @@ class _Explainer:
         group, _, option = missing.rpartition("/")
         parent = re.match(r"In '([^']*)'", str(error))
         place: Spot | Typed | None = self._place_of_choice(group, option)
+        if place is None and group.replace("/", ".") in self.request.swept:
+            place = self.places.of(group.replace("/", "."))
         if place is None and parent:
             place = self.places.word_in(parent[1], option if error.options else group.rpartition("/")[2] or option)
         options = [one for one in error.options or [] if not one.startswith("_")]
@@ -133,10 +135,10 @@ class _Explainer:
         full = closest_key(key, own) if own else None
         full = full or closest_key(key, [*self._keys, *own])
         elsewhere = None if full else plugins_with(key, self.schemas)
-        if not isinstance(place, Typed):
-            return Finding(_no_key(key, full), place, _short(key, full), note=elsewhere)
-        typed = place.command[place.index]
+        typed = place.command[place.index] if isinstance(place, Typed) else ""
         sign, own_key, value = split_word(typed)
+        if not isinstance(place, Typed) or own_key.startswith("sweep."):  # of sweep.params: what it holds is wrong
+            return Finding(_no_key(key, full), place, _short(key, full), note=elsewhere)
         if full is None:
             attempt = command_with(place, f"+{typed.lstrip('+~')}") if self._is_free(parent) else None
             return Finding(f"there is no key '{own_key}'", place, None, attempt, elsewhere)
@@ -146,9 +148,9 @@ class _Explainer:
         return Finding(f"there is no key '{own_key}'", place, meant, command_with(place, word), note)
 
     def _bad_word(self, match: re.Match[str], error: Exception) -> Finding:
-        place = self.places.of_word(match[1])
-        cause = _omegaconf_error(error)
         key = split_word(match[1])[1]
+        place = self.places.of_word(match[1]) or (self.places.of(key) if key in self.request.swept else None)
+        cause = _omegaconf_error(error)
         if cause is None:
             return Finding(f"'{match[1]}' can't be set", place)
         if isinstance(cause, ConfigKeyError | ConfigAttributeError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from hydra.core.default_element import ResultDefault
@@ -27,18 +27,29 @@ class Places:
 
     def of(self, key: str) -> Spot | Typed | None:
         """Return the place that set ``key`` last: later words win over earlier ones, and words over files."""
+        typed = self._typed_key(key)
+        if typed is not None:
+            return typed
+        path = self.request.swept.get(key)
+        if path is not None:
+            typed = self._typed_key(".".join(path))
+            return typed if typed is not None and path[-1] in typed.command[typed.index] else self._in_files(path)
+        return self._in_files(key.split("."))
+
+    def _typed_key(self, key: str) -> Typed | None:
         for word in reversed(self.request.words):
             own = word.key.replace("/", ".")
             if key == own or (key.startswith(f"{own}.") and not self.request.is_choice(word)):
                 return self._typed(word.origin)
+        return None
+
+    def _in_files(self, path: Sequence[str]) -> Spot | None:
         for default in reversed(self._defaults()):
-            package = default.package or ""
-            if package and not f"{key}.".startswith(f"{package}."):
-                continue
-            rest = key[len(package) :].lstrip(".").split(".") if key != package else []
-            spot = self._in_file(default.config_path or "", rest)
-            if spot is not None:
-                return spot
+            package = default.package.split(".") if default.package else []
+            if list(path[: len(package)]) == package:
+                spot = self._in_file(default.config_path or "", list(path[len(package) :]))
+                if spot is not None:
+                    return spot
         return None
 
     def of_word(self, text: str) -> Typed | None:

@@ -40,6 +40,8 @@ class Request:
     """One more folder of config groups."""
     typed: tuple[str, ...] = ()
     """What the user typed before the overrides, where it is not ``rtrain fit CONFIG``."""
+    swept: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Keys that the config varies in a sweep, and the path of each in the config: ``(sweep, params, lr)``."""
     app: HydraApp = field(init=False)
 
     def __post_init__(self) -> None:

@@ -162,12 +162,10 @@ class Session:
         """
         from rtrain.config.trials import Trials
 
+        self.request.typed = self.request.typed or ("rtrain", "fit", self._config, "--multirun")
+        default = self._schemas.sweep[DEFAULT_PLUGINS["sweep"]]
         with self._explained():
-            return Trials(self.request, self._finish_trial, self._schemas.sweep[DEFAULT_PLUGINS["sweep"]], folder)
-
-    def _finish_trial(self, cfg: DictConfig, words: Sequence[str], num: int) -> Composed:
-        with self._explained():
-            return self._finish(cfg, words, num)
+            return Trials(self.request, self._finish, default, folder, self._explained)
 
     def show_cfg(self, what: str, package: str | None = None, resolve: bool = False) -> str:
         """Return the composed config as Hydra's ``--cfg job|hydra|all`` prints it, secrets masked.

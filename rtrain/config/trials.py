@@ -14,7 +14,7 @@ import yaml
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
 from rtrain.config.aliases import split_word
-from rtrain.config.axes import Axis, Space, is_excluded, quoted, read_space, with_params, with_zip
+from rtrain.config.axes import Axis, Space, full_key, is_excluded, quoted, read_space, with_params, with_zip
 from rtrain.config.hydra_app import HydraJob, collector_paused
 from rtrain.config.nodes import words_of
 from rtrain.config.request import Request
@@ -66,10 +66,18 @@ class Trials:
         finish: Resolves and checks one composed trial.
         default: Makes the section ``sweep`` of configs without one.
         folder: Of the sweep that is to go on; None: as the command says.
+        explained: Turns errors of composing within its block into ConfigError.
     """
 
-    def __init__(self, request: Request, finish: Finish, default: Callable[[], SweepConf], folder: Path | None) -> None:
-        self._request, self._finish = request, finish
+    def __init__(
+        self,
+        request: Request,
+        finish: Finish,
+        default: Callable[[], SweepConf],
+        folder: Path | None,
+        explained: Callable[[], AbstractContextManager[None]],
+    ) -> None:
+        self._request, self._finish, self._explained = request, finish, explained
         self._sweep, cfg = request.compose_multirun()
         _refuse_foreign(self._sweep)
         self.probe = probe = finish(cfg, words_of(cfg.hydra.overrides.task), 0)
@@ -113,7 +121,7 @@ class Trials:
             ConfigError: Something is wrong with it.
         """
         words = [*self.space.fixed, *self.words(point)]
-        with collector_paused():
+        with collector_paused(), self._explained():
             cfg = self._load(words, name or self.name(number, point))
             composed = self._finish(cfg, words, number)
             if is_excluded(composed.resolved, self.conf.exclude):
@@ -179,6 +187,8 @@ class Trials:
         space = read_space(loader, words_of(self._sweep.hydra.overrides.task), conf.seed)
         hydras = OmegaConf.select(self._sweep, "hydra.sweeper.params") or {}
         params: dict[str, Any] = {**{str(key): value for key, value in hydras.items()}, **conf.params}
+        for where, part in (("hydra.sweeper.params", hydras), ("sweep.params", conf.params), ("sweep.zip", conf.zip)):
+            self._request.swept |= {full_key(str(key)): (*where.split("."), str(key)) for key in part}
         space = with_zip(with_params(space, loader, params, conf.seed), conf.zip)
         swept = [axis.name for axis in space.axes if axis.name.split(".")[0].split("/")[0] in ("sweep", "hydra")]
         if swept and swept != ["sweep.zip"]:

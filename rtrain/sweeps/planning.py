@@ -5,10 +5,11 @@ from __future__ import annotations
 import pickle
 import random
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from rtrain.cluster import Cluster, StartingCluster
+from rtrain.config.locations import shown
 from rtrain.config.secrets import mask_word
 from rtrain.config.session import Composed
 from rtrain.config.trials import Plan, Trials
@@ -18,7 +19,7 @@ from rtrain.resuming import differences, may_change_anyway
 from rtrain.searches.base import Point, Search
 from rtrain.sweeps.data import Data
 from rtrain.sweeps.record import SweepRecord
-from rtrain.sweeps.trial import Trial
+from rtrain.sweeps.trial import Trial, as_typed
 from rtrain.trainers.registry import load_trainer
 from rtrain.training import SilentObserver
 
@@ -42,7 +43,8 @@ class Planner:
         self._asked: set[str] = set()
         self._packed: dict[int, bytes] = {}
         """By number, trials that were composed: a few KB each, so that a thousand of them may wait."""
-        self._there = {trials.key(one.point): one for one in record.trials if _fits(one, trials)}
+        _reorder_points(record, trials)
+        self._there = {one.name.partition("-")[2]: one for one in record.trials}
         self._proposed, self._has_more = 0, True
         self._rng = random.Random(f"{trials.conf.seed}/{len(record.trials)}")
         self.changing: frozenset[str] = frozenset()
@@ -87,7 +89,7 @@ class Planner:
             ConfigError: The config has changed since.
         """
         for trial in list(self._record.trials):
-            found = self._enroll(trial.point) if _fits(trial, self._trials) else None
+            found = self._enroll(trial.point)
             if found is not None:
                 yield found
 
@@ -112,7 +114,7 @@ class Planner:
             plan = self._trials.plan(number, point)
         except ConfigError as error:
             if trial is not None or not self._search.adaptive:
-                raise
+                raise of_trial(error, self._trials.words(point), f"trial {number}") from error
             self._note_failed(number, point, error)
             return None
         if plan is None:
@@ -126,6 +128,7 @@ class Planner:
             self._record.trials.append(trial)
         elif trial.config_hash != plan.composed.config_hash:
             _refuse_other_config(trial, self._trials)
+        trial.point = tuple(point)  # numbers of rows in sweep.zip may be others now
         self._packed[number] = zlib.compress(pickle.dumps(plan), level=1)
         return trial, plan
 
@@ -169,17 +172,33 @@ class Planner:
         self.changing = frozenset(keys)
 
 
+def of_trial(error: ConfigError, overrides: Sequence[str], what: str) -> ConfigError:
+    """Return a mistake that says of which trial it is."""
+    words = as_typed([mask_word(word) for word in overrides])
+    return ConfigError(f"{error.message}\n  in {what}: {words}", error.hint)
+
+
 def _is_below(key: str, part: str) -> bool:
     return (key == part or key.startswith(f"{part}.")) and not key.endswith("._target_")
 
 
-def _fits(trial: Trial, trials: Trials) -> bool:
-    return len(trial.point) == len(trials.axes)
+def _reorder_points(record: SweepRecord, trials: Trials) -> None:
+    """Put the points of trials that are there into the order of the axes, which may stand in another one now."""
+    before, now = record.axes_before, [axis.name for axis in trials.axes]
+    if record.trials and sorted(before) != sorted(now):
+        raise ConfigError(
+            f"{shown(record.folder)} holds a sweep of {', '.join(before)}; this one is of {', '.join(now)}.",
+            "Vary the same (values may be added: list old and new ones), or begin another sweep: sweep.name=NAME",
+        )
+    for trial in record.trials:
+        values = dict(zip(before, trial.point, strict=True))
+        trial.point = tuple(values[name] for name in now)
 
 
 def _refuse_other_config(trial: Trial, trials: Trials) -> None:
     raise ConfigError(
-        f"{trials.folder} holds this sweep with another config: trial {trial.name} would not be the same any more.",
+        f"{shown(trials.folder)} holds this sweep with another config:"
+        f" trial {trial.name} would not be the same any more.",
         "Change the config back, or begin another sweep: sweep.name=NAME",
     )
 

@@ -21,6 +21,7 @@ from rtrain.sweeps.trial import Trial
 FILE_NAME = "sweep.json"
 SCHEMA_VERSION = 1
 INTERVAL_SECONDS = 1.0
+MOST_NEARBY = 5
 
 
 class SweepRecord:
@@ -40,12 +41,15 @@ class SweepRecord:
         """Nothing of the sweep's own files is missing in ``run.storage``, if they are to be there."""
         self._began = utc_now()
         self._resumes: list[str] = []
+        self.axes_before: list[str] = []
+        """Names of what the sweep varied when it was worked on before, in the order of its trials' points."""
         self._written = 0.0
         if (folder / FILE_NAME).exists():
             self._take_up(read_sweep(folder))
 
     def _take_up(self, before: Mapping[str, Any]) -> None:
         self._began, self._resumes = before["started_at"], [*before["resumes"], utc_now()]
+        self.axes_before = [axis["key"].lstrip("+") for axis in before["axes"]]
         self.trials = [Trial.of(facts) for facts in before["trials"]]
         self.goals = [Goal(**goal) for goal in before["goals"]]
 
@@ -126,13 +130,21 @@ def read_sweep(folder: Path) -> dict[str, Any]:
     path = folder / FILE_NAME
     try:
         data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        raise ConfigError(f"{folder} is no sweep: there is no {path}.", _sweeps_nearby(folder)) from None
     except OSError as error:
-        raise ConfigError(f"{folder} is no sweep: {path} can't be read ({error.strerror}).") from None
+        raise ConfigError(f"{path} can't be read: {error.strerror}.") from None
     except ValueError as error:
         raise ConfigError(f"{path} is damaged: {error}") from None
     if data.get("schema_version") != SCHEMA_VERSION:
         raise ConfigError(f"{path} was written by another version of rtrain.", "Use that version to go on with it.")
     return data
+
+
+def _sweeps_nearby(folder: Path) -> str | None:
+    inside = sorted(path.parent for path in folder.glob(f"*/{FILE_NAME}"))
+    found = [folder.parent] if is_sweep(folder.parent) else inside[:MOST_NEARBY]
+    return f"Did you mean: {', '.join(map(str, found))}" if found else None
 
 
 def is_sweep(folder: Path) -> bool:

@@ -30,11 +30,11 @@ from rtrain.sweeps.in_turn import InTurn
 from rtrain.sweeps.judge import Judge
 from rtrain.sweeps.launched import Launched, check_launcher
 from rtrain.sweeps.on_ray import OnRay
-from rtrain.sweeps.planning import Checks, Planner
+from rtrain.sweeps.planning import Checks, Planner, of_trial
 from rtrain.sweeps.pool import Pool
 from rtrain.sweeps.record import SweepRecord
 from rtrain.sweeps.stored import copied, find_sweep
-from rtrain.sweeps.trial import OVER, Trial, as_typed
+from rtrain.sweeps.trial import OVER, Trial
 
 OVERTAKING = 8
 """How many trials may start before one that waits for more room; then they wait for it."""
@@ -137,15 +137,18 @@ class Sweep:
         self._remember()
         if self._search.adaptive:
             self._check_values()
-        for trial, plan in self._planner.known() if self._search.adaptive else iter(self._planner.next, None):
+        planned = self._planner.known() if self._search.adaptive else iter(self._planner.next, None)
+        for trial in [one for one, _ in planned]:  # composed first, all of them: that takes no framework
             if self._is_to_train(trial):
                 self._judge.add(trial)
                 with named(trial.overrides, f"trial {trial.number}"):
-                    self._checks.check(plan.composed)
+                    self._checks.check(self._planner.plan(trial).composed)
                 trial.status, trial.error = "planned", None
                 self._queue.append(trial)
         if not self._search.adaptive:
             self._judge.complete()
+            if not self.record.trials:
+                raise ConfigError("sweep.exclude leaves out every combination.", "Take one of its rules out.")
         self._trials.save()
         self.record.write()
 
@@ -186,7 +189,8 @@ class Sweep:
     def train(self, stop: StopRequest, began: float) -> None:
         """Train until no trial is left, or the sweep is to end."""
         self._pool = self._make_pool(stop)
-        self._observer.sweep_started(self.record, max(self._search.num_trials, len(self.record.trials)))
+        most = self._search.num_trials if self._search.adaptive else 0  # else those that there are are all
+        self._observer.sweep_started(self.record, max(most, len(self.record.trials)))
         status = "interrupted"  # unless it comes to its end
         try:
             while True:
@@ -373,4 +377,4 @@ def named(overrides: Sequence[str], what: str) -> Iterator[None]:
     try:
         yield
     except ConfigError as error:
-        raise ConfigError(f"{error.message}\n  in {what}: {as_typed(overrides)}", error.hint) from error
+        raise of_trial(error, overrides, what) from error

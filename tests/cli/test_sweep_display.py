@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console
 
 from rtrain.cli.app import run as rtrain
+from rtrain.cli.sweep_lines import end_lines
 from rtrain.cli.sweep_live import LiveSweepDisplay
 from rtrain.searches.base import Goal
 from rtrain.sweeps.record import SweepRecord
@@ -20,7 +21,7 @@ def a_trial(number, **facts):
 
 @pytest.fixture
 def record(tmp_path):
-    found = SweepRecord(tmp_path, {"search": "grid"})
+    found = SweepRecord(tmp_path, {"search": "grid", "axes": []})
     found.goals = [Goal(metric="val/loss", mode="min")]
     found.trials = [
         a_trial(0, status="succeeded", values=[0.5], seconds=3.0, epoch=4),
@@ -55,9 +56,30 @@ def test_show_lists_trials_best_first(record, capsys):
     assert lines[2].split() == ["trial", "status", "val/loss", "epoch", "seconds", "eta"]
 
 
+def test_values_stand_under_their_names_whatever_the_order_of_a_trials_overrides(record, capsys):
+    record.trials[0].overrides = ["a=1", "b=2"]
+    record.trials[1].overrides = ["b=3", "a=4"]
+    record.trials = record.trials[:2]
+    record.finish("succeeded")
+    assert rtrain(["sweep", "show", str(record.folder)]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[2:5]]
+    assert [row[-2:] for row in rows] == [["a", "b"], ["4", "3"], ["1", "2"]]
+
+
+def test_a_metric_that_nobody_has_reported_is_told_instead_of_the_best(record, capsys):
+    record.trials = [a_trial(0, status="succeeded")]
+    record.finish("succeeded")
+    assert "best        unknown: no trial has reported val/loss" in end_lines(record)
+    assert rtrain(["sweep", "show", str(record.folder)]) == 0
+    assert "best: unknown: no trial has reported val/loss" in capsys.readouterr().out
+
+
 def test_show_of_something_else_is_an_error(tmp_path, capsys):
     assert rtrain(["sweep", "show", str(tmp_path)]) == 2
     assert f"{tmp_path} is no sweep" in capsys.readouterr().err
+    (tmp_path / "000-abc").mkdir()
     Path(tmp_path / "sweep.json").write_text("{")
+    assert rtrain(["sweep", "show", str(tmp_path / "000-abc")]) == 2
+    assert f"Did you mean: {tmp_path}" in capsys.readouterr().err
     assert rtrain(["sweep", "show", str(tmp_path)]) == 2
     assert "is damaged" in capsys.readouterr().err

@@ -54,6 +54,38 @@ def test_a_typo_in_any_combination_is_found_before_the_first_starts(capsys):
     assert not Path("runs").exists() or not list(Path("runs").glob("*/*"))
 
 
+def test_a_typo_in_what_the_config_varies_is_found_at_its_place(capsys):
+    Path("tiny.yaml").write_text(CONFIG + "sweep:\n  params:\n    dataset.limt: [40, 50]\n")
+    assert rtrain(ROUNDS) == 2
+    told = capsys.readouterr().err
+    assert "did you mean: limit" in told
+    assert "--> tiny.yaml:6:5" in told
+    Path("tiny.yaml").write_text(CONFIG)
+    assert rtrain([*ROUNDS, "sweep.params={seed: [40, none]}"]) == 2
+    told = capsys.readouterr().err
+    assert "in trial 1: run.seed=none" in told
+    assert "^^" in told
+    assert rtrain([*ROUNDS, "trainer=xgboost,lightgmb"]) == 2
+    told = capsys.readouterr().err
+    assert "did you mean: lightgbm" in told
+    assert "try: rtrain fit tiny.yaml --multirun" in told
+    assert not Path("runs").exists() or not list(Path("runs").glob("*/*"))
+
+
+def test_the_order_of_the_words_makes_no_difference_to_a_sweep_that_goes_on():
+    before, _ = sweep("trainer.params.eta=0.1,0.5", "trainer.params.max_depth=1,2")
+    after, _ = sweep("trainer.params.max_depth=1,2,3", "trainer.params.eta=0.1,0.5")
+    assert [one["name"] for one in after["trials"]][:4] == [one["name"] for one in before["trials"]]
+    assert [one["num_starts"] for one in after["trials"]] == [1] * 6
+    assert [one["point"] for one in after["trials"]][1:3] == [["2", "0.1"], ["1", "0.5"]]
+
+
+def test_a_sweep_does_not_go_on_with_other_axes(capsys):
+    _, folder = sweep("trainer.params.eta=0.1,0.5", "trainer.params.max_depth=1,2")
+    assert rtrain(["resume", str(folder), "trainer.params.eta=0.2"]) == 2
+    assert "this one is of trainer.params.max_depth" in capsys.readouterr().err
+
+
 def test_a_trial_that_fails_does_not_end_the_sweep(capsys):
     words = ["fit", "mlp", "--multirun", "num_workers=0", "dataset.limit=60", "trainer.max_epochs=2", "lr=0.01,1e30"]
     data, _ = swept(words, code=1)
@@ -84,6 +116,8 @@ def test_what_can_not_be_swept_is_told(capsys):
     assert "is a secret" in capsys.readouterr().err
     assert rtrain([*ROUNDS, "seed=1,2", "run.resume=auto"]) == 2
     assert "run.resume" in capsys.readouterr().err
+    assert rtrain([*ROUNDS, "seed=1,2", "sweep.exclude=[{seed: [1, 2]}]"]) == 2
+    assert "leaves out every combination" in capsys.readouterr().err
     assert not list(Path("runs").glob("*"))
 
 
