@@ -286,16 +286,18 @@ def is_alive(node: str | None = None) -> bool:
     return any(one["Alive"] and one["NodeID"] == node for one in ray.nodes())
 
 
-def remove_placement_groups() -> None:
-    """Free what this process's actors have reserved: Ray does it when the process ends, not when an actor dies."""
+def remove_placement_groups(owner: str) -> None:
+    """Free what an actor has reserved that died: Ray does it when the whole process of the driver ends.
+
+    Args:
+        owner: What the names of its placement groups begin with.
+    """
     import ray
     from ray.util.placement_group import PlacementGroup, placement_group_table, remove_placement_group
 
-    job = ray.get_runtime_context().get_job_id()
-    for name, facts in placement_group_table().items():
-        # The last bytes of the name are the job's.
-        if name.endswith(job) and facts["state"] != "REMOVED":
-            remove_placement_group(PlacementGroup(ray.PlacementGroupID(bytes.fromhex(name))))
+    for group, facts in placement_group_table().items():
+        if facts["name"].startswith(f"{owner}-") and facts["state"] != "REMOVED":
+            remove_placement_group(PlacementGroup(ray.PlacementGroupID(bytes.fromhex(group))))
 
 
 @contextmanager

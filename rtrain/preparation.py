@@ -25,6 +25,7 @@ from rtrain.storage.folders import Folder
 from rtrain.storage.stores import shown
 from rtrain.trainers import registry as trainers
 from rtrain.trainers.base import Job, TrainerPlugin
+from rtrain.trainers.ray_group import Group
 from rtrain.trainers.trained import About, find_checkpoint, read_about
 
 DATA_CPUS = 2
@@ -54,6 +55,8 @@ class Prepared:
     """What the preparation took."""
     num_threads: int | None = None
     """Cores that training in this process may use; None: all."""
+    group: Group | None = None
+    """Workers on the cluster, where other runs have them too; None: they are this run's own."""
 
 
 @contextmanager

@@ -114,7 +114,7 @@ def _run_workers(ready: Prepared, recorder: Recorder) -> None:
     if ready.cluster is None:
         train_in_process(ready.plugin, ready.job, recorder, ready.stop, ready.num_threads)
     else:
-        train_on_ray(ready.plugin, ready.job, recorder, ready.stop, ready.cluster)
+        train_on_ray(ready.plugin, ready.job, recorder, ready.stop, ready.cluster, ready.group)
 
 
 class SilentObserver:

@@ -23,6 +23,7 @@ from rtrain.runs.files import private_files
 from rtrain.runs.lock import is_locked
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.recorder import Observer
+from rtrain.trainers.ray_group import Group
 from rtrain.training import train_prepared
 
 PATIENCE_SECONDS = 30.0
@@ -40,7 +41,9 @@ class Task:
     """Cores that this process may use, if it is; None: all."""
 
 
-def train_trial(task: Task, dataset: Dataset | None, observer: Observer, stop: StopRequest) -> dict[str, Any] | None:
+def train_trial(
+    task: Task, dataset: Dataset | None, observer: Observer, stop: StopRequest, group: Group | None = None
+) -> dict[str, Any] | None:
     """Train a trial, or go on with it; return ``type`` and ``message`` of what it failed by, or None.
 
     Args:
@@ -48,20 +51,21 @@ def train_trial(task: Task, dataset: Dataset | None, observer: Observer, stop: S
         dataset: Its data.
         observer: Hears how it goes.
         stop: Says when it is to end.
+        group: The workers that train it, if it needs several.
     """
     composed, pause = task.plan.composed, task.plan.pause
     if pause is not None:
         observer = Pausing(observer, pause, stop)
     try:
         with _clean(composed.project_root, private=composed.conf.run.private):
-            task.plan.job.run(lambda _: _train(task, dataset, observer, stop))
+            task.plan.job.run(lambda _: _train(task, dataset, observer, stop, group))
     except (RtrainError, OSError) as error:
         cause = error.__cause__ or error
         return {"type": type(cause).__name__, "message": str(error)}
     return None
 
 
-def _train(task: Task, dataset: Dataset | None, observer: Observer, stop: StopRequest) -> None:
+def _train(task: Task, dataset: Dataset | None, observer: Observer, stop: StopRequest, group: Group | None) -> None:
     began, composed = time.monotonic(), task.plan.composed
     _wait_for(composed.run_dir)
     resumption = begun(composed, observer, task.plan.may_change)
@@ -75,6 +79,7 @@ def _train(task: Task, dataset: Dataset | None, observer: Observer, stop: StopRe
         stop=stop,
         seconds=time.monotonic() - began,
         num_threads=task.num_threads,
+        group=group,
     )
     train_prepared(ready, composed.run_dir, observer, resumption)
 

@@ -1,7 +1,7 @@
 """Train trials on a Ray cluster, as many at once as there is room for, in processes that train one after the other.
 
 A trial of one worker is trained by its host itself. The host of one with more workers starts them as ``rtrain fit``
-does, and holds no core: Ray Train's placement group holds what the workers need.
+does, and holds no core: Ray Train's placement group holds what the workers need. It keeps them for its next trial.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rtrain.cluster import Cluster, worker_runtime_env
+from rtrain.cluster import Cluster, remove_placement_groups, worker_runtime_env
 from rtrain.config.session import Composed
 from rtrain.config.trials import Plan
 from rtrain.interrupts import StopRequest
@@ -25,6 +25,7 @@ from rtrain.sweeps.host import Task, Telling, train_trial
 from rtrain.sweeps.pool import Hearer
 from rtrain.sweeps.room import Room, Shape
 from rtrain.trainers.ray_channel import DriverChannel, WorkerChannel, request_stop
+from rtrain.trainers.ray_group import Group, KeptGroup, can_be_kept
 from rtrain.trainers.registry import load_trainer
 
 INTERVAL_SECONDS = 0.05
@@ -53,10 +54,20 @@ class RemoteStop(StopRequest):
 
 
 class Host:
-    """An actor that trains one trial after the other."""
+    """An actor that trains one trial after the other.
 
-    def __init__(self) -> None:
+    Args:
+        group: Name of the workers that it does so with; None: by itself.
+        keeps: They train other trials too.
+    """
+
+    def __init__(self, group: str | None = None, *, keeps: bool = False) -> None:
+        import ray
+
         self._frozen = False
+        self._group = None if group is None else Group(group)
+        if group is not None and keeps:
+            self._group = KeptGroup(group, ray.get_runtime_context().current_actor)
 
     def train(self, task: Task, dataset: list[Any], channel_name: str) -> None:
         """Train a trial.
@@ -75,13 +86,23 @@ class Host:
 
         try:
             data = None if dataset[0] is None else ray.get(dataset[0])
-            error = train_trial(task, data, Telling(tell), RemoteStop(channel))
+            error = train_trial(task, data, Telling(tell), RemoteStop(channel), self._group)
         except Exception as raised:  # told as the trial's
             error = {"type": type(raised).__name__, "message": str(raised)}
         tell({"kind": "done", "error": error})
         channel.close()
         _let_go(first=not self._frozen)
         self._frozen = True
+
+    def next_number(self, done: int) -> int | None:
+        """Answer the workers as ``KeptGroup`` does, in a second thread."""
+        assert isinstance(self._group, KeptGroup)
+        return self._group.next_number(done)
+
+    def task(self) -> dict[str, Any] | None:
+        """Answer the workers as ``KeptGroup`` does, in a second thread."""
+        assert isinstance(self._group, KeptGroup)
+        return self._group.task
 
 
 def _let_go(*, first: bool) -> None:
@@ -98,6 +119,8 @@ class Seat:
     actor: Any
     kind: str
     """Hosts of the same kind can train the same trials."""
+    group: str | None
+    """Name of its workers, if it does not train by itself."""
     trial: int | None = None
     channel: str = ""
     answer: Any = None
@@ -138,10 +161,10 @@ class OnRay:
         return True
 
     def _kind(self, composed: Composed) -> str:
-        env = self._runtime_env(composed)
         scaling = composed.conf.scaling
-        alone = int(scaling.num_workers) <= 1
-        parts = [worker_resources(scaling), env, alone or [workers_here(scaling), scaling.placement_strategy]]
+        parts: list[Any] = [worker_resources(scaling), self._runtime_env(composed)]
+        if not _is_alone(composed):
+            parts += [workers_here(scaling), scaling.placement_strategy, *_joined_by(composed)]
         return json.dumps(parts, sort_keys=True, default=str)
 
     def _runtime_env(self, composed: Composed) -> dict[str, Any] | None:
@@ -152,14 +175,18 @@ class OnRay:
     def _new_seat(self, kind: str, shape: Shape, composed: Composed) -> Seat:
         import ray
 
-        alone = shape.num_workers == 1
-        resources = dict(shape.worker) if alone else {"CPU": 0.0}
-        options: dict[str, Any] = {"num_cpus": resources.pop("CPU", 0), "num_gpus": resources.pop("GPU", 0)}
-        options |= {"resources": resources, "runtime_env": self._runtime_env(composed), "max_restarts": 0}
-        if not alone:
+        env, group = self._runtime_env(composed), None
+        options: dict[str, Any] = {"runtime_env": env, "max_restarts": 0}
+        if _is_alone(composed):
+            amounts = dict(shape.worker)
+            options |= {"num_cpus": amounts.pop("CPU", 0), "num_gpus": amounts.pop("GPU", 0), "resources": amounts}
+            host = ray.remote(**options)(Host).remote()
+        else:
             here = ray.get_runtime_context().get_node_id()
-            options["label_selector"] = {ray._raylet.RAY_NODE_ID_KEY: here}
-        seat = Seat(actor=ray.remote(**options)(Host).remote(), kind=kind)
+            options |= {"num_cpus": 0, "max_concurrency": 2, "label_selector": {ray._raylet.RAY_NODE_ID_KEY: here}}
+            group = f"{self._name}-{secrets.token_hex(4)}"
+            host = ray.remote(**options)(Host).remote(group, keeps=_keeps_workers(composed))
+        seat = Seat(actor=host, kind=kind, group=group)
         self._room.take(id(seat), shape)
         self._seats.append(seat)
         return seat
@@ -170,7 +197,7 @@ class OnRay:
         scaling = plan.composed.conf.scaling
         task = Task(
             plan=plan,
-            cluster=None if int(scaling.num_workers) <= 1 else self._cluster,
+            cluster=None if _is_alone(plan.composed) else self._cluster,
             num_threads=threads_per_worker(scaling, own_cluster=False),
         )
         seat.answer = seat.actor.train.remote(task, [self._data.shared(plan.composed)], seat.channel)
@@ -229,6 +256,8 @@ class OnRay:
         self._seats.remove(seat)
         self._room.free(id(seat))
         ray.kill(seat.actor)
+        if seat.group is not None:
+            remove_placement_groups(seat.group)
 
     def stop(self, number: int, status: str, reason: str) -> None:
         """Ask the trial's host."""
@@ -241,6 +270,23 @@ class OnRay:
         for seat in list(self._seats):
             self._dismiss(seat)
         self._channel.close()
+
+
+def _is_alone(composed: Composed) -> bool:
+    """Tell whether its host is the one worker of a trial."""
+    return workers_here(composed.conf.scaling) <= 1
+
+
+def _joined_by(composed: Composed) -> list[Any]:
+    """Return what workers are started with that train a trial together, besides their room."""
+    conf, name = composed.conf, composed.resolved["trainer"]["type"]
+    backend = load_trainer(name).backend_config(conf.trainer)
+    limits = [conf.run.failure.hang_seconds, conf.scaling.start_timeout_seconds]
+    return [name, repr(backend), _keeps_workers(composed), *limits]
+
+
+def _keeps_workers(composed: Composed) -> bool:
+    return can_be_kept(load_trainer(composed.resolved["trainer"]["type"]), composed.conf)
 
 
 def shape_of(composed: Composed) -> Shape:

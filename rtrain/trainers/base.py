@@ -63,6 +63,10 @@ class TrainerPlugin(ABC):
     can_skip: ClassVar[bool] = False
     """Whether the loop can leave out a step whose loss is no number: ``run.failure.nan_loss: skip``."""
 
+    joins_again: ClassVar[bool] = True
+    """Whether workers can train one run together after the other, as trials of a sweep do. JAX and TensorFlow connect
+    processes only once, and LightGBM opens a port that it can't open again."""
+
     @abstractmethod
     def check(self, job: Job) -> None:
         """Find what is wrong before anything starts; may import the framework, must not start or write anything.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import secrets
-import threading
+from collections.abc import Callable
 from typing import Any
 
 from rtrain.cluster import Cluster, is_alive, remove_placement_groups, worker_runtime_env
@@ -16,31 +16,48 @@ from rtrain.trainers.base import Job, TrainerPlugin
 from rtrain.trainers.failures import LESS_MEMORY, Ending
 from rtrain.trainers.ray_attempts import Attempts
 from rtrain.trainers.ray_channel import DriverChannel
+from rtrain.trainers.ray_group import Group
 
 POLL_SECONDS = 0.1
 HANG_MARGIN_SECONDS = 60
 FOREVER_SECONDS = 30 * 24 * 3600
 
 
-def train_on_ray(plugin: TrainerPlugin, job: Job, recorder: Recorder, stop: StopRequest, cluster: Cluster) -> None:
+def train_on_ray(
+    plugin: TrainerPlugin, job: Job, recorder: Recorder, stop: StopRequest, cluster: Cluster, group: Group | None = None
+) -> None:
     """Run the plugin's train loop on ``scaling.num_workers`` workers and wait for the end.
+
+    Args:
+        plugin: The plugin.
+        job: What it trains.
+        recorder: Keeps the run directory.
+        stop: Says when training is to end.
+        cluster: Where the workers are.
+        group: The workers, where other runs have them too, before and after; None: they are this run's own.
 
     Raises:
         TrainingError: Workers failed more often than ``run.failure`` allows, or did not start.
     """
-    attempts = Attempts(recorder, job.conf, stop)
-    channel = DriverChannel(secrets.token_hex(8), attempts.accept)
+    group = group or Group(secrets.token_hex(8))
+    attempts = Attempts(recorder, job.conf, stop, are_there=group.is_there)
+    channel = DriverChannel(group.name, attempts.accept)
     marker = checkpoints_dir(recorder.run_dir) / f".reached-{channel.name}"
     marker.touch()
     try:
         places = {"run_dir": str(recorder.run_dir), "marker": marker.name, "channel": channel.name}
-        trainer = _build_trainer(plugin, job, places, cluster)
-        error = _fit(trainer, channel, attempts, stop)
-        while error is not None and (died := _controller_death(error)) and _may_restart(attempts, cluster, died):
-            error = _fit(trainer, channel, attempts, stop)
+        start = group.give(_make_task(job, cluster, places))
+        if start is not None:
+            group.begin(_build_trainer(plugin, job, cluster, *start))
+        error = _follow(group, channel, attempts, stop)
+        while error is not None and _may_restart(attempts, cluster, group, error):
+            group.begin_again()
+            error = _follow(group, channel, attempts, stop)
     finally:
         marker.unlink(missing_ok=True)
         channel.close()
+        if group.is_there:
+            attempts.let_go(channel)
     if error is not None and not attempts.excused:
         raise attempts.error(error) from error
 
@@ -57,38 +74,48 @@ def _controller_death(error: BaseException) -> Ending | None:
     return None
 
 
-def _may_restart(attempts: Attempts, cluster: Cluster, died: Ending) -> bool:
+def _may_restart(attempts: Attempts, cluster: Cluster, group: Group, error: BaseException) -> bool:
     """Clear away what a controller that died has left behind, and wait until it is time for the next one."""
+    died = _controller_death(error)
+    if died is None:
+        return False
     if not is_alive():
         whose = "the Ray cluster of this run" if cluster.own else "the machine of this process in the Ray cluster"
         hint = "Ray's processes were killed, or ran out of memory. Go on from the last checkpoint: rtrain resume RUN"
         attempts.end(Ending(kind="cluster lost", message=f"{whose} is gone", hint=hint))
         return False
-    remove_placement_groups()
+    remove_placement_groups(group.name)
     return attempts.go_on_after(died) and attempts.wait()
 
 
-def _build_trainer(plugin: TrainerPlugin, job: Job, places: dict[str, str], cluster: Cluster) -> Any:
+def _make_task(job: Job, cluster: Cluster, places: dict[str, str]) -> dict[str, Any]:
+    """Return what each worker is told."""
     import ray
-    from ray.train import FailureConfig, RunConfig
 
-    from rtrain.trainers.ray_trainer import RunTrainer
-    from rtrain.trainers.ray_worker import train_on_worker
-
-    conf = job.conf
-    config = {
+    return {
         "job": dataclasses.replace(job, dataset=None),
         "dataset": None if job.dataset is None else ray.put(job.dataset),
         **places,
-        "num_threads": threads_per_worker(conf.scaling, own_cluster=cluster.own and not cluster.shared),
+        "num_threads": threads_per_worker(job.conf.scaling, own_cluster=cluster.own and not cluster.shared),
     }
+
+
+def _build_trainer(
+    plugin: TrainerPlugin, job: Job, cluster: Cluster, loop: Callable[..., None], config: dict[str, Any]
+) -> Any:
+    """Return the trainer whose workers call ``loop`` with ``config``, which holds ``run_dir`` and ``channel``."""
+    from ray.train import FailureConfig, RunConfig
+
+    from rtrain.trainers.ray_trainer import RunTrainer
+
+    conf = job.conf
     arguments: dict[str, Any] = {
         "train_loop_config": config,
         "backend_config": _patient(plugin.backend_config(conf.trainer), conf.run.failure.hang_seconds),
         "scaling_config": ray_scaling_config(conf.scaling, own_cluster=cluster.own),
         "run_config": RunConfig(
             name="checkpoints",
-            storage_path=places["run_dir"],
+            storage_path=config["run_dir"],
             # Ray's controller always asks the driver, which knows the limits.
             failure_config=FailureConfig(max_failures=-1, controller_failure_limit=-1, max_preemption_failures=-1),
             worker_runtime_env=worker_runtime_env(
@@ -98,8 +125,8 @@ def _build_trainer(plugin: TrainerPlugin, job: Job, places: dict[str, str], clus
         **_ray_data_arguments(plugin, job),
     }
     return RunTrainer(
-        train_on_worker,
-        channel=places["channel"],
+        loop,
+        channel=config["channel"],
         own_cluster=cluster.own,
         start_timeout_seconds=conf.scaling.start_timeout_seconds,
         **arguments,
@@ -122,23 +149,12 @@ def _ray_data_arguments(plugin: TrainerPlugin, job: Job) -> dict[str, Any]:
     return {"datasets": ray_datasets(job.dataset, job.conf.run.seed)}
 
 
-def _fit(trainer: Any, channel: DriverChannel, attempts: Attempts, stop: StopRequest) -> BaseException | None:
-    """Run ``trainer.fit()`` beside this thread, which stays free for signals; return what it raised."""
-    raised: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            trainer.fit()
-        except BaseException as error:  # returned to the caller's thread
-            raised.append(error)
-
-    thread = threading.Thread(target=run, name="rtrain-fit", daemon=True)
-    thread.start()
+def _follow(group: Group, channel: DriverChannel, attempts: Attempts, stop: StopRequest) -> BaseException | None:
+    """Answer the controller and pass on a wish to stop until training is over; return what it ended by."""
     asked = False
-    while thread.is_alive():
-        thread.join(POLL_SECONDS)
+    while not group.is_over(POLL_SECONDS):
         if stop.reason is not None and not asked:
             channel.request_stop(stop.reason)
             asked = True
         attempts.answer(channel)
-    return raised[0] if raised else None
+    return group.error

@@ -26,12 +26,14 @@ class Attempts:
         recorder: Keeps the records.
         conf: The run's config.
         stop: Whether the run should end anyway.
+        are_there: The workers have waited for this run.
     """
 
-    def __init__(self, recorder: Recorder, conf: RtrainConf, stop: StopRequest) -> None:
+    def __init__(self, recorder: Recorder, conf: RtrainConf, stop: StopRequest, *, are_there: bool = False) -> None:
         self._recorder, self._conf, self._stop = recorder, conf, stop
         self._retries = Retries(conf.run.failure)
         self._lock = threading.Lock()
+        self._are_there = are_there
         self._question: Mapping[str, Any] | None = None
         self._suspect: tuple[Ending, str] | None = None
         """A worker's death, and the machine that may have died before it."""
@@ -82,10 +84,22 @@ class Attempts:
             question = self._question
         if question is None:
             return
+        if self._are_there and not self._count:  # they have failed before this run began
+            self._are_there = False
+            self._reply(channel, question, again=True)
+            return
         again = self.go_on_after(self._ending_of(question)) if self._due is None else not self._stopped()
         if again and self._due is not None and time.monotonic() < self._due:
             return
         self._due = None
+        self._reply(channel, question, again=again)
+
+    def let_go(self, channel: DriverChannel) -> None:
+        """Have workers start again that have failed when the run was over already: the next run wants them."""
+        if self._question is not None:
+            self._reply(channel, self._question, again=True)
+
+    def _reply(self, channel: DriverChannel, question: Mapping[str, Any], *, again: bool) -> None:
         with self._lock:
             self._question = None
         channel.answer(question["question"], again=again)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import time
 from typing import Any
 
@@ -31,8 +32,10 @@ from ray.train.v2._internal.execution.controller.state import (
 )
 from ray.train.v2._internal.execution.scaling_policy import ElasticScalingPolicy, FixedScalingPolicy
 from ray.train.v2._internal.execution.worker_group import WorkerGroup
+from ray.train.v2._internal.execution.worker_group.placement_group_handle import DefaultPlacementGroupHandle
 from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
 from ray.train.v2.api.exceptions import ControllerError, PreemptionError, WorkerGroupError
+from ray.util.placement_group import placement_group
 
 from rtrain.trainers.ray_channel import ControllerChannel
 from rtrain.trainers.ray_failures import is_root, oom_kills, read_failures
@@ -100,7 +103,7 @@ class _Controller(TrainController):
         self._preempting: float | None = None
         """When the notice came that the workers were told of."""
         self._oom_kills = oom_kills()
-        self.worker_group_cls = _worker_group(self._try_seconds)
+        self.worker_group_cls = _worker_group(channel, self._try_seconds)
         added = {name: value for name, value in settings.items() if name not in os.environ}
         os.environ.update(added)
         try:
@@ -192,13 +195,27 @@ class _Controller(TrainController):
         super()._start_worker_group(num_workers, resources_per_worker)
 
 
-def _worker_group(start_timeout_seconds: float) -> type[WorkerGroup]:
-    """Return Ray's worker group with a limit of its own, which Ray takes from the environment only."""
+def _worker_group(owner: str, start_timeout_seconds: float) -> type[WorkerGroup]:
+    """Return Ray's worker group with a limit of its own, which Ray takes from the environment only.
+
+    Args:
+        owner: What the names of its placement groups begin with, so that they can be removed when this process dies.
+        start_timeout_seconds: The limit.
+    """
 
     class Workers(WorkerGroup):
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             super().__init__(*args, **kwargs)
             self._worker_group_start_timeout_s = start_timeout_seconds
+
+        def _create_placement_group(self, _: Any, context: Any) -> DefaultPlacementGroupHandle:
+            group = placement_group(
+                [context.resources_per_worker] * context.num_workers,
+                strategy=context.placement_strategy,
+                name=f"{owner}-{secrets.token_hex(4)}",
+                bundle_label_selector=context.label_selector,
+            )
+            return DefaultPlacementGroupHandle(group)
 
     return Workers
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import socket
 from collections.abc import Iterator
@@ -9,13 +10,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rtrain.config.allowed import use_project_root
+from rtrain.config.allowed import project_forgotten, use_project_root
 from rtrain.datasets.base import Dataset
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import checkpoints_dir
 from rtrain.runs.files import private_files
 from rtrain.trainers.base import Job
 from rtrain.trainers.output import copied_output
+from rtrain.trainers.randomness import kept_random_numbers
 from rtrain.trainers.ray_channel import WorkerChannel
 from rtrain.trainers.registry import load_trainer
 from rtrain.trainers.starting import announce, choose_checkpoint
@@ -44,6 +46,36 @@ def train_on_worker(config: dict[str, Any]) -> None:
                 plugin.train_loop(worker.conf)(worker)
     finally:
         channel.close()
+
+
+def train_in_turn(config: dict[str, Any]) -> None:
+    """Train one run after the other, as one of the workers of ``ray.train``, until this process is ended.
+
+    Args:
+        config: ``desk``: the actor that knows the runs, as ``ray_group.KeptGroup`` tells them.
+    """
+    import ray
+
+    desk, done = config["desk"], 0
+    while True:
+        number = _next_number(desk, done)
+        with project_forgotten(), kept_random_numbers():
+            train_on_worker(ray.get(desk.task.remote()))
+        gc.collect()
+        done = number
+
+
+def _next_number(desk: Any, done: int) -> int:
+    """Wait for all ranks to be done with a run, and for the next one; return its number."""
+    import ray
+    from ray.train.collective import barrier, broadcast_from_rank_zero
+
+    barrier()
+    number = None
+    while number is None and ray.train.get_context().get_world_rank() == 0:
+        number = ray.get(desk.next_number.remote(done))
+    found: int = broadcast_from_rank_zero(number)
+    return found
 
 
 @contextmanager

@@ -16,29 +16,42 @@ from rtrain.sweeps.record import read_sweep
 WORDS = ["dataset.limit=400", "trainer.max_epochs=4", "trainer.num_threads=1", "sweep.metric=test/loss"]
 
 
-def kill_one_host(root, stop):
-    """Kill the process of the first trial that is under way."""
+def kill_one_worker(runs, stop):
+    """Kill a process of the first of these runs that is under way."""
     while not stop.wait(0.02):
-        for path in root.glob("*/*/manifest.json"):
+        for path in runs():
             run = Run.load(path.parent)
-            if run.status == "running" and run.checkpoints and "pid" in run.manifest.workers.get("0", {}):
+            workers = [one["pid"] for one in run.manifest.workers.values() if "pid" in one]
+            if run.status == "running" and run.checkpoints and workers:
                 with contextlib.suppress(ProcessLookupError):
-                    os.kill(run.manifest.workers["0"]["pid"], signal.SIGKILL)
+                    os.kill(workers[-1], signal.SIGKILL)
                     return
+
+
+@contextlib.contextmanager
+def a_worker_killed(root, trials="*"):
+    """Kill a worker of one of these trials while the block runs."""
+    stop = threading.Event()
+    killer = threading.Thread(target=kill_one_worker, args=(lambda: root.glob(f"*/{trials}/manifest.json"), stop))
+    killer.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        killer.join()
+
+
+def steady(run):
+    """Return what a run reported, without its speed."""
+    return [{name: value for name, value in one.metrics.items() if "per_second" not in name} for one in run.events()]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Six trials of one worker each; a process is killed on the way."""
     root = tmp_path_factory.mktemp("runs")
-    stop = threading.Event()
-    killer = threading.Thread(target=kill_one_host, args=(root, stop))
-    killer.start()
-    try:
-        yield rtrain.sweep("mlp", [*WORDS, "run.seed=1,2,3,4,5,6", f"run.root_dir={root}"])
-    finally:
-        stop.set()
-        killer.join()
+    with a_worker_killed(root):
+        return rtrain.sweep("mlp", [*WORDS, "run.seed=1,2,3,4,5,6", f"run.root_dir={root}"])
 
 
 @pytest.fixture(scope="module")
@@ -68,14 +81,26 @@ def test_a_trial_in_a_used_process_is_the_same_as_one_that_is_trained_alone(runs
     assert later.manifest.started_at > min(began)
     alone = rtrain.fit(str(later.path / "config.yaml"), ["num_workers=0", f"run.root_dir={tmp_path}"])
     last = [run.checkpoints[-1] for run in (alone, later)]
-    for event, other in zip(alone.events(), later.events(), strict=True):
-        assert {name: value for name, value in event.metrics.items() if "per_second" not in name} == {
-            name: value for name, value in other.metrics.items() if "per_second" not in name
-        }
+    assert steady(alone) == steady(later)
     from safetensors.numpy import load_file
 
     for name, value in load_file(last[0] / "model.safetensors").items():
         np.testing.assert_array_equal(value, load_file(last[1] / "model.safetensors")[name])
+
+
+def test_workers_that_train_together_are_used_again_and_a_trial_whose_worker_dies_goes_on(tmp_path):
+    words = ["num_workers=2", "run.checkpoint.keep=1,2,3", "run.failure.max_failures=1", f"run.root_dir={tmp_path}"]
+    with a_worker_killed(tmp_path, "001-*"):
+        folder = rtrain.sweep("mlp", [*WORDS, *words])
+    runs = [Run.load(folder / one["name"]) for one in read_sweep(folder)["trials"]]
+    assert [run.status for run in runs] == ["succeeded"] * 3
+    ends = [[attempt.get("kind") for attempt in run.manifest.attempts] for run in runs]
+    assert [len(one) for one in ends] == [1, 2, 1], ends
+    assert runs[1].manifest.attempts[-1]["from_step"] > 0
+    pids = [{one["pid"] for one in run.manifest.workers.values()} for run in runs]
+    assert pids[0].isdisjoint(pids[1]), "new ones after the death"
+    assert pids[1] == pids[2]
+    assert steady(runs[0]) == steady(runs[1]) == steady(runs[2])
 
 
 def test_a_trial_that_is_larger_than_the_cluster_is_refused_before_any_starts(tmp_path, monkeypatch, capsys):

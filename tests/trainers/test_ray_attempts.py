@@ -33,11 +33,11 @@ class Channel:
 
 @pytest.fixture
 def parts(tmp_path):
-    def make(**failure):
+    def make(*, are_there=False, **failure):
         stop, recorder = StopRequest(), Recorder(tmp_path)
         run = RunConf(name="test", failure=FailureConf(**failure))
         conf = RtrainConf(run=run, scaling=ScalingConf(num_workers=2, start_timeout_seconds=0.2))
-        return Attempts(recorder, conf, stop), recorder, stop, Channel()
+        return Attempts(recorder, conf, stop, are_there=are_there), recorder, stop, Channel()
 
     return make
 
@@ -177,3 +177,26 @@ def test_another_number_of_workers_is_no_failure(parts):
     attempts.answer(channel)
     assert [one["kind"] for one in recorder.ended] == ["resized"]
     assert channel.answers == []
+
+
+def test_workers_that_died_while_they_waited_for_the_run_are_started_again_for_nothing(parts):
+    attempts, recorder, _, channel = parts(are_there=True, max_failures=0)
+    fail(attempts, "one")
+    attempts.answer(channel)
+    assert channel.answers == [("one", True)]
+    begin(attempts)
+    fail(attempts, "two")
+    attempts.answer(channel)
+    assert channel.answers[1:] == [("two", False)], "this one is the run's"
+    assert len(recorder.ended) == 1
+
+
+def test_workers_that_died_when_the_run_was_over_are_started_for_the_next_one(parts):
+    attempts, recorder, _, channel = parts(max_failures=0)
+    begin(attempts)
+    attempts.let_go(channel)
+    assert channel.answers == []
+    fail(attempts, "one")
+    attempts.let_go(channel)
+    assert channel.answers == [("one", True)]
+    assert recorder.ended == []

@@ -24,6 +24,7 @@ class Plugin(TrainerPlugin):
     Conf = config.Conf
     requires = ("lightgbm",)
     can_init = True
+    joins_again = False
 
     def check(self, job: Job) -> None:
         """Check names and values of the parameters, and whether they fit the dataset."""

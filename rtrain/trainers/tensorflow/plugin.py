@@ -16,6 +16,7 @@ class Plugin(TrainerPlugin):
     requires = ("tensorflow", "keras")
     can_init = True
     can_skip = True
+    joins_again = False
 
     def check(self, job: Job) -> None:
         """Check every target's arguments against its signature, and conf against dataset."""
