@@ -286,6 +286,16 @@ def is_alive(node: str | None = None) -> bool:
     return any(one["Alive"] and one["NodeID"] == node for one in ray.nodes())
 
 
+def resources_by_node() -> tuple[dict[str, dict[str, float]], dict[str, dict[str, float]]]:
+    """Return the total and the available resources of each node that is not being taken away, by its id."""
+    from ray._private.state import state
+
+    leaving = state.get_draining_nodes()
+    total = {node: facts for node, facts in state.total_resources_per_node().items() if node not in leaving}
+    available = state.available_resources_per_node()
+    return total, {node: available.get(node, {}) for node in total}
+
+
 def remove_placement_groups(owner: str) -> None:
     """Free what an actor has reserved that died: Ray does it when the whole process of the driver ends.
 

@@ -61,5 +61,9 @@ class TrainingError(RtrainError):
     """Training started and then failed; the run directory tells the whole story."""
 
 
+class NoRoomError(TrainingError):
+    """The workers of a run did not start in time: others hold what they need."""
+
+
 class PredictionError(RtrainError):
     """A prediction started and then failed; no output was written."""

@@ -23,7 +23,7 @@ from rtrain.runs.lock import locked
 from rtrain.runs.manifest import Manifest, utc_now
 from rtrain.runs.recorder import Observer, Recorder
 from rtrain.runs.seal import with_seal
-from rtrain.scaling import worker_resources, workers_here
+from rtrain.scaling import fewest_and_most, worker_resources
 from rtrain.storage.mirror import Mirror, mirror_run
 from rtrain.storage.run_copy import Retention
 
@@ -148,10 +148,8 @@ def _first_manifest(prepared: Prepared, run_dir: Path) -> Manifest:
 
 
 def _num_workers(scaling: ScalingConf, cluster: Cluster | None) -> dict[str, int]:
-    """Return the most and the fewest workers there may be; on a cluster of rtrain's own, that is one number."""
-    if cluster is None or cluster.own:
-        return {"num_workers": workers_here(scaling), "min_workers": workers_here(scaling)}
-    return {"num_workers": int(scaling.num_workers), "min_workers": scaling.min_workers}
+    fewest, most = fewest_and_most(scaling, own_cluster=cluster is None or cluster.own)
+    return {"num_workers": most, "min_workers": fewest}
 
 
 def check_rows(manifest: Manifest) -> None:

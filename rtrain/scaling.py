@@ -52,6 +52,11 @@ def workers_here(conf: ScalingConf) -> int:
     return max(conf.min_workers, min(int(conf.num_workers), num_cores()))
 
 
+def fewest_and_most(conf: ScalingConf, *, own_cluster: bool) -> tuple[int, int]:
+    """Return how many workers there have to be, and may be; on a cluster of rtrain's own, that is one number."""
+    return (workers_here(conf), workers_here(conf)) if own_cluster else (conf.min_workers, int(conf.num_workers))
+
+
 def sharing_notice(conf: ScalingConf) -> str | None:
     """Return the line that tells that workers share cores on this machine, or None when they don't."""
     cores, workers = num_cores(), workers_here(conf)

@@ -14,7 +14,7 @@ from rtrain.config.allowed import project_forgotten, use_project_root
 from rtrain.config.session import Composed
 from rtrain.config.trials import PauseAt, Plan
 from rtrain.datasets.base import Dataset
-from rtrain.errors import RtrainError
+from rtrain.errors import NoRoomError, RtrainError
 from rtrain.interrupts import StopRequest
 from rtrain.preparation import Prepared, check_job, check_run_storage
 from rtrain.resuming import Resumption, find_resumption
@@ -60,6 +60,8 @@ def train_trial(
         with _clean(composed.project_root, private=composed.conf.run.private):
             task.plan.job.run(lambda _: _train(task, dataset, observer, stop, group))
     except (RtrainError, OSError) as error:
+        if isinstance(error, NoRoomError):  # whichever way Ray says it
+            return {"type": type(error).__name__, "message": str(error)}
         cause = error.__cause__ or error
         return {"type": type(cause).__name__, "message": str(error)}
     return None

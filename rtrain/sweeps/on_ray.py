@@ -15,15 +15,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rtrain.cluster import Cluster, remove_placement_groups, worker_runtime_env
+from rtrain.cluster import Cluster, remove_placement_groups, resources_by_node, worker_runtime_env
 from rtrain.config.session import Composed
 from rtrain.config.trials import Plan
 from rtrain.interrupts import StopRequest
-from rtrain.scaling import threads_per_worker, worker_resources, workers_here
+from rtrain.scaling import fewest_and_most, threads_per_worker, worker_resources, workers_here
 from rtrain.sweeps.data import Data
 from rtrain.sweeps.host import Task, Telling, train_trial
 from rtrain.sweeps.pool import Hearer
-from rtrain.sweeps.room import Room, Shape
+from rtrain.sweeps.room import JoinedRoom, Room, Shape
 from rtrain.trainers.ray_channel import DriverChannel, WorkerChannel, request_stop
 from rtrain.trainers.ray_group import Group, KeptGroup, can_be_kept
 from rtrain.trainers.registry import load_trainer
@@ -139,7 +139,7 @@ class OnRay:
 
     def __init__(self, cluster: Cluster, hearer: Hearer, data: Data) -> None:
         self._cluster, self._hearer, self._data = cluster, hearer, data
-        self._room = Room(cluster.nodes)
+        self._room = Room(cluster.nodes) if cluster.own else JoinedRoom(resources_by_node)
         self._seats: list[Seat] = []
         self._name = f"sweep-{secrets.token_hex(6)}"
         self._count = 0
@@ -148,7 +148,7 @@ class OnRay:
 
     def try_start(self, number: int, plan: Plan) -> bool:
         """Give the trial to a host that is free, or to a new one if there is room, in place of idle ones if need be."""
-        kind, shape = self._kind(plan.composed), shape_of(plan.composed)
+        kind, shape = self._kind(plan.composed), shape_of(plan.composed, own_cluster=self._cluster.own)
         seat = next((one for one in self._seats if one.trial is None and one.kind == kind), None)
         if seat is None:
             for idle in [one for one in self._seats if one.trial is None]:
@@ -156,14 +156,14 @@ class OnRay:
                     self._dismiss(idle)
             if not self._room.fits(shape):
                 return False
-            seat = self._new_seat(kind, shape, plan.composed)
+            seat = self._new_seat(kind, self._room.widened(shape), plan.composed)
         self._give(seat, number, plan)
         return True
 
     def _kind(self, composed: Composed) -> str:
         scaling = composed.conf.scaling
         parts: list[Any] = [worker_resources(scaling), self._runtime_env(composed)]
-        if not _is_alone(composed):
+        if not _is_alone(composed, self._cluster):
             parts += [workers_here(scaling), scaling.placement_strategy, *_joined_by(composed)]
         return json.dumps(parts, sort_keys=True, default=str)
 
@@ -177,7 +177,7 @@ class OnRay:
 
         env, group = self._runtime_env(composed), None
         options: dict[str, Any] = {"runtime_env": env, "max_restarts": 0}
-        if _is_alone(composed):
+        if _is_alone(composed, self._cluster):
             amounts = dict(shape.worker)
             options |= {"num_cpus": amounts.pop("CPU", 0), "num_gpus": amounts.pop("GPU", 0), "resources": amounts}
             host = ray.remote(**options)(Host).remote()
@@ -197,7 +197,7 @@ class OnRay:
         scaling = plan.composed.conf.scaling
         task = Task(
             plan=plan,
-            cluster=None if _is_alone(plan.composed) else self._cluster,
+            cluster=None if _is_alone(plan.composed, self._cluster) else self._cluster,
             num_threads=threads_per_worker(scaling, own_cluster=False),
         )
         seat.answer = seat.actor.train.remote(task, [self._data.shared(plan.composed)], seat.channel)
@@ -272,9 +272,9 @@ class OnRay:
         self._channel.close()
 
 
-def _is_alone(composed: Composed) -> bool:
+def _is_alone(composed: Composed, cluster: Cluster) -> bool:
     """Tell whether its host is the one worker of a trial."""
-    return workers_here(composed.conf.scaling) <= 1
+    return fewest_and_most(composed.conf.scaling, own_cluster=cluster.own)[1] <= 1
 
 
 def _joined_by(composed: Composed) -> list[Any]:
@@ -289,8 +289,9 @@ def _keeps_workers(composed: Composed) -> bool:
     return can_be_kept(load_trainer(composed.resolved["trainer"]["type"]), composed.conf)
 
 
-def shape_of(composed: Composed) -> Shape:
+def shape_of(composed: Composed, *, own_cluster: bool) -> Shape:
     """Return the room that a trial needs."""
     scaling = composed.conf.scaling
     worker = tuple(sorted(worker_resources(scaling).items()))
-    return Shape(max(1, workers_here(scaling)), worker, scaling.placement_strategy)
+    fewest, most = fewest_and_most(scaling, own_cluster=own_cluster)
+    return Shape(max(1, fewest), worker, scaling.placement_strategy, most)

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from rtrain.cluster import StartingCluster, connect
 from rtrain.config.session import Session
 from rtrain.config.trials import Plan, Trials
-from rtrain.errors import ConfigError
+from rtrain.errors import ConfigError, NoRoomError
 from rtrain.interrupts import StopRequest, stop_on_signals
 from rtrain.runs.facts import num_cores
 from rtrain.runs.files import private_files
@@ -36,6 +36,7 @@ from rtrain.sweeps.record import SweepRecord
 from rtrain.sweeps.stored import copied, find_sweep
 from rtrain.sweeps.trial import OVER, Trial
 
+NO_ROOM = NoRoomError.__name__
 OVERTAKING = 8
 """How many trials may start before one that waits for more room; then they wait for it."""
 
@@ -129,6 +130,8 @@ class Sweep:
         self._ended: dict[int, str] = {}
         """By trial, the status that its manifest has at the end."""
         self._has_told_metrics = False
+        self._has_told_wait = False
+        """Since something trained last."""
         self._ending: str | None = None
         """Why no more trials are started."""
 
@@ -197,7 +200,7 @@ class Sweep:
                 self._look_at_limits(stop, began)
                 if self._ending is None:
                     self._fill()
-                if not self._running:
+                if not self._running and not self._waits_for_room():
                     break
                 self._pool.wait()
             status = self._status(stop)
@@ -205,6 +208,15 @@ class Sweep:
             self._pool.close()
             self.record.finish(status)
             self._observer.sweep_ended(self.record)
+
+    def _waits_for_room(self) -> bool:
+        """Tell whether nothing trains because others hold the cluster, and say so once."""
+        if self._ending is not None or not self._queue:
+            return False
+        if not self._has_told_wait:
+            self._has_told_wait = True
+            self._observer.notice(f"{self._queue[0].name} waits: others hold the cluster, or a part of it is gone")
+        return True
 
     def _make_pool(self, stop: StopRequest) -> Pool:
         if self._trials.launcher is not None:
@@ -288,6 +300,7 @@ class Sweep:
     def _begin(self, trial: Trial) -> None:
         self._queue.remove(trial)
         self._running[trial.number] = time.monotonic()
+        self._has_told_wait = False
         trial.status, trial.num_starts = "running", trial.num_starts + 1
         self.record.write(now=self._is_steered)  # else the file has been there since they were planned
         self._observer.trial_changed(trial)
@@ -328,7 +341,9 @@ class Sweep:
         trial.seconds += round(time.monotonic() - self._running.pop(number), 3)
         if died or error is not None:
             self._judge.forget(number)
-        if died and self._may_start_again(trial):
+        if died and self._may_start_again(trial, "the process that trained it died; it goes on from its checkpoint"):
+            return
+        if error and error["type"] == NO_ROOM and self._may_start_again(trial, "others took its room; it waits"):
             return
         if died:
             error = {"type": "ProcessDied", "message": "the process that trained it died, again and again"}
@@ -352,8 +367,8 @@ class Sweep:
         there = ", ".join(read_manifest(self.record.folder / trial.name).metrics)
         self._observer.notice(f"{trial.name} has never reported {wanted} (sweep.metric); there are: {there}")
 
-    def _may_start_again(self, trial: Trial) -> bool:
-        """Put a trial whose process has died in front, to go on from its checkpoint, unless it died too often."""
+    def _may_start_again(self, trial: Trial, why: str) -> bool:
+        """Put a trial whose process has died, or that had no room, in front, unless that was too often."""
         trial.num_deaths += 1
         if self._ending is not None:
             trial.status = "interrupted"
@@ -362,7 +377,7 @@ class Sweep:
         else:
             trial.status = "planned"
             self._queue.insert(0, trial)
-            self._observer.notice(f"{trial.name}: the process that trained it died; it goes on from its checkpoint")
+            self._observer.notice(f"{trial.name}: {why}")
         self.record.write()
         return True
 

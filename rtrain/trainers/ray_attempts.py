@@ -10,7 +10,7 @@ from typing import Any
 
 from rtrain.cluster import is_alive
 from rtrain.config.schema import RtrainConf
-from rtrain.errors import TrainingError, first_line
+from rtrain.errors import NoRoomError, TrainingError, first_line
 from rtrain.interrupts import StopRequest
 from rtrain.runs.recorder import Recorder
 from rtrain.trainers.failures import Ending, Retries, ending_of
@@ -159,7 +159,8 @@ class Attempts:
         if self.ending.type is not None and self.ending.rank is not None:
             log = f"The whole traceback is in {self._recorder.run_dir}/logs/worker-{self.ending.rank}.log"
         tries = f"Gave up after {self._count} attempts: {refusal}." if refusal and self._count > 1 else ""
-        return TrainingError(self.ending.message, "\n".join(filter(None, [self.ending.hint, tries, log])) or None)
+        kind = NoRoomError if self.ending.kind == "no workers" and not self._count else TrainingError
+        return kind(self.ending.message, "\n".join(filter(None, [self.ending.hint, tries, log])) or None)
 
     def _ending_of(self, question: Mapping[str, Any]) -> Ending:
         if question["cause"] == "resources":

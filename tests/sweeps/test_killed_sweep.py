@@ -31,6 +31,15 @@ def facts(folder):
     return {one["name"]: (one["status"], one["values"], one["step"]) for one in read_sweep(folder)["trials"]}
 
 
+def check_whole(folder, whole):
+    """The same trials came to the same ends, and the same one is the best."""
+    assert facts(folder) == facts(whole)
+    assert (folder / "best").resolve().name == (whole / "best").resolve().name
+    # What a killed process was writing stays under its hidden name; nothing that counts is torn.
+    found = [finding.problem for path in folder.glob("*/manifest.json") for finding in verify_run(path.parent)]
+    assert set(found) <= {"unfinished"}
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """The sweep that nothing happened to."""
@@ -72,12 +81,7 @@ def test_a_sweep_that_is_killed_goes_on_with_the_same_command(whole, tmp_path, s
     sweeping.process.wait()
     assert read_sweep(only_sweep(tmp_path / "runs"))["status"] == "running"
     assert rtrain([*IN_TURN, f"run.root_dir={tmp_path / 'runs'}"]) == 0
-    folder = only_sweep(tmp_path / "runs")
-    assert facts(folder) == facts(whole)
-    assert (folder / "best").resolve().name == (whole / "best").resolve().name
-    # What a killed process was writing stays under its hidden name; nothing that counts is torn.
-    found = [finding.problem for path in folder.glob("*/manifest.json") for finding in verify_run(path.parent)]
-    assert set(found) <= {"unfinished"}
+    check_whole(only_sweep(tmp_path / "runs"), whole)
 
 
 @pytest.mark.slow
@@ -90,7 +94,7 @@ def test_a_sweep_on_ray_that_is_killed_goes_on_with_the_same_command(whole, tmp_
     sweeping.process.send_signal(signal.SIGKILL)
     sweeping.process.wait()
     assert rtrain([*WORDS, f"run.root_dir={tmp_path / 'runs'}"]) == 0  # at once: processes of Ray's still end
-    assert facts(only_sweep(tmp_path / "runs")) == facts(whole)
+    check_whole(only_sweep(tmp_path / "runs"), whole)
 
 
 def test_ctrl_c_ends_the_sweep_and_resume_goes_on_with_it(whole, tmp_path):

@@ -4,7 +4,8 @@ import random
 
 import pytest
 
-from rtrain.sweeps.room import Room, Shape
+from rtrain.sweeps import room as rooms
+from rtrain.sweeps.room import JoinedRoom, Room, Shape
 
 
 def shape(num_workers, cpus=1.0, gpus=0.0, strategy="PACK"):
@@ -36,6 +37,64 @@ def test_parts_of_a_core_and_of_a_gpu_add_up():
     assert not room.fits(shape(1, cpus=0.1))
     room.free(3)
     assert room.fits(shape(1, cpus=0.1, gpus=0.1))
+
+
+def test_a_trial_whose_number_of_workers_may_change_takes_what_is_there():
+    room = Room([{"CPU": 3.0}])
+    assert room.widened(Shape(1, (("CPU", 1.0),), most=2)).num_workers == 2
+    assert room.widened(Shape(1, (("CPU", 1.0),), most=5)).num_workers == 3
+    room.take("a", shape(3))
+    assert room.widened(Shape(1, (("CPU", 1.0),), most=5)).num_workers == 1
+
+
+class JoinedCluster:
+    """What a cluster says of its nodes."""
+
+    def __init__(self, **nodes):
+        self.total = {name: {"CPU": cpus} for name, cpus in nodes.items()}
+        self.available = {name: dict(node) for name, node in self.total.items()}
+
+    def __call__(self):
+        return self.total, self.available
+
+
+@pytest.fixture
+def joined(monkeypatch):
+    monkeypatch.setattr(rooms, "LOOK_SECONDS", -1.0)
+    cluster = JoinedCluster(one=2.0, two=2.0)
+    return cluster, JoinedRoom(cluster)
+
+
+def test_what_others_hold_is_no_room_and_what_is_seen_late_does_not_matter(joined):
+    cluster, room = joined
+    assert room.fits(shape(4))
+    room.take("a", shape(2))  # which the cluster does not show yet
+    assert room.fits(shape(2))
+    assert not room.fits(shape(3))
+    cluster.available["two"]["CPU"] = 0.0  # now it does, though on another node than was thought
+    assert room.fits(shape(2))
+    cluster.available["one"]["CPU"] = 1.0  # and somebody else has come
+    assert room.fits(shape(1))
+    assert not room.fits(shape(2))
+    room.free("a")
+    assert not room.fits(shape(2)), "it holds them still"
+    cluster.available["two"]["CPU"] = 2.0
+    assert room.fits(shape(3))
+    assert not room.fits(shape(4))
+
+
+def test_nodes_come_and_go(joined):
+    cluster, room = joined
+    assert room.fits(shape(4))
+    room.take("a", shape(3))
+    del cluster.total["one"]
+    assert not room.fits(shape(2))
+    assert room.fits(shape(1))
+    room.free("a")
+    assert room.fits(shape(2))
+    assert not room.fits(shape(3))
+    cluster.total["three"] = cluster.available["three"] = {"CPU": 4.0}
+    assert room.fits(shape(6))
 
 
 @pytest.mark.parametrize("seed", range(50))

@@ -1,0 +1,125 @@
+"""Sweeps on a cluster of somebody else, where others train too and machines come and go."""
+
+import threading
+import time
+
+import pytest
+
+import rtrain
+from rtrain.config.session import Session
+from rtrain.runs.run import Run
+from rtrain.schemas import schemas
+from rtrain.sweeps import room
+from rtrain.sweeps.record import read_sweep
+from rtrain.sweeps.sweep import run_sweep
+from rtrain.training import SilentObserver
+
+WORDS = ["dataset.limit=400", "trainer.max_epochs=3", "trainer.num_threads=1", "sweep.metric=test/loss", "run.seed=1,2"]
+
+
+@pytest.fixture(autouse=True)
+def no_leaks():
+    """Ray is started and stopped by the fixture below."""
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    import ray
+    from ray.cluster_utils import Cluster
+
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "object_store_memory": 100_000_000})
+    ray.init(address=made.address, log_to_driver=False)
+    yield made
+    ray.shutdown()
+    made.shutdown()
+
+
+def add_node(cluster):
+    node = cluster.add_node(num_cpus=1, object_store_memory=100_000_000)
+    cluster.wait_for_nodes()
+    return node
+
+
+@pytest.fixture
+def other(cluster):
+    """Somebody else's work, on one core."""
+    import ray
+
+    @ray.remote(num_cpus=1)
+    class Other:
+        def works(self):
+            return True
+
+    actor = Other.remote()
+    assert ray.get(actor.works.remote())
+    yield actor
+    ray.kill(actor)
+
+
+class Told(SilentObserver):
+    """Keeps the notices of a sweep."""
+
+    def __init__(self):
+        self.notices = []
+
+    def notice(self, text):
+        self.notices.append(text)
+
+
+class Sweeping:
+    """A sweep in a thread of its own: nodes are only added from the main one."""
+
+    def __init__(self, *words):
+        self.told, self.record = Told(), None
+        self._thread = threading.Thread(target=self._sweep, args=(words,))
+        self._thread.start()
+
+    def _sweep(self, words):
+        with Session("mlp", [*WORDS, *words], schemas()) as session:
+            self.record = run_sweep(session, self.told)
+
+    def wait_for(self, notice):
+        deadline = time.monotonic() + 120
+        while not any(notice in text for text in self.told.notices):
+            assert self._thread.is_alive()
+            assert time.monotonic() < deadline, self.told.notices
+            time.sleep(0.05)
+
+    def end(self):
+        self._thread.join(240)
+        assert self.record is not None
+        return [one.status for one in self.record.trials]
+
+
+def test_a_sweep_waits_while_others_hold_the_cluster_and_goes_on_where_a_machine_comes(cluster, other, tmp_path):
+    sweeping = Sweeping("num_workers=1", f"run.root_dir={tmp_path}")
+    sweeping.wait_for("waits: others hold the cluster")
+    node = add_node(cluster)
+    assert sweeping.end() == ["succeeded"] * 2
+    assert len(sweeping.told.notices) == 1, sweeping.told.notices
+    cluster.remove_node(node)
+
+
+@pytest.mark.slow
+def test_a_trial_whose_room_others_take_waits_for_it(cluster, other, tmp_path, monkeypatch):
+    import ray
+
+    monkeypatch.setattr(room.JoinedRoom, "_others_hold", lambda *_: False)  # as when it is seen too late
+    node = add_node(cluster)
+    sweeping = Sweeping("num_workers=2", f"run.root_dir={tmp_path}", "scaling.start_timeout_seconds=3")
+    sweeping.wait_for("others took its room")
+    ray.kill(other)
+    assert sweeping.end() == ["succeeded"] * 2
+    cluster.remove_node(node)
+
+
+@pytest.mark.slow
+def test_trials_whose_number_of_workers_may_change_take_what_there_is(cluster, tmp_path):
+    node = add_node(cluster)
+    folder = rtrain.sweep("mlp", [*WORDS, "num_workers=[1,3]", f"run.root_dir={tmp_path}"])
+    trials = read_sweep(folder)["trials"]
+    assert [one["status"] for one in trials] == ["succeeded"] * 2
+    manifests = [Run.load(folder / one["name"]).manifest for one in trials]
+    assert [[attempt["num_workers"] for attempt in one.attempts] for one in manifests] == [[2], [2]]
+    assert manifests[0].ended_at < manifests[1].started_at
+    cluster.remove_node(node)
