@@ -84,6 +84,8 @@ class Host:
         def tell(record: Mapping[str, Any]) -> None:
             channel.send({**record, "channel": channel_name})
 
+        if self._group is not None:
+            self._group.data = dataset[0]
         try:
             data = None if dataset[0] is None else ray.get(dataset[0])
             error = train_trial(task, data, Telling(tell), RemoteStop(channel), self._group)

@@ -64,8 +64,9 @@ class TrainerPlugin(ABC):
     """Whether the loop can leave out a step whose loss is no number: ``run.failure.nan_loss: skip``."""
 
     joins_again: ClassVar[bool] = True
-    """Whether workers can train one run together after the other, as trials of a sweep do. JAX and TensorFlow connect
-    processes only once, and LightGBM opens a port that it can't open again."""
+    """Whether workers can train one run together after the other, as trials of a sweep do. TensorFlow can't change its
+    threads, nor how its processes are connected, once it has begun.
+    """
 
     @abstractmethod
     def check(self, job: Job) -> None:

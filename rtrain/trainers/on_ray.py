@@ -46,7 +46,7 @@ def train_on_ray(
     marker.touch()
     try:
         places = {"run_dir": str(recorder.run_dir), "marker": marker.name, "channel": channel.name}
-        start = group.give(_make_task(job, cluster, places))
+        start = group.give({**_make_task(job, cluster, group.data), **places})
         if start is not None:
             group.begin(_build_trainer(plugin, job, cluster, *start))
         error = _follow(group, channel, attempts, stop)
@@ -88,14 +88,15 @@ def _may_restart(attempts: Attempts, cluster: Cluster, group: Group, error: Base
     return attempts.go_on_after(died) and attempts.wait()
 
 
-def _make_task(job: Job, cluster: Cluster, places: dict[str, str]) -> dict[str, Any]:
-    """Return what each worker is told."""
+def _make_task(job: Job, cluster: Cluster, data: Any) -> dict[str, Any]:
+    """Return what each worker is told besides the places."""
     import ray
 
+    if data is None and job.dataset is not None:
+        data = ray.put(job.dataset)
     return {
         "job": dataclasses.replace(job, dataset=None),
-        "dataset": None if job.dataset is None else ray.put(job.dataset),
-        **places,
+        "dataset": data,
         "num_threads": threads_per_worker(job.conf.scaling, own_cluster=cluster.own and not cluster.shared),
     }
 

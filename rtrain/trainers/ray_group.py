@@ -31,6 +31,8 @@ class Group:
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.data: Any = None
+        """Reference to the data of the next run, if they lie in the object store already."""
         self._trainer: Any = None
         self._thread: threading.Thread | None = None
         self.error: BaseException | None = None

@@ -25,12 +25,13 @@ from rtrain.trainers.watchdog import Watchdog
 from rtrain.trainers.worker import Worker
 
 
-def train_on_worker(config: dict[str, Any]) -> None:
+def train_on_worker(config: dict[str, Any], *, stays: bool = False) -> None:
     """Train as one of the workers of ``ray.train``.
 
     Args:
         config: ``job`` (a ``Job`` without dataset), ``dataset`` (an object reference to it, or None), ``run_dir``,
             ``marker`` (a file there), ``channel`` (its name) and ``num_threads``.
+        stays: The process trains other runs after this one.
     """
     import ray.train
 
@@ -41,6 +42,7 @@ def train_on_worker(config: dict[str, Any]) -> None:
     try:
         with private_files(job.conf.run.private), copied_output(rank, channel.send, job.scrub):
             worker = _make_worker(config, context, channel)
+            worker.stays = stays
             plugin = load_trainer(job.trainer_name)
             with _watched(worker, channel), worker.finishing():
                 plugin.train_loop(worker.conf)(worker)
@@ -60,7 +62,7 @@ def train_in_turn(config: dict[str, Any]) -> None:
     while True:
         number = _next_number(desk, done)
         with project_forgotten(), kept_random_numbers():
-            train_on_worker(ray.get(desk.task.remote()))
+            train_on_worker(ray.get(desk.task.remote()), stays=True)
         gc.collect()
         done = number
 

@@ -1,8 +1,12 @@
-"""Tell each Ray worker the addresses of all, for frameworks whose processes find each other by address."""
+"""Tell each Ray worker the addresses of all, for frameworks whose processes find each other by address.
+
+Those of a ``RendezvousConfig`` are as old as the processes; ``fresh_addresses`` are new ones for each run.
+"""
 
 from __future__ import annotations
 
 import os
+import secrets
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +35,20 @@ class _Rendezvous(Backend):
 def worker_addresses() -> list[str]:
     """Return ``host:port`` of each worker, by rank; on a worker."""
     return os.environ[VARIABLE].split(",")
+
+
+def fresh_addresses(rank: int, size: int) -> list[str]:
+    """Return a free ``host:port`` of each worker, by rank; every one of them has to call it, and gets the same."""
+    from ray.experimental.internal_kv import _internal_kv_del, _internal_kv_get, _internal_kv_put
+    from ray.train.collective import barrier, broadcast_from_rank_zero
+
+    name = broadcast_from_rank_zero(f"rtrain-addresses-{secrets.token_hex(8)}")
+    _internal_kv_put(f"{name}/{rank}", _free_address())
+    barrier()
+    found = [_internal_kv_get(f"{name}/{one}").decode() for one in range(size)]
+    barrier()
+    _internal_kv_del(f"{name}/{rank}")
+    return found
 
 
 def _free_address() -> str:

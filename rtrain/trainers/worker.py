@@ -59,6 +59,8 @@ class Worker:
     """The checkpoint to go on from; the same on every rank."""
     in_process: bool = False
     """The worker is the driver's own process: there is no cluster."""
+    stays: bool = False
+    """The process trains other runs after this one, with the same workers."""
     allow: tuple[str, ...] = ()
     """Modules beyond rtrain's known frameworks that a ``_target_`` may come from."""
     saver: Saver = field(default_factory=Saver)

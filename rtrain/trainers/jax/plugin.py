@@ -16,7 +16,6 @@ class Plugin(TrainerPlugin):
     requires = ("jax", "flax", "optax")
     can_init = True
     can_skip = True
-    joins_again = False
 
     def check(self, job: Job) -> None:
         """Check every target's arguments against its signature, and conf against dataset."""

@@ -76,7 +76,7 @@ def joined(worker: Worker) -> Iterator[World]:
     Raises:
         TrainingError: A device is missing, or JAX sees another number of processes than there are workers.
     """
-    if worker.world_size > 1:
+    if worker.world_size > 1 and not jax.distributed.is_initialized():
         from rtrain.trainers.rendezvous import worker_addresses
 
         jax.distributed.initialize(
@@ -86,7 +86,7 @@ def joined(worker: Worker) -> Iterator[World]:
             initialization_timeout=START_SECONDS,
         )
     yield world_of(worker)
-    if worker.world_size > 1:
+    if worker.world_size > 1 and not worker.stays:
         # Not after an error: it waits for the other ranks, which may wait for this one.
         jax.distributed.shutdown()
 

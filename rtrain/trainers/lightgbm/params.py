@@ -79,10 +79,12 @@ def worker_params(worker: Worker, info: DatasetInfo) -> dict[str, Any]:
     params = all_params(conf, info, seed=worker.run.seed, use_gpu=worker.use_gpu, num_threads=threads)
     if worker.world_size == 1:
         return params
-    from ray.train.lightgbm import get_network_params
+    from rtrain.trainers.rendezvous import fresh_addresses
 
-    network = get_network_params()
-    assert network.get("num_machines") == worker.world_size, f"the workers don't know each other: {network}"
+    # LightGBM can't open a port again that it has used.
+    machines = fresh_addresses(worker.rank, worker.world_size)
+    port = int(machines[worker.rank].rpartition(":")[2])
+    network = {"num_machines": len(machines), "machines": ",".join(machines), "local_listen_port": port}
     # Bins come from a sample of the rows, in which a rare value must not make its feature useless.
     return {"tree_learner": "data", "feature_pre_filter": False, **params, **network, "pre_partition": True}
 

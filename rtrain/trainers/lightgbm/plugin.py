@@ -24,7 +24,6 @@ class Plugin(TrainerPlugin):
     Conf = config.Conf
     requires = ("lightgbm",)
     can_init = True
-    joins_again = False
 
     def check(self, job: Job) -> None:
         """Check names and values of the parameters, and whether they fit the dataset."""
@@ -54,10 +53,10 @@ class Plugin(TrainerPlugin):
         return train
 
     def backend_config(self, conf: config.Conf) -> Any:
-        """Let Ray tell each worker the addresses of all."""
-        from ray.train.lightgbm import LightGBMConfig
+        """Leave it to the train loop: the workers tell each other their addresses anew for each run."""
+        from ray.train.backend import BackendConfig
 
-        return LightGBMConfig()
+        return BackendConfig()
 
     def load_predictor(self, trained: Trained, device: str) -> Predictor:
         """Load the trees of the checkpoint."""

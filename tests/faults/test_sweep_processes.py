@@ -1,0 +1,66 @@
+"""A process of a sweep of trials with two Ray workers is killed at a random moment; the sweep loses nothing by it."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from processes import named
+
+from rtrain.runs.run import Run
+from rtrain.sweeps.record import read_sweep
+
+RTRAIN = str(Path(sys.executable).with_name("rtrain"))
+WORDS = [
+    *("fit", "mlp", "--multirun", "num_workers=2", "trainer.num_threads=1", "dataset.limit=400", "run.seed=1,2,3"),
+    *("trainer.max_epochs=20", "sweep.metric=test/loss", "run.checkpoint.every_steps=20", "run.failure.max_failures=2"),
+]
+TITLES = {"worker": "ray::RayTrainWorker", "controller": "ray::_Controller", "host": "ray::Host"}
+pytestmark = pytest.mark.slow
+
+
+def reported(folder):
+    """Return by trial what was reported, without its speed."""
+    runs = [Run.load(folder / one["name"]) for one in read_sweep(folder)["trials"]]
+    return [
+        [{key: value for key, value in one.metrics.items() if "per_second" not in key} for one in run.events()]
+        for run in runs
+    ]
+
+
+def sweep_in(root):
+    (path,) = root.glob("*/sweep.json")
+    return path.parent
+
+
+def num_events(root):
+    return sum(path.read_text().count("\n") for path in root.glob("*/*/events.jsonl"))
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The sweep that nothing happened to."""
+    root = tmp_path_factory.mktemp("whole")
+    subprocess.run([RTRAIN, *WORDS, f"run.root_dir={root}"], check=True, capture_output=True)
+    return sweep_in(root)
+
+
+@pytest.mark.parametrize("what", list(TITLES))
+def test_a_process_that_dies_costs_no_trial_of_several_workers(whole, tmp_path, what, seed):
+    root, rng = tmp_path / "runs", random.Random(f"{what} {seed}")
+    log = tmp_path / "log"
+    with log.open("w") as out:
+        sweeping = subprocess.Popen([RTRAIN, *WORDS, f"run.root_dir={root}"], stdout=out, stderr=out)
+    number, deadline = rng.randint(1, num_events(whole.parent) - 8), time.monotonic() + 180
+    while num_events(root) < number and time.monotonic() < deadline:
+        time.sleep(0.002)
+    os.kill(rng.choice(named(sweeping.pid, TITLES[what])), signal.SIGKILL)
+    assert sweeping.wait(timeout=240) == 0, log.read_text()
+    folder = sweep_in(root)
+    assert reported(folder) == reported(whole)
+    trials = read_sweep(folder)["trials"]
+    assert sum(one["num_starts"] for one in trials) == (4 if what == "host" else 3)
