@@ -284,7 +284,7 @@ def _joined_by(composed: Composed) -> list[Any]:
     conf, name = composed.conf, composed.resolved["trainer"]["type"]
     backend = load_trainer(name).backend_config(conf.trainer)
     limits = [conf.run.failure.hang_seconds, conf.scaling.start_timeout_seconds]
-    return [name, repr(backend), _keeps_workers(composed), *limits]
+    return [name, type(backend).__name__, vars(backend), _keeps_workers(composed), *limits]
 
 
 def _keeps_workers(composed: Composed) -> bool:
