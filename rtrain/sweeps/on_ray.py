@@ -30,6 +30,8 @@ from rtrain.trainers.registry import load_trainer
 
 INTERVAL_SECONDS = 0.05
 """How often records and stop requests are looked for: a scheduler decides while the trial trains on."""
+IDLE_SECONDS = 10.0
+"""How long a host without a trial is kept: others may wait for what it holds."""
 LAST_WORD_SECONDS = 0.5
 """Time for the last records of a host that has died to arrive."""
 
@@ -128,6 +130,7 @@ class Seat:
     answer: Any = None
     """Ray's reference to the end of the training."""
     died_at: float | None = None
+    idle_since: float = 0.0
 
 
 class OnRay:
@@ -214,8 +217,11 @@ class OnRay:
         else:
             time.sleep(INTERVAL_SECONDS)
         self._hand_on()
-        for seat in [one for one in self._seats if one.trial is not None]:
-            self._look_after(seat)
+        for seat in list(self._seats):
+            if seat.trial is not None:
+                self._look_after(seat)
+            elif time.monotonic() - seat.idle_since > IDLE_SECONDS:
+                self._dismiss(seat)
 
     def _hand_on(self) -> None:
         while True:
@@ -234,7 +240,7 @@ class OnRay:
     def _end(self, seat: Seat, error: Mapping[str, Any] | None, *, died: bool = False) -> None:
         number = seat.trial
         assert number is not None
-        seat.trial = None
+        seat.trial, seat.idle_since = None, time.monotonic()
         if error is not None or died:
             self._dismiss(seat)  # whatever went wrong in this process is gone with it
         self._hearer.over(number, error, died=died)

@@ -9,7 +9,7 @@ import rtrain
 from rtrain.config.session import Session
 from rtrain.runs.run import Run
 from rtrain.schemas import schemas
-from rtrain.sweeps import room
+from rtrain.sweeps import on_ray, room
 from rtrain.sweeps.record import read_sweep
 from rtrain.sweeps.sweep import run_sweep
 from rtrain.training import SilentObserver
@@ -122,4 +122,28 @@ def test_trials_whose_number_of_workers_may_change_take_what_there_is(cluster, t
     manifests = [Run.load(folder / one["name"]).manifest for one in trials]
     assert [[attempt["num_workers"] for attempt in one.attempts] for one in manifests] == [[2], [2]]
     assert manifests[0].ended_at < manifests[1].started_at
+    cluster.remove_node(node)
+
+
+@pytest.mark.slow
+def test_what_no_trial_needs_any_more_is_left_to_others_while_the_last_one_trains(cluster, tmp_path, monkeypatch):
+    import ray
+
+    monkeypatch.setattr(on_ray, "IDLE_SECONDS", 0.1)
+    node = add_node(cluster)
+    words = ["num_workers=1", "trainer.max_epochs=1,300", "run.seed=1", f"run.root_dir={tmp_path}"]
+    sweeping, free = Sweeping(*words), threading.Event()
+
+    def look():
+        while not free.is_set():
+            states = [Run.load(path.parent).status for path in tmp_path.glob("*/*/manifest.json")]
+            if sorted(states) == ["running", "succeeded"] and ray.available_resources().get("CPU", 0) >= 1:
+                free.set()
+            time.sleep(0.05)
+
+    threading.Thread(target=look, daemon=True).start()
+    assert sweeping.end() == ["succeeded"] * 2
+    was_free = free.is_set()
+    free.set()
+    assert was_free
     cluster.remove_node(node)
