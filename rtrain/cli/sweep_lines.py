@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from rtrain.cli.display import PlainLines
+from rtrain.config.aliases import split_word
 from rtrain.config.locations import shown
+from rtrain.runs.lock import is_locked
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.manifest import read_manifest
 from rtrain.sweeps.importance import importance
@@ -59,10 +62,7 @@ def end_lines(record: SweepRecord) -> list[str]:
     counts = Counter(one.status for one in record.trials)
     told = ", ".join(f"{number} {status}" for status, number in counts.items())
     lines = [f"result      {record.status}: {told}"]
-    for one in record.trials:
-        if one.error is not None:
-            message = str(one.error["message"]).replace("\n", "\n            ")
-            lines.append(f"failed      {one.name}  {one.what}\n            {one.error['type']}: {message}")
+    lines += _failures(record)
     for one in (one for one in record.trials if one.lacks_copy):
         run = shown(record.folder / one.name)
         lines.append(f"copy        of {one.name} is NOT COMPLETE; once the store works: rtrain runs upload {run}")
@@ -80,15 +80,44 @@ def end_lines(record: SweepRecord) -> list[str]:
 def report_lines(record: SweepRecord) -> list[str]:
     """Return what there is to say of a sweep: its trials, best first; what mattered; how to train the best one."""
     goals = [goal.metric for goal in record.goals]
-    keys = list(dict.fromkeys(key for one in record.trials for key in one.params))
-    names = [key.rpartition(".")[2] for key in keys]
-    rows = [_row(one, keys, len(goals)) for one in _best_first(record)]
-    table = _aligned([["trial", "status", *goals, "epoch", "seconds", *names], *rows])
-    lines = [f"{shown(record.folder)}: {record.status}", "", *table]
+    names = short_names(record.trials)
+    rows = [_row(one, list(names), len(goals)) for one in _best_first(record)]
+    table = _aligned([["trial", "status", *goals, "epoch", "seconds", *names.values()], *rows])
+    is_killed = record.status == "running" and not is_locked(record.folder)
+    state = "running, but by no process of this machine" if is_killed else record.status
+    lines = [f"{shown(record.folder)}: {state}", "", *table]
+    if failures := _failures(record):
+        lines += ["", *failures]
     best = record.best
-    if best is None:
-        return [*lines, "", f"best: {_no_best(record)}"] if _is_unjudged(record) else lines
-    return [*lines, *_importance_lines(record), "", f"best: {best.name}", f"  {_command(record.folder / best.name)}"]
+    if best is not None:
+        lines += [*_importance_lines(record), "", f"best: {best.name}", f"  {_command(record.folder / best.name)}"]
+    elif _is_unjudged(record):
+        lines += ["", f"best: {_no_best(record)}"]
+    if is_killed or record.status not in ("running", "succeeded"):
+        lines += ["", f"to go on: rtrain resume {shown(record.folder)}"]
+    return lines
+
+
+def short_names(trials: Sequence[Trial]) -> dict[str, str]:
+    """Return what varies between trials, by key: as much of its end as tells it from the others."""
+    keys = list(dict.fromkeys(key for one in trials for key in one.params))
+    return {key: _short(key, keys) for key in keys}
+
+
+def _short(key: str, keys: list[str]) -> str:
+    parts = key.split(".")
+    ends = [".".join(parts[start:]) for start in reversed(range(len(parts)))]
+    return next((end for end in ends if sum(f".{one}".endswith(f".{end}") for one in keys) == 1), key)
+
+
+def _failures(record: SweepRecord) -> list[str]:
+    lines = []
+    for one in record.trials:
+        if one.error is not None:
+            kind, message = str(one.error["type"]), str(one.error["message"]).replace("\n", "\n            ")
+            told = message if message.startswith(f"{kind}: ") else f"{kind}: {message}"
+            lines.append(f"failed      {one.name}  {one.what}\n            {told}")
+    return lines
 
 
 def _is_unjudged(record: SweepRecord) -> bool:
@@ -141,6 +170,14 @@ def _command(run_dir: Path) -> str:
         return f"(its run directory {shown(run_dir)} is gone)"
     manifest = read_manifest(run_dir)
     if not manifest.lineage or not manifest.resumes:
-        return shlex.join(manifest.command)
+        return _without_sweep(manifest.command)
     note = "it went on from other trials' checkpoints, as its manifest tells; from the beginning, with its last values:"
-    return f"({note})\n  {shlex.join(manifest.resumes[-1]['command'])}"
+    return f"({note})\n  {_without_sweep(manifest.resumes[-1]['command'])}"
+
+
+def _without_sweep(command: list[str]) -> str:
+    return shlex.join(
+        word
+        for word in command
+        if not split_word(word)[1].startswith(("sweep.", "sweep/")) and split_word(word)[1] != "sweep"
+    )

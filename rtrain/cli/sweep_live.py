@@ -9,11 +9,15 @@ from rich.table import Table
 from rich.text import Text
 
 from rtrain.cli.live import LiveScreen
-from rtrain.cli.sweep_lines import end_lines, is_over, start_line, trial_line, values_text
+from rtrain.cli.sweep_lines import end_lines, is_over, short_names, start_line, trial_line, values_text
 from rtrain.sweeps.record import SweepRecord
 from rtrain.sweeps.trial import Trial
 
 MAX_ROWS = 20
+LINES_AROUND = 6
+"""Lines of a terminal that are kept for what is not in the table."""
+TELLING = 0.05
+"""Part of a trial that has to be trained before the time left can be told."""
 
 
 class LiveSweepDisplay(LiveScreen):
@@ -24,7 +28,7 @@ class LiveSweepDisplay(LiveScreen):
         self._record: SweepRecord | None = None
         self._num_trials, self._stage = 0, ""
         self._began = time.monotonic()
-        self._over_before = 0
+        self._done_before = 0.0
 
     def stage(self, name: str) -> None:
         """Show what happens before the first trial."""
@@ -34,7 +38,7 @@ class LiveSweepDisplay(LiveScreen):
         """Print what starts, and begin the table."""
         self._record, self._num_trials, self._began = record, num_trials, time.monotonic()
         self._stage = ""
-        self._over_before = self._num_over()
+        self._done_before = sum(map(_done, record.trials))
         self._console.print(start_line(record, num_trials), highlight=False, soft_wrap=True)
 
     def trial_changed(self, trial: Trial) -> None:
@@ -48,27 +52,52 @@ class LiveSweepDisplay(LiveScreen):
         self._record = None
         self._console.print("\n".join(end_lines(record)), highlight=False, soft_wrap=True)
 
-    def _num_over(self) -> int:
-        return 0 if self._record is None else sum(map(is_over, self._record.trials))
-
     def _render(self) -> Group | Text:
         if self._record is None:
             return Text(self._stage)
         table = Table(box=None, pad_edge=False)
         for name in ("trial", "parameters", "epoch", "metric"):
             table.add_column(name, no_wrap=name == "trial")
-        for one in [one for one in self._record.trials if one.status in ("running", "paused")][:MAX_ROWS]:
-            far = f"{one.epoch}/{one.max_epochs}" if one.max_epochs else str(one.epoch)
-            table.add_row(one.name, one.what, far, values_text(one, self._record))
-        return Group(table, Text(self._summary(self._record)))
+        shown = sorted((one for one in self._record.trials if _is_shown(one)), key=lambda one: one.status == "paused")
+        names = short_names(shown)
+        most = max(1, min(MAX_ROWS, self._console.height - LINES_AROUND))
+        for one in shown[:most]:
+            what = "  ".join(f"{names[key]}={value}" for key, value in one.params.items())
+            table.add_row(one.name, what, _progress(one), values_text(one, self._record))
+        if len(shown) > most:
+            table.add_row(f"and {len(shown) - most} more")
+        return Group(table, Text(self._summary(self._record), style="bold"))
 
     def _summary(self, record: SweepRecord) -> str:
-        done, best = self._num_over(), record.best
-        parts = [f"{done} of {self._num_trials} over"]
+        over, elapsed = sum(map(is_over, record.trials)), time.monotonic() - self._began
+        parts = [f"{over} of {self._num_trials} over", f"{_clock(elapsed)} so far"]
+        done = sum(map(_done, record.trials))
+        new = done - self._done_before
+        if new >= TELLING and done < self._num_trials:
+            parts.append(f"about {_clock(elapsed / new * (self._num_trials - done))} left")
+        best = record.best
         if best is not None:
             parts.append(f"best {values_text(best, record)} ({best.name})")
-        new = done - self._over_before
-        if new:
-            left = int((time.monotonic() - self._began) / new * (self._num_trials - done))
-            parts.append(f"{left // 60}:{left % 60:02d} left")
         return "  ".join(parts)
+
+
+def _is_shown(trial: Trial) -> bool:
+    return trial.status in ("running", "paused")
+
+
+def _done(trial: Trial) -> float:
+    """Return the part of a trial that is trained, as far as that can be told before it is over."""
+    if is_over(trial) and trial.status != "interrupted":
+        return 1.0
+    return min(1.0, trial.epoch / trial.max_epochs) if trial.max_epochs else 0.0
+
+
+def _progress(trial: Trial) -> str:
+    far = f"{trial.epoch}/{trial.max_epochs}" if trial.max_epochs else str(trial.epoch)
+    return f"{far} paused" if trial.status == "paused" else far
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import yaml
@@ -11,7 +11,7 @@ import yaml
 from rtrain.config.secrets import MASK
 from rtrain.config.session import Session
 from rtrain.config.trials import COMMAND_NAME
-from rtrain.errors import ConfigError
+from rtrain.errors import ConfigError, RunInUseError
 from rtrain.runs.lock import FILE_NAME as LOCK
 from rtrain.runs.lock import locked
 from rtrain.runs.seal import has_own_seal
@@ -28,13 +28,23 @@ def opened(folder: Path) -> Iterator[None]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        with locked(folder):
+        with _locked_by_us(folder):
             yield
     finally:
         if not is_sweep(folder) and not any(one.name != LOCK for one in folder.iterdir()):
             with suppress(OSError):
                 (folder / LOCK).unlink(missing_ok=True)
                 folder.rmdir()
+
+
+@contextmanager
+def _locked_by_us(folder: Path) -> Iterator[None]:
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(locked(folder))
+        except RunInUseError as error:
+            raise RunInUseError(error.message, "Wait until it ends, or begin another sweep: sweep.name=NAME") from None
+        yield
 
 
 def resuming_session(folder: Path, overrides: Sequence[str], *, trust: bool = False) -> Session:

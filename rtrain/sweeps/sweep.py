@@ -242,7 +242,7 @@ class Sweep:
         elif self._conf.max_seconds is not None and time.monotonic() - began > self._conf.max_seconds:
             self._end_all("interrupted", "sweep.max_seconds is over")
         elif self._conf.max_failed is not None and failed > self._conf.max_failed:
-            self._ending = f"{failed} trials have failed"
+            self._ending = f"{failed} trial{'s have' if failed > 1 else ' has'} failed"
             self._observer.notice(f"{self._ending} (sweep.max_failed={self._conf.max_failed}): no more are started")
 
     def _end_all(self, status: str, reason: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from rtrain.cli.app import run as rtrain
-from rtrain.cli.sweep_lines import end_lines
+from rtrain.cli.sweep_lines import end_lines, short_names
 from rtrain.cli.sweep_live import LiveSweepDisplay
 from rtrain.searches.base import Goal
 from rtrain.sweeps.record import SweepRecord
@@ -41,11 +41,51 @@ def test_the_live_table_shows_what_trains_and_what_is_best(record):
     display._console.print(display._render())
     shown = out.getvalue()
     assert "000-abc  succeeded  trainer.params.eta=0  val/loss 0.5" in shown
-    assert "001-abc  trainer.params.eta=1  2/4    val/loss 0.25" in shown
-    assert "2 of 4 over  best val/loss 0.25 (001-abc)" in shown
+    assert "001-abc  eta=1       2/4    val/loss 0.25" in shown
+    assert "2 of 4 over  0:00 so far  best val/loss 0.25 (001-abc)" in shown
     display.sweep_ended(record)
     assert "failed      002-abc  trainer.params.eta=2\n            ValueError: no luck" in out.getvalue()
     assert "copy        of 003-abc is NOT COMPLETE" in out.getvalue()
+
+
+def test_the_time_left_is_told_by_what_is_trained_of_each_trial(record, monkeypatch):
+    now = 1000.0
+    monkeypatch.setattr("rtrain.cli.sweep_live.time.monotonic", lambda: now)
+    display = LiveSweepDisplay(Console(file=io.StringIO(), width=120))
+    display.sweep_started(record, 6)  # two are over and one is half way, of six
+    now += 10
+    assert "left" not in display._summary(record)
+    record.trials[1].epoch = 3
+    assert "0:10 so far  about 2:10 left" in display._summary(record)
+    record.trials[1].status = "succeeded"
+    now += 3600
+    assert "1:00:10 so far  about 6:01:00 left" in display._summary(record)
+
+
+def test_a_terminal_of_few_lines_shows_the_summary_all_the_same(record):
+    out = io.StringIO()
+    display = LiveSweepDisplay(Console(file=out, width=60, height=9))
+    record.trials += [a_trial(number, status="running") for number in (4, 5, 6)]
+    record.trials[1].status = "paused"
+    display.sweep_started(record, 7)
+    display._console.print(display._render())
+    lines = out.getvalue().splitlines()
+    assert [line.split()[0] for line in lines[2:6]] == ["004-abc", "005-abc", "006-abc", "and"]
+    assert lines[6].startswith("2 of 7 over")
+
+
+def test_names_are_as_short_as_can_be_told_apart(record):
+    record.trials[0].overrides = ["trainer.optimizer.lr=1", "trainer.model.lr=2", "run.seed=3", "seed=4"]
+    assert list(short_names(record.trials[:1]).values()) == ["optimizer.lr", "model.lr", "run.seed", "seed"]
+
+
+def test_show_tells_failures_and_how_to_go_on(record, capsys):
+    record.write()
+    assert rtrain(["sweep", "show", str(record.folder)]) == 0
+    shown = capsys.readouterr().out
+    assert "running, but by no process of this machine" in shown
+    assert "ValueError: no luck" in shown
+    assert f"to go on: rtrain resume {record.folder}" in shown
 
 
 def test_show_lists_trials_best_first(record, capsys):
