@@ -54,7 +54,7 @@ def trial_line(trial: Trial, record: SweepRecord) -> str:
     """Return one line on a trial that is over."""
     values = "" if trial.values is None else f"  {values_text(trial, record)}"
     why = f"  ({trial.reason})" if trial.status in ("failed", "stopped") else ""
-    return f"{trial.name}  {trial.status}  {trial.what}{values}  {trial.seconds:.1f} s{why}"
+    return f"{trial.name}  {trial.status}  {short_words(trial)}{values}  {trial.seconds:.1f} s{why}"
 
 
 def end_lines(record: SweepRecord) -> list[str]:
@@ -102,6 +102,11 @@ def short_names(trials: Sequence[Trial]) -> dict[str, str]:
     """Return what varies between trials, by key: as much of its end as tells it from the others."""
     keys = list(dict.fromkeys(key for one in trials for key in one.params))
     return {key: _short(key, keys) for key in keys}
+
+
+def short_words(trial: Trial) -> str:
+    """Return what is particular to a trial, by short names, in one line."""
+    return " ".join(f"{name}={trial.params[key]}" for key, name in short_names([trial]).items())
 
 
 def _short(key: str, keys: list[str]) -> str:

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rtrain.cli.live import LiveScreen
-from rtrain.cli.sweep_lines import end_lines, is_over, short_names, start_line, trial_line, values_text
+from rtrain.cli.sweep_lines import end_lines, is_over, short_words, start_line, trial_line, values_text
 from rtrain.sweeps.record import SweepRecord
 from rtrain.sweeps.trial import Trial
 
@@ -59,11 +59,9 @@ class LiveSweepDisplay(LiveScreen):
         for name in ("trial", "parameters", "epoch", "metric"):
             table.add_column(name, no_wrap=name == "trial")
         shown = sorted((one for one in self._record.trials if _is_shown(one)), key=lambda one: one.status == "paused")
-        names = short_names(shown)
         most = max(1, min(MAX_ROWS, self._console.height - LINES_AROUND))
         for one in shown[:most]:
-            what = "  ".join(f"{names[key]}={value}" for key, value in one.params.items())
-            table.add_row(one.name, what, _progress(one), values_text(one, self._record))
+            table.add_row(one.name, short_words(one), _progress(one), values_text(one, self._record))
         if len(shown) > most:
             table.add_row(f"and {len(shown) - most} more")
         return Group(table, Text(self._summary(self._record), style="bold"))

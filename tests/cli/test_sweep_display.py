@@ -40,7 +40,7 @@ def test_the_live_table_shows_what_trains_and_what_is_best(record):
     display.trial_changed(record.trials[0])
     display._console.print(display._render())
     shown = out.getvalue()
-    assert "000-abc  succeeded  trainer.params.eta=0  val/loss 0.5" in shown
+    assert "000-abc  succeeded  eta=0  val/loss 0.5" in shown
     assert "001-abc  eta=1       2/4    val/loss 0.25" in shown
     assert "2 of 4 over  0:00 so far  best val/loss 0.25 (001-abc)" in shown
     display.sweep_ended(record)
