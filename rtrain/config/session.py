@@ -58,6 +58,8 @@ class Composed:
     """Modules that a ``_target_`` may come from beyond the known frameworks and the project."""
     scrub: Scrubber
     """Takes the values of its secrets out of texts."""
+    config_dir: str | None = None
+    """One more folder of config groups."""
     sweep: str | None = None
     """Name of the sweep's folder, of a trial."""
 
@@ -71,7 +73,8 @@ class Composed:
     @property
     def command(self) -> list[str]:
         """The command line that trains it, secrets masked."""
-        return ["rtrain", "fit", str(self.config_path or self.config_name), *self.overrides]
+        more = [] if self.config_dir is None else ["--config-dir", self.config_dir]
+        return ["rtrain", "fit", str(self.config_path or self.config_name), *more, *self.overrides]
 
 
 class Session:
@@ -239,6 +242,7 @@ class Session:
             overrides=tuple(mask_word(word) for word in words),
             project_root=root,
             allow=allow,
+            config_dir=self.request.config_dir,
             sweep=None if num is None else Path(cfg.hydra.runtime.output_dir).parent.name,
             scrub=scrubber(data, resolved, {name: str(value) for name, value in cfg.hydra.job.env_set.items()}),
         )

@@ -190,10 +190,11 @@ class Trials:
         for where, part in (("hydra.sweeper.params", hydras), ("sweep.params", conf.params), ("sweep.zip", conf.zip)):
             self._request.swept |= {full_key(str(key)): (*where.split("."), str(key)) for key in part}
         space = with_zip(with_params(space, loader, params, conf.seed), conf.zip)
-        swept = [axis.name for axis in space.axes if axis.name.split(".")[0].split("/")[0] in ("sweep", "hydra")]
-        if swept and swept != ["sweep.zip"]:
+        keys = [split_word(word)[1] for axis in space.axes for word in axis.words(axis.first)]
+        swept = [key for key in keys if key.split(".")[0].split("/")[0] in ("sweep", "hydra")]
+        if swept:
             raise ConfigError(f"{swept[0]} is the same for all trials: it can't be varied.")
-        secret = [axis.name for axis in space.axes if is_secret(axis.name.rpartition(".")[2])]
+        secret = [key for key in keys if is_secret(key.rpartition(".")[2])]
         if secret:
             raise ConfigError(f"{secret[0]} is a secret: it can't be varied, as what is varied is written down.")
         if not space.axes:

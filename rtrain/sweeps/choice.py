@@ -8,7 +8,7 @@ from rtrain.config.goals import listed
 from rtrain.config.sweep_conf import SweepConf
 from rtrain.config.trials import Trials
 from rtrain.errors import ConfigError
-from rtrain.schedulers.base import Scheduler
+from rtrain.schedulers.base import Scheduler, StoppingConf
 from rtrain.schedulers.registry import SCHEDULERS
 from rtrain.searches.base import Goal, Search
 from rtrain.searches.registry import SEARCHES
@@ -97,6 +97,15 @@ def make_scheduler(trials: Trials, goals: list[Goal]) -> Scheduler | None:
             "Draw the first ones at random: sweep=random sweep.num_trials=8",
         )
     return kind(conf, goals[0], trials.axes, _length(trials.probe.conf.trainer, conf.unit))
+
+
+def decides_nothing(scheduler: Scheduler) -> str | None:
+    """Return why a scheduler can decide nothing, if its first decision is not before the end of whole trials."""
+    name = "grace" if isinstance(scheduler.conf, StoppingConf) else "interval"
+    first, unit = getattr(scheduler.conf, name, 0), scheduler.conf.unit
+    if scheduler.longest is None or first < scheduler.longest:
+        return None
+    return f"sweep.scheduler.{name}={first}: nothing is decided before trials end, at {scheduler.longest} {unit}"
 
 
 def _length(trainer: Any, unit: str) -> int | None:

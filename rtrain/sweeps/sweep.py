@@ -23,7 +23,7 @@ from rtrain.schedulers.registry import SCHEDULERS
 from rtrain.searches.base import Goal
 from rtrain.searches.registry import SEARCHES
 from rtrain.storage.stores import shown
-from rtrain.sweeps.choice import goals_of, make_scheduler, make_search
+from rtrain.sweeps.choice import decides_nothing, goals_of, make_scheduler, make_search
 from rtrain.sweeps.data import Data
 from rtrain.sweeps.folder import opened
 from rtrain.sweeps.in_turn import InTurn
@@ -112,6 +112,8 @@ class Sweep:
         goals = goals_of(self._conf, trials.probe.conf.run.checkpoint.best)
         self._search, scheduler = make_search(trials, goals), make_scheduler(trials, goals)
         self._scheduler_name = None if self._conf.scheduler is None else SCHEDULERS.name_of(self._conf.scheduler)
+        if scheduler is not None and (idle := decides_nothing(scheduler)):
+            observer.notice(idle)
         self._is_steered = self._search.adaptive or scheduler is not None
         """What becomes of trials is decided while the sweep goes on."""
         facts = {"command": trials.command, "search": name, "axes": [asdict(axis) for axis in trials.axes]}

@@ -114,6 +114,8 @@ def test_what_can_not_be_swept_is_told(capsys):
     assert "can't be varied" in capsys.readouterr().err
     assert rtrain([*ROUNDS, "+vars.token=one,two"]) == 2
     assert "is a secret" in capsys.readouterr().err
+    assert rtrain([*ROUNDS, "sweep.zip={+vars.token: [one, two], seed: [1, 2]}"]) == 2
+    assert "is a secret" in capsys.readouterr().err
     assert rtrain([*ROUNDS, "seed=1,2", "run.resume=auto"]) == 2
     assert "run.resume" in capsys.readouterr().err
     assert rtrain([*ROUNDS, "seed=1,2", "sweep.exclude=[{seed: [1, 2]}]"]) == 2
@@ -142,6 +144,11 @@ def test_pairs_and_exclusions():
         ["eta=0.2", "gamma=2", "max_depth=1"],
         ["eta=0.2", "gamma=2", "max_depth=2"],
     ]
+
+
+def test_a_scheduler_that_can_decide_nothing_is_told(capsys):
+    sweep("sweep/scheduler=asha", "trainer.params.eta=0.9,0.5", "sweep.scheduler.grace=3")
+    assert "sweep.scheduler.grace=3: nothing is decided before trials end, at 3 epochs" in capsys.readouterr().out
 
 
 def test_asha_stops_what_promises_little():
