@@ -61,7 +61,7 @@ def end_lines(record: SweepRecord) -> list[str]:
     """Return the end of every sweep: result, failures, best trial, folder, next command."""
     counts = Counter(one.status for one in record.trials)
     told = ", ".join(f"{number} {status}" for status, number in counts.items())
-    lines = [f"result      {record.status}: {told}"]
+    lines = [f"result      {record.status}: {told or 'no trials'}"]
     lines += _failures(record)
     for one in (one for one in record.trials if one.lacks_copy):
         run = shown(record.folder / one.name)

@@ -154,8 +154,15 @@ class Sweep:
             self._judge.complete()
             if not self.record.trials:
                 raise ConfigError("sweep.exclude leaves out every combination.", "Take one of its rules out.")
+            self._tell_fewer()
         self._trials.save()
         self.record.write()
+
+    def _tell_fewer(self) -> None:
+        """Say so where there are fewer trials than the search was to propose."""
+        found, wanted = len(self.record.trials), self._search.num_trials
+        if found < wanted:
+            self._observer.notice(f"{found} of {wanted} trials: the others are excluded, or the same as those")
 
     def _is_to_train(self, trial: Trial) -> bool:
         waits = trial.status == "paused" and self._conf.scheduler is not None
@@ -206,6 +213,8 @@ class Sweep:
                     break
                 self._pool.wait()
             status = self._status(stop)
+            if self._search.adaptive and self._ending is None:
+                self._tell_fewer()
         finally:
             self._pool.close()
             self.record.finish(status)

@@ -132,7 +132,7 @@ def test_random_points_are_the_same_ones_when_more_are_asked_for():
     assert len({json.dumps(one["overrides"]) for one in after["trials"]}) == 5
 
 
-def test_pairs_and_exclusions():
+def test_pairs_and_exclusions(capsys):
     Path("tiny.yaml").write_text(
         CONFIG + "sweep:\n  zip: {trainer.params.eta: [0.1, 0.2], trainer.params.gamma: [1, 2]}\n"
         "  params: {trainer.params.max_depth: [1, 2]}\n"
@@ -144,11 +144,14 @@ def test_pairs_and_exclusions():
         ["eta=0.2", "gamma=2", "max_depth=1"],
         ["eta=0.2", "gamma=2", "max_depth=2"],
     ]
+    told = capsys.readouterr()
+    assert "3 of 4 trials" in told.err
+    assert "sweeping 3 trials" in told.out
 
 
 def test_a_scheduler_that_can_decide_nothing_is_told(capsys):
     sweep("sweep/scheduler=asha", "trainer.params.eta=0.9,0.5", "sweep.scheduler.grace=3")
-    assert "sweep.scheduler.grace=3: nothing is decided before trials end, at 3 epochs" in capsys.readouterr().out
+    assert "sweep.scheduler.grace=3: nothing is decided before trials end, at 3 epochs" in capsys.readouterr().err
 
 
 def test_asha_stops_what_promises_little():
@@ -175,9 +178,10 @@ def test_optuna_goes_on_with_a_sweep_that_is_made_longer():
     assert yaml.safe_load((folder / "optimization_results.yaml").read_text())["name"] == "optuna"
 
 
-def test_a_search_that_has_tried_everything_ends():
+def test_a_search_that_has_tried_everything_ends(capsys):
     data, _ = sweep("sweep=optuna", "trainer.params.eta=0.1,0.5", "trainer.params.max_depth=1,2", "sweep.num_trials=9")
     assert len({json.dumps(one["overrides"]) for one in data["trials"]}) == len(data["trials"]) == 4
+    assert "4 of 9 trials" in capsys.readouterr().err
 
 
 def test_several_metrics_are_weighed():
