@@ -18,6 +18,7 @@ from typing import Any
 from rtrain.cluster import Cluster, remove_placement_groups, resources_by_node, worker_runtime_env
 from rtrain.config.session import Composed
 from rtrain.config.trials import Plan
+from rtrain.errors import NoRoomError
 from rtrain.interrupts import StopRequest
 from rtrain.scaling import fewest_and_most, threads_per_worker, worker_resources, workers_here
 from rtrain.sweeps.data import Data
@@ -88,6 +89,7 @@ class Host:
 
         if self._group is not None:
             self._group.data = dataset[0]
+        tell({"kind": "began"})
         try:
             data = None if dataset[0] is None else ray.get(dataset[0])
             error = train_trial(task, data, Telling(tell), RemoteStop(channel), self._group)
@@ -131,6 +133,8 @@ class Seat:
     """Ray's reference to the end of the training."""
     died_at: float | None = None
     idle_since: float = 0.0
+    begins_before: float | None = None
+    """When there was no room for it after all; None: it has begun."""
 
 
 class OnRay:
@@ -205,6 +209,7 @@ class OnRay:
             cluster=None if _is_alone(plan.composed, self._cluster) else self._cluster,
             num_threads=threads_per_worker(scaling, own_cluster=False),
         )
+        seat.begins_before = time.monotonic() + scaling.start_timeout_seconds
         seat.answer = seat.actor.train.remote(task, [self._data.shared(plan.composed)], seat.channel)
 
     def wait(self) -> None:
@@ -234,6 +239,8 @@ class OnRay:
                 continue
             if record["kind"] == "done":
                 self._end(seat, record["error"])
+            elif record["kind"] == "began":
+                seat.begins_before = None
             else:
                 self._hearer.hear(seat.trial, record)
 
@@ -249,7 +256,9 @@ class OnRay:
         import ray
         from ray.exceptions import RayError
 
-        if seat.died_at is None:
+        if seat.begins_before is not None and time.monotonic() > seat.begins_before:
+            self._end(seat, {"type": NoRoomError.__name__, "message": "its process did not start in time."})
+        elif seat.died_at is None:
             done, _ = ray.wait([seat.answer], timeout=0)
             try:
                 ray.get(done)
@@ -272,6 +281,7 @@ class OnRay:
         for seat in self._seats:
             if seat.trial == number:
                 request_stop(seat.channel, json.dumps([status, reason]))
+                seat.begins_before = seat.begins_before and 0.0  # nobody hears it in a process that has not begun
 
     def close(self) -> None:
         """End all hosts."""

@@ -11,10 +11,15 @@ import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 SLACK = 1e-6
 LOOK_SECONDS = 0.2
 """How often a cluster is asked what is free."""
+STARTING_SECONDS = 30.0
+"""Longest time until what was taken is held."""
+ENDING_SECONDS = 2.0
+"""The same of what is given back."""
 Nodes = Mapping[str, Mapping[str, float]]
 """Resources of nodes, by their ids."""
 
@@ -100,15 +105,19 @@ class Room:
 class JoinedRoom(Room):
     """The room on a cluster that others use as well, and whose nodes come and go.
 
+    What the cluster says is late: what was taken a moment ago is not held yet, and what was given back still is.
+
     Args:
         look: Returns the total and the available resources of the nodes that there are.
     """
 
     def __init__(self, look: Callable[[], tuple[Nodes, Nodes]]) -> None:
         super().__init__([])
-        self._look, self._looked_at = look, -math.inf
-        self._total: Nodes = {}
+        self._look = look
+        self._looked_at = self._took_at = self._freed_at = -math.inf
         self._available: Nodes = {}
+        self._others = Counter[str]()
+        """What others hold, by resource."""
 
     def fits(self, shape: Shape) -> bool:
         """Look at the cluster, and tell whether all workers have room now, besides what others hold."""
@@ -117,24 +126,43 @@ class JoinedRoom(Room):
             self._looked_at = time.monotonic()
         return self._has_room(shape)
 
+    def take(self, owner: Hashable, shape: Shape) -> list[Hashable]:
+        """Reserve the room of all workers; return the node of each."""
+        self._took_at = time.monotonic()
+        return super().take(owner, shape)
+
+    def free(self, owner: Hashable) -> None:
+        """Give back what was reserved."""
+        self._freed_at = time.monotonic()
+        super().free(owner)
+
     def _has_room(self, shape: Shape) -> bool:
-        # What the cluster says is late: what was taken a moment ago is not seen yet. So its word counts only where it
-        # says that more is held than was taken here.
         if not super()._has_room(shape):
             return False
-        return not self._others_hold(shape) or Room(self._available.values()).fits(shape)
+        asked = {name: amount * shape.num_workers for name, amount in shape.worker if amount > 0}
+        if all(self._others[name] <= SLACK for name in asked):
+            return True
+        left = _sum(self._free) - self._others
+        return all(left[name] >= amount - SLACK for name, amount in asked.items()) and Room(
+            self._available.values()
+        ).fits(shape)
 
     def _follow(self, total: Nodes, available: Nodes) -> None:
-        self._total, self._available = total, available
+        self._available = available
         for key in self._free.keys() - total.keys():
             del self._free[key]
         for key, node in total.items():
             self._free.setdefault(key, dict(node))
+        held = _sum(self._free) - _sum(available)  # Counters keep what is more than nothing
+        now = time.monotonic()
+        if now - self._took_at > STARTING_SECONDS:
+            self._others = held
+        elif now - self._freed_at > ENDING_SECONDS:
+            self._others |= held
 
-    def _others_hold(self, shape: Shape) -> bool:
-        """Tell whether others hold some of what a shape asks for."""
-        held = Counter[str]()
-        for key, node in self._total.items():
-            here, left = self._free[key], self._available.get(key, {})
-            held.update({name: here.get(name, 0) - left.get(name, 0) for name in node})
-        return any(held[name] > SLACK for name, amount in shape.worker if amount > 0)
+
+def _sum(nodes: Mapping[Any, Mapping[str, float]]) -> Counter[str]:
+    found = Counter[str]()
+    for node in nodes.values():
+        found.update(node)
+    return found

@@ -61,6 +61,7 @@ class JoinedCluster:
 @pytest.fixture
 def joined(monkeypatch):
     monkeypatch.setattr(rooms, "LOOK_SECONDS", -1.0)
+    monkeypatch.setattr(rooms, "STARTING_SECONDS", -1.0)
     cluster = JoinedCluster(one=2.0, two=2.0)
     return cluster, JoinedRoom(cluster)
 
@@ -81,6 +82,23 @@ def test_what_others_hold_is_no_room_and_what_is_seen_late_does_not_matter(joine
     cluster.available["two"]["CPU"] = 2.0
     assert room.fits(shape(3))
     assert not room.fits(shape(4))
+
+
+def test_what_others_hold_is_not_forgotten_while_what_was_taken_is_not_seen_yet(joined, monkeypatch):
+    cluster, room = joined
+    cluster.available["one"]["CPU"] = 0.0
+    assert room.fits(shape(2))
+    assert not room.fits(shape(3))
+    monkeypatch.setattr(rooms, "STARTING_SECONDS", 100.0)
+    room.take("a", shape(1))
+    assert room.fits(shape(1))
+    room.take("b", shape(1))
+    assert not room.fits(shape(1))
+    cluster.available["two"]["CPU"] = 0.0  # now it is seen
+    assert not room.fits(shape(1))
+    monkeypatch.setattr(rooms, "STARTING_SECONDS", -1.0)
+    cluster.available["one"]["CPU"] = 2.0
+    assert room.fits(shape(2))
 
 
 def test_nodes_come_and_go(joined):
