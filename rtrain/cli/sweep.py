@@ -12,7 +12,7 @@ import typer
 
 if TYPE_CHECKING:
     from rtrain.config.session import Session
-    from rtrain.sweeps.sweep import SweepObserver
+    from rtrain.sweeps.observer import SweepObserver
 
 EXIT_CODES = {"interrupted": 130, "preempted": 143, "failed": 1}
 sweeps = typer.Typer(help="Look at sweeps.", no_args_is_help=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from rtrain.cluster import StartingCluster, connect
 from rtrain.config.session import Session
@@ -29,6 +29,7 @@ from rtrain.sweeps.folder import opened
 from rtrain.sweeps.in_turn import InTurn
 from rtrain.sweeps.judge import Judge
 from rtrain.sweeps.launched import Launched, check_launcher
+from rtrain.sweeps.observer import SweepObserver
 from rtrain.sweeps.on_ray import OnRay
 from rtrain.sweeps.planning import Checks, Planner, of_trial
 from rtrain.sweeps.pool import Pool
@@ -39,25 +40,6 @@ from rtrain.sweeps.trial import OVER, Trial
 NO_ROOM = NoRoomError.__name__
 OVERTAKING = 8
 """How many trials may start before one that waits for more room; then they wait for it."""
-
-
-class SweepObserver(Protocol):
-    """Someone who watches a sweep live."""
-
-    def stage(self, name: str) -> None:
-        """Hear what is done now."""
-
-    def notice(self, text: str) -> None:
-        """Hear something that the user should know, in one line."""
-
-    def sweep_started(self, record: SweepRecord, num_trials: int) -> None:
-        """Hear that trials will start, and how many there are at most."""
-
-    def trial_changed(self, trial: Trial) -> None:
-        """Hear that a trial starts, reports, or is over."""
-
-    def sweep_ended(self, record: SweepRecord) -> None:
-        """Hear that the sweep is over."""
 
 
 def run_sweep(session: Session, observer: SweepObserver, folder: Path | None = None) -> SweepRecord:
