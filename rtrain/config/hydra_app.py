@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import gc
 import io
 import logging
@@ -32,6 +31,7 @@ from omegaconf import DictConfig, OmegaConf, flag_override, open_dict, read_writ
 from rtrain.config.locations import Primary
 from rtrain.config.secrets import mask_in_place, masked_config
 from rtrain.config.sources import RtrainSource, source_uri
+from rtrain.config.template import Template
 
 Task = Callable[[Any], Any]
 
@@ -59,7 +59,7 @@ class HydraApp:
         self._hydra = Hydra(task_name=primary.job_name, config_loader=self.loader)
         GlobalHydra.instance().clear()
         GlobalHydra.instance().initialize(self._hydra)
-        self._choices_composed: dict[tuple[str, ...], DictConfig] = {}
+        self._choices_composed: dict[tuple[str, ...], Template] = {}
         """Configs of trials without their values, by the choices of groups."""
 
     @property
@@ -148,8 +148,8 @@ class HydraApp:
         is_choice = [self._is_choice(one) for one in parsed]
         chosen = tuple(word for word, choice in zip(words, is_choice, strict=True) if choice)
         if chosen not in self._choices_composed:
-            self._choices_composed[chosen] = self.load_job(sweep, chosen)
-        cfg = copy.deepcopy(self._choices_composed[chosen])
+            self._choices_composed[chosen] = Template(self.load_job(sweep, chosen))
+        cfg = self._choices_composed[chosen].copy()
         values = [one for one, choice in zip(parsed, is_choice, strict=True) if not choice]
         ConfigLoaderImpl._apply_overrides_to_config(values, cfg)
         with read_write(cfg.hydra), open_dict(cfg.hydra):
