@@ -224,7 +224,11 @@ def hydra_config(cfg: DictConfig) -> Iterator[None]:
     """Let ``${hydra:...}`` resolve against ``cfg`` while the block runs."""
     instance = HydraConfig.instance()
     before = instance.cfg
-    instance.set_config(cfg)
+    # As HydraConfig.set_config does, but that copies the node, which is as large as all others together.
+    OmegaConf.set_readonly(cfg.hydra, True)
+    hidden: Any = DictConfig({"hydra": cfg.hydra}, flags={"no_deepcopy_set_nodes": True})
+    cfg.hydra._set_parent(cfg)
+    instance.cfg = hidden
     try:
         yield
     finally:

@@ -94,6 +94,7 @@ def job_config(cfg: DictConfig) -> DictConfig:
         try:
             job = copy.deepcopy(cfg)
         finally:
+            hydra._set_parent(None)  # else it is copied
             cfg["hydra"] = hydra
     for flag in ("struct", "readonly", "no_deepcopy_set_nodes"):
         job._set_flag(flag, cfg._get_node_flag(flag))
