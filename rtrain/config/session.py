@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -211,6 +212,12 @@ class Session:
                 raise
             raise explained from error
 
+    @cached_property
+    def _project(self) -> tuple[Path, tuple[str, ...]]:
+        """The project's folder and what it allows: looked up once for all trials."""
+        root = self._project_root or find_project_root(self.request.primary)
+        return root, _allowed_by_project(root)
+
     def _finish(self, cfg: DictConfig, words: Sequence[str], num: int | None = None) -> Composed:
         """Resolve and check one composed job."""
         from rtrain.config.validate import validate
@@ -221,8 +228,8 @@ class Session:
             job = job_config(cfg)
             refuse_missing(job)
             data = resolve(job)
-            root = self._project_root or find_project_root(primary)
-            allow = (*data["allow"], *_allowed_by_project(root))
+            root, allowed = self._project
+            allow = (*data["allow"], *allowed)
             callbacks = OmegaConf.to_container(cfg.hydra.callbacks)
             for where, node in (("trainer", data["trainer"]), ("dataset", data["dataset"])):
                 check_names(node, where, allow, [root])
