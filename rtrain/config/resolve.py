@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import copy
 import os
+import pickle
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import yaml
-from omegaconf import DictConfig, ListConfig, OmegaConf, flag_override, open_dict, read_write
+from omegaconf import AnyNode, DictConfig, ListConfig, OmegaConf, flag_override, open_dict, read_write
 from omegaconf.errors import OmegaConfBaseException
 
 from rtrain.config.hydra_app import hydra_config, sanitized
@@ -108,12 +110,14 @@ def resolve(job: DictConfig) -> dict[str, Any]:
         UnresolvedError: Interpolations refer to what is not there.
     """
     try:
-        return _plain(job, resolve=True)
+        data: Any = OmegaConf.to_container(job, resolve=True)
     except OmegaConfBaseException:
         errors = dict(_interpolation_errors(job))
         if not errors:
             raise
         raise UnresolvedError(errors) from None
+    assert isinstance(data, dict)
+    return data
 
 
 def refuse_missing(job: DictConfig) -> None:
@@ -148,17 +152,36 @@ def shown_config(cfg: DictConfig, what: str, package: str | None, resolve: bool)
 
 
 def symbolic(job: DictConfig) -> tuple[dict[str, Any], str]:
-    """Return the resolved config for the record, and the text of ``config.yaml``; neither holds a secret."""
-    untyped = OmegaConf.create(_plain(job, resolve=False))
-    for key in ("smoke", "sweep"):  # belong to the recipe and to all trials: a run is the same without them
-        untyped.pop(key, None)
+    """Return the resolved config for the record, and the text of ``config.yaml``; neither holds a secret.
+
+    Args:
+        job: The config without its node ``hydra``; it is taken apart.
+    """
+    with flag_override(job, ["struct", "readonly"], False):
+        for key in ("smoke", "sweep"):  # belong to the recipe and to all trials: a run is the same without them
+            job.pop(key, None)
+    _untype_references(job)
+    OmegaConf.clear_cache(job)  # it may hold values of environment variables
     with symbolic_environment():
-        plain = _lenient(untyped)
+        plain = _lenient(job)
     shown = _type_first(mask(spell_out(plain, escape=False)))
-    text = yaml.safe_dump(
-        _type_first(mask(spell_out(plain, escape=True))), sort_keys=False, allow_unicode=True, width=110
-    )
-    return shown, text
+    sections = _type_first(mask(spell_out(plain, escape=True)))
+    return shown, "".join(_yaml(pickle.dumps(section)) for section in sections.items())
+
+
+@lru_cache(maxsize=64)
+def _yaml(section: bytes) -> str:
+    """Return the text of a pickled section, name and value; trials share most of them, and PyYAML takes its time."""
+    return yaml.safe_dump(dict([pickle.loads(section)]), sort_keys=False, allow_unicode=True, width=110)
+
+
+def _untype_references(node: Container) -> None:
+    """Let references be whatever they lead to: the mark of a variable is a text, where a number is wanted too."""
+    for _, key, child in children(node):
+        if child._is_interpolation():
+            node.__dict__["_content"][key] = AnyNode(child._value(), key, node)
+        elif isinstance(child, Container):
+            _untype_references(child)
 
 
 def _missing(node: Container, path: str = "") -> Iterator[str]:
@@ -168,12 +191,6 @@ def _missing(node: Container, path: str = "") -> Iterator[str]:
             yield full
         elif isinstance(child, Container):
             yield from _missing(child, full)
-
-
-def _plain(job: DictConfig, *, resolve: bool) -> dict[str, Any]:
-    data: Any = OmegaConf.to_container(job, resolve=resolve)
-    assert isinstance(data, dict)
-    return data
 
 
 def _interpolation_errors(node: Container, path: str = "") -> Iterator[tuple[str, Exception]]:

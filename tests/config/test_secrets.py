@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from omegaconf import OmegaConf
 from tests_config import SCHEMAS, check, each_trial, refused, write
 
 from rtrain.config.secrets import is_secret, mask_word, without_secrets
@@ -55,14 +56,27 @@ def test_environment_variables_stay_symbolic(project, monkeypatch):
         "+vars.a=${oc.env:RTRAIN_TEST_VALUE}",
         "+vars.b=x-${vars.a}-${oc.env:NOT_SET,fallback}",
         "run.seed='${oc.decode:${oc.env:RTRAIN_TEST_VALUE}}'",
+        "+vars.c=${run.seed}",
     ]
     composed = check("digits", *words)
-    assert composed.conf.vars == {"a": "12", "b": "x-12-fallback"}
+    assert composed.conf.vars == {"a": "12", "b": "x-12-fallback", "c": 12}
     assert composed.conf.run.seed == 12
     assert composed.resolved["vars"]["b"] == "x-${oc.env:RTRAIN_TEST_VALUE}-${oc.env:NOT_SET,fallback}"
     assert composed.resolved["run"]["seed"] == "${oc.decode:${oc.env:RTRAIN_TEST_VALUE}}"
+    assert composed.resolved["vars"]["c"] == "${oc.decode:${oc.env:RTRAIN_TEST_VALUE}}"
     again = check(write("again.yaml", composed.yaml))
     assert (again.conf, again.yaml) == (composed.conf, composed.yaml)
+
+
+def test_a_resolver_that_remembers_does_not_tell_a_variable(project, monkeypatch):
+    monkeypatch.setenv("RTRAIN_TEST_VALUE", "s3cret")
+    OmegaConf.register_new_resolver("with_dash", lambda text: f"-{text}", use_cache=True)
+    try:
+        composed = check("digits", "+vars.a='${with_dash:${oc.env:RTRAIN_TEST_VALUE}}'")
+    finally:
+        OmegaConf.clear_resolver("with_dash")
+    assert composed.conf.vars == {"a": "-s3cret"}
+    assert composed.resolved["vars"] == {"a": "-${oc.env:RTRAIN_TEST_VALUE}"}
 
 
 def test_text_that_looks_like_a_reference_survives_the_written_config(project):
