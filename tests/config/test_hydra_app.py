@@ -131,7 +131,7 @@ def test_all_jobs_are_checked_before_the_first_starts(project):
     with pytest.raises(ConfigError) as caught, Session("digits", ["epochs=1,0"], SCHEMAS) as session:
         each_trial(session, lambda composed, folder: started.append(folder))
     assert str(caught.value).startswith(
-        "trainer.max_epochs: must be at least 1, not 0\n    rtrain fit digits epochs=1,0"
+        "trainer.max_epochs: must be at least 1, not 0\n    rtrain fit digits --multirun epochs=1,0"
     )
     assert not started
     assert not Path("runs").exists()
