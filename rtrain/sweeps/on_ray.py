@@ -24,7 +24,7 @@ from rtrain.scaling import fewest_and_most, threads_per_worker, worker_resources
 from rtrain.sweeps.data import Data
 from rtrain.sweeps.host import Task, Telling, train_trial
 from rtrain.sweeps.pool import Hearer
-from rtrain.sweeps.room import JoinedRoom, Room, Shape
+from rtrain.sweeps.room import JoinedRoom, Room, Shape, shape_of
 from rtrain.trainers.ray_channel import DriverChannel, WorkerChannel, request_stop
 from rtrain.trainers.ray_group import Group, KeptGroup, can_be_kept
 from rtrain.trainers.registry import load_trainer
@@ -305,11 +305,3 @@ def _joined_by(composed: Composed) -> list[Any]:
 
 def _keeps_workers(composed: Composed) -> bool:
     return can_be_kept(load_trainer(composed.resolved["trainer"]["type"]), composed.conf)
-
-
-def shape_of(composed: Composed, *, own_cluster: bool) -> Shape:
-    """Return the room that a trial needs."""
-    scaling = composed.conf.scaling
-    worker = tuple(sorted(worker_resources(scaling).items()))
-    fewest, most = fewest_and_most(scaling, own_cluster=own_cluster)
-    return Shape(max(1, fewest), worker, scaling.placement_strategy, most)

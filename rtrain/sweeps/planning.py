@@ -13,12 +13,13 @@ from rtrain.config.locations import shown
 from rtrain.config.secrets import mask_word
 from rtrain.config.session import Composed
 from rtrain.config.trials import Plan, Trials
-from rtrain.errors import ConfigError
+from rtrain.errors import ConfigError, NotEnoughResourcesError
 from rtrain.preparation import check_job, check_room
 from rtrain.resuming import differences, may_change_anyway
 from rtrain.searches.base import Point, Search
 from rtrain.sweeps.data import Data
 from rtrain.sweeps.record import SweepRecord
+from rtrain.sweeps.room import Room, shape_of
 from rtrain.sweeps.trial import Trial, as_typed
 from rtrain.trainers.registry import load_trainer
 from rtrain.training import SilentObserver
@@ -233,3 +234,19 @@ class Checks:
         job, plugin = check_job(composed, self._data.of(composed), SilentObserver())
         if self.cluster is not None:
             check_room(job, plugin, self.cluster, [*composed.command, "--multirun"])
+            _check_places(composed, self.cluster)
+
+
+def _check_places(composed: Composed, cluster: Cluster) -> None:
+    """Refuse a trial that would wait for its room forever, because its strategy binds.
+
+    Raises:
+        NotEnoughResourcesError: The nodes are too few, or too small.
+    """
+    shape = shape_of(composed, own_cluster=cluster.own)
+    if not Room(cluster.nodes).fits(shape):
+        raise NotEnoughResourcesError(
+            f"scaling.placement_strategy: {shape.num_workers} workers don't fit as {shape.strategy} wants them; the "
+            f"cluster has {len(cluster.nodes)} {'node' if len(cluster.nodes) == 1 else 'nodes'}.",
+            "Try: scaling.placement_strategy=PACK, or SPREAD",
+        )

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import yaml
@@ -125,7 +125,7 @@ def read_sweep(folder: Path) -> dict[str, Any]:
     """Return what ``sweep.json`` says.
 
     Raises:
-        ConfigError: There is none, or it is of another version.
+        ConfigError: There is none, it is of another version, or a trial's name leads out of the folder.
     """
     path = folder / FILE_NAME
     try:
@@ -138,6 +138,10 @@ def read_sweep(folder: Path) -> dict[str, Any]:
         raise ConfigError(f"{path} is damaged: {error}") from None
     if data.get("schema_version") != SCHEMA_VERSION:
         raise ConfigError(f"{path} was written by another version of rtrain.", "Use that version to go on with it.")
+    names = [str(one["name"]) for one in data["trials"]]
+    outside = [name for name in names if name != PurePath(name).name or name in ("", "..")]
+    if outside:
+        raise ConfigError(f"{path} is damaged: the trial {outside[0]!r} would not lie in the folder of the sweep.")
     return data
 
 

@@ -13,6 +13,9 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rtrain.config.session import Composed
+from rtrain.scaling import fewest_and_most, worker_resources
+
 SLACK = 1e-6
 LOOK_SECONDS = 0.2
 """How often a cluster is asked what is free."""
@@ -35,6 +38,14 @@ class Shape:
     """As Ray places them: ``STRICT_PACK`` and ``STRICT_SPREAD`` bind, the others are wishes."""
     most: int = 0
     """How many workers it takes where there is room, if that is more."""
+
+
+def shape_of(composed: Composed, *, own_cluster: bool) -> Shape:
+    """Return the room that a trial needs."""
+    scaling = composed.conf.scaling
+    worker = tuple(sorted(worker_resources(scaling).items()))
+    fewest, most = fewest_and_most(scaling, own_cluster=own_cluster)
+    return Shape(max(1, fewest), worker, scaling.placement_strategy, most)
 
 
 class Room:

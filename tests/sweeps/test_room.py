@@ -4,8 +4,15 @@ import random
 
 import pytest
 
+from rtrain.cluster import Cluster
+from rtrain.config.session import Session
+from rtrain.errors import NotEnoughResourcesError
+from rtrain.schemas import schemas
 from rtrain.sweeps import room as rooms
+from rtrain.sweeps.data import Data
+from rtrain.sweeps.planning import Checks
 from rtrain.sweeps.room import JoinedRoom, Room, Shape
+from rtrain.training import SilentObserver
 
 
 def shape(num_workers, cpus=1.0, gpus=0.0, strategy="PACK"):
@@ -28,6 +35,24 @@ def test_strict_strategies_bind():
     assert not room.fits(shape(3, strategy="STRICT_SPREAD"))
     assert room.take("a", shape(2, strategy="STRICT_PACK")) == [0, 0]
     assert not room.fits(shape(2, strategy="STRICT_SPREAD"))
+
+
+class TwoCores:
+    """A cluster of one machine."""
+
+    def wait(self):
+        return Cluster(own=True, nodes=({"CPU": 2.0},))
+
+
+def test_a_trial_that_its_strategy_keeps_out_is_refused_before_any_starts():
+    checks = Checks(Data(SilentObserver(), None), TwoCores())
+    words = ["num_workers=1,2", "scaling.placement_strategy=STRICT_SPREAD"]
+    with Session("mlp", words, schemas()) as session:
+        trials = session.trials(None)
+        one, two = (trials.plan(number, (value,)).composed for number, value in enumerate("12"))
+        checks.check(one)
+        with pytest.raises(NotEnoughResourcesError, match=r"2 workers don't fit as STRICT_SPREAD wants .* 1 node"):
+            checks.check(two)
 
 
 def test_parts_of_a_core_and_of_a_gpu_add_up():

@@ -115,6 +115,19 @@ def test_a_sweep_is_gone_on_with_by_its_url(words, storage, tiny, capsys):
     assert "tiny.yaml, the config of this sweep, is not on this machine" in capsys.readouterr().err
 
 
+def test_a_trial_whose_name_leads_out_of_its_sweep_is_refused(words, tiny, capsys):
+    _, folder = swept(words)
+    (tiny / "precious").mkdir()
+    stored = tiny / "store" / folder.name / "sweep.json"
+    data = json.loads(stored.read_text())
+    data["trials"][0] |= {"name": "../../precious", "status": "planned"}
+    stored.write_text(json.dumps(data))
+    shutil.rmtree("runs")
+    assert rtrain(words) == 2
+    assert "'../../precious' would not lie in the folder of the sweep" in capsys.readouterr().err
+    assert not list((tiny / "precious").iterdir())
+
+
 def test_a_sweep_of_another_machine_wants_trust(words, storage, monkeypatch, tmp_path, capsys):
     _, folder = swept(words)
     shutil.rmtree("runs")
