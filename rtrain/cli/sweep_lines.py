@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections import Counter
 from collections.abc import Sequence
@@ -9,7 +10,9 @@ from pathlib import Path
 
 from rtrain.cli.display import PlainLines
 from rtrain.config.aliases import split_word
+from rtrain.config.axes import is_number
 from rtrain.config.locations import shown
+from rtrain.runs.events import events_file, read_events
 from rtrain.runs.lock import is_locked
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.manifest import read_manifest
@@ -18,6 +21,8 @@ from rtrain.sweeps.record import SweepRecord
 from rtrain.sweeps.trial import Trial
 
 MISSING = "-"
+LONG_NUMBER = 8
+"""Characters beyond which a number that was drawn is shown rounded; the command of the best trial has all of it."""
 
 
 class PlainSweepDisplay(PlainLines):
@@ -106,7 +111,11 @@ def short_names(trials: Sequence[Trial]) -> dict[str, str]:
 
 def short_words(trial: Trial) -> str:
     """Return what is particular to a trial, by short names, in one line."""
-    return " ".join(f"{name}={trial.params[key]}" for key, name in short_names([trial]).items())
+    return " ".join(f"{name}={_short_value(trial.params[key])}" for key, name in short_names([trial]).items())
+
+
+def _short_value(text: str) -> str:
+    return f"{float(text):.4g}" if len(text) > LONG_NUMBER and is_number(text) else text
 
 
 def _short(key: str, keys: list[str]) -> str:
@@ -146,7 +155,7 @@ def _best_first(record: SweepRecord) -> list[Trial]:
 
 def _row(trial: Trial, keys: list[str], num_goals: int) -> list[str]:
     values = [MISSING] * num_goals if trial.values is None else [f"{value:.4g}" for value in trial.values]
-    params = [trial.params.get(key, MISSING) for key in keys]
+    params = [_short_value(trial.params.get(key, MISSING)) for key in keys]
     return [trial.name, trial.status, *values, str(trial.epoch), f"{trial.seconds:.1f}", *params]
 
 
@@ -156,18 +165,27 @@ def _aligned(rows: list[list[str]]) -> list[str]:
 
 
 def _importance_lines(record: SweepRecord) -> list[str]:
-    known = [one for one in record.trials if one.values is not None and one.status == "succeeded"]
+    known = [one for one in record.trials if one.values is not None and one.status in ("succeeded", "stopped")]
     columns: dict[str, list[str]] = {}
     for one in known:
         for name, value in one.params.items():
             columns.setdefault(name, []).append(value)
     whole = {name: texts for name, texts in columns.items() if len(texts) == len(known)}
-    shares = importance(whole, [one.values[0] for one in known if one.values])
+    shortest = min((one.epoch for one in known), default=0) if any(one.status == "stopped" for one in known) else None
+    values = [(one.values or [math.nan])[0] if shortest is None else _value_at(one, shortest, record) for one in known]
+    shares = importance(whole, values) if all(map(math.isfinite, values)) else {}
     if not shares or all(share is None for share in shares.values()):
         return []
-    metric = record.goals[0].metric
+    metric = record.goals[0].metric + ("" if shortest is None else f" at epoch {shortest}, where some were stopped,")
     told = _aligned([[f"  {name}", "?" if share is None else f"{share:.0%}"] for name, share in shares.items()])
     return ["", f"how much of the differences in {metric} each parameter explains by itself:", *told]
+
+
+def _value_at(trial: Trial, epoch: int, record: SweepRecord) -> float:
+    """Return what a trial reported last of the first goal up to an epoch that all have reached; NaN for nothing."""
+    events = read_events(events_file(record.folder / trial.name))
+    values = [one.metrics.get(record.goals[0].metric) for one in events if one.epoch <= epoch]
+    return next((value for value in reversed(values) if value is not None), math.nan)
 
 
 def _command(run_dir: Path) -> str:

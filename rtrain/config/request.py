@@ -185,14 +185,16 @@ def prepare(config: str, overrides: Sequence[str], config_dir: str | None, opene
     words = tuple(
         replace(word, text=_forced(_localized(word.text, primary.folder), opened)) for word in expand(overrides)
     )
-    chosen = dict.fromkeys(word.key.replace("/", ".") for word in words if word.key in (*CHOOSABLE, *GROUPS.values()))
+    replaced = {word.key.replace("/", "."): None for word in words if word.key in (*CHOOSABLE, *GROUPS.values())}
+    if not any(word.text == "~sweep" for word in words):
+        replaced.pop("sweep", None)  # what is varied stays, whatever searches
     return Request(
         config=config,
         overrides=tuple(overrides),
         primary=primary,
         folders=search_folders(primary, config_dir),
         words=words,
-        choices=Choices(replaced=tuple(chosen)),
+        choices=Choices(replaced=tuple(replaced)),
         config_dir=None if config_dir is None else str(Path(config_dir).absolute()),
     )
 

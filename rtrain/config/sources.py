@@ -11,7 +11,7 @@ from hydra.plugins.config_source import ConfigLoadError, ConfigResult, ConfigSou
 from omegaconf import OmegaConf
 
 from rtrain.config.aliases import expand_defaults, expand_keys
-from rtrain.config.locations import did_you_mean, shown
+from rtrain.config.locations import builtin_config_dir, did_you_mean, shown
 from rtrain.config.screen import render
 from rtrain.config.store import DEFAULT_PLUGINS, PLUGIN_GROUPS, SCHEMA_GROUP, knows_plugin, schema_of
 from rtrain.config.yaml_file import YamlFile, read_yaml
@@ -91,6 +91,7 @@ class RtrainSource(ConfigSource):
             self._prepare_primary(data, file)
         elif "/" not in name:
             expand_keys(data, file)
+            self._choose_search(data)
             _inject(data, file, _inline_schemas(data))
         else:
             self._prepare_option(name, data, file)
@@ -108,6 +109,7 @@ class RtrainSource(ConfigSource):
         for keys in self.replaced:
             _forget(data, keys.split("."))
         _localize_searchpath(data, file)
+        self._choose_search(data, self.overriding)
         base = [f"/{SCHEMA_GROUP}/base", f"/{SCHEMA_GROUP}/config"]
         _inject(data, file, base + _inline_schemas(data), self.overriding)
 
@@ -123,6 +125,25 @@ class RtrainSource(ConfigSource):
         plugin = data.get("type", stem)
         known = isinstance(plugin, str) and knows_plugin(group, plugin)
         _inject(data, file, [schema_of(group, plugin, "_here_")] if known else [], relative=False)
+
+    def _choose_search(self, data: dict[str, Any], overriding: tuple[str, ...] = ()) -> None:
+        """Make options in the defaults list of what the section ``sweep`` chooses, so that other ones take their place.
+
+        The section's other keys are those of any search: they stay.
+        """
+        if "sweep" in self.replaced:
+            data.pop("sweep", None)
+        node, defaults = data.get("sweep"), data.get("defaults") or []
+        if not isinstance(node, dict) or not isinstance(defaults, list):
+            return
+        chosen = [{"/sweep/scheduler": node.pop("scheduler")}] if isinstance(node.get("scheduler"), str) else []
+        keys = {str(key).split(" ")[-1].lstrip("/") for one in defaults if isinstance(one, dict) for key in one}
+        name = node.get("type", None if "sweep" in overriding else DEFAULT_PLUGINS["sweep"])
+        if "sweep" not in keys and (builtin_config_dir() / "sweep" / f"{name}.yaml").is_file():
+            node.pop("type", None)
+            chosen = [{"/sweep": name}, *chosen]
+        if chosen:
+            data["defaults"] = [*chosen, *defaults]
 
 
 def _inject(
@@ -149,7 +170,7 @@ def _inline_schemas(data: dict[str, Any]) -> list[str]:
     found = []
     for group in PLUGIN_GROUPS:
         node = data.get(group)
-        plugin = node.get("type", DEFAULT_PLUGINS.get(group)) if isinstance(node, dict) else None
+        plugin = node.get("type") if isinstance(node, dict) else None
         if isinstance(plugin, str) and knows_plugin(group, plugin):
             found.append(schema_of(group, plugin, f"_global_.{group}"))
     return found

@@ -97,7 +97,9 @@ class Judge:
         if self._scheduler is None:
             return None
         length = step if self._scheduler.conf.unit == "steps" else epoch
-        return self._scheduler.hear(trial.number, length, metrics[self._record.goals[0].metric])
+        decision = self._scheduler.hear(trial.number, length, metrics[self._record.goals[0].metric])
+        is_at_end = self._scheduler.longest is not None and length >= self._scheduler.longest
+        return None if is_at_end and isinstance(decision, Stop) else decision
 
     def next_pause(self, trial: Trial) -> PauseAt | None:
         """Return where a trial will be paused, if that is known before."""

@@ -8,7 +8,9 @@ import yaml
 from tiny_sweeps import CONFIG, TINY, swept
 
 from rtrain.cli.app import run as rtrain
+from rtrain.config.session import Session
 from rtrain.runs.run import Run
+from rtrain.schemas import schemas
 
 pytestmark = pytest.mark.usefixtures("tiny")
 ROUNDS = [*TINY, "trainer.num_boost_round=3"]
@@ -130,6 +132,37 @@ def test_random_points_are_the_same_ones_when_more_are_asked_for():
     assert len(before["trials"]) == 3
     assert [one["overrides"] for one in after["trials"]][:3] == [one["overrides"] for one in before["trials"]]
     assert len({json.dumps(one["overrides"]) for one in after["trials"]}) == 5
+
+
+@pytest.mark.parametrize(
+    ("defaults", "section", "words", "search", "scheduler"),
+    [
+        ("", "", [], "grid", None),
+        ("", "", ["sweep=random", "sweep/scheduler=median"], "random", "median"),
+        ("", "type: random, scheduler: asha, num_trials: 7,", [], "random", "asha"),
+        ("", "type: random, scheduler: {type: asha}, num_trials: 7,", ["sweep=optuna"], "optuna", "asha"),
+        ("{sweep: random}, {sweep/scheduler: asha}", "num_trials: 7,", ["sweep=optuna"], "optuna", "asha"),
+    ],
+)
+def test_the_section_of_a_config_stays_whatever_searches(defaults, section, words, search, scheduler):
+    Path("tiny.yaml").write_text(
+        CONFIG.replace("}]", "}, " + defaults + "]", 1)
+        + f"sweep: {{{section} seed: 3, params: {{run.seed: [1, 2]}}}}\n"
+    )
+    for config in ("tiny.yaml", "above.yaml"):
+        Path("above.yaml").write_text("defaults: [tiny, _self_]\nsweep: {max_failed: 1}\n")
+        with Session(config, words, schemas()) as session:
+            conf = session.trials().conf
+        assert type(conf).__module__.endswith(search)
+        assert (conf.seed, conf.params, conf.max_failed) == (3, {"run.seed": [1, 2]}, None if config[0] == "t" else 1)
+        assert getattr(conf, "num_trials", 7) == (7 if "num_trials" in section or search == "grid" else 20)
+        assert (conf.scheduler and type(conf.scheduler).__module__.rpartition(".")[2]) == scheduler
+
+
+def test_no_sweep_takes_the_section_away():
+    Path("tiny.yaml").write_text(CONFIG + "sweep: {type: random, scheduler: asha, params: {run.seed: [1, 2]}}\n")
+    with Session("tiny.yaml", ["sweep=null"], schemas()) as session:
+        assert session.check().conf.sweep is None
 
 
 def test_pairs_and_exclusions(capsys):
