@@ -31,6 +31,11 @@ def facts(folder):
     return {one["name"]: (one["status"], one["values"], one["step"]) for one in read_sweep(folder)["trials"]}
 
 
+def num_events(folder):
+    """Return how much all trials together have reported."""
+    return sum(len(path.read_text().splitlines()) for path in folder.glob("*/events.jsonl"))
+
+
 def check_whole(folder, whole):
     """The same trials came to the same ends, and the same one is the best."""
     assert facts(folder) == facts(whole)
@@ -64,7 +69,7 @@ class Sweeping:
             time.sleep(0.02)
 
     def num_events(self):
-        return sum(len(path.read_text().splitlines()) for path in self.root.glob("*/*/events.jsonl"))
+        return sum(map(num_events, self.root.glob("*")))
 
     def text(self):
         return self.log.read_text()
@@ -73,7 +78,7 @@ class Sweeping:
 @pytest.mark.parametrize("seed", range(int(os.environ.get("RTRAIN_TEST_FAULTS", "2"))))
 def test_a_sweep_that_is_killed_goes_on_with_the_same_command(whole, tmp_path, seed):
     rng = random.Random(seed)
-    events = sum(len(path.read_text().splitlines()) for path in whole.glob("*/events.jsonl"))
+    events = num_events(whole)
     sweeping = Sweeping(tmp_path / "runs", IN_TURN)
     number = rng.randint(1, events * 2 // 3)  # later ones may come when all is over
     sweeping.until(lambda: sweeping.num_events() >= number)
@@ -89,7 +94,7 @@ def test_a_sweep_that_is_killed_goes_on_with_the_same_command(whole, tmp_path, s
 def test_a_sweep_on_ray_that_is_killed_goes_on_with_the_same_command(whole, tmp_path, seed):
     rng = random.Random(seed)
     sweeping = Sweeping(tmp_path / "runs", WORDS)
-    number = rng.randint(1, 100)
+    number = rng.randint(1, num_events(whole) * 2 // 3)
     sweeping.until(lambda: sweeping.num_events() >= number)
     sweeping.process.send_signal(signal.SIGKILL)
     sweeping.process.wait()
@@ -141,7 +146,7 @@ def test_trials_that_wait_for_each_other_are_decided_on_as_without_a_kill(tmp_pa
     ]
     assert rtrain([*words, f"run.root_dir={tmp_path / 'whole'}"]) == 0
     whole, rng = only_sweep(tmp_path / "whole"), random.Random(seed)
-    events = sum(len(path.read_text().splitlines()) for path in whole.glob("*/events.jsonl"))
+    events = num_events(whole)
     for number in sorted(rng.sample(range(1, events - 10), 2)):
         sweeping = Sweeping(tmp_path / "runs", words)
         sweeping.until(lambda sweeping=sweeping, number=number: sweeping.num_events() >= number)
