@@ -55,7 +55,7 @@ def test_a_process_that_dies_costs_no_trial_of_several_workers(whole, tmp_path, 
     log = tmp_path / "log"
     with log.open("w") as out:
         sweeping = subprocess.Popen([RTRAIN, *WORDS, f"run.root_dir={root}"], stdout=out, stderr=out)
-    number, deadline = rng.randint(1, num_events(whole.parent) - 8), time.monotonic() + 180
+    number, deadline = rng.randint(1, num_events(whole.parent) * 2 // 3), time.monotonic() + 180
     while num_events(root) < number and time.monotonic() < deadline:
         time.sleep(0.002)
     os.kill(rng.choice(named(sweeping.pid, TITLES[what])), signal.SIGKILL)
