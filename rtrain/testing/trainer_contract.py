@@ -5,7 +5,7 @@ class TestMyTrainer(TrainerContract):
     trainer = "my_trainer"
     framework = "my_framework"
 
-The config is trained once in this process and once on two Ray workers (``-k "not two_workers"`` leaves that out); most
+The config is trained once in this process and twice on two Ray workers (``-k "not two_workers"`` leaves that out); most
 tests look at what these runs left behind. Tests of a plugin's own can take the same runs, ``run`` and ``two``.
 """
 
@@ -71,11 +71,20 @@ class TrainerContract:
 
     @pytest.fixture(scope="class")
     @classmethod
-    def two(cls, tmp_path_factory: pytest.TempPathFactory) -> Run:
-        """Train on two workers."""
+    def pair(cls, tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
+        """Train the same twice on two workers, as trials of a sweep."""
         if not cls.distributed:
             pytest.skip(f"{cls.trainer} trains on one worker")
-        return cls.train(tmp_path_factory.mktemp(cls.trainer), "num_workers=2", *cls.same_on_two)
+        root = tmp_path_factory.mktemp(cls.trainer)
+        words = ["num_workers=2", "run.checkpoint.keep=2,3", f"run.root_dir={root}", *cls.same_on_two]
+        folder = rtrain.sweep(cls.config, [*cls.overrides, *words])
+        return [Run.load(path.parent) for path in sorted(folder.glob("0*/manifest.json"))]
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def two(cls, pair: list[Run]) -> Run:
+        """Return a run on two workers."""
+        return pair[0]
 
     @classmethod
     def train(cls, folder: Path, *overrides: str) -> Run:
@@ -165,6 +174,16 @@ class TrainerContract:
         one = self.train(tmp_path, *self.same_on_two) if self.same_on_two else run
         assert _last_step(two) == _last_step(one)
         assert _measured(two.metrics) == pytest.approx(_measured(one.metrics), rel=self.tolerance)
+
+    def test_two_workers_train_the_same_a_second_time(self, pair: list[Run]) -> None:
+        assert [one.status for one in pair] == ["succeeded"] * 2
+        pids = [{worker["pid"] for worker in one.manifest.workers.values()} for one in pair]
+        assert (pids[0] == pids[1]) is load_trainer(self.trainer).joins_again, (
+            "joins_again says which processes they are"
+        )
+        assert [len(one.manifest.attempts) for one in pair] == [1, 1], "it failed on the way"
+        first, second = (_measured(one.metrics) for one in pair)
+        assert second == pytest.approx(first, rel=0 if self.exact else 1e-5, abs=0)
 
     def test_a_request_to_stop_ends_training_early_with_a_checkpoint(self, run: Run, tmp_path: Path) -> None:
         self.skip_at_once()
