@@ -18,7 +18,7 @@ from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.manifest import read_manifest
 from rtrain.sweeps.importance import importance
 from rtrain.sweeps.record import SweepRecord
-from rtrain.sweeps.trial import Trial
+from rtrain.sweeps.trial import OVER, Trial
 
 MISSING = "-"
 LONG_NUMBER = 8
@@ -77,8 +77,7 @@ def end_lines(record: SweepRecord) -> list[str]:
         lines.append(f"run         {shown(record.folder / best.name)}")
     elif _is_unjudged(record):
         lines.append(f"best        {_no_best(record)}")
-    following = "show" if record.status in ("succeeded", "failed") else "resume"
-    command = "rtrain sweep show" if following == "show" else "rtrain resume"
+    command = "rtrain resume" if _is_unfinished(record) else "rtrain sweep show"
     return [*lines, f"sweep       {shown(record.folder)}", f"next        {command} {shown(record.folder)}"]
 
 
@@ -98,9 +97,13 @@ def report_lines(record: SweepRecord) -> list[str]:
         lines += [*_importance_lines(record), "", f"best: {best.name}", f"  {_command(record.folder / best.name)}"]
     elif _is_unjudged(record):
         lines += ["", f"best: {_no_best(record)}"]
-    if is_killed or record.status not in ("running", "succeeded"):
+    if is_killed or (record.status != "running" and (_is_unfinished(record) or failures)):
         lines += ["", f"to go on: rtrain resume {shown(record.folder)}"]
     return lines
+
+
+def _is_unfinished(record: SweepRecord) -> bool:
+    return any(one.status not in OVER for one in record.trials) or record.status in ("interrupted", "preempted")
 
 
 def short_names(trials: Sequence[Trial]) -> dict[str, str]:

@@ -112,5 +112,8 @@ class Scheduler(ABC):
         """
         return None
 
+    def exploited(self, trial: int, decision: Exploit) -> None:  # noqa: B027
+        """Hear what it decided before, when a sweep goes on: between the reports before that and those after it."""
+
     def ended(self, trial: int) -> None:  # noqa: B027
         """Hear that a trial is over: it was trained to its end, was stopped, or failed."""

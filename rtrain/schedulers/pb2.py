@@ -17,7 +17,7 @@ from typing import Any
 from rtrain.config.axes import Axis
 from rtrain.errors import ConfigError
 from rtrain.schedulers import pbt
-from rtrain.schedulers.base import Exploit, GoOn
+from rtrain.schedulers.base import Exploit, GoOn, Pause
 from rtrain.searches.base import Goal, Point
 
 NUM_CANDIDATES = 1000
@@ -52,16 +52,29 @@ class Scheduler(pbt.Scheduler):
         self._chosen: list[tuple[list[float], float]] = []
         """The same of values that were chosen a moment ago: the gain is what is expected."""
 
-    def _next_generation(self) -> list[tuple[int, GoOn | Exploit]]:
-        """Note what each trial has gained before anything is decided."""
-        for trial in sorted(self._waiting):
+    def hear(self, trial: int, length: int, value: float) -> Pause | None:
+        """Note what a trial has gained in an interval that it has come to the end of."""
+        decision = super().hear(trial, length, value)
+        if decision is not None:
             now, before = self._badness(trial), self._began.get(trial, math.inf)
             if math.isfinite(now) and math.isfinite(before):
-                self._seen.append((self._features(self._points[trial], self._last[trial][0]), before - now))
+                self._seen.append((self._features(self._points[trial], length), before - now))
+            self._began[trial] = now
+        return decision
+
+    def exploited(self, trial: int, decision: Exploit) -> None:
+        """Give it the values and the place of the other one."""
+        super().exploited(trial, decision)
+        self._began[trial] = self._badness(trial)
+
+    def _exploit(self, trial: int, source: int, rng: random.Random) -> Exploit:
+        decision = super()._exploit(trial, source, rng)
+        self._began[trial] = self._badness(trial)
+        return decision
+
+    def _next_generation(self) -> list[tuple[int, GoOn | Exploit]]:
         self._chosen.clear()
-        decided = super()._next_generation()
-        self._began = {trial: self._badness(trial) for trial in self._waiting}
-        return decided
+        return super()._next_generation()
 
     def _features(self, point: Point, length: int) -> list[float]:
         pairs = zip(self.axes, point, strict=True)

@@ -83,6 +83,12 @@ class Scheduler(base.Scheduler):
         """Have it wait for the others."""
         self._waiting.add(trial)
 
+    def exploited(self, trial: int, decision: Exploit) -> None:
+        """Give it the values and the place of the other one."""
+        pairs = zip(self.axes, self._points[trial], strict=True)
+        self._points[trial] = tuple(decision.changes.get(axis.name, text) for axis, text in pairs)
+        self._last[trial] = self._last[decision.source]
+
     def ended(self, trial: int) -> None:
         """Wait for it no more."""
         self._points.pop(trial, None)

@@ -49,15 +49,24 @@ class Judge:
 
     def remember(self) -> None:
         """Tell of what there is already, in the order in which it happened, and do what was decided before a kill."""
-        reports: list[tuple[str, int, Event]] = []
+        past: list[tuple[str, bool, int, Event | Exploit]] = []
         for trial in self._record.trials:
             last = self._last_step(trial)
             events = read_events(events_file(self._record.folder / trial.name))
-            reports += [(event.time, trial.number, event) for event in events if event.step <= last]
-            self.add(trial)
+            past += [(event.time, False, trial.number, event) for event in events if event.step <= last]
+            past += [
+                (entry["time"], True, trial.number, Exploit(entry["source"], entry["changes"]))
+                for entry in trial.lineage
+            ]
+            if self._scheduler is not None:
+                self._scheduler.add(trial.number, trial.point)
         due: dict[int, Stop | Pause | None] = {}
-        for time, number, event in sorted(reports, key=lambda one: one[:2]):
+        for time, _, number, event in sorted(past, key=lambda one: one[:3]):
             trial = self._record.trials[number]
+            if isinstance(event, Exploit):
+                if self._scheduler is not None:
+                    self._scheduler.exploited(number, event)
+                continue
             counts = not trial.lineage or time > trial.lineage[-1]["time"]
             if trial.hear(self._record.goals, event.step, event.epoch, event.metrics, counts=counts):
                 decision = self._ask(trial, event.step, event.epoch, event.metrics)

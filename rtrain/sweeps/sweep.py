@@ -234,6 +234,7 @@ class Sweep:
             self._end_all(*verdict)
         elif self._conf.max_seconds is not None and time.monotonic() - began > self._conf.max_seconds:
             self._end_all("interrupted", "sweep.max_seconds is over")
+            self._observer.notice(f"sweep.max_seconds={self._conf.max_seconds:g} is over: no more trials are started")
         elif self._conf.max_failed is not None and failed > self._conf.max_failed:
             self._ending = f"{failed} trial{'s have' if failed > 1 else ' has'} failed"
             self._observer.notice(f"{self._ending} (sweep.max_failed={self._conf.max_failed}): no more are started")

@@ -88,6 +88,13 @@ def test_show_tells_failures_and_how_to_go_on(record, capsys):
     assert f"to go on: rtrain resume {record.folder}" in shown
 
 
+def test_a_sweep_that_ends_with_trials_left_says_how_to_go_on(record):
+    record.finish("succeeded")  # its time was over
+    assert end_lines(record)[-1].startswith("next        rtrain resume")
+    record.trials = record.trials[:1]
+    assert end_lines(record)[-1].startswith("next        rtrain sweep show")
+
+
 def test_show_lists_trials_best_first(record, capsys):
     record.finish("failed")
     assert rtrain(["sweep", "show", str(record.folder)]) == 0

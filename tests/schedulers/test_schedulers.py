@@ -229,6 +229,35 @@ def test_pb2_learns_which_values_bring_most():
     assert late[5] < 0.5  # half a power of ten; drawn at random: 1.25
 
 
+def test_pb2_learns_from_the_past_what_it_had_learned():
+    lived, told, past = make("pb2", interval=2), make("pb2", interval=2), []
+    loss = dict.fromkeys(range(6), 10.0)
+    points = {trial: (axis_text(trial),) for trial in loss}
+    for trial, point in points.items():
+        lived.add(trial, point)
+        told.add(trial, point)
+    lived.complete()
+    for length in range(1, 9):
+        for trial in loss:
+            loss[trial] -= 0.3 + gain(float(points[trial][0])) / 10
+            past.append(lambda one=(trial, length, loss[trial]): told.hear(*one))
+            if lived.hear(trial, length, loss[trial]) is not None:
+                lived.paused(trial)
+        if length == 8:
+            break
+        for trial, one in decisions(lived):
+            if isinstance(one, Exploit):
+                loss[trial], points[trial] = loss[one.source], (one.changes["lr"],)
+                past.append(lambda trial=trial, one=one: told.exploited(trial, one))
+    for tell in past:
+        tell()
+    told.complete()
+    for trial in loss:
+        told.paused(trial)
+    assert len(told._seen) == 18
+    assert decisions(told) == decisions(lived)
+
+
 def test_pb2_needs_an_interval():
     with pytest.raises(ConfigError, match="intervals"):
         make("pb2", axes=(Axis(key="o", values=("sgd", "adam")),))

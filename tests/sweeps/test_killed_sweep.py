@@ -135,14 +135,14 @@ def test_somebody_elses_sweep_is_not_gone_on_with(tiny, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scheduler", ["pbt", "hyperband"])
+@pytest.mark.parametrize("scheduler", ["pbt", "pb2", "hyperband"])
 @pytest.mark.parametrize("seed", range(int(os.environ.get("RTRAIN_TEST_FAULTS", "2"))))
 def test_trials_that_wait_for_each_other_are_decided_on_as_without_a_kill(tmp_path, scheduler, seed):
     words = [
         *("fit", "mlp", "--multirun", "num_workers=0", "trainer.num_threads=1", "dataset.limit=300"),
         *("lr=tag(log,interval(1e-6,1e-1))", "sweep=random", "sweep.num_trials=5", "trainer.max_epochs=9"),
         *(f"sweep/scheduler={scheduler}", "sweep.metric=test/loss"),
-        *(["sweep.scheduler.interval=3"] if scheduler == "pbt" else []),
+        *(["sweep.scheduler.interval=2"] if scheduler.startswith("pb") else []),
     ]
     assert rtrain([*words, f"run.root_dir={tmp_path / 'whole'}"]) == 0
     whole, rng = only_sweep(tmp_path / "whole"), random.Random(seed)
