@@ -199,6 +199,8 @@ class Sweep:
                 self._tell_fewer()
         finally:
             self._pool.close()
+            for number in self._running:  # cut off, as the sweep was in the middle of its loop
+                self.record.trials[number].status = "interrupted"
             self.record.finish(status)
             self._observer.sweep_ended(self.record)
 
