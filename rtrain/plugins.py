@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module, metadata, util
 from pathlib import Path
 from types import ModuleType
@@ -30,6 +30,29 @@ class PluginInfo:
         return not self.missing
 
 
+class Confs(Mapping[str, type]):
+    """The ``Conf`` dataclasses of plugins by name; a plugin is imported when it is asked for its own.
+
+    Args:
+        names: Of the plugins.
+        load: Imports one and returns its ``Conf``.
+    """
+
+    def __init__(self, names: Collection[str], load: Callable[[str], type]) -> None:
+        self._names, self._load = names, load
+
+    def __getitem__(self, name: str) -> type:
+        if name not in self._names:
+            raise KeyError(name)
+        return self._load(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
 class PluginFiles:
     """The plugins of a kind: files of a package, each with a class of one name, and entry points.
 
@@ -49,9 +72,9 @@ class PluginFiles:
         names = {path.stem for path in folder.glob("[!_]*.py")} - {"base", "registry"}
         return find_modules({name: f"{self._package}.{name}" for name in names}, self._package)
 
-    def confs(self) -> dict[str, type]:
+    def confs(self) -> Confs:
         """Return the ``Conf`` dataclass of each by name; imports no library."""
-        return {name: self._kind(name).Conf for name in self.modules}
+        return Confs(self.modules, lambda name: self._kind(name).Conf)
 
     def name_of(self, conf: Any) -> str:
         """Return the name of the one that ``conf`` is a ``Conf`` of."""
@@ -73,8 +96,14 @@ class PluginFiles:
 
 def find_modules(own: Mapping[str, str], group: str) -> dict[str, str]:
     """Return the dotted path of each plugin by name: rtrain's ``own``, and those of the entry points ``group``."""
-    others = {point.name: point.value for point in metadata.entry_points(group=group)}
+    others = {point.name: point.value for point in _entry_points().select(group=group)}
     return dict(sorted({**others, **own}.items()))
+
+
+@cache
+def _entry_points() -> Any:
+    """Return those of all kinds, for ``select``: Python reads the files of all installed packages to find any."""
+    return metadata.entry_points()
 
 
 def import_plugin(name: str, path: str) -> ModuleType:

@@ -3,7 +3,7 @@
 import pytest
 
 from rtrain.errors import ConfigError
-from rtrain.plugins import check_installed, import_plugin, missing_modules
+from rtrain.plugins import Confs, check_installed, import_plugin, missing_modules
 
 
 def test_modules_that_are_not_installed_are_named_with_what_brings_them():
@@ -23,3 +23,14 @@ def test_a_broken_plugin_is_told_from_rtrain(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ConfigError, match="the plugin 'broken' fails to import: broken_plugin: ModuleNotFoundError"):
         import_plugin("broken", "broken_plugin")
+
+
+def test_a_plugin_is_imported_when_it_is_asked_for():
+    imported = []
+    confs = Confs(("a", "b"), lambda name: imported.append(name) or dict)
+    assert list(confs) == ["a", "b"]
+    assert len(confs) == 2
+    assert not imported
+    assert confs["b"] is dict
+    assert imported == ["b"]
+    assert "c" not in confs

@@ -9,7 +9,7 @@ from pathlib import Path
 from rtrain.config.closest import nearest_or_all
 from rtrain.datasets.base import Source
 from rtrain.errors import ConfigError
-from rtrain.plugins import PluginInfo, check_installed, describe_plugin, find_modules, import_plugin
+from rtrain.plugins import Confs, PluginInfo, check_installed, describe_plugin, find_modules, import_plugin
 
 ENTRY_POINTS = "rtrain.datasets"
 
@@ -21,9 +21,9 @@ def modules() -> dict[str, str]:
     return find_modules({path.stem: f"{__package__}.sources.{path.stem}" for path in files}, ENTRY_POINTS)
 
 
-def confs() -> dict[str, type]:
+def confs() -> Confs:
     """Return the ``Conf`` dataclass of each source by name; imports no reader library."""
-    return {name: _source_class(name).Conf for name in modules()}
+    return Confs(modules(), lambda name: _source_class(name).Conf)
 
 
 def load_source(name: str, allow: Sequence[str] = ()) -> Source:

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rtrain.plugins import PluginInfo, check_installed, describe_plugin, find_modules, import_plugin
+from rtrain.plugins import Confs, PluginInfo, check_installed, describe_plugin, find_modules, import_plugin
 
 if TYPE_CHECKING:
     from rtrain.trainers.base import TrainerPlugin
@@ -21,9 +21,9 @@ def packages() -> dict[str, str]:
     return find_modules(own, ENTRY_POINTS)
 
 
-def confs() -> dict[str, type]:
+def confs() -> Confs:
     """Return the ``Conf`` dataclass of each plugin by name; imports no framework."""
-    return {name: import_plugin(name, f"{package}.config").Conf for name, package in packages().items()}
+    return Confs(packages(), lambda name: import_plugin(name, f"{packages()[name]}.config").Conf)
 
 
 def load_trainer(name: str) -> TrainerPlugin:

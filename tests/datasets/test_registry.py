@@ -11,6 +11,7 @@ import yaml
 from omegaconf import OmegaConf
 from pydantic import TypeAdapter
 
+from rtrain import plugins
 from rtrain.datasets.registry import ENTRY_POINTS, confs, describe, load_source, modules
 from rtrain.errors import ConfigError
 
@@ -47,7 +48,7 @@ class Moons(Source):
     (tmp_path / "moons_of_a_plugin.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)
     point = metadata.EntryPoint("moons", "moons_of_a_plugin", ENTRY_POINTS)
-    monkeypatch.setattr(metadata, "entry_points", lambda group: [point])
+    monkeypatch.setattr(plugins, "_entry_points", lambda: metadata.EntryPoints([point]))
     modules.cache_clear()
     try:
         assert confs()["moons"].__name__ == "MoonsConf"
@@ -62,6 +63,7 @@ def test_confs_import_no_reader_library():
     heavy = ("numpy", "ray", "torch", "pandas", "pyarrow", "sklearn", "PIL")
     code = f"""
 import sys
+from rtrain import plugins
 from rtrain.datasets.registry import confs, describe
 confs(), describe()
 print([name for name in {heavy} if name in sys.modules])
