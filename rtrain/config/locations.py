@@ -118,7 +118,9 @@ def _readable(config: str, path: Path) -> Path:
     if path.is_dir():
         own = path / f"{CONFIG}.yaml"
         if not own.is_file():
-            raise ConfigError(f"{config} is a folder without a config.yaml.", _listing(path))
+            is_sweep = (path / "sweep.json").is_file()
+            hint = f"  it is a sweep; try: rtrain resume {config}" if is_sweep else _listing(path)
+            raise ConfigError(f"{config} is a folder without a config.yaml.", hint)
         path = own
     if path.suffix != ".yaml":
         raise ConfigError(f"{config} is not a .yaml file.", f"  try: rtrain fit {path.with_suffix('.yaml')}")

@@ -112,7 +112,9 @@ def read_manifest(run_dir: Path) -> Manifest:
     try:
         return manifest_of(json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError as error:
-        raise RtrainError(f"{run_dir} is no run directory: it has no {FILE_NAME}.") from error
+        best = run_dir / "best"  # of a sweep
+        hint = f"Its best trial is one: {best}" if (best / FILE_NAME).exists() else None
+        raise RtrainError(f"{run_dir} is no run directory: it has no {FILE_NAME}.", hint) from error
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise RtrainError(f"{path} is not a manifest that this rtrain can read: {error!r}") from error
 
