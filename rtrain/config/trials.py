@@ -28,6 +28,8 @@ from rtrain.runs.seal import with_seal
 
 NOT_IDENTITY = ("sweep.num_trials", "sweep.max_", "sweep.name", "cluster.", "run.failure.", "run.checkpoint.")
 """Overrides that may differ when the same sweep goes on."""
+SHARED = ("sweep", "hydra", "cluster")
+"""Sections that all trials have in common."""
 COMMAND_NAME = "command.yaml"
 Finish = Callable[[DictConfig, Sequence[str], int], Composed]
 
@@ -191,9 +193,9 @@ class Trials:
             self._request.swept |= {full_key(str(key)): (*where.split("."), str(key)) for key in part}
         space = with_zip(with_params(space, loader, params, conf.seed), conf.zip)
         keys = [split_word(word)[1] for axis in space.axes for word in axis.words(axis.first)]
-        swept = [key for key in keys if key.split(".")[0].split("/")[0] in ("sweep", "hydra")]
-        if swept:
-            raise ConfigError(f"{swept[0]} is the same for all trials: it can't be varied.")
+        shared = [key for key in keys if key.split(".")[0].split("/")[0] in SHARED or key == "run.root_dir"]
+        if shared:
+            raise ConfigError(f"{shared[0]} is the same for all trials: it can't be varied.")
         secret = [key for key in keys if is_secret(key.rpartition(".")[2])]
         if secret:
             raise ConfigError(f"{secret[0]} is a secret: it can't be varied, as what is varied is written down.")
