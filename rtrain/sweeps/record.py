@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path, PurePath
 from typing import Any
@@ -45,7 +46,8 @@ class SweepRecord:
         """Names of what the sweep varied when it was worked on before, in the order of its trials' points."""
         self._written = 0.0
         if (folder / FILE_NAME).exists():
-            self._take_up(read_sweep(folder))
+            with _whole(folder / FILE_NAME):
+                self._take_up(read_sweep(folder))
 
     def _take_up(self, before: Mapping[str, Any]) -> None:
         self._began, self._resumes = before["started_at"], [*before["resumes"], utc_now()]
@@ -115,10 +117,18 @@ def load_record(folder: Path) -> SweepRecord:
     Raises:
         ConfigError: There is none.
     """
-    data = read_sweep(folder)
     record = SweepRecord(folder, {})
-    record.status = data["status"]
+    with _whole(folder / FILE_NAME):
+        record.status = read_sweep(folder)["status"]
     return record
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ConfigError(f"{path} is damaged: {type(error).__name__}: {error}") from None
 
 
 def read_sweep(folder: Path) -> dict[str, Any]:
@@ -136,9 +146,10 @@ def read_sweep(folder: Path) -> dict[str, Any]:
         raise ConfigError(f"{path} can't be read: {error.strerror}.") from None
     except ValueError as error:
         raise ConfigError(f"{path} is damaged: {error}") from None
-    if data.get("schema_version") != SCHEMA_VERSION:
+    with _whole(path):
+        version, names = data.get("schema_version"), [str(one["name"]) for one in data.get("trials", [])]
+    if version != SCHEMA_VERSION:
         raise ConfigError(f"{path} was written by another version of rtrain.", "Use that version to go on with it.")
-    names = [str(one["name"]) for one in data["trials"]]
     outside = [name for name in names if name != PurePath(name).name or name in ("", "..")]
     if outside:
         raise ConfigError(f"{path} is damaged: the trial {outside[0]!r} would not lie in the folder of the sweep.")

@@ -125,6 +125,10 @@ def test_show_of_something_else_is_an_error(tmp_path, capsys):
     assert rtrain(["sweep", "show", str(tmp_path)]) == 2
     assert f"{tmp_path} is no sweep" in capsys.readouterr().err
     (tmp_path / "000-abc").mkdir()
+    for text in ("[1]", '{"schema_version": 1}', '{"schema_version": 1, "trials": [{"name": "x"}]}'):
+        Path(tmp_path / "sweep.json").write_text(text)
+        assert rtrain(["sweep", "show", str(tmp_path)]) == 2
+        assert "is damaged" in capsys.readouterr().err
     Path(tmp_path / "sweep.json").write_text("{")
     assert rtrain(["sweep", "show", str(tmp_path / "000-abc")]) == 2
     assert f"Did you mean: {tmp_path}" in capsys.readouterr().err
