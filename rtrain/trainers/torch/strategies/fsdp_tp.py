@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch.distributed as dist
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 
@@ -25,6 +26,13 @@ class FSDPTP(Sharded):
         num_groups = conf.num_with_own_rows(world.size)
         shape = (num_groups, world.size // num_groups)
         self._mesh = init_device_mesh(world.device.type, shape, mesh_dim_names=("dp", "tp"))
+
+    def close(self) -> None:
+        """Leave the groups too: the process may train other runs."""
+        super().close()
+        for group in self._mesh.get_all_groups():
+            if group is not dist.group.WORLD:
+                dist.destroy_process_group(group)
 
     @property
     def data(self) -> TorchRanks:
