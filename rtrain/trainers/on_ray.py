@@ -128,7 +128,7 @@ def _build_trainer(
     return RunTrainer(
         loop,
         channel=config["channel"],
-        own_cluster=cluster.own,
+        cluster=cluster,
         start_timeout_seconds=conf.scaling.start_timeout_seconds,
         **arguments,
     )

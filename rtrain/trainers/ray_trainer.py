@@ -37,6 +37,7 @@ from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
 from ray.train.v2.api.exceptions import ControllerError, PreemptionError, WorkerGroupError
 from ray.util.placement_group import placement_group
 
+from rtrain.cluster import Cluster
 from rtrain.trainers.ray_channel import ControllerChannel
 from rtrain.trainers.ray_failures import is_root, oom_kills, read_failures
 
@@ -63,7 +64,7 @@ OTHERS_SECONDS = 2.0
 
 
 class _LocalScalingPolicy(FixedScalingPolicy):
-    """A fixed number of workers on a cluster that can't grow, so that no autoscaler has to hear of it."""
+    """A fixed number of workers for which the cluster need not grow, so that no autoscaler has to hear of it."""
 
     def after_controller_start(self, train_run_context: Any) -> None:
         """Request nothing."""
@@ -226,37 +227,36 @@ class RunTrainer(DataParallelTrainer):
     Args:
         args: As for Ray's trainer.
         channel: Name of the run's channel.
-        own_cluster: rtrain started the cluster for this run.
+        cluster: Where it is.
         start_timeout_seconds: Longest wait for workers.
         kwargs: As for Ray's trainer.
     """
 
-    def __init__(
-        self, *args: Any, channel: str, own_cluster: bool, start_timeout_seconds: float, **kwargs: Any
-    ) -> None:
+    def __init__(self, *args: Any, channel: str, cluster: Cluster, start_timeout_seconds: float, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._channel, self._own_cluster = channel, own_cluster
+        self._channel, self._cluster = channel, cluster
         self._start_timeout_seconds = start_timeout_seconds
 
     def _create_default_callbacks(self) -> list[Any]:
         # The driver itself removes what a controller that dies leaves behind.
         needless: tuple[type, ...] = (PlacementGroupCleanerCallback,)
-        if self._own_cluster and not self.datasets:
+        if self._cluster.own and not self.datasets:
             needless = (*needless, DatasetsCallback)
         return [callback for callback in super()._create_default_callbacks() if not isinstance(callback, needless)]
 
     def _initialize_and_run_controller(self, **parts: Any) -> Any:
         options: dict[str, Any] = {"num_cpus": 0}
-        if self._own_cluster:
+        if self.scaling_config.elasticity_enabled:
+            parts["scaling_policy"] = _ElasticScalingPolicy(self.scaling_config)
+        elif self._cluster.own or self._cluster.shared:
+            # Those of a sweep have room already; what they request would stay when their controller is killed.
             parts["scaling_policy"] = _LocalScalingPolicy(self.scaling_config)
-        else:
-            if self.scaling_config.elasticity_enabled:
-                parts["scaling_policy"] = _ElasticScalingPolicy(self.scaling_config)
+        if not self._cluster.own:
             here = ray.get_runtime_context().get_node_id()
             options["label_selector"] = {ray._raylet.RAY_NODE_ID_KEY: here}
             options["runtime_env"] = {"env_vars": get_env_vars_to_propagate()}
         controller = ray.remote(**options)(_Controller).remote(
-            settings=OWN_CLUSTER if self._own_cluster else JOINED_CLUSTER,
+            settings=OWN_CLUSTER if self._cluster.own else JOINED_CLUSTER,
             channel=self._channel,
             start_timeout_seconds=self._start_timeout_seconds,
             **parts,

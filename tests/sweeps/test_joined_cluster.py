@@ -101,18 +101,6 @@ def test_a_sweep_waits_while_others_hold_the_cluster_and_goes_on_where_a_machine
 
 
 @pytest.mark.slow
-def test_trials_whose_number_of_workers_may_change_take_what_there_is(cluster, tmp_path):
-    node = add_node(cluster)
-    folder = rtrain.sweep("mlp", [*WORDS, "num_workers=[1,3]", f"run.root_dir={tmp_path}"])
-    trials = read_sweep(folder)["trials"]
-    assert [one["status"] for one in trials] == ["succeeded"] * 2
-    manifests = [Run.load(folder / one["name"]).manifest for one in trials]
-    assert [[attempt["num_workers"] for attempt in one.attempts] for one in manifests] == [[2], [2]]
-    assert manifests[0].ended_at < manifests[1].started_at
-    cluster.remove_node(node)
-
-
-@pytest.mark.slow
 def test_a_trial_whose_room_others_take_waits_for_it(cluster, other, tmp_path, monkeypatch):
     import ray
 
@@ -122,6 +110,18 @@ def test_a_trial_whose_room_others_take_waits_for_it(cluster, other, tmp_path, m
     sweeping.wait_for("others took its room")
     ray.kill(other)
     assert sweeping.end() == ["succeeded"] * 2
+    cluster.remove_node(node)
+
+
+@pytest.mark.slow
+def test_trials_whose_number_of_workers_may_change_take_what_there_is(cluster, tmp_path):
+    node = add_node(cluster)
+    folder = rtrain.sweep("mlp", [*WORDS, "num_workers=[1,3]", f"run.root_dir={tmp_path}"])
+    trials = read_sweep(folder)["trials"]
+    assert [one["status"] for one in trials] == ["succeeded"] * 2
+    manifests = [Run.load(folder / one["name"]).manifest for one in trials]
+    assert [[attempt["num_workers"] for attempt in one.attempts] for one in manifests] == [[2], [2]]
+    assert manifests[0].ended_at < manifests[1].started_at
     cluster.remove_node(node)
 
 
