@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import torch.distributed as dist
 from torch import nn
-from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
 from rtrain.trainers.torch.blocks import recompute_activations
 from rtrain.trainers.torch.config import Conf
@@ -25,14 +26,7 @@ class FSDPTP(Sharded):
         super().__init__(conf, world)
         num_groups = conf.num_with_own_rows(world.size)
         shape = (num_groups, world.size // num_groups)
-        self._mesh = init_device_mesh(world.device.type, shape, mesh_dim_names=("dp", "tp"))
-
-    def close(self) -> None:
-        """Leave the groups too: the process may train other runs."""
-        super().close()
-        for group in self._mesh.get_all_groups():
-            if group is not dist.group.WORLD:
-                dist.destroy_process_group(group)
+        self._mesh = _mesh(dist.group.WORLD, world.device.type, shape)
 
     @property
     def data(self) -> TorchRanks:
@@ -67,6 +61,15 @@ class FSDPTP(Sharded):
     def hold(self) -> Any:
         """Keep the gradients of the group until the last pass."""
         return fsdp.without_exchange(self._model)
+
+
+@lru_cache(maxsize=1)
+def _mesh(_: Any, device_type: str, shape: tuple[int, int]) -> DeviceMesh:
+    """Return the mesh of a world of processes: one that trains many runs would have more groups with each.
+
+    They can't be destroyed instead: torch remembers the layouts of tensors by mesh, with the groups of the first one.
+    """
+    return init_device_mesh(device_type, shape, mesh_dim_names=("dp", "tp"))
 
 
 STRATEGY = FSDPTP
