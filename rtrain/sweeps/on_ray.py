@@ -12,6 +12,7 @@ import queue
 import secrets
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -269,10 +270,12 @@ class OnRay:
 
     def _dismiss(self, seat: Seat) -> None:
         import ray
+        from ray.exceptions import ActorHandleNotFoundError
 
         self._seats.remove(seat)
         self._room.free(id(seat))
-        ray.kill(seat.actor)
+        with suppress(ActorHandleNotFoundError):  # Ray has forgotten it: it is gone
+            ray.kill(seat.actor)
         if seat.group is not None:
             remove_placement_groups(seat.group)
 
