@@ -88,6 +88,7 @@ def test_a_trial_in_a_used_process_is_the_same_as_one_that_is_trained_alone(runs
         np.testing.assert_array_equal(value, load_file(last[1] / "model.safetensors")[name])
 
 
+@pytest.mark.slow
 def test_workers_that_train_together_are_used_again_and_a_trial_whose_worker_dies_goes_on(tmp_path):
     words = ["num_workers=2", "run.checkpoint.keep=1,2,3", "run.failure.max_failures=1", f"run.root_dir={tmp_path}"]
     with a_worker_killed(tmp_path, "001-*"):
