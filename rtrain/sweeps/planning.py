@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 import pickle
 import random
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 
 from rtrain.cluster import Cluster, StartingCluster
@@ -173,16 +171,6 @@ class Planner:
                     f"What can change: {', '.join(f'trainer.{one}' for one in sorted(able)) or 'nothing'}",
                 )
         self.changing = frozenset(keys)
-
-
-@contextmanager
-def heap_set_aside() -> Iterator[None]:
-    """Have the garbage collector look at new objects only: with a framework among the old ones it takes long."""
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
 
 
 def of_trial(error: ConfigError, overrides: Sequence[str], what: str) -> ConfigError:

@@ -31,7 +31,7 @@ from rtrain.sweeps.judge import Judge
 from rtrain.sweeps.launched import Launched, check_launcher
 from rtrain.sweeps.observer import SweepObserver
 from rtrain.sweeps.on_ray import OnRay
-from rtrain.sweeps.planning import Checks, Planner, heap_set_aside, of_trial
+from rtrain.sweeps.planning import Checks, Planner, of_trial
 from rtrain.sweeps.pool import Pool
 from rtrain.sweeps.record import SweepRecord
 from rtrain.sweeps.stored import copied, find_sweep
@@ -125,14 +125,13 @@ class Sweep:
         if self._search.adaptive:
             self._check_values()
         planned = self._planner.known() if self._search.adaptive else iter(self._planner.next, None)
-        with heap_set_aside():
-            trials = [one for one, _ in planned]  # composed first, all of them: that takes no framework
-        waiting = list(filter(self._is_to_train, trials))
-        for trial in waiting[:1]:  # imports what the others need, too
-            self._enqueue(trial)
-        with heap_set_aside():
-            for trial in waiting[1:]:
-                self._enqueue(trial)
+        for trial in [one for one, _ in planned]:  # composed first, all of them: that takes no framework
+            if self._is_to_train(trial):
+                self._judge.add(trial)
+                with named(trial.overrides, f"trial {trial.number}"):
+                    self._checks.check(self._planner.plan(trial).composed)
+                trial.status, trial.error = "planned", None
+                self._queue.append(trial)
         if not self._search.adaptive:
             self._judge.complete()
             if not self.record.trials:
@@ -140,13 +139,6 @@ class Sweep:
             self._tell_fewer()
         self._trials.save()
         self.record.write()
-
-    def _enqueue(self, trial: Trial) -> None:
-        self._judge.add(trial)
-        with named(trial.overrides, f"trial {trial.number}"):
-            self._checks.check(self._planner.plan(trial).composed)
-        trial.status, trial.error = "planned", None
-        self._queue.append(trial)
 
     def _tell_fewer(self) -> None:
         """Say so where there are fewer trials than the search was to propose."""
