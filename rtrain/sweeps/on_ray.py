@@ -284,7 +284,8 @@ class OnRay:
         for seat in self._seats:
             if seat.trial == number:
                 request_stop(seat.channel, json.dumps([status, reason]))
-                seat.begins_before = seat.begins_before and 0.0  # nobody hears it in a process that has not begun
+                if seat.begins_before is not None:  # nobody hears it in a process that has not begun
+                    seat.begins_before = 0.0
 
     def close(self) -> None:
         """End all hosts."""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from processes import named
+from sweep_results import num_events, only_sweep, steady
 
 from rtrain.runs.run import Run
 from rtrain.sweeps.record import read_sweep
@@ -24,21 +25,8 @@ pytestmark = pytest.mark.slow
 
 
 def reported(folder):
-    """Return by trial what was reported, without its speed."""
-    runs = [Run.load(folder / one["name"]) for one in read_sweep(folder)["trials"]]
-    return [
-        [{key: value for key, value in one.metrics.items() if "per_second" not in key} for one in run.events()]
-        for run in runs
-    ]
-
-
-def sweep_in(root):
-    (path,) = root.glob("*/sweep.json")
-    return path.parent
-
-
-def num_events(root):
-    return sum(path.read_text().count("\n") for path in root.glob("*/*/events.jsonl"))
+    """Return by trial what was reported."""
+    return [steady(Run.load(folder / one["name"])) for one in read_sweep(folder)["trials"]]
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +34,7 @@ def whole(tmp_path_factory):
     """The sweep that nothing happened to."""
     root = tmp_path_factory.mktemp("whole")
     subprocess.run([RTRAIN, *WORDS, f"run.root_dir={root}"], check=True, capture_output=True)
-    return sweep_in(root)
+    return only_sweep(root)
 
 
 @pytest.mark.parametrize("what", list(TITLES))
@@ -55,12 +43,12 @@ def test_a_process_that_dies_costs_no_trial_of_several_workers(whole, tmp_path, 
     log = tmp_path / "log"
     with log.open("w") as out:
         sweeping = subprocess.Popen([RTRAIN, *WORDS, f"run.root_dir={root}"], stdout=out, stderr=out)
-    number, deadline = rng.randint(1, num_events(whole.parent) * 2 // 3), time.monotonic() + 180
-    while num_events(root) < number and time.monotonic() < deadline:
+    number, deadline = rng.randint(1, num_events(whole) * 2 // 3), time.monotonic() + 180
+    while sum(map(num_events, root.glob("*"))) < number and time.monotonic() < deadline:
         time.sleep(0.002)
     os.kill(rng.choice(named(sweeping.pid, TITLES[what])), signal.SIGKILL)
     assert sweeping.wait(timeout=240) == 0, log.read_text()
-    folder = sweep_in(root)
+    folder = only_sweep(root)
     assert reported(folder) == reported(whole)
     trials = read_sweep(folder)["trials"]
     assert sum(one["num_starts"] for one in trials) == (4 if what == "host" else 3)

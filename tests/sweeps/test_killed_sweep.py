@@ -10,7 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
-from tiny_sweeps import CONFIG, TINY, only_sweep, swept
+from sweep_results import num_events, only_sweep
+from tiny_sweeps import CONFIG, TINY, swept
 
 from rtrain.cli.app import run as rtrain
 from rtrain.runs.run import Run
@@ -29,11 +30,6 @@ TWO = [*TINY, "trainer.params.eta=0.1,0.2", "trainer.num_boost_round=2"]
 def facts(folder):
     """What must be the same, whatever happened on the way."""
     return {one["name"]: (one["status"], one["values"], one["step"]) for one in read_sweep(folder)["trials"]}
-
-
-def num_events(folder):
-    """Return how much all trials together have reported."""
-    return sum(len(path.read_text().splitlines()) for path in folder.glob("*/events.jsonl"))
 
 
 def check_whole(folder, whole):

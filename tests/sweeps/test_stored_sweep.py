@@ -6,8 +6,9 @@ import signal
 from pathlib import Path
 
 import pytest
+from sweep_results import only_sweep
 from test_killed_sweep import IN_TURN, Sweeping, facts
-from tiny_sweeps import TINY, only_sweep, swept
+from tiny_sweeps import TINY, swept
 
 from rtrain.cli.app import run as rtrain
 from rtrain.storage import fetching

@@ -7,6 +7,7 @@ import threading
 
 import numpy as np
 import pytest
+from sweep_results import steady
 
 import rtrain
 from rtrain.cli.app import run
@@ -39,11 +40,6 @@ def a_worker_killed(root, trials="*"):
     finally:
         stop.set()
         killer.join()
-
-
-def steady(run):
-    """Return what a run reported, without its speed."""
-    return [{name: value for name, value in one.metrics.items() if "per_second" not in name} for one in run.events()]
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from sweep_results import only_sweep
+
 from rtrain.cli.app import run as rtrain
 from rtrain.sweeps.record import read_sweep
 
@@ -22,9 +24,3 @@ def swept(words: Sequence[str], code: int = 0) -> tuple[dict[str, Any], Path]:
     assert rtrain(list(words)) == code
     folder = only_sweep(Path("runs"))
     return read_sweep(folder), folder
-
-
-def only_sweep(root: Path) -> Path:
-    """Return the folder of the only sweep below a run root."""
-    (found,) = root.glob("*/sweep.json")
-    return found.parent

@@ -4,6 +4,7 @@ import threading
 import time
 
 import pytest
+from growing_cluster import add_node, growing_cluster
 
 import rtrain
 from rtrain.runs.run import Run
@@ -50,20 +51,8 @@ def no_leaks():
 
 @pytest.fixture
 def cluster():
-    import ray
-    from ray.cluster_utils import Cluster
-
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "object_store_memory": 100_000_000})
-    ray.init(address=made.address, log_to_driver=False)
-    yield made
-    ray.shutdown()
-    made.shutdown()
-
-
-def add_node(cluster):
-    node = cluster.add_node(num_cpus=1, object_store_memory=100_000_000)
-    cluster.wait_for_nodes()
-    return node
+    with growing_cluster() as made:
+        yield made
 
 
 class Fit:
