@@ -29,6 +29,7 @@ from hydra.types import HydraContext, RunMode
 from omegaconf import DictConfig, OmegaConf, flag_override, open_dict, read_write
 
 from rtrain.config.locations import Primary
+from rtrain.config.nodes import plain, unresolved
 from rtrain.config.secrets import mask_in_place, masked_config
 from rtrain.config.sources import RtrainSource, source_uri
 from rtrain.config.template import Template
@@ -105,7 +106,7 @@ class HydraApp:
             del cfg["hydra"]
         hydra._set_parent(None)
         # The classes of the schemas are made anew in each process: plain data can be sent to others.
-        return HydraJob(OmegaConf.to_container(cfg), hydra, env)
+        return HydraJob(plain(cfg, unresolved), hydra, env)
 
     @contextmanager
     def around_sweep(self, sweep: DictConfig) -> Iterator[None]:

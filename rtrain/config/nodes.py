@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from omegaconf import DictConfig, ListConfig, Node, OmegaConf
@@ -12,13 +12,41 @@ Container = DictConfig | ListConfig
 
 def children(node: Container) -> Iterator[tuple[str, Any, Node]]:
     """Yield (name, key, child) of all children; none where the node is null, missing or a reference."""
-    if node._is_none() or node._is_missing() or node._is_interpolation():
+    content: Any = node.__dict__["_content"]  # node._get_node(key) checks each key anew, and takes ten times as long
+    if isinstance(content, str) or content is None:
         return
-    keys: list[Any] = list(node.keys()) if isinstance(node, DictConfig) else list(range(len(node)))
-    for key in keys:
-        child: Any = node._get_node(key)
-        if child is not None:
-            yield str(key), key, child
+    for key, child in list(content.items() if isinstance(content, dict) else enumerate(content)):
+        yield str(key), key, child
+
+
+def plain(node: Container, refer: Callable[[Container, Any], Any]) -> Any:
+    """Return a container as plain data, as ``OmegaConf.to_container`` does in five times as long.
+
+    Args:
+        node: The container.
+        refer: Tells what stands for a reference: gets the container that holds it, and its key there.
+    """
+    content = node.__dict__["_content"]
+    if isinstance(content, dict):
+        return {key: _plain_child(node, key, child, refer) for key, child in content.items()}
+    if isinstance(content, list):
+        return [_plain_child(node, key, child, refer) for key, child in enumerate(content)]
+    return content
+
+
+def _plain_child(node: Container, key: Any, child: Node, refer: Callable[[Container, Any], Any]) -> Any:
+    value: Any = child._value()
+    if isinstance(value, str) and "${" in value and child._is_interpolation():
+        return refer(node, key)
+    if isinstance(child, Container):
+        return plain(child, refer)
+    return value._value() if isinstance(value, Node) else value  # a union holds another node
+
+
+def unresolved(node: Container, key: Any) -> str:
+    """Return the text of a reference."""
+    child: Any = node._get_node(key)
+    return str(child._value())
 
 
 def joined(path: str, name: str) -> str:

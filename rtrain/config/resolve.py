@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import copy
 import os
 import pickle
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import yaml
-from omegaconf import AnyNode, DictConfig, ListConfig, OmegaConf, flag_override, open_dict, read_write
+from omegaconf import AnyNode, DictConfig, Node, OmegaConf, open_dict, read_write
 from omegaconf.errors import OmegaConfBaseException
 
 from rtrain.config.hydra_app import hydra_config, sanitized
-from rtrain.config.nodes import Container, children, joined
+from rtrain.config.nodes import Container, children, joined, plain, unresolved
 from rtrain.config.secrets import mask, mask_in_place, spell_out, symbolic_environment
+
+_Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+"""libyaml's takes a third of the time, but not each PyYAML is built with it."""
 
 
 class UnresolvedError(Exception):
@@ -55,9 +58,7 @@ def place_job(cfg: DictConfig, num: int | None = None) -> None:
         _place_job(cfg, num)
     except OmegaConfBaseException:
         with hydra_config(cfg):
-            job = job_config(cfg)
-            refuse_missing(job)
-            resolve(job)
+            resolve(cfg)
         raise
 
 
@@ -88,47 +89,35 @@ def put_job(cfg: DictConfig, folder: Path) -> None:
         cfg.hydra.runtime.output_dir = str(folder.absolute())
 
 
-def job_config(cfg: DictConfig) -> DictConfig:
-    """Return a copy of ``cfg`` without its node ``hydra``, which is as large as all others together."""
-    hydra = cfg.hydra
-    with flag_override(cfg, ["struct", "readonly", "no_deepcopy_set_nodes"], [False, False, True]):
-        del cfg["hydra"]
-        try:
-            job = copy.deepcopy(cfg)
-        finally:
-            hydra._set_parent(None)  # else it is copied
-            cfg["hydra"] = hydra
-    for flag in ("struct", "readonly", "no_deepcopy_set_nodes"):
-        job._set_flag(flag, cfg._get_node_flag(flag))
-    return job
+@contextmanager
+def _hydra_apart(cfg: DictConfig) -> Iterator[None]:
+    """Take the node ``hydra`` out while the block runs: it is no part of the job, which can't refer to it."""
+    content = cfg.__dict__["_content"]
+    hydra = content.pop("hydra")
+    try:
+        yield
+    finally:
+        content["hydra"] = hydra
 
 
-def resolve(job: DictConfig) -> dict[str, Any]:
-    """Return ``job`` as plain data without interpolations.
+def resolve(cfg: DictConfig) -> dict[str, Any]:
+    """Return the job of ``cfg`` as plain data without interpolations.
 
     Raises:
+        MissingValuesError: Values are ``???``; with all keys that have to be given.
         UnresolvedError: Interpolations refer to what is not there.
     """
-    try:
-        data: Any = OmegaConf.to_container(job, resolve=True)
-    except OmegaConfBaseException:
-        errors = dict(_interpolation_errors(job))
-        if not errors:
-            raise
-        raise UnresolvedError(errors) from None
-    assert isinstance(data, dict)
+    with _hydra_apart(cfg):
+        if missing := list(_missing(cfg)):
+            raise MissingValuesError(missing)
+        try:
+            data: dict[str, Any] = plain(cfg, _referred)
+        except OmegaConfBaseException:
+            errors = dict(_interpolation_errors(cfg))
+            if not errors:
+                raise
+            raise UnresolvedError(errors) from None
     return data
-
-
-def refuse_missing(job: DictConfig) -> None:
-    """Check that no value is ``???``.
-
-    Raises:
-        MissingValuesError: With all keys that have to be given.
-    """
-    keys = list(_missing(job))
-    if keys:
-        raise MissingValuesError(keys)
 
 
 def shown_config(cfg: DictConfig, what: str, package: str | None, resolve: bool) -> str:
@@ -151,37 +140,45 @@ def shown_config(cfg: DictConfig, what: str, package: str | None, resolve: bool)
         return header + OmegaConf.to_yaml(part, resolve=resolve)
 
 
-def symbolic(job: DictConfig) -> tuple[dict[str, Any], str]:
-    """Return the resolved config for the record, and the text of ``config.yaml``; neither holds a secret.
-
-    Args:
-        job: The config without its node ``hydra``; it is taken apart.
-    """
-    with flag_override(job, ["struct", "readonly"], False):
-        for key in ("smoke", "sweep"):  # belong to the recipe and to all trials: a run is the same without them
-            job.pop(key, None)
-    _untype_references(job)
-    OmegaConf.clear_cache(job)  # it may hold values of environment variables
-    with symbolic_environment():
-        plain = _lenient(job)
-    shown = _type_first(mask(spell_out(plain, escape=False)))
-    sections = _type_first(mask(spell_out(plain, escape=True)))
+def symbolic(cfg: DictConfig) -> tuple[dict[str, Any], str]:
+    """Return the resolved job of ``cfg`` for the record, and the text of ``config.yaml``; neither holds a secret."""
+    with _hydra_apart(cfg), _untyped_references(cfg), symbolic_environment():
+        data = plain(cfg, _referred_or_text)
+    for key in ("smoke", "sweep"):  # belong to the recipe and to all trials: a run is the same without them
+        data.pop(key, None)
+    shown = _type_first(mask(spell_out(data, escape=False)))
+    sections = _type_first(mask(spell_out(data, escape=True)))
     return shown, "".join(_yaml(pickle.dumps(section)) for section in sections.items())
 
 
 @lru_cache(maxsize=64)
 def _yaml(section: bytes) -> str:
     """Return the text of a pickled section, name and value; trials share most of them, and PyYAML takes its time."""
-    return yaml.safe_dump(dict([pickle.loads(section)]), sort_keys=False, allow_unicode=True, width=110)
+    data = dict([pickle.loads(section)])
+    return str(yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110))
 
 
-def _untype_references(node: Container) -> None:
+@contextmanager
+def _untyped_references(cfg: DictConfig) -> Iterator[None]:
     """Let references be whatever they lead to: the mark of a variable is a text, where a number is wanted too."""
+    typed, cache = list(_references(cfg)), OmegaConf.get_cache(cfg)
+    OmegaConf.clear_cache(cfg)  # it may hold values of environment variables
+    for parent, key, child in typed:
+        parent.__dict__["_content"][key] = AnyNode(child._value(), key, parent)
+    try:
+        yield
+    finally:
+        for parent, key, child in typed:
+            parent.__dict__["_content"][key] = child
+        OmegaConf.set_cache(cfg, cache)
+
+
+def _references(node: Container) -> Iterator[tuple[Container, Any, Node]]:
     for _, key, child in children(node):
         if child._is_interpolation():
-            node.__dict__["_content"][key] = AnyNode(child._value(), key, node)
+            yield node, key, child
         elif isinstance(child, Container):
-            _untype_references(child)
+            yield from _references(child)
 
 
 def _missing(node: Container, path: str = "") -> Iterator[str]:
@@ -205,20 +202,19 @@ def _interpolation_errors(node: Container, path: str = "") -> Iterator[tuple[str
             yield from _interpolation_errors(child, full)
 
 
-def _lenient(node: Any) -> Any:
-    """Return plain data; where a resolver can't work on the mark of a variable, the text of the interpolation."""
-    if isinstance(node, DictConfig):
-        return {str(key): _lenient_child(node, key) for key in node}
-    return [_lenient_child(node, index) for index in range(len(node))]
+def _referred(node: Container, key: Any) -> Any:
+    """Return what a reference leads to."""
+    value = node[key]
+    return plain(value, _referred) if isinstance(value, Container) else value
 
 
-def _lenient_child(node: Any, key: Any) -> Any:
+def _referred_or_text(node: Container, key: Any) -> Any:
+    """Return what a reference leads to; where a resolver can't work on the mark of a variable, its text, marked too."""
     try:
-        child = node[key]
+        value = node[key]
     except OmegaConfBaseException:
-        text = str(node._get_node(key)._value())
-        return text.replace("${", "\ue000").replace("}", "\ue001")
-    return _lenient(child) if isinstance(child, DictConfig | ListConfig) else child
+        return unresolved(node, key).replace("${", "\ue000").replace("}", "\ue001")
+    return plain(value, _referred_or_text) if isinstance(value, Container) else value
 
 
 def _type_first(data: dict[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import copy
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf, flag_override
@@ -32,6 +33,7 @@ _PAIR = re.compile(r"""(['"]?)([\w\-]+)\1(\s*:\s*)('[^']*'|"[^"]*"|\[[^\]]*\]|[^
 _OPEN, _CLOSE = "\ue000", "\ue001"
 
 
+@cache
 def is_secret(key: str) -> bool:
     """Return whether a key is named like a secret."""
     return _SECRET_KEY.search(key) is not None and _TEXT_TOKENS.search(key) is None
@@ -125,14 +127,14 @@ def symbolic_environment() -> Iterator[None]:
 
 
 def spell_out(data: Any, *, escape: bool) -> Any:
-    """Return plain data with the marks of environment variables written as ``${oc.env:KEY}``.
+    """Return plain data with the marks of environment variables written as ``${oc.env:KEY}``; its keys are texts.
 
     Args:
         data: Data that was resolved inside ``symbolic_environment``.
         escape: Whether other text that looks like an interpolation is escaped, as a YAML needs it.
     """
     if isinstance(data, dict):
-        return {key: spell_out(value, escape=escape) for key, value in data.items()}
+        return {str(key): spell_out(value, escape=escape) for key, value in data.items()}
     if isinstance(data, list):
         return [spell_out(value, escape=escape) for value in data]
     if not isinstance(data, str):

@@ -20,7 +20,7 @@ from rtrain.config.allowed import use_project_root
 from rtrain.config.hydra_app import hydra_config
 from rtrain.config.locations import find_project_root
 from rtrain.config.request import prepare
-from rtrain.config.resolve import job_config, place_job, put_job, refuse_missing, resolve, shown_config, symbolic
+from rtrain.config.resolve import place_job, put_job, resolve, shown_config, symbolic
 from rtrain.config.resolvers import register_resolvers
 from rtrain.config.run_place import check_place
 from rtrain.config.schema import RtrainConf, Schemas
@@ -225,9 +225,7 @@ class Session:
         primary = self.request.primary
         place_job(cfg, num)
         with hydra_config(cfg):
-            job = job_config(cfg)
-            refuse_missing(job)
-            data = resolve(job)
+            data = resolve(cfg)
             root, allowed = self._project
             allow = (*data["allow"], *allowed)
             callbacks = OmegaConf.to_container(cfg.hydra.callbacks)
@@ -237,7 +235,7 @@ class Session:
             conf = validate(data, self._schemas)
             typed = {word.key for word in self.request.words}
             check_place(cfg, conf.run.root_dir, typed, of_sweep=num is not None)
-            resolved, text = symbolic(job)
+            resolved, text = symbolic(cfg)
         use_project_root(root)
         return Composed(
             conf=conf,
