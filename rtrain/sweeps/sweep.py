@@ -106,6 +106,8 @@ class Sweep:
         if scheduler is not None and scheduler.exploits:
             self._planner.check_changes()
         self._pool: Pool
+        self._stop: StopRequest
+        self._began: float
         self._plans: dict[int, Plan] = {}
         self._queue: list[Trial] = []
         self._overtaken = 0
@@ -182,19 +184,20 @@ class Sweep:
 
     def train(self, stop: StopRequest, began: float) -> None:
         """Train until no trial is left, or the sweep is to end."""
+        self._stop, self._began = stop, began
         self._pool = self._make_pool(stop)
         most = self._search.num_trials if self._search.adaptive else 0  # else those that there are are all
         self._observer.sweep_started(self.record, max(most, len(self.record.trials)))
         status = "interrupted"  # unless it comes to its end
         try:
             while True:
-                self._look_at_limits(stop, began)
+                self._look_at_limits()
                 if self._ending is None:
                     self._fill()
                 if not self._running and not self._waits_for_room():
                     break
                 self._pool.wait()
-            status = self._status(stop)
+            status = self._status()
             if self._search.adaptive and self._ending is None:
                 self._tell_fewer()
         finally:
@@ -221,20 +224,22 @@ class Sweep:
         cluster = self._checks.cluster if self._queue or more else None
         return InTurn(self, self._data, stop) if cluster is None else OnRay(cluster, self, self._data)
 
-    def _status(self, stop: StopRequest) -> str:
-        if stop.reason is not None:
-            return stop.reason
-        failed = any(one.status == "failed" for one in self.record.trials)
-        return "failed" if failed else "succeeded"
+    def _status(self) -> str:
+        if self._stop.reason is not None:
+            return self._stop.reason
+        if any(one.status == "failed" for one in self.record.trials):
+            return "failed"
+        has_result = any(one.status in OVER for one in self.record.trials)
+        return "succeeded" if has_result else "interrupted"  # sweep.max_seconds was over before
 
-    def _look_at_limits(self, stop: StopRequest, began: float) -> None:
+    def _look_at_limits(self) -> None:
         """Find out whether the sweep is to end, and have the trials end in time."""
         if self._ending is not None:
             return
         failed = sum(one.status == "failed" for one in self.record.trials)
-        if (verdict := stop.verdict()) is not None:
+        if (verdict := self._stop.verdict()) is not None:
             self._end_all(*verdict)
-        elif self._conf.max_seconds is not None and time.monotonic() - began > self._conf.max_seconds:
+        elif self._conf.max_seconds is not None and time.monotonic() - self._began > self._conf.max_seconds:
             self._end_all("interrupted", "sweep.max_seconds is over")
             self._observer.notice(f"sweep.max_seconds={self._conf.max_seconds:g} is over: no more trials are started")
         elif self._conf.max_failed is not None and failed > self._conf.max_failed:
@@ -313,6 +318,7 @@ class Sweep:
             self._take_best(trial, record["best"])
         elif kind == "event":
             self._take_decision(number, self._judge.hear(trial, record["step"], record["epoch"], record["metrics"]))
+            self._look_at_limits()  # a trial in this process leaves no other moment
         self.record.write(now=False)
         self._observer.trial_changed(trial)
 

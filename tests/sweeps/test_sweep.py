@@ -102,6 +102,25 @@ def test_a_trial_that_fails_does_not_end_the_sweep(capsys):
     assert "TrainingError: test/loss is not a number" in capsys.readouterr().out
 
 
+def test_no_more_trials_are_started_after_too_many_failures(capsys):
+    words = ["fit", "mlp", "--multirun", "num_workers=0", "dataset.limit=60", "trainer.max_epochs=2"]
+    words += ["lr=1e30,1e31,1e32,0.01", "sweep.max_failed=1"]
+    data, _ = swept(words, code=1)
+    assert [one["status"] for one in data["trials"]] == ["failed", "failed", "planned", "planned"]
+    assert "2 trials have failed (sweep.max_failed=1): no more are started" in capsys.readouterr().err
+
+
+def test_time_that_is_over_ends_the_trial_that_trains(capsys):
+    words = (*TINY, "trainer.params.eta=0.1,0.5", "trainer.num_boost_round=10000000", "sweep.max_seconds=5")
+    data, folder = swept(words, code=130)
+    assert data["status"] == "interrupted"  # nothing is known of any setting
+    assert [one["status"] for one in data["trials"]] == ["interrupted", "planned"]
+    assert "sweep.max_seconds=5 is over: no more trials are started" in capsys.readouterr().err
+    run = Run.load(folder / data["trials"][0]["name"])
+    assert (run.manifest.status, run.manifest.exit_reason) == ("interrupted", "sweep.max_seconds is over")
+    assert run.manifest.checkpoints
+
+
 def test_what_a_plugin_refuses_is_found_before_the_first_starts(capsys):
     words = [
         "trainer.params.objective=binary:logistic",
