@@ -20,6 +20,12 @@ from rtrain.sweeps.host import Telling, begun
 from rtrain.sweeps.pool import Hearer
 from rtrain.training import SilentObserver, train_prepared
 
+UNTOLD = {
+    "scheduler": "Leave out the scheduler, or hydra/launcher.",
+    "max_seconds": "Limit each trial instead: run.stop.max_seconds=3600, say",
+}
+"""Keys of the sweep that need to reach trials while they train, and what to do without."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchedJob:
@@ -92,11 +98,10 @@ def check_launcher(trials: Trials) -> None:
     """
     if trials.launcher is None:
         return
-    if trials.conf.scheduler is not None:
-        raise ConfigError(
-            f"sweep.scheduler: nothing can be told to the processes of {trials.launcher} while they train.",
-            "Leave out the scheduler, or hydra/launcher.",
-        )
+    for key, hint in UNTOLD.items():
+        if getattr(trials.conf, key) is not None:
+            problem = f"sweep.{key}: nothing can be told to the processes of {trials.launcher} while they train."
+            raise ConfigError(problem, hint)
     secret = trials.typed_secrets()
     if secret:
         raise ConfigError(
