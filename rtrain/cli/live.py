@@ -13,7 +13,16 @@ from typing import Any, Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
@@ -22,17 +31,25 @@ from rtrain.runs.events import Event
 from rtrain.runs.manifest import Manifest
 
 RATE_WINDOW_SECONDS = 5.0
+SHORTEST_SECONDS = 0.2
+SPEED_WINDOW_SECONDS = 300.0
+"""Over which the time left is told: a step may take a minute, and every so often all is evaluated."""
 
 
 class _TimeLeft(ProgressColumn):
-    """Time left, from the share that is done."""
+    """Time left, by the speed of this process: steps before it went on took no time."""
 
-    def render(self, task: Any) -> Text:
+    def render(self, task: Task) -> Text:
         """Return ``1:23 left`` once it can be told."""
-        if not task.total or not task.completed or task.finished:
-            return Text("")
-        seconds = int((task.elapsed or 0) * (task.total - task.completed) / task.completed)
-        return Text(f"{seconds // 60}:{seconds % 60:02d} left", style="cyan")
+        left = task.time_remaining
+        return Text("" if left is None or task.finished else f"{clock(left)} left", style="cyan")
+
+
+def clock(seconds: float) -> str:
+    """Return a time as ``1:23`` or ``1:02:03``."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
 class LiveScreen(ABC):
@@ -74,6 +91,7 @@ class LiveDisplay(LiveScreen):
             TimeElapsedColumn(),
             _TimeLeft(),
             console=self._console,
+            speed_estimate_period=SPEED_WINDOW_SECONDS,
         )
         self._metrics: dict[str, float | None] = {}
         self._rows: deque[tuple[float, int]] = deque()
@@ -96,14 +114,14 @@ class LiveDisplay(LiveScreen):
         """Move the bar."""
         now = time.monotonic()
         self._rows.append((now, record["rows"]))
-        while self._rows and now - self._rows[0][0] > RATE_WINDOW_SECONDS:
+        while len(self._rows) > 2 and now - self._rows[0][0] > RATE_WINDOW_SECONDS:
             self._rows.popleft()
         per_epoch = record["steps_per_epoch"]
         total = self._limits.max_steps
         if total is None and per_epoch and self._limits.max_epochs:
             total = per_epoch * self._limits.max_epochs
         epoch = f"epoch {record['epoch'] + 1}" + (f"/{self._limits.max_epochs}" if self._limits.max_epochs else "")
-        detail = f"step {record['step']}" + (f"/{total}" if total else "") + f"  {self._rate():,.0f} rows/s"
+        detail = f"step {record['step']}" + (f"/{total}" if total else "") + self._rate()
         self._describe(epoch, detail=detail, completed=record["step"], total=total)
 
     def event(self, event: Event) -> None:
@@ -125,9 +143,10 @@ class LiveDisplay(LiveScreen):
             self._task = self._progress.add_task(text, total=total, detail=detail)
         self._progress.update(self._task, description=text, detail=detail, completed=completed, total=total)
 
-    def _rate(self) -> float:
-        span = time.monotonic() - self._rows[0][0]
-        return sum(rows for _, rows in self._rows) / span if span > 0.2 else 0.0
+    def _rate(self) -> str:
+        """Return rows per second, once that can be told: those of the first record were read before it."""
+        seconds, rows = self._rows[-1][0] - self._rows[0][0], sum(rows for _, rows in self._rows) - self._rows[0][1]
+        return f"  {rows / seconds:,.0f} rows/s" if seconds > SHORTEST_SECONDS else ""
 
     def _render(self) -> Group:
         table = Table.grid(padding=(0, 2))

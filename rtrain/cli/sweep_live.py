@@ -8,7 +8,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from rtrain.cli.live import LiveScreen
+from rtrain.cli.live import LiveScreen, clock
 from rtrain.cli.sweep_lines import end_lines, is_over, short_words, start_line, trial_line, values_text
 from rtrain.sweeps.record import SweepRecord
 from rtrain.sweeps.trial import Trial
@@ -68,11 +68,11 @@ class LiveSweepDisplay(LiveScreen):
 
     def _summary(self, record: SweepRecord) -> str:
         over, elapsed = sum(map(is_over, record.trials)), time.monotonic() - self._began
-        parts = [f"{over} of {self._num_trials} over", f"{_clock(elapsed)} so far"]
+        parts = [f"{over} of {self._num_trials} over", f"{clock(elapsed)} so far"]
         done = sum(map(_done, record.trials))
         new = done - self._done_before
         if new >= TELLING and done < self._num_trials:
-            parts.append(f"about {_clock(elapsed / new * (self._num_trials - done))} left")
+            parts.append(f"about {clock(elapsed / new * (self._num_trials - done))} left")
         best = record.best
         if best is not None:
             parts.append(f"best {values_text(best, record)} ({best.name})")
@@ -93,9 +93,3 @@ def _done(trial: Trial) -> float:
 def _progress(trial: Trial) -> str:
     far = f"{trial.epoch}/{trial.max_epochs}" if trial.max_epochs else str(trial.epoch)
     return f"{far} paused" if trial.status == "paused" else far
-
-
-def _clock(seconds: float) -> str:
-    minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

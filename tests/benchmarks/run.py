@@ -38,7 +38,7 @@ class Spent:
     """Largest resident set of the process, or of one of its children."""
 
 
-def _once(command: Sequence[str]) -> Spent:
+def _once(command: Sequence[str], code: int = 0) -> Spent:
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as output:
         environment = os.environ | {"RAY_DEDUP_LOGS": "1"}
         began = time.perf_counter()
@@ -46,7 +46,7 @@ def _once(command: Sequence[str]) -> Spent:
         _, status, used = os.wait4(process.pid, 0)
         seconds = time.perf_counter() - began
         process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode != 0:
+        if process.returncode != code:
             output.seek(0)
             sys.exit(f"{' '.join(command)} failed:\n{output.read().decode()}")
     return Spent(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
@@ -231,7 +231,7 @@ def _sweep_steps(num_epochs: int) -> None:
 
 
 def many(times: int) -> None:
-    """What a trial costs that trains nothing, and what planning costs."""
+    """What a trial costs that trains nothing, and what planning costs: composing alone, and the whole command."""
     import rtrain
     from rtrain.config.session import Session
     from rtrain.schemas import schemas
@@ -251,7 +251,12 @@ def many(times: int) -> None:
             trials.plan(number, search.propose(number) or ())
         spent, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         print(f"composing a trial of {search.num_trials}: {spent / search.num_trials * 1000:.1f} ms   goal 40")
-        print(f"all: {spent:.1f} s   goal 30; peak memory {before / 1e3:.0f} -> {after / 1e3:.0f} MB", flush=True)
+        print(f"all: {spent:.1f} s   peak memory {before / 1e3:.0f} -> {after / 1e3:.0f} MB", flush=True)
+    axes = ["lr=" + ",".join(f"{0.001 * n:g}" for n in range(1, 501)), "seed=1,2"]
+    words = ["fit", "resnet", *axes, "num_workers=0", "sweep.max_seconds=0.01", "--multirun"]
+    planned = _once([RTRAIN, *words], code=130)  # interrupted before the first trial starts
+    print(f"1000 trials planned and checked, the whole command: {planned.seconds:.1f} s   goal 30; ", end="")
+    print(f"peak memory {planned.peak_bytes / 1e6:.0f} MB", flush=True)
 
 
 SUITES: dict[str, tuple[Callable[[int], None], int]] = {

@@ -1,0 +1,64 @@
+"""What a terminal shows of one run while it trains."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from rtrain.cli.display import Limits
+from rtrain.cli.live import LiveDisplay, clock
+
+
+@pytest.fixture
+def now(monkeypatch):
+    """The time that the display sees, in seconds; a list of one."""
+    now = [1000.0]
+    monkeypatch.setattr("rtrain.cli.live.time.monotonic", lambda: now[0])
+    return now
+
+
+@pytest.fixture
+def display(now):
+    display = LiveDisplay(Console(file=io.StringIO(), width=160, force_terminal=True, get_time=lambda: now[0]))
+    display._limits = Limits(max_epochs=10, max_steps=None)
+    return display
+
+
+def shown(display):
+    display._console.print(display._render())
+    text = display._console.file.getvalue()
+    display._console.file.seek(0)
+    display._console.file.truncate()
+    return text
+
+
+def a_record(step):
+    return {"step": step, "epoch": step // 100, "rows": 64, "steps_per_epoch": 100}
+
+
+def test_the_time_left_is_that_of_the_steps_that_are_left_in_a_run_that_went_on_too(display, now):
+    now[0] += 30  # the preparation is no part of the speed
+    display.progress(a_record(500))  # where it went on
+    assert "left" not in shown(display)
+    for step in range(501, 511):
+        now[0] += 1
+        display.progress(a_record(step))
+    assert "epoch 6/10" in shown(display)
+    assert "8:10 left" in shown(display)
+    assert "step 510/1000  64 rows/s" in shown(display)
+
+
+def test_a_step_may_take_longer_than_a_minute(display, now):
+    for step in (1, 2, 3):
+        now[0] += 90
+        display.progress(a_record(step))
+    assert "24:55:30 left" in shown(display)
+    display.progress(a_record(4))
+    now[0] += 64
+    display.progress(a_record(5))
+    assert "  1 rows/s" in shown(display)
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0.9, "0:00"), (59, "0:59"), (61, "1:01"), (3661, "1:01:01")])
+def test_times_are_written_as_on_a_clock(seconds, text):
+    assert clock(seconds) == text
