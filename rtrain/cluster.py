@@ -93,7 +93,7 @@ class StartingCluster:
                 ray.init(address=self._address, runtime_env=self._conf.runtime_env or None, **common)
                 return
             # Ray's processes inherit them; in a runtime environment, Ray would write them into its logs.
-            with _alone_on_this_machine(), _environment(_variables(self._conf)):
+            with _alone_on_this_machine(), _without_monitors(), _environment(_variables(self._conf)):
                 ray.init(
                     address="local",
                     num_cpus=self._num_cpus,
@@ -150,6 +150,28 @@ def _alone_on_this_machine() -> Iterator[None]:
             yield
     finally:
         ray_constants.ENABLE_RAY_CLUSTER = before
+
+
+@contextmanager
+def _without_monitors() -> Iterator[None]:
+    """Have the cluster that starts in the block do without its autoscaler, which has no machines to add, and without
+    the reader of logs, whom nobody hears: they take a second to start, and another one to end.
+
+    ``ray start`` has options for it, ``ray.init`` has none.
+    """
+    from ray._private.parameter import RayParams
+
+    before = RayParams.__init__
+
+    def init(self: RayParams, *args: Any, **kwargs: Any) -> None:
+        before(self, *args, **kwargs)
+        self.no_monitor, self.include_log_monitor = True, False
+
+    RayParams.__init__ = init
+    try:
+        yield
+    finally:
+        RayParams.__init__ = before
 
 
 @contextmanager
