@@ -20,7 +20,7 @@ def children(node: Container) -> Iterator[tuple[str, Any, Node]]:
 
 
 def plain(node: Container, refer: Callable[[Container, Any], Any]) -> Any:
-    """Return a container as plain data, as ``OmegaConf.to_container`` does in five times as long.
+    """Return a container as plain data: what ``OmegaConf.to_container`` returns, in a fifth of its time.
 
     Args:
         node: The container.
