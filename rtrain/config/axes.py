@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import IntervalSweep, Override, RangeSweep
+from hydra.core.override_parser.types import Glob, IntervalSweep, Override, RangeSweep
 from omegaconf import OmegaConf
 
 from rtrain.config.aliases import expand_word, split_word
@@ -169,9 +169,18 @@ def _axis(key: str, override: Override) -> Axis:
         return Axis(key=key, low=low, high=high, is_int=is_int, log=is_log)
     texts = tuple(override.sweep_string_iterator())
     if not texts:
-        kind = "range" if isinstance(value, RangeSweep) else "choice"
-        raise ConfigError(f"{override.input_line}: the {kind} holds no value.")
+        raise _no_value(override)
     return Axis(key=key, values=tuple(dict.fromkeys(texts)))
+
+
+def _no_value(override: Override) -> ConfigError:
+    if not isinstance(override.value(), Glob):
+        kind = "range" if isinstance(override.value(), RangeSweep) else "choice"
+        return ConfigError(f"{override.input_line}: the {kind} holds no value.")
+    assert override.config_loader is not None
+    options = override.config_loader.get_group_options(override.key_or_group)
+    there = f"There are: {', '.join(options)}" if options else "glob(...) is for config groups: trainer, dataset, ..."
+    return ConfigError(f"{override.input_line}: no option of {override.key_or_group} is called like that.", there)
 
 
 def _check_interval(override: Override, low: float, high: float, *, log: bool) -> None:

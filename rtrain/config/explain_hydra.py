@@ -54,6 +54,9 @@ class _Explainer:
             return Finding(f"'{shown}' has no key: an override is key=value", place)
         if re.search(r"[^\w.@/\-:$]", key):
             return Finding(f"'{key}' can't be read as a key", place, None, None, "a key is names joined by dots")
+        if value.endswith(","):
+            attempt = command_with(place, mask_word(f"{sign}{key}={value.rstrip(',')}")) if place else None
+            return Finding(f"'{shown}' ends with a comma: a value is missing after it", place, None, attempt)
         quoted = value.replace('"', '\\"')
         attempt = command_with(place, mask_word(f'{sign}{key}="{quoted}"')) if place else None
         note = "quote text that has special characters; lists are [a,b] and mappings {a: 1}"
@@ -130,6 +133,8 @@ class _Explainer:
 
     def _wrong_key(self, key: str, place: Spot | Typed | None, owner: Any = None) -> Finding:
         """Explain a key that is not there."""
+        if not isinstance(place, Typed) and (note := self._other_plugin(key)):
+            return Finding(_no_key(key, None), place, note=note)
         parent = key.rpartition(".")[0]
         own = [joined(parent, name) for name in names_of(owner)]
         full = closest_key(key, own) if own else None
@@ -146,6 +151,12 @@ class _Explainer:
         word = f"{sign}{meant}" + ("" if value is None else f"={value}")
         note = f"or add it with +{typed.lstrip('+~')}" if self._is_free(parent) else None
         return Finding(f"there is no key '{own_key}'", place, meant, command_with(place, word), note)
+
+    def _other_plugin(self, key: str) -> str | None:
+        """Return the line that says that the user has chosen a plugin for which the config is not written."""
+        chosen = next((word.text for word in self.request.words if word.key == key.partition(".")[0]), None)
+        known = plugins_with(key, self.schemas)
+        return f"{self.request.primary.name} is not written for {chosen}: {known}" if chosen and known else None
 
     def _bad_word(self, match: re.Match[str], error: Exception) -> Finding:
         key = split_word(match[1])[1]

@@ -71,6 +71,8 @@ CASES: dict[str, Wrong] = {
     "word_without_value": words("digits", "num_workers"),
     "word_without_key": words("digits", "=8"),
     "word_unreadable": words("digits", "run.name=a b: [c"),
+    "word_ends_with_a_comma": words("digits", "lr=0.1,"),
+    "word_trainer_of_another_config": words("digits", "trainer=xgboost"),
     "word_sweep_without_multirun": words("digits", "lr=0.1,0.2"),
     "word_unknown_option": words("digits", "optimizer=sdg"),
     "word_unknown_dataset": words("digits", "dataset=digit"),

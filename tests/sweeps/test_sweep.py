@@ -147,6 +147,8 @@ def test_what_can_not_be_swept_is_told(capsys):
     assert "run.resume" in capsys.readouterr().err
     assert rtrain([*ROUNDS, "seed=1,2", "sweep.exclude=[{seed: [1, 2]}]"]) == 2
     assert "leaves out every combination" in capsys.readouterr().err
+    assert rtrain([*ROUNDS, "trainer=glob(zz*)"]) == 2
+    assert "no option of trainer is called like that.\nThere are: jax, lightgbm" in capsys.readouterr().err
     assert not list(Path("runs").glob("*"))
 
 
