@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -219,7 +219,7 @@ def _describe(composed: Composed, dataset: Dataset | None) -> About:
     ).sealed()
 
 
-def check_room(job: Job, plugin: TrainerPlugin, cluster: Cluster, command: list[str]) -> None:
+def check_room(job: Job, plugin: TrainerPlugin, cluster: Cluster, command: Sequence[str]) -> None:
     """Compare what the workers of a job ask for with what the cluster has.
 
     Args:
@@ -232,7 +232,7 @@ def check_room(job: Job, plugin: TrainerPlugin, cluster: Cluster, command: list[
         NotEnoughResourcesError: They don't fit.
     """
     scaling = job.conf.scaling
-    rest = [word for word in command if not word.startswith("scaling.num_workers=")]
+    rest = [word for word in command if not word.startswith(("scaling.num_workers=", "num_workers="))]
     alone = cluster.shared and int(scaling.num_workers) == 1
     data_cpus = 1 if plugin.takes_ray_datasets(job.conf.trainer) and not alone else 0
     check_feasible(scaling, cluster.nodes, " ".join(rest), data_cpus=data_cpus)

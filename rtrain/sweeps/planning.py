@@ -210,10 +210,11 @@ class Checks:
     Args:
         data: Reads what they train on.
         starting: The cluster, if they need one.
+        command: The command, for one that would do.
     """
 
-    def __init__(self, data: Data, starting: StartingCluster | None) -> None:
-        self._data, self._starting = data, starting
+    def __init__(self, data: Data, starting: StartingCluster | None, command: Sequence[str]) -> None:
+        self._data, self._starting, self._command = data, starting, command
         self._cluster: Cluster | None = None
 
     @property
@@ -233,7 +234,7 @@ class Checks:
             raise ConfigError("run.resume: a sweep goes on by itself, and its trials with it.", "Leave it out.")
         job, plugin = check_job(composed, self._data.of(composed), SilentObserver())
         if self.cluster is not None:
-            check_room(job, plugin, self.cluster, [*composed.command, "--multirun"])
+            check_room(job, plugin, self.cluster, self._command)
             _check_places(composed, self.cluster)
 
 

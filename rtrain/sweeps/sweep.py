@@ -89,7 +89,7 @@ class Sweep:
         self._trials, self._observer, self._conf = trials, observer, trials.conf
         check_launcher(trials)
         self._data = Data(observer, starting)
-        self._checks = Checks(self._data, starting)
+        self._checks = Checks(self._data, starting, trials.command)
         name = SEARCHES.name_of(self._conf)
         goals = goals_of(self._conf, trials.probe.conf.run.checkpoint.best)
         self._search, scheduler = make_search(trials, goals), make_scheduler(trials, goals)

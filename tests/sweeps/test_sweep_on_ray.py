@@ -102,8 +102,10 @@ def test_workers_that_train_together_are_used_again_and_a_trial_whose_worker_die
 
 def test_a_trial_that_is_larger_than_the_cluster_is_refused_before_any_starts(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert run(["fit", "mlp", "--multirun", "num_workers=1,99"]) == 2
-    assert "99 workers" in capsys.readouterr().err
+    assert run(["fit", "mlp", "--multirun", "num_workers=1,99", "seed=1,2"]) == 2
+    told = capsys.readouterr().err
+    assert "99 workers" in told
+    assert "Try: rtrain fit mlp --multirun seed=1,2 num_workers=" in told
     assert not list(tmp_path.rglob("manifest.json"))
 
 
