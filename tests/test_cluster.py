@@ -28,18 +28,19 @@ def children(pid: int) -> list[int]:
     return own + [one for child in own for one in children(child)]
 
 
-def listening(pids: list[int]) -> set[str]:
-    """Return the addresses that processes listen on."""
-    links = [link for pid in pids for link in Path(f"/proc/{pid}/fd").glob("*")]
+def listening(pid: int) -> set[tuple[str, int]]:
+    """Return the addresses and ports that a process and those below it listen on."""
+    links = [link for one in (pid, *children(pid)) for link in Path(f"/proc/{one}/fd").glob("*")]
     sockets = {str(link.readlink()) for link in links if link.is_symlink()}
     found = set()
     for family, table in ((socket.AF_INET, "tcp"), (socket.AF_INET6, "tcp6")):
         for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
             place, state, inode = (line.split()[column] for column in (1, 3, 9))
             if state == "0A" and f"socket:[{inode}]" in sockets:
-                words = bytes.fromhex(place.partition(":")[0])
+                address, _, port = place.partition(":")
+                words = bytes.fromhex(address)
                 packed = b"".join(words[at : at + 4][::-1] for at in range(0, len(words), 4))
-                found.add(socket.inet_ntop(family, packed))
+                found.add((socket.inet_ntop(family, packed), int(port, 16)))
     return found
 
 
@@ -55,13 +56,13 @@ def asked(address: str, **variables: str) -> str:
 def test_nobody_else_on_the_network_or_the_machine_gets_an_answer():
     import ray
 
+    before = listening(os.getpid())  # by other tests of this process
     with connect(ClusterConf(object_store_bytes=80_000_000), 1) as starting:
         starting.wait()
-        pids = [os.getpid(), *children(os.getpid())]
-        assert len(pids) > 3, "Ray's processes were not found"
-        found = listening(pids)
+        assert len(children(os.getpid())) > 2, "Ray's processes were not found"
+        found = listening(os.getpid()) - before
         assert found
-        assert found <= {"127.0.0.1", "::ffff:127.0.0.1", "::1"}
+        assert {address for address, _ in found} <= {"127.0.0.1", "::ffff:127.0.0.1", "::1"}
         session = Path(ray._private.worker._global_node.get_session_dir_path())
         assert any(not folder.stat().st_mode & 0o077 for folder in session.parents), "others can write Ray's logs"
         assert token_path().stat().st_mode & 0o077 == 0
