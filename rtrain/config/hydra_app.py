@@ -128,8 +128,8 @@ class HydraApp:
         """
         masked = masked_config(sweep)
         context = HydraContext(config_loader=self.loader, callbacks=Callbacks(masked))
-        launcher = Plugins.instance().instantiate_launcher(hydra_context=context, task_function=task, config=masked)
         with hydra_config(masked):
+            launcher = Plugins.instance().instantiate_launcher(hydra_context=context, task_function=task, config=masked)
             returned = launcher.launch([list(job) for job in jobs], initial_job_idx=0)
         return [one._return_value if one.status == JobStatus.FAILED else None for one in returned]
 

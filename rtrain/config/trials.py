@@ -88,6 +88,7 @@ class Trials:
         typed = cfg.hydra.sweep._get_node("dir")._value() != BASE["hydra"]["sweep"]["dir"]
         own = probe.run_dir.parent if typed else self._own_folder(probe)
         self.folder = folder or own
+        _set_place(self._sweep, dir=str(self.folder))
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -179,8 +180,7 @@ class Trials:
 
     def _load(self, words: Sequence[str], name: str) -> DictConfig:
         cfg = self._request.app.load_trial(self._sweep, words)
-        with read_write(cfg.hydra), open_dict(cfg.hydra):
-            cfg.hydra.sweep.subdir, cfg.hydra.sweep.dir = name, str(self.folder)
+        _set_place(cfg, dir=str(self.folder), subdir=name)
         return cfg
 
     def _whole_space(self) -> Space:
@@ -216,6 +216,12 @@ class Trials:
         kind = {"type": type(self.conf).__module__, "scheduler": str(self.conf.scheduler)}
         goal = [self.conf.metric, self.conf.mode, self.conf.seed]
         return _hash([sorted(lasting), sorted(axis.name for axis in self.axes), kind, goal])[:6]
+
+
+def _set_place(cfg: DictConfig, **places: str) -> None:
+    """Tell Hydra where the sweep, or a trial, lies."""
+    with read_write(cfg.hydra), open_dict(cfg.hydra):
+        cfg.hydra.sweep.update(places)
 
 
 def _refuse_foreign(sweep: DictConfig) -> None:

@@ -10,13 +10,15 @@ from rtrain.runs.run import Run
 from rtrain.sweeps.record import read_sweep
 
 pytestmark = pytest.mark.usefixtures("tiny")
-WORDS = [*TINY, "trainer.num_boost_round=3", "trainer.params.eta=0.1,0.5"]
+WORDS = [*TINY, "trainer.num_boost_round=3", "trainer.params.eta=0.1,0.5", "run.name=${hydra:job.name}"]
 
 
 @pytest.mark.parametrize("launcher", ["joblib", "submitit_local"])
 def test_trials_of_a_launcher_are_those_of_rtrains_own(launcher):
     assert rtrain(WORDS) == 0
     assert rtrain([*WORDS, f"hydra/launcher={launcher}", "sweep.name=launched"]) == 0
+    assert Path("runs/launched/.submitit").exists() == (launcher == "submitit_local")
+    assert len(list(Path("runs").iterdir())) == 2, "files of the launcher lie elsewhere"
     own, launched = (read_sweep(path.parent) for path in sorted(Path("runs").glob("*/sweep.json"), reverse=True))
     assert [one["values"] for one in own["trials"]] == [one["values"] for one in launched["trials"]]
     for one in launched["trials"]:
