@@ -20,6 +20,7 @@ def locked(run_dir: Path) -> Iterator[None]:
 
     Raises:
         RunInUseError: Another process holds it; names that.
+        FileNotFoundError: The directory, or the lock in it, has been removed.
     """
     with (run_dir / FILE_NAME).open("a+", encoding="utf-8") as file:
         try:
@@ -30,6 +31,8 @@ def locked(run_dir: Path) -> Iterator[None]:
                 f"{run_dir} is in use by {file.read().strip() or 'another process'}.",
                 "Wait until it ends, or start a run of its own: run.resume=never",
             ) from None
+        if not os.path.samestat(os.fstat(file.fileno()), (run_dir / FILE_NAME).stat()):
+            raise FileNotFoundError(f"{run_dir / FILE_NAME} was removed while it was being locked.")
         file.truncate(0)
         file.write(f"process {os.getpid()} on {platform.node()}\n")
         file.flush()

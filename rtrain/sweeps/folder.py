@@ -21,29 +21,43 @@ from rtrain.sweeps.record import is_sweep
 
 @contextmanager
 def opened(folder: Path) -> Iterator[None]:
-    """Hold the lock of a sweep's folder; one that is new goes again if nothing comes of the sweep.
+    """Hold the lock of a sweep's folder, which is made if need be; a new one is removed if nothing comes of the sweep.
 
     Raises:
-        RunInUseError: Another process works on it.
+        RunInUseError: Another process works on the sweep; its folder is left alone.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        with _locked_by_us(folder):
+    with _locked_by_us(folder):
+        try:
             yield
-    finally:
-        if not is_sweep(folder) and not any(one.name != LOCK for one in folder.iterdir()):
-            with suppress(OSError):
-                (folder / LOCK).unlink(missing_ok=True)
-                folder.rmdir()
+        finally:
+            if not is_sweep(folder):
+                _remove_empty(folder)
+
+
+def _remove_empty(folder: Path) -> None:
+    """Remove a folder that holds nothing but the lock, which is ours."""
+    with suppress(OSError):  # it is gone, or another process that waited for it is about to use it
+        if all(one.name == LOCK for one in folder.iterdir()):
+            (folder / LOCK).unlink()
+            folder.rmdir()
 
 
 @contextmanager
 def _locked_by_us(folder: Path) -> Iterator[None]:
     with ExitStack() as stack:
-        try:
-            stack.enter_context(locked(folder))
-        except RunInUseError as error:
-            raise RunInUseError(error.message, "Wait until it ends, or begin another sweep: sweep.name=NAME") from None
+        while True:
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                stack.enter_context(locked(folder))
+            except (FileNotFoundError, FileExistsError):  # another process has just removed it
+                if folder.is_file():
+                    raise
+                continue
+            except RunInUseError as error:
+                raise RunInUseError(
+                    error.message, "Wait until it ends, or start another sweep: sweep.name=NAME"
+                ) from None
+            break
         yield
 
 

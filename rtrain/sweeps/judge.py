@@ -171,7 +171,7 @@ class Judge:
             return
         manifest = read_manifest(folder / trial.name)
         if trial.status == "stopped" and manifest.status != "succeeded":
-            end_run(folder / trial.name, trial.reason)
+            end_run(folder / trial.name, "succeeded", trial.reason)
         if trial.lineage and "checkpoint" not in trial.lineage[-1]:
             self._hand_over(trial, trial.lineage[-1], manifest.lineage[len(trial.lineage) - 1 :])
 

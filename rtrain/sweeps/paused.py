@@ -17,16 +17,25 @@ from rtrain.runs.checkpoints import (
 )
 from rtrain.runs.events import events_file
 from rtrain.runs.lock import locked
-from rtrain.runs.manifest import read_manifest
+from rtrain.runs.manifest import read_manifest, utc_now
 from rtrain.runs.recorder import list_checkpoints
 from rtrain.runs.verify import newest_whole
 
 
-def end_run(run_dir: Path, reason: str) -> None:
-    """Have the manifest of a paused run say that it is over, and why."""
+def end_run(run_dir: Path, status: str, reason: str, error: Mapping[str, Any] | None = None) -> None:
+    """Write into the manifest of a run that no process trains how it ended.
+
+    Args:
+        run_dir: The run.
+        status: ``succeeded`` or ``failed``.
+        reason: Why, in one line.
+        error: ``type`` and ``message``, if it failed.
+    """
     with locked(run_dir):
         manifest = read_manifest(run_dir)
-        manifest.status, manifest.exit_reason = "succeeded", reason
+        manifest.status, manifest.exit_reason, manifest.ended_at = status, reason, utc_now()
+        if error is not None:
+            manifest.error = {**error, "rank": None, "traceback": ""}
         manifest.write(run_dir)
 
 

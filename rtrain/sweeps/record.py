@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path, PurePath
 from typing import Any
@@ -45,6 +46,9 @@ class SweepRecord:
         self.axes_before: list[str] = []
         """Names of what the sweep varied when it was worked on before, in the order of its trials' points."""
         self._written = 0.0
+        self._lock = threading.Lock()
+        self._later: threading.Timer | None = None
+        """Writes what has changed since the file was last written."""
         if (folder / FILE_NAME).exists():
             with _whole(folder / FILE_NAME):
                 self._take_up(read_sweep(folder))
@@ -69,12 +73,41 @@ class SweepRecord:
         sign = -1 if self.goals[0].mode == "max" else 1
         return min(known, key=lambda one: (sign * one.values[0], one.number) if one.values else (0.0, 0))
 
-    def write(self, *, now: bool = True) -> None:
-        """Write the file; not ``now``: unless it was written a moment ago."""
-        if not now and time.monotonic() - self._written < INTERVAL_SECONDS:
+    def take_best(self, trial: Trial, best: Mapping[str, Any]) -> None:
+        """Note what a trial takes for its best; the first one tells the sweep what to look for, if nobody else did."""
+        if not best:
             return
+        if not self.goals:
+            self.goals.append(Goal(metric=best["monitor"], mode=best["mode"]))
+        if trial.values is None and self.goals[0].metric == best["monitor"]:
+            trial.values = [best["value"]]
+
+    def write(self, *, now: bool = True) -> None:
+        """Write the file; not ``now``: within ``INTERVAL_SECONDS``, together with what else changes until then."""
+        with self._lock:
+            wait = 0.0 if now else self._written + INTERVAL_SECONDS - time.monotonic()
+            if wait > 0:
+                self._write_in(wait)
+                return
+            if self._later is not None:
+                self._later.cancel()
+                self._later = None
+            write_atomic(self.folder / FILE_NAME, to_json(self._data()) + "\n")
+            self._written = time.monotonic()
+
+    def _write_in(self, seconds: float) -> None:
+        if self._later is None:
+            self._later = threading.Timer(seconds, self._write_later)
+            self._later.daemon = True
+            self._later.start()
+
+    def _write_later(self) -> None:
+        with suppress(OSError):  # the next write of the sweep itself meets it too, and raises it
+            self.write()
+
+    def _data(self) -> dict[str, Any]:
         best = self.best
-        data = {
+        return {
             "schema_version": SCHEMA_VERSION,
             "status": self.status,
             "started_at": self._began,
@@ -85,8 +118,6 @@ class SweepRecord:
             "best": None if best is None else best.number,
             "trials": [one.facts() for one in self.trials],
         }
-        write_atomic(self.folder / FILE_NAME, to_json(data) + "\n")
-        self._written = time.monotonic()
 
     def finish(self, status: str) -> None:
         """Write how the sweep ended, what was found, and the link ``best``."""

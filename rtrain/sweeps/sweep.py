@@ -16,13 +16,12 @@ from rtrain.errors import ConfigError, NoRoomError
 from rtrain.interrupts import StopRequest, stop_on_signals
 from rtrain.runs.facts import num_cores
 from rtrain.runs.files import private_files
-from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.manifest import read_manifest
 from rtrain.schedulers.base import Pause, Stop
 from rtrain.schedulers.registry import SCHEDULERS
-from rtrain.searches.base import Goal
 from rtrain.searches.registry import SEARCHES
 from rtrain.storage.stores import shown
+from rtrain.sweeps.catching_up import catch_up, end_dead
 from rtrain.sweeps.choice import decides_nothing, goals_of, make_scheduler, make_search
 from rtrain.sweeps.data import Data
 from rtrain.sweeps.folder import opened
@@ -163,24 +162,11 @@ class Sweep:
 
     def _remember(self) -> None:
         """Tell search and scheduler of the trials that are there."""
-        for trial in self.record.trials:
-            self._catch_up(trial)
+        catch_up(self.record, self._scheduler_name, self._observer.notice)
         self._judge.remember()
         for trial in self.record.trials:
             if trial.status in OVER:
                 self._learn(trial)
-
-    def _catch_up(self, trial: Trial) -> None:
-        """Take a trial for over that is, where the sweep's process was killed before it wrote that."""
-        run_dir = self.record.folder / trial.name
-        if (trial.status in OVER and not trial.lacks_copy) or not (run_dir / MANIFEST).exists():
-            return
-        manifest = read_manifest(run_dir)
-        trial.lacks_copy = manifest.lacks_copy
-        if manifest.status == "succeeded" and trial.status not in OVER:
-            by_scheduler = str(manifest.exit_reason).startswith(f"{self._scheduler_name}: ")
-            trial.status, trial.reason = "stopped" if by_scheduler else "succeeded", str(manifest.exit_reason)
-            self._take_best(trial, manifest.best or {})
 
     def train(self, stop: StopRequest, began: float) -> None:
         """Train until no trial is left, or the sweep is to end."""
@@ -315,7 +301,7 @@ class Sweep:
         elif kind == "over":
             trial.reason, self._ended[number] = record["reason"] or "", record["status"]
             trial.lacks_copy = record["lacks_copy"]
-            self._take_best(trial, record["best"])
+            self.record.take_best(trial, record["best"])
         elif kind == "event":
             self._take_decision(number, self._judge.hear(trial, record["step"], record["epoch"], record["metrics"]))
             self._look_at_limits()  # a trial in this process leaves no other moment
@@ -327,15 +313,6 @@ class Sweep:
             self._pool.stop(number, "succeeded", decision.reason)
         elif isinstance(decision, Pause):
             self._pool.stop(number, "interrupted", self._judge.pausing)
-
-    def _take_best(self, trial: Trial, best: Mapping[str, Any]) -> None:
-        """Note what a trial takes for its best; the first one tells the sweep what to look for, if nobody else did."""
-        if not best:
-            return
-        if not self.record.goals:
-            self.record.goals.append(Goal(metric=best["monitor"], mode=best["mode"]))
-        if trial.values is None and self.record.goals[0].metric == best["monitor"]:
-            trial.values = [best["value"]]
 
     def over(self, number: int, error: Mapping[str, Any] | None, *, died: bool = False) -> None:
         """Take that a trial is trained no more."""
@@ -349,6 +326,7 @@ class Sweep:
             return
         if died:
             error = {"type": "ProcessDied", "message": "the process that trained it died, again and again"}
+            end_dead(self.record.folder / trial.name, error)
         if error is not None:
             trial.status, trial.error, trial.reason = "failed", dict(error), error["message"].partition("\n")[0]
         else:

@@ -1,6 +1,7 @@
 """Whole sweeps in one process: what is trained, what is kept, and how they end."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from rtrain.cli.app import run as rtrain
 from rtrain.config.session import Session
 from rtrain.runs.run import Run
 from rtrain.schemas import schemas
+from rtrain.sweeps.in_turn import InTurn
+from rtrain.sweeps.record import SweepRecord, read_sweep
 
 pytestmark = pytest.mark.usefixtures("tiny")
 ROUNDS = [*TINY, "trainer.num_boost_round=3"]
@@ -301,3 +304,56 @@ def test_a_metric_that_nobody_reports_is_told(capsys):
     told = capsys.readouterr().err
     assert "has never reported val/los (sweep.metric); there are: test/merror, test/mlogloss" in told
     assert told.count("val/los") == 1
+
+
+@pytest.mark.parametrize("gone", [0, 1], ids=["one", "the best one"])
+def test_a_trial_that_was_deleted_is_trained_again(gone, capsys):
+    before, folder = sweep("trainer.params.eta=0.1,0.5")
+    assert before["best"] == 1
+    shutil.rmtree(folder / before["trials"][gone]["name"])
+    stamp = (folder / before["trials"][1 - gone]["name"] / "manifest.json").stat().st_mtime_ns
+    after, _ = sweep("trainer.params.eta=0.1,0.5")
+    assert before["trials"][gone]["name"] in capsys.readouterr().err
+    assert [one["values"] for one in after["trials"]] == [one["values"] for one in before["trials"]]
+    assert [one["status"] for one in after["trials"]] == ["succeeded", "succeeded"]
+    assert Run.load(folder / "best").manifest.status == "succeeded"
+    assert (folder / before["trials"][1 - gone]["name"] / "manifest.json").stat().st_mtime_ns == stamp
+
+
+def test_the_record_is_current_a_moment_after_the_last_change(tmp_path):
+    record = SweepRecord(tmp_path, {"axes": []})
+    record.write()
+    for status in ("interrupted", "failed", "succeeded"):  # within the interval: written together
+        record.status = status
+        record.write(now=False)
+    assert read_sweep(tmp_path)["status"] == "running"
+    record._later.join()
+    assert read_sweep(tmp_path)["status"] == "succeeded"
+    record.status = "failed"
+    record.write(now=False)
+    record.finish("interrupted")
+    assert record._later is None
+    assert read_sweep(tmp_path)["status"] == "interrupted"
+
+
+def test_the_manifest_of_a_trial_whose_process_died_says_so(monkeypatch):
+    train = InTurn.wait
+
+    def die(pool):
+        number, plan = pool._next
+        with monkeypatch.context() as patch:
+            patch.setattr(pool._hearer, "over", lambda *_: None)
+            train(pool)
+        run = Run.load(plan.composed.run_dir)
+        run.manifest.status, run.manifest.exit_reason = "running", None  # what a process that is killed leaves
+        run.manifest.write(run.path)
+        pool._hearer.over(number, None, died=True)
+
+    monkeypatch.setattr(InTurn, "wait", die)
+    data, folder = swept([*ROUNDS, "trainer.params.eta=0.1,0.2", "run.failure.max_failures=0"], code=1)
+    trial = data["trials"][0]
+    manifest = Run.load(folder / trial["name"]).manifest
+    assert (trial["status"], manifest.status) == ("failed", "failed")
+    assert manifest.error["type"] == trial["error"]["type"] == "ProcessDied"
+    assert manifest.exit_reason == trial["reason"]
+    assert manifest.ended_at

@@ -1,0 +1,69 @@
+"""What happened to the runs of trials while no process looked: they ended, they were deleted, or their process died."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from rtrain.errors import RunInUseError
+from rtrain.runs.manifest import FILE_NAME as MANIFEST
+from rtrain.runs.manifest import read_manifest
+from rtrain.sweeps.paused import end_run
+from rtrain.sweeps.record import SweepRecord
+from rtrain.sweeps.trial import OVER, Trial
+
+HAS_RUN = ("succeeded", "stopped", "paused")
+"""Statuses of trials whose run is needed: to resume it, or because its result may be the best one."""
+
+
+def catch_up(record: SweepRecord, scheduler: str | None, notice: Callable[[str], None]) -> None:
+    """Bring the trials of a record up to date with their run directories.
+
+    A trial whose process wrote its end after the sweep was killed is over. One whose run was deleted is planned again.
+
+    Args:
+        record: Of the sweep.
+        scheduler: Name of the sweep's scheduler, if it has one.
+        notice: Takes a line for the user.
+    """
+    for trial in record.trials:
+        run_dir = record.folder / trial.name
+        if (run_dir / MANIFEST).exists():
+            _take_end(record, trial, run_dir, scheduler)
+        elif trial.status in HAS_RUN:
+            notice(f"{trial.name} was deleted ({run_dir} has no {MANIFEST}): it is trained again")
+            _forget(trial)
+
+
+def _take_end(record: SweepRecord, trial: Trial, run_dir: Path, scheduler: str | None) -> None:
+    if trial.status in OVER and not trial.lacks_copy:
+        return
+    manifest = read_manifest(run_dir)
+    trial.lacks_copy = manifest.lacks_copy
+    if manifest.status == "succeeded" and trial.status not in OVER:
+        by_scheduler = str(manifest.exit_reason).startswith(f"{scheduler}: ")
+        trial.status, trial.reason = "stopped" if by_scheduler else "succeeded", str(manifest.exit_reason)
+        record.take_best(trial, manifest.best or {})
+
+
+def _forget(trial: Trial) -> None:
+    """Make a trial what it was before it was trained."""
+    planned = Trial(
+        number=trial.number,
+        point=trial.point,
+        overrides=trial.overrides,
+        name=trial.name,
+        config_hash=trial.config_hash,
+    )
+    for one in fields(Trial):
+        setattr(trial, one.name, getattr(planned, one.name))
+
+
+def end_dead(run_dir: Path, error: Mapping[str, Any]) -> None:
+    """Have the manifest of a run say that its process died; it could not say so itself."""
+    if (run_dir / MANIFEST).exists():
+        with suppress(RunInUseError):  # then its process lives, and will say how it ends
+            end_run(run_dir, "failed", str(error["message"]), error)
