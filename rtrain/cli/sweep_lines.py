@@ -24,6 +24,9 @@ MISSING = "-"
 LONG_NUMBER = 8
 """Characters beyond which a number that was drawn is shown rounded; the command of the best trial has all of it."""
 
+LONG_MESSAGE = 1000
+"""Characters beyond which an error is cut; the manifest of the trial has all of it."""
+
 
 class PlainSweepDisplay(PlainLines):
     """Plain lines of a sweep: one for each trial that is over."""
@@ -58,7 +61,7 @@ def start_line(record: SweepRecord, num_trials: int) -> str:
 def trial_line(trial: Trial, record: SweepRecord) -> str:
     """Return one line on a trial that is over."""
     values = "" if trial.values is None else f"  {values_text(trial, record)}"
-    why = f"  ({trial.reason})" if trial.status in ("failed", "stopped") else ""
+    why = f"  ({_cut(trial.reason)})" if trial.status in ("failed", "stopped") else ""
     return f"{trial.name}  {trial.status}  {short_words(trial)}{values}  {trial.seconds:.1f} s{why}"
 
 
@@ -131,10 +134,14 @@ def _failures(record: SweepRecord) -> list[str]:
     lines = []
     for one in record.trials:
         if one.error is not None:
-            kind, message = str(one.error["type"]), str(one.error["message"]).replace("\n", "\n            ")
+            kind, message = str(one.error["type"]), _cut(str(one.error["message"])).replace("\n", "\n            ")
             told = message if message.startswith(f"{kind}: ") else f"{kind}: {message}"
             lines.append(f"failed      {one.name}  {one.what}\n            {told}")
     return lines
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONG_MESSAGE else f"{text[:LONG_MESSAGE]}... ({len(text):,} characters)"
 
 
 def _is_unjudged(record: SweepRecord) -> bool:

@@ -1,5 +1,7 @@
 """Compare rtrain with its peers in one run on this machine, and print ratios: ``make bench``.
 
+``--smoke`` runs the same code on next to nothing, in seconds, to see that it works; its numbers say nothing.
+
 Seconds are the smallest of several runs, each of rtrain next to one of its peer; of sweeps, which take most of a
 minute, those of the pair with the median ratio. A ratio below 1 means that rtrain is quicker. On a machine that does
 something else as well, the seconds of the processor tell more than those of the clock.
@@ -72,44 +74,53 @@ def startup(times: int) -> None:
     compare("rtrain fit resnet --cfg job / hydra app", [RTRAIN, "fit", "resnet", "--cfg", "job"], hydra, 2, times)
 
 
-def whole(times: int) -> None:
+def whole(times: int, max_workers: int = 2) -> None:
     """Whole processes, from nothing to a trained model."""
-    for workers, goal in ((0, 0.2), (1, 0.5), (2, 0.5)):
+    for workers, goal in ((0, 0.2), (1, 0.5), (2, 0.5))[: max_workers + 1]:
         peer = [sys.executable, str(PEERS / "ray_train_script.py"), str(max(workers, 1))]
         compare(
             f"digits MLP, num_workers={workers} / script", [RTRAIN, *MLP, f"num_workers={workers}"], peer, goal, times
         )
 
 
-def epochs(times: int) -> None:
+def epochs(times: int, num_epochs: int = 20) -> None:
     """Seconds per epoch against a plain PyTorch loop, in one process each."""
     for model in ("mlp", "resnet"):
-        command = [sys.executable, str(PEERS / "epoch.py"), model, str(times)]
-        print(subprocess.run(command, capture_output=True, text=True, check=True).stdout.rstrip(), flush=True)
+        _print_of("epoch.py", model, times, num_epochs)
 
 
-def boosting(times: int) -> None:
-    """Whole processes that boost 100 rounds on a million rows from Parquet, with 2 threads in all.
+def _print_of(script: str, *arguments: object) -> None:
+    """Print what a script of the peers prints; end with its error."""
+    command = [sys.executable, str(PEERS / script), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")
+    print(done.stdout.rstrip(), flush=True)
+
+
+def boosting(times: int, num_rows: int = 1_000_000, num_rounds: int = 100) -> None:
+    """Whole processes that boost rounds on rows of 28 numbers from Parquet, with 2 threads in all.
 
     The script with Ray Train, which takes minutes, runs once.
     """
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "rows.parquet"
-        write_rows(file, num_rows=1_000_000, num_features=28)
+        write_rows(file, num_rows, num_features=28)
         for library in ("xgboost", "lightgbm"):
             table = ["dataset=parquet", f"dataset.path={file}", "dataset.label=y", "dataset.split.test=0"]
-            boost = ["trainer.num_boost_round=100", "trainer.eval_splits=[]"]
+            boost = [f"trainer.num_boost_round={num_rounds}", "trainer.eval_splits=[]"]
             fit = [RTRAIN, "fit", library, *table, *boost]
             alone = [*fit, "num_workers=0", "trainer.num_threads=2"]
-            plain = [sys.executable, str(PEERS / "boosting_script.py"), library, str(file)]
+            plain = [sys.executable, str(PEERS / "boosting_script.py"), library, str(file), str(num_rounds)]
             pairs = [(_once(alone), _once(plain)) for _ in range(times)]
             ours, peer = zip(*pairs, strict=True)
-            _compare_all(f"{library}, 1M x 28", ours, peer)
+            name = f"{library}, {num_rows / 1e6:g}M x 28"
+            _compare_all(name, ours, peer)
             shared = _once([*fit, "num_workers=2", "trainer.num_threads=1"])
             quickest = min(spent.seconds for spent in peer)
-            _print(f"{library}, 1M x 28, 2 workers x 1 thread / plain", shared.seconds, quickest, None)
-            ray = _once([sys.executable, str(PEERS / "boosting_ray_script.py"), library, str(file)])
-            _print(f"{library}, 1M x 28 / Ray Train", min(spent.seconds for spent in ours), ray.seconds, 0.2)
+            _print(f"{name}, 2 workers x 1 thread / plain", shared.seconds, quickest, None)
+            ray = _once([sys.executable, str(PEERS / "boosting_ray_script.py"), library, str(file), str(num_rounds)])
+            _print(f"{name} / Ray Train", min(spent.seconds for spent in ours), ray.seconds, 0.2)
 
 
 def _compare_all(name: str, ours: Sequence[Spent], peer: Sequence[Spent]) -> None:
@@ -188,39 +199,36 @@ def write_rows(file: Path, num_rows: int, num_features: int) -> None:
     parquet.write_table(pa.table({f"f{index}": column for index, column in enumerate(x.T)} | {"y": y}), file)
 
 
-def records(times: int) -> None:
+def records(times: int, num_megabytes: int = 500, seconds: int = 10) -> None:
     """What checkpoints, manifest and events cost a training that goes on."""
-    for script, number in (("blocked.py", times), ("overhead.py", 10)):
-        command = [sys.executable, str(PEERS / script), str(number)]
-        print(subprocess.run(command, capture_output=True, text=True, check=True).stdout.rstrip(), flush=True)
+    _print_of("blocked.py", times, num_megabytes)
+    _print_of("overhead.py", seconds)
 
 
-SWEEP = ["fit", "resnet", "--multirun", "lr=0.2,0.1,0.05,0.01", "seed=1,2,3,4", "sweep.metric=test/accuracy"]
-
-
-def sweeps(times: int) -> None:
-    """Sixteen trials of the digits ResNet on two cores, against a joblib loop and against Ray Tune with TorchTrainer.
+def sweeps(times: int, num_epochs: int = 15, num_seeds: int = 4) -> None:
+    """Trials of the digits ResNet on two cores, against a joblib loop and against Ray Tune with TorchTrainer.
 
     The script with Tune, which takes minutes, runs once.
     """
-    num_epochs = 15
-    ours = [RTRAIN, *SWEEP, f"trainer.max_epochs={num_epochs}"]
-    peer = [sys.executable, str(PEERS / "sweep_joblib.py"), str(num_epochs)]
+    seeds = ",".join(map(str, range(1, num_seeds + 1)))
+    ours = [RTRAIN, "fit", "resnet", "--multirun", "lr=0.2,0.1,0.05,0.01", f"seed={seeds}"]
+    ours += ["sweep.metric=test/accuracy", f"trainer.max_epochs={num_epochs}"]
+    peer = [sys.executable, str(PEERS / "sweep_joblib.py"), str(num_epochs), str(num_seeds)]
     pairs = [(_once(ours).seconds, _once(peer).seconds) for _ in range(times)]
     mine, other = sorted(pairs, key=lambda pair: pair[0] / pair[1])[times // 2]  # the machine's speed drifts meanwhile
-    _print("16 trials of the digits ResNet / joblib loop", mine, other, 1.3)
-    tune = _once([sys.executable, str(PEERS / "sweep_tune.py"), str(num_epochs)])
-    _print("16 trials of the digits ResNet / Ray Tune", mine, tune.seconds, 0.3)
-    _sweep_steps(num_epochs)
+    name = f"{4 * num_seeds} trials of the digits ResNet"
+    _print(f"{name} / joblib loop", mine, other, 1.3)
+    tune = _once([sys.executable, str(PEERS / "sweep_tune.py"), str(num_epochs), str(num_seeds)])
+    _print(f"{name} / Ray Tune", mine, tune.seconds, 0.3)
+    _sweep_steps(ours)
 
 
-def _sweep_steps(num_epochs: int) -> None:
+def _sweep_steps(sweep: Sequence[str]) -> None:
     """Print the steps that ASHA takes against those of the grid, and the best accuracy of both."""
     found = []
     for words in ([], ["sweep/scheduler=asha", "sweep.scheduler.grace=2"]):
         with tempfile.TemporaryDirectory() as folder:
-            command = [RTRAIN, *SWEEP, *words, f"trainer.max_epochs={num_epochs}", f"run.root_dir={folder}"]
-            subprocess.run(command, check=True, capture_output=True)
+            subprocess.run([*sweep, *words, f"run.root_dir={folder}"], check=True, capture_output=True)
             (file,) = Path(folder).glob("*/sweep.json")
             data = json.loads(file.read_text())
             best = data["trials"][data["best"]]
@@ -228,10 +236,10 @@ def _sweep_steps(num_epochs: int) -> None:
             print(
                 f"{'asha' if words else 'grid'}: {best['values'][0]:.4f} by {' '.join(best['overrides'])}", flush=True
             )
-    _print("ASHA / grid, steps of 16 trials", found[1], found[0], 0.6, "")
+    _print("ASHA / grid, steps", found[1], found[0], 0.6, "")
 
 
-def many(times: int) -> None:
+def many(num_trials: int = 200, num_values: int = 100) -> None:
     """What a trial costs that trains nothing, and what planning costs: composing alone, and the whole command."""
     import rtrain
     from rtrain.config.session import Session
@@ -241,9 +249,10 @@ def many(times: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         words = ["num_workers=1", "trainer.num_boost_round=1", "dataset.limit=60", f"run.root_dir={folder}"]
         began = time.perf_counter()
-        rtrain.sweep("xgboost", [*words, "seed=range(0,200)"])
-        print(f"200 trials of one round: {(time.perf_counter() - began) / 200:.3f} s each   goal 0.3", flush=True)
-    axes = ["lr=" + ",".join(f"{0.001 * n:g}" for n in range(1, 101)), "seed=range(0,10)"]
+        rtrain.sweep("xgboost", [*words, f"seed=range(0,{num_trials})"])
+        seconds = (time.perf_counter() - began) / num_trials
+        print(f"{num_trials} trials of one round: {seconds:.3f} s each   goal 0.3", flush=True)
+    axes = ["lr=" + ",".join(f"{0.001 * n:g}" for n in range(1, num_values + 1)), "seed=range(0,10)"]
     with Session("resnet", axes, schemas()) as session:
         began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         trials = session.trials()
@@ -253,27 +262,32 @@ def many(times: int) -> None:
         spent, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         print(f"composing a trial of {search.num_trials}: {spent / search.num_trials * 1000:.1f} ms   goal 40")
         print(f"all: {spent:.1f} s   peak memory {before / 1e3:.0f} -> {after / 1e3:.0f} MB", flush=True)
-    axes = ["lr=" + ",".join(f"{0.001 * n:g}" for n in range(1, 501)), "seed=1,2"]
+    axes = ["lr=" + ",".join(f"{0.001 * n:g}" for n in range(1, 5 * num_values + 1)), "seed=1,2"]
     words = ["fit", "resnet", *axes, "num_workers=0", "sweep.max_seconds=0.01", "--multirun"]
     planned = _once([RTRAIN, *words], code=130)  # interrupted before the first trial starts
-    print(f"1000 trials planned and checked, the whole command: {planned.seconds:.1f} s   goal 30; ", end="")
+    print(
+        f"{10 * num_values} trials planned and checked, the whole command: {planned.seconds:.1f} s   goal 30; ", end=""
+    )
     print(f"peak memory {planned.peak_bytes / 1e6:.0f} MB", flush=True)
 
 
-SUITES: dict[str, tuple[Callable[[int], None], int]] = {
-    "startup": (startup, 9),
-    "whole": (whole, 3),
-    "epochs": (epochs, 5),
-    "boosting": (boosting, 3),
-    "recovery": (recovery, 3),
-    "records": (records, 6),
-    "sweeps": (sweeps, 5),
-    "many": (many, 1),
+SUITES: dict[str, tuple[Callable[..., None], dict[str, int], dict[str, int]]] = {
+    "startup": (startup, {"times": 9}, {"times": 1}),
+    "whole": (whole, {"times": 3}, {"times": 1, "max_workers": 1}),
+    "epochs": (epochs, {"times": 5}, {"times": 1, "num_epochs": 1}),
+    "boosting": (boosting, {"times": 3}, {"times": 1, "num_rows": 1000, "num_rounds": 2}),
+    "recovery": (recovery, {"times": 3}, {"times": 1}),
+    "records": (records, {"times": 6}, {"times": 2, "num_megabytes": 1, "seconds": 1}),
+    "sweeps": (sweeps, {"times": 5}, {"times": 1, "num_epochs": 1, "num_seeds": 1}),
+    "many": (many, {}, {"num_trials": 2, "num_values": 2}),
 }
+"""Each with its sizes, and those of ``--smoke``."""
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("suites", nargs="*", choices=[*SUITES, []], help="which to run; all without a name")
-    for suite in parser.parse_args().suites or SUITES:
-        function, number = SUITES[suite]
-        function(number)
+    parser.add_argument("--smoke", action="store_true", help="only see that they work, in seconds")
+    arguments = parser.parse_args()
+    for suite in arguments.suites or SUITES:
+        function, sizes, small = SUITES[suite]
+        function(**(small if arguments.smoke else sizes))

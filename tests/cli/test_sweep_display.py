@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from rtrain.cli.app import run as rtrain
-from rtrain.cli.sweep_lines import end_lines, short_names
+from rtrain.cli.sweep_lines import end_lines, short_names, trial_line
 from rtrain.cli.sweep_live import LiveSweepDisplay
 from rtrain.searches.base import Goal
 from rtrain.sweeps.record import SweepRecord
@@ -134,3 +134,10 @@ def test_show_of_something_else_is_an_error(tmp_path, capsys):
     assert f"Did you mean: {tmp_path}" in capsys.readouterr().err
     assert rtrain(["sweep", "show", str(tmp_path)]) == 2
     assert "is damaged" in capsys.readouterr().err
+
+
+def test_a_message_of_any_length_takes_little_of_the_screen(record):
+    record.trials[2].error["message"] = record.trials[2].reason = "much " * 20_000
+    assert len("\n".join(end_lines(record))) < 2000
+    assert len(trial_line(record.trials[2], record)) < 2000
+    assert record.trials[2].facts()["error"]["message"] == "much " * 20_000

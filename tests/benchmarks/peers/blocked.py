@@ -1,4 +1,7 @@
-"""How long training waits for a checkpoint of 500 MB, written beside it and written while it waits: one line each."""
+"""How long training waits for a checkpoint, written in the background and written while it waits: one line each.
+
+Usage: blocked.py TIMES MEGABYTES.
+"""
 
 import os
 import shutil
@@ -20,12 +23,14 @@ from rtrain.trainers.torch import shards
 from rtrain.trainers.torch.saving import SavingGroup
 from rtrain.trainers.torch.state import TrainState
 
-NUM_PARAMETERS = 125_000_000 // 3
-"""Of 4 bytes each; Adam keeps two more numbers for each."""
+BYTES_PER_PARAMETER = 12
+"""Adam keeps two more numbers of 4 bytes for each."""
 
 
-def make_model():
-    return torch.nn.Sequential(*(torch.nn.Linear(2500, 2500, bias=False) for _ in range(NUM_PARAMETERS // 2500**2)))
+def make_model(num_megabytes):
+    width = min(2500, int((num_megabytes * 1e6 / BYTES_PER_PARAMETER) ** 0.5))
+    num_layers = int(num_megabytes * 1e6 / BYTES_PER_PARAMETER) // width**2
+    return torch.nn.Sequential(*(torch.nn.Linear(width, width, bias=False) for _ in range(num_layers)))
 
 
 def make_state(model):
@@ -36,7 +41,7 @@ def make_state(model):
 
 
 def step(state):
-    state.model(torch.randn(4, 2500)).square().mean().backward()
+    state.model(torch.randn(4, state.model[0].in_features)).square().mean().backward()
     state.optimizer.step()
     state.optimizer.zero_grad()
 
@@ -64,20 +69,20 @@ def timed_step(state):
     return time.perf_counter() - began
 
 
-def whole(folder, times):
+def whole(folder, times, num_megabytes):
     """One rank writes all; print what it waits."""
-    state, found = make_state(make_model()), {}
+    state, found = make_state(make_model(num_megabytes)), {}
     for upload in ("sync", "async"):
         worker = make_worker(folder, None, None, checkpoint={"upload": upload})
         found[upload], quiet, busy = blocked(state, worker, state.snapshot, times)
-    tell("500 MB checkpoint, training waits:", found)
-    first, slower = found["async"][0], statistics.median(busy) / statistics.median(quiet)
+    tell(f"{num_megabytes} MB checkpoint, training waits:", found)
+    first, slower = found["async"][0], statistics.median(busy or quiet) / statistics.median(quiet)
     print(f"  the first one, which finds its memory: {first:.3f} s; while one is written, a step takes {slower:.2f}x")
 
 
-def sharded(rank, folder, times):
+def sharded(rank, folder, times, num_megabytes):
     """Two ranks of fsdp write half each; return what this one waits."""
-    model, found, savers = make_model(), {}, SavingGroup()
+    model, found, savers = make_model(num_megabytes), {}, SavingGroup()
     for part in (*model, model):
         fully_shard(part, mesh=init_device_mesh("cpu", (2,)))
     state = make_state(model)
@@ -100,9 +105,11 @@ def tell(what, found):
 
 
 if __name__ == "__main__":
-    times = int(sys.argv[1])
+    times, num_megabytes = int(sys.argv[1]), int(sys.argv[2])
     with tempfile.TemporaryDirectory() as folder:
-        whole(Path(folder) / "whole", times)
+        whole(Path(folder) / "whole", times, num_megabytes)
         two = RankProcesses(join)
-        tell("  two ranks of fsdp write half each:", two.run(sharded, Path(folder) / "sharded", times)[0])
+        tell(
+            "  two ranks of fsdp write half each:", two.run(sharded, Path(folder) / "sharded", times, num_megabytes)[0]
+        )
         two.close()

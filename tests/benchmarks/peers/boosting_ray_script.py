@@ -1,4 +1,4 @@
-"""The documented way with Ray Train: a trainer of one worker with 2 CPUs. Arguments: LIBRARY FILE."""
+"""The documented way with Ray Train: a trainer of one worker with 2 CPUs. Arguments: LIBRARY FILE ROUNDS."""
 
 import sys
 from pathlib import Path
@@ -8,7 +8,7 @@ import ray.data
 import ray.train
 from ray.train import RunConfig, ScalingConfig
 
-library, path = sys.argv[1:]
+library, path, rounds = sys.argv[1:]
 
 
 def train_xgboost() -> None:
@@ -18,7 +18,7 @@ def train_xgboost() -> None:
     frame = ray.train.get_dataset_shard("train").materialize().to_pandas()
     rows = xgboost.DMatrix(frame.drop(columns="y"), label=frame["y"])
     params = {"objective": "binary:logistic", "max_depth": 6, "eta": 0.3, "nthread": 2}
-    xgboost.train(params, rows, num_boost_round=100, callbacks=[RayTrainReportCallback()])
+    xgboost.train(params, rows, num_boost_round=int(rounds), callbacks=[RayTrainReportCallback()])
 
 
 def train_lightgbm() -> None:
@@ -28,7 +28,9 @@ def train_lightgbm() -> None:
     frame = normalize_pandas_for_lightgbm(ray.train.get_dataset_shard("train").materialize().to_pandas())
     rows = lightgbm.Dataset(frame.drop(columns="y"), label=frame["y"])
     params = {"objective": "binary", "num_leaves": 31, "learning_rate": 0.1, "num_threads": 2, "verbosity": -1}
-    lightgbm.train({**params, **get_network_params()}, rows, num_boost_round=100, callbacks=[RayTrainReportCallback()])
+    lightgbm.train(
+        {**params, **get_network_params()}, rows, num_boost_round=int(rounds), callbacks=[RayTrainReportCallback()]
+    )
 
 
 if library == "xgboost":

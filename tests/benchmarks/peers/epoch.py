@@ -1,6 +1,6 @@
 """Milliseconds per epoch on digits in memory: rtrain's loop against a plain PyTorch loop that does the same.
 
-Usage: epoch.py mlp|resnet TIMES. Both train with one thread and batches of 64, and evaluate after each epoch.
+Usage: epoch.py mlp|resnet TIMES EPOCHS. Both train with one thread and batches of 64, and evaluate after each epoch.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.loop import training
 from rtrain.trainers.torch.models import MLP, ResNet
 
-EPOCHS = 20
 BATCH = 64
 GOAL = 1.3
 MODELS = {
@@ -31,18 +30,18 @@ MODELS = {
 class Nowhere:
     """A channel that drops what it gets."""
 
-    stop_reason = None
+    stop_reason = save_requested = None
 
     def send(self, record: object) -> None:
         """Drop it."""
 
 
-def ours(name: str, dataset: Dataset) -> float:
+def ours(name: str, dataset: Dataset, num_epochs: int) -> float:
     """Return the seconds of rtrain's loop, without checkpoints."""
     target, shape, inputs = MODELS[name]
     model = {"_target_": f"{target.__module__}.{target.__name__}", **shape, "num_classes": 10, **inputs}
     optimizer = {"_target_": "torch.optim.SGD", "lr": 0.05, "momentum": 0.9}
-    conf = Conf(model=model, optimizer=optimizer, batch_size=BATCH, max_epochs=EPOCHS)
+    conf = Conf(model=model, optimizer=optimizer, batch_size=BATCH, max_epochs=num_epochs)
     worker = make_worker(tempfile.mkdtemp(), conf, dataset, channel=Nowhere(), checkpoint={"every_epochs": None})
     with training(worker) as loop:
         began = time.perf_counter()
@@ -50,7 +49,7 @@ def ours(name: str, dataset: Dataset) -> float:
         return time.perf_counter() - began
 
 
-def plain(name: str, dataset: Dataset) -> float:
+def plain(name: str, dataset: Dataset, num_epochs: int) -> float:
     """Return the seconds of a loop as one would write it by hand."""
     mean, std = dataset.info.mean[0], dataset.info.std[0]
     (x, y), (test_x, test_y) = (
@@ -62,7 +61,7 @@ def plain(name: str, dataset: Dataset) -> float:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     loss_function = nn.CrossEntropyLoss()
     began = time.perf_counter()
-    for _ in range(EPOCHS):
+    for _ in range(num_epochs):
         model.train()
         for rows in torch.randperm(len(y)).split(BATCH):
             optimizer.zero_grad()
@@ -78,10 +77,10 @@ def plain(name: str, dataset: Dataset) -> float:
 
 
 if __name__ == "__main__":
-    which, times = sys.argv[1], int(sys.argv[2])
+    which, times, num_epochs = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     torch.set_num_threads(1)
     digits = load_source("digits").load(confs()["digits"]())
-    pairs = [(ours(which, digits), plain(which, digits)) for _ in range(times + 1)][1:]
-    mine, other = (min(column) / EPOCHS * 1000 for column in zip(*pairs, strict=True))
+    pairs = [(ours(which, digits, num_epochs), plain(which, digits, num_epochs)) for _ in range(times + 1)][1:]
+    mine, other = (min(column) / num_epochs * 1000 for column in zip(*pairs, strict=True))
     name = f"{which} epoch on digits / plain PyTorch"
     print(f"{name:<44} {mine:7.2f} ms {other:7.2f} ms   ratio {mine / other:5.2f}   goal {GOAL}")

@@ -9,8 +9,8 @@ from torch import nn
 
 from rtrain.trainers.torch.models import ResNet
 
-VALUES = {"lr": [0.2, 0.1, 0.05, 0.01], "seed": [1, 2, 3, 4]}
-SETTINGS = [{"lr": lr, "seed": seed} for lr in VALUES["lr"] for seed in VALUES["seed"]]
+LRS = [0.2, 0.1, 0.05, 0.01]
+"""Each is tried with several seeds."""
 BATCH = 64
 
 

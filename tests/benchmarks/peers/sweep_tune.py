@@ -1,6 +1,6 @@
-"""Sixteen settings of the digits ResNet as Ray's documentation has it: Tune starts a TorchTrainer for each trial.
+"""Settings of the digits ResNet as Ray's documentation has it: Tune starts a TorchTrainer for each trial.
 
-Usage: sweep_tune.py EPOCHS.
+Usage: sweep_tune.py EPOCHS SEEDS.
 """
 
 import sys
@@ -13,7 +13,7 @@ from ray.train.torch import TorchTrainer
 from ray.tune.integration.ray_train import TuneReportCallback
 
 sys.path.insert(0, str(Path(__file__).parent))
-from sweep_model import VALUES
+from sweep_model import LRS
 
 
 def train_loop_per_worker(config):
@@ -41,10 +41,11 @@ def train_driver(config):
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as storage:
         ray.init(log_to_driver=False)
+        varied = {"lr": LRS, "seed": list(range(1, int(sys.argv[2]) + 1))}
         shared = {"peers": str(Path(__file__).parent), "num_epochs": int(sys.argv[1]), "storage": storage}
         tuner = tune.Tuner(
             tune.with_resources(train_driver, {"CPU": 0.01}),
-            param_space={**shared, **{name: tune.grid_search(values) for name, values in VALUES.items()}},
+            param_space={**shared, **{name: tune.grid_search(values) for name, values in varied.items()}},
             tune_config=tune.TuneConfig(metric="accuracy", mode="max", max_concurrent_trials=2),
             run_config=tune.RunConfig(storage_path=storage),
         )
