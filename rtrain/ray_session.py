@@ -69,7 +69,7 @@ class RaySession:
             init(self, *args, **kwargs)
             self.no_monitor, self.include_log_monitor, self.session_name = True, False, session.name
 
-        class Process(popen):  # type: ignore[misc]
+        class Process(popen):  # type: ignore[misc, valid-type]
             def __init__(self, *args: Any, **kwargs: Any) -> None:
                 super().__init__(*args, **kwargs, start_new_session=True)
                 session._tell(str(self.pid))

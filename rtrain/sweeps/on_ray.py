@@ -99,6 +99,7 @@ class Host:
             error = {"type": type(raised).__name__, "message": str(raised)}
         tell({"kind": "done", "error": error})
         channel.close()
+        channel.check()
         _let_go(first=not self._frozen)
         self._frozen = True
 
@@ -223,6 +224,7 @@ class OnRay:
             ray.wait(answers, num_returns=1, timeout=INTERVAL_SECONDS)
         else:
             time.sleep(INTERVAL_SECONDS)
+        self._channel.check()
         self._hand_on()
         for seat in list(self._seats):
             if seat.trial is not None:
@@ -293,6 +295,7 @@ class OnRay:
         for seat in list(self._seats):
             self._dismiss(seat)
         self._channel.close()
+        self._channel.check()
 
 
 def _is_alone(composed: Composed, cluster: Cluster) -> bool:

@@ -59,6 +59,7 @@ def train_on_worker(config: dict[str, Any], *, stays: bool = False) -> None:
                 plugin.train_loop(worker.conf)(worker)
     finally:
         channel.close()
+    channel.check()
 
 
 def train_in_turn(config: dict[str, Any]) -> None:
