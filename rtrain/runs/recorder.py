@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from rtrain.runs.checkpoints import all_checkpoints, best_record, checkpoints_dir, prune_checkpoints, read_record
 from rtrain.runs.events import Event, EventLog, events_file, read_events
-from rtrain.runs.files import named_errors, write_atomic
+from rtrain.runs.files import named_errors, unwritable, write_atomic
 from rtrain.runs.leftovers import clear_leftovers
 from rtrain.runs.logs import WorkerLogs
 from rtrain.runs.manifest import Manifest, utc_now
@@ -89,8 +89,13 @@ class Recorder:
 
     def accept(self, record: Mapping[str, Any]) -> None:
         """Take one record of a worker; its ``kind`` names the method below that knows what to do with it."""
-        with self._writing():
-            getattr(self, f"_accept_{record['kind']}")(record)
+        # Not by _writing(), which takes longer: user code may print a million lines.
+        with self._lock:
+            try:
+                getattr(self, f"_accept_{record['kind']}")(record)
+            except OSError as error:
+                raise unwritable(self.run_dir, error) from error
+            self._tell_news()
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -98,8 +103,11 @@ class Recorder:
         with self._lock:
             with named_errors(self.run_dir):
                 yield
-            while self._news:
-                self._news.pop(0)()
+            self._tell_news()
+
+    def _tell_news(self) -> None:
+        while self._news:
+            self._news.pop(0)()
 
     def _write(self) -> None:
         """Write the manifest, into a run directory that is there."""
