@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import secrets
-import stat
 import sys
 import threading
 from collections.abc import Iterator, Mapping
@@ -16,6 +15,7 @@ from typing import Any
 
 from rtrain.config.schema import ClusterConf
 from rtrain.errors import ConfigError, NotEnoughResourcesError, first_line
+from rtrain.ray_session import RaySession, session_root
 
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -55,6 +55,7 @@ class StartingCluster:
         self._conf, self._num_cpus = conf, num_cpus
         self._ready, self._over = threading.Event(), threading.Event()
         self._error: BaseException | None = None
+        self._session: RaySession | None = None
         self._address = conf.address or os.environ.get("RAY_ADDRESS")
         self._was_connected = "ray" in sys.modules and sys.modules["ray"].is_initialized()
         if self.own:
@@ -83,6 +84,8 @@ class StartingCluster:
         self._over.wait()
         if self._error is None and not self._was_connected:
             sys.modules["ray"].shutdown()
+        if self._session is not None:
+            self._session.close(keep=self._error is not None)  # Ray's logs tell why it did not start
 
     def _connect(self) -> None:
         import ray
@@ -92,14 +95,15 @@ class StartingCluster:
             if self._address is not None:
                 ray.init(address=self._address, runtime_env=self._conf.runtime_env or None, **common)
                 return
+            self._session = RaySession(session_root())
             # Ray's processes inherit them; in a runtime environment, Ray would write them into its logs.
-            with _alone_on_this_machine(), _without_monitors(), _environment(_variables(self._conf)):
+            with _alone_on_this_machine(), self._session.owning(), _environment(_variables(self._conf)):
                 ray.init(
                     address="local",
                     num_cpus=self._num_cpus,
                     include_dashboard=False,
                     object_store_memory=self._conf.object_store_bytes,
-                    _temp_dir=_session_root(),
+                    _temp_dir=str(self._session.folder.parent),
                     **common,
                 )
 
@@ -153,28 +157,6 @@ def _alone_on_this_machine() -> Iterator[None]:
 
 
 @contextmanager
-def _without_monitors() -> Iterator[None]:
-    """Have the cluster that starts in the block do without its autoscaler, which has no machines to add, and without
-    the reader of logs, whom nobody hears: they take a second to start, and another one to end.
-
-    ``ray start`` has options for it, ``ray.init`` has none.
-    """
-    from ray._private.parameter import RayParams
-
-    before = RayParams.__init__
-
-    def init(self: RayParams, *args: Any, **kwargs: Any) -> None:
-        before(self, *args, **kwargs)
-        self.no_monitor, self.include_log_monitor = True, False
-
-    RayParams.__init__ = init
-    try:
-        yield
-    finally:
-        RayParams.__init__ = before
-
-
-@contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
     """Have the processes that start in the block inherit variables."""
     before = {name: os.environ.get(name) for name in variables}
@@ -203,21 +185,6 @@ def _keep_token_private() -> None:
             path.chmod(path.stat().st_mode & 0o700)
     except OSError:  # Ray says what is wrong with the place
         return
-
-
-def _session_root() -> str | None:
-    """Return where Ray is to keep its logs and sockets; None where the user says it, or it can't be kept private.
-
-    Ray lets everybody on the machine write there, so that it lies in a folder of this account's.
-    """
-    private = Path(f"/tmp/rtrain-{os.geteuid()}")  # short, as names of sockets have to be
-    if "RAY_TMPDIR" in os.environ:
-        return None
-    with suppress(FileExistsError):
-        private.mkdir(mode=0o700)
-    facts = private.lstat()
-    own = stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid() and not facts.st_mode & 0o077
-    return str(private / "ray") if own else None
 
 
 @contextmanager

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import faulthandler
+import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-REASONS = {signal.SIGINT: "interrupted", signal.SIGTERM: "preempted", signal.SIGUSR1: "preempted"}
-"""Signal to the run status that it leads to. Slurm sends SIGUSR1 some time before a job's time is over."""
+REASONS = {
+    signal.SIGINT: "interrupted",
+    signal.SIGTERM: "preempted",
+    signal.SIGHUP: "preempted",
+    signal.SIGUSR1: "preempted",
+}
+"""Signal to the run status that it leads to. Slurm sends SIGUSR1 some time before a job's time is over; SIGHUP comes
+when the terminal, or the connection to it, is closed."""
+REPEAT_SECONDS = 1.0
+"""Within which a signal of the system is one with the first: ``timeout`` sends it to the process and to its group."""
 GRACE_SECONDS = 10.0
 """Time between asking a run to stop, ending it at once, and ending the process."""
 
@@ -23,6 +33,7 @@ class StopRequest:
         self.reason: str | None = None
         self.signal: signal.Signals | None = None
         self.num_signals = 0
+        self._pid, self._received = os.getpid(), 0.0
         self.asked: tuple[str, str] | None = None
         """The status and the reason that the run is to end with, where it is not a signal that ends it."""
         self.ending = False
@@ -42,33 +53,78 @@ class StopRequest:
         return self.reason, f"stopped by {name}"
 
     def receive(self, signum: int, frame: FrameType | None = None) -> None:
-        """Take a signal.
+        """Take a signal. A fork of the process, a loader's worker say, is ended by it.
 
         Raises:
             KeyboardInterrupt: It is the second one: end now.
         """
+        number = signal.Signals(signum)
+        if os.getpid() != self._pid:
+            _end_by(number)
+        elif not self._is_repeated(number):
+            self._take(number)
+
+    def _is_repeated(self, number: signal.Signals) -> bool:
+        """Tell whether a signal of the system belongs to the one before. A terminal that goes away sends several."""
+        if self.signal in (None, signal.SIGINT) or number is signal.SIGINT:
+            return False
+        return number is signal.SIGHUP or time.monotonic() - self._received < REPEAT_SECONDS
+
+    def _take(self, number: signal.Signals) -> None:
         self.num_signals += 1
         if self.ending:
             return
         if self.reason is not None:
             raise KeyboardInterrupt
-        self.signal = signal.Signals(signum)
-        self.reason = REASONS[self.signal]
+        self.signal, self._received = number, time.monotonic()
+        self.reason = REASONS[number]
 
 
 @contextmanager
 def stop_on_signals() -> Iterator[StopRequest]:
-    """Send the process's signals to a ``StopRequest`` while the block runs; does nothing outside the main thread."""
+    """Send the process's signals to a ``StopRequest`` while the block runs; does nothing outside the main thread.
+
+    A SIGHUP that is ignored stays so: ``nohup`` wants the run to outlive its terminal.
+    """
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield request
         return
-    before = {number: signal.signal(number, request.receive) for number in REASONS}
+    wanted = set(REASONS)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        wanted.remove(signal.SIGHUP)
+    before = {number: signal.signal(number, request.receive) for number in wanted}
     try:
         yield request
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _end_by(number: signal.Signals) -> None:
+    """End this process as if nobody had a handler for the signal."""
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+
+
+def leave_signals_to_driver() -> None:
+    """Have the signals that end a run do nothing to this worker: the driver hears them too, and says when to stop.
+
+    They are blocked in all processes of a cluster of rtrain's own (``ray_session``). What user code starts would
+    inherit that, and could not be ended. On a cluster that was joined they are the cluster's business.
+    """
+    blocked = {signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1} & signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    if threading.current_thread() is not threading.main_thread():
+        return
+    pid = os.getpid()
+
+    def receive(signum: int, frame: FrameType | None) -> None:
+        if os.getpid() != pid:
+            _end_by(signal.Signals(signum))
+
+    for number in blocked:
+        signal.signal(number, receive)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, blocked)
 
 
 @contextmanager

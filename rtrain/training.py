@@ -8,7 +8,7 @@ from typing import Any
 
 from rtrain.cluster import StartingCluster
 from rtrain.config.session import Session
-from rtrain.errors import ConfigError
+from rtrain.errors import ConfigError, TrainingError
 from rtrain.from_store import local_run
 from rtrain.preparation import Prepared, prepared
 from rtrain.recording import recorded
@@ -111,10 +111,13 @@ def _run_workers(ready: Prepared, recorder: Recorder) -> None:
     from rtrain.trainers.in_process import train_in_process
     from rtrain.trainers.on_ray import train_on_ray
 
-    if ready.cluster is None:
-        train_in_process(ready.plugin, ready.job, recorder, ready.stop, ready.num_threads)
-    else:
-        train_on_ray(ready.plugin, ready.job, recorder, ready.stop, ready.cluster, ready.group)
+    try:
+        if ready.cluster is None:
+            train_in_process(ready.plugin, ready.job, recorder, ready.stop, ready.num_threads)
+        else:
+            train_on_ray(ready.plugin, ready.job, recorder, ready.stop, ready.cluster, ready.group)
+    except OSError as error:  # where the run directory can't be written, the error says so
+        raise TrainingError(f"{type(error).__name__}: {error}") from error
 
 
 class SilentObserver:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import signal
 import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from processes import alive, descendants, title, until
 
 from rtrain.cluster import StartingCluster, connect, token_path
 from rtrain.config.schema import ClusterConf
 from rtrain.errors import ConfigError
+from rtrain.ray_session import LOCK_NAME, clear_finished
 
 ASK = """
 import sys
@@ -21,16 +25,9 @@ GcsClient(address=sys.argv[1]).internal_kv_keys(b"", None, timeout=5)
 """
 
 
-def children(pid: int) -> list[int]:
-    """Return the ids of the processes below one."""
-    tasks = Path(f"/proc/{pid}/task").glob("*/children")
-    own = [int(child) for task in tasks for child in task.read_text().split()]
-    return own + [one for child in own for one in children(child)]
-
-
 def listening(pid: int) -> set[tuple[str, int]]:
     """Return the addresses and ports that a process and those below it listen on."""
-    links = [link for one in (pid, *children(pid)) for link in Path(f"/proc/{one}/fd").glob("*")]
+    links = [link for one in (pid, *descendants(pid)) for link in Path(f"/proc/{one}/fd").glob("*")]
     sockets = {str(link.readlink()) for link in links if link.is_symlink()}
     found = set()
     for family, table in ((socket.AF_INET, "tcp"), (socket.AF_INET6, "tcp6")):
@@ -53,13 +50,14 @@ def asked(address: str, **variables: str) -> str:
 
 
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="needs Linux")
-def test_nobody_else_on_the_network_or_the_machine_gets_an_answer():
+def test_nobody_else_on_the_network_or_the_machine_gets_an_answer(monkeypatch):
     import ray
 
+    monkeypatch.delenv("RAY_TMPDIR", raising=False)
     before = listening(os.getpid())  # by other tests of this process
     with connect(ClusterConf(object_store_bytes=80_000_000), 1) as starting:
         starting.wait()
-        assert len(children(os.getpid())) > 2, "Ray's processes were not found"
+        assert len(descendants(os.getpid())) > 2, "Ray's processes were not found"
         found = listening(os.getpid()) - before
         assert found
         assert {address for address, _ in found} <= {"127.0.0.1", "::ffff:127.0.0.1", "::1"}
@@ -67,10 +65,15 @@ def test_nobody_else_on_the_network_or_the_machine_gets_an_answer():
         assert not list(session.glob("logs/*monitor*")), "these processes make each start a second longer"
         assert any(not folder.stat().st_mode & 0o077 for folder in session.parents), "others can write Ray's logs"
         assert token_path().stat().st_mode & 0o077 == 0
+        sessions = {os.getsid(pid) for pid in descendants(os.getpid()) if "ray" in title(pid)}
+        assert os.getsid(0) not in sessions, "what is sent to the group of the driver reaches Ray"
         address = ray.get_runtime_context().gcs_address
         assert asked(address, RAY_AUTH_MODE="token") == "answered"
         assert "InvalidAuthToken" in asked(address, RAY_AUTH_MODE="disabled")
         assert "InvalidAuthToken" in asked(address, RAY_AUTH_MODE="token", RAY_AUTH_TOKEN="0" * 64)
+        clear_finished(session.parent)
+        assert (session / LOCK_NAME).exists(), "another start has removed the folder of a cluster that lives"
+    assert not session.exists()
 
 
 @pytest.mark.parametrize(
@@ -100,3 +103,52 @@ def test_workers_of_a_cluster_of_our_own_have_the_variables_of_the_user_and_ray_
         there, listed = ray.get(ray.remote(look).remote())
     assert there == "to workers"
     assert "WORD_OF_MINE" not in listed
+
+
+HOLD = """
+import os, sys
+from pathlib import Path
+from rtrain.cluster import connect
+from rtrain.config.schema import ClusterConf
+with connect(ClusterConf(object_store_bytes=80_000_000), 1) as starting:
+    starting.wait()
+    import ray
+    print(ray._private.worker._global_node.get_session_dir_path(), flush=True)
+    if os.fork() == 0:  # what a loader's worker is: it holds all that its parent has open
+        sys.stdin.read()
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="needs Linux")
+def test_nothing_of_a_cluster_outlives_a_driver_that_is_killed(start):
+    driver = start([sys.executable, "-c", HOLD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    session = Path(driver.stdout.readline().strip())
+    assert session.is_dir()
+    of_ray = [pid for pid in descendants(driver.pid) if "ray" in title(pid) and HOLD not in title(pid)]
+    assert any("Agent" in title(pid) for pid in of_ray)
+    os.kill(driver.pid, signal.SIGKILL)
+    assert until(lambda: not alive(of_ray), seconds=20), [title(pid) for pid in alive(of_ray)]
+    assert until(lambda: not session.exists(), seconds=20)
+    assert not (session.parent / "session_latest").is_symlink()
+
+
+def test_only_folders_of_our_own_that_nobody_holds_are_cleared(tmp_path):
+    for name in ("session_dead", "session_lives", "session_of_ray", "something"):
+        (tmp_path / name / "logs").mkdir(parents=True)
+    for name in ("session_dead", "session_lives", "something"):
+        (tmp_path / name / LOCK_NAME).touch()
+    (tmp_path / "session_latest").symlink_to("session_dead")
+    with (tmp_path / "session_lives" / LOCK_NAME).open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        clear_finished(tmp_path)
+    left = {path.name for path in tmp_path.iterdir() if path.exists()}
+    assert left == {"session_lives", "session_of_ray", "something"}
+
+
+def test_the_lock_of_somebody_else_is_no_leave_to_remove_a_folder(tmp_path, monkeypatch):
+    (tmp_path / "session_theirs").mkdir()
+    (tmp_path / "session_theirs" / LOCK_NAME).touch()
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    clear_finished(tmp_path)
+    assert (tmp_path / "session_theirs" / LOCK_NAME).exists()

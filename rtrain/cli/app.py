@@ -9,10 +9,8 @@ from typing import Annotated
 
 import typer
 
-from rtrain.cli import completion, fit, listing, predict, recipes, resume, runs, schema, smoke, sweep
+from rtrain.cli import INTERRUPTED, completion, fit, listing, predict, recipes, resume, runs, schema, smoke, sweep
 from rtrain.errors import RtrainError
-
-INTERRUPTED = 130
 
 app = typer.Typer(
     name="rtrain",

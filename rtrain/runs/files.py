@@ -57,10 +57,15 @@ def named_errors(run_dir: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise RunDirError(
-            f"can't write the run directory {run_dir}: {error.strerror or error}.",
-            f"Once it can be written again: rtrain resume {run_dir}. For new runs, run.root_dir may be elsewhere.",
-        ) from error
+        raise unwritable(run_dir, error) from error
+
+
+def unwritable(run_dir: Path, error: OSError) -> RunDirError:
+    """Return the error of a run directory that can't be written."""
+    return RunDirError(
+        f"can't write the run directory {run_dir}: {error.strerror or error}.",
+        f"Once it can be written again: rtrain resume {run_dir}. For new runs, run.root_dir may be elsewhere.",
+    )
 
 
 def to_json(value: Any, indent: int | None = None) -> str:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from rtrain.runs.checkpoints import all_checkpoints, best_record, checkpoints_dir, prune_checkpoints, read_record
 from rtrain.runs.events import Event, EventLog, events_file, read_events
-from rtrain.runs.files import named_errors, write_atomic
+from rtrain.runs.files import named_errors, unwritable, write_atomic
+from rtrain.runs.leftovers import clear_leftovers
+from rtrain.runs.logs import WorkerLogs
 from rtrain.runs.manifest import Manifest, utc_now
 
 MANIFEST_INTERVAL_SECONDS = 2.0
@@ -52,7 +55,11 @@ class Recorder:
         self._lock = threading.RLock()
         self._written = 0.0
         self._config = config
+        self._news: list[Callable[[], None]] = []
+        """What the observer is to hear once it is written: an error of a display is none of the run directory."""
+        self._logs = WorkerLogs(run_dir / "logs")
         with named_errors(run_dir):
+            clear_leftovers(run_dir)
             self._events = self._open()
 
     def _open(self) -> EventLog:
@@ -76,24 +83,39 @@ class Recorder:
         with self._writing():
             self._write()
             self._events.close()
+            self._logs.close()
+            if self.manifest.status == "succeeded":
+                clear_leftovers(self.run_dir)
 
     def accept(self, record: Mapping[str, Any]) -> None:
         """Take one record of a worker; its ``kind`` names the method below that knows what to do with it."""
-        with self._writing():
-            getattr(self, f"_accept_{record['kind']}")(record)
+        # Not by _writing(), which takes longer: user code may print a million lines.
+        with self._lock:
+            try:
+                getattr(self, f"_accept_{record['kind']}")(record)
+            except OSError as error:
+                raise unwritable(self.run_dir, error) from error
+            self._tell_news()
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """Let one thread write."""
-        with self._lock, named_errors(self.run_dir):
-            yield
+        """Let one thread write, and tell the observer what is new."""
+        with self._lock:
+            with named_errors(self.run_dir):
+                yield
+            self._tell_news()
+
+    def _tell_news(self) -> None:
+        while self._news:
+            self._news.pop(0)()
 
     def _write(self) -> None:
         """Write the manifest, into a run directory that is there."""
         if not events_file(self.run_dir).exists():
             self._events.close()
+            self._logs.close()
             self._events = self._open()
-            self.observer.notice(f"{self.run_dir} was deleted; it is made again, without what was reported before")
+            self._tell(f"{self.run_dir} was deleted; it is made again, without what was reported before")
         self.manifest.write(self.run_dir)
         self._written = time.monotonic()
 
@@ -104,10 +126,10 @@ class Recorder:
         self.manifest.metrics.update(record["metrics"])
         if time.monotonic() - self._written > MANIFEST_INTERVAL_SECONDS:
             self._write()
-        self.observer.event(event)
+        self._news.append(partial(self.observer.event, event))
 
     def _accept_progress(self, record: Mapping[str, Any]) -> None:
-        self.observer.progress(record)
+        self._news.append(partial(self.observer.progress, record))
 
     def _accept_worker(self, record: Mapping[str, Any]) -> None:
         self.manifest.workers.setdefault(str(record["rank"]), {}).update(record["facts"])
@@ -143,7 +165,10 @@ class Recorder:
                 self._write()
 
     def _accept_notice(self, record: Mapping[str, Any]) -> None:
-        self.observer.notice(record["text"])
+        self._tell(record["text"])
+
+    def _tell(self, text: str) -> None:
+        self._news.append(partial(self.observer.notice, text))
 
     def _accept_ended(self, record: Mapping[str, Any]) -> None:
         self.manifest.exit_reason = record["reason"]
@@ -161,8 +186,7 @@ class Recorder:
         list_checkpoints(self.manifest, checkpoints)
 
     def _accept_log(self, record: Mapping[str, Any]) -> None:
-        with (self.run_dir / "logs" / f"worker-{int(record['rank'])}.log").open("a", encoding="utf-8") as file:
-            file.write(record["text"])
+        self._logs.append(int(record["rank"]), record["text"])
 
 
 def list_checkpoints(manifest: Manifest, checkpoints: list[dict[str, Any]]) -> None:

@@ -12,6 +12,7 @@ from rtrain.config.secrets import MASK
 from rtrain.config.session import Session
 from rtrain.config.trials import COMMAND_NAME
 from rtrain.errors import ConfigError, RunInUseError
+from rtrain.runs.leftovers import clear_leftovers
 from rtrain.runs.lock import FILE_NAME as LOCK
 from rtrain.runs.lock import locked
 from rtrain.runs.seal import has_own_seal
@@ -27,6 +28,7 @@ def opened(folder: Path) -> Iterator[None]:
         RunInUseError: Another process works on the sweep; its folder is left alone.
     """
     with _locked_by_us(folder):
+        clear_leftovers(folder)
         try:
             yield
         finally:

@@ -20,7 +20,7 @@ from rtrain.cluster import Cluster, remove_placement_groups, resources_by_node, 
 from rtrain.config.session import Composed
 from rtrain.config.trials import Plan
 from rtrain.errors import NoRoomError
-from rtrain.interrupts import StopRequest
+from rtrain.interrupts import StopRequest, leave_signals_to_driver
 from rtrain.scaling import fewest_and_most, threads_per_worker, worker_resources, workers_here
 from rtrain.sweeps.data import Data
 from rtrain.sweeps.host import Task, Telling, train_trial
@@ -68,6 +68,7 @@ class Host:
     def __init__(self, group: str | None = None, *, keeps: bool = False) -> None:
         import ray
 
+        leave_signals_to_driver()
         self._frozen = False
         self._group = None if group is None else Group(group)
         if group is not None and keeps:
@@ -98,6 +99,7 @@ class Host:
             error = {"type": type(raised).__name__, "message": str(raised)}
         tell({"kind": "done", "error": error})
         channel.close()
+        channel.check()
         _let_go(first=not self._frozen)
         self._frozen = True
 
@@ -222,6 +224,7 @@ class OnRay:
             ray.wait(answers, num_returns=1, timeout=INTERVAL_SECONDS)
         else:
             time.sleep(INTERVAL_SECONDS)
+        self._channel.check()
         self._hand_on()
         for seat in list(self._seats):
             if seat.trial is not None:
@@ -292,6 +295,7 @@ class OnRay:
         for seat in list(self._seats):
             self._dismiss(seat)
         self._channel.close()
+        self._channel.check()
 
 
 def _is_alone(composed: Composed, cluster: Cluster) -> bool:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import secrets
+import time
 from collections.abc import Callable
 from typing import Any
 
 from rtrain.cluster import Cluster, is_alive, remove_placement_groups, worker_runtime_env
 from rtrain.interrupts import StopRequest
 from rtrain.runs.checkpoints import checkpoints_dir
+from rtrain.runs.files import named_errors
 from rtrain.runs.recorder import Recorder
 from rtrain.scaling import ray_scaling_config, threads_per_worker
 from rtrain.trainers.base import Job, TrainerPlugin
@@ -20,6 +22,8 @@ from rtrain.trainers.ray_group import Group
 
 POLL_SECONDS = 0.1
 HANG_MARGIN_SECONDS = 60
+ABANDON_SECONDS = 30.0
+"""How long workers whose reports can't be recorded may take to end."""
 FOREVER_SECONDS = 30 * 24 * 3600
 
 
@@ -38,12 +42,14 @@ def train_on_ray(
 
     Raises:
         TrainingError: Workers failed more often than ``run.failure`` allows, or did not start.
+        RunDirError: What they sent can't be written.
     """
     group = group or Group(secrets.token_hex(8))
     attempts = Attempts(recorder, job.conf, stop, are_there=group.is_there)
     channel = DriverChannel(group.name, attempts.accept)
     marker = checkpoints_dir(recorder.run_dir) / f".reached-{channel.name}"
-    marker.touch()
+    with named_errors(recorder.run_dir):
+        marker.touch()
     try:
         places = {"run_dir": str(recorder.run_dir), "marker": marker.name, "channel": channel.name}
         start = group.give({**_make_task(job, cluster, group.data), **places})
@@ -58,6 +64,7 @@ def train_on_ray(
         channel.close()
         if group.is_there:
             attempts.let_go(channel)
+    channel.check()
     if error is not None and not attempts.excused:
         raise attempts.error(error) from error
 
@@ -151,11 +158,28 @@ def _ray_data_arguments(plugin: TrainerPlugin, job: Job) -> dict[str, Any]:
 
 
 def _follow(group: Group, channel: DriverChannel, attempts: Attempts, stop: StopRequest) -> BaseException | None:
-    """Answer the controller and pass on a wish to stop until training is over; return what it ended by."""
+    """Answer the controller and pass on a wish to stop until training is over; return what it ended by.
+
+    Raises:
+        RtrainError: What the workers sent could not be recorded; they have been asked to end.
+    """
     asked = False
-    while not group.is_over(POLL_SECONDS):
-        if stop.reason is not None and not asked:
-            channel.request_stop(stop.reason)
-            asked = True
-        attempts.answer(channel)
+    try:
+        while not group.is_over(POLL_SECONDS):
+            channel.check()
+            if stop.reason is not None and not asked:
+                channel.request_stop(stop.reason)
+                asked = True
+            attempts.answer(channel)
+    except Exception:
+        _abandon(group, channel)
+        raise
     return group.error
+
+
+def _abandon(group: Group, channel: DriverChannel) -> None:
+    """Have the workers save what they can, and end: nobody records what they do any more."""
+    deadline = time.monotonic() + ABANDON_SECONDS
+    channel.give_up()
+    while not group.is_over(POLL_SECONDS) and time.monotonic() < deadline:
+        pass

@@ -14,14 +14,21 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from rtrain.errors import RtrainError, TrainingError, first_line
+from rtrain.trainers import ray_store
+
 INTERVAL_SECONDS = 0.25
-NAMESPACE = "rtrain"
 AT_ONCE = ("attempt", "checkpoint", "failure", "event", "over")
 """Kinds of records that don't wait for the next delivery."""
+EVERY = "every"
+"""Stands for all questions of a controller, where the answer is no."""
 
 
 class WorkerChannel:
-    """The worker's end; a thread delivers what was sent, a few times a second."""
+    """The worker's end; a thread delivers what was sent, a few times a second.
+
+    Once that fails for good, whatever the worker does with the channel raises the cause.
+    """
 
     def __init__(self, name: str, rank: int, interval_seconds: float = INTERVAL_SECONDS) -> None:
         self._interval_seconds = interval_seconds
@@ -30,12 +37,13 @@ class WorkerChannel:
         self._save_key, self._saved_key = f"{name}!save", f"{name}!saved"
         self._hang_key = f"{name}!hang-{attempt}"
         self._save: str | None = None
-        self._old_save = _text(self._save_key)
-        self._pending: list[Mapping[str, Any]] = []
+        self._old_save = ray_store.text(self._save_key)
+        self._pending: list[dict[str, Any]] = []
         self._progress: Mapping[str, Any] | None = None
         self._rows = 0
         self._number = 0
         self._reason: str | None = None
+        self._error: Exception | None = None
         self._lock, self._delivery, self._closing = threading.Lock(), threading.Lock(), threading.Event()
         self._thread = threading.Thread(target=self._deliver, name="rtrain-channel", daemon=True)
         self._thread.start()
@@ -43,6 +51,7 @@ class WorkerChannel:
     @property
     def stop_reason(self) -> str | None:
         """Why the driver wants the run to end."""
+        self.check()
         return self._reason
 
     @property
@@ -55,40 +64,59 @@ class WorkerChannel:
 
         A checkpoint, and what came before it, is delivered before this returns: a worker may be killed at any moment.
         """
+        self.check()
         with self._lock:
             if record["kind"] == "progress":
                 self._progress = record
                 self._rows += record["rows"]
+            elif record["kind"] == "log":
+                self._add_log(record)
             else:
-                self._pending.append(record)
+                self._pending.append(dict(record))
         if record["kind"] in AT_ONCE:
             self._flush()
         if record["kind"] == "checkpoint" and self._save is not None:
-            _put(self._saved_key, self._save)
+            ray_store.put(self._saved_key, self._save)
+
+    def _add_log(self, record: Mapping[str, Any]) -> None:
+        """Add what is printed to what was printed just before: a million lines are few records."""
+        if not self._pending or self._pending[-1]["kind"] != "log":
+            self._pending.append({**record, "text": []})
+        self._pending[-1]["text"].append(record["text"])
+
+    def check(self) -> None:
+        """Raise what has ended the delivery, if anything has."""
+        if self._error is not None:
+            raise self._error
 
     def tell_hang(self) -> None:
         """Tell the other workers of this attempt that this one hangs."""
-        _put(self._hang_key, "1")
+        ray_store.put(self._hang_key, "1")
 
     def told_of_hang(self) -> bool:
         """Return whether a worker of this attempt hangs."""
-        return _get(self._hang_key) is not None
+        return ray_store.get(self._hang_key) is not None
 
     def close(self) -> None:
-        """Deliver what is left."""
+        """Deliver what is left; ``check`` says whether that worked."""
         self._closing.set()
-        self._thread.join(timeout=30)
+        self._thread.join(timeout=60)
 
     def _deliver(self) -> None:
-        while True:
-            last = self._closing.wait(self._interval_seconds)
-            self._flush()
-            self._reason = _text(self._stop_key)
-            save = _text(self._save_key)
-            # What was asked of the attempt before is done, or lost.
-            self._save = None if save == self._old_save else save
-            if last:
-                return
+        try:
+            while not self._closing.wait(self._interval_seconds):
+                self._exchange()
+            self._exchange()
+        except Exception as error:  # raised by whatever the worker does next with the channel
+            self._error = error
+
+    def _exchange(self) -> None:
+        """Deliver what was sent, and look for what the driver and the controller want."""
+        self._flush()
+        self._reason = ray_store.text(self._stop_key)
+        save = ray_store.text(self._save_key)
+        # What was asked of the attempt before is done, or lost.
+        self._save = None if save == self._old_save else save
 
     def _flush(self) -> None:
         with self._delivery:
@@ -97,37 +125,22 @@ class WorkerChannel:
                 if self._progress is not None:
                     batch.append({**self._progress, "rows": self._rows})
                     self._progress, self._rows = None, 0
+            for record in batch:
+                if record["kind"] == "log":
+                    record["text"] = "".join(record["text"])
             if batch:
-                _put(f"{self._prefix}{self._number:010d}", json.dumps(batch, default=str))
+                ray_store.put(f"{self._prefix}{self._number:010d}", json.dumps(batch, default=str))
                 self._number += 1
 
 
 def _attempt(name: str) -> int:
     """Return the number of the newest attempt, counted from 1; 0 before there is any."""
-    return int(_get(f"{name}!attempt") or 0)
-
-
-def _get(key: str) -> bytes | None:
-    from ray.experimental.internal_kv import _internal_kv_get
-
-    found: bytes | None = _internal_kv_get(key, namespace=NAMESPACE)
-    return found
-
-
-def _text(key: str) -> str | None:
-    found = _get(key)
-    return found.decode() if found else None
-
-
-def _put(key: str, value: str) -> None:
-    from ray.experimental.internal_kv import _internal_kv_put
-
-    _internal_kv_put(key, value, namespace=NAMESPACE)
+    return int(ray_store.get(f"{name}!attempt") or 0)
 
 
 def request_stop(name: str, reason: str) -> None:
     """Ask the workers of a channel to end."""
-    _put(f"{name}!stop", reason)
+    ray_store.put(f"{name}!stop", reason)
 
 
 class ControllerChannel:
@@ -138,28 +151,28 @@ class ControllerChannel:
 
     def begin_attempt(self) -> None:
         """Count one more attempt; what its workers send comes after everything that was sent before."""
-        _put(f"{self._name}!attempt", str(_attempt(self._name) + 1))
+        ray_store.put(f"{self._name}!attempt", str(_attempt(self._name) + 1))
 
     def request_save(self) -> None:
         """Ask the workers to write a checkpoint soon."""
         self._save = secrets.token_hex(8)
-        _put(f"{self._name}!save", self._save)
+        ray_store.put(f"{self._name}!save", self._save)
 
     def saved(self) -> bool:
         """Tell whether a checkpoint was completed since they were asked."""
-        return _text(f"{self._name}!saved") == self._save
+        return ray_store.text(f"{self._name}!saved") == self._save
 
     def ask(self, ending: Mapping[str, Any]) -> None:
         """Tell the driver how the attempt ended; its records are in order behind those of the workers."""
         self._question = secrets.token_hex(8)
         record = {"kind": "attempt_failed", "question": self._question, **ending}
         key = f"{self._name}/{_attempt(self._name):06d}-99999/{time.monotonic_ns():020d}"
-        _put(key, json.dumps([record], default=str))
+        ray_store.put(key, json.dumps([record], default=str))
 
     def answer(self) -> bool | None:
         """Return whether to try again, as the driver decided on the last question; None until it did."""
-        found = json.loads(_get(f"{self._name}!answer") or b"{}")
-        return bool(found["again"]) if found.get("question") == self._question else None
+        found = json.loads(ray_store.get(f"{self._name}!answer") or b"{}")
+        return bool(found["again"]) if found.get("question") in (self._question, EVERY) else None
 
 
 class DriverChannel:
@@ -170,7 +183,7 @@ class DriverChannel:
     ) -> None:
         self.name, self._accept, self._interval_seconds = name, accept, interval_seconds
         self._closing = threading.Event()
-        self._error: BaseException | None = None
+        self._error: Exception | None = None
         self._thread = threading.Thread(target=self._collect, name="rtrain-collect", daemon=True)
         self._thread.start()
 
@@ -180,34 +193,42 @@ class DriverChannel:
 
     def answer(self, question: str, *, again: bool) -> None:
         """Tell the controller whether to try again."""
-        _put(f"{self.name}!answer", json.dumps({"question": question, "again": again}))
+        ray_store.put(f"{self.name}!answer", json.dumps({"question": question, "again": again}))
+
+    def give_up(self) -> None:
+        """Ask all workers to end the run, and the controller not to try again."""
+        self.request_stop("interrupted")
+        self.answer(EVERY, again=False)
+
+    def check(self) -> None:
+        """Raise what recording raised, or what has ended the connection to the workers."""
+        if isinstance(self._error, RtrainError):
+            raise self._error
+        if self._error is not None:
+            raise TrainingError(
+                f"what the workers sent could not be recorded: {first_line(self._error)}"
+            ) from self._error
 
     def close(self) -> None:
-        """Take what is left, remove the run's keys, and raise what recording raised."""
-        from ray.experimental.internal_kv import _internal_kv_del, _internal_kv_list
-
+        """Take what is left, and remove the run's keys; ``check`` says whether that worked."""
         self._closing.set()
         self._thread.join(timeout=60)
-        for key in _internal_kv_list(self.name, namespace=NAMESPACE):
-            _internal_kv_del(key, namespace=NAMESPACE)
-        if self._error is not None:
-            raise self._error
+        for key in ray_store.keys(self.name):
+            ray_store.remove(key)
 
     def _collect(self) -> None:
         try:
             while not self._closing.wait(self._interval_seconds):
                 self._take()
             self._take()
-        except BaseException as error:  # raised by close() in the driver's main thread
+        except Exception as error:  # raised by check() in the thread that follows the run
             self._error = error
 
     def _take(self) -> None:
-        from ray.experimental.internal_kv import _internal_kv_del, _internal_kv_list
-
-        for key in sorted(_internal_kv_list(f"{self.name}/", namespace=NAMESPACE)):
+        for key in sorted(ray_store.keys(f"{self.name}/")):
             if b"!" in key:  # what is asked of the other end
                 continue
-            batch = _get(key)
+            batch = ray_store.get(key)
             for record in json.loads(batch) if batch else ():
                 self._accept(record)
-            _internal_kv_del(key, namespace=NAMESPACE)
+            ray_store.remove(key)

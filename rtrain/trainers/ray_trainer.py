@@ -40,6 +40,7 @@ from ray.util.placement_group import placement_group
 from rtrain.cluster import Cluster
 from rtrain.trainers.ray_channel import ControllerChannel
 from rtrain.trainers.ray_failures import is_root, oom_kills, read_failures
+from rtrain.trainers.ray_worker import RayTrainWorker
 
 OWN_CLUSTER = {
     "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.1",  # each report of a custom loop waits for one such interval
@@ -205,6 +206,8 @@ def _worker_group(owner: str, start_timeout_seconds: float) -> type[WorkerGroup]
     """
 
     class Workers(WorkerGroup):
+        _worker_cls = RayTrainWorker
+
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             super().__init__(*args, **kwargs)
             self._worker_group_start_timeout_s = start_timeout_seconds

@@ -12,11 +12,12 @@ import os
 import random
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -32,6 +33,13 @@ CONTEXT.set_forkserver_preload(
 WRITES = ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.truncate", "shutil.rmtree", "os.link")
 """What Python tells its audit hooks of changes to a file system."""
 Fault = Callable[[], None]
+
+
+class Watch(Protocol):
+    """What happens to a process."""
+
+    def watch(self, folder: str) -> None:
+        """Called in the process, with the folder that it writes, before it begins."""
 
 
 @dataclass(frozen=True)
@@ -107,10 +115,49 @@ class JumpingClock:
         time.time = lambda: true_time() + rng.uniform(-3e7, 3e7)
 
 
+@dataclass(frozen=True)
+class LostTerminal:
+    """A terminal, a pipe or a file that the run is shown on, and that goes away at its n-th line.
+
+    Args:
+        kind: ``pipe``, ``full`` (a disk), ``pty``, or ``closed``: from the beginning, all three streams.
+        lines: How many lines there were before.
+    """
+
+    kind: str
+    lines: int = 0
+
+    def watch(self, folder: str) -> None:
+        """Put it in place of stdout, as the command finds its streams."""
+        from rtrain.terminal import open_streams
+
+        if self.kind == "closed":
+            for stream in (0, 1, 2):
+                os.close(stream)
+            sys.stdin = sys.stdout = sys.stderr = None
+        elif self.kind == "full":
+            os.dup2(os.open("/dev/full", os.O_WRONLY), 1)
+        else:
+            reader, writer = os.pipe() if self.kind == "pipe" else os.openpty()
+            os.dup2(writer, 1)
+            os.close(writer)
+            threading.Thread(target=_read_lines, args=(reader, self.lines), daemon=True).start()
+        if self.kind != "closed":
+            sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+        open_streams()
+
+
+def _read_lines(reader: int, lines: int) -> None:
+    read = 0
+    while read < lines:
+        read += os.read(reader, 1000).count(b"\n")
+    os.close(reader)
+
+
 class Child:
     """A process that trains."""
 
-    def __init__(self, folder: Path, words: Sequence[str] = (), at: AtChange | JumpingClock | None = None) -> None:
+    def __init__(self, folder: Path, words: Sequence[str] = (), at: Watch | None = None) -> None:
         self._process = CONTEXT.Process(target=_train, args=(str(folder), tuple(words), at), daemon=True)
         self._process.start()
 
@@ -133,7 +180,7 @@ class Child:
         return self._process.exitcode
 
 
-def _train(folder: str, words: tuple[str, ...], at: AtChange | JumpingClock | None) -> None:
+def _train(folder: str, words: tuple[str, ...], at: Watch | None) -> None:
     from rtrain.cli.app import run
 
     signal.signal(signal.SIGINT, signal.default_int_handler)

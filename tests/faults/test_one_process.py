@@ -13,6 +13,7 @@ from harness import (
     AtChange,
     Child,
     JumpingClock,
+    LostTerminal,
     assert_like,
     full,
     killed,
@@ -54,7 +55,7 @@ def test_killed_again_and_again(tmp_path, whole, seed):
     assert_recovers(tmp_path / "runs", reference)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_and_maybe_a_second_one(tmp_path, whole, seed, number):
     rng = random.Random(seed)
     child = Child(tmp_path / "runs")
@@ -108,6 +109,16 @@ def test_a_run_directory_that_is_deleted_while_it_is_written(tmp_path, whole, se
     assert verify_run(run_dir) == []
     np.testing.assert_equal(weights_of(run_dir), weights_of(whole[0]))
     assert list(run.events())[-1].step == NUM_EPOCHS * STEPS_PER_EPOCH
+
+
+@pytest.mark.parametrize("kind", ["pipe", "full", "pty", "closed"])
+def test_a_terminal_that_goes_away(tmp_path, whole, seed, kind):
+    lost = LostTerminal(kind, lines=random.Random(seed).randint(0, 3))
+    assert Child(tmp_path / "runs", at=lost).wait() == 0, (tmp_path / "runs.log").read_text()
+    (run_dir,) = run_dirs(tmp_path / "runs")
+    assert_like(run_dir, whole[0])
+    noted = "goes nowhere from now on" in (run_dir / "logs" / "driver.log").read_text()
+    assert noted is (kind != "closed")
 
 
 def test_a_clock_that_jumps(tmp_path, whole, seed):

@@ -6,12 +6,23 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
-from harness import NUM_EPOCHS, STEPS_PER_EPOCH, WORDS, assert_like, run_dirs, status_of, until_trained
-from processes import descendants, named
+from harness import (
+    NUM_EPOCHS,
+    STEPS_PER_EPOCH,
+    WORDS,
+    AtChange,
+    Child,
+    assert_like,
+    full,
+    read_only,
+    run_dirs,
+    status_of,
+    until_trained,
+)
+from processes import alive, descendants, named, signal_all, until
 
 from rtrain.runs.run import Run
 
@@ -34,7 +45,7 @@ class Training:
     def __init__(self, folder):
         self.folder, self.log = folder, folder.with_suffix(".log").open("w+")
         words = [RTRAIN, "fit", "mlp", *TWO, f"run.root_dir={folder}"]
-        self.process = subprocess.Popen(words, stdout=self.log, stderr=self.log)
+        self.process = subprocess.Popen(words, stdout=self.log, stderr=self.log, start_new_session=True)
 
     def wait(self):
         try:
@@ -94,17 +105,47 @@ def test_what_can_not_be_replaced_leaves_a_run_that_goes_on(training, reference,
     assert training.wait() == {"raylet": 1, "driver": -signal.SIGKILL}[what]
     (run_dir,) = run_dirs(training.folder)
     assert status_of(run_dir) == {"raylet": "failed", "driver": "running"}[what]
-    _until_gone([worker["pid"] for worker in Run.load(run_dir).manifest.workers.values()])
+    assert until(lambda: not alive(training.started), seconds=20), "Ray's processes outlive the run"
+    _assert_resumes(run_dir, reference)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
+@pytest.mark.parametrize("reached", ["driver", "group", "all"])
+def test_a_signal_that_reaches_more_than_the_driver_costs_nothing(training, reference, number, reached, seed):
+    rng = random.Random(seed)
+    until_trained(training.folder, rng.randint(2, 15 * STEPS_PER_EPOCH))
+    training.started = descendants(training.process.pid)
+    if reached == "group":
+        os.killpg(training.process.pid, number)
+        os.killpg(training.process.pid, number)  # as timeout does
+    else:
+        pids = [training.process.pid, *(training.started if reached == "all" else [])]
+        signal_all(rng.sample(pids, len(pids)), number)
+    assert training.wait() in (0, 143), Path(training.log.name).read_text()[-3000:]
+    assert alive(training.started) == []
+    (run_dir,) = run_dirs(training.folder)
+    run = Run.load(run_dir)
+    assert run.status in ("preempted", "succeeded")  # it may have been over already
+    assert run.manifest.checkpoints[-1]["step"] >= max(event.step for event in run.events())
+    _assert_resumes(run_dir, reference)
+
+
+@pytest.mark.parametrize("fault", [full, read_only])
+def test_a_driver_that_can_not_write_ends_the_run_with_the_cause(tmp_path, reference, fault, seed):
+    folder = tmp_path / "runs"
+    at = AtChange(random.Random(seed).randint(1, 60), fault, lasting=True)
+    assert Child(folder, TWO, at).wait() == 1
+    log = folder.with_suffix(".log").read_text()
+    assert os.strerror({full: 28, read_only: 30}[fault]) in log, log
+    for run_dir in run_dirs(folder):
+        if status_of(run_dir) != "succeeded":
+            _assert_resumes(run_dir, reference)
+
+
+def _assert_resumes(run_dir, reference):
     done = subprocess.run([RTRAIN, "resume", str(run_dir)], capture_output=True, text=True, timeout=180, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert_like(run_dir, reference)
-
-
-def _until_gone(pids):
-    """Wait until Ray has ended the workers of a driver that is gone: for a second or two they train on."""
-    deadline = time.monotonic() + 60
-    while any((Path("/proc") / str(pid)).exists() for pid in pids) and time.monotonic() < deadline:
-        time.sleep(0.1)
 
 
 def test_the_reference_has_all_its_epochs(reference):

@@ -1,16 +1,19 @@
 """Two workers on a real Ray cluster: the slow and true part of the tests."""
 
+import errno
+import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
+from processes import alive, descendants, signal_all
 
 import rtrain
-from rtrain.errors import NotEnoughResourcesError, TrainingError
-from rtrain.runs.events import read_events
+from rtrain.errors import NotEnoughResourcesError, RunDirError, TrainingError
+from rtrain.runs.checkpoints import latest_checkpoint
+from rtrain.runs.events import EventLog, read_events
 from rtrain.runs.run import Run
 
 RTRAIN = Path(sys.executable).with_name("rtrain")
@@ -124,35 +127,67 @@ def _take_all_cpus():
 
 
 @pytest.mark.parametrize(
-    ("signum", "status", "code"),
+    ("signum", "reached", "status", "code"),
     [
-        pytest.param(signal.SIGINT, "interrupted", 130, marks=pytest.mark.slow),
-        (signal.SIGTERM, "preempted", 143),
+        pytest.param(signal.SIGINT, "driver", "interrupted", 130, marks=pytest.mark.slow),
+        pytest.param(signal.SIGTERM, "group", "preempted", 143, marks=pytest.mark.slow),
+        pytest.param(signal.SIGHUP, "group", "preempted", 143, marks=pytest.mark.slow),
+        pytest.param(signal.SIGUSR1, "all", "preempted", 143, marks=pytest.mark.slow),
+        (signal.SIGTERM, "all", "preempted", 143),
     ],
 )
-def test_a_signal_stops_saves_and_marks_the_run(start, tmp_path, signum, status, code):
+def test_a_signal_stops_saves_and_marks_the_run(start, tmp_path, signum, reached, status, code):
     command = [RTRAIN, "fit", "mlp", "num_workers=2", "trainer.max_epochs=100000", "run.root_dir=runs"]
-    process = start(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    _wait_for_events(tmp_path, process)
-    process.send_signal(signum)
-    output, _ = process.communicate(timeout=60)
-    assert process.returncode == code, output
+    command += ["run.checkpoint.every_epochs=null", "run.checkpoint.every_seconds=null"]
+    output = tmp_path / "output"
+    with output.open("w") as file:
+        process = start(command, cwd=tmp_path, stdout=file, stderr=file, start_new_session=True)
+    _wait_for_events(tmp_path, process, output)
+    below = descendants(process.pid)
+    assert len(below) > 6, "Ray's processes were not found"
+    if reached == "group":  # timeout, a shell
+        os.killpg(process.pid, signum)
+    else:  # systemd, Slurm
+        signal_all([process.pid] if reached == "driver" else [process.pid, *below], signum)
+    assert process.wait(timeout=60) == code, output.read_text()
+    assert alive(below) == []
     (path,) = (tmp_path / "runs" / "mlp").iterdir()
     run = Run.load(path)
     assert run.status == status
-    newest = run.manifest.checkpoints[-1]
+    (newest,) = run.manifest.checkpoints
     assert newest["step"] >= max(event.step for event in run.events())
     assert (path / "checkpoints" / newest["name"] / "model.safetensors").exists()
-    assert f"result      {status}" in output
+    assert f"result      {status}" in output.read_text()
 
 
-def _wait_for_events(folder, process):
+def test_a_disk_that_is_full_while_workers_report_ends_the_run_with_that_cause(tmp_path, monkeypatch):
+    appended = []
+
+    def append(self, event):
+        appended.append(event)
+        if len(appended) > 3:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        written(self, event)
+
+    written = EventLog.append
+    monkeypatch.setattr(EventLog, "append", append)
+    words = ["num_workers=1", "trainer.max_epochs=100000", f"run.root_dir={tmp_path}"]
+    with pytest.raises(RunDirError, match=os.strerror(errno.ENOSPC)):
+        rtrain.fit("mlp", words)
+    (path,) = (tmp_path / "mlp").iterdir()
+    run = Run.load(path)
+    assert run.status == "failed"
+    assert run.manifest.error["type"] == "RunDirError"
+    assert latest_checkpoint(path) is not None, "the workers were not asked to save and end"
+
+
+def _wait_for_events(folder, process, output):
     deadline = time.monotonic() + 90
     while time.monotonic() < deadline and process.poll() is None:
         if any(list(read_events(path)) for path in folder.glob("runs/*/*/events.jsonl")):
             return
         time.sleep(0.2)
-    pytest.fail(f"no events: {process.communicate(timeout=30)[0]}")
+    pytest.fail(f"no events: {output.read_text()}")
 
 
 @pytest.mark.slow

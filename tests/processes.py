@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -31,3 +35,32 @@ def title(pid: int) -> str:
 def named(pid: int, words: str) -> list[int]:
     """Return those of the processes started by ``pid`` whose command line holds ``words``."""
     return [one for one in descendants(pid) if words in title(one)]
+
+
+def signal_all(pids: Iterable[int], number: int) -> None:
+    """Send a signal to each of some processes, as Slurm and systemd do to all of a job or a service."""
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def alive(pids: Iterable[int]) -> list[int]:
+    """Return those of some processes that have not ended."""
+    return [pid for pid in pids if _state(pid) not in ("", "Z", "X")]
+
+
+def _state(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
+
+
+def until(holds: Callable[[], object], seconds: float = 60) -> bool:
+    """Wait for something; return whether it came about in time."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True

@@ -1,0 +1,149 @@
+"""The processes and the folder of a Ray cluster of rtrain's own: they end with the process that started them.
+
+They are in sessions (``setsid``) of their own, deaf to the signals that end runs: what is sent to a process group, to
+all processes of a job or a service, or by a terminal, reaches the driver alone, which ends the run and then them.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from rtrain import ray_watcher
+
+LOCK_NAME = "rtrain.lock"
+SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1}
+"""What ends a run is for the driver alone to hear."""
+END_SECONDS = 20.0
+
+
+class RaySession:
+    """The name and the folder of a cluster, and a small process that ends it when this one is gone.
+
+    Call it in the thread that starts Ray, and lives as long: signals are blocked there.
+
+    Args:
+        root: Where the folder is made.
+    """
+
+    def __init__(self, root: Path) -> None:
+        root.mkdir(parents=True, exist_ok=True)
+        clear_finished(root)
+        self.name = f"session_{datetime.now():%Y-%m-%d_%H-%M-%S_%f}_{os.getpid()}"
+        self.folder = root / self.name
+        self._lock = _hold(self.folder)
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # inherited by all that is started from here
+        self._watcher = subprocess.Popen(
+            [sys.executable, "-I", "-S", ray_watcher.__file__, str(self.folder), str(os.getpid())],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=[self._lock],
+            start_new_session=True,
+            bufsize=0,
+        )
+
+    @contextmanager
+    def owning(self) -> Iterator[None]:
+        """Make what Ray starts in the block part of this session.
+
+        Ray's monitors are left out: the autoscaler has no machines to add, nobody reads what the reader of logs says,
+        and they take a second to start, and another one to end. Only ``ray start`` has options for it.
+        """
+        from ray._private import services
+        from ray._private.parameter import RayParams
+
+        session, init, popen = self, RayParams.__init__, services.ConsolePopen
+
+        def params(self: RayParams, *args: Any, **kwargs: Any) -> None:
+            init(self, *args, **kwargs)
+            self.no_monitor, self.include_log_monitor, self.session_name = True, False, session.name
+
+        class Process(popen):  # type: ignore[misc, valid-type]
+            def __init__(self, *args: Any, **kwargs: Any) -> None:
+                super().__init__(*args, **kwargs, start_new_session=True)
+                session._tell(str(self.pid))
+
+            def terminate(self) -> None:
+                self.kill()  # it is deaf to the other signal
+
+        RayParams.__init__, services.ConsolePopen = params, Process
+        try:
+            yield
+        finally:
+            RayParams.__init__, services.ConsolePopen = init, popen
+
+    def close(self, *, keep: bool = False) -> None:
+        """End what is left of the processes, and remove the folder, unless ``keep``."""
+        if keep:
+            self._tell("keep")
+        assert self._watcher.stdin is not None
+        self._watcher.stdin.close()
+        with suppress(subprocess.TimeoutExpired):
+            self._watcher.wait(END_SECONDS)
+        os.close(self._lock)
+
+    def _tell(self, word: str) -> None:
+        assert self._watcher.stdin is not None
+        with suppress(BrokenPipeError):  # somebody has killed the watcher: Ray's own ways to end its processes are left
+            self._watcher.stdin.write(f"{word}\n".encode())
+
+
+def session_root() -> Path:
+    """Return where Ray is to keep its logs and sockets: where the user says, or where others can't write.
+
+    Ray lets everybody on the machine write there, so that it lies in a folder of this account's.
+    """
+    from ray._common.utils import get_default_ray_temp_dir
+
+    if "RAY_TMPDIR" in os.environ:
+        return Path(get_default_ray_temp_dir())
+    private = Path(f"/tmp/rtrain-{os.geteuid()}")  # short, as names of sockets have to be
+    with suppress(FileExistsError):
+        private.mkdir(mode=0o700)
+    facts = private.lstat()
+    own = stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid() and not facts.st_mode & 0o077
+    return private / "ray" if own else Path(get_default_ray_temp_dir())
+
+
+def clear_finished(root: Path) -> None:
+    """Remove the folders of this account's sessions that have crashed: nobody holds their lock any more."""
+    for folder in root.glob("session_*"):
+        if folder.is_symlink() or folder.lstat().st_uid != os.geteuid():
+            continue
+        with suppress(OSError), _opened(folder / LOCK_NAME, os.O_RDWR) as lock:
+            if os.fstat(lock).st_uid == os.geteuid():
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # BlockingIOError: it lives
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _opened(path: Path, flags: int) -> Iterator[int]:
+    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _hold(folder: Path) -> int:
+    """Make the folder of a session with a lock that lasts as long as this process or its watcher."""
+    while True:
+        folder.mkdir(exist_ok=True)
+        path = folder / LOCK_NAME
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        # Another process may have seen the file before it was locked, and removed it.
+        if path.exists() and path.stat().st_ino == os.fstat(lock).st_ino:
+            return lock
+        os.close(lock)

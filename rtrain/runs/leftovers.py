@@ -1,0 +1,29 @@
+"""What processes that were killed have left half written in a folder."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+from rtrain.runs.checkpoints import checkpoints_dir
+
+FILE = re.compile(r"\.(manifest|config|sweep|multirun|command|optimization_results)\.(json|yaml)\.\d+-[0-9a-f]+\.tmp")
+"""What only the process that holds the folder's lock writes; others write reports and predictions, maybe now."""
+CHECKPOINT = re.compile(r"\..+\.(tmp|old)|\.reached-[0-9a-f-]+")
+
+
+def clear_leftovers(folder: Path) -> None:
+    """Remove temporary files of a run directory or a sweep, and checkpoints that never got their name.
+
+    For the process that holds the lock, while nobody writes a checkpoint.
+    """
+    for path in folder.iterdir():
+        if FILE.fullmatch(path.name):
+            path.unlink(missing_ok=True)
+    for path in checkpoints_dir(folder).glob(".*"):
+        if CHECKPOINT.fullmatch(path.name):
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)

@@ -1,0 +1,62 @@
+"""The streams of the terminal as commands need them: there, and lasting, whatever becomes of who reads them."""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+import select
+import sys
+from typing import Any, TextIO
+
+LOG = logging.getLogger("rtrain.terminal")
+LOG.addHandler(logging.NullHandler())  # without any, Python prints the message: to the terminal
+
+
+def open_streams() -> None:
+    """Open what the process was started without, and let what it writes to go away without ending it.
+
+    A terminal that is closed, a pipe that nobody reads any more, or a disk that is full of logs is no failure of what
+    is shown there: from then on it is shown nowhere, and ``logs/driver.log`` of the run says so.
+    """
+    for descriptor in (0, 1, 2):
+        _open(descriptor)
+    if sys.stdin is None:
+        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stdout, sys.stderr = lasting(sys.stdout, 1), lasting(sys.stderr, 2)
+
+
+def _open(descriptor: int) -> None:
+    """Open a standard stream that is closed: the next file would get its number, and what is printed."""
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free: this one
+
+
+def lasting(stream: TextIO | None, descriptor: int) -> TextIO:
+    """Return a stream to a descriptor that writing to never fails, in the ways of the one that was there."""
+    raw = io.BufferedWriter(_Lasting(descriptor, "wb", closefd=False))
+    if stream is None:
+        return io.TextIOWrapper(raw, encoding="utf-8", errors="replace", line_buffering=True)
+    stream.flush()
+    ways: dict[str, Any] = {
+        name: getattr(stream, name) for name in ("encoding", "errors", "line_buffering", "write_through")
+    }
+    return io.TextIOWrapper(raw, **ways)
+
+
+class _Lasting(io.FileIO):
+    """Writes to a descriptor, and to nothing once that fails."""
+
+    def write(self, data: Any) -> int:
+        try:
+            while (written := super().write(data)) is None:  # somebody has made it not wait
+                select.select([], [self], [])
+        except OSError as error:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self.fileno())
+            os.close(nowhere)
+            LOG.warning("what is shown on descriptor %s goes nowhere from now on: %s", self.fileno(), error)
+            return len(data)
+        return written

@@ -1,0 +1,123 @@
+"""What the driver writes, and what it tells whoever watches."""
+
+import os
+
+import pytest
+
+from rtrain.errors import RunDirError
+from rtrain.runs.checkpoints import checkpoints_dir
+from rtrain.runs.leftovers import clear_leftovers
+from rtrain.runs.logs import MOST_OPEN
+from rtrain.runs.recorder import Recorder
+from rtrain.testing.workers import make_manifest
+from rtrain.training import SilentObserver
+
+METRICS = {"kind": "metrics", "step": 1, "epoch": 0, "time": 0.0, "metrics": {"train/loss": 1.0}}
+PROGRESS = {"kind": "progress", "step": 1, "epoch": 0, "steps_per_epoch": None, "rows": 1}
+NOTICE = {"kind": "notice", "text": "note"}
+
+
+class Broken:
+    """A display whose terminal is gone."""
+
+    def __getattr__(self, name):
+        def fail(*_):
+            raise BrokenPipeError(32, "Broken pipe")
+
+        return fail
+
+
+@pytest.mark.parametrize("record", [METRICS, PROGRESS, NOTICE], ids=lambda record: record["kind"])
+def test_an_error_of_whoever_watches_is_none_of_the_run_directory(tmp_path, record):
+    recorder = Recorder(tmp_path, make_manifest(), Broken())
+    with pytest.raises(BrokenPipeError):
+        recorder.accept(record)
+    recorder.close()
+    assert METRICS is not record or (tmp_path / "events.jsonl").read_text().count("\n") == 1
+
+
+def test_an_error_of_the_run_directory_names_it(tmp_path, monkeypatch):
+    recorder = Recorder(tmp_path, make_manifest(), SilentObserver())
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(recorder._events, "append", full)
+    with pytest.raises(RunDirError, match=str(tmp_path)):
+        recorder.accept(METRICS)
+    recorder.close()
+
+
+def test_what_hundreds_of_workers_print_is_in_their_files_at_once_with_few_files_open(tmp_path):
+    recorder = Recorder(tmp_path, make_manifest(), SilentObserver())
+    before = len(os.listdir("/dev/fd"))  # noqa: PTH208
+    for line in range(2):
+        for rank in range(5 * MOST_OPEN):
+            recorder.accept({"kind": "log", "rank": rank, "text": f"{line}\n"})
+    assert len(os.listdir("/dev/fd")) <= before + MOST_OPEN  # noqa: PTH208
+    for rank in range(5 * MOST_OPEN):
+        assert (tmp_path / "logs" / f"worker-{rank}.log").read_text() == "0\n1\n"
+    recorder.close()
+    assert len(os.listdir("/dev/fd")) < before  # noqa: PTH208
+
+
+def test_a_log_that_is_a_link_is_not_followed(tmp_path):
+    (tmp_path / "run").mkdir()
+    recorder = Recorder(tmp_path / "run", make_manifest(), SilentObserver())
+    (tmp_path / "run" / "logs" / "worker-0.log").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(RunDirError):
+        recorder.accept({"kind": "log", "rank": 0, "text": "line\n"})
+    assert not (tmp_path / "elsewhere").exists()
+
+
+LEFT = (
+    ".manifest.json.11078-193435.tmp",
+    ".config.yaml.1-0a0b0c.tmp",
+    "checkpoints/.epoch-0001-step-00000010-df220f.tmp/model.safetensors",
+    "checkpoints/.epoch-0001-step-00000010.tmp/model.safetensors",
+    "checkpoints/.epoch-0000-step-00000005-df220f.old/model.safetensors",
+    "checkpoints/.reached-0a1b",
+)
+STAYS = (
+    ".report.html.11078-193435.tmp",
+    ".predictions.parquet-0a0b0c.tmp",
+    "notes.tmp",
+    "checkpoints/.damaged-epoch-0001-step-00000010/model.safetensors",
+    "checkpoints/epoch-0001-step-00000010/model.safetensors",
+)
+
+
+def leave(folder, names):
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("")
+
+
+@pytest.mark.parametrize("moment", ["start", "success"])
+def test_what_killed_processes_left_half_written_goes_and_nothing_else(tmp_path, moment):
+    if moment == "start":
+        leave(tmp_path, (*LEFT, *STAYS))
+    recorder = Recorder(tmp_path, make_manifest(), SilentObserver())
+    if moment == "success":
+        leave(tmp_path, (*LEFT, *STAYS))
+        recorder.manifest.status = "succeeded"
+    recorder.close()
+    assert [name for name in LEFT if (tmp_path / name).exists()] == []
+    assert [name for name in STAYS if not (tmp_path / name).exists()] == []
+
+
+def test_a_run_that_did_not_succeed_leaves_what_its_workers_may_be_writing(tmp_path):
+    recorder = Recorder(tmp_path, make_manifest(), SilentObserver())
+    leave(tmp_path, LEFT)
+    recorder.manifest.status = "failed"
+    recorder.close()
+    assert all((tmp_path / name).exists() for name in LEFT)
+
+
+def test_a_link_is_removed_and_what_it_leads_to_stays(tmp_path):
+    leave(tmp_path / "elsewhere", ["model.safetensors"])
+    checkpoints_dir(tmp_path / "run").mkdir(parents=True)
+    (checkpoints_dir(tmp_path / "run") / ".epoch-1.tmp").symlink_to(tmp_path / "elsewhere")
+    clear_leftovers(tmp_path / "run")
+    assert list(checkpoints_dir(tmp_path / "run").iterdir()) == []
+    assert (tmp_path / "elsewhere" / "model.safetensors").exists()

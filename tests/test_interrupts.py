@@ -1,0 +1,136 @@
+"""Signals that ask a run to stop: which of them count, and who hears them."""
+
+import os
+import signal
+import subprocess
+import threading
+from contextlib import contextmanager
+
+import pytest
+
+from rtrain import interrupts
+from rtrain.interrupts import REASONS, StopRequest, leave_signals_to_driver, stop_on_signals
+
+OF_THE_SYSTEM = sorted(set(REASONS) - {signal.SIGINT})
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The time, which a test sets."""
+    now = [100.0]
+    monkeypatch.setattr(interrupts.time, "monotonic", lambda: now[0])
+    return now
+
+
+@pytest.fixture
+def handlers():
+    """Put back what the test sets."""
+    numbers = (*REASONS, signal.SIGHUP)
+    before = {number: signal.getsignal(number) for number in numbers}
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    yield
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("number", OF_THE_SYSTEM)
+def test_a_signal_that_comes_twice_at_once_is_one(clock, number):
+    request = StopRequest()
+    request.receive(number)
+    request.receive(number)
+    assert (request.reason, request.num_signals) == ("preempted", 1)
+    clock[0] += 2
+    if number != signal.SIGHUP:
+        with pytest.raises(KeyboardInterrupt):
+            request.receive(number)
+
+
+def test_a_terminal_that_is_closed_may_say_so_any_number_of_times(clock):
+    request = StopRequest()
+    request.receive(signal.SIGTERM)
+    for _ in range(3):
+        clock[0] += 5
+        request.receive(signal.SIGHUP)
+    assert request.verdict() == ("preempted", "stopped by SIGTERM")
+
+
+def test_two_ctrl_c_end_at_once_however_fast(clock):
+    request = StopRequest()
+    request.receive(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        request.receive(signal.SIGINT)
+
+
+def test_ctrl_c_is_a_second_signal_at_any_time(clock):
+    request = StopRequest()
+    request.receive(signal.SIGTERM)
+    with pytest.raises(KeyboardInterrupt):
+        request.receive(signal.SIGINT)
+
+
+@pytest.mark.parametrize("number", sorted(REASONS))
+def test_each_signal_is_heard(handlers, number):
+    with stop_on_signals() as request:
+        signal.raise_signal(number)
+        assert request.reason == REASONS[number]
+
+
+def test_what_nohup_ignores_stays_ignored(handlers):
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    with stop_on_signals() as request:
+        signal.raise_signal(signal.SIGHUP)
+        assert request.reason is None
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+
+
+def as_driver():
+    return stop_on_signals()
+
+
+@contextmanager
+def as_worker():
+    signal.pthread_sigmask(signal.SIG_BLOCK, REASONS)  # as in all processes of a cluster of rtrain's own
+    leave_signals_to_driver()
+    yield
+
+
+@pytest.mark.parametrize("role", [as_driver, as_worker])
+def test_a_fork_is_ended_by_what_its_parent_takes_for_a_request(handlers, role):
+    reader, writer = os.pipe()
+    with role():
+        pid = os.fork()
+        if pid == 0:
+            signal.alarm(60)
+            os.write(writer, b".")
+            while True:
+                signal.pause()
+        os.read(reader, 1)  # before that, Python forgets what a fork is sent
+        os.kill(pid, signal.SIGTERM)
+        _, status = os.waitpid(pid, 0)
+    os.close(reader)
+    os.close(writer)
+    assert os.waitstatus_to_exitcode(status) == -signal.SIGTERM
+
+
+def test_a_worker_lives_through_them_and_can_end_what_it_starts(handlers):
+    ended = []
+
+    def end():  # in a thread that is started later, where the loop runs
+        process = subprocess.Popen(["sleep", "60"])
+        process.terminate()
+        ended.append(process.wait())
+
+    with as_worker():
+        for number in OF_THE_SYSTEM:
+            signal.raise_signal(number)
+        thread = threading.Thread(target=end)
+        thread.start()
+        thread.join()
+    assert ended == [-signal.SIGTERM]
+
+
+def test_signals_of_a_cluster_that_is_joined_are_left_alone(handlers):
+    before = {number: signal.getsignal(number) for number in REASONS}
+    leave_signals_to_driver()
+    assert {number: signal.getsignal(number) for number in REASONS} == before

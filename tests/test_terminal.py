@@ -1,0 +1,122 @@
+"""Streams that go away while something is shown on them, and streams that a command is started without."""
+
+import fcntl
+import logging
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from rtrain.cli import INTERRUPTED
+from rtrain.terminal import lasting
+
+
+def a_pipe():
+    reader, writer = os.pipe()
+    os.close(reader)
+    return writer
+
+
+def a_terminal():
+    leader, follower = os.openpty()
+    os.close(leader)
+    return follower
+
+
+def a_full_disk():
+    return os.open("/dev/full", os.O_WRONLY)
+
+
+@pytest.fixture(params=[a_pipe, a_terminal, a_full_disk])
+def gone(request):
+    """A descriptor that nothing can be written to."""
+    descriptor = request.param()
+    yield descriptor
+    os.close(descriptor)
+
+
+def test_what_can_not_be_shown_is_noted_once_and_goes_nowhere(gone, caplog):
+    with caplog.at_level(logging.WARNING, "rtrain.terminal"):
+        stream = lasting(None, gone)
+        for number in range(3):
+            print("line", number, file=stream, flush=True)
+        stream.buffer.write(b"bytes")
+        stream.close()
+    assert len(caplog.records) == 1
+    assert os.write(gone, b"of a library that writes by itself") > 0
+
+
+def test_a_pipe_that_does_not_wait_loses_nothing():
+    reader, writer = os.pipe()
+    fcntl.fcntl(writer, fcntl.F_SETFL, os.O_NONBLOCK)
+    text, read = "x" * 1_000_000, []
+
+    def collect():
+        while received := os.read(reader, 65536):
+            read.append(received)
+
+    thread = threading.Thread(target=collect)
+    thread.start()
+    lasting(None, writer).write(text)
+    os.close(writer)
+    thread.join()
+    os.close(reader)
+    assert b"".join(read) == text.encode()
+
+
+def test_a_stream_keeps_its_ways(tmp_path):
+    with (tmp_path / "out").open("w", encoding="latin-1", errors="replace") as stream:
+        stream.write("before, ")
+        other = lasting(stream, stream.fileno())
+        other.write("é, €")
+        other.flush()
+        assert (other.encoding, other.errors, other.line_buffering) == ("latin-1", "replace", stream.line_buffering)
+    assert (tmp_path / "out").read_bytes() == b"before, \xe9, ?"
+
+
+STREAMS = """
+import os, sys
+from rtrain.terminal import open_streams
+open_streams()
+print("out")
+print("err", file=sys.stderr)
+assert sys.stdin.read() == ""
+assert os.open("/", os.O_RDONLY) > 2, "a file has the number of a stream"
+"""
+
+
+@pytest.mark.parametrize("closed", ["0", "1", "2", "0 1 2"])
+def test_streams_that_are_closed_are_opened(closed):
+    closing = " ".join(f"{number}>&-" for number in closed.split())
+    command = f'{{ "$0" -c "$1"; }} {closing}'
+    done = subprocess.run(
+        ["/bin/sh", "-c", command, sys.executable, STREAMS], stdin=subprocess.DEVNULL, capture_output=True, check=False
+    )
+    assert done.returncode == 0
+    assert done.stdout == (b"" if "1" in closed else b"out\n")
+    assert done.stderr == (b"" if "2" in closed else b"err\n")
+
+
+AT_IMPORT = """
+import os, signal, sys
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == MODULE:
+            os.kill(os.getpid(), signal.SIGINT)
+
+MODULE = sys.argv.pop(1)
+sys.meta_path.insert(0, Finder())
+from rtrain.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize("module", ["rtrain.terminal", "typer", "rtrain.cli.fit", "rtrain.config.session", "hydra"])
+def test_ctrl_c_while_modules_are_imported_is_quiet(tmp_path, module):
+    command = [sys.executable, "-c", AT_IMPORT, module, "fit", "mlp", "num_workers=0"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (INTERRUPTED, "")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,147 @@
+"""The way between workers and driver, over a key-value store that fails."""
+
+import threading
+
+import pytest
+from processes import until
+from ray.exceptions import RpcError
+from ray.experimental import internal_kv
+
+from rtrain.errors import RunDirError, TrainingError
+from rtrain.trainers import ray_store
+from rtrain.trainers.ray_channel import ControllerChannel, DriverChannel, WorkerChannel
+
+FAST = 0.005
+
+
+class Store:
+    """Ray's store, in this process."""
+
+    def __init__(self, monkeypatch):
+        self.kept, self.failures, self.calls = {}, 0, 0
+        self.lock = threading.Lock()
+        for name in ("get", "put", "del", "list"):
+            monkeypatch.setattr(internal_kv, f"_internal_kv_{name}", self.failing(getattr(self, name)))
+
+    def failing(self, method):
+        def call(key, *values, namespace):
+            with self.lock:
+                self.calls += 1
+                if self.failures:
+                    self.failures -= 1
+                    raise RpcError("the head is busy", rpc_code=14)
+                key = key.encode() if isinstance(key, str) else key
+                return method(key, *values)
+
+        return call
+
+    def get(self, key):
+        return self.kept.get(key)
+
+    def put(self, key, value):
+        self.kept[key] = value.encode()
+
+    def list(self, prefix):
+        return [key for key in self.kept if key.startswith(prefix)]
+
+
+setattr(Store, "del", lambda self, key: self.kept.pop(key, None))
+
+
+@pytest.fixture
+def store(monkeypatch):
+    monkeypatch.setattr(ray_store, "PAUSES_SECONDS", (0, 0, 0, 0))
+    return Store(monkeypatch)
+
+
+def report(step):
+    return {"kind": "metrics", "step": step, "epoch": 0, "time": 0.0, "metrics": {}}
+
+
+def test_calls_that_fail_some_times_lose_nothing(store):
+    taken = []
+    driver, worker = DriverChannel("run", taken.append, FAST), WorkerChannel("run", 0, FAST)
+    for step in range(20):
+        with store.lock:
+            store.failures = step % 4
+        worker.send(report(step))
+        worker.send({"kind": "event"})
+    worker.close()
+    worker.check()
+    driver.close()
+    driver.check()
+    assert [one["step"] for one in taken if one["kind"] == "metrics"] == list(range(20))
+    assert store.kept == {}
+
+
+def test_a_worker_whose_reports_can_not_be_delivered_hears_of_it_wherever_it_looks(store):
+    worker = WorkerChannel("run", 1, FAST)
+    store.failures = 10**9
+    worker.send(report(1))
+    assert until(lambda: worker._error is not None, seconds=20)
+    for look in (worker.check, lambda: worker.stop_reason, lambda: worker.send(report(2))):
+        with pytest.raises(RpcError):
+            look()
+    worker.close()
+
+
+def test_what_can_not_be_written_as_json_is_told_too(store):
+    loop = []
+    loop.append(loop)
+    worker = WorkerChannel("run", 0, FAST)
+    worker.send({**report(1), "metrics": loop})
+    assert until(lambda: worker._error is not None, seconds=20)
+    with pytest.raises(ValueError, match=r"[Cc]ircular"):
+        worker.check()
+    worker.close()
+
+
+@pytest.mark.parametrize(
+    ("raised", "told"),
+    [
+        (RunDirError("no space"), RunDirError),
+        (OSError(28, "No space left"), TrainingError),
+        (KeyError("x"), TrainingError),
+    ],
+)
+def test_what_recording_raises_is_told_to_whoever_follows(store, raised, told):
+    def accept(record):
+        raise raised
+
+    driver, worker = DriverChannel("run", accept, FAST), WorkerChannel("run", 0, FAST)
+    worker.send({"kind": "event"})
+    assert until(lambda: driver._error is not None, seconds=20)
+    with pytest.raises(told):
+        driver.check()
+    driver.close()
+    worker.close()
+    assert store.kept == {}
+
+
+def test_a_driver_that_gives_up_stops_the_workers_and_answers_the_controller(store):
+    driver, worker, controller = (
+        DriverChannel("run", print, FAST),
+        WorkerChannel("run", 0, FAST),
+        ControllerChannel("run"),
+    )
+    controller.begin_attempt()
+    driver.give_up()
+    assert until(lambda: worker.stop_reason == "interrupted", seconds=20)
+    controller.ask({"cause": "workers"})
+    assert controller.answer() is False
+    worker.close()
+
+
+def test_what_is_printed_between_two_deliveries_is_one_record(store):
+    worker = WorkerChannel("run", 0, interval_seconds=3600)
+    for number in range(1000):
+        worker.send({"kind": "log", "rank": 0, "text": f"{number}"})
+        worker.send({"kind": "log", "rank": 0, "text": "\n"})
+    worker.send(report(1))
+    worker.send({"kind": "log", "rank": 0, "text": "after\n"})
+    worker.close()
+    taken = []
+    driver = DriverChannel("run", taken.append, FAST)
+    driver.close()
+    assert [one["kind"] for one in taken] == ["log", "metrics", "log"]
+    assert taken[0]["text"].split() == [str(number) for number in range(1000)]
