@@ -52,7 +52,7 @@ def open_inside(root: Path, name: str, mode: str = "rb", **how: Any) -> IO[Any]:
         return descriptor
 
     try:
-        return open(root / name, mode, opener=opener, **how)  # noqa: PTH123, SIM115 -- Path.open takes no opener
+        return open(root / name, mode, opener=opener, **how)  # Path.open takes no opener
     except OSError:
         _check_way(root, [*folders, last])
         raise
@@ -155,7 +155,7 @@ def strange_entries(run_dir: Path) -> Iterator[StrangeFileError]:
 
 
 def strange_files(folder: Path) -> Iterator[tuple[Path, str]]:
-    """Yield what in a folder, however deep, can't be read as a file of it, and why: pipes, links that lead out of it."""
+    """Yield what in a folder, however deep, is no file of it, and why: pipes, links that lead out of it."""
     top = Path(os.path.realpath(folder))
     for root, folders, names in os.walk(top):
         for path in sorted(Path(root, name) for name in (*folders, *names)):

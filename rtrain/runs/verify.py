@@ -15,7 +15,6 @@ from rtrain.runs.files import sha256_of
 from rtrain.runs.manifest import read_manifest
 from rtrain.runs.plain_files import strange_entries, strange_files
 
-
 MOST_LINES = 100
 """Damaged lines of events that are named one by one."""
 
