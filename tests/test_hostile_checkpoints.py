@@ -309,6 +309,16 @@ def test_a_run_of_a_stranger_goes_on_only_if_it_is_trusted(trained, mark, tmp_pa
     assert command(["resume", str(run), "trainer.max_epochs=3", words[1]]) == 0, "now it is one's own"
 
 
+def test_a_manifest_beside_a_config_of_ours_does_not_say_where_a_copy_is_brought(trained, tmp_path, capfd):
+    copy, home = shutil.copytree(trained.path, tmp_path / "store" / "mlp" / trained.path.name), tmp_path / "home"
+    manifest = json.loads((copy / "manifest.json").read_text())
+    manifest["config"]["run"]["root_dir"] = str(home)
+    (copy / "manifest.json").write_text(json.dumps(manifest))
+    assert command(["resume", f"file://{copy}"]) == 2
+    assert "run.root_dir is" in capfd.readouterr().err
+    assert not home.exists()
+
+
 @pytest.mark.parametrize("root", ["{home}", "../../{home}"])
 def test_a_copy_of_a_run_is_not_brought_where_a_stranger_wants_it(trained, tmp_path, capfd, root):
     copy, home = shutil.copytree(trained.path, tmp_path / "store" / "mlp" / trained.path.name), tmp_path / "home"

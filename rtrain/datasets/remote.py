@@ -117,7 +117,7 @@ def _request(url: str, ending: str = "") -> Request:
 
 
 class _Redirects(HTTPRedirectHandler):
-    """Follows a server to http and https alone, and takes user and password to that server alone."""
+    """Follows a server by http and https alone; user and password go to that server alone."""
 
     def redirect_request(
         self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
