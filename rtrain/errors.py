@@ -49,6 +49,10 @@ class RunInUseError(ConfigError):
     """Another process writes the run directory that the config asks for."""
 
 
+class StrangeFileError(ConfigError, OSError):
+    """A link, a folder, a named pipe, a socket or a device stands where a file is expected."""
+
+
 class RunDirError(RtrainError):
     """The run directory can't be written."""
 

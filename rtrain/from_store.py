@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 
+import yaml
+
 from rtrain.config.schema import RunConf
 from rtrain.errors import ConfigError, RunInUseError
 from rtrain.runs.checkpoints import latest_checkpoint, read_record
@@ -15,6 +17,7 @@ from rtrain.runs.files import private_files
 from rtrain.runs.manifest import FILE_NAME, manifest_of
 from rtrain.runs.seal import has_own_seal
 from rtrain.storage.fetching import StoredRun, fetch_run, find_stored, is_alive, stored_run, stored_runs
+from rtrain.storage.folders import read
 from rtrain.storage.stores import is_url
 
 NUM_STORED = 20
@@ -72,23 +75,34 @@ def local_run(run: str, notice: Callable[[str], None], *, trust: bool = False) -
         return Path(run)
     stored = stored_run(run)
     *_, name, run_id = stored.folder.url.split("/")
-    root = Path(manifest_of(stored.manifest).config["run"]["root_dir"])
-    if not trust and (root.is_absolute() or ".." in root.parts) and not _is_own(stored):
-        raise ConfigError(
-            f"{stored.folder.url} was made by somebody else, and its run.root_dir is {root}.",
-            "If you trust who wrote it: --trust",
-        )
-    run_dir = root / name / run_id
+    run_dir = root_of(stored, trust=trust) / name / run_id
     if is_alive(stored):
         raise RunInUseError(f"another machine works on {stored.folder.url}.", "Wait until it ends.")
     bring(stored, run_dir, notice)
     return run_dir
 
 
-def _is_own(run: StoredRun) -> bool:
-    with run.folder.open("config.yaml") as file:
-        text = file.read().decode("utf-8", "replace")
-    return has_own_seal(text, str(run.manifest.get("project_root", "")))
+def root_of(run: StoredRun, *, trust: bool) -> Path:
+    """Return the ``run.root_dir`` of a run in a store.
+
+    Raises:
+        ConfigError: It leads out of the current folder, and another account wrote it.
+    """
+    root = Path(manifest_of(run.manifest).config["run"]["root_dir"])
+    if not trust and (root.is_absolute() or ".." in root.parts) and str(root) != _own_root(run):
+        raise ConfigError(
+            f"{run.folder.url} was made by somebody else, and its run.root_dir is {root}.",
+            "If you trust who wrote it: --trust",
+        )
+    return root
+
+
+def _own_root(run: StoredRun) -> str | None:
+    """Return what the config of a run says, if this account wrote it: a manifest bears no mark."""
+    text = read(run.folder, "config.yaml").decode("utf-8", "replace")
+    if not has_own_seal(text, str(run.manifest.get("project_root", ""))):
+        return None
+    return str(Path(yaml.safe_load(text)["run"]["root_dir"]))
 
 
 def is_ahead(run: StoredRun, run_dir: Path) -> bool:

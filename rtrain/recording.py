@@ -21,6 +21,7 @@ from rtrain.resuming import Resumption, describe_changes
 from rtrain.runs.facts import describe_git, describe_host, installed_versions, num_cores
 from rtrain.runs.lock import locked
 from rtrain.runs.manifest import Manifest, utc_now
+from rtrain.runs.plain_files import check_run_dir
 from rtrain.runs.recorder import Observer, Recorder
 from rtrain.runs.seal import with_seal
 from rtrain.scaling import fewest_and_most, worker_resources
@@ -36,10 +37,12 @@ def recorded(
 
     Raises:
         RunInUseError: Another process writes it.
+        StrangeFileError: A link, a pipe or the like stands where a run writes.
         ConfigError: The data are not those of the run that is to go on.
     """
     began = time.monotonic()
     run_dir.mkdir(parents=True, exist_ok=True)
+    check_run_dir(run_dir)
     with locked(run_dir):
         manifest = _first_manifest(prepared, run_dir)
         if resumption is not None:

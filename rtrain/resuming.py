@@ -9,10 +9,11 @@ from typing import Any
 
 from rtrain.config.session import Composed
 from rtrain.datasets.base import DatasetInfo
-from rtrain.errors import ConfigError, RtrainError
+from rtrain.errors import ConfigError, RtrainError, StrangeFileError
 from rtrain.from_store import bring, catch_up, in_store, is_ahead, is_worked_on
 from rtrain.runs.lock import is_locked
 from rtrain.runs.manifest import FILE_NAME, Manifest, manifest_of, read_manifest
+from rtrain.runs.plain_files import check_run_dir
 from rtrain.storage.fetching import StoredRun
 from rtrain.trainers.registry import load_trainer
 
@@ -180,7 +181,10 @@ def _unfinished(composed: Composed) -> Iterator[Resumption]:
 
 def _open(run_dir: Path, composed: Composed) -> Resumption:
     try:
+        check_run_dir(run_dir)
         manifest = read_manifest(run_dir)
+    except StrangeFileError:
+        raise
     except RtrainError as error:
         raise ConfigError(error.message, "Name a run directory, runs/<name>/<time>-<id>") from error
     return _resumption(run_dir, manifest, composed)
@@ -192,6 +196,7 @@ def _resumption(run_dir: Path, manifest: Manifest, composed: Composed) -> Resump
 
 
 def _check_free(run_dir: Path) -> None:
+    check_run_dir(run_dir)
     if (run_dir / FILE_NAME).exists():
         raise ConfigError(
             f"{run_dir} holds a run already.",

@@ -15,6 +15,7 @@ from rtrain.recording import recorded
 from rtrain.resuming import Resumption, find_resumption
 from rtrain.runs.files import named_errors
 from rtrain.runs.manifest import read_manifest
+from rtrain.runs.plain_files import read_text
 from rtrain.runs.recorder import Observer, Recorder
 from rtrain.runs.run import Run
 from rtrain.runs.seal import has_own_seal
@@ -63,7 +64,11 @@ def resuming_session(run_dir: Path, overrides: Sequence[str], *, trust: bool = F
         ConfigError: Another account wrote the config, and it is not trusted.
     """
     config, project_root = run_dir / "config.yaml", read_manifest(run_dir).project_root
-    if not trust and not has_own_seal(config.read_text(encoding="utf-8"), project_root):
+    try:
+        text = read_text(run_dir, config.name)
+    except (FileNotFoundError, ValueError) as error:
+        raise ConfigError(f"{config} can't be read: {error}", "Start a new run: rtrain fit CONFIG") from error
+    if not trust and not has_own_seal(text, project_root):
         raise ConfigError(
             f"{run_dir} was made by somebody else, or its config.yaml was changed: to go on runs what that names.",
             "If you trust who wrote it: --trust",

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from strange import KINDS, guarded, put_strange
 
 import rtrain
 from rtrain.cli.app import run as command
@@ -17,6 +18,8 @@ from rtrain.errors import CheckpointError, RtrainError
 from rtrain.runs.checkpoints import RECORD_NAME
 from rtrain.runs.files import sha256_of
 from rtrain.runs.seal import key_path
+from rtrain.runs.verify import check_whole
+from rtrain.storage.stores import is_well_known
 from rtrain.testing.damage import Calls
 from rtrain.trainers.trained import read_about
 
@@ -196,6 +199,44 @@ def test_no_variable_of_the_environment_goes_into_an_address_of_a_stranger(stole
         rtrain.evaluate(stolen, [f"dataset.path={tmp_path}/mine.csv"])
 
 
+URLS = [
+    *("s3://bucket/x.csv?endpoint_override=127.0.0.1:9&scheme=http&region=us-east-1", "s3://bucket/x?scheme=http"),
+    *("S3://bucket/x?anonymous=false", "s3://me:key@bucket/x", "gs://bucket/x.csv?endpoint_override=127.0.0.1:9"),
+    *("gcs://bucket/x?scheme=http", "abfs://box@evil.example.com/x", "abfss://127.0.0.1:9/box/x", "az://box@evil/x"),
+    *("abfs://box@evil.dfs.core.windows.net.evil.com/x", "abfs://b@a.dfs.core.windows.net/x?blob_storage_scheme=http"),
+    *("hdfs://evil:9/x", "sftp://evil/x", "ftp://evil/x", "simplecache::s3://b/x", "reference::file:///x", "smb://e/x"),
+]
+
+
+@pytest.mark.parametrize("url", URLS)
+def test_a_stranger_names_no_server_that_credentials_would_go_to(stolen, monkeypatch, url):
+    def asked(*_):
+        raise AssertionError("a store was asked")
+
+    monkeypatch.setattr("rtrain.datasets.remote.open_store", asked)
+    for path in (url, {"train": "mine.csv", "test": url}):
+        rewrite(stolen, dataset={"type": "csv", "path": path, "label": "y"})
+        with pytest.raises(CheckpointError, match=r"dataset\.path[\s\S]*--trust") as raised:
+            rtrain.evaluate(stolen)
+        assert "key" not in str(raised.value)
+        assert command(["predict", str(stolen), "-o", str(stolen / "out.csv")]) == 1
+
+
+def test_a_stranger_gives_no_options_to_a_store(stolen):
+    dataset = {"type": "delta", "path": "s3://bucket/x", "label": "y"}
+    for options in ({"AWS_ENDPOINT_URL": "http://127.0.0.1:9"}, {"proxy_url": "http://127.0.0.1:9"}):
+        rewrite(stolen, dataset={**dataset, "storage_options": options})
+        with pytest.raises(CheckpointError, match="--trust"):
+            rtrain.evaluate(stolen)
+
+
+@pytest.mark.parametrize(
+    "url", ["s3://bucket/x.csv", "gs://bucket/a/x.csv", "https://example.com/x.csv?a=b", "file:///x"]
+)
+def test_a_place_whose_server_is_well_known_may_be_named_by_anybody(url):
+    assert is_well_known(url)
+
+
 @pytest.mark.parametrize("name", ["model.safetensors", "about.json"])
 def test_a_file_with_other_bytes_is_named_before_anything_reads_it(trained, stolen, name):
     content = bytearray((stolen / name).read_bytes())
@@ -213,7 +254,34 @@ def test_weights_that_are_a_pickle_are_not_unpickled(stolen, mark):
     assert not mark.exists()
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000, "nonsense", "{}", "[]", '{"trainer": 3}', "null"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["model.safetensors", "training.pt", "about.json", RECORD_NAME, "new"])
+def test_what_is_no_file_is_refused_at_once(stolen, tmp_path, capfd, name, kind):
+    if name == "training.pt":
+        record = json.loads((stolen / RECORD_NAME).read_text())
+        record["files"].pop(name)  # the record is the stranger's, too
+        (stolen / RECORD_NAME).write_text(json.dumps(record))
+    (tmp_path / "victim").mkdir()
+    (tmp_path / "victim" / "secret.txt").write_text("mine")
+    put_strange(stolen / name, kind, tmp_path / "victim")
+    if kind == "folder" and name in ("training.pt", "new"):
+        check_whole(stolen)
+        return
+    with guarded():
+        assert command(["evaluate", str(stolen)]) == 1
+    told = capfd.readouterr().err
+    assert stolen.name in told
+    assert "Traceback" not in told
+
+
+def test_weights_of_another_run_are_no_pipe(stolen, tmp_path):
+    put_strange(stolen / "model.safetensors", "fifo", tmp_path)
+    words = ["dataset=synthetic", "num_workers=0", f"run.root_dir={tmp_path}/new", f"run.init_from={stolen}"]
+    with guarded():
+        assert command(["fit", "mlp", *words]) == 2
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "[" * 500 + "]" * 500, "a", "{}", "[]", '{"trainer": 3}', "null"])
 def test_what_says_nothing_of_itself_is_no_checkpoint(stolen, text):
     (stolen / "about.json").write_text(text)
     recorded(stolen)
@@ -239,6 +307,16 @@ def test_a_run_of_a_stranger_goes_on_only_if_it_is_trusted(trained, mark, tmp_pa
     assert not mark.exists()
     assert command(["resume", str(run), *words, "--trust"]) == 0
     assert command(["resume", str(run), "trainer.max_epochs=3", words[1]]) == 0, "now it is one's own"
+
+
+def test_a_manifest_beside_a_config_of_ours_does_not_say_where_a_copy_is_brought(trained, tmp_path, capfd):
+    copy, home = shutil.copytree(trained.path, tmp_path / "store" / "mlp" / trained.path.name), tmp_path / "home"
+    manifest = json.loads((copy / "manifest.json").read_text())
+    manifest["config"]["run"]["root_dir"] = str(home)
+    (copy / "manifest.json").write_text(json.dumps(manifest))
+    assert command(["resume", f"file://{copy}"]) == 2
+    assert "run.root_dir is" in capfd.readouterr().err
+    assert not home.exists()
 
 
 @pytest.mark.parametrize("root", ["{home}", "../../{home}"])

@@ -29,6 +29,7 @@ from rtrain.config.secrets import mask_word
 from rtrain.config.store import DEFAULT_PLUGINS, open_keys, store_schemas
 from rtrain.config.targets import TargetError, check_names
 from rtrain.errors import ConfigError, RtrainError
+from rtrain.runs.plain_files import check_run_dir
 
 if TYPE_CHECKING:
     from rtrain.config.trials import Trials
@@ -147,6 +148,7 @@ class Session:
         cfg = self._checked[0]
         if run_dir is not None:
             put_job(cfg, run_dir)
+        check_run_dir(run_dir or composed.run_dir)
 
         def job(_: DictConfig) -> T:
             with env_override(dict(cfg.hydra.job.env_set)):

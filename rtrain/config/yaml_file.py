@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from omegaconf._utils import get_yaml_loader
 from rtrain.config.locations import shown
 from rtrain.config.screen import Spot, render
 from rtrain.errors import ConfigError
+from rtrain.runs.plain_files import described
 
 MAX_BYTES = 1_000_000
 MAX_NODES = 50_000
@@ -79,8 +81,10 @@ class _Loader(get_yaml_loader()):  # type: ignore[misc]  # OmegaConf's: YAML 1.1
 
 def _read_text(path: Path) -> str:
     try:
-        size = path.stat().st_size
-        if size > MAX_BYTES:
+        facts = path.stat()
+        if not stat.S_ISREG(facts.st_mode):
+            raise ConfigError(f"{shown(path)} is {described(facts.st_mode)}, not a file.")
+        if (size := facts.st_size) > MAX_BYTES:
             raise ConfigError(f"{shown(path)} has {size} bytes; a config may have {MAX_BYTES}.")
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:

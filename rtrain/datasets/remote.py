@@ -10,11 +10,12 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from hashlib import sha256
+from http.client import HTTPMessage
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import IO, Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import unquote, urlsplit, urlunsplit
-from urllib.request import Request, urlopen
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from rtrain.errors import DatasetError
 from rtrain.storage.stores import errors_named, open_store, path_in, refusal, shown
@@ -79,7 +80,7 @@ def cache_dir() -> Path:
 
 def _fetch_http(url: str, beside: Sequence[str]) -> Path:
     with ExitStack() as stack:
-        first = stack.enter_context(urlopen(_request(url), timeout=TIMEOUT_SECONDS))
+        first = stack.enter_context(_ask(_request(url)))
         name = PurePosixPath(unquote(urlsplit(url).path)).name or "index"
         found = {name: first}
         for ending in beside:
@@ -97,7 +98,7 @@ def _fetch_http(url: str, beside: Sequence[str]) -> Path:
 def _opened_if_there(request: Request) -> Any:
     """Return the answer, or None; a server that keeps its list to itself refuses what is not there."""
     try:
-        return urlopen(request, timeout=TIMEOUT_SECONDS)
+        return _ask(request)
     except HTTPError as error:
         if error.code in (403, 404, 410):
             return None
@@ -108,10 +109,31 @@ def _request(url: str, ending: str = "") -> Request:
     """Return the request for a URL and an ending of its path; a user and password go into their own header."""
     parts = urlsplit(url)
     user, _, host = parts.netloc.rpartition("@")
-    headers = {"User-Agent": "rtrain"}
+    address = urlunsplit((parts.scheme, host, parts.path + ending, parts.query, ""))
+    request = Request(address, headers={"User-Agent": "rtrain"})
     if user:
-        headers["Authorization"] = f"Basic {b64encode(unquote(user).encode()).decode()}"
-    return Request(urlunsplit((parts.scheme, host, parts.path + ending, parts.query, "")), headers=headers)
+        request.add_unredirected_header("Authorization", f"Basic {b64encode(unquote(user).encode()).decode()}")
+    return request
+
+
+class _Redirects(HTTPRedirectHandler):
+    """Follows a server by http and https alone; user and password go to that server alone."""
+
+    def redirect_request(
+        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
+    ) -> Request | None:
+        """Return the request that follows, or refuse it."""
+        before, after = urlsplit(req.full_url), urlsplit(newurl)
+        if after.scheme.lower() not in (before.scheme.lower(), "https"):
+            raise URLError(f"it redirects from {before.scheme} to {after.scheme}")
+        found = super().redirect_request(req, fp, code, msg, headers, newurl)
+        if found is not None and before.netloc == after.netloc and "Authorization" in req.unredirected_hdrs:
+            found.add_unredirected_header("Authorization", req.unredirected_hdrs["Authorization"])
+        return found
+
+
+def _ask(request: Request) -> Any:
+    return build_opener(_Redirects).open(request, timeout=TIMEOUT_SECONDS)
 
 
 def _fetch_store(url: str, key: str, endings: Sequence[str], beside: Sequence[str]) -> Path:
@@ -192,6 +214,8 @@ def _copy(source: Any, file: Path, size: int | None) -> None:
             shutil.copyfileobj(source, part, CHUNK_BYTES)
             if size is not None and part.tell() != size:
                 raise OSError(f"the connection ended after {part.tell()} of {size} bytes, or the file was changed")
+            part.flush()
+            os.fsync(part.fileno())
         except BaseException:
             Path(part.name).unlink()
             raise

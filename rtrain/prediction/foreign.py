@@ -5,6 +5,7 @@ What its targets name is looked at when they are built: see ``rtrain.config.allo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,11 @@ from typing import Any
 from rtrain.config.allowed import is_allowed, targets_in
 from rtrain.datasets.registry import load_source
 from rtrain.errors import CheckpointError
+from rtrain.storage.stores import is_url, is_well_known, shown
 
 TRUST = "If you trust who wrote it: --trust"
+ENDPOINT = re.compile(r"^dataset\.(.*\.)?(storage_options\.|endpoint|proxy)", re.IGNORECASE)
+"""Keys that say which server is asked, or how."""
 
 
 def check_foreign(folder: Path, sections: Mapping[str, Any], replaced: Collection[str]) -> None:
@@ -25,8 +29,8 @@ def check_foreign(folder: Path, sections: Mapping[str, Any], replaced: Collectio
         replaced: Keys that the user gives anew.
 
     Raises:
-        CheckpointError: It names a module that is no framework's, a function or query to read rows with, or a variable
-            of the environment.
+        CheckpointError: It names a module that is no framework's, a function or query to read rows with, a variable
+            of the environment, or a server that credentials of the user would go to.
     """
     for key, value in (*targets_in(sections["trainer"], "trainer"), *targets_in(sections["dataset"], "dataset")):
         if not isinstance(value, str) or not is_allowed(value.replace(":", "."), (), ()):
@@ -36,8 +40,14 @@ def check_foreign(folder: Path, sections: Mapping[str, Any], replaced: Collectio
     if name is not None and load_source(str(name)).runs_code and "defaults" not in sections:
         raise _refused(folder, f"it reads its rows with dataset.type={name}, which runs what the checkpoint says")
     for key, text in _texts(sections, ""):
-        if "${" in text and not any(key == one or key.startswith(f"{one}.") for one in replaced):
+        if any(key == one or key.startswith(f"{one}.") for one in replaced):
+            continue
+        if "${" in text:
             raise _refused(folder, f"{key} is {text}, and a checkpoint of somebody else's gets no value of yours")
+        if ENDPOINT.search(key):
+            raise _refused(folder, f"{key} decides how a store is asked, which gets credentials of yours")
+        if is_url(text) and not is_well_known(text):
+            raise _refused(folder, f"{key} is {shown(text)} with a server or options of its own")
 
 
 def _refused(folder: Path, why: str) -> CheckpointError:

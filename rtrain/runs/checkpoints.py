@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -12,7 +11,8 @@ from typing import Any
 
 from rtrain.errors import CheckpointError, RtrainError, first_line
 from rtrain.runs.files import sha256_of, sync_directory, sync_file, to_json, write_atomic
-from rtrain.runs.manifest import utc_now
+from rtrain.runs.manifest import check_files, utc_now
+from rtrain.runs.plain_files import read_json
 
 RECORD_NAME = "checkpoint.json"
 SIGNS = {"max": 1, "min": -1, "newest": 0}
@@ -106,6 +106,8 @@ def describe_checkpoint(folder: Path, name: str, facts: Mapping[str, Any]) -> di
     for path in sorted(p for p in folder.rglob("*") if p.is_file() and p.name != RECORD_NAME):
         sync_file(path)
         files[path.relative_to(folder).as_posix()] = {"size_bytes": path.stat().st_size, "sha256": sha256_of(path)}
+    for path in (p for p in folder.rglob("*") if p.is_dir()):
+        sync_directory(path)
     size_bytes = sum(path.stat().st_size for path in map(folder.joinpath, files))
     return {"name": name, "time": utc_now(), **facts, "size_bytes": size_bytes, "files": files}
 
@@ -117,14 +119,43 @@ def read_record(checkpoint: Path) -> dict[str, Any]:
         CheckpointError: The folder is no complete checkpoint.
     """
     try:
-        record: dict[str, Any] = json.loads((checkpoint / RECORD_NAME).read_text(encoding="utf-8"))
-        files = {
-            str(name): {"size_bytes": int(file["size_bytes"]), "sha256": str(file["sha256"])}
-            for name, file in record["files"].items()
-        }
-        return {**record, "name": checkpoint.name, "step": int(record["step"]), "files": files}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        return record_of(read_json(checkpoint, RECORD_NAME), checkpoint.name)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise CheckpointError(f"{checkpoint} is no complete checkpoint: {error!r}") from error
+
+
+def record_of(stored: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return what was read of the record of a checkpoint.
+
+    Args:
+        stored: What was read.
+        name: Of the checkpoint's folder, which counts, whatever is written.
+
+    Raises:
+        ValueError: A name of a file leads out of the folder, or a number is none; TypeError, KeyError and
+            AttributeError: Something is missing, or of another type.
+    """
+    files = {
+        str(file): {"size_bytes": int(facts["size_bytes"]), "sha256": str(facts["sha256"])}
+        for file, facts in stored["files"].items()
+    }
+    check_files(files)
+    return {**stored, "name": name, "step": int(stored["step"]), "epoch": int(stored.get("epoch", 0)), "files": files}
+
+
+def read_state(checkpoint: Path, name: str) -> dict[str, Any]:
+    """Return what a JSON file of a checkpoint holds.
+
+    Raises:
+        CheckpointError: It can't be read, or holds no mapping.
+    """
+    try:
+        stored = read_json(checkpoint, name)
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{checkpoint / name} can't be read: {error}") from error
+    if not isinstance(stored, dict):
+        raise CheckpointError(f"{checkpoint / name} can't be read: it holds no mapping")
+    return stored
 
 
 def all_checkpoints(run_dir: Path) -> list[Path]:

@@ -6,17 +6,22 @@ reported beyond that step before is done again and reported again.
 
 from __future__ import annotations
 
-import contextlib
-import json
 import math
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TextIO
+from typing import IO
 
 from rtrain.runs.files import to_json
 from rtrain.runs.manifest import utc_now
+from rtrain.runs.plain_files import open_inside, parse_json
+
+LINE_BYTES = 1 << 20
+"""More than any line takes; a longer one is damaged, and never held in memory."""
+BLOCK_BYTES = 1 << 20
+"""What is read of a file at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +48,7 @@ class EventLog:
 
     def __init__(self, path: Path) -> None:
         _drop_torn_line(path)
-        self._file: TextIO = path.open("a", encoding="utf-8", buffering=1)
+        self._file: IO[str] = open_inside(path.parent, path.name, "a", encoding="utf-8", buffering=1)
 
     def append(self, event: Event) -> None:
         """Add one line; NaN and infinity become null."""
@@ -74,33 +79,79 @@ def write_events(path: Path, events: Iterable[Event]) -> None:
 def read_events(path: Path) -> Iterator[Event]:
     """Yield the events of a run that is over or still going on, oldest first, each step as it was done last.
 
-    A line that is being written is left for later, and one that was torn by a crash left out.
+    A line that is being written is left for later, and one that was torn by a crash, or is damaged, left out.
     """
-    return reversed(list(_newest_first(path)))
+    return reversed(list(newest_first(path)))
 
 
-def _newest_first(path: Path) -> Iterator[Event]:
+def newest_first(path: Path) -> Iterator[Event]:
+    """Yield what ``read_events`` does, the newest one first; only as much of the file is read as is asked for."""
     before = math.inf
-    for line in reversed(_whole_lines(path)):
-        if "from_step" in line:
-            before = min(before, line["from_step"])
-        elif line["step"] <= before:
-            yield Event(**line)
+    for line in _lines_from_the_end(path):
+        entry = _entry(line)
+        if isinstance(entry, Event):
+            if entry.step <= before:
+                yield entry
+        elif entry is not None:
+            before = min(before, entry)
+
+
+def damaged_lines(path: Path) -> Iterator[int]:
+    """Yield the numbers, from 1 on, of the lines that can't be read."""
+    with open_inside(path.parent, path.name) as file:
+        number, begins = 0, True
+        while line := file.readline(LINE_BYTES + 1):
+            number += begins
+            if begins and (len(line) > LINE_BYTES or _entry(line) is None):
+                yield number
+            begins = line.endswith(b"\n")
+
+
+def _entry(line: bytes) -> Event | int | None:
+    """Return what a line says: an event, or the step that training went back to; None if it is damaged."""
+    try:
+        said = parse_json(line)
+        if "from_step" in said:
+            return int(said["from_step"])
+        metrics = {str(name): None if value is None else float(value) for name, value in said["metrics"].items()}
+        return Event(step=int(said["step"]), epoch=int(said["epoch"]), time=str(said["time"]), metrics=metrics)
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
+        return None
+
+
+def _lines_from_the_end(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a file that are not empty, the last one first, without those of more than ``LINE_BYTES``."""
+    try:
+        file = open_inside(path.parent, path.name)
+    except FileNotFoundError:
+        return
+    with file:
+        at, rest = file.seek(0, os.SEEK_END), b""
+        while at > 0:
+            begin = max(0, at - BLOCK_BYTES)
+            file.seek(begin)
+            rest, *lines = (file.read(at - begin) + rest).split(b"\n")
+            at = begin
+            yield from (line for line in reversed(lines) if 0 < len(line) <= LINE_BYTES)
+            rest = rest[-LINE_BYTES - 1 :]
+        if 0 < len(rest) <= LINE_BYTES:
+            yield rest
 
 
 def _drop_torn_line(path: Path) -> None:
     """Cut off what a killed process had begun to write."""
-    if path.exists():
-        with path.open("r+b") as file:
-            content = file.read()
-            file.truncate(content.rfind(b"\n") + 1)
-
-
-def _whole_lines(path: Path) -> list[dict[str, Any]]:
-    if not path.exists():
-        return []
-    found = []
-    for line in path.read_text(encoding="utf-8").splitlines():
-        with contextlib.suppress(ValueError):
-            found.append(json.loads(line))
-    return found
+    try:
+        file = open_inside(path.parent, path.name, "r+b")
+    except FileNotFoundError:
+        return
+    with file:
+        end = file.seek(0, os.SEEK_END)
+        while end > 0:
+            begin = max(0, end - BLOCK_BYTES)
+            file.seek(begin)
+            after = file.read(end - begin).rfind(b"\n") + 1
+            if after:
+                end = begin + after
+                break
+            end = begin
+        file.truncate(end)

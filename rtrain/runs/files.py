@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rtrain.errors import RunDirError
+from rtrain.errors import RunDirError, StrangeFileError
 
 
 @contextmanager
@@ -37,7 +37,7 @@ def write_chunks(path: Path, chunks: Iterable[bytes]) -> None:
     """Replace ``path`` by bytes that come in parts, all of them or none."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(3)}.tmp")
     try:
-        with temporary.open("wb") as file:
+        with temporary.open("xb") as file:
             file.writelines(chunks)
             file.flush()
             os.fsync(file.fileno())
@@ -56,6 +56,8 @@ def named_errors(run_dir: Path) -> Iterator[None]:
     """
     try:
         yield
+    except StrangeFileError:
+        raise
     except OSError as error:
         raise unwritable(run_dir, error) from error
 

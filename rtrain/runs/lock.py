@@ -10,8 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rtrain.errors import RunInUseError
+from rtrain.runs.plain_files import open_inside
 
 FILE_NAME = ".lock"
+LENGTH = 200
+"""Characters that are read of what a lock says."""
 
 
 @contextmanager
@@ -21,14 +24,15 @@ def locked(run_dir: Path) -> Iterator[None]:
     Raises:
         RunInUseError: Another process holds it; names that.
         FileNotFoundError: The directory, or the lock in it, has been removed.
+        StrangeFileError: Its place is taken by a link, a pipe or the like.
     """
-    with (run_dir / FILE_NAME).open("a+", encoding="utf-8") as file:
+    with open_inside(run_dir, FILE_NAME, "a+", encoding="utf-8", errors="replace") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             file.seek(0)
             raise RunInUseError(
-                f"{run_dir} is in use by {file.read().strip() or 'another process'}.",
+                f"{run_dir} is in use by {file.read(LENGTH).strip() or 'another process'}.",
                 "Wait until it ends, or start a run of its own: run.resume=never",
             ) from None
         if not os.path.samestat(os.fstat(file.fileno()), (run_dir / FILE_NAME).stat()):
@@ -42,7 +46,7 @@ def locked(run_dir: Path) -> Iterator[None]:
 def is_locked(run_dir: Path) -> bool:
     """Tell whether a process of this machine, or of one that shares its locks, writes the run directory now."""
     try:
-        with (run_dir / FILE_NAME).open("r", encoding="utf-8") as file:
+        with open_inside(run_dir, FILE_NAME) as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except FileNotFoundError:
         return False

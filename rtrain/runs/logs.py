@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
-from typing import TextIO
+from typing import IO
+
+from rtrain.runs.plain_files import open_inside
 
 MOST_OPEN = 16
 """Files that are open at a time; a process may have few more, and a run hundreds of ranks."""
@@ -19,16 +20,15 @@ class WorkerLogs:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._open: dict[int, TextIO] = {}
+        self._open: dict[int, IO[str]] = {}
 
     def append(self, rank: int, text: str) -> None:
         """Add what a worker has printed."""
         if rank not in self._open:
             if len(self._open) >= MOST_OPEN:
                 self._open.pop(next(iter(self._open))).close()
-            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-            descriptor = os.open(self._folder / f"worker-{rank}.log", flags, 0o666)
-            self._open[rank] = os.fdopen(descriptor, "a", encoding="utf-8", buffering=1)
+            name = f"{self._folder.name}/worker-{rank}.log"
+            self._open[rank] = open_inside(self._folder.parent, name, "a", encoding="utf-8", buffering=1)
         self._open[rank].write(text)
 
     def close(self) -> None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any, ClassVar
 
 from rtrain.errors import RtrainError
 from rtrain.runs.files import to_json, write_atomic
+from rtrain.runs.plain_files import is_plain_name, read_json
 
 SCHEMA_VERSION = 1
 FILE_NAME = "manifest.json"
@@ -110,12 +110,14 @@ def read_manifest(run_dir: Path) -> Manifest:
     """
     path = run_dir / FILE_NAME
     try:
-        return manifest_of(json.loads(path.read_text(encoding="utf-8")))
-    except FileNotFoundError as error:
+        return manifest_of(read_json(run_dir, FILE_NAME))
+    except RtrainError:
+        raise
+    except (FileNotFoundError, NotADirectoryError) as error:
         best = run_dir / "best"  # of a sweep
         hint = f"Its best trial is one: {best}" if (best / FILE_NAME).exists() else None
         raise RtrainError(f"{run_dir} is no run directory: it has no {FILE_NAME}.", hint) from error
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise RtrainError(f"{path} is not a manifest that this rtrain can read: {error!r}") from error
 
 
@@ -127,19 +129,34 @@ def manifest_of(stored: Mapping[str, Any]) -> Manifest:
         ValueError: A name leads out of the run directory.
     """
     known = {f.name for f in fields(Manifest)}
-    manifest = Manifest(**{key: value for key, value in stored.items() if key in known})
-    _check_places(manifest)
-    return manifest
+    check_places(stored)
+    return Manifest(**{key: value for key, value in stored.items() if key in known})
 
 
-def _check_places(manifest: Manifest) -> None:
-    """Check what leads to other files: no name in a manifest leads out of its run directory.
+def check_places(stored: Mapping[str, Any]) -> None:
+    """Check what leads to files: no name in a manifest leads out of its run directory.
 
     Raises:
         ValueError: One does.
     """
-    best = manifest.best_checkpoint
-    names = [record["name"] for record in manifest.checkpoints]
+    best = stored.get("best_checkpoint")
+    records = stored.get("checkpoints", [])
+    names = [record["name"] for record in records]
     for name in [*names, *([] if best is None else [best.removeprefix("checkpoints/")])]:
-        if not isinstance(name, str) or not name or name != PurePath(name).name or name == "..":
+        if not is_plain_name(name):
             raise ValueError(f"{name!r} is no name of a checkpoint")
+    if not is_plain_name(stored.get("run_id", "-")):
+        raise ValueError(f"run_id {stored['run_id']!r} is no name of a folder")
+    for record in records:
+        check_files(record.get("files", {}))
+
+
+def check_files(files: Mapping[str, Any]) -> None:
+    """Check the names of the files of a checkpoint.
+
+    Raises:
+        ValueError: One leads out of its folder.
+    """
+    for name in files:
+        if not is_plain_name(name, nested=True):
+            raise ValueError(f"the file {name!r} lies elsewhere")

@@ -7,11 +7,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Protocol
 
 from rtrain.runs.checkpoints import all_checkpoints, best_record, checkpoints_dir, prune_checkpoints, read_record
-from rtrain.runs.events import Event, EventLog, events_file, read_events
+from rtrain.runs.events import Event, EventLog, events_file, newest_first, read_events
 from rtrain.runs.files import named_errors, unwritable, write_atomic
 from rtrain.runs.leftovers import clear_leftovers
 from rtrain.runs.logs import WorkerLogs
@@ -149,12 +150,14 @@ class Recorder:
 
     def _fill_in(self, step: int) -> None:
         """Add what checkpoints up to ``step`` know to have been reported, and no driver has lived to write."""
-        there = {(event.step, event.time) for event in read_events(events_file(self.run_dir))}
-        for folder in all_checkpoints(self.run_dir):
-            for event in read_events(events_file(folder)):
-                if event.step <= step and (event.step, event.time) not in there:
-                    self._events.append(event)
-                    self.manifest.metrics.update(event.metrics)
+        known = [event for folder in all_checkpoints(self.run_dir) for event in read_events(events_file(folder))]
+        first = min((event.step for event in known), default=step)
+        newest = takewhile(lambda event: event.step >= first, newest_first(events_file(self.run_dir)))
+        there = {(event.step, event.time) for event in newest}
+        for event in known:
+            if event.step <= step and (event.step, event.time) not in there:
+                self._events.append(event)
+                self.manifest.metrics.update(event.metrics)
 
     def end_attempt(self, why: Mapping[str, Any]) -> None:
         """Note why the newest attempt ended before its time: ``kind``, ``message``, ``rank``, ``type``."""

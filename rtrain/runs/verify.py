@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
-from rtrain.errors import CheckpointError
+from rtrain.errors import CheckpointError, StrangeFileError
 from rtrain.runs.checkpoints import RECORD_NAME, all_checkpoints, checkpoints_dir, read_record
-from rtrain.runs.events import events_file
+from rtrain.runs.events import damaged_lines, events_file
 from rtrain.runs.files import sha256_of
 from rtrain.runs.manifest import read_manifest
+from rtrain.runs.plain_files import strange_entries, strange_files
+
+MOST_LINES = 100
+"""Damaged lines of events that are named one by one."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +40,8 @@ def check_whole(checkpoint: Path) -> None:
     Raises:
         CheckpointError: A file has another content than when it was written. Files that are gone are not looked for.
     """
-    if not (checkpoint / RECORD_NAME).exists():
-        return
-    for finding in damages(checkpoint):
+    there = (checkpoint / RECORD_NAME).exists()
+    for finding in damages(checkpoint) if there else _strange(checkpoint):
         if finding.problem != "missing":
             raise CheckpointError(f"{finding.path} is damaged: {finding.detail}.", "Copy the checkpoint again.")
 
@@ -48,18 +52,29 @@ def damages(checkpoint: Path) -> Iterator[Finding]:
     Raises:
         CheckpointError: It has no readable record.
     """
+    found = list(_strange(checkpoint))
+    yield from found
+    strange = {finding.path for finding in found}
     for name, file in read_record(checkpoint)["files"].items():
         path = checkpoint / name
-        if ".." in Path(name).parts or Path(name).is_absolute() or checkpoint.resolve() not in path.resolve().parents:
-            yield Finding(checkpoint, path, "damaged", "its record lists a file that lies elsewhere")
-        elif not path.is_file():
+        if not strange & {path, *path.parents}:
+            yield from _changes(checkpoint, path, file)
+
+
+def _strange(checkpoint: Path) -> Iterator[Finding]:
+    return (Finding(checkpoint, path, "damaged", why) for path, why in strange_files(checkpoint))
+
+
+def _changes(checkpoint: Path, path: Path, listed: Mapping[str, Any]) -> Iterator[Finding]:
+    try:
+        if not path.is_file():
             yield Finding(checkpoint, path, "missing")
-        elif path.stat().st_size != file["size_bytes"]:
-            yield Finding(
-                checkpoint, path, "damaged", f"{path.stat().st_size:,} bytes instead of {file['size_bytes']:,}"
-            )
-        elif sha256_of(path) != file["sha256"]:
+        elif (size := path.stat().st_size) != listed["size_bytes"]:
+            yield Finding(checkpoint, path, "damaged", f"{size:,} bytes instead of {listed['size_bytes']:,}")
+        elif sha256_of(path) != listed["sha256"]:
             yield Finding(checkpoint, path, "damaged", "its content is not what was written")
+    except OSError as error:
+        yield Finding(checkpoint, path, "damaged", f"it can't be read: {error.strerror}")
 
 
 def newest_whole(run_dir: Path) -> tuple[Path | None, list[Finding]]:
@@ -90,23 +105,28 @@ def verify_run(run_dir: Path) -> list[Finding]:
         RtrainError: It is no run directory.
     """
     listed = {record["name"]: record for record in read_manifest(run_dir).checkpoints}
-    found = list(_wrong_events(run_dir))
+    found = list(_wrong_entries(run_dir))
     for folder in sorted(checkpoints_dir(run_dir).glob("*")):
         if folder.is_dir():
             found += _wrong_checkpoint(folder, listed.pop(folder.name, None))
     return found + [_whole_folder(checkpoints_dir(run_dir) / name, "missing") for name in sorted(listed)]
 
 
-def _wrong_events(run_dir: Path) -> Iterator[Finding]:
+def _wrong_entries(run_dir: Path) -> Iterator[Finding]:
+    for problem in strange_entries(run_dir):
+        yield Finding(run_dir, run_dir, "damaged", problem.message)
     path = events_file(run_dir)
-    if not path.exists():
+    try:
+        lines = list(islice(damaged_lines(path), MOST_LINES + 1))
+    except FileNotFoundError:
         yield Finding(run_dir, path, "missing")
         return
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        try:
-            json.loads(line)
-        except ValueError:
-            yield Finding(run_dir, path, "damaged", f"line {number} is torn")
+    except StrangeFileError:  # it is among those above
+        return
+    for number in lines[:MOST_LINES]:
+        yield Finding(run_dir, path, "damaged", f"line {number} can't be read")
+    if len(lines) > MOST_LINES:
+        yield Finding(run_dir, path, "damaged", "more lines can't be read")
 
 
 def _wrong_checkpoint(folder: Path, listed: object) -> Iterator[Finding]:

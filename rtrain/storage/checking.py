@@ -6,13 +6,13 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from rtrain.runs.checkpoints import RECORD_NAME
+from rtrain.runs.checkpoints import RECORD_NAME, record_of
 from rtrain.runs.verify import Finding
 from rtrain.storage.access import patiently
 from rtrain.storage.fetching import StoredRun
 from rtrain.storage.folders import Folder, chunks_of, read_json
+from rtrain.storage.run_copy import DAMAGED
 from rtrain.storage.stores import errors_named
 
 
@@ -38,7 +38,11 @@ def _wrong_checkpoint(folder: Folder, name: str, sizes: Mapping[str, int], liste
         return
     if name not in listed:
         yield _finding(name, "", "extra", "complete, but not in the manifest")
-    record: dict[str, Any] = patiently(partial(read_json, folder, f"{place}/{RECORD_NAME}"))
+    try:
+        record = record_of(patiently(partial(read_json, folder, f"{place}/{RECORD_NAME}")), name)
+    except DAMAGED as error:
+        yield _finding(name, RECORD_NAME, "unreadable", repr(error))
+        return
     for file, facts in record["files"].items():
         size = sizes.get(f"{place}/{file}")
         if size is None:

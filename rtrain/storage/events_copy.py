@@ -7,7 +7,8 @@ import re
 from pathlib import Path
 from typing import BinaryIO
 
-from rtrain.storage.folders import Folder, chunks_of, read
+from rtrain.runs.plain_files import open_inside
+from rtrain.storage.folders import Folder, chunks_of
 
 NAME = "events.jsonl"
 PART_BYTES = 256 << 10
@@ -43,7 +44,7 @@ class EventsCopy:
                 self._folder.delete(_part_name(begin))
 
     def _send(self, begin: int, end: int) -> None:
-        with self._file.open("rb") as file:
+        with open_inside(self._file.parent, self._file.name) as file:
             file.seek(begin)
             self._folder.put(_part_name(begin), chunks_of(file, end - begin))
         self._begin, self._end = begin, end
@@ -53,7 +54,7 @@ def _length_of_lines(file: Path) -> int:
     """Return the bytes of all lines of a file that are complete; 0 if there is no file."""
     if not file.exists():
         return 0
-    with file.open("rb") as stream:
+    with open_inside(file.parent, file.name) as stream:
         begin = max(0, stream.seek(0, os.SEEK_END) - LINE_BYTES)
         stream.seek(begin)
         return begin + stream.read().rfind(b"\n") + 1
@@ -69,11 +70,14 @@ def join_parts(folder: Folder, names: dict[str, int], into: BinaryIO) -> None:
     """Write what the parts in a store make up together; one that is already in the one before it adds nothing."""
     length = 0
     for begin in part_begins(names):
-        content = read(folder, _part_name(begin))
         if begin > length:
             return
-        into.write(content[length - begin :])
-        length = max(length, begin + len(content))
+        with folder.open(_part_name(begin)) as part:
+            at = begin
+            for chunk in chunks_of(part):
+                into.write(chunk[max(0, length - at) :])
+                at += len(chunk)
+        length = max(length, at)
 
 
 def _part_name(begin: int) -> str:

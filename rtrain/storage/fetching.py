@@ -13,15 +13,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rtrain.errors import CheckpointError, RtrainError
-from rtrain.runs.checkpoints import RECORD_NAME, best_record
+from rtrain.errors import CheckpointError, RtrainError, StrangeFileError
+from rtrain.runs.checkpoints import RECORD_NAME, best_record, record_of
 from rtrain.runs.files import to_json, write_atomic
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
+from rtrain.runs.manifest import manifest_of
+from rtrain.runs.plain_files import is_plain_name
 from rtrain.storage.access import patiently
 from rtrain.storage.events_copy import NAME as EVENTS
 from rtrain.storage.events_copy import join_parts
 from rtrain.storage.folders import Folder, chunks_of, open_folder, read_json
 from rtrain.storage.mirror import INTERVAL_SECONDS
+from rtrain.storage.run_copy import DAMAGED
 from rtrain.storage.stores import errors_named
 
 LATELY_SECONDS = 120
@@ -87,6 +90,10 @@ def stored_run(url: str, key: str = "RUN") -> StoredRun:
 
 def _stored_run(folder: Folder, run_id: str) -> StoredRun:
     manifest = patiently(lambda: read_json(folder, MANIFEST))
+    try:
+        manifest_of(manifest)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{MANIFEST} makes no sense: {error}") from error
     return StoredRun(folder=folder, run_id=run_id, manifest=manifest)
 
 
@@ -148,10 +155,10 @@ def _fill(run: StoredRun, part: Path, notice: Callable[[str], None]) -> None:
         join_parts(run.folder, sizes, events)
     (part / "checkpoints").mkdir()
     (part / "logs").mkdir(exist_ok=True)
-    records = list(_records(run.folder, sizes))
+    records = _records(run.folder, sizes, notice)
     fetched = _get_newest(run.folder, records, part, notice)
     if records and not fetched:
-        raise CheckpointError(f"all checkpoints of {run.folder.url} are damaged.", "Start a run of its own.")
+        raise _all_damaged(run.folder)
     best = best_record(records)
     if best is not None and best not in fetched and _get_checkpoint(run.folder, best, part, notice):
         fetched = [dict(best), *fetched]
@@ -161,13 +168,27 @@ def _fill(run: StoredRun, part: Path, notice: Callable[[str], None]) -> None:
     write_atomic(part / MANIFEST, to_json(manifest, indent=2) + "\n")
 
 
-def _records(folder: Folder, sizes: Mapping[str, int]) -> Iterator[dict[str, Any]]:
-    """Yield the records of the checkpoints that are complete."""
+def _records(folder: Folder, sizes: Mapping[str, int], notice: Callable[[str], None]) -> list[dict[str, Any]]:
+    """Return the records of the checkpoints that are complete.
+
+    Raises:
+        CheckpointError: None of them can be read.
+    """
+    found, damaged = [], 0
     for name in sizes:
         if name.startswith("checkpoints/") and name.endswith(f"/{RECORD_NAME}") and name.count("/") == 2:
-            record = patiently(partial(read_json, folder, name))
-            if record["name"] == name.split("/")[1]:
-                yield record
+            try:
+                found.append(record_of(patiently(partial(read_json, folder, name)), name.split("/")[1]))
+            except (StrangeFileError, *DAMAGED) as error:
+                notice(f"{folder.url}/{name} is damaged: {error}; this checkpoint is left out")
+                damaged += 1
+    if damaged and not found:
+        raise _all_damaged(folder)
+    return found
+
+
+def _all_damaged(folder: Folder) -> CheckpointError:
+    return CheckpointError(f"all checkpoints of {folder.url} are damaged.", "Start a run of its own.")
 
 
 def _get_newest(
@@ -185,7 +206,7 @@ def _get_checkpoint(folder: Folder, record: Mapping[str, Any], part: Path, notic
     for name, file in record["files"].items():
         try:
             digest = _get(folder, f"{place}/{name}", part)
-        except FileNotFoundError:
+        except (FileNotFoundError, StrangeFileError):
             digest = "none"
         if digest != file["sha256"]:
             notice(f"{folder.url}/{place} is damaged: {name} is not what was written; an older one is taken")
@@ -201,7 +222,7 @@ def _get(folder: Folder, name: str, part: Path) -> str:
     Raises:
         RtrainError: Its name leads out of the run directory.
     """
-    if {"", ".", ".."} & set(name.split("/")):
+    if not is_plain_name(name, nested=True):
         raise RtrainError(f"{folder.url} holds a file whose name leads out of it: {name}")
     target = part / name
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
+import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from pathlib import Path, PurePosixPath
+from typing import IO, Any, BinaryIO, Protocol
 from urllib.parse import unquote, urlsplit
 
 from rtrain.runs.files import write_chunks
+from rtrain.runs.plain_files import bounded, check_kind, make_inside, open_inside, parse_json
 from rtrain.storage.stores import open_store, shown
 
 CHUNK_BYTES = 16 << 20
@@ -59,7 +60,7 @@ def open_folder(url: str, *parts: str) -> Folder:
     return StoreFolder(store, "/".join((path, *parts)), "/".join((shown(url).rstrip("/"), *parts)))
 
 
-def chunks_of(stream: BinaryIO, length: int | None = None) -> Iterator[bytes]:
+def chunks_of(stream: IO[bytes], length: int | None = None) -> Iterator[bytes]:
     """Yield what a stream holds, at most ``length`` bytes of it."""
     left = sys.maxsize if length is None else length
     while chunk := stream.read(min(left, CHUNK_BYTES)):
@@ -72,9 +73,10 @@ def read(folder: Folder, name: str) -> bytes:
 
     Raises:
         FileNotFoundError: There is none of that name.
+        ValueError: It is too large.
     """
     with folder.open(name) as stream:
-        return stream.read()
+        return bounded(stream)
 
 
 def read_json(folder: Folder, name: str) -> dict[str, Any]:
@@ -82,12 +84,14 @@ def read_json(folder: Folder, name: str) -> dict[str, Any]:
 
     Raises:
         FileNotFoundError: There is none of that name.
-        ValueError: It is no JSON.
+        ValueError: It is no JSON, or no mapping.
     """
     for left in reversed(range(READS)):
         try:
-            found: dict[str, Any] = json.loads(read(folder, name))
-            return found
+            found = parse_json(read(folder, name))
+            if isinstance(found, dict):
+                return found
+            raise ValueError(f"{name} holds no mapping")
         except ValueError:  # a store is asked for the length first, and then for the content, which is another by now
             if not left:
                 raise
@@ -184,7 +188,7 @@ class WatchedFolder:
 
 
 class DiskFolder:
-    """A folder that this machine reaches by a path, say on a disk of the network."""
+    """A folder that this machine reaches by a path, say on a disk of the network. No link in it is followed."""
 
     def __init__(self, path: Path) -> None:
         self._path, self.url = path, f"file://{path}"
@@ -199,31 +203,41 @@ class DiskFolder:
 
     def put(self, name: str, chunks: Iterable[bytes]) -> None:
         """Write under a hidden name, sync, rename."""
-        target = self._path / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        write_chunks(target, chunks)
+        make_inside(self._path, name.rpartition("/")[0])
+        write_chunks(self._path / name, chunks)
 
     def open(self, name: str) -> BinaryIO:
         """Open a file."""
-        return (self._path / name).open("rb")
+        return open_inside(self._path, name)
 
     def sizes(self, below: str = "") -> dict[str, int]:
-        """Walk through the folder; what is deleted meanwhile is not there."""
+        """Walk through the folder, without what is deleted meanwhile; links count as files that can't be opened."""
+        self._check_way(below)
         found = {}
-        for root, _, names in os.walk(self._path / below):
-            for path in (Path(root, name) for name in names):
+        for root, folders, names in os.walk(self._path / below):
+            links = (name for name in folders if Path(root, name).is_symlink())
+            for path in (Path(root, name) for name in (*names, *links)):
                 with suppress(FileNotFoundError):
-                    found[path.relative_to(self._path).as_posix()] = path.stat().st_size
+                    found[path.relative_to(self._path).as_posix()] = path.lstat().st_size
         return found
 
     def folders(self) -> list[str]:
         """List the folder."""
-        return [path.name for path in self._path.iterdir() if path.is_dir()] if self._path.exists() else []
+        if not self._path.exists():
+            return []
+        return [path.name for path in self._path.iterdir() if path.is_dir() and not path.is_symlink()]
 
     def delete(self, name: str) -> None:
         """Delete a file or a folder."""
+        self._check_way(name.rpartition("/")[0])
         place = self._path / name
-        if place.is_dir():
+        if place.is_dir() and not place.is_symlink():
             shutil.rmtree(place)
         else:
             place.unlink(missing_ok=True)
+
+    def _check_way(self, name: str) -> None:
+        path = self._path
+        for part in PurePosixPath(name).parts:
+            path = path / part
+            check_kind(path, stat.S_IFDIR)

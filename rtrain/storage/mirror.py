@@ -10,15 +10,19 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from rtrain.config.schema import RunConf
+from rtrain.config.yaml_file import read_yaml
 from rtrain.errors import ConfigError
+from rtrain.runs.checkpoints import record_of
 from rtrain.runs.lock import locked
-from rtrain.runs.manifest import read_manifest
+from rtrain.runs.manifest import Manifest, read_manifest
+from rtrain.runs.plain_files import check_run_dir, is_plain_name, read_text
+from rtrain.runs.seal import has_own_seal
 from rtrain.storage.access import check_access
 from rtrain.storage.folders import Folder, WatchedFolder
-from rtrain.storage.run_copy import Retention, RunCopy
+from rtrain.storage.run_copy import DAMAGED, Retention, RunCopy
 from rtrain.storage.stores import said
 
 logger = logging.getLogger(__name__)
@@ -168,24 +172,59 @@ def upload_run(run_dir: Path, storage: str | None, notice: Callable[[str], None]
 
     Args:
         run_dir: The run directory, which nobody else may work on.
-        storage: The store; None: the run's own.
+        storage: The store; None: the run's own, if this account wrote its config.
         notice: Takes a line for the user.
 
     Raises:
-        ConfigError: The run names no store, or the store refuses.
+        ConfigError: The run names no store, is somebody else's and would name one, or the store refuses.
+        StrangeFileError: A link, a pipe or the like stands in the place of a file of the run.
         RunInUseError: It goes on.
     """
+    check_run_dir(run_dir)
     manifest = read_manifest(run_dir)
-    run = manifest.config["run"]
-    storage = storage or run.get("storage")
+    _check_records(run_dir, manifest)
+    settings = _own_settings(run_dir, manifest)
+    storage = storage or settings.get("storage")
     if storage is None:
-        raise ConfigError(f"{run_dir} has no run.storage.", "Name one: --to s3://bucket/runs")
+        raise _no_store(run_dir, manifest)
     with locked(run_dir):
-        # Trials are copied below the name of their sweep.
-        name = manifest.storage["url"].split("/")[-2] if manifest.storage else run_dir.absolute().parent.name
-        folder = check_access(storage, name, key="run.storage").below(manifest.run_id)
+        folder = check_access(storage, _name_there(run_dir, manifest), key="run.storage").below(manifest.run_id)
         mirror = mirror_run(run_dir, folder, Retention(sys.maxsize, 1), notice)
-        ending = mirror.finish(run.get("storage_timeout_seconds", RunConf.storage_timeout_seconds))
+        ending = mirror.finish(settings.get("storage_timeout_seconds", RunConf.storage_timeout_seconds))
         manifest.storage = {"url": folder.url, **asdict(ending)}
         manifest.write(run_dir)
     return folder.url, ending
+
+
+def _check_records(run_dir: Path, manifest: Manifest) -> None:
+    try:
+        for record in manifest.checkpoints:
+            record_of(record, record["name"])
+    except DAMAGED as error:
+        raise ConfigError(f"{run_dir}/manifest.json lists a checkpoint that makes no sense: {error!r}") from error
+
+
+def _own_settings(run_dir: Path, manifest: Manifest) -> dict[str, Any]:
+    """Return the section ``run`` of a run's config, if this account wrote it; else nothing."""
+    try:
+        text = read_text(run_dir, "config.yaml")
+    except (FileNotFoundError, ValueError):
+        return {}
+    own = has_own_seal(text, manifest.project_root)
+    return dict(read_yaml(run_dir / "config.yaml")[0].get("run", {})) if own else {}
+
+
+def _no_store(run_dir: Path, manifest: Manifest) -> ConfigError:
+    why = "has no run.storage"
+    if manifest.config.get("run", {}).get("storage") is not None:
+        why = "was made by somebody else, or its config.yaml was changed: it does not decide where files go"
+    return ConfigError(f"{run_dir} {why}.", "Name the store: --to s3://bucket/runs")
+
+
+def _name_there(run_dir: Path, manifest: Manifest) -> str:
+    """Return the folder in the store in which the run's own is: trials are copied below the name of their sweep."""
+    url = (manifest.storage or {}).get("url")
+    name = url.split("/")[-2] if isinstance(url, str) and url.count("/") > 1 else run_dir.absolute().parent.name
+    if not is_plain_name(name):
+        raise ConfigError(f"{run_dir}/manifest.json says that its copy is at {url!r}, which makes no sense.")
+    return name

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-from rtrain.runs.checkpoints import RECORD_NAME, best_record, checkpoints_dir, kept
+from rtrain.errors import StrangeFileError
+from rtrain.runs.checkpoints import RECORD_NAME, best_record, kept, record_of
 from rtrain.runs.files import to_json
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
-from rtrain.runs.manifest import utc_now
+from rtrain.runs.manifest import check_places, utc_now
+from rtrain.runs.plain_files import bounded, open_inside, read_json
 from rtrain.storage.events_copy import EventsCopy
-from rtrain.storage.folders import Folder, chunks_of, read, read_json
+from rtrain.storage.folders import Folder, chunks_of, read
+from rtrain.storage.folders import read_json as read_stored
 from rtrain.storage.small_files import SmallFiles
 
 NUM_THREADS = 4
 """Files of a checkpoint that are sent at once."""
 SMALL_FILES = ("config.yaml", ".hydra/*")
 LOGS = ("logs/*",)
+DAMAGED = (ValueError, KeyError, TypeError, AttributeError, OverflowError)
+"""What the record of a checkpoint raises that makes no sense."""
 
 logger = logging.getLogger(__name__)
 
@@ -110,7 +114,10 @@ class RunCopy:
         names = {name.split("/")[1] for name in sizes if name.count("/") > 1}
         for name in names:
             if f"checkpoints/{name}/{RECORD_NAME}" in sizes:
-                record = read_json(self.folder, f"checkpoints/{name}/{RECORD_NAME}")
+                try:
+                    record = record_of(read_stored(self.folder, f"checkpoints/{name}/{RECORD_NAME}"), name)
+                except DAMAGED:  # it counts as a leftover
+                    continue
                 if _has_sizes(sizes, record):
                     found[name] = record
         self._leftovers = names - found.keys()
@@ -123,7 +130,8 @@ class RunCopy:
         return found
 
     def _local_manifest(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self._run_dir / MANIFEST).read_text(encoding="utf-8"))
+        found: dict[str, Any] = read_json(self._run_dir, MANIFEST)
+        check_places(found)
         return found
 
     def _next(self) -> dict[str, Any] | None:
@@ -141,12 +149,15 @@ class RunCopy:
 
     def _send_checkpoint(self, record: dict[str, Any]) -> bool:
         """Send one checkpoint; tell whether it is there now. One that was dropped meanwhile is sent to its end."""
-        name, source = record["name"], checkpoints_dir(self._run_dir) / record["name"]
+        name, place = record["name"], f"checkpoints/{record['name']}"
         with ExitStack() as stack:
             try:
                 # Open files can be read to their end, whoever deletes them.
-                files = {file: stack.enter_context((source / file).open("rb")) for file in record["files"]}
-                final = (source / RECORD_NAME).read_bytes()
+                files = {file: stack.enter_context(self._opened(f"{place}/{file}")) for file in record["files"]}
+                final = bounded(stack.enter_context(self._opened(f"{place}/{RECORD_NAME}")))
+            except StrangeFileError as error:
+                self._lose(name, error.message)
+                return False
             except FileNotFoundError:
                 if name in [one["name"] for one in self._local()]:
                     self._lose(name, "its files are gone")
@@ -156,13 +167,15 @@ class RunCopy:
                 return False
         # Whoever goes on from it elsewhere has the events up to it, which were there before it was.
         self._events.update()
-        place = f"checkpoints/{name}/{RECORD_NAME}"
-        self.folder.put(place, [final])
-        if read(self.folder, place) != final:
-            raise OSError(f"{place} is not what was written")
+        self.folder.put(f"{place}/{RECORD_NAME}", [final])
+        if read(self.folder, f"{place}/{RECORD_NAME}") != final:
+            raise OSError(f"{place}/{RECORD_NAME} is not what was written")
         self._leftovers.discard(name)
         self._stored_records[name] = record
         return True
+
+    def _opened(self, name: str) -> Any:
+        return open_inside(self._run_dir, name)
 
     def _begin(self, record: dict[str, Any]) -> None:
         """Make room for a checkpoint, unless it is the one that failed on its way."""
@@ -171,16 +184,20 @@ class RunCopy:
             self._sending, self._done = record, set()
             self._leftovers.add(record["name"])
 
-    def _send_files(self, record: Mapping[str, Any], files: Mapping[str, BinaryIO]) -> bool:
-        """Send the files of a checkpoint and ask for their sizes; False: they are not what the record says."""
+    def _send_files(self, record: Mapping[str, Any], files: Mapping[str, Any]) -> bool:
+        """Send the files of a checkpoint and ask for their sizes; False: they are not what the record says.
+
+        Each is hashed before a byte of it is sent.
+        """
         name = record["name"]
 
         def send(file: str) -> bool:
             if file not in self._done:
-                digest = hashlib.sha256()
-                self.folder.put(f"checkpoints/{name}/{file}", _hashed(files[file], digest))
-                if digest.hexdigest() != record["files"][file]["sha256"]:
+                stream = files[file]
+                if hashlib.file_digest(stream, "sha256").hexdigest() != record["files"][file]["sha256"]:
                     return False
+                stream.seek(0)
+                self.folder.put(f"checkpoints/{name}/{file}", chunks_of(stream))
                 self._done.add(file)
             return True
 
@@ -246,9 +263,3 @@ def _same(record: Mapping[str, Any], stored: Mapping[str, Any] | None) -> bool:
 def _has_sizes(sizes: Mapping[str, int], record: Mapping[str, Any]) -> bool:
     place = f"checkpoints/{record['name']}"
     return all(sizes.get(f"{place}/{name}") == file["size_bytes"] for name, file in record["files"].items())
-
-
-def _hashed(stream: BinaryIO, digest: Any) -> Iterator[bytes]:
-    for chunk in chunks_of(stream):
-        digest.update(chunk)
-        yield chunk

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from rtrain.runs.plain_files import open_inside
 from rtrain.storage.folders import Folder, chunks_of
 
 
@@ -26,18 +27,18 @@ class SmallFiles:
         """Their state when they were sent."""
 
     def update(self, *, last: bool = False) -> None:
-        """Send those that have changed.
+        """Send those that have changed; links are no files of the folder.
 
         Raises:
             Exception: What the store says; what was sent so far holds, and another call goes on from there.
         """
         for path in (path for pattern in self._patterns for path in sorted(self._root.glob(pattern))):
-            if path.is_file():
+            if path.is_file() and not path.is_symlink():
                 self._send(path)
 
     def _send(self, path: Path) -> None:
         name = path.relative_to(self._root).as_posix()
-        with path.open("rb") as file:
+        with open_inside(self._root, name) as file:
             facts = os.fstat(file.fileno())  # of the file that is read, which another may take the place of
             state = (facts.st_mtime_ns, facts.st_size)
             if self._sent.get(name) != state:

@@ -29,6 +29,8 @@ CREDENTIALS = {
     "az": _AZURE,
 }
 """The variables that hold credentials."""
+_AZURE_HOSTS = ("dfs.core.windows.net", "blob.core.windows.net")
+_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _OPTIONS = re.compile(r"\?(\w+=[^?&]*(?:&\w+=[^?&]*)*)$")
 _DRAWN = re.compile(r"\x1b\[[\d;]*m|↳")
 """Colours and arrows, with which deltalake draws trees."""
@@ -79,6 +81,25 @@ def open_store(url: str, timeout_seconds: float | None = None) -> tuple[Any, str
         return PyarrowStore(found), path.rstrip("/")
     store, path = fsspec.core.url_to_fs(url)
     return store, path.rstrip("/")
+
+
+def is_well_known(url: str) -> bool:
+    """Return whether a URL names a place whose server credentials of this account may go to, whoever wrote the URL.
+
+    That is Amazon's, Google's or Azure's own, without options. By http(s), ``file`` and ``hf`` none go anywhere but to
+    the hub.
+    """
+    scheme = url.partition("://")[0].lower()
+    bare, options = _parts(url)
+    if scheme in ("http", "https", "file", "hf"):
+        return True
+    if options or "?" in bare or "#" in bare or "\\" in bare or "::" in bare:
+        return False
+    host = bare.partition("://")[2].partition("/")[0]
+    if scheme in ("abfs", "abfss"):
+        account, _, rest = host.rpartition("@")[2].lower().partition(".")
+        return account.isalnum() and rest in _AZURE_HOSTS
+    return scheme in ("s3", "gs", "gcs", "az") and _BUCKET.fullmatch(host) is not None
 
 
 def s3_endpoint() -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -15,9 +16,10 @@ from rtrain.errors import ConfigError, RunInUseError
 from rtrain.runs.leftovers import clear_leftovers
 from rtrain.runs.lock import FILE_NAME as LOCK
 from rtrain.runs.lock import locked
+from rtrain.runs.plain_files import check_kind, check_run_dir, read_text
 from rtrain.runs.seal import has_own_seal
 from rtrain.schemas import schemas
-from rtrain.sweeps.record import is_sweep
+from rtrain.sweeps.record import BEST, is_sweep
 
 
 @contextmanager
@@ -28,6 +30,7 @@ def opened(folder: Path) -> Iterator[None]:
         RunInUseError: Another process works on the sweep; its folder is left alone.
     """
     with _locked_by_us(folder):
+        _check_entries(folder)
         clear_leftovers(folder)
         try:
             yield
@@ -42,6 +45,19 @@ def _remove_empty(folder: Path) -> None:
         if all(one.name == LOCK for one in folder.iterdir()):
             (folder / LOCK).unlink()
             folder.rmdir()
+
+
+def _check_entries(folder: Path) -> None:
+    """Refuse a sweep's folder in which a link, a pipe or the like stands where the sweep or a trial writes.
+
+    Raises:
+        StrangeFileError: Names the first one.
+    """
+    for path in sorted(folder.iterdir()):
+        if path.name != BEST or not path.is_symlink():  # that link is replaced, and never written through
+            check_kind(path, stat.S_IFREG, stat.S_IFDIR)
+        if path.is_dir() and path.name != BEST:
+            check_run_dir(path)
 
 
 @contextmanager
@@ -76,16 +92,19 @@ def resuming_session(folder: Path, overrides: Sequence[str], *, trust: bool = Fa
     """
     path = folder / COMMAND_NAME
     try:
-        text = path.read_text(encoding="utf-8")
-        command = yaml.safe_load(text)
-        words, config = [str(word) for word in command["overrides"]], str(command["config"])
-    except (OSError, yaml.YAMLError, KeyError, TypeError) as error:
+        text = read_text(folder, COMMAND_NAME)
+    except (OSError, ValueError) as error:
         raise ConfigError(f"{path} can't be read: {error}", "Give the command of the sweep once more.") from None
     if not trust and not has_own_seal(text, ""):
         raise ConfigError(
             f"{folder} was made by somebody else, or its {COMMAND_NAME} was changed: to go on runs what that names.",
             "If you trust who wrote it: --trust",
         )
+    try:
+        command = yaml.safe_load(text)
+        words, config = [str(word) for word in command["overrides"]], str(command["config"])
+    except (yaml.YAMLError, KeyError, TypeError, RecursionError) as error:
+        raise ConfigError(f"{path} can't be read: {error}", "Give the command of the sweep once more.") from None
     if Path(config).is_absolute() and not Path(config).exists():
         raise ConfigError(
             f"{config}, the config of this sweep, is not on this machine.",

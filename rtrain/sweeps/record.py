@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 import yaml
 
-from rtrain.errors import ConfigError
+from rtrain.errors import ConfigError, StrangeFileError
 from rtrain.runs.files import to_json, write_atomic
 from rtrain.runs.manifest import utc_now
+from rtrain.runs.plain_files import is_plain_name, read_json
 from rtrain.searches.base import Goal
 from rtrain.sweeps.trial import Trial
 
 FILE_NAME = "sweep.json"
+BEST = "best"
+"""A link to the run of the best trial."""
 SCHEMA_VERSION = 1
 INTERVAL_SECONDS = 1.0
 MOST_NEARBY = 5
@@ -134,7 +136,7 @@ class SweepRecord:
         else:
             found |= {"best_params": _params(best), "best_value": best.values[0]}
         write_atomic(self.folder / "optimization_results.yaml", yaml.safe_dump(found, sort_keys=False))
-        point_to(self.folder / "best", best.name)
+        point_to(self.folder / BEST, best.name)
 
 
 def _params(trial: Trial) -> dict[str, Any]:
@@ -158,8 +160,13 @@ def load_record(folder: Path) -> SweepRecord:
 def _whole(path: Path) -> Iterator[None]:
     try:
         yield
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ConfigError(f"{path} is damaged: {type(error).__name__}: {error}") from None
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise _damaged(path, f"{type(error).__name__}: {error}") from None
+
+
+def _damaged(path: Path, why: str) -> ConfigError:
+    hint = f"The runs of its trials are whole: rtrain runs verify {path.parent}/TRIAL. To train them again, rename the "
+    return ConfigError(f"{path} is damaged: {why}", f"{hint}folder and give the command of the sweep once more.")
 
 
 def read_sweep(folder: Path) -> dict[str, Any]:
@@ -170,20 +177,22 @@ def read_sweep(folder: Path) -> dict[str, Any]:
     """
     path = folder / FILE_NAME
     try:
-        data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        data: dict[str, Any] = read_json(folder, FILE_NAME)
     except (FileNotFoundError, NotADirectoryError):
         raise ConfigError(f"{folder} is no sweep: there is no {path}.", _sweeps_nearby(folder)) from None
+    except StrangeFileError:
+        raise
     except OSError as error:
         raise ConfigError(f"{path} can't be read: {error.strerror}.") from None
     except ValueError as error:
-        raise ConfigError(f"{path} is damaged: {error}") from None
+        raise _damaged(path, str(error)) from None
     with _whole(path):
         version, names = data.get("schema_version"), [str(one["name"]) for one in data.get("trials", [])]
     if version != SCHEMA_VERSION:
         raise ConfigError(f"{path} was written by another version of rtrain.", "Use that version to go on with it.")
-    outside = [name for name in names if name != PurePath(name).name or name in ("", "..")]
+    outside = [name for name in names if not is_plain_name(name)]
     if outside:
-        raise ConfigError(f"{path} is damaged: the trial {outside[0]!r} would not lie in the folder of the sweep.")
+        raise _damaged(path, f"the trial {outside[0]!r} would not lie in the folder of the sweep.")
     return data
 
 
@@ -195,7 +204,7 @@ def _sweeps_nearby(folder: Path) -> str | None:
 
 def is_sweep(folder: Path) -> bool:
     """Tell whether the folder is that of a sweep."""
-    return (folder / FILE_NAME).is_file()
+    return os.path.lexists(folder / FILE_NAME)
 
 
 def pareto_front(trials: Sequence[Trial], goals: Sequence[Goal]) -> list[Trial]:

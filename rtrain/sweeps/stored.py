@@ -10,7 +10,7 @@ from typing import Any
 
 from rtrain.config.trials import COMMAND_NAME
 from rtrain.errors import ConfigError, RunInUseError
-from rtrain.from_store import bring
+from rtrain.from_store import bring, root_of
 from rtrain.runs.files import to_json, write_atomic
 from rtrain.runs.seal import has_own_seal
 from rtrain.storage.access import check_access, patiently
@@ -69,8 +69,8 @@ def fetch_sweep(url: str, notice: Notice, *, trust: bool = False) -> Path | None
                 "If you trust who wrote it: --trust",
             )
         runs = list(runs_below(home))
-        roots = [run.manifest["config"]["run"]["root_dir"] for run in runs]
-        folder = Path(roots[0] if roots else "runs") / home.url.rstrip("/").rpartition("/")[2]
+        root = root_of(runs[0], trust=trust) if runs else Path("runs")
+        folder = root / home.url.rstrip("/").rpartition("/")[2]
         _bring(home, record, runs, folder, notice)
         return folder
 

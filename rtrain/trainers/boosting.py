@@ -19,7 +19,7 @@ import numpy as np
 from rtrain.config.targets import locate_function
 from rtrain.datasets.base import Columns, DatasetInfo, Split
 from rtrain.errors import ConfigError, TrainingError
-from rtrain.runs.checkpoints import Writer
+from rtrain.runs.checkpoints import Writer, read_state
 from rtrain.trainers.base import Job
 from rtrain.trainers.boosting_conf import BoostingConf
 from rtrain.trainers.boosting_init import Beginning
@@ -168,7 +168,7 @@ class Progress:
     @classmethod
     def load(cls, folder: Path) -> Progress:
         """Read what ``save`` wrote."""
-        return cls(**json.loads((folder / PROGRESS).read_text(encoding="utf-8")))
+        return cls(**read_state(folder, PROGRESS))
 
     def save(self, folder: Path) -> None:
         """Write ``progress.json``."""

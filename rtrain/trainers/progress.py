@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
 from rtrain.datasets.base import Layout
+from rtrain.runs.checkpoints import read_state
 from rtrain.runs.files import to_json, write_atomic
 from rtrain.trainers.epochs_conf import EarlyStoppingConf
 from rtrain.trainers.monitor import Monitor
@@ -55,7 +55,7 @@ class Progress:
     @classmethod
     def load(cls, folder: Path) -> Progress:
         """Take it from a checkpoint."""
-        stored = json.loads((folder / FILE_NAME).read_text(encoding="utf-8"))
+        stored = read_state(folder, FILE_NAME)
         progress = cls(**{one.name: stored[one.name] for one in fields(cls) if one.name in stored})
         # JSON has no infinite numbers: they were written as null.
         progress.metrics = {name: value for name, value in progress.metrics.items() if value is not None}

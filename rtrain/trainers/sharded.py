@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
 from rtrain.runs.checkpoints import Writer, complete_checkpoint, reason_of, unwritable, writing
+
+PATIENCE_SECONDS = 60.0
+"""How long the first rank waits for files that another one has written; file systems of networks show them late."""
+PAUSE_SECONDS = 0.2
 
 
 class Savers(Protocol):
@@ -46,7 +51,39 @@ def write_shards(
         with _together(savers, target):
             write(temporary)
         with _together(savers, target):
+            here = sizes_below(temporary)
+        seen = savers.gather(here)
+        with _together(savers, target):
+            if first:
+                _wait_for(temporary, seen)
             return complete_checkpoint(temporary, target, facts) if first else None
+
+
+def sizes_below(folder: Path) -> dict[str, int]:
+    """Return the bytes of every file in a folder, however deep, by its name there, as this machine sees them."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.stat().st_size for path in files}
+
+
+def _wait_for(folder: Path, seen: list[dict[str, int]]) -> None:
+    """Wait until this machine sees what any rank does, each of which sees what it wrote: NFS shows files late.
+
+    Raises:
+        CheckpointError: Some files don't come.
+    """
+    until = time.monotonic() + PATIENCE_SECONDS
+    while lacking := _lacking(sizes_below(folder), seen):
+        if time.monotonic() > until:
+            raise unwritable(folder, f"{len(lacking)} files that other workers wrote are missing here: {lacking[0]}")
+        time.sleep(PAUSE_SECONDS)
+
+
+def _lacking(here: Mapping[str, int], seen: list[dict[str, int]]) -> list[str]:
+    written: dict[str, int] = {}
+    for one in seen:
+        # Of what another rank wrote, a rank may see less than there is.
+        written |= {name: max(size, written.get(name, 0)) for name, size in one.items()}
+    return sorted(name for name, size in written.items() if here.get(name) != size)
 
 
 @contextmanager

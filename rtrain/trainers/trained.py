@@ -14,6 +14,7 @@ from pydantic import TypeAdapter
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import CheckpointError
 from rtrain.runs.files import to_json, write_atomic
+from rtrain.runs.plain_files import read_json
 from rtrain.runs.run import Run
 from rtrain.runs.seal import is_own, seal
 
@@ -107,9 +108,9 @@ def read_about(checkpoint: Path) -> About:
         CheckpointError: The folder is no checkpoint of rtrain's.
     """
     try:
-        stored = json.loads((checkpoint / FILE_NAME).read_text(encoding="utf-8"))
+        stored = read_json(checkpoint, FILE_NAME)
         about = TypeAdapter(About).validate_python(stored)
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         raise CheckpointError(f"{checkpoint} is no checkpoint to predict with: {error}") from error
     return about if is_own(_content(stored), about.seal) else replace(about, seal="")
 

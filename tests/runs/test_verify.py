@@ -20,7 +20,7 @@ def run_dir(tmp_path):
         write = lambda folder: (folder / "model").write_bytes(b"weights")  # noqa: E731
         records.append(write_checkpoint(target, write, {"step": step, "epoch": 0, "metrics": {}, "score": None}))
     make_manifest(checkpoints=records).write(tmp_path)
-    (tmp_path / "events.jsonl").write_text('{"step":1}\n')
+    (tmp_path / "events.jsonl").write_text('{"step":1,"epoch":0,"time":"2026-01-01T00:00:00+00:00","metrics":{}}\n')
     return tmp_path
 
 

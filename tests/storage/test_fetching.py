@@ -105,13 +105,15 @@ def test_a_run_that_is_here_is_not_overwritten(copied, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["../../out.bin", "/{tmp_path}/out.bin"])
-def test_a_name_that_leads_elsewhere_is_refused(copied, s3, tmp_path, name):
+def test_a_record_that_names_a_file_elsewhere_is_damaged(copied, s3, tmp_path, told, name):
     key = f"all/small/one/checkpoints/{copied.checkpoints()[-1]}/checkpoint.json"
     record = json.loads(s3.client.get_object(Bucket="box", Key=key)["Body"].read())
     record["files"] = {name.format(tmp_path=tmp_path): {"size_bytes": 1, "sha256": "0"}}
     s3.put("box", {key: json.dumps(record).encode()})
-    with pytest.raises(RtrainError, match="leads out of it"):
-        fetch_run(stored_run("s3://box/all/small/one"), tmp_path / "deep" / "er" / "again", print)
+    fetch_run(stored_run("s3://box/all/small/one"), tmp_path / "deep" / "er" / "again", told.append)
+    assert not list(tmp_path.rglob("out.bin"))
+    assert "lies elsewhere" in told[0]
+    assert len(Run.load(tmp_path / "deep" / "er" / "again").checkpoints) == 2
 
 
 def test_a_store_that_fails_for_a_moment_is_asked_again(copied, broken, tmp_path, monkeypatch):

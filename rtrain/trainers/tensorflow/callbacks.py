@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
+
+from rtrain.runs.checkpoints import read_state
 
 FILE_NAME = "callbacks.json"
 PLAIN = (bool, int, float, str, type(None))
@@ -74,7 +75,7 @@ class Callbacks:
         """Have the callbacks remember what ``state`` gave, if there are as many as then."""
         if not (folder / FILE_NAME).exists():
             return
-        state = json.loads((folder / FILE_NAME).read_text(encoding="utf-8"))
+        state = read_state(folder, FILE_NAME)
         self._epoch, self._in_epoch = state["epoch"], state["in_epoch"]
         if len(state["callbacks"]) == len(self._own):
             for one, values in zip(self._own, state["callbacks"], strict=True):
