@@ -96,7 +96,6 @@ ESTIMATORS: Mapping[str, tuple[str, ...]] = {
     "sklearn.tree._classes": (
         *("DecisionTreeClassifier", "DecisionTreeRegressor", "ExtraTreeClassifier", "ExtraTreeRegressor"),
     ),
-    "sklearn.utils._metadata_requests": ("MetadataRequest", "MethodMetadataRequest"),
     "sklearn._loss.link": ("HalfLogitLink", "IdentityLink", "Interval", "LogLink", "LogitLink", "MultinomialLogit"),
     "sklearn._loss.loss": (
         *("AbsoluteError", "ExponentialLoss", "HalfBinomialLoss", "HalfGammaLoss", "HalfMultinomialLoss"),
