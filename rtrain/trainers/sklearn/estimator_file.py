@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rtrain.errors import CheckpointError
+from rtrain.runs.plain_files import open_inside
 from rtrain.trainers.sklearn.outputs import predict_rows
 from rtrain.trainers.trained import TRUST
 
@@ -50,15 +52,14 @@ def load(folder: Path, *, trusted: bool) -> Any:
     Raises:
         CheckpointError: It holds none that can be loaded, or none but a pickle that is not to be opened.
     """
-    data, pickled = folder / DATA, folder / PICKLE
-    if not data.exists() and pickled.exists():
+    if not (folder / DATA).exists() and (folder / PICKLE).exists():
         if not trusted:
             raise CheckpointError(
                 f"{folder} was written by somebody else, and its {PICKLE} may run anything when it is opened.",
                 TRUST,
             )
-        return _read(pickled, pickle.loads)
-    return _read(data, from_data)
+        return _read(folder, PICKLE, pickle.loads)
+    return _read(folder, DATA, from_data)
 
 
 def from_data(content: bytes) -> Any:
@@ -80,10 +81,10 @@ def from_data(content: bytes) -> Any:
     return estimator
 
 
-def _read(path: Path, loads: Any) -> Any:
+def _read(folder: Path, name: str, loads: Callable[[bytes], Any]) -> Any:
+    with open_inside(folder, name) as file:
+        content = file.read()
     try:
-        return loads(path.read_bytes())
-    except FileNotFoundError:
-        raise
+        return loads(content)
     except Exception as error:  # damaged files raise whatever the objects in them raise
-        raise CheckpointError(f"{path} holds no estimator that can be loaded: {error}") from error
+        raise CheckpointError(f"{folder / name} holds no estimator that can be loaded: {error}") from error
