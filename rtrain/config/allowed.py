@@ -24,7 +24,7 @@ FRAMEWORKS = frozenset(_NAMES.split())
 
 
 class Untrusted(tuple[str, ...]):
-    """``allow`` where somebody else may have written the targets: they name what ``rtrain.config.harmless`` lists.
+    """``allow`` where another account may have written the targets: they name what ``rtrain.config.harmless`` lists.
 
     The frameworks as a whole are no such place: ``torch.hub.load`` runs the code of a folder.
     """

@@ -1,4 +1,4 @@
-"""What a ``_target_`` that somebody else wrote may name: models and layers, each by its exact public name.
+"""What a ``_target_`` that another account wrote may name: models and layers, each by its exact public name.
 
 They take numbers, texts that say which of a few ways, and each other. Not listed, though public: base classes, what is
 called with a function (Lambda, wrappers of other frameworks' modules), what takes a path or URL (vocabularies, saved

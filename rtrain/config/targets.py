@@ -187,7 +187,7 @@ def _refuse_unless_allowed(path: str, where: str, allow: Sequence[str], roots: S
         problem = f"{path} is not allowed: {top} is neither a known framework nor in the project"
         raise TargetError(where, problem, _allow_hint(dotted))
     if isinstance(allow, Untrusted) and not is_harmless(dotted):
-        problem = f"{path} is no model or layer that rtrain knows only to compute, and somebody else wrote this"
+        problem = f"{path} is no model or layer that rtrain knows only to compute, and another account wrote this"
         raise TargetError(where, problem, TRUST_HINT)
 
 
@@ -195,7 +195,7 @@ def _refuse_arguments(node: Mapping[str, Any], where: str) -> None:
     """Refuse what would have a harmless target do more than compute."""
     unwanted = unwanted_argument(str(node["_target_"]).replace(":", "."), node)
     if unwanted is not None:
-        problem = "could fetch or open a file, and somebody else wrote this"
+        problem = "could fetch or open a file, and another account wrote this"
         raise TargetError(f"{where}.{unwanted}", problem, TRUST_HINT)
     _refuse_serialized(node, where)
 
@@ -204,7 +204,7 @@ def _refuse_serialized(node: Any, where: str) -> None:
     """Refuse the form in which Keras takes an object, of any module, for an argument."""
     if isinstance(node, Mapping):
         if "class_name" in node or "registered_name" in node:
-            raise TargetError(where, "holds a serialized object, and somebody else may have written this", TRUST_HINT)
+            raise TargetError(where, "holds a serialized object, and another account may have written this", TRUST_HINT)
         for key, value in node.items():
             _refuse_serialized(value, f"{where}.{key}")
     elif isinstance(node, list | tuple):

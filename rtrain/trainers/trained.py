@@ -130,7 +130,7 @@ def refuse_pickles(checkpoint: Path, pickles: Collection[str]) -> None:
     for name in pickles:
         if (checkpoint / name).exists() and not read_about(checkpoint).seal:
             raise CheckpointError(
-                f"{checkpoint} was written by somebody else: its {name} may run anything when it is opened.", TRUST
+                f"{checkpoint} was written by another account: its {name} may run anything when it is opened.", TRUST
             )
 
 

@@ -1,4 +1,4 @@
-"""What a ``_target_`` of somebody else may name: a list of exact names, and nothing that is found by walking."""
+"""What a ``_target_`` of another account may name: a list of exact names, and nothing that is found by walking."""
 
 import importlib
 import inspect

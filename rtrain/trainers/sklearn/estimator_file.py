@@ -55,7 +55,7 @@ def load(folder: Path, *, trusted: bool) -> Any:
     if not (folder / DATA).exists() and (folder / PICKLE).exists():
         if not trusted:
             raise CheckpointError(
-                f"{folder} was written by somebody else, and its {PICKLE} may run anything when it is opened.",
+                f"{folder} was written by another account, and its {PICKLE} may run anything when it is opened.",
                 TRUST,
             )
         return _read(folder, PICKLE, pickle.loads)

@@ -72,7 +72,7 @@ class SklearnLearner(Learner):
         return write
 
     def load(self, folder: Path) -> None:
-        """Take the estimator of a checkpoint; the driver has refused a pickle that somebody else wrote."""
+        """Take the estimator of a checkpoint; the driver has refused a pickle that another account wrote."""
         found = estimator_file.load(folder, trusted=True)
         if type(found) is not type(self.estimator):
             raise CheckpointError(f"{folder} holds a {type(found).__name__}, not a {type(self.estimator).__name__}.")

@@ -64,7 +64,7 @@ def _nodes(value: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _check_types(nodes: Sequence[Mapping[str, Any]]) -> None:
-    """Refuse types that are not listed, also where an entry is taken for another one."""
+    """Refuse types that are not listed, and entries of different types that share an id."""
     known: dict[int, tuple[Any, ...]] = {}
     plain: dict[int, bool] = {}
     for node in nodes:

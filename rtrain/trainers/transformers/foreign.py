@@ -1,4 +1,4 @@
-"""What is read of a checkpoint that somebody else wrote: numbers and names, and no path, address or code."""
+"""What is read of a checkpoint that another account wrote: numbers and names, and no path, address or code."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def check_config(folder: Path) -> None:
     for key, value in _items(stored):
         if not _is_plain(key, value):
             raise CheckpointError(
-                f"{folder} was written by somebody else, and {key} in its config.json is {value!r}, which may do more "
+                f"{folder} was written by another account, and {key} in its config.json is {value!r}, which may do more "
                 "than compute.",
                 TRUST,
             )
@@ -99,7 +99,7 @@ def lora_config(folder: Path) -> Any:
     for key, value in stored.items():
         if key not in LORA_KEYS and key not in _ABOUT_LORA and value != usual.get(key):
             raise CheckpointError(
-                f"{folder} was written by somebody else, and its adapters ask for {key}={value!r}.", TRUST
+                f"{folder} was written by another account, and its adapters ask for {key}={value!r}.", TRUST
             )
     if stored.get("peft_type") != "LORA":
         raise CheckpointError(f"{folder} holds no adapters of LoRA.")

@@ -1,4 +1,4 @@
-"""Estimators in files: as data where skops holds them, and nothing but data of somebody else's."""
+"""Estimators in files: as data where skops holds them, and nothing but data of another account's."""
 
 import ast
 import importlib
@@ -10,6 +10,7 @@ import pickle
 import random
 import zipfile
 from contextlib import suppress
+from functools import cache
 
 import numpy as np
 import pytest
@@ -394,6 +395,7 @@ def test_no_listed_class_does_more_than_hold_and_compute(module):
         assert not {_name_of(one) for one in calls_in(kind)} & FORBIDDEN, name
 
 
+@cache
 def calls_in(kind):
     return [one for one in ast.walk(ast.parse(inspect.getsource(kind).strip())) if isinstance(one, ast.Call)]
 

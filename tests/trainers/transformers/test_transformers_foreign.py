@@ -1,4 +1,4 @@
-"""What is read of a checkpoint of somebody else's: no code, path or address in its configuration counts."""
+"""What is read of a checkpoint of another account's: no code, path or address in its configuration counts."""
 
 import json
 import shutil
