@@ -15,9 +15,9 @@ test: .venv/test lint
 test-all: .venv/test lint
 	$(BIN)/python -m pytest -m "slow or not slow"
 
-# A hundred random faults of each kind: hours.
+# A hundred random faults of each kind, and generated files that are meant to harm: hours.
 test-faults: .venv/test
-	RTRAIN_TEST_FAULTS=100 $(BIN)/python -m pytest -m "slow or not slow" tests/faults
+	RTRAIN_TEST_FAULTS=100 $(BIN)/python -m pytest -m "slow or not slow" tests/faults tests/trainers/sklearn/test_estimator_file.py
 
 lint: .venv/test
 	$(BIN)/ruff check .

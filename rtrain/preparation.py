@@ -26,7 +26,7 @@ from rtrain.storage.stores import shown
 from rtrain.trainers import registry as trainers
 from rtrain.trainers.base import Job, TrainerPlugin
 from rtrain.trainers.ray_group import Group
-from rtrain.trainers.trained import About, find_checkpoint, read_about
+from rtrain.trainers.trained import About, find_checkpoint, read_about, refuse_pickles
 
 DATA_CPUS = 2
 """Logical CPUs kept free for Ray Data beside workers that would hold them all."""
@@ -188,6 +188,7 @@ def find_weights(place: str, trainer_name: str, plugin: TrainerPlugin) -> Path:
         folder = find_checkpoint(Path(place), "best").resolve()
         check_whole(folder)
         wrote = read_about(folder).trainer["type"]
+        refuse_pickles(folder, plugin.pickles)
     except RtrainError as error:
         raise ConfigError(f"run.init_from: {error.message}", error.hint) from error
     if wrote != trainer_name:

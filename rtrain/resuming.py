@@ -9,13 +9,16 @@ from typing import Any
 
 from rtrain.config.session import Composed
 from rtrain.datasets.base import DatasetInfo
-from rtrain.errors import ConfigError, RtrainError, StrangeFileError
+from rtrain.errors import CheckpointError, ConfigError, RtrainError, StrangeFileError
 from rtrain.from_store import bring, catch_up, in_store, is_ahead, is_worked_on
+from rtrain.runs.checkpoints import all_checkpoints
 from rtrain.runs.lock import is_locked
 from rtrain.runs.manifest import FILE_NAME, Manifest, manifest_of, read_manifest
 from rtrain.runs.plain_files import check_run_dir
+from rtrain.runs.verify import damages
 from rtrain.storage.fetching import StoredRun
 from rtrain.trainers.registry import load_trainer
+from rtrain.trainers.trained import refuse_pickles
 
 FREE = ("run", "scaling", "cluster", "smoke", "allow", "vars", "dataset")
 """Sections that may change; of data, its rows are compared instead of its keys."""
@@ -72,7 +75,7 @@ def find_resumption(
         may_change: Keys that may have other values in ``wanted``, beyond those that its trainer lets change.
 
     Raises:
-        ConfigError: There is no such run, or it can't go on with this config.
+        ConfigError: There is no such run, it can't go on with this config, or it holds pickles of another account.
     """
     resume = composed.conf.run.resume
     found: Resumption | None
@@ -88,7 +91,20 @@ def find_resumption(
         found = _newest_fitting(composed, notice)
     if found is not None:
         composed.conf.run.init_from = None
+        if not composed.trust:
+            _refuse_pickles(found, composed)
     return found
+
+
+def _refuse_pickles(found: Resumption, composed: Composed) -> None:
+    pickles = load_trainer(composed.resolved["trainer"]["type"]).pickles
+    try:
+        for checkpoint in all_checkpoints(found.run_dir) if pickles else ():
+            if not any(damages(checkpoint)):  # nothing resumes from a damaged one
+                refuse_pickles(checkpoint, pickles)
+    except CheckpointError as error:
+        hint = f"If you trust who wrote it: rtrain resume {found.run_dir} --trust"
+        raise ConfigError(error.message, hint) from error
 
 
 def _newest_fitting(composed: Composed, notice: Callable[[str], None]) -> Resumption | None:

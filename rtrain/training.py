@@ -76,7 +76,9 @@ def resuming_session(run_dir: Path, overrides: Sequence[str], *, trust: bool = F
     typed = ("rtrain", "resume", str(run_dir))
     # A run that was brought here from another machine finds its project where the command is given.
     root = Path(project_root) if project_root and Path(project_root).is_dir() else None
-    return Session(str(config), overrides, schemas(), project_root=root, typed=typed)
+    session = Session(str(config), overrides, schemas(), project_root=root, typed=typed)
+    session.trust = trust
+    return session
 
 
 def fit_session(

@@ -6,10 +6,12 @@ import json
 import os
 import shutil
 import sys
+import types
 from pathlib import Path
 
 import pytest
 import torch
+from attacks import pickles, watched
 from strange import KINDS, guarded, put_strange
 
 import rtrain
@@ -20,7 +22,7 @@ from rtrain.runs.files import sha256_of
 from rtrain.runs.seal import key_path
 from rtrain.runs.verify import check_whole
 from rtrain.storage.stores import is_well_known
-from rtrain.testing.damage import Calls
+from rtrain.testing.damage import Calls, replace_file
 from rtrain.trainers.trained import read_about
 
 CODE = """
@@ -162,6 +164,12 @@ def test_code_in_the_folder_of_the_checkpoint_or_the_current_one_does_not_run(st
         "rtrain.config.targets.build",
         "rtrain.fit",
         "torch.nn.Linear.__init__",
+        "torch.nn.modules.linear.Linear",
+        "torch.nn.utils.parametrizations.weight_norm",
+        "keras.layers.Lambda",
+        "keras.layers.TextVectorization",
+        "torchvision.models._api.WeightsEnum.get_state_dict",
+        "torchvision.models.get_model",
     ],
 )
 def test_what_could_do_more_than_compute_is_not_called(stolen, mark, target):
@@ -170,6 +178,83 @@ def test_what_could_do_more_than_compute_is_not_called(stolen, mark, target):
         rewrite(stolen, trainer__model=node)
         with pytest.raises(RtrainError, match=r"--trust|not allowed|no dotted path"):
             rtrain.evaluate(stolen)
+        assert not mark.exists()
+
+
+def test_weights_of_torchvision_are_not_fetched_for_a_stranger(stolen, mark, monkeypatch):
+    def called(*_, **__):
+        mark.touch()
+
+    top, models, api = (types.ModuleType(f"torchvision{part}") for part in ("", ".models", ".models._api"))
+    top.__path__ = models.__path__ = []
+    api.WeightsEnum = type("WeightsEnum", (), {"get_state_dict": called, "__module__": "torchvision.models._api"})
+    called.__module__ = "torchvision.models._api"
+    models.resnet18, models._api, top.models = called, api, models
+    for module in (top, models, api):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    weights = {"_target_": "torchvision.models._api.Weights", "url": "file:///evil.pth", "transforms": None, "meta": {}}
+    for node in (
+        {"_target_": "torchvision.models._api.WeightsEnum.get_state_dict", "self": weights},
+        {"_target_": "torchvision.models.resnet18", "weights": "DEFAULT"},
+        {"_target_": "torchvision.models.resnet18", "_args_": [True]},
+        {
+            "_target_": "torch.nn.Sequential",
+            "_args_": [{"_target_": "torchvision.models.resnet18", "weights": weights}],
+        },
+    ):
+        rewrite(stolen, trainer__model=node)
+        with pytest.raises(RtrainError) as raised:
+            rtrain.evaluate(stolen)
+        assert "--trust" in raised.value.hint
+        assert not mark.exists()
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    """Runs of scikit-learn by the name of the file that holds the estimator: data, and a pickle."""
+    folder = tmp_path_factory.mktemp("fitted")
+    words = ["dataset=synthetic", "dataset.num_rows=200", "num_workers=0", f"run.root_dir={folder}"]
+    kinds = {"estimator.skops": "linear_model.SGDClassifier", "estimator.pkl": "neighbors.KNeighborsClassifier"}
+    return {
+        name: rtrain.fit("sklearn", [*words, f"trainer.estimator={{_target_: sklearn.{kind}}}"])
+        for name, kind in kinds.items()
+    }
+
+
+def test_an_estimator_of_a_stranger_is_read_as_data(fitted, tmp_path):
+    run = fitted["estimator.skops"]
+    stolen = rewrite(shutil.copytree(run.best_checkpoint, tmp_path / "stolen"), project_root="/elsewhere")
+    with watched() as events:
+        assert rtrain.evaluate(stolen) == rtrain.evaluate(run.path)
+    assert not [event for event in events if "pickle" in event or "system" in event]
+
+
+def test_a_pickle_of_a_stranger_is_opened_only_if_it_is_trusted(fitted, tmp_path, capfd):
+    run = fitted["estimator.pkl"]
+    before = rtrain.evaluate(run.path)
+    stolen = rewrite(shutil.copytree(run.best_checkpoint, tmp_path / "stolen"), project_root="/elsewhere")
+    for verb in ("evaluate", "predict"):
+        assert command([verb, str(stolen), "-o", str(tmp_path / "out.csv")]) == 1
+        told = capfd.readouterr().err
+        assert "estimator.pkl" in told
+        assert "--trust" in told
+    assert rtrain.evaluate(stolen, trust=True) == before
+
+
+def test_generated_pickles_run_nothing_in_any_verb(fitted, tmp_path, mark, capfd):
+    run = fitted["estimator.pkl"]
+    copy = shutil.copytree(run.path, tmp_path / "copy", symlinks=True)
+    checkpoint = copy / "checkpoints" / run.best_checkpoint.name
+    for content in pickles(2, f"touch {mark}"):
+        replace_file(rewrite(checkpoint, project_root="/elsewhere"), "estimator.pkl", content)
+        resumed = [f"run.resume={copy}", "num_workers=0", "dataset=synthetic", "dataset.num_rows=200"]
+        same = "trainer.estimator={_target_: sklearn.neighbors.KNeighborsClassifier}"
+        with watched() as events:
+            assert command(["evaluate", str(copy)]) == 1
+            assert command(["predict", str(checkpoint), "-o", str(tmp_path / "out.csv")]) == 1
+            assert command(["fit", "sklearn", same, *resumed]) == 2
+        assert capfd.readouterr().err.count("estimator.pkl") >= 3
+        assert not [event for event in events if "pickle" in event or "system" in event]
         assert not mark.exists()
 
 

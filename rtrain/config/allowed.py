@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from importlib.machinery import PathFinder
 from pathlib import Path
-from types import FunctionType
 from typing import Any
 
 from rtrain.config.closest import closest
@@ -23,22 +22,9 @@ einops rtrain ray.train ray.data.preprocessors
 FRAMEWORKS = frozenset(_NAMES.split())
 """rtrain's known frameworks."""
 
-HARMLESS = (
-    *("torch.nn.modules.", "torchvision.models.", "torchvision.ops.", "torchvision.transforms."),
-    *("keras.src.layers.", "keras.src.losses.", "keras.src.initializers.", "keras.src.regularizers."),
-    *("keras.src.models.sequential", "flax.linen.", "flax.nnx.nn.", "jax._src.nn.functions"),
-    *("rtrain.trainers.torch.models", "rtrain.trainers.jax.models"),
-    *("rtrain.trainers.tensorflow.models", "rtrain.trainers.lightning.modules"),
-)
-"""Where what is defined only computes, whatever plain data it is given: it runs and writes nothing else."""
-HARMLESS_FUNCTIONS = ("torchvision.models.", "jax._src.nn.functions", "rtrain.trainers.")
-HARMFUL = frozenset({"Lambda", "TFSMLayer", "TorchModuleWrapper", "JaxLayer", "FlaxLayer"})
-"""Classes beside them that do more."""
-_HARMLESS_PATHS = ("torch.nn.", "torchvision.", "keras.", "tensorflow.keras.", "flax.", "jax.nn.", "rtrain.trainers.")
-
 
 class Untrusted(tuple[str, ...]):
-    """``allow`` where somebody else may have written the targets: they name what is known to be harmless, or nothing.
+    """``allow`` where another account may have written the targets: they name what ``rtrain.config.harmless`` lists.
 
     The frameworks as a whole are no such place: ``torch.hub.load`` runs the code of a folder.
     """
@@ -97,19 +83,6 @@ def is_allowed(module: str, allow: Sequence[str], roots: Sequence[Path] | None =
     if top in sys.stdlib_module_names or top in sys.builtin_module_names:
         return False
     return any(_lies_in(top, root) for root in (project_roots() if roots is None else roots))
-
-
-def may_be_harmless(path: str) -> bool:
-    """Tell whether the modules on the dotted ``path`` may be imported to see whether it names something harmless."""
-    return path.startswith(_HARMLESS_PATHS)
-
-
-def is_harmless(found: Any) -> bool:
-    """Tell whether a class or function only computes."""
-    owner, name = str(getattr(found, "__module__", "")), getattr(found, "__name__", "")
-    if isinstance(found, type):
-        return owner.startswith(HARMLESS) and name not in HARMFUL
-    return isinstance(found, FunctionType) and owner.startswith(HARMLESS) and owner.startswith(HARMLESS_FUNCTIONS)
 
 
 def targets_in(node: Any, where: str) -> Iterator[tuple[str, Any]]:

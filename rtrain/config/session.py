@@ -64,6 +64,8 @@ class Composed:
     """One more folder of config groups."""
     sweep: str | None = None
     """Name of the sweep's folder, of a trial."""
+    trust: bool = False
+    """Whether a run that it goes on with may be read as if this account had written it."""
 
     @property
     def config_hash(self) -> str:
@@ -81,6 +83,9 @@ class Composed:
 
 class Session:
     """One command line. Nothing is written before ``run``; Hydra's globals are cleared around it."""
+
+    trust = False
+    """``Composed.trust``, of all its jobs."""
 
     def __init__(
         self,
@@ -250,6 +255,7 @@ class Session:
             project_root=root,
             allow=allow,
             config_dir=self.request.config_dir,
+            trust=self.trust,
             sweep=None if num is None else Path(cfg.hydra.runtime.output_dir).parent.name,
             scrub=scrubber(data, resolved, {name: str(value) for name, value in cfg.hydra.job.env_set.items()}),
         )

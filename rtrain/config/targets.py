@@ -13,8 +13,9 @@ from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from rtrain.config.allowed import SPECIAL, Untrusted, is_allowed, is_harmless, may_be_harmless, targets_in
+from rtrain.config.allowed import SPECIAL, Untrusted, is_allowed, targets_in
 from rtrain.config.closest import closest
+from rtrain.config.harmless import is_harmless, unwanted_argument
 from rtrain.errors import ConfigError
 
 TRUST_HINT = "  if you trust who wrote it: --trust"
@@ -52,8 +53,6 @@ def locate(path: str, where: str, allow: Sequence[str]) -> Any:
         owner = found.__name__ if isinstance(found, ModuleType) else _owner(found)
         if owner is not None and not is_allowed(owner, allow):
             raise TargetError(where, f"{path} leads to {owner}, which is not allowed", _allow_hint(owner))
-    if isinstance(allow, Untrusted) and not is_harmless(found):
-        raise _not_harmless(path, where)
     return found
 
 
@@ -88,7 +87,7 @@ def build(node: Mapping[str, Any], where: str, allow: Sequence[str], *args: Any,
     """
     target = locate(_target(node, where), f"{where}._target_", allow)
     if isinstance(allow, Untrusted):
-        _refuse_serialized(node, where)
+        _refuse_arguments(node, where)
     recursive = node.get("_recursive_", True)
     given = {key: value for key, value in node.items() if key not in SPECIAL and key not in kwargs}
     positional = args or tuple(node.get("_args_", ()))
@@ -187,20 +186,25 @@ def _refuse_unless_allowed(path: str, where: str, allow: Sequence[str], roots: S
         top = dotted.partition(".")[0]
         problem = f"{path} is not allowed: {top} is neither a known framework nor in the project"
         raise TargetError(where, problem, _allow_hint(dotted))
-    if isinstance(allow, Untrusted) and not may_be_harmless(dotted):
-        raise _not_harmless(path, where)
+    if isinstance(allow, Untrusted) and not is_harmless(dotted):
+        problem = f"{path} is no model or layer that rtrain knows only to compute, and another account wrote this"
+        raise TargetError(where, problem, TRUST_HINT)
 
 
-def _not_harmless(path: str, where: str) -> TargetError:
-    problem = f"{path} could do more than compute, and somebody else may have written this"
-    return TargetError(where, problem, TRUST_HINT)
+def _refuse_arguments(node: Mapping[str, Any], where: str) -> None:
+    """Refuse what would have a harmless target do more than compute."""
+    unwanted = unwanted_argument(str(node["_target_"]).replace(":", "."), node)
+    if unwanted is not None:
+        problem = "could fetch or open a file, and another account wrote this"
+        raise TargetError(f"{where}.{unwanted}", problem, TRUST_HINT)
+    _refuse_serialized(node, where)
 
 
 def _refuse_serialized(node: Any, where: str) -> None:
     """Refuse the form in which Keras takes an object, of any module, for an argument."""
     if isinstance(node, Mapping):
         if "class_name" in node or "registered_name" in node:
-            raise TargetError(where, "holds a serialized object, and somebody else may have written this", TRUST_HINT)
+            raise TargetError(where, "holds a serialized object, and another account may have written this", TRUST_HINT)
         for key, value in node.items():
             _refuse_serialized(value, f"{where}.{key}")
     elif isinstance(node, list | tuple):

@@ -14,8 +14,8 @@ from rtrain.config.allowed import is_allowed, targets_in
 from rtrain.datasets.registry import load_source
 from rtrain.errors import CheckpointError
 from rtrain.storage.stores import is_url, is_well_known, shown
+from rtrain.trainers.trained import TRUST
 
-TRUST = "If you trust who wrote it: --trust"
 ENDPOINT = re.compile(r"^dataset\.(.*\.)?(storage_options\.|endpoint|proxy)", re.IGNORECASE)
 """Keys that say which server is asked, or how."""
 

@@ -26,7 +26,8 @@ from rtrain.prediction.scoring import MAX_BATCH_ROWS, Model
 from rtrain.runs.files import to_json
 from rtrain.runs.verify import check_whole
 from rtrain.schemas import schemas
-from rtrain.trainers.trained import About, Trained, find_checkpoint, read_about
+from rtrain.trainers.registry import load_trainer
+from rtrain.trainers.trained import About, Trained, find_checkpoint, read_about, refuse_pickles
 
 PARTS = ("dataset", "scaling", "cluster")
 """Sections of the config that a prediction follows."""
@@ -147,6 +148,8 @@ def open_checkpoint(
         check_foreign(folder, sections, set(keys) - {"dataset"})
     composed = _composed(sections, root, typed, ("rtrain", verb, str(place)))
     conf = composed.conf
+    if not trust:
+        refuse_pickles(folder, load_trainer(composed.resolved["trainer"]["type"]).pickles)
     allow = composed.allow if own else Untrusted()
     trained = Trained(folder=folder.resolve(), conf=conf.trainer, info=about.info, allow=allow)
     model = Model(

@@ -113,4 +113,6 @@ def resuming_session(folder: Path, overrides: Sequence[str], *, trust: bool = Fa
     if any(MASK in word for word in words):
         raise ConfigError(f"{path} holds no secrets, and the command had some.", "Give the command once more.")
     typed = ("rtrain", "resume", str(folder))
-    return Session(config, [*words, *overrides], schemas(), command.get("config_dir"), typed=typed)
+    session = Session(config, [*words, *overrides], schemas(), command.get("config_dir"), typed=typed)
+    session.trust = trust
+    return session

@@ -34,12 +34,14 @@ class LaunchedJob:
     config: str
     config_dir: str | None
     project_root: str
+    trust: bool
 
     def __call__(self, _: Any) -> None:
         """Train the trial that Hydra has made the folder for."""
         words, run_dir = job_place()
         observer = SilentObserver()
         with Session(self.config, words, schemas(), self.config_dir, Path(self.project_root)) as session:
+            session.trust = self.trust
             composed = replace(session.check(), run_dir=run_dir, sweep=run_dir.parent.name)
             resumption = begun(composed, observer)
             with prepared(composed, observer) as ready:
@@ -57,7 +59,10 @@ class Launched:
     def __init__(self, trials: Trials, hearer: Hearer) -> None:
         self._trials, self._hearer = trials, hearer
         config, config_dir = trials.source
-        self._job = LaunchedJob(config=config, config_dir=config_dir, project_root=str(trials.probe.project_root))
+        probe = trials.probe
+        self._job = LaunchedJob(
+            config=config, config_dir=config_dir, project_root=str(probe.project_root), trust=probe.trust
+        )
         self._waiting: dict[int, Plan] = {}
 
     def try_start(self, number: int, plan: Plan) -> bool:

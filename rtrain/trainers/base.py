@@ -48,6 +48,10 @@ class TrainerPlugin(ABC):
     requires: ClassVar[tuple[str, ...]] = ()
     """Modules that must be importable for the plugin to work."""
 
+    pickles: ClassVar[tuple[str, ...]] = ()
+    """Files of a checkpoint that may be pickles. Of another account's, the plugin gets none of them unless the user
+    trusts it; all its other files have to be read in ways that run nothing."""
+
     resumable: ClassVar[frozenset[str]] = frozenset(
         {
             *("max_epochs", "max_steps", "max_seconds", "num_boost_round", "early_stopping", "early_stopping_rounds"),

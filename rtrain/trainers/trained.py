@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -11,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from pydantic import TypeAdapter
 
+from rtrain.config.allowed import Untrusted
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import CheckpointError
 from rtrain.runs.files import to_json, write_atomic
@@ -19,6 +20,7 @@ from rtrain.runs.run import Run
 from rtrain.runs.seal import is_own, seal
 
 FILE_NAME = "about.json"
+TRUST = "If you trust who wrote it: --trust"
 
 
 class Predictor(Protocol):
@@ -115,6 +117,23 @@ def read_about(checkpoint: Path) -> About:
     return about if is_own(_content(stored), about.seal) else replace(about, seal="")
 
 
+def refuse_pickles(checkpoint: Path, pickles: Collection[str]) -> None:
+    """Refuse a checkpoint of another account if a trainer would open a pickle in it, which may run anything.
+
+    Args:
+        checkpoint: Its folder.
+        pickles: ``TrainerPlugin.pickles``.
+
+    Raises:
+        CheckpointError: Names the pickle.
+    """
+    for name in pickles:
+        if (checkpoint / name).exists() and not read_about(checkpoint).seal:
+            raise CheckpointError(
+                f"{checkpoint} was written by another account: its {name} may run anything when it is opened.", TRUST
+            )
+
+
 def _content(stored: Mapping[str, Any]) -> str:
     """Return what a seal is put on."""
     return json.dumps({key: value for key, value in stored.items() if key != "seal"}, sort_keys=True)
@@ -154,3 +173,8 @@ class Trained:
     info: DatasetInfo
     allow: tuple[str, ...] = ()
     """Modules beyond rtrain's known frameworks that a ``_target_`` may come from."""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether this account wrote it, or the user trusts who did; else its files are read as data only."""
+        return not isinstance(self.allow, Untrusted)

@@ -7,11 +7,14 @@ import pickle
 
 import pytest
 import torch
+from attacks import watched
 
 import rtrain
+from rtrain.cli.app import run as command
 from rtrain.errors import RtrainError
 from rtrain.runs.run import Run
 from rtrain.testing.damage import Calls, replace_file
+from rtrain.trainers.registry import load_trainer, packages
 
 SMALL = (
     *("dataset.limit=200", "trainer.model.config.hidden_size=16", "trainer.model.config.intermediate_size=16"),
@@ -26,7 +29,7 @@ SMALL = (
         ("mlp", "training.pt", "pickle", ()),
         pytest.param("lightning", "lightning.ckpt", "torch", ("trainer.num_threads=1",), marks=pytest.mark.slow),
         pytest.param("transformers", "training.pt", "torch", SMALL, marks=pytest.mark.slow),
-        ("sklearn", "estimator.pkl", "pickle", ("trainer.estimator={_target_: sklearn.linear_model.SGDClassifier}",)),
+        ("sklearn", "estimator.skops", "pickle", ("trainer.estimator={_target_: sklearn.linear_model.SGDClassifier}",)),
     ],
     ids=["torch", "torch, a bare pickle", "lightning", "transformers", "sklearn"],
 )
@@ -44,3 +47,81 @@ def test_training_does_not_go_on_from_it(tmp_path, config, name, form, words):
         rtrain.resume(run.path, ["trainer.max_epochs=2"])
     assert not mark.exists()
     assert Run.load(run.path).status == "failed"
+
+
+WORDS = ("num_workers=0", "trainer.num_threads=1", "dataset=synthetic", "dataset.num_rows=100")
+DATA = "trainer.estimator={_target_: sklearn.linear_model.SGDClassifier}"
+
+
+def as_strangers(monkeypatch, folder):
+    """Let this process have another account's key from now on."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder / "other"))
+
+
+def test_training_goes_on_from_the_data_of_somebody_else(tmp_path, monkeypatch):
+    words = [*WORDS, DATA, f"run.root_dir={tmp_path}/runs"]
+    run = rtrain.fit("sklearn", [*words, "trainer.max_epochs=1"])
+    as_strangers(monkeypatch, tmp_path)
+    with watched() as events:
+        resumed = rtrain.fit("sklearn", [*words, "trainer.max_epochs=2", f"run.resume={run.path}"])
+    assert resumed.status == "succeeded"
+    assert not [event for event in events if "pickle.find_class" in event]
+
+
+def pickled_run(tmp_path, monkeypatch, *words):
+    """Train something that is written as a pickle, by changing what the file is for nothing else does."""
+    from rtrain.trainers.sklearn import estimator_file
+
+    monkeypatch.setattr(estimator_file, "_held_as_data", lambda *_: None)
+    return rtrain.fit("sklearn", [*WORDS, DATA, f"run.root_dir={tmp_path}/runs", *words])
+
+
+def test_a_pickle_of_this_account_is_resumed_as_before(tmp_path, monkeypatch):
+    run = pickled_run(tmp_path, monkeypatch, "trainer.max_epochs=1")
+    assert (run.best_checkpoint / "estimator.pkl").exists()
+    assert rtrain.resume(run.path, ["trainer.max_epochs=2"]).status == "succeeded"
+    assert rtrain.evaluate(run.path)
+
+
+def test_a_pickle_of_somebody_else_is_resumed_only_if_it_is_trusted(tmp_path, monkeypatch, capfd):
+    run = pickled_run(tmp_path, monkeypatch, "trainer.max_epochs=1")
+    as_strangers(monkeypatch, tmp_path)
+    words = [*WORDS, DATA, f"run.root_dir={tmp_path}/runs", "trainer.max_epochs=2"]
+    for how in (str(run.path), "must", "auto"):
+        if how != str(run.path):
+            cut_off(run.path)
+        with watched() as events:
+            assert command(["fit", "sklearn", *words, f"run.resume={how}"]) == 2
+        assert "--trust" in capfd.readouterr().err
+        assert not [event for event in events if "find_class ('sklearn." in event]
+    assert command(["resume", str(run.path), "trainer.max_epochs=2", "--trust"]) == 0
+
+
+def cut_off(run_dir):
+    """Make the run look like one that was killed."""
+    path = run_dir / "manifest.json"
+    path.write_text(path.read_text().replace('"succeeded"', '"running"'))
+
+
+def test_a_trial_of_somebody_else_is_not_unpickled(tmp_path, monkeypatch, capfd):
+    from rtrain.trainers.sklearn import estimator_file
+
+    monkeypatch.setattr(estimator_file, "_held_as_data", lambda *_: None)
+    words = ["sklearn", *WORDS, DATA, f"run.root_dir={tmp_path}/runs", "trainer.max_epochs=1,2", "--multirun"]
+    assert command(["fit", *words]) == 0
+    as_strangers(monkeypatch, tmp_path)
+    for manifest in tmp_path.glob("runs/**/manifest.json"):
+        cut_off(manifest.parent)
+    for record in tmp_path.glob("runs/**/sweep.json"):
+        record.write_text(record.read_text().replace('"succeeded"', '"running"'))
+    capfd.readouterr()
+    with watched() as events:
+        assert command(["fit", *words]) == 1
+    assert "estimator.pkl" in "".join(capfd.readouterr())
+    assert not [event for event in events if "find_class ('sklearn." in event]
+
+
+def test_only_listed_files_of_a_trainer_are_pickles():
+    assert {name: load_trainer(name).pickles for name in packages() if load_trainer(name).pickles} == {
+        "sklearn": ("estimator.pkl",)
+    }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,15 +9,17 @@ from typing import Any
 import numpy as np
 
 from rtrain.datasets.base import Batch, DatasetInfo
+from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.learner import Learner
-from rtrain.trainers.sklearn import safe_pickle
+from rtrain.trainers.sklearn import estimator_file
 from rtrain.trainers.sklearn.build import weight_argument
 from rtrain.trainers.sklearn.outputs import Sums
 from rtrain.trainers.sklearn.rows import Rows
 
-FILE_NAME = "estimator.pkl"
 MAX_IMPORTANCES = 100
+SAMPLE = 100
+"""Rows that show whether a checkpoint predicts what the estimator does."""
 
 
 class SklearnLearner(Learner):
@@ -28,19 +29,18 @@ class SklearnLearner(Learner):
         estimator: Not fitted.
         info: The dataset.
         whole: Fit at once, with what the only batch holds; else in parts.
-        allow: Modules whose classes a checkpoint may hold, beyond scikit-learn's.
         num_threads: For the manifest.
     """
 
-    def __init__(
-        self, estimator: Any, info: DatasetInfo, *, whole: bool, allow: tuple[str, ...], num_threads: int
-    ) -> None:
-        self.estimator, self._info, self._whole, self._allow = estimator, info, whole, allow
+    def __init__(self, estimator: Any, info: DatasetInfo, *, whole: bool, num_threads: int) -> None:
+        self.estimator, self._info, self._whole = estimator, info, whole
         self._rows, self._num_threads = Rows(info), num_threads
+        self._sample = np.zeros((0, 0))
 
     def take(self, batch: Batch, step: int) -> float | None:
         """Fit, or fit on; return the loss of the batch where the estimator tells one."""
         x = self._rows.ready(batch.x)
+        self._sample = x[:SAMPLE]
         if self._whole:
             self.estimator.fit(x, batch.y, **fit_arguments(self.estimator, batch.weight))
             return None
@@ -64,16 +64,19 @@ class SklearnLearner(Learner):
 
     def snapshot(self) -> Writer:
         """Copy the estimator."""
-        pickled = pickle.dumps(self.estimator, protocol=5)
+        name, content = estimator_file.written(self.estimator, self._sample, self._info.num_classes)
 
         def write(folder: Path) -> None:
-            (folder / FILE_NAME).write_bytes(pickled)
+            (folder / name).write_bytes(content)
 
         return write
 
     def load(self, folder: Path) -> None:
-        """Take the estimator of a checkpoint."""
-        self.estimator = safe_pickle.load(folder / FILE_NAME, self._allow)
+        """Take the estimator of a checkpoint; the driver has refused a pickle that another account wrote."""
+        found = estimator_file.load(folder, trusted=True)
+        if type(found) is not type(self.estimator):
+            raise CheckpointError(f"{folder} holds a {type(found).__name__}, not a {type(self.estimator).__name__}.")
+        self.estimator = found
 
     def facts(self) -> Mapping[str, Any]:
         """Return the device and its threads."""

@@ -25,9 +25,7 @@ def train(worker: Worker) -> None:
     assert worker.dataset is not None, "checked by the plugin"
     info, num_threads = worker.dataset.info, conf.num_threads or worker.num_threads
     estimator = build_estimator(conf, info, worker.run.seed, worker.allow)
-    learner = SklearnLearner(
-        estimator, info, whole=conf.max_epochs is None, allow=worker.allow, num_threads=num_threads
-    )
+    learner = SklearnLearner(estimator, info, whole=conf.max_epochs is None, num_threads=num_threads)
     loop = EpochLoop(worker, epochs_conf(conf, info), learner, Alone())
     with threadpool_limits(num_threads), _side_by_side(worker, conf, num_threads):
         if conf.cross_validation is not None and loop.progress.step == 0:

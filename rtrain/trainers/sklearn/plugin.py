@@ -13,7 +13,8 @@ class Plugin(TrainerPlugin):
     """scikit-learn: any estimator or pipeline by _target_, on one worker with all its cores."""
 
     Conf = config.Conf
-    requires = ("sklearn",)
+    requires = ("sklearn", "skops")
+    pickles = ("estimator.pkl",)
 
     def check(self, job: Job) -> None:
         """Check the estimator's arguments and whether it fits the dataset."""

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from rtrain.datasets.base import DatasetInfo
-from rtrain.trainers.sklearn import safe_pickle
-from rtrain.trainers.sklearn.learner import FILE_NAME
+from rtrain.trainers.sklearn import estimator_file
 from rtrain.trainers.sklearn.outputs import predict_rows
 from rtrain.trainers.sklearn.rows import Rows
 from rtrain.trainers.trained import Trained, check_shape
@@ -43,6 +42,7 @@ def load_predictor(trained: Trained) -> Predictor:
     """Load the estimator of a checkpoint.
 
     Raises:
-        CheckpointError: It is not there, or holds what is not allowed.
+        CheckpointError: It is not there, can't be loaded, or is a pickle that another account wrote.
     """
-    return Predictor(safe_pickle.load(trained.folder / FILE_NAME, trained.allow), trained.info)
+    estimator = estimator_file.load(trained.folder, trusted=trained.is_own)
+    return Predictor(estimator, trained.info)

@@ -32,10 +32,12 @@ from rtrain.trainers.tensorflow.copies import Copies
 from rtrain.trainers.tensorflow.inputs import Inputs
 from rtrain.trainers.tensorflow.outputs import check_output
 from rtrain.trainers.tensorflow.steps import call, evaluate_step, seed_states, target_spec, train_step, zeros
+from rtrain.trainers.tensorflow.weights import FILE_NAME as WEIGHTS
+from rtrain.trainers.tensorflow.weights import load_weights
 from rtrain.trainers.tensorflow.world import World
 from rtrain.trainers.worker import Worker
 
-WEIGHTS, TRAINING = "model.weights.h5", "training.safetensors"
+TRAINING = "training.safetensors"
 RANK_SEEDS = 1_000_003
 """Distance between the seeds of two ranks: their rows get dropout of their own."""
 
@@ -162,23 +164,6 @@ class KerasLearner(Learner):
     def facts(self) -> Mapping[str, Any]:
         """Return the size of the model."""
         return {"device": "gpu" if self._world.hint == "nccl" else "cpu", "num_parameters": self.model.count_params()}
-
-
-def load_weights(model: Any, folder: Path, but: Sequence[Any] = ()) -> None:
-    """Take the weights of a checkpoint.
-
-    Args:
-        model: What they belong to.
-        folder: The checkpoint.
-        but: Parts of the model that stay as they are; older checkpoints hold the optimizer's numbers twice.
-
-    Raises:
-        CheckpointError: They are not there, or don't fit the model.
-    """
-    try:
-        model.load_weights(folder / WEIGHTS, objects_to_skip=but)
-    except (OSError, ValueError, KeyError) as error:
-        raise CheckpointError(f"{folder} does not hold the weights of this model: {error}") from error
 
 
 def _rows(batch: Batch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -11,9 +11,9 @@ from rtrain.datasets.base import DatasetInfo
 from rtrain.trainers.tasks import CLASSES
 from rtrain.trainers.tensorflow.build import build_loss, build_model, gives_logits
 from rtrain.trainers.tensorflow.inputs import Inputs
-from rtrain.trainers.tensorflow.learner import load_weights
 from rtrain.trainers.tensorflow.outputs import probabilities
 from rtrain.trainers.tensorflow.steps import call
+from rtrain.trainers.tensorflow.weights import load_weights
 from rtrain.trainers.trained import Trained, check_shape
 
 

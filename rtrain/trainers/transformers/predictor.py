@@ -13,6 +13,7 @@ from torch.nn import functional
 from rtrain.datasets.base import Batch, DatasetInfo
 from rtrain.errors import CheckpointError
 from rtrain.trainers.trained import Trained
+from rtrain.trainers.transformers import foreign
 from rtrain.trainers.transformers.build import auto_class, task_of
 from rtrain.trainers.transformers.config import Conf
 from rtrain.trainers.transformers.inputs import Inputs
@@ -119,18 +120,24 @@ def load_predictor(trained: Trained, device: str = "cpu") -> Predictor:
     folder, info = trained.folder, trained.info
     from transformers import AutoConfig
 
+    if not trained.is_own:
+        foreign.check_config(folder)
     try:
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
         if "/" in str(config._attn_implementation):
             raise CheckpointError(f"{folder}/config.json asks for code of the hub: {config._attn_implementation}.")
-        model = auto_class(task_of(conf, info)).from_config(config)
+        model = auto_class(task_of(conf, info)).from_config(config, trust_remote_code=False)
         if conf.lora is not None:
             from peft import LoraConfig, get_peft_model
 
-            model = get_peft_model(model, LoraConfig.from_pretrained(str(folder / "adapter")))
+            read = LoraConfig.from_pretrained if trained.is_own else foreign.lora_config
+            model = get_peft_model(model, read(folder / "adapter"))
         load_model(model, str(folder / (WEIGHTS if conf.lora is None else ADAPTED)))
     except (OSError, ValueError, RuntimeError) as error:
         raise CheckpointError(f"{folder} does not hold the model: {error}") from error
-    tokenizer = load_tokenizer(folder, "the checkpoint") if info.dtype == "object" else None
+    tokenizer = None
+    if info.dtype == "object":
+        found = None if trained.is_own else foreign.load_tokenizer(folder)
+        tokenizer = load_tokenizer(folder, "the checkpoint", found)
     kind = LanguagePredictor if tokenizer is not None and task_of(conf, info).endswith("-lm") else Predictor
     return kind(model, tokenizer, conf, info, torch.device(device))

@@ -45,10 +45,16 @@ def open_tokenizer(conf: Conf) -> Any:
     return load_tokenizer(name, f"trainer.{'tokenizer' if conf.tokenizer.pretrained else 'model'}.pretrained")
 
 
-def load_tokenizer(name: str | Path, where: str) -> Any:
-    """Return a tokenizer from a folder or the hub; no code of its repository is run."""
+def load_tokenizer(name: str | Path, where: str, found: Any = None) -> Any:
+    """Return a tokenizer from a folder or the hub; no code of its repository is run.
+
+    Args:
+        name: Folder, or name on the hub.
+        where: For messages.
+        found: The tokenizer, if it has been read another way.
+    """
     try:
-        tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
+        tokenizer = found or AutoTokenizer.from_pretrained(name, trust_remote_code=False)
     except (OSError, ValueError) as error:
         raise ConfigError(f"{where}: there is no tokenizer at {name}: {error}") from error
     if not tokenizer.is_fast:

@@ -1,6 +1,5 @@
 """What is found before anything starts, and predictions from checkpoints."""
 
-import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -8,11 +7,9 @@ import pytest
 from sklearn_runs import fit, make_conf, small_dataset
 
 from rtrain.config.schema import RtrainConf, ScalingConf
-from rtrain.errors import CheckpointError, ConfigError
-from rtrain.testing.damage import Calls
+from rtrain.errors import ConfigError
 from rtrain.testing.workers import make_job, newest
 from rtrain.trainers.epochs_conf import EarlyStoppingConf
-from rtrain.trainers.sklearn import safe_pickle
 from rtrain.trainers.sklearn.checks import check_conf
 from rtrain.trainers.sklearn.config import Conf, CrossValidationConf
 from rtrain.trainers.sklearn.predictor import load_predictor
@@ -128,54 +125,3 @@ def test_a_class_that_was_never_seen_has_no_probability(tmp_path):
     fit(tmp_path, conf, data)
     output = load_predictor(newest(tmp_path, conf, data)).predict(columns["x"])
     assert output[:, 1].max() == 0 < output[:, [0, 2]].min()
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        Calls(eval, "1 + 1"),
-        Calls(getattr, "text", "upper"),
-        Calls(__import__, "os"),
-        Calls(__import__("os").system, "true"),
-        Calls(__import__("subprocess").Popen, ["true"]),
-        Calls(np.load, "/etc/hostname"),
-        Calls(__import__("functools").reduce, max, [1, 2]),
-        Calls(__import__("sklearn").show_versions),
-        Calls(__import__("joblib").load, "/etc/hostname"),
-        Calls(np.memmap, "overwritten", "uint8", "w+", 0, (1,)),
-        Calls(np.lib.npyio.NpzFile, "/etc/hostname"),
-        Calls(__import__("scipy.io").io.netcdf_file, "overwritten", "w"),
-        Calls(__import__("xgboost").DMatrix, "/etc/hostname"),
-    ],
-    ids=lambda call: call.call[0].__name__,
-)
-def test_a_pickle_that_calls_something_is_refused(tmp_path, call):
-    (tmp_path / "estimator.pkl").write_bytes(pickle.dumps([call]))
-    with pytest.raises(CheckpointError, match="is not allowed in a checkpoint"):
-        safe_pickle.load(tmp_path / "estimator.pkl", ())
-
-
-def test_something_that_is_no_pickle_is_told(tmp_path):
-    (tmp_path / "estimator.pkl").write_bytes(b"hello")
-    with pytest.raises(CheckpointError, match="holds no estimator"):
-        safe_pickle.load(tmp_path / "estimator.pkl", ())
-
-
-def test_estimators_that_hold_a_function_of_scikit_learns_come_back(tmp_path):
-    from sklearn.feature_selection import SelectKBest
-
-    x = np.random.default_rng(0).normal(size=(40, 3))
-    (tmp_path / "estimator.pkl").write_bytes(pickle.dumps(SelectKBest(k=1).fit(x, x[:, 1] > 0)))
-    assert safe_pickle.load(tmp_path / "estimator.pkl", ()).transform(x).shape == (40, 1)
-
-
-@pytest.mark.parametrize("place", [0.1, 0.5, 0.9])
-def test_a_pickle_that_is_torn_or_changed_is_told(tmp_path, place):
-    from sklearn.tree import DecisionTreeClassifier
-
-    path = tmp_path / "estimator.pkl"
-    path.write_bytes(pickle.dumps(DecisionTreeClassifier().fit([[0], [1]], [0, 1])))
-    content = path.read_bytes()
-    path.write_bytes(content[: int(len(content) * place)])
-    with pytest.raises(CheckpointError, match="holds no estimator"):
-        safe_pickle.load(path, ())

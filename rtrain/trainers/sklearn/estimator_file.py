@@ -1,0 +1,90 @@
+"""The file of a fitted estimator: data that skops holds where it can, else a pickle."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rtrain.errors import CheckpointError
+from rtrain.runs.plain_files import open_inside
+from rtrain.trainers.sklearn.outputs import predict_rows
+from rtrain.trainers.trained import TRUST
+
+DATA, PICKLE = "estimator.skops", "estimator.pkl"
+
+
+def written(estimator: Any, rows: np.ndarray, num_classes: int | None) -> tuple[str, bytes]:
+    """Return name and content of the file that holds ``estimator``.
+
+    Args:
+        estimator: Fitted.
+        rows: (rows, features), some: what was written as data has to predict the same for them, bit for bit.
+        num_classes: None: of a regression.
+    """
+    content = _held_as_data(estimator, rows, num_classes)
+    return (PICKLE, pickle.dumps(estimator, protocol=5)) if content is None else (DATA, content)
+
+
+def _held_as_data(estimator: Any, rows: np.ndarray, num_classes: int | None) -> bytes | None:
+    # Imports every module of scikit-learn: two seconds, at the first checkpoint.
+    from skops.io import dumps
+
+    try:
+        content: bytes = dumps(estimator)
+        found = predict_rows(from_data(content), rows, num_classes)
+    except Exception:  # skops raises what it likes over what it can't hold
+        return None
+    same = np.array_equal(found, predict_rows(estimator, rows, num_classes), equal_nan=True)
+    return content if same else None
+
+
+def load(folder: Path, *, trusted: bool) -> Any:
+    """Return the estimator of a checkpoint.
+
+    Args:
+        folder: The checkpoint.
+        trusted: Whether this account wrote it, or the user trusts who did: only then a pickle is opened.
+
+    Raises:
+        CheckpointError: It holds none that can be loaded, or none but a pickle that is not to be opened.
+    """
+    if not (folder / DATA).exists() and (folder / PICKLE).exists():
+        if not trusted:
+            raise CheckpointError(
+                f"{folder} was written by another account, and its {PICKLE} may run anything when it is opened.",
+                TRUST,
+            )
+        return _read(folder, PICKLE, pickle.loads)
+    return _read(folder, DATA, from_data)
+
+
+def from_data(content: bytes) -> Any:
+    """Return the estimator that a skops file holds; runs nothing that the file names.
+
+    Raises:
+        CheckpointError: It holds something else than listed types and numbers.
+    """
+    from skops.io import loads
+
+    from rtrain.trainers.sklearn.data_types import TYPES
+    from rtrain.trainers.sklearn.schema import check_schema
+    from rtrain.trainers.sklearn.trees import check_trees
+
+    check_schema(content)
+    names = sorted({f"{module}.{name}" for pairs in TYPES.values() for module, name in pairs})
+    estimator = loads(content, trusted=names)
+    check_trees(estimator)
+    return estimator
+
+
+def _read(folder: Path, name: str, loads: Callable[[bytes], Any]) -> Any:
+    with open_inside(folder, name) as file:
+        content = file.read()
+    try:
+        return loads(content)
+    except Exception as error:  # damaged files raise whatever the objects in them raise
+        raise CheckpointError(f"{folder / name} holds no estimator that can be loaded: {error}") from error

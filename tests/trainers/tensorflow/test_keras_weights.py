@@ -1,0 +1,45 @@
+"""Weights lie in the file of the checkpoint, and are not put together from others of this machine."""
+
+import types
+
+import h5py
+import numpy as np
+import pytest
+
+from rtrain.errors import CheckpointError
+from rtrain.trainers.tensorflow.weights import FILE_NAME, load_weights
+
+
+def external_link(file, other):
+    file["layers/dense"] = h5py.ExternalLink(str(other), "/secret")
+
+
+def soft_link(file, other):
+    file["layers/dense"] = h5py.SoftLink("/vars")
+
+
+def external_storage(file, other):
+    file.create_dataset("layers/dense/vars/0", (2,), "float32", external=[(str(other), 0, 8)])
+
+
+def virtual(file, other):
+    layout = h5py.VirtualLayout(shape=(2,), dtype="float32")
+    layout[:] = h5py.VirtualSource(str(other), "secret", shape=(2,))
+    file.create_virtual_dataset("layers/dense/vars/0", layout)
+
+
+@pytest.mark.parametrize("make", [external_link, soft_link, external_storage, virtual])
+def test_what_lies_in_another_file_is_not_loaded(tmp_path, make):
+    other, loaded = tmp_path / "other.h5", []
+    with h5py.File(other, "w") as file:
+        file["secret"] = np.ones(2, "float32")
+    model = types.SimpleNamespace(load_weights=lambda *args, **kwargs: loaded.append(args))
+    with h5py.File(tmp_path / FILE_NAME, "w") as file:
+        file["layers/dense_1/vars/0"] = np.ones(2, "float32")
+    load_weights(model, tmp_path)
+    assert len(loaded) == 1
+    with h5py.File(tmp_path / FILE_NAME, "a") as file:
+        make(file, other)
+    with pytest.raises(CheckpointError):
+        load_weights(model, tmp_path)
+    assert len(loaded) == 1

@@ -1,0 +1,132 @@
+"""What is read of a checkpoint of another account's: no code, path or address in its configuration counts."""
+
+import json
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from attacks import watched
+from transformers import CONFIG_MAPPING
+from transformers_runs import dataset, fit, make_conf
+
+from rtrain.config.allowed import Untrusted
+from rtrain.errors import CheckpointError
+from rtrain.testing.workers import newest
+from rtrain.trainers.transformers.foreign import MODEL_TYPES
+from rtrain.trainers.transformers.predictor import load_predictor
+
+TASKS = {"sequence-classification": {}, "causal-lm": {"lora": {"r": 2}}}
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """Checkpoints by task, the second one with adapters."""
+    found = {}
+    for task, keys in TASKS.items():
+        folder, conf = tmp_path_factory.mktemp(task), make_conf(task, max_steps=1, **keys)
+        fit(folder, conf, dataset(task))
+        found[task] = newest(folder, conf, dataset(task))
+    return found
+
+
+def stolen(trained, folder):
+    """Return a copy of a checkpoint as somebody else's."""
+    return replace(trained, folder=shutil.copytree(trained.folder, folder / "stolen"), allow=Untrusted())
+
+
+def change(file, **values):
+    file.write_text(json.dumps({**json.loads(file.read_text()), **values}))
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_model_of_somebody_else_predicts_the_same(trained, tmp_path, task):
+    x = dataset(task).splits["val"].columns["x"]
+    before = load_predictor(trained[task]).predict(x)
+    copy = stolen(trained[task], tmp_path)
+    with watched() as events:
+        found = load_predictor(copy).predict(x)
+    np.testing.assert_array_equal(found, before)
+    assert not events
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"auto_map": {"AutoModelForSequenceClassification": "evil.Net"}},
+        {"auto_map": {"AutoConfig": "evil/repo--evil.Conf"}},
+        {"model_type": "timm_wrapper"},
+        {"model_type": "evil"},
+        {"_attn_implementation": "evil/kernel"},
+        {"attn_implementation": "kernels-community/flash-attn"},
+        {"experts_implementation": "evil/kernel:run"},
+        {"text_config": {"_attn_implementation": "evil/kernel"}},
+        {"text_config": {"model_type": "evil"}},
+        {"quantization_config": {"quant_method": "bitsandbytes"}},
+        {"use_timm_backbone": True},
+        {"backbone_config": {"model_type": "resnet"}},
+    ],
+    ids=str,
+)
+def test_a_configuration_that_asks_for_more_is_refused(trained, tmp_path, values):
+    evil = stolen(trained["sequence-classification"], tmp_path)
+    (evil.folder / "evil.py").write_text("raise SystemExit\n")
+    change(evil.folder / "config.json", **values)
+    with watched() as events, pytest.raises(CheckpointError) as raised:
+        load_predictor(evil)
+    assert "--trust" in raised.value.hint
+    assert not events
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"peft_type": "PROMPT_TUNING"},
+        {"megatron_core": "evil", "megatron_config": {"a": 1}},
+        {"corda_config": {"cache_file": "evil.pt"}},
+        {"loftq_config": {"loftq_bits": 4}},
+        {"layer_replication": [[0, 1], [0, 1]]},
+        {"runtime_config": {"ephemeral_gpu_offload": True}},
+        {"path": "evil"},
+    ],
+    ids=str,
+)
+def test_adapters_that_ask_for_more_are_refused(trained, tmp_path, values):
+    evil = stolen(trained["causal-lm"], tmp_path)
+    change(evil.folder / "adapter" / "adapter_config.json", **values)
+    with watched() as events, pytest.raises(CheckpointError):
+        load_predictor(evil)
+    assert not events
+
+
+def test_of_the_tokenizer_no_file_code_or_class_is_named(trained, tmp_path):
+    task, secret = "sequence-classification", tmp_path / "secret.json"
+    secret.write_text("{}")
+    x = dataset(task).splits["val"].columns["x"]
+    before = load_predictor(trained[task]).predict(x)
+    evil = stolen(trained[task], tmp_path)
+    change(
+        evil.folder / "tokenizer_config.json",
+        auto_map={"AutoTokenizer": ["evil.Tokens", None]},
+        tokenizer_class="BertJapaneseTokenizer",
+        tokenizer_file=str(secret),
+        vocab_file=str(secret),
+        mecab_kwargs={"mecab_option": f"-r {secret}"},
+        chat_template="{{ ''.__class__ }}",
+    )
+    with watched() as events:
+        np.testing.assert_array_equal(load_predictor(evil).predict(x), before)
+    assert not events
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer_config.json", "tokenizer.json"])
+@pytest.mark.parametrize("text", ["[" * 100_000, "[]", "nonsense"])
+def test_files_of_another_kind_are_told(trained, tmp_path, name, text):
+    evil = stolen(trained["sequence-classification"], tmp_path)
+    (evil.folder / name).write_text(text)
+    with pytest.raises(Exception):  # noqa: B017, PT011 (the tokenizers library has no type of its own)
+        load_predictor(evil)
+
+
+def test_listed_models_exist():
+    assert not MODEL_TYPES - set(CONFIG_MAPPING)
