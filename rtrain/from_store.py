@@ -39,7 +39,7 @@ def bring(run: StoredRun, run_dir: Path, notice: Callable[[str], None]) -> None:
         notice(f"{run.folder.url} is ahead of {run_dir}, which is now {older.name}")
         run_dir.rename(older)
     notice(f"fetching {run.folder.url}")
-    with private_files(bool(run.manifest["config"]["run"].get("private"))):
+    with private_files(bool(run.manifest["config"].get("run", {}).get("private"))):
         fetch_run(run, run_dir, notice)
 
 
@@ -116,7 +116,7 @@ def is_ahead(run: StoredRun, run_dir: Path) -> bool:
 
 def is_worked_on(twin: StoredRun | None, run_dir: Path, notice: Callable[[str], None]) -> bool:
     """Tell whether another machine works on a run that the store has; of this one, the lock tells."""
-    if twin is None or (run_dir.exists() and twin.manifest["host"]["hostname"] == platform.node()):
+    if twin is None or (run_dir.exists() and twin.manifest["host"].get("hostname") == platform.node()):
         return False
     notice(f"looking whether another machine works on {twin.folder.url}")
     return is_alive(twin)

@@ -137,8 +137,11 @@ def check_places(stored: Mapping[str, Any]) -> None:
     """Check what leads to files: no name in a manifest leads out of its run directory.
 
     Raises:
-        ValueError: One does.
+        ValueError: One does; TypeError, KeyError or AttributeError: Something is missing, or of another type.
     """
+    for key in ("config", "host"):
+        if not isinstance(stored.get(key, {}), Mapping):
+            raise TypeError(f"{key} is no mapping")
     best = stored.get("best_checkpoint")
     records = stored.get("checkpoints", [])
     names = [record["name"] for record in records]

@@ -57,7 +57,8 @@ def _length_of_lines(file: Path) -> int:
     with open_inside(file.parent, file.name) as stream:
         begin = max(0, stream.seek(0, os.SEEK_END) - LINE_BYTES)
         stream.seek(begin)
-        return begin + stream.read().rfind(b"\n") + 1
+        content: bytes = stream.read()
+        return begin + content.rfind(b"\n") + 1
 
 
 def part_begins(names: dict[str, int]) -> list[int]:

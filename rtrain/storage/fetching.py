@@ -91,10 +91,10 @@ def stored_run(url: str, key: str = "RUN") -> StoredRun:
 def _stored_run(folder: Folder, run_id: str) -> StoredRun:
     manifest = patiently(lambda: read_json(folder, MANIFEST))
     try:
-        manifest_of(manifest)
-    except (KeyError, TypeError, AttributeError) as error:
+        records = [record_of(record, record["name"]) for record in manifest_of(manifest).checkpoints]
+    except DAMAGED as error:
         raise ValueError(f"{MANIFEST} makes no sense: {error}") from error
-    return StoredRun(folder=folder, run_id=run_id, manifest=manifest)
+    return StoredRun(folder=folder, run_id=run_id, manifest={**manifest, "checkpoints": records})
 
 
 def is_alive(run: StoredRun) -> bool:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, BinaryIO, Protocol
+from typing import IO, Any, BinaryIO, Protocol, cast
 from urllib.parse import unquote, urlsplit
 
 from rtrain.runs.files import write_chunks
@@ -208,7 +208,7 @@ class DiskFolder:
 
     def open(self, name: str) -> BinaryIO:
         """Open a file."""
-        return open_inside(self._path, name)
+        return cast("BinaryIO", open_inside(self._path, name))
 
     def sizes(self, below: str = "") -> dict[str, int]:
         """Walk through the folder, without what is deleted meanwhile; links count as files that can't be opened."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -68,7 +69,7 @@ def _locked_by_us(folder: Path) -> Iterator[None]:
                 folder.mkdir(parents=True, exist_ok=True)
                 stack.enter_context(locked(folder))
             except (FileNotFoundError, FileExistsError):  # another process has just removed it
-                if folder.is_file():
+                if os.path.lexists(folder) and not folder.is_dir():
                     raise
                 continue
             except RunInUseError as error:
