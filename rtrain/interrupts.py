@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -82,18 +82,12 @@ class StopRequest:
 
 @contextmanager
 def stop_on_signals() -> Iterator[StopRequest]:
-    """Send the process's signals to a ``StopRequest`` while the block runs; does nothing outside the main thread.
-
-    A SIGHUP that is ignored stays so: ``nohup`` wants the run to outlive its terminal.
-    """
+    """Send the process's signals to a ``StopRequest`` while the block runs; does nothing outside the main thread."""
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield request
         return
-    wanted = set(REASONS)
-    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
-        wanted.remove(signal.SIGHUP)
-    before = {number: signal.signal(number, request.receive) for number in wanted}
+    before = {number: signal.signal(number, request.receive) for number in _heard(REASONS)}
     try:
         yield request
     finally:
@@ -129,16 +123,26 @@ def leave_signals_to_driver() -> None:
 
 @contextmanager
 def ended_by_sigterm() -> Iterator[None]:
-    """Let SIGTERM leave the block as Ctrl-C does, so that what it started and half wrote is cleared away: exit 143."""
+    """Let SIGTERM leave the block as Ctrl-C does, so that what it started and half wrote is cleared away: exit 143.
+
+    SIGHUP does the same, unless it is ignored: exit 129.
+    """
 
     def leave(signum: int, frame: FrameType | None) -> None:
         sys.exit(128 + signum)
 
-    before = signal.signal(signal.SIGTERM, leave)
+    before = {number: signal.signal(number, leave) for number in _heard({signal.SIGTERM, signal.SIGHUP})}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _heard(numbers: Iterable[signal.Signals]) -> list[signal.Signals]:
+    """Return signals without a SIGHUP that is ignored: ``nohup`` wants the command to outlive its terminal."""
+    deaf = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return [number for number in numbers if not (deaf and number is signal.SIGHUP)]
 
 
 def renew_sigterm() -> None:

@@ -8,7 +8,9 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
+from functools import partialmethod
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +99,17 @@ def start() -> Iterator[Start]:
     for process in processes:
         with process:
             process.kill()
+
+
+@pytest.fixture
+def kept_sessions(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A ``RAY_TMPDIR`` in which the folders of clusters that this process has finished stay."""
+    from rtrain.ray_session import RaySession
+
+    monkeypatch.setattr(RaySession, "close", partialmethod(RaySession.close, keep=True))
+    with tempfile.TemporaryDirectory(prefix="rt", dir="/tmp") as folder:  # short, as names of sockets have to be
+        monkeypatch.setenv("RAY_TMPDIR", folder)
+        yield Path(folder)
 
 
 @pytest.fixture(scope="session")

@@ -116,6 +116,7 @@ with connect(ClusterConf(object_store_bytes=80_000_000), 1) as starting:
     print(ray._private.worker._global_node.get_session_dir_path(), flush=True)
     if os.fork() == 0:  # what a loader's worker is: it holds all that its parent has open
         sys.stdin.read()
+        os._exit(0)
     sys.stdin.read()
 """
 

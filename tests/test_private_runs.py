@@ -10,8 +10,6 @@ import pytest
 import rtrain
 from rtrain.cli.app import run as command
 
-SESSIONS = Path(f"/tmp/rtrain-{os.geteuid()}/ray")
-
 
 def open_to_others(folder: Path) -> list[str]:
     """Return what other accounts may do something with."""
@@ -43,10 +41,10 @@ def test_every_file_of_a_sweep(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_every_file_of_a_run_on_ray_and_the_folder_of_its_session(tmp_path):
+def test_every_file_of_a_run_on_ray_and_the_folder_of_its_session(tmp_path, kept_sessions):
     run = rtrain.fit("mlp", ["num_workers=2", f"run.root_dir={tmp_path}/runs", "run.private=true"])
     assert not open_to_others(run.path)
-    session = max(path for path in SESSIONS.glob("session_2*") if path.name.endswith(f"_{os.getpid()}"))
+    (session,) = kept_sessions.glob("ray/session_2*")
     files = [path for path in session.rglob("*") if path.is_file() and not path.is_symlink()]
     assert files
     assert not [path for path in files if path.stat().st_mode & 0o077]

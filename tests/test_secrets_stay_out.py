@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import subprocess
 import sys
 import threading
@@ -57,9 +56,6 @@ class Net(torch.nn.Linear):
             raise RuntimeError(f"the server refused {self.key}")
         return super().forward(x)
 """
-
-
-RAY = Path(f"/tmp/rtrain-{os.geteuid()}/ray")
 
 
 @pytest.fixture
@@ -127,12 +123,18 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
+KEEP_SESSIONS = (
+    "from functools import partialmethod; from rtrain.ray_session import RaySession; "
+    "RaySession.close = partialmethod(RaySession.close, keep=True)"
+)
+
+
 def watched(start: Callable[..., subprocess.Popen[bytes]], words: Sequence[str]) -> tuple[int, str]:
     """Run a command line in a process of its own; returns its exit code, its output, and what ``ps`` showed of it.
 
     The words come by stdin: that a command line shows what its user types into it is the user's affair.
     """
-    main = "import sys; from rtrain.cli.app import run; sys.exit(run(sys.stdin.read().splitlines()))"
+    main = f"{KEEP_SESSIONS}; import sys; from rtrain.cli.app import run; sys.exit(run(sys.stdin.read().splitlines()))"
     Path("words.txt").write_text("\n".join(words))
     with Path("output.txt").open("wb") as output, Path("words.txt").open() as typed:
         process = start([sys.executable, "-c", main], stdin=typed, stdout=output, stderr=subprocess.STDOUT)
@@ -204,15 +206,14 @@ def test_no_secret_is_in_what_a_failing_training_tells(tmp_path, words, capfd):
 
 
 @pytest.mark.slow
-def test_no_secret_is_in_what_a_failing_training_on_ray_writes_and_shows(start, tmp_path, words):
-    before = set(RAY.glob("session_2*"))
+def test_no_secret_is_in_what_a_failing_training_on_ray_writes_and_shows(start, tmp_path, words, kept_sessions):
     words = [word.replace("explode: false", "explode: true") for word in words]
     code, seen = watched(start, ["fit", "mine.yaml", *words, "num_workers=2", "run.failure.max_failures=0"])
     assert code == 1
     assert "the server refused ***" in seen
     assert "ray::" in seen, "no process of Ray's was seen"
     Path("mine.yaml").unlink()
-    sessions = set(RAY.glob("session_2*")) - before  # those of other processes on this machine, too
+    sessions = list(kept_sessions.glob("ray/session_2*"))
     assert sessions
     assert not leaks(seen, tmp_path, *sessions)
     assert "seen-by-ray.json" in {path.name for path in tmp_path.iterdir()}

@@ -10,12 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ray.train.v2._internal.execution.worker_group import worker as ray_worker
-
 from rtrain.config.allowed import project_forgotten, use_project_root
 from rtrain.datasets.base import Dataset
 from rtrain.errors import CheckpointError
-from rtrain.interrupts import leave_signals_to_driver
 from rtrain.runs.checkpoints import checkpoints_dir
 from rtrain.runs.files import private_files
 from rtrain.trainers.base import Job
@@ -26,14 +23,6 @@ from rtrain.trainers.registry import load_trainer
 from rtrain.trainers.starting import announce, choose_checkpoint
 from rtrain.trainers.watchdog import Watchdog
 from rtrain.trainers.worker import Worker
-
-
-class RayTrainWorker(ray_worker.RayTrainWorker):
-    """Ray's actor that trains; signals that end the run don't end it before its last checkpoint."""
-
-    def __init__(self) -> None:
-        leave_signals_to_driver()
-        super().__init__()
 
 
 def train_on_worker(config: dict[str, Any], *, stays: bool = False) -> None:
