@@ -82,8 +82,11 @@ def from_data(content: bytes) -> Any:
 
 
 def _read(folder: Path, name: str, loads: Callable[[bytes], Any]) -> Any:
-    with open_inside(folder, name) as file:
-        content = file.read()
+    try:
+        with open_inside(folder, name) as file:
+            content = file.read()
+    except FileNotFoundError as error:
+        raise CheckpointError(f"{folder} lacks {name}: {error.strerror}.") from error
     try:
         return loads(content)
     except Exception as error:  # damaged files raise whatever the objects in them raise

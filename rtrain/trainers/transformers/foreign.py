@@ -56,7 +56,7 @@ def check_config(folder: Path) -> None:
     for key, value in _items(stored):
         if not _is_plain(key, value):
             raise CheckpointError(
-                f"{folder} was written by another account: {key}={value!r} in its config.json may do more than compute.",
+                f"{folder} was written by another account: {key}={value!r} in its config.json could do more.",
                 TRUST,
             )
 

@@ -108,6 +108,11 @@ def test_something_that_is_no_estimator_is_told(tmp_path, content, trusted):
         (tmp_path / name).unlink()
 
 
+def test_a_folder_without_an_estimator_is_told(tmp_path):
+    with pytest.raises(CheckpointError):
+        load(tmp_path, trusted=True)
+
+
 def check_pickles(folder, number, seed):
     mark = folder / "it-ran"
     for content in pickles(number, f"touch {mark}", seed):
