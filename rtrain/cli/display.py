@@ -80,7 +80,8 @@ class Limits:
     def of(cls, manifest: Manifest) -> Limits:
         """Read the limits from the config in the manifest."""
         trainer = manifest.config.get("trainer") or {}
-        return cls(trainer.get("max_epochs"), trainer.get("max_steps"))
+        own = trainer.get("train_loop") is not None  # a loop of one's own has its own number of epochs
+        return cls(None if own else trainer.get("max_epochs"), trainer.get("max_steps"))
 
 
 def is_milestone(event: Event) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
@@ -35,12 +35,22 @@ class Event:
     """UTC, ISO 8601."""
     metrics: Mapping[str, float | None]
     """Values by name; None for what was NaN or infinite, once it is read back."""
+    values: Mapping[str, Any] = field(default_factory=dict)
+    """What else was reported, by a loop of the user's own: texts, lists, None."""
 
     @classmethod
-    def at(cls, timestamp: float, *, step: int, epoch: int, metrics: Mapping[str, float]) -> Event:
+    def at(
+        cls,
+        timestamp: float,
+        *,
+        step: int,
+        epoch: int,
+        metrics: Mapping[str, float],
+        values: Mapping[str, Any] | None = None,
+    ) -> Event:
         """Make an event that happened at ``timestamp`` (seconds since 1970)."""
         time = datetime.fromtimestamp(timestamp, UTC).isoformat(timespec="milliseconds")
-        return cls(step=step, epoch=epoch, time=time, metrics=dict(metrics))
+        return cls(step=step, epoch=epoch, time=time, metrics=dict(metrics), values=dict(values or {}))
 
 
 class EventLog:
@@ -52,7 +62,10 @@ class EventLog:
 
     def append(self, event: Event) -> None:
         """Add one line; NaN and infinity become null."""
-        self._file.write(to_json(asdict(event)) + "\n")
+        facts = asdict(event)
+        if not event.values:
+            del facts["values"]
+        self._file.write(to_json(facts) + "\n")
 
     def go_back(self, step: int) -> None:
         """Note that training goes on from a step: later ones that are there already come again."""

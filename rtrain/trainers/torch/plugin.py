@@ -22,7 +22,7 @@ class Plugin(TrainerPlugin):
         """Check every target's arguments against its signature, and conf against dataset."""
         conf: config.Conf = job.conf.trainer
         if conf.train_loop is not None:
-            from rtrain.trainers.torch.custom import check_custom
+            from rtrain.trainers.torch.custom.loop import check_custom
 
             check_custom(conf.train_loop, job.allow)
             return
@@ -38,7 +38,7 @@ class Plugin(TrainerPlugin):
     def train_loop(self, conf: config.Conf) -> TrainLoop:
         """Return the declared loop, or the user's own."""
         if conf.train_loop is not None:
-            from rtrain.trainers.torch.custom import custom_loop
+            from rtrain.trainers.torch.custom.loop import custom_loop
 
             return custom_loop(conf.train_loop, conf.train_loop_config)
         from rtrain.trainers.torch.loop import train
