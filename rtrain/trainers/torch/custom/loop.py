@@ -23,13 +23,14 @@ def train_custom(worker: Worker, path: str, config: Mapping[str, Any]) -> None:
     ``ray.train.report``, ``get_checkpoint``, ``get_context`` and ``prepare_model`` work as under Ray Train, also
     without a cluster. When the run is to stop, the loop ends at its next report.
     """
-    import ray.train.torch  # noqa: F401  (Ray's workers have imported it, and Ray's own Lightning strategies count on it)
+    import ray.train.torch  # Ray's workers have imported it too: Ray's own strategies for Lightning count on it
 
     utils: LocalReports | RayReports = LocalReports(worker) if worker.in_process else RayReports(worker)
     with ExitStack() as stack:
         stack.enter_context(one_model(worker))
         function = locate(path, "trainer.train_loop", worker.allow)
         stack.enter_context(_train_fn_utils(utils))
+        ray.train.get_checkpoint()  # the first call imports modules that draw random numbers
         stack.enter_context(_seeded(worker, utils.number))
         with suppress(StopTraining):
             function(dict(config)) if takes_config(function) else function()

@@ -73,8 +73,7 @@ def test_a_copy_that_is_killed_costs_nothing(tmp_path, monkeypatch, seed):
 
     monkeypatch.setattr(folders.shutil, "copy", copy)
     with pytest.raises(Killed):
-        for _ in range(3):
-            one.report({}, source)
+        report_thrice(one, source)
     done = [path.name for path in all_checkpoints(tmp_path)]
     monkeypatch.undo()
     again = make_reports(tmp_path)
@@ -82,6 +81,11 @@ def test_a_copy_that_is_killed_costs_nothing(tmp_path, monkeypatch, seed):
     again.report({}, source)
     assert set(read_record(latest_checkpoint(tmp_path))["files"]) == {"a", "b", "c"}
     assert again.number == len(done) + 1
+
+
+def report_thrice(one, source):
+    for _ in range(3):
+        one.report({}, source)
 
 
 def test_half_a_copy_that_an_older_version_left_is_removed_first(tmp_path):

@@ -1,7 +1,7 @@
 """Frameworks that train on several workers without a world of their own: the second worker that does so fails."""
 
 import sys
-import types
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -89,6 +89,4 @@ def test_what_is_watched_exists_where_the_framework_is_installed(one):
     pytest.importorskip(one.module.partition(".")[0])
     source = worlds.importlib.util.find_spec(one.module)
     assert source is not None
-    text = types.SimpleNamespace(path=source.origin)
-    with open(text.path) as file:
-        assert f"def {one.name.rpartition('.')[2]}(" in file.read()
+    assert f"def {one.name.rpartition('.')[2]}(" in Path(source.origin).read_text()
