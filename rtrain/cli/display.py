@@ -126,18 +126,19 @@ def end_lines(run_dir: Path, manifest: Manifest) -> list[str]:
     checkpoint = manifest.best_checkpoint or newest
     return [
         f"result      {manifest.status} after {manifest.timings_seconds['total']:.1f} s: {manifest.exit_reason}",
-        f"best        {_best_metric(manifest)}",
+        _best_line(manifest),
         f"checkpoint  {shown(run_dir / checkpoint) if checkpoint else 'none'}",
         f"run         {shown(run_dir)}",
         f"next        {_next_command(run_dir, manifest)}",
     ]
 
 
-def _best_metric(manifest: Manifest) -> str:
+def _best_line(manifest: Manifest) -> str:
+    """Return the best value of the metric that decides; the last values where none does."""
     best = manifest.best or {}
     if best.get("value") is None:
-        return metrics_text(manifest.metrics) or "none"
-    return f"{best['monitor']} {best['value']:.{DIGITS}g} (epoch {best['epoch']}, step {best['step']})"
+        return f"last        {metrics_text(manifest.metrics) or 'none'}"
+    return f"best        {best['monitor']} {best['value']:.{DIGITS}g} (epoch {best['epoch']}, step {best['step']})"
 
 
 def _next_command(run_dir: Path, manifest: Manifest) -> str:

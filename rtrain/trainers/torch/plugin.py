@@ -25,7 +25,7 @@ class Plugin(TrainerPlugin):
         if conf.train_loop is not None:
             from rtrain.trainers.torch.custom.loop import check_custom
 
-            check_custom(conf.train_loop, job.allow)
+            check_custom(job)
             return
         from rtrain.trainers.torch.checks import check_conf
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any
@@ -12,6 +12,7 @@ from ray.train.v2._internal.execution.train_fn_utils import TrainFnUtils, set_tr
 
 from rtrain.config.targets import locate, locate_function
 from rtrain.errors import ConfigError
+from rtrain.trainers.base import Job
 from rtrain.trainers.torch.custom.reports import LocalReports, RayReports, StopTraining
 from rtrain.trainers.torch.custom.worlds import one_model
 from rtrain.trainers.worker import Worker
@@ -64,13 +65,19 @@ def _seeded(worker: Worker, number: int) -> Iterator[None]:
         yield
 
 
-def check_custom(path: str, allow: Sequence[str]) -> None:
-    """Find out before anything starts whether ``path`` is a function that a worker can call.
+def check_custom(job: Job) -> None:
+    """Find out before anything starts whether the train loop of a job is a function that a worker can call.
 
     Raises:
-        ConfigError: It can't be imported, or takes more than one argument.
+        ConfigError: It can't be imported, takes more than one argument, or is to do what only it can do by itself.
     """
-    takes_config(locate_function(path, "trainer.train_loop", allow))
+    takes_config(locate_function(job.conf.trainer.train_loop, "trainer.train_loop", job.allow))
+    if job.conf.run.init_from is not None:
+        raise ConfigError(
+            "run.init_from: what a train loop of your own begins with is up to the loop.",
+            f"Give it the place in its config, and load it there: trainer.train_loop_config.init_from="
+            f"{job.conf.run.init_from}",
+        )
 
 
 def takes_config(function: Any) -> bool:
