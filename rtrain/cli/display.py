@@ -80,7 +80,7 @@ class Limits:
     def of(cls, manifest: Manifest) -> Limits:
         """Read the limits from the config in the manifest."""
         trainer = manifest.config.get("trainer") or {}
-        own = trainer.get("train_loop") is not None  # a loop of one's own has its own number of epochs
+        own = trainer.get("train_loop") is not None  # a custom loop decides on its number of epochs
         return cls(None if own else trainer.get("max_epochs"), trainer.get("max_steps"))
 
 

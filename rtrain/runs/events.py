@@ -36,7 +36,7 @@ class Event:
     metrics: Mapping[str, float | None]
     """Values by name; None for what was NaN or infinite, once it is read back."""
     values: Mapping[str, Any] = field(default_factory=dict)
-    """What else was reported, by a loop of the user's own: texts, lists, None."""
+    """Non-numeric values that a custom train loop reported: texts, lists, None."""
 
     @classmethod
     def at(

@@ -72,7 +72,7 @@ class Manifest:
     metrics: dict[str, float | None] = field(default_factory=dict)
     """The newest value of each metric; null for NaN and infinity."""
     values: dict[str, Any] = field(default_factory=dict)
-    """The newest of what a train loop of one's own reported besides numbers: texts, lists, null."""
+    """The latest non-numeric values that a custom train loop reported: texts, lists, null."""
     best: dict[str, Any] | None = None
     """``monitor``, ``mode``, ``value``, ``step`` and ``epoch`` of the best checkpoint."""
     checkpoints: list[dict[str, Any]] = field(default_factory=list)

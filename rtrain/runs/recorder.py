@@ -149,8 +149,9 @@ class Recorder:
 
     def _accept_attempt(self, record: Mapping[str, Any]) -> None:
         if self.manifest.attempts:
-            # Without a checkpoint, what was reported at step 0 is done again too.
-            self._events.go_back(record["from_step"] if record["from_checkpoint"] else -1)
+            # Without a checkpoint, the reports of step 0 come again as well.
+            anew = record["from_step"] == 0 and not record.get("from_checkpoint")
+            self._events.go_back(-1 if anew else record["from_step"])
             self._fill_in(record["from_step"])
         self.manifest.attempts.append({"started_at": utc_now(), **{k: v for k, v in record.items() if k != "kind"}})
         self._write()

@@ -90,7 +90,7 @@ class Upload:
         """Give the folder its name when all ranks have copied, and return its record; None if none had a checkpoint.
 
         Args:
-            facts: What the record says besides the files.
+            facts: The fields of the record other than the files.
             events: What was reported since the checkpoint before; they are kept in the folder.
 
         Raises:
@@ -151,7 +151,7 @@ def _own_files(source: Path) -> set[Path]:
     except CheckpointError as error:
         names = " and ".join(sorted(path.name for path in own if path.exists()))
         raise TrainingError(
-            f"the checkpoint in {source} has files of its own called {names}, which rtrain writes into checkpoints.",
+            f"the checkpoint in {source} has files called {names}, which rtrain writes into checkpoints.",
             "Give them other names.",
         ) from error
     return own

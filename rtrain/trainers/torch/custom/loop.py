@@ -45,7 +45,7 @@ def _train_fn_utils(utils: TrainFnUtils) -> Iterator[None]:
     try:
         yield
     finally:
-        if not utils.is_distributed():  # a process of the user's own, which may use Ray Train after this
+        if not utils.is_distributed():  # the user's process may use Ray Train afterwards
             set_train_fn_utils(None)
 
 
@@ -74,9 +74,8 @@ def check_custom(job: Job) -> None:
     takes_config(locate_function(job.conf.trainer.train_loop, "trainer.train_loop", job.allow))
     if job.conf.run.init_from is not None:
         raise ConfigError(
-            "run.init_from: what a train loop of your own begins with is up to the loop.",
-            f"Give it the place in its config, and load it there: trainer.train_loop_config.init_from="
-            f"{job.conf.run.init_from}",
+            "run.init_from: a custom train loop loads its initial weights itself.",
+            f"Pass the path to the loop: trainer.train_loop_config.init_from={job.conf.run.init_from}",
         )
 
 

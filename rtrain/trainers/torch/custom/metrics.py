@@ -1,4 +1,4 @@
-"""What a loop reports, as JSON can hold it: numbers by name, and everything else beside them."""
+"""What a loop reports, as JSON can hold it: numbers by name, and separately everything else."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def split_metrics(
 
 
 def whole_number(value: float | None) -> int | None:
-    """Return a metric that counts something, ``step`` or ``epoch`` say; None if it is no whole number."""
+    """Return a metric such as ``step`` or ``epoch`` as an integer; None if it is not a whole number."""
     return int(value) if value is not None and math.isfinite(value) and value == int(value) else None
 
 
@@ -60,7 +60,7 @@ def _number(value: Any) -> float | None:
         if hasattr(value, "item") and _num_values(value) == 1:
             inner = value.item()
             return float(inner) if isinstance(inner, Real) else None
-    except (OverflowError, TypeError, ValueError):  # an integer beyond all floats, say
+    except (OverflowError, TypeError, ValueError):  # an integer beyond all floats
         return None
     return None
 

@@ -1,8 +1,8 @@
 """What a loop reports by ``ray.train.report``: events of the run, and checkpoints that are complete or absent.
 
-Ray itself is given none of the checkpoints: it keeps a list of its own, and refuses to start workers again when a
-folder of that list is gone, which ``run.checkpoint.keep`` has removed. All ranks copy their files into one folder with
-a temporary name; once all of them have, rank 0 completes it.
+Ray itself gets none of the checkpoints: it would list them, and refuse to restart workers once
+``run.checkpoint.keep`` has removed a folder of its list. All ranks copy their files into one folder with a temporary
+name; once all of them have, rank 0 completes it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class _Log:
         return self._seconds_before + self.worker.elapsed_seconds()
 
     def record(self, metrics: Mapping[str, Any]) -> dict[str, Any]:
-        """Send one report, and return what the record of its checkpoint says besides the files."""
+        """Send one report, and return the fields of its checkpoint's record other than the files."""
         numbers, values = split_metrics(metrics, self.worker.scrub)
         self.step = self._next_step(whole_number(numbers.get("step")))
         epoch = whole_number(numbers.get("epoch"))
@@ -134,7 +134,7 @@ class _Reports(TrainFnUtils):
         return agreed[0], agreed[1]
 
     def _keep(self, upload: Upload, metrics: Mapping[str, Any], checkpoint: Checkpoint | None, *, beside: bool) -> None:
-        """Copy the checkpoint, at once or ``beside`` the loop, and record the metrics."""
+        """Copy the checkpoint, immediately or in a thread (``beside``), and record the metrics."""
         if not beside:
             upload.copy(checkpoint)
         self._pending = self._recorded(upload, metrics) if self.worker.rank == 0 else _nothing
@@ -266,7 +266,7 @@ def _check_wishes(name: str | None, mode: CheckpointUploadMode, validation: Any)
         TrainingError: Names it.
     """
     if name and (name != Path(name).name or name.startswith(".")):
-        raise TrainingError(f"checkpoint_dir_name={name!r} is no plain name of a folder.")
+        raise TrainingError(f"checkpoint_dir_name={name!r} is not a plain folder name.")
     if mode is CheckpointUploadMode.NO_UPLOAD:
         raise TrainingError(
             "ray.train.report(checkpoint_upload_mode=NO_UPLOAD): rtrain keeps a copy of each checkpoint in the run "
@@ -276,6 +276,6 @@ def _check_wishes(name: str | None, mode: CheckpointUploadMode, validation: Any)
         )
     if validation:
         raise TrainingError(
-            "ray.train.report(validation=...): rtrain starts no validation of its own beside a loop.",
+            "ray.train.report(validation=...): rtrain does not run asynchronous validation.",
             "Evaluate in the loop, and report the metrics.",
         )

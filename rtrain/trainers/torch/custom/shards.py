@@ -36,7 +36,7 @@ def check_name(dataset: Dataset | None, name: str) -> Dataset:
     if dataset is None:
         raise TrainingError(
             f"trainer.train_loop asks for the dataset shard '{name}', and the config has no dataset.",
-            "Choose one (dataset=csv, say), or read the data in the loop.",
+            "Choose one (dataset=csv), or read the data in the loop.",
         )
     if name not in dataset.splits:
         raise TrainingError(

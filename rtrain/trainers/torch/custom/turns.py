@@ -1,6 +1,6 @@
 """Passes over Ray's dataset shards on several workers, which all of them have to begin together.
 
-Ray Data shares out the rows of each pass among all workers, and waits for those that don't take part, for ever. So each
+Ray Data shares out the rows of each pass among all workers, and waits for those that don't take part, forever. So each
 worker pins up which passes it has begun and how often it has come to where all workers meet, and looks at what the
 others have before it begins one.
 """
@@ -19,14 +19,14 @@ from rtrain.errors import TrainingError
 from rtrain.trainers.worker import Worker
 
 GRACE_SECONDS = 10.0
-"""How long two workers wait for each other before that counts as for ever."""
+"""How long two workers wait for each other before that counts as forever."""
 NOTICE_SECONDS = 60.0
 LOOK_SECONDS = 0.05
 OVER = 10**9
 
 
 class Board(Protocol):
-    """Where workers of the same attempt read what the others say."""
+    """Where workers of the same attempt read what the others pin up."""
 
     def pin(self, key: str, value: str) -> None:
         """Let the others see a value."""
@@ -95,7 +95,7 @@ class Turns:
         return state["meetings"] > self._meetings or any(count > self._passes[name] for name, count in passes.items())
 
     def _wait(self, name: str, missing: list[int], seconds: float) -> None:
-        """Let time pass; say once that it takes long, and fail after ``run.failure.hang_seconds``."""
+        """Let time pass; notify once that it takes long, and fail after ``run.failure.hang_seconds``."""
         longest = self._worker.run.failure.hang_seconds
         if longest is not None and seconds >= longest:
             raise self._deadlock(name, missing)
@@ -109,7 +109,7 @@ class Turns:
         return TrainingError(
             f"worker {self._worker.rank} reads the dataset shard '{name}', {_workers(ranks)} did not: each worker has "
             "a part of every shard, and none gets rows before all of them read.",
-            "Read it on all workers (in an `if` of one rank it waits for ever), and put what they find together; or "
+            "Read it on all workers (in an `if` of one rank it waits forever), and put what they find together; or "
             "load what one worker alone needs in the loop itself. Ray's DataConfig(datasets_to_split=...) is not "
             "supported.",
         )
@@ -135,7 +135,7 @@ class _ShardInTurn(StreamSplitDataIterator):
 
 
 def shard_in_turn(shard: Any, name: str, turns: Turns) -> Any:
-    """Return a shard of Ray's that fails where it would wait for ever for workers that don't read it."""
+    """Return a shard of Ray's that fails where it would wait forever for workers that don't read it."""
     if type(shard) is StreamSplitDataIterator:
         shard.__class__ = _ShardInTurn
         shard._name, shard._turns = name, turns

@@ -1,7 +1,7 @@
-"""Frameworks that a loop trains with beside torch: on several workers each of them needs a world of its own.
+"""Frameworks other than torch in a train loop: on several workers each of them has to be joined as well.
 
 Ray's trainer for torch joins torch's processes. XGBoost, LightGBM, Keras, JAX or Lightning in such a loop know nothing
-of that: each worker would train a model of its own on its part of the rows, and the run would succeed. Here the
+of that: each worker would train a separate model on its part of the rows, and the run would succeed. Here the
 functions that train are watched from the moment their modules are imported. One worker may train alone (a model to
 compare with, on rank 0 say); the second one that does so fails.
 """
@@ -137,7 +137,7 @@ def _train_alone(worker: Worker, one: Watched) -> None:
     if len(ranks) > 1:
         trainer = TRAINERS.get(one.framework, one.framework)
         raise TrainingError(
-            f"workers {', '.join(map(str, ranks))} train with {one.framework}, each of them a model of its own: "
+            f"workers {', '.join(map(str, ranks))} train with {one.framework}, each of them a separate model: "
             "trainer=torch joins the workers of a loop for torch alone.",
             f"Train with num_workers=1, or on one rank only, or with a declared model (trainer={trainer}); or join the "
             f"workers in the loop: {one.joins}",
