@@ -134,3 +134,22 @@ def test_a_checkpoint_of_a_loop_says_that_only_the_loop_can_load_it(fit):
 def test_a_shard_that_does_not_exist_names_those_that_do(fit):
     with pytest.raises(TrainingError, match="train, test"):
         fit("trainer.train_loop=seeded_loops:asks_for_validation", "+dataset=digits")
+
+
+def test_the_hint_for_other_trainers_says_what_a_loop_joins():
+    from rtrain.config.suggest import plugins_with
+    from rtrain.schemas import schemas
+
+    assert "joins torch alone" in plugins_with("trainer.train_loop", schemas())
+    assert "joins torch alone" not in plugins_with("trainer.model", schemas())
+
+
+def test_without_a_metric_that_decides_the_end_of_a_run_shows_the_last_values(fit):
+    from rtrain.cli.display import end_lines
+
+    run = fit()
+    shown = end_lines(run.path, run.manifest)[1]
+    assert shown.startswith("last ")
+    assert f"number {4}" in shown
+    run = fit("run.checkpoint.best.monitor=number", "run.checkpoint.best.mode=min")
+    assert end_lines(run.path, run.manifest)[1].startswith("best        number ")
