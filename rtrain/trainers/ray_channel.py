@@ -99,11 +99,11 @@ class WorkerChannel:
 
     def pin(self, key: str, value: str) -> None:
         """Let the other workers of this attempt see a value."""
-        _put(self._board + key, value)
+        ray_store.put(self._board + key, value)
 
     def pinned(self, key: str) -> str | None:
         """Return the value of a key that a worker of this attempt has pinned, or None."""
-        return _text(self._board + key)
+        return ray_store.text(self._board + key)
 
     def close(self) -> None:
         """Deliver what is left; ``check`` says whether that worked."""

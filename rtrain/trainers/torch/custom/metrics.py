@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
@@ -11,6 +12,7 @@ from typing import Any
 MAX_VALUES = 1000
 """Numbers of an array that are written; of a larger one, its type, shape and dtype are."""
 MAX_CHARACTERS = 10_000
+"""Of a text, or of the JSON of a list; a line of ``events.jsonl`` has limits, too."""
 
 
 def split_metrics(
@@ -33,10 +35,16 @@ def split_metrics(
     for name, value in _flat(metrics):
         number = _number(value)
         if number is None:
-            values[name] = _plain(value, clean)
+            values[name] = _bounded(_plain(value, clean))
         else:
             numbers[name] = number
     return numbers, values
+
+
+def _bounded(value: Any) -> Any:
+    """Return a value, or how long it is if that is too long for a line."""
+    size = len(json.dumps(value, default=str))
+    return value if size <= 2 * MAX_CHARACTERS else f"{type(value).__name__} of {size:,} characters as JSON"
 
 
 def whole_number(value: float | None) -> int | None:

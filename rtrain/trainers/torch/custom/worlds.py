@@ -120,7 +120,7 @@ def _watched(trains: Callable[..., Any], one: Watched, worker: Worker) -> Callab
             _train_alone(worker, one)
         return trains(*args, **kwargs)
 
-    checked.__rtrain_watched__ = True
+    vars(checked)["__rtrain_watched__"] = True
     return checked
 
 

@@ -71,6 +71,13 @@ def test_a_large_array_is_described():
     assert split_metrics({"a": np.zeros(MAX_VALUES + 1)})[1] == {"a": f"ndarray ({MAX_VALUES + 1},) float64"}
 
 
+def test_what_is_too_long_for_a_line_is_cut_or_described():
+    _, values = split_metrics({"text": "x" * 10**6, "list": ["x"] * 10**6, "deep": [[["x" * 9_999] * 9] * 9]})
+    assert len(json.dumps(values)) < 50_000
+    assert values["text"] == "x" * 10_000
+    assert "list of" in values["list"]
+
+
 def test_secrets_are_taken_out_of_texts_at_any_depth():
     values = split_metrics({"a": "key 123", "b": ["123"], "c": {"d": "123"}}, lambda text: text.replace("123", "***"))
     assert values[1] == {"a": "key ***", "b": ["***"], "c/d": "***"}
