@@ -127,7 +127,8 @@ def _entry(line: bytes) -> Event | int | None:
         if "from_step" in said:
             return int(said["from_step"])
         metrics = {str(name): None if value is None else float(value) for name, value in said["metrics"].items()}
-        return Event(step=int(said["step"]), epoch=int(said["epoch"]), time=str(said["time"]), metrics=metrics)
+        place = {"step": int(said["step"]), "epoch": int(said["epoch"])}
+        return Event(**place, time=str(said["time"]), metrics=metrics, values=dict(said.get("values", {}).items()))
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
         return None
 
