@@ -212,6 +212,7 @@ def test_a_loop_resumes_with_another_number_of_workers_whatever_was_pruned(tmp_p
     assert set(run.manifest.checkpoints[0]["files"]) == {"rank-0", "rank-1", "events.jsonl"}
 
 
+@pytest.mark.slow
 def test_a_framework_that_trains_a_model_per_worker_fails_the_run_at_once(tmp_path, cluster):
     run, said = fit_loop(tmp_path, cluster, "trains_alone")
     assert run.status == "failed"
