@@ -235,5 +235,6 @@ def check_room(job: Job, plugin: TrainerPlugin, cluster: Cluster, command: Seque
     scaling = job.conf.scaling
     rest = [word for word in command if not word.startswith(("scaling.num_workers=", "num_workers="))]
     alone = cluster.shared and int(scaling.num_workers) == 1
-    data_cpus = 1 if plugin.takes_ray_datasets(job.conf.trainer) and not alone else 0
+    reads = plugin.takes_ray_datasets(job.conf.trainer) and job.dataset is not None
+    data_cpus = 1 if reads and not alone else 0
     check_feasible(scaling, cluster.nodes, " ".join(rest), data_cpus=data_cpus)

@@ -154,10 +154,10 @@ def _checked(resumption: Resumption, may_change: Collection[str]) -> Resumption:
         if set(wrong) <= set(LENGTHS):
             why = f"can't be made longer or shorter, because {_schedule(resumption)} follows from its length:"
         lines = "\n".join(f"  {key}: {_shown(resumption.changed[key])}" for key in wrong)
-        raise ConfigError(
-            f"{resumption.run_dir} {why}\n{lines}",
-            f"Leave it as it was, or start a new run from its weights: run.init_from={resumption.run_dir}",
-        )
+        own = resumption.manifest.config["trainer"].get("train_loop") is not None
+        weights = "" if own else f" from its weights: run.init_from={resumption.run_dir}"
+        hint = f"Leave it as it was, or start a new run{weights or '.'}"
+        raise ConfigError(f"{resumption.run_dir} {why}\n{lines}", hint)
     return resumption
 
 

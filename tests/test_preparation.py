@@ -3,9 +3,14 @@
 import numpy as np
 import pytest
 
-from rtrain.errors import ConfigError
-from rtrain.preparation import check_shares
+from rtrain.cluster import Cluster
+from rtrain.config.schema import RtrainConf, RunConf, ScalingConf
+from rtrain.errors import ConfigError, NotEnoughResourcesError
+from rtrain.preparation import check_room, check_shares
 from rtrain.testing.small_data import in_memory
+from rtrain.testing.workers import make_job
+from rtrain.trainers.torch.config import Conf
+from rtrain.trainers.torch.plugin import Plugin
 
 
 def test_more_workers_than_rows_to_train_on_are_refused():
@@ -16,3 +21,15 @@ def test_more_workers_than_rows_to_train_on_are_refused():
     check_shares(None, 8)
     with pytest.raises(ConfigError, match=r"4 workers can't share 3 rows of the split 'train'\.\nTry: num_workers=3"):
         check_shares(dataset, 4)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_loop_leaves_a_core_to_read_the_data_only_if_it_has_data(shared):
+    conf = RtrainConf(
+        trainer=Conf(train_loop="a:b"), run=RunConf(name="test"), scaling=ScalingConf(num_workers=2), dataset=None
+    )
+    cluster = Cluster(own=True, nodes=({"CPU": 2.0},), shared=shared)
+    check_room(make_job(conf, None), Plugin(), cluster, ["rtrain"])
+    rows = {"x": np.zeros((3, 2), "float32"), "y": np.zeros(3, "int64")}
+    with pytest.raises(NotEnoughResourcesError, match="1 CPU left to read the data"):
+        check_room(make_job(conf, in_memory({"train": rows}, "classification", num_classes=2)), Plugin(), cluster, [])

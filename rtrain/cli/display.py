@@ -80,7 +80,8 @@ class Limits:
     def of(cls, manifest: Manifest) -> Limits:
         """Read the limits from the config in the manifest."""
         trainer = manifest.config.get("trainer") or {}
-        return cls(trainer.get("max_epochs"), trainer.get("max_steps"))
+        own = trainer.get("train_loop") is not None  # a custom loop decides on its number of epochs
+        return cls(None if own else trainer.get("max_epochs"), trainer.get("max_steps"))
 
 
 def is_milestone(event: Event) -> bool:
@@ -125,18 +126,19 @@ def end_lines(run_dir: Path, manifest: Manifest) -> list[str]:
     checkpoint = manifest.best_checkpoint or newest
     return [
         f"result      {manifest.status} after {manifest.timings_seconds['total']:.1f} s: {manifest.exit_reason}",
-        f"best        {_best_metric(manifest)}",
+        _best_line(manifest),
         f"checkpoint  {shown(run_dir / checkpoint) if checkpoint else 'none'}",
         f"run         {shown(run_dir)}",
         f"next        {_next_command(run_dir, manifest)}",
     ]
 
 
-def _best_metric(manifest: Manifest) -> str:
+def _best_line(manifest: Manifest) -> str:
+    """Return the best value of the metric that decides; the last values where none does."""
     best = manifest.best or {}
     if best.get("value") is None:
-        return metrics_text(manifest.metrics) or "none"
-    return f"{best['monitor']} {best['value']:.{DIGITS}g} (epoch {best['epoch']}, step {best['step']})"
+        return f"last        {metrics_text(manifest.metrics) or 'none'}"
+    return f"best        {best['monitor']} {best['value']:.{DIGITS}g} (epoch {best['epoch']}, step {best['step']})"
 
 
 def _next_command(run_dir: Path, manifest: Manifest) -> str:

@@ -145,10 +145,12 @@ def _cut(text: str) -> str:
 
 
 def _is_unjudged(record: SweepRecord) -> bool:
-    return bool(record.goals) and any(one.status in ("succeeded", "stopped") for one in record.trials)
+    return any(one.status in ("succeeded", "stopped") for one in record.trials)
 
 
 def _no_best(record: SweepRecord) -> str:
+    if not record.goals:
+        return "unknown: nothing says which trial is the best; next time, sweep.metric=..."
     return f"unknown: no trial has reported {' and '.join(goal.metric for goal in record.goals)}"
 
 

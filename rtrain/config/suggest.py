@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import Field, fields, is_dataclass
 from typing import Any, get_args, get_type_hints
 
 from rtrain.config.aliases import CHOOSABLE, GROUPS, KEYS
@@ -62,7 +62,13 @@ def plugins_with(key: str, schemas: Schemas) -> str | None:
     group, _, name = key.partition(".")
     confs = schemas.group(group) if group in CHOOSABLE else {}
     knowing = [plugin for plugin, conf in confs.items() if name in names_of(conf)]
-    return f"{key} is a key of {group}={', '.join(knowing)}" if knowing else None
+    notes = [one.metadata["elsewhere"] for plugin in knowing for one in fields(confs[plugin]) if _is_noted(one, name)]
+    return "; ".join([f"{key} is a key of {group}={', '.join(knowing)}", *notes]) if knowing else None
+
+
+def _is_noted(one: Field[Any], name: str) -> bool:
+    """Tell whether a plugin says what users of other plugins should know of its key."""
+    return one.name == name and "elsewhere" in one.metadata
 
 
 def names_of(conf: Any) -> list[str]:

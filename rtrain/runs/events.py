@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from rtrain.runs.files import to_json
 from rtrain.runs.manifest import utc_now
@@ -35,12 +35,22 @@ class Event:
     """UTC, ISO 8601."""
     metrics: Mapping[str, float | None]
     """Values by name; None for what was NaN or infinite, once it is read back."""
+    values: Mapping[str, Any] = field(default_factory=dict)
+    """Non-numeric values that a custom train loop reported: texts, lists, None."""
 
     @classmethod
-    def at(cls, timestamp: float, *, step: int, epoch: int, metrics: Mapping[str, float]) -> Event:
+    def at(
+        cls,
+        timestamp: float,
+        *,
+        step: int,
+        epoch: int,
+        metrics: Mapping[str, float],
+        values: Mapping[str, Any] | None = None,
+    ) -> Event:
         """Make an event that happened at ``timestamp`` (seconds since 1970)."""
         time = datetime.fromtimestamp(timestamp, UTC).isoformat(timespec="milliseconds")
-        return cls(step=step, epoch=epoch, time=time, metrics=dict(metrics))
+        return cls(step=step, epoch=epoch, time=time, metrics=dict(metrics), values=dict(values or {}))
 
 
 class EventLog:
@@ -52,7 +62,10 @@ class EventLog:
 
     def append(self, event: Event) -> None:
         """Add one line; NaN and infinity become null."""
-        self._file.write(to_json(asdict(event)) + "\n")
+        facts = asdict(event)
+        if not event.values:
+            del facts["values"]
+        self._file.write(to_json(facts) + "\n")
 
     def go_back(self, step: int) -> None:
         """Note that training goes on from a step: later ones that are there already come again."""
@@ -114,7 +127,8 @@ def _entry(line: bytes) -> Event | int | None:
         if "from_step" in said:
             return int(said["from_step"])
         metrics = {str(name): None if value is None else float(value) for name, value in said["metrics"].items()}
-        return Event(step=int(said["step"]), epoch=int(said["epoch"]), time=str(said["time"]), metrics=metrics)
+        place = {"step": int(said["step"]), "epoch": int(said["epoch"])}
+        return Event(**place, time=str(said["time"]), metrics=metrics, values=dict(said.get("values", {}).items()))
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
         return None
 

@@ -71,6 +71,8 @@ class Manifest:
     epoch: int = 0
     metrics: dict[str, float | None] = field(default_factory=dict)
     """The newest value of each metric; null for NaN and infinity."""
+    values: dict[str, Any] = field(default_factory=dict)
+    """The latest non-numeric values that a custom train loop reported: texts, lists, null."""
     best: dict[str, Any] | None = None
     """``monitor``, ``mode``, ``value``, ``step`` and ``epoch`` of the best checkpoint."""
     checkpoints: list[dict[str, Any]] = field(default_factory=list)

@@ -121,13 +121,19 @@ class Recorder:
         self._written = time.monotonic()
 
     def _accept_metrics(self, record: Mapping[str, Any]) -> None:
-        event = Event.at(record["time"], step=record["step"], epoch=record["epoch"], metrics=record["metrics"])
+        known = {name: record[name] for name in ("step", "epoch", "metrics", "values") if name in record}
+        event = Event.at(record["time"], **known)
         self._events.append(event)
         self.manifest.step, self.manifest.epoch = record["step"], record["epoch"]
-        self.manifest.metrics.update(record["metrics"])
+        self._take(event)
         if time.monotonic() - self._written > MANIFEST_INTERVAL_SECONDS:
             self._write()
         self._news.append(partial(self.observer.event, event))
+
+    def _take(self, event: Event) -> None:
+        """Keep what an event says as the newest values."""
+        self.manifest.metrics.update(event.metrics)
+        self.manifest.values.update(event.values)
 
     def _accept_progress(self, record: Mapping[str, Any]) -> None:
         self._news.append(partial(self.observer.progress, record))
@@ -143,7 +149,9 @@ class Recorder:
 
     def _accept_attempt(self, record: Mapping[str, Any]) -> None:
         if self.manifest.attempts:
-            self._events.go_back(record["from_step"])
+            # Without a checkpoint, the reports of step 0 come again as well.
+            anew = record["from_step"] == 0 and not record.get("from_checkpoint")
+            self._events.go_back(-1 if anew else record["from_step"])
             self._fill_in(record["from_step"])
         self.manifest.attempts.append({"started_at": utc_now(), **{k: v for k, v in record.items() if k != "kind"}})
         self._write()
@@ -157,7 +165,7 @@ class Recorder:
         for event in known:
             if event.step <= step and (event.step, event.time) not in there:
                 self._events.append(event)
-                self.manifest.metrics.update(event.metrics)
+                self._take(event)
 
     def end_attempt(self, why: Mapping[str, Any]) -> None:
         """Note why the newest attempt ended before its time: ``kind``, ``message``, ``rank``, ``type``."""

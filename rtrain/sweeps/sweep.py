@@ -334,7 +334,7 @@ class Sweep:
         self._plans.pop(number, None)
         if trial.status in OVER:
             self._learn(trial)
-        if trial.status == "succeeded" and trial.values is None and self.record.goals and not self._has_told_metrics:
+        if trial.status == "succeeded" and trial.values is None and not self._has_told_metrics:
             self._tell_metrics(trial)
         self._judge.over(trial)
         self.record.write(now=self._is_steered)  # else the trial's own manifest says it too
@@ -344,8 +344,11 @@ class Sweep:
         """Say, once, that nothing tells how good a trial is."""
         self._has_told_metrics = True
         wanted = " and ".join(goal.metric for goal in self.record.goals)
-        there = ", ".join(read_manifest(self.record.folder / trial.name).metrics)
-        self._observer.notice(f"{trial.name} has never reported {wanted} (sweep.metric); there are: {there}")
+        there = ", ".join(read_manifest(self.record.folder / trial.name).metrics) or "no metrics"
+        if wanted:
+            self._observer.notice(f"{trial.name} has never reported {wanted} (sweep.metric); there are: {there}")
+        else:
+            self._observer.notice(f"nothing says which trial is the best: give sweep.metric; there are: {there}")
 
     def _may_start_again(self, trial: Trial, why: str) -> bool:
         """Put a trial whose process has died, or that had no room, in front, unless that was too often."""

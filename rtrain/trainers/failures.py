@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rtrain.config.schema import FailureConf
+from rtrain.trainers.same_error import lasting
 
 HANG = "Hang"
 """Type of the failure that a worker records of itself when it gets no further."""
@@ -49,6 +50,13 @@ class Ending:
     final: bool = False
     """It would come again: rtrain's own errors name a mistake of the config or the data."""
 
+    def is_like(self, other: Ending | None) -> bool:
+        """Tell whether the same came again, on whatever worker and machine, at whatever time."""
+        return other is not None and self._lasting() == other._lasting()
+
+    def _lasting(self) -> tuple[str, str | None, str]:
+        return self.kind, self.type, lasting(self.message, numbers=self.kind != "out of memory")
+
     def facts(self) -> dict[str, Any]:
         """Return what the manifest keeps."""
         known = asdict(self)
@@ -77,7 +85,7 @@ class Retries:
             ending: What ended this one.
             progress: It got further than all before it.
         """
-        same = ending.kind in LIKELY_TO_COME_AGAIN and not progress and ending == self._last
+        same = ending.kind in LIKELY_TO_COME_AGAIN and not progress and ending.is_like(self._last)
         self._last = ending
         self._in_vain = 0 if progress else self._in_vain + 1
         self.refusal = self._refuse(ending, same)

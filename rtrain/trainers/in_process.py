@@ -68,6 +68,7 @@ def train_in_process(
         channel=channel,
         about=job.about,
         allow=job.allow,
+        scrub=job.scrub,
         use_gpu=job.conf.scaling.use_gpu,
         in_process=True,
     )

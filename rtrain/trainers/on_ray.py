@@ -50,6 +50,7 @@ def train_on_ray(
     marker = checkpoints_dir(recorder.run_dir) / f".reached-{channel.name}"
     with named_errors(recorder.run_dir):
         marker.touch()
+        _drop_snapshot(recorder)
     try:
         places = {"run_dir": str(recorder.run_dir), "marker": marker.name, "channel": channel.name}
         start = group.give({**_make_task(job, cluster, group.data), **places})
@@ -67,6 +68,16 @@ def train_on_ray(
     channel.check()
     if error is not None and not attempts.excused:
         raise attempts.error(error) from error
+
+
+def _drop_snapshot(recorder: Recorder) -> None:
+    """Delete the list of checkpoints that Ray kept of the loops of older versions.
+
+    Ray would not start workers when ``run.checkpoint.keep`` has removed one of the list.
+    """
+    from ray.train.v2._internal.constants import CHECKPOINT_MANAGER_SNAPSHOT_FILENAME
+
+    (checkpoints_dir(recorder.run_dir) / CHECKPOINT_MANAGER_SNAPSHOT_FILENAME).unlink(missing_ok=True)
 
 
 def _controller_death(error: BaseException) -> Ending | None:

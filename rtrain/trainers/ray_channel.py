@@ -35,7 +35,7 @@ class WorkerChannel:
         attempt = _attempt(name)
         self._prefix, self._stop_key = f"{name}/{attempt:06d}-{rank:05d}/", f"{name}!stop"
         self._save_key, self._saved_key = f"{name}!save", f"{name}!saved"
-        self._hang_key = f"{name}!hang-{attempt}"
+        self._hang_key, self._board = f"{name}!hang-{attempt}", f"{name}!board-{attempt}-"
         self._save: str | None = None
         self._old_save = ray_store.text(self._save_key)
         self._pending: list[dict[str, Any]] = []
@@ -96,6 +96,14 @@ class WorkerChannel:
     def told_of_hang(self) -> bool:
         """Return whether a worker of this attempt hangs."""
         return ray_store.get(self._hang_key) is not None
+
+    def pin(self, key: str, value: str) -> None:
+        """Let the other workers of this attempt see a value."""
+        ray_store.put(self._board + key, value)
+
+    def pinned(self, key: str) -> str | None:
+        """Return the value of a key that a worker of this attempt has pinned, or None."""
+        return ray_store.text(self._board + key)
 
     def close(self) -> None:
         """Deliver what is left; ``check`` says whether that worked."""

@@ -114,6 +114,7 @@ def _make_worker(config: dict[str, Any], context: Any, channel: WorkerChannel) -
         channel=channel,
         about=job.about,
         allow=job.allow,
+        scrub=job.scrub,
         use_gpu=job.conf.scaling.use_gpu,
     )
     # One rank looks, so that all agree.

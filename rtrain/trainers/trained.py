@@ -14,6 +14,7 @@ from pydantic import TypeAdapter
 from rtrain.config.allowed import Untrusted
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import CheckpointError
+from rtrain.runs.checkpoints import RECORD_NAME
 from rtrain.runs.files import to_json, write_atomic
 from rtrain.runs.plain_files import read_json
 from rtrain.runs.run import Run
@@ -109,6 +110,11 @@ def read_about(checkpoint: Path) -> About:
     Raises:
         CheckpointError: The folder is no checkpoint of rtrain's.
     """
+    if (checkpoint / RECORD_NAME).is_file() and not (checkpoint / FILE_NAME).exists():
+        raise CheckpointError(
+            f"{checkpoint} was written by a train loop of its author's own: only such a loop can load it.",
+            "In the loop, ray.train.get_checkpoint() is the newest one of the run. Any other: load its files by path.",
+        )
     try:
         stored = read_json(checkpoint, FILE_NAME)
         about = TypeAdapter(About).validate_python(stored)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rtrain.config.schema import RunConf
+from rtrain.config.scrub import Scrubber
 from rtrain.datasets.base import Dataset
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import RECORD_NAME, Writer, checkpoint_dir, write_checkpoint
@@ -63,6 +64,8 @@ class Worker:
     """The process trains other runs after this one, with the same workers."""
     allow: tuple[str, ...] = ()
     """Modules beyond rtrain's known frameworks that a ``_target_`` may come from."""
+    scrub: Scrubber = field(default_factory=Scrubber)
+    """Takes the secrets of the config out of texts."""
     saver: Saver = field(default_factory=Saver)
     """Writes this worker's checkpoints."""
     savers: Savers | None = None
@@ -73,19 +76,22 @@ class Worker:
     life: Life = field(default_factory=Life)
     """What the watchdog watches."""
 
-    def report(self, metrics: Mapping[str, float], *, step: int, epoch: int) -> None:
+    def report(
+        self, metrics: Mapping[str, float], *, step: int, epoch: int, values: Mapping[str, Any] | None = None
+    ) -> None:
         """Record metrics in ``events.jsonl`` and on the display. Rank 0 speaks for all; other ranks may call it too.
 
         Args:
             metrics: Plain floats by name, ``train/loss`` or ``val/accuracy`` say.
             step: Optimizer steps done.
             epoch: Epochs done, counted from 0 while the first one runs.
+            values: What is no number, as JSON can hold it.
         """
         if self.rank == 0:
-            values = {name: float(value) for name, value in metrics.items()}
-            now = time.time()
-            self.channel.send({"kind": "metrics", "step": step, "epoch": epoch, "time": now, "metrics": values})
-            self.unsaved.append(Event.at(now, step=step, epoch=epoch, metrics=values))
+            numbers = {name: float(value) for name, value in metrics.items()}
+            record = {"kind": "metrics", "step": step, "epoch": epoch, "time": (now := time.time()), "metrics": numbers}
+            self.channel.send({**record, "values": dict(values)} if values else record)
+            self.unsaved.append(Event.at(now, step=step, epoch=epoch, metrics=numbers, values=values))
 
     def progress(self, *, step: int, epoch: int, steps_per_epoch: int | None, rows: int) -> None:
         """Tell the display how far the run is, and the watchdog that it gets on; every rank calls it.

@@ -121,6 +121,14 @@ def test_a_metric_that_nobody_has_reported_is_told_instead_of_the_best(record, c
     assert "best: unknown: no trial has reported val/loss" in capsys.readouterr().out
 
 
+def test_a_sweep_that_looks_for_nothing_says_that_no_trial_is_the_best(record, capsys):
+    record.trials, record.goals = [a_trial(0, status="succeeded", values=None)], []
+    record.finish("succeeded")
+    assert any(line.startswith("best        unknown") and "sweep.metric" in line for line in end_lines(record))
+    assert rtrain(["sweep", "show", str(record.folder)]) == 0
+    assert "sweep.metric" in capsys.readouterr().out
+
+
 def test_show_of_something_else_is_an_error(tmp_path, capsys):
     assert rtrain(["sweep", "show", str(tmp_path)]) == 2
     assert f"{tmp_path} is no sweep" in capsys.readouterr().err

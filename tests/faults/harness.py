@@ -26,9 +26,13 @@ WORDS = (
     *("num_workers=0", "trainer.num_threads=1", f"trainer.max_epochs={NUM_EPOCHS}", "run.log_every_steps=1"),
     *(f"run.checkpoint.every_steps={CHECKPOINT_STEPS}", "run.checkpoint.keep=2", "run.failure.max_failures=0"),
 )
+MLP = ("mlp", *WORDS)
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(
-    ["rtrain.training", "rtrain.trainers.torch.loop", "rtrain.trainers.in_process", "sklearn"]
+    [
+        *("rtrain.training", "rtrain.trainers.torch.loop", "rtrain.trainers.in_process", "sklearn"),
+        *("rtrain.trainers.torch.custom.loop", "ray.train.torch"),
+    ]
 )
 WRITES = ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.truncate", "shutil.rmtree", "os.link")
 """What Python tells its audit hooks of changes to a file system."""
@@ -155,10 +159,23 @@ def _read_lines(reader: int, lines: int) -> None:
 
 
 class Child:
-    """A process that trains."""
+    """A process that trains.
 
-    def __init__(self, folder: Path, words: Sequence[str] = (), at: Watch | None = None) -> None:
-        self._process = CONTEXT.Process(target=_train, args=(str(folder), tuple(words), at), daemon=True)
+    Args:
+        folder: Where the run directories go.
+        words: Overrides.
+        at: When something goes wrong in it.
+        what: The config and its overrides.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        words: Sequence[str] = (),
+        at: Watch | None = None,
+        what: Sequence[str] = MLP,
+    ) -> None:
+        self._process = CONTEXT.Process(target=_train, args=(str(folder), (*what, *words), at), daemon=True)
         self._process.start()
 
     def send(self, number: int) -> None:
@@ -188,28 +205,28 @@ def _train(folder: str, words: tuple[str, ...], at: Watch | None) -> None:
         os.dup2(os.open(f"{folder}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND), stream)
     if at is not None:
         at.watch(folder)
-    sys.exit(run(["fit", "mlp", *WORDS, f"run.root_dir={folder}", *words]))
+    sys.exit(run(["fit", *words[:1], f"run.root_dir={folder}", *words[1:]]))
 
 
 def run_dirs(folder: Path) -> list[Path]:
     """Return the run directories that have a manifest, oldest first."""
-    return sorted(path.parent for path in folder.glob("mlp/*/manifest.json"))
+    return sorted(path.parent for path in folder.glob("*/*/manifest.json"))
 
 
 def until_trained(folder: Path, steps: int) -> None:
     """Wait until the newest run has reported a number of steps."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
-        files = sorted(folder.glob("mlp/*/events.jsonl"))
+        files = sorted(folder.glob("*/*/events.jsonl"))
         if files and files[-1].read_text().count("\n") >= steps:
             return
         time.sleep(0.002)
     raise AssertionError("the run does not get on")
 
 
-def recovered(folder: Path, words: Sequence[str] = ()) -> Path:
+def recovered(folder: Path, words: Sequence[str] = (), what: Sequence[str] = MLP) -> Path:
     """Go on with what was hurt, as a user would by the same command; return the run directory that ended well."""
-    code = Child(folder, ["run.resume=auto", *words]).wait()
+    code = Child(folder, ["run.resume=auto", *words], what=what).wait()
     assert code == 0, Path(f"{folder}.log").read_text()[-3000:]
     return run_dirs(folder)[-1]
 

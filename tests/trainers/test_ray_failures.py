@@ -87,6 +87,30 @@ def fails_once(config):
             ray.train.report({"number": number, "start": start}, checkpoint=checkpoint)
 
 
+def fails_late(config):
+    context, checkpoint = ray.train.get_context(), ray.train.get_checkpoint()
+    start = 0
+    if checkpoint is not None:
+        start = max(int(path.read_text()) for path in pathlib.Path(checkpoint.path).glob("rank-*"))
+    for number in range(start + 1, 7):
+        if number == 6 and not checkpoint:
+            raise RuntimeError("late")
+        folder = tempfile.mkdtemp()
+        (pathlib.Path(folder) / f"rank-{context.get_world_rank()}").write_text(str(number))
+        metrics = {"number": number, "world_size": context.get_world_size(), "note": "a text"}
+        mode = ray.train.CheckpointUploadMode.SYNC if number % 2 else ray.train.CheckpointUploadMode.ASYNC
+        ray.train.report(metrics, ray.train.Checkpoint.from_directory(folder), checkpoint_upload_mode=mode)
+
+
+def trains_alone():
+    import numpy
+    import xgboost
+
+    rows = numpy.random.rand(20, 2)
+    xgboost.train({}, xgboost.DMatrix(rows, rows[:, 0]), 1)
+    ray.train.report({"trained": 1})
+
+
 def fails_on_one_rank():
     ray.train.report({"loss": 1.0})
     if ray.train.get_context().get_world_rank() == 1:
@@ -171,6 +195,29 @@ def test_a_loop_of_ones_own_goes_on_from_its_checkpoint(tmp_path, cluster):
     assert [event.step for event in run.events()] == [1, 2, 3, 4]
     assert [event.metrics["start"] for event in run.events()] == [0, 0, 2, 2]
     assert [attempt["from_checkpoint"] for attempt in run.manifest.attempts] == [None, "report-000002"]
+
+
+def test_a_loop_resumes_with_another_number_of_workers_whatever_was_pruned(tmp_path, cluster):
+    failed, _ = fit_loop(tmp_path, cluster, "fails_late", "run.failure.max_failures=0")
+    assert failed.status == "failed"
+    folder = failed.path / "checkpoints"
+    assert sorted(path.name for path in folder.glob("report-*")) == ["report-000004", "report-000005"]
+    (folder / "checkpoint_manager_snapshot.json").write_text('{"checkpoint_results": [{"checkpoint_dir_name": "x"}]}')
+    run, notices = fit_loop(tmp_path, cluster, "fails_late", f"run.resume={failed.path}", "num_workers=1")
+    assert run.status == "succeeded", notices
+    assert [event.metrics["number"] for event in run.events()] == [1, 2, 3, 4, 5, 6]
+    assert [event.metrics["world_size"] for event in run.events()] == [2] * 5 + [1]
+    assert [event.values for event in run.events()] == [{"note": "a text"}] * 6
+    assert [path.name for path in run.checkpoints] == ["report-000005", "report-000006"]
+    assert set(run.manifest.checkpoints[0]["files"]) == {"rank-0", "rank-1", "events.jsonl"}
+
+
+@pytest.mark.slow
+def test_a_framework_that_trains_a_model_per_worker_fails_the_run_at_once(tmp_path, cluster):
+    run, said = fit_loop(tmp_path, cluster, "trains_alone")
+    assert run.status == "failed"
+    assert len(run.manifest.attempts) == 1
+    assert "train with xgboost" in said[-1]
 
 
 def test_the_true_error_comes_first_with_its_rank(tmp_path, cluster):

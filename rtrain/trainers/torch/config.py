@@ -134,8 +134,12 @@ class Conf(EpochsConf):
     strategy_options: StrategyConf = field(default_factory=StrategyConf)
     """Options of the strategy."""
 
-    train_loop: str | None = None
-    """A Ray Train loop of your own, ``module:function``, in place of all of the above."""
+    train_loop: str | None = field(
+        default=None,
+        metadata={"elsewhere": "on several workers it joins torch alone, and no other framework"},
+    )
+    """A Ray Train loop of your own, ``module:function``, in place of all of the above but ``num_threads``,
+    ``max_seconds`` and ``max_steps``, which end it at a report."""
 
     train_loop_config: dict[str, Any] = field(default_factory=dict, metadata={"checked": False})
     """What ``train_loop`` gets as its config."""

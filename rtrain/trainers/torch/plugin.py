@@ -15,6 +15,7 @@ class Plugin(TrainerPlugin):
 
     Conf = config.Conf
     requires = ("torch",)
+    resumable = TrainerPlugin.resumable | {"train_loop_config"}  # what a loop of one's own makes of it is its business
     can_init = True
     can_skip = True
 
@@ -22,9 +23,9 @@ class Plugin(TrainerPlugin):
         """Check every target's arguments against its signature, and conf against dataset."""
         conf: config.Conf = job.conf.trainer
         if conf.train_loop is not None:
-            from rtrain.trainers.torch.custom import check_custom
+            from rtrain.trainers.torch.custom.loop import check_custom
 
-            check_custom(conf.train_loop, job.allow)
+            check_custom(job)
             return
         from rtrain.trainers.torch.checks import check_conf
 
@@ -38,7 +39,7 @@ class Plugin(TrainerPlugin):
     def train_loop(self, conf: config.Conf) -> TrainLoop:
         """Return the declared loop, or the user's own."""
         if conf.train_loop is not None:
-            from rtrain.trainers.torch.custom import custom_loop
+            from rtrain.trainers.torch.custom.loop import custom_loop
 
             return custom_loop(conf.train_loop, conf.train_loop_config)
         from rtrain.trainers.torch.loop import train

@@ -1,0 +1,161 @@
+"""Folders of the checkpoints that a loop reports: copied under a temporary name, which goes when they are complete."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ray.train import Checkpoint
+
+from rtrain.errors import CheckpointError, TrainingError
+from rtrain.runs.checkpoints import RECORD_NAME, checkpoints_dir, complete_checkpoint, read_record, writing
+from rtrain.runs.events import Event, events_file, write_events
+
+_OWN_NAME = re.compile(r"report-\d{6,}")
+
+
+def free_name(run_dir: Path, wanted: str | None, number: int) -> str:
+    """Return the name of the folder for the checkpoint of a report.
+
+    Args:
+        run_dir: The run directory.
+        wanted: ``checkpoint_dir_name``. If a checkpoint of this name exists, the number of the report follows it.
+        number: The number of the report.
+    """
+    name = wanted or f"report-{number:06d}"
+    names = (name, f"{name}-{number:06d}")
+    taken = (one for one in names if not (checkpoints_dir(run_dir) / one / RECORD_NAME).exists())
+    return next(taken, f"{name}-{secrets.token_hex(3)}")
+
+
+def clear_leftovers(run_dir: Path) -> None:
+    """Delete the checkpoints that a killed process had begun to copy; no other process may write there."""
+    for folder in checkpoints_dir(run_dir).iterdir():
+        begun = folder.name.startswith(".") and folder.name.endswith(".tmp")
+        # Before there were temporary names, they were copied into the folder itself.
+        torn = _OWN_NAME.fullmatch(folder.name) is not None and not (folder / RECORD_NAME).exists()
+        if (begun or torn) and folder.is_dir() and not folder.is_symlink():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Upload:
+    """The checkpoint of one report, which several ranks may have files of."""
+
+    run_dir: Path
+    name: str
+    """Of the folder."""
+    token: str
+    """The same on all ranks, and on no others."""
+    rank: int
+    fill: Callable[[Checkpoint, str], Checkpoint] | None = None
+    """``checkpoint_upload_fn``: copies a checkpoint into the folder of this name."""
+    delete: bool = False
+    """Delete what was copied."""
+
+    @property
+    def target(self) -> Path:
+        """Where the checkpoint will be."""
+        return checkpoints_dir(self.run_dir) / self.name
+
+    @property
+    def staging(self) -> Path:
+        """Where it is copied to."""
+        return self.target.with_name(f".{self.name}-{self.token}.tmp")
+
+    def copy(self, checkpoint: Checkpoint | None) -> None:
+        """Copy the files of this rank, if it has any.
+
+        Raises:
+            CheckpointError: They can't be read or written.
+            TrainingError: A name is taken, or ``fill`` has put them elsewhere.
+        """
+        if checkpoint is None:
+            return
+        if self.fill is not None:
+            self._check_filled(self.fill(checkpoint, self.staging.name))
+        else:
+            with writing(self.target, None), checkpoint.as_directory() as source:
+                self._copy_files(Path(source))
+        if self.delete:
+            self._delete(checkpoint)
+
+    def complete(self, facts: Mapping[str, Any], events: Iterable[Event]) -> dict[str, Any] | None:
+        """Give the folder its name when all ranks have copied, and return its record; None if none had a checkpoint.
+
+        Args:
+            facts: The fields of the record other than the files.
+            events: What was reported since the checkpoint before; they are kept in the folder.
+
+        Raises:
+            CheckpointError: The folder can't be written.
+        """
+        if not self.staging.exists():
+            return None
+        with writing(self.target, self.staging):
+            events = list(events)
+            if events:
+                write_events(events_file(self.staging), events)
+            if self.target.exists() and not (self.target / RECORD_NAME).exists():
+                shutil.rmtree(self.target)
+            return complete_checkpoint(self.staging, self.target, facts)
+
+    def _copy_files(self, source: Path) -> None:
+        left_out = _own_files(source)
+        for folder, _, names in os.walk(source, followlinks=True, onerror=_raise):
+            into = self.staging / Path(folder).relative_to(source)
+            into.mkdir(parents=True, exist_ok=True)
+            for name in names:
+                if Path(folder, name) not in left_out:
+                    part = into / f".{name}.{self.rank}.part"
+                    shutil.copy(Path(folder, name), part)
+                    part.replace(into / name)  # another rank may copy a file of the same name
+
+    def _check_filled(self, filled: Any) -> None:
+        where = getattr(filled, "path", None)
+        if where is None or Path(where).resolve() != self.staging.resolve():
+            raise TrainingError(
+                f"checkpoint_upload_fn returned {filled}, and not the checkpoint in {self.staging}.",
+                "It is called with a checkpoint and the name of a folder: copy the checkpoint into the folder of this "
+                "name below ray.train.get_context().get_storage().experiment_fs_path, and return that.",
+            )
+
+    def _delete(self, checkpoint: Checkpoint) -> None:
+        from ray.train.v2._internal.execution.storage import delete_fs_path
+
+        if self.target.parent.resolve().is_relative_to(Path(checkpoint.path).resolve()):
+            raise TrainingError(
+                f"delete_local_checkpoint_after_upload: {checkpoint.path} holds the run directory {self.run_dir}.",
+                "Write the checkpoint into a temporary directory.",
+            )
+        delete_fs_path(checkpoint.filesystem, checkpoint.path)
+
+
+def _own_files(source: Path) -> set[Path]:
+    """Return the files in the folder of a checkpoint that rtrain has written: of one that is reported again.
+
+    Raises:
+        TrainingError: There are files of the same names that rtrain has not written.
+    """
+    own = {source / RECORD_NAME, events_file(source)}
+    if not any(path.exists() for path in own):
+        return set()
+    try:
+        read_record(source)
+    except CheckpointError as error:
+        names = " and ".join(sorted(path.name for path in own if path.exists()))
+        raise TrainingError(
+            f"the checkpoint in {source} has files called {names}, which rtrain writes into checkpoints.",
+            "Give them other names.",
+        ) from error
+    return own
+
+
+def _raise(error: OSError) -> None:
+    raise error

@@ -1,0 +1,101 @@
+"""What a loop reports, as JSON can hold it: numbers by name, and separately everything else."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
+from numbers import Real
+from typing import Any
+
+MAX_VALUES = 1000
+"""Numbers of an array that are written; of a larger one, its type, shape and dtype are."""
+MAX_CHARACTERS = 10_000
+"""Of a text, or of the JSON of a list; a line of ``events.jsonl`` has limits, too."""
+
+
+def split_metrics(
+    metrics: Mapping[str, Any], clean: Callable[[str], str] = str
+) -> tuple[dict[str, float], dict[str, Any]]:
+    """Return the numbers among the metrics, and the values of every other type.
+
+    Mappings inside are flattened as Ray Tune does it: ``{"val": {"loss": 1}}`` becomes ``val/loss``. Arrays and tensors
+    with one element are numbers, and so are booleans (0 and 1).
+
+    Args:
+        metrics: What ``ray.train.report`` was given.
+        clean: Takes secrets out of a text.
+
+    Returns:
+        Floats by name; texts, lists, None and the text of any other object by name.
+    """
+    numbers: dict[str, float] = {}
+    values: dict[str, Any] = {}
+    for name, value in _flat(metrics):
+        number = _number(value)
+        if number is None:
+            values[name] = _bounded(_plain(value, clean))
+        else:
+            numbers[name] = number
+    return numbers, values
+
+
+def _bounded(value: Any) -> Any:
+    """Return a value, or how long it is if that is too long for a line."""
+    size = len(json.dumps(value, default=str))
+    return value if size <= 2 * MAX_CHARACTERS else f"{type(value).__name__} of {size:,} characters as JSON"
+
+
+def whole_number(value: float | None) -> int | None:
+    """Return a metric such as ``step`` or ``epoch`` as an integer; None if it is not a whole number."""
+    return int(value) if value is not None and math.isfinite(value) and value == int(value) else None
+
+
+def _flat(metrics: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in metrics.items():
+        if isinstance(value, Mapping) and value:
+            yield from _flat(value, f"{prefix}{name}/")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def _number(value: Any) -> float | None:
+    """Return a scalar of any library as a float; None if it is none."""
+    try:
+        if isinstance(value, Real | Decimal):
+            return float(value)
+        if hasattr(value, "item") and _num_values(value) == 1:
+            inner = value.item()
+            return float(inner) if isinstance(inner, Real) else None
+    except (OverflowError, TypeError, ValueError):  # an integer beyond all floats
+        return None
+    return None
+
+
+def _num_values(value: Any) -> int:
+    """Return the number of elements of an array or a tensor; 0 if it is neither."""
+    shape = getattr(value, "shape", None)
+    return 0 if shape is None else math.prod(int(length) for length in shape)
+
+
+def _plain(value: Any, clean: Callable[[str], str]) -> Any:
+    """Return a value as JSON can hold it; the text of what it can't."""
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, str):
+        return clean(value)[:MAX_CHARACTERS]
+    if isinstance(value, Mapping):
+        return {str(name): _member(one, clean) for name, one in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_member(one, clean) for one in value]
+    if hasattr(value, "tolist") and hasattr(value, "shape"):
+        if _num_values(value) <= MAX_VALUES:
+            return _plain(value.tolist(), clean)
+        return f"{type(value).__name__} {tuple(value.shape)} {getattr(value, 'dtype', '')}".rstrip()
+    return clean(str(value))[:MAX_CHARACTERS]
+
+
+def _member(value: Any, clean: Callable[[str], str]) -> Any:
+    number = None if isinstance(value, bool | int) else _number(value)
+    return _plain(value, clean) if number is None else number

@@ -1,0 +1,281 @@
+"""What a loop reports by ``ray.train.report``: events of the run, and checkpoints that are complete or absent.
+
+Ray itself gets none of the checkpoints: it would list them, and refuse to restart workers once
+``run.checkpoint.keep`` has removed a folder of its list. All ranks copy their files into one folder with a temporary
+name; once all of them have, rank 0 completes it.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+from ray.train import Checkpoint, CheckpointUploadMode, ReportedCheckpoint, ReportedCheckpointStatus
+from ray.train.v2._internal.execution.train_fn_utils import DistributedTrainFnUtils, LocalTrainFnUtils, TrainFnUtils
+
+from rtrain.errors import TrainingError
+from rtrain.runs.checkpoints import all_checkpoints, latest_checkpoint, read_record
+from rtrain.trainers.monitor import Goals, Monitor
+from rtrain.trainers.stopping import SIGNALS
+from rtrain.trainers.torch.custom.folders import Upload, clear_leftovers, free_name
+from rtrain.trainers.torch.custom.metrics import split_metrics, whole_number
+from rtrain.trainers.torch.custom.shards import LocalShard, check_name
+from rtrain.trainers.torch.custom.turns import Board, Turns, shard_in_turn
+from rtrain.trainers.worker import Worker
+
+
+class StopTraining(BaseException):
+    """Leaves the user's loop at a report, where all workers are at the same point; no ``except Exception`` holds it."""
+
+
+class _Log:
+    """What was reported so far, as this worker counts it."""
+
+    def __init__(self, worker: Worker) -> None:
+        self.worker = worker
+        newest = worker.resume_dir()
+        record = {} if newest is None else read_record(newest)
+        self.step: int | None = None if newest is None else int(record["step"])
+        self.number = int(record.get("report", self.step or 0))
+        self._seconds_before = float(record.get("seconds", 0.0))
+        self._monitor, self._goals = Monitor.of(worker.run.checkpoint.best), Goals(worker.run.stop)
+        limits = [worker.conf.max_seconds, worker.run.stop.max_seconds]
+        self._max_seconds = min((limit for limit in limits if limit is not None), default=None)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that the run has taken, interruptions left out."""
+        return self._seconds_before + self.worker.elapsed_seconds()
+
+    def record(self, metrics: Mapping[str, Any]) -> dict[str, Any]:
+        """Send one report, and return the fields of its checkpoint's record other than the files."""
+        numbers, values = split_metrics(metrics, self.worker.scrub)
+        self.step = self._next_step(whole_number(numbers.get("step")))
+        epoch = whole_number(numbers.get("epoch"))
+        epoch = self.number if epoch is None else epoch
+        self.worker.report(numbers, step=self.step, epoch=epoch, values=values)
+        facts = {"step": self.step, "epoch": epoch, "metrics": numbers, "score": self._monitor.score(numbers)}
+        return {**facts, "report": self.number, "seconds": self.seconds, **({"values": values} if values else {})}
+
+    def _next_step(self, reported: int | None) -> int:
+        """Return the step of a report: its own ``step`` where that goes up, else one more than before."""
+        before = -1 if self.step is None else self.step
+        return reported if reported is not None and reported > before else max(before, 0) + 1
+
+    def reason(self, metrics: Mapping[str, Any]) -> str:
+        """Return why training should end at the report of these metrics, or an empty string."""
+        if self.worker.stop_reason:
+            return self.worker.stop_reason
+        if self._max_seconds is not None and self.seconds >= self._max_seconds:
+            return "time limit"
+        longest = self.worker.conf.max_steps
+        if longest is not None and self.step is not None and self.step >= longest:
+            return "max_steps"
+        return self._goals.reached(split_metrics(metrics)[0])
+
+
+class _Reports(TrainFnUtils):
+    """``ray.train.report`` and what asks for checkpoints, in a Ray worker and in the driver alike."""
+
+    def __init__(self, worker: Worker) -> None:
+        self.worker, self._log = worker, _Log(worker)
+        self._pending: Callable[[], None] | None = None
+        """Completes the checkpoint of the newest report, once all ranks have copied their files."""
+        if worker.rank == 0:
+            clear_leftovers(worker.run_dir)
+
+    @property
+    def number(self) -> int:
+        """Number of the newest report, those before a resume counted in."""
+        return self._log.number
+
+    def report(
+        self,
+        metrics: dict[str, Any],
+        checkpoint: Checkpoint | None = None,
+        checkpoint_dir_name: str | None = None,
+        checkpoint_upload_mode: CheckpointUploadMode = CheckpointUploadMode.SYNC,
+        delete_local_checkpoint_after_upload: bool | None = None,
+        checkpoint_upload_fn: Callable[[Checkpoint, str], Checkpoint] | None = None,
+        validation: Any = False,
+    ) -> None:
+        """Record metrics and keep a copy of the checkpoint; end the loop here if the run is to stop.
+
+        Raises:
+            TrainingError: It asks for something that rtrain does not do.
+            CheckpointError: The checkpoint can't be written.
+        """
+        _check_wishes(checkpoint_dir_name, checkpoint_upload_mode, validation)
+        beside = checkpoint_upload_mode is CheckpointUploadMode.ASYNC
+        deletes = beside if delete_local_checkpoint_after_upload is None else delete_local_checkpoint_after_upload
+        self.worker.saver.wait()
+        self._log.number += 1
+        name, token = self._agreed_name(checkpoint_dir_name)
+        self._complete()  # the one before: all ranks have copied it
+        upload = Upload(
+            run_dir=self.worker.run_dir,
+            name=name,
+            token=token,
+            rank=self.worker.rank,
+            fill=checkpoint_upload_fn,
+            delete=deletes,
+        )
+        self._keep(upload, metrics, checkpoint, beside=beside)
+        self._leave(self._agreed_reason(metrics, beside=beside))
+
+    def _agreed_name(self, wanted: str | None) -> tuple[str, str]:
+        """Let rank 0 choose the name of a checkpoint, and what its temporary name ends with."""
+        first = self.worker.rank == 0
+        name = free_name(self.worker.run_dir, wanted, self.number) if first else ""
+        agreed = self.broadcast_from_rank_zero([name, secrets.token_hex(3)])
+        return agreed[0], agreed[1]
+
+    def _keep(self, upload: Upload, metrics: Mapping[str, Any], checkpoint: Checkpoint | None, *, beside: bool) -> None:
+        """Copy the checkpoint, immediately or in a thread (``beside``), and record the metrics."""
+        if not beside:
+            upload.copy(checkpoint)
+        self._pending = self._recorded(upload, metrics) if self.worker.rank == 0 else _nothing
+        if not beside:
+            return
+        if self.worker.world_size == 1:
+            self.worker.saver.start(in_turn_of(upload, checkpoint, self._pending), beside=True)
+            self._pending = None
+        else:
+            self.worker.saver.start(partial(upload.copy, checkpoint), beside=True)
+
+    def _recorded(self, upload: Upload, metrics: Mapping[str, Any]) -> Callable[[], None]:
+        """Record a report of rank 0, and return what completes its checkpoint."""
+        facts = self._log.record(metrics)
+        # In process, the driver has written the events already.
+        events = [] if self.worker.in_process else list(self.worker.unsaved)
+
+        def complete() -> None:
+            record = upload.complete(facts, events)
+            if record is not None:
+                del self.worker.unsaved[: len(events)]
+                self.worker.list_checkpoint(record)
+
+        return complete
+
+    def _agreed_reason(self, metrics: Mapping[str, Any], *, beside: bool) -> str:
+        """Return why all ranks leave here, or an empty string; complete what all of them have copied."""
+        reason: str = self.broadcast_from_rank_zero(self._log.reason(metrics))
+        if not beside:
+            self._complete()
+        return reason
+
+    def _complete(self) -> None:
+        """Complete the checkpoint that all ranks have copied, if there is one; on rank 0."""
+        complete, self._pending = self._pending, None
+        if complete is not None:
+            complete()
+
+    def _leave(self, reason: str) -> None:
+        """Leave the user's loop if there is a reason."""
+        if not reason:
+            return
+        if reason not in SIGNALS:
+            self.worker.describe_end(reason)
+        raise StopTraining
+
+    def finish(self) -> None:
+        """Complete the checkpoint of the last report when the loop is over; every rank calls it."""
+        self.worker.saver.wait()
+        if self._pending is not None:
+            self.barrier()
+            self._complete()
+
+    def get_checkpoint(self) -> Checkpoint | None:
+        """Return the newest checkpoint of this run: Ray itself knows none."""
+        newest = latest_checkpoint(self.worker.run_dir)
+        return None if newest is None else Checkpoint(str(newest))
+
+    def get_all_reported_checkpoints(self, *_: Any, **__: Any) -> list[ReportedCheckpoint]:
+        """Return the checkpoints that the run has kept, oldest first."""
+        return [_reported(folder) for folder in all_checkpoints(self.worker.run_dir)]
+
+
+class RayReports(_Reports, DistributedTrainFnUtils):
+    """Ray's own functions on a worker, but for reports."""
+
+    def __init__(self, worker: Worker) -> None:
+        super().__init__(worker)
+        self._turns = Turns(worker, cast(Board, worker.channel))
+
+    def barrier(self) -> None:
+        """Wait for all workers."""
+        self._turns.meet()
+        super().barrier()
+
+    def broadcast_from_rank_zero(self, data: Any) -> Any:
+        """Return what worker 0 has, on all of them."""
+        self._turns.meet()
+        return super().broadcast_from_rank_zero(data)
+
+    def finish(self) -> None:
+        """Complete the checkpoint of the last report when the loop is over."""
+        super().finish()
+        self._turns.over()
+
+    def get_dataset_shard(self, dataset_info: Any) -> Any:
+        """Return this worker's part of a split."""
+        check_name(self.worker.dataset, dataset_info.dataset_name)
+        return shard_in_turn(super().get_dataset_shard(dataset_info), dataset_info.dataset_name, self._turns)
+
+
+class LocalReports(_Reports, LocalTrainFnUtils):
+    """The same without a cluster: one worker, in this process."""
+
+    def __init__(self, worker: Worker) -> None:
+        LocalTrainFnUtils.__init__(self, experiment_name=worker.run_dir.name)
+        super().__init__(worker)
+
+    def get_dataset_shard(self, dataset_info: Any) -> LocalShard:
+        """Return a split."""
+        name = dataset_info.dataset_name
+        return LocalShard(name, check_name(self.worker.dataset, name).splits[name])
+
+
+def in_turn_of(upload: Upload, checkpoint: Checkpoint | None, complete: Callable[[], None]) -> Callable[[], None]:
+    """Return what copies a checkpoint and completes it."""
+
+    def copy_and_complete() -> None:
+        upload.copy(checkpoint)
+        complete()
+
+    return copy_and_complete
+
+
+def _nothing() -> None:
+    """Leave it to rank 0."""
+
+
+def _reported(folder: Path) -> ReportedCheckpoint:
+    record = read_record(folder)
+    metrics = {**record["metrics"], **record.get("values", {})}
+    return ReportedCheckpoint(Checkpoint(str(folder)), metrics, ReportedCheckpointStatus.COMMITTED)
+
+
+def _check_wishes(name: str | None, mode: CheckpointUploadMode, validation: Any) -> None:
+    """Refuse what reports of a loop can't do.
+
+    Raises:
+        TrainingError: Names it.
+    """
+    if name and (name != Path(name).name or name.startswith(".")):
+        raise TrainingError(f"checkpoint_dir_name={name!r} is not a plain folder name.")
+    if mode is CheckpointUploadMode.NO_UPLOAD:
+        raise TrainingError(
+            "ray.train.report(checkpoint_upload_mode=NO_UPLOAD): rtrain keeps a copy of each checkpoint in the run "
+            "directory.",
+            "Leave checkpoint_upload_mode out, or report with ASYNC; files that are somewhere else may be copied by a "
+            "checkpoint_upload_fn.",
+        )
+    if validation:
+        raise TrainingError(
+            "ray.train.report(validation=...): rtrain does not run asynchronous validation.",
+            "Evaluate in the loop, and report the metrics.",
+        )

@@ -1,0 +1,146 @@
+"""Passes over Ray's dataset shards on several workers, which all of them have to begin together.
+
+Ray Data shares out the rows of each pass among all workers, and waits for those that don't take part, forever. So each
+worker pins up which passes it has begun and how often it has come to where all workers meet, and looks at what the
+others have before it begins one.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from ray.data._internal.iterator.stream_split_iterator import StreamSplitDataIterator
+
+from rtrain.errors import TrainingError
+from rtrain.trainers.worker import Worker
+
+GRACE_SECONDS = 10.0
+"""How long two workers wait for each other before that counts as forever."""
+NOTICE_SECONDS = 60.0
+LOOK_SECONDS = 0.05
+OVER = 10**9
+
+
+class Board(Protocol):
+    """Where workers of the same attempt read what the others pin up."""
+
+    def pin(self, key: str, value: str) -> None:
+        """Let the others see a value."""
+
+    def pinned(self, key: str) -> str | None:
+        """Return the value of a key, or None."""
+
+
+class Turns:
+    """What this worker has begun, and whether the others do too.
+
+    Args:
+        worker: This one.
+        board: Where all of them look.
+    """
+
+    def __init__(self, worker: Worker, board: Board) -> None:
+        self._worker, self._board = worker, board
+        self._passes: Counter[str] = Counter()
+        self._meetings = 0
+        self._has_told = False
+        self._matters = worker.dataset is not None and worker.world_size > 1
+
+    def meet(self) -> None:
+        """Note that this worker is where all of them meet: in a report or a barrier."""
+        self._meetings += 1
+        self._pin()
+
+    def over(self) -> None:
+        """Note that the loop of this worker is over."""
+        self._meetings = OVER
+        self._pin()
+
+    def begin(self, name: str) -> None:
+        """Wait until all workers have begun the next pass over a shard.
+
+        Raises:
+            TrainingError: They can't, because they wait for this one somewhere else, or they don't in time.
+        """
+        if not self._matters:
+            return
+        self._passes[name] += 1
+        self._pin()
+        wanted, began, stuck_since = self._passes[name], time.monotonic(), None
+        while missing := {rank: state for rank, state in self._others() if state["passes"].get(name, 0) < wanted}:
+            now = time.monotonic()
+            stuck = [rank for rank, state in missing.items() if self._is_ahead(state)]
+            stuck_since = (stuck_since or now) if stuck else None
+            if stuck_since is not None and now - stuck_since >= GRACE_SECONDS:
+                raise self._deadlock(name, stuck)
+            self._wait(name, list(missing), now - began)
+
+    def _pin(self) -> None:
+        if self._matters:
+            state = {"passes": self._passes, "meetings": self._meetings}
+            self._board.pin(f"turns-{self._worker.rank}", json.dumps(state))
+
+    def _others(self) -> list[tuple[int, Mapping[str, Any]]]:
+        ranks = [rank for rank in range(self._worker.world_size) if rank != self._worker.rank]
+        empty = '{"passes": {}, "meetings": 0}'
+        return [(rank, json.loads(self._board.pinned(f"turns-{rank}") or empty)) for rank in ranks]
+
+    def _is_ahead(self, state: Mapping[str, Any]) -> bool:
+        """Tell whether a worker waits for this one: in a meeting, or in a pass over another shard."""
+        passes: Mapping[str, int] = state["passes"]
+        return state["meetings"] > self._meetings or any(count > self._passes[name] for name, count in passes.items())
+
+    def _wait(self, name: str, missing: list[int], seconds: float) -> None:
+        """Let time pass; notify once that it takes long, and fail after ``run.failure.hang_seconds``."""
+        longest = self._worker.run.failure.hang_seconds
+        if longest is not None and seconds >= longest:
+            raise self._deadlock(name, missing)
+        if seconds >= NOTICE_SECONDS and not self._has_told:
+            self._has_told = True
+            waits = f"worker {self._worker.rank} waits for {_workers(missing)}"
+            self._worker.channel.send({"kind": "notice", "text": f"{waits} to read the dataset shard '{name}' as well"})
+        time.sleep(LOOK_SECONDS)
+
+    def _deadlock(self, name: str, ranks: list[int]) -> TrainingError:
+        return TrainingError(
+            f"worker {self._worker.rank} reads the dataset shard '{name}', {_workers(ranks)} did not: each worker has "
+            "a part of every shard, and none gets rows before all of them read.",
+            "Read it on all workers (in an `if` of one rank it waits forever), and put what they find together; or "
+            "load what one worker alone needs in the loop itself. Ray's DataConfig(datasets_to_split=...) is not "
+            "supported.",
+        )
+
+
+class _ShardInTurn(StreamSplitDataIterator):
+    """Ray's own shard; each pass begins when all workers begin it."""
+
+    _name: str
+    _turns: Turns
+
+    def _to_ref_bundle_iterator(self) -> Any:
+        blocks, *others = super()._to_ref_bundle_iterator()
+
+        def in_turn() -> Any:
+            self._turns.begin(self._name)
+            yield from blocks
+
+        return (in_turn(), *others)
+
+    def __reduce__(self) -> Any:
+        return StreamSplitDataIterator, (self._coord_actor, self._output_split_idx, self._world_size)
+
+
+def shard_in_turn(shard: Any, name: str, turns: Turns) -> Any:
+    """Return a shard of Ray's that fails where it would wait forever for workers that don't read it."""
+    if type(shard) is StreamSplitDataIterator:
+        shard.__class__ = _ShardInTurn
+        shard._name, shard._turns = name, turns
+    return shard
+
+
+def _workers(ranks: list[int]) -> str:
+    return f"worker{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks))}"

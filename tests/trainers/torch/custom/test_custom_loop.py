@@ -1,0 +1,155 @@
+"""Whole runs of loops in this process: seeds, resumes, limits, and what is refused before anything starts."""
+
+import json
+import random
+
+import numpy as np
+import pytest
+import torch
+
+import rtrain
+from rtrain.errors import CheckpointError, ConfigError, TrainingError
+from rtrain.runs.run import Run
+from rtrain.trainers.trained import read_about
+
+LOOPS = """
+import pathlib
+import random
+import tempfile
+
+import numpy as np
+import ray.train
+import torch
+from ray.train import Checkpoint
+
+
+def draws(config):
+    checkpoint = ray.train.get_checkpoint()
+    start = 0 if checkpoint is None else int((pathlib.Path(checkpoint.path) / "number").read_text())
+    for number in range(start, config["num_reports"]):
+        drawn = {"python": random.random(), "numpy": np.random.rand(), "torch": torch.rand(1)}
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "number").write_text(str(number + 1))
+            metrics = {"number": number, "note": ["said", config["api_key"]], **drawn}
+            ray.train.report(metrics, checkpoint=Checkpoint.from_directory(folder))
+        if number + 1 == config["fails_after"]:
+            raise ValueError("no luck")
+
+
+def asks_for_validation():
+    ray.train.report({"device": str(ray.train.torch.get_device())})
+    ray.train.get_dataset_shard("validation")
+"""
+
+
+@pytest.fixture
+def fit(tmp_path):
+    """Train a loop, given overrides; the run is in the newest directory."""
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "seeded_loops.py").write_text(LOOPS)
+    (tmp_path / "loop.yaml").write_text(
+        "trainer:\n  type: torch\n  train_loop: seeded_loops:draws\n"
+        "  train_loop_config: {num_reports: 5, fails_after: 0, api_key: not-a-good-secret-1}\n"
+        f"run: {{root_dir: {tmp_path}/runs}}\nscaling: {{num_workers: 0}}\n"
+    )
+    return lambda *overrides: rtrain.fit(str(tmp_path / "loop.yaml"), overrides)
+
+
+def drawn(run):
+    return [{name: event.metrics[name] for name in ("python", "numpy", "torch")} for event in run.events()]
+
+
+def newest(folder):
+    return Run.load(max((folder / "runs" / "loop").iterdir(), key=lambda path: path.stat().st_mtime))
+
+
+def test_the_same_seed_gives_the_same_numbers_and_another_one_others(fit):
+    first, again, other = drawn(fit("run.seed=7")), drawn(fit("run.seed=7")), drawn(fit("run.seed=8"))
+    assert first == again
+    assert all(one[name] != two[name] for one, two in zip(first, other, strict=True) for name in one)
+    assert len({json.dumps(one) for one in first}) == 5
+
+
+def test_a_loop_leaves_the_random_numbers_of_the_process_alone(fit):
+    random.seed(1), np.random.seed(1), torch.manual_seed(1)
+    expected = random.Random(1).random(), np.random.RandomState(1).rand(), torch.rand(1).item()
+    random.seed(1), np.random.seed(1), torch.manual_seed(1)
+    fit()
+    assert (random.random(), np.random.rand(), torch.rand(1).item()) == expected
+
+
+def test_a_loop_that_failed_resumes_whatever_was_pruned_and_draws_other_numbers(fit, tmp_path):
+    with pytest.raises(TrainingError, match="no luck"):
+        fit("trainer.train_loop_config.fails_after=4")
+    failed = newest(tmp_path)
+    assert len(failed.checkpoints) == 2
+    run = rtrain.resume(failed.path, ["trainer.train_loop_config.fails_after=0"])
+    assert run.status == "succeeded"
+    assert [event.metrics["number"] for event in run.events()] == [0, 1, 2, 3, 4]
+    assert [event.step for event in run.events()] == [1, 2, 3, 4, 5]
+    assert len({json.dumps(one) for one in drawn(run)}) == 5
+    assert sorted(path.name for path in (run.path / "checkpoints").glob("*")) == ["report-000004", "report-000005"]
+
+
+def test_a_finished_loop_can_be_extended(fit):
+    run = rtrain.resume(fit().path, ["trainer.train_loop_config.num_reports=7"])
+    assert [event.metrics["number"] for event in run.events()] == list(range(7))
+
+
+def test_what_is_no_number_is_in_the_events_and_the_manifest_without_secrets(fit):
+    run = fit()
+    assert [event.values for event in run.events()] == [{"note": ["said", "***"]}] * 5
+    assert run.manifest.values == {"note": ["said", "***"]}
+
+
+@pytest.mark.parametrize(
+    ("override", "reason"),
+    [("run.stop.max_seconds=1e-9", "time limit"), ("trainer.max_steps=2", "max_steps")],
+)
+def test_limits_end_a_loop(fit, override, reason):
+    run = fit(override)
+    assert run.status == "succeeded"
+    assert run.manifest.exit_reason == reason
+    assert len(list(run.events())) == (1 if reason == "time limit" else 2)
+
+
+def test_a_loop_without_a_monitor_has_no_best(fit):
+    run = fit()
+    assert run.manifest.best is None
+    assert run.best_checkpoint.name == "report-000005"
+
+
+def test_weights_to_begin_with_are_refused_before_anything_starts(fit, tmp_path):
+    run = fit()
+    with pytest.raises(ConfigError, match=r"run\.init_from"):
+        fit(f"run.init_from={run.path}")
+    assert len(list((tmp_path / "runs" / "loop").iterdir())) == 1
+
+
+def test_a_checkpoint_of_a_loop_says_that_only_the_loop_can_load_it(fit):
+    with pytest.raises(CheckpointError, match="train loop"):
+        read_about(fit().best_checkpoint)
+
+
+def test_a_shard_that_does_not_exist_names_those_that_do(fit):
+    with pytest.raises(TrainingError, match="train, test"):
+        fit("trainer.train_loop=seeded_loops:asks_for_validation", "+dataset=digits")
+
+
+def test_the_hint_for_other_trainers_says_what_a_loop_joins():
+    from rtrain.config.suggest import plugins_with
+    from rtrain.schemas import schemas
+
+    assert "joins torch alone" in plugins_with("trainer.train_loop", schemas())
+    assert "joins torch alone" not in plugins_with("trainer.model", schemas())
+
+
+def test_without_a_metric_that_decides_the_end_of_a_run_shows_the_last_values(fit):
+    from rtrain.cli.display import end_lines
+
+    run = fit()
+    shown = end_lines(run.path, run.manifest)[1]
+    assert shown.startswith("last ")
+    assert f"number {4}" in shown
+    run = fit("run.checkpoint.best.monitor=number", "run.checkpoint.best.mode=min")
+    assert end_lines(run.path, run.manifest)[1].startswith("best        number ")

@@ -1,0 +1,88 @@
+"""Nothing that a loop reports vanishes: numbers of every library, and everything else as JSON can hold it."""
+
+import json
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+
+from rtrain.runs.files import to_json
+from rtrain.trainers.torch.custom.metrics import MAX_VALUES, split_metrics, whole_number
+
+NUMBERS = [
+    (1, 1.0),
+    (0.5, 0.5),
+    (True, 1.0),
+    (np.float32(0.5), 0.5),
+    (np.int64(3), 3.0),
+    (np.bool_(False), 0.0),
+    (np.array([2.0]), 2.0),
+    (np.array(2.0), 2.0),
+    (torch.tensor(2.0), 2.0),
+    (torch.tensor([[2]]), 2.0),
+    (torch.tensor(2.0, requires_grad=True), 2.0),
+    (Decimal("0.25"), 0.25),
+    (Fraction(1, 4), 0.25),
+]
+OTHERS = [
+    ("text", "text"),
+    (None, None),
+    ([1, 2.5, "a"], [1, 2.5, "a"]),
+    ((torch.tensor(1.0), None), [1.0, None]),
+    ([{"a": np.float32(0.5)}], [{"a": 0.5}]),
+    (np.arange(3), [0, 1, 2]),
+    (torch.ones(2, 2), [[1.0, 1.0], [1.0, 1.0]]),
+    ({}, {}),
+    (b"bytes", "b'bytes'"),
+    (10**400, 10**400),
+    (1 + 2j, "(1+2j)"),
+]
+
+
+@pytest.mark.parametrize(("value", "number"), NUMBERS, ids=lambda value: type(value).__name__)
+def test_a_scalar_of_any_library_is_a_number(value, number):
+    assert split_metrics({"name": value}) == ({"name": number}, {})
+
+
+@pytest.mark.parametrize(("value", "kept"), OTHERS, ids=lambda value: type(value).__name__)
+def test_everything_else_is_kept_beside_the_numbers(value, kept):
+    numbers, values = split_metrics({"name": value})
+    assert numbers == {}
+    assert values == {"name": kept}
+    json.loads(to_json(values))
+
+
+def test_numbers_that_are_none_are_numbers():
+    numbers, values = split_metrics({"a": math.nan, "b": math.inf})
+    assert math.isnan(numbers["a"])
+    assert numbers["b"] == math.inf
+    assert values == {}
+
+
+def test_mappings_are_flattened_at_any_depth():
+    metrics = {"val": {"loss": 0.5, "by_class": {0: 0.25, "name": "cat"}}}
+    assert split_metrics(metrics) == ({"val/loss": 0.5, "val/by_class/0": 0.25}, {"val/by_class/name": "cat"})
+
+
+def test_a_large_array_is_described():
+    assert split_metrics({"a": np.zeros(MAX_VALUES + 1)})[1] == {"a": f"ndarray ({MAX_VALUES + 1},) float64"}
+
+
+def test_what_is_too_long_for_a_line_is_cut_or_described():
+    _, values = split_metrics({"text": "x" * 10**6, "list": ["x"] * 10**6, "deep": [[["x" * 9_999] * 9] * 9]})
+    assert len(json.dumps(values)) < 50_000
+    assert values["text"] == "x" * 10_000
+    assert "list of" in values["list"]
+
+
+def test_secrets_are_taken_out_of_texts_at_any_depth():
+    values = split_metrics({"a": "key 123", "b": ["123"], "c": {"d": "123"}}, lambda text: text.replace("123", "***"))
+    assert values[1] == {"a": "key ***", "b": ["***"], "c/d": "***"}
+
+
+@pytest.mark.parametrize(("value", "whole"), [(3.0, 3), (2.5, None), (math.nan, None), (math.inf, None), (None, None)])
+def test_what_counts_is_a_whole_number(value, whole):
+    assert whole_number(value) == whole

@@ -1,0 +1,99 @@
+"""Workers that would wait for each other forever say so: each case is played by states that workers pin up."""
+
+import json
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from rtrain.config.schema import RunConf
+from rtrain.errors import TrainingError
+from rtrain.trainers.torch.custom import turns
+from rtrain.trainers.torch.custom.turns import Turns
+
+
+class Board(dict):
+    """What all workers see; the state of worker 1 may change with each look."""
+
+    def __init__(self, *states):
+        super().__init__()
+        self.states = list(states)
+
+    def pin(self, key, value):
+        self[key] = value
+
+    def pinned(self, key):
+        if key != "turns-1":
+            return self.get(key)
+        return json.dumps(self.states.pop(0) if len(self.states) > 1 else self.states[0])
+
+
+def state(meetings=0, **passes):
+    return {"meetings": meetings, "passes": passes}
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock on which each look takes a second."""
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "sleep", lambda _: now.__setitem__(0, now[0] + 1))
+    return now
+
+
+def make_turns(board, *, hang_seconds=None, rank=0, world_size=2, dataset=True):
+    run = RunConf(name="test")
+    run.failure.hang_seconds = hang_seconds
+    sent = []
+    worker = SimpleNamespace(
+        rank=rank, world_size=world_size, dataset=dataset or None, run=run, channel=SimpleNamespace(send=sent.append)
+    )
+    return Turns(worker, board), sent
+
+
+def test_a_pass_begins_when_the_others_have_begun_it(clock):
+    one, sent = make_turns(Board(state(), state(), state(train=1)))
+    one.begin("train")
+    assert sent == []
+
+
+@pytest.mark.parametrize("other", [state(meetings=1), state(meetings=turns.OVER), state(train=1)])
+def test_two_workers_that_wait_for_each_other_are_named(clock, other):
+    one, _ = make_turns(Board(other))
+    with pytest.raises(TrainingError, match="'val', worker 1 did not"):
+        one.begin("val")
+    assert clock[0] >= turns.GRACE_SECONDS
+
+
+def test_a_worker_that_is_only_late_is_waited_for(clock):
+    late = [state()] * int(turns.NOTICE_SECONDS + 5)
+    one, sent = make_turns(Board(*late, state(val=1)))
+    one.begin("val")
+    assert [record["kind"] for record in sent] == ["notice"]
+
+
+def test_a_meeting_that_both_have_left_is_no_deadlock(clock):
+    one, _ = make_turns(Board(*[state(meetings=1)] * 100, state(meetings=1, train=1)))
+    one.meet()
+    one.begin("train")
+
+
+def test_a_worker_that_comes_a_moment_later_is_no_deadlock(clock):
+    one, _ = make_turns(Board(*[state(meetings=1)] * 5, *[state(meetings=1, val=1)]))
+    one.begin("val")
+
+
+def test_a_worker_that_never_comes_ends_the_run_when_it_hangs(clock):
+    one, _ = make_turns(Board(state()), hang_seconds=100)
+    with pytest.raises(TrainingError, match="'val'"):
+        one.begin("val")
+    assert clock[0] >= 100
+
+
+def test_a_worker_alone_and_a_loop_without_a_dataset_pin_nothing():
+    for keys in ({"world_size": 1}, {"dataset": False}):
+        board = Board(state())
+        one, _ = make_turns(board, **keys)
+        one.meet()
+        one.begin("train")
+        assert board == {}
