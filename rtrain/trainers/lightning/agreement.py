@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,10 +25,8 @@ class Agreement:
         """Return the metrics of rank 0; every rank calls it at the same step."""
         if self._ranks.size == 1:
             return dict(metrics)
-        sent: list[Any] = [dict(metrics)]
-        dist.broadcast_object_list(sent, src=0, device=self._ranks.device, group=self._ranks.group)
-        first: dict[str, float] = sent[0]
-        differing = self._ranks.max([float(not _is_same(metrics.get(name), value)) for name, value in first.items()])
+        first: dict[str, float] = self._of_first(dict(metrics))
+        differing = self._ranks.max([float(_differ(metrics.get(name, value), value)) for name, value in first.items()])
         names = [name for name, differs in zip(first, differing, strict=True) if differs]
         if names and not self._is_told:
             self._worker.notice(
@@ -37,20 +36,27 @@ class Agreement:
             self._is_told = True
         return first
 
-    def on_schedules(self, module: pl.LightningModule) -> None:
+    def on_schedules(self, trainer: pl.Trainer) -> None:
         """Have schedules that watch a metric see that of rank 0: learning rates would drift apart."""
         if self._ranks.size == 1:
             return
-        step = module.lr_scheduler_step
+        loop: Any = trainer.fit_loop.epoch_loop
+        own = loop._get_monitor_value
 
-        def step_together(scheduler: Any, metric: Any) -> None:
-            if metric is not None:
-                metric = torch.as_tensor(metric, device=self._ranks.device).detach().clone()
-                self._ranks.copy_from_first([metric])
-            step(scheduler, metric)
+        def value_of_rank_0(key: str) -> torch.Tensor | None:
+            # Objects, because a rank may not have logged the metric at all.
+            value = own(key)
+            first: float | None = self._of_first(None if value is None else float(value))
+            return None if first is None else torch.tensor(first, device=self._ranks.device)
 
-        module.lr_scheduler_step = step_together  # type: ignore[method-assign]
+        loop._get_monitor_value = value_of_rank_0
+
+    def _of_first(self, value: Any) -> Any:
+        """Return what rank 0 has given."""
+        sent = [value]
+        dist.broadcast_object_list(sent, src=0, device=self._ranks.device, group=self._ranks.group)
+        return sent[0]
 
 
-def _is_same(one: float | None, other: float) -> bool:
-    return one == other or (one != one and other != other)
+def _differ(one: float, other: float) -> bool:
+    return one != other and not (math.isnan(one) and math.isnan(other))

@@ -95,7 +95,7 @@ class Services(pl.callbacks.Checkpoint):
         """Tell the manifest where and on how much this rank trains."""
         self._reloads = trainer.reload_dataloaders_every_n_epochs
         self._non_finite = non_finite(weights_of(pl_module))
-        self._agreement.on_schedules(pl_module)
+        self._agreement.on_schedules(trainer)
         self._describe(pl_module)
 
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:

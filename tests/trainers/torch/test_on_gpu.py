@@ -1,5 +1,7 @@
 """What lies on a GPU, and what has to stay in main memory; the same of devices that only pretend, without one."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 import torch.distributed as dist
@@ -46,7 +48,7 @@ def test_the_copy_of_a_shard_stays_in_main_memory(four_ranks):
     copy = shards._like(OfGPUs(), torch.ones(2, 3))
     assert (copy.device.type, copy.device_mesh.device_type) == ("cpu", "cpu")
     assert copy.device_mesh.mesh.tolist() == mesh.mesh.tolist()
-    assert (copy.shape, copy.placements) == ((4, 3), mesh and (Shard(0), Replicate()))
+    assert (copy.shape, copy.placements) == ((4, 3), (Shard(0), Replicate()))
 
 
 @pytest.mark.parametrize("keys", [{"fused": True}, {"capturable": True}, {}], ids=["fused", "capturable", "usual"])
@@ -61,7 +63,7 @@ def test_numbers_of_steps_go_where_the_optimizer_counts_them(keys):
 
 def test_weights_that_a_batch_lacks_lie_where_its_rows_do():
     data = small_dataset()
-    info = data.info.__class__(**{**data.info.__dict__, "columns": ("weight",)})
+    info = replace(data.info, columns=("weight",))
     feed = TensorFeed(streamed(data.splits["train"].columns), info, TorchRanks(0, 1, torch.device("cpu")), False)
     feed._inputs.place = lambda values: torch.zeros(values.shape, device="meta")
     feed._inputs.ready = lambda x: x
@@ -118,6 +120,6 @@ def test_a_sharded_checkpoint_takes_no_memory_of_the_gpu(tmp_path):
 @needs_gpu
 def test_a_stream_without_weights_in_a_batch_trains_on_a_gpu(tmp_path):
     data = small_dataset()
-    info = data.info.__class__(**{**data.info.__dict__, "columns": ("weight",)})
+    info = replace(data.info, columns=("weight",))
     splits = {name: streamed(split.columns) for name, split in data.splits.items() if isinstance(split, ResidentSplit)}
     train(on_gpu(tmp_path, make_conf(max_steps=2), Dataset(info, splits)))
