@@ -21,13 +21,19 @@ class Agreement:
         self._worker, self._ranks = worker, ranks
         self._is_told = False
 
-    def on(self, metrics: Mapping[str, float]) -> dict[str, float]:
-        """Return the metrics of rank 0; every rank calls it at the same step."""
+    def on(self, metrics: Mapping[str, float], measured: Mapping[str, float]) -> dict[str, float]:
+        """Return the metrics of rank 0; every rank calls it at the same step.
+
+        Args:
+            metrics: The newest value of each.
+            measured: Those that this rank has just evaluated.
+        """
         if self._ranks.size == 1:
             return dict(metrics)
         first: dict[str, float] = self._of_first(dict(metrics))
-        differing = self._ranks.max([float(_differ(metrics.get(name, value), value)) for name, value in first.items()])
-        names = [name for name, differs in zip(first, differing, strict=True) if differs]
+        differing = self._ranks.max([float(_differ(measured.get(name, value), value)) for name, value in first.items()])
+        # Each worker trains on other rows, and nothing is expected of a single step.
+        names = [name for name, one in zip(first, differing, strict=True) if one and not name.startswith("train/")]
         if names and not self._is_told:
             self._worker.notice(
                 f"workers have different values of {', '.join(sorted(names))}: those of worker 0 are recorded and "

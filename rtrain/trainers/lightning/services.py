@@ -171,14 +171,14 @@ class Services(pl.callbacks.Checkpoint):
             self._closing = found
         else:
             self._report(found)
-            self._judge(trainer)
+            self._judge(trainer, found)
             if self._saved_step == self.progress.step:
                 self._save(trainer)
 
-    def _judge(self, trainer: pl.Trainer) -> None:
+    def _judge(self, trainer: pl.Trainer, measured: Mapping[str, float]) -> None:
         """Stop early, or for a goal, as all ranks agree."""
         progress, early = self.progress, self._worker.conf.early_stopping
-        progress.metrics = self._agreement.on(progress.metrics)
+        progress.metrics = self._agreement.on(progress.metrics, measured)
         self._check_known()
         if early is not None:
             progress.judge(early, self._monitor.name, progress.metrics)
@@ -198,7 +198,7 @@ class Services(pl.callbacks.Checkpoint):
         closing, self._closing = self._closing, None
         self._report(epoch_metrics(self._logged(trainer), self._split) | (closing or {}))
         if closing is not None:
-            self._judge(trainer)
+            self._judge(trainer, closing)
         due = self._due or (cadence.every_epochs is not None and progress.epoch % cadence.every_epochs == 0)
         steps = -1 if trainer.max_steps is None else trainer.max_steps
         if due or trainer.should_stop or progress.epoch == trainer.max_epochs or progress.step == steps:
