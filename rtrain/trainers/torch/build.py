@@ -24,7 +24,7 @@ from rtrain.trainers.torch.transforms import transformed_info
 from rtrain.trainers.worker import Worker
 
 TENSORS = ("weight", "pos_weight")
-"""Arguments of losses that are lists in a config."""
+"""Arguments of torch's losses that are lists in a config."""
 SCHEDULE_LENGTHS = ("T_max", "total_steps", "total_iters", "num_training_steps")
 """Arguments of schedules that mean the number of their steps in the whole run."""
 
@@ -54,7 +54,8 @@ def build_loss(conf: Conf, dataset: Dataset, allow: tuple[str, ...]) -> nn.Modul
     loss = usual_loss(info.task)
     if conf.loss is not None:
         node = fill_from_dataset(conf.loss, info, "trainer.loss")
-        tensors = {name: torch.tensor(node[name]) for name in TENSORS if isinstance(node.get(name), list)}
+        lists = [name for name in TENSORS if isinstance(node.get(name), list)]
+        tensors = {name: torch.tensor(node[name]) for name in lists if node["_target_"].startswith("torch.nn.")}
         loss = build(node, "trainer.loss", allow, **tensors)
     if hasattr(loss, "reduction"):
         loss.reduction = "none" if weighted or _divides(loss, dataset) else "mean"  # type: ignore[assignment]
