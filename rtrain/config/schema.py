@@ -172,7 +172,12 @@ class FailureConf:
 
     nan_loss: Annotated[str, *one_of("raise", "skip", "stop")] = "raise"
     """What a training loss does that is NaN or infinite: ``raise`` fails the run, ``stop`` ends it with the checkpoint
-    before, ``skip`` leaves the step out and notes it. ``skip`` looks at the loss of each step before it is taken."""
+    before, ``skip`` leaves the step out and notes it. ``skip`` looks at the loss and the gradients of each step before
+    it is taken. Weights that have become NaN or infinite are never saved."""
+
+    max_skipped_steps: Annotated[int, Field(ge=1)] = 50
+    """Number of steps in a row that ``nan_loss: skip``, or the loss scaling of fp16, may leave out before the run
+    fails."""
 
     wait_seconds: Annotated[float, Field(ge=0)] = 600.0
     """Longest wait for machines to come back, or others in their place, when too few are left for the workers."""

@@ -100,6 +100,13 @@ def adopt_checkpoint(folder: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
     return record
 
 
+def note_in_checkpoint(folder: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Change facts in the record of a complete checkpoint, the files of which stay, and return the record."""
+    record = {**read_record(folder), **facts}
+    write_atomic(folder / RECORD_NAME, to_json(record, indent=2))
+    return record
+
+
 def describe_checkpoint(folder: Path, name: str, facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return the record of a filled folder: ``facts``, and the size and sha256 of each file."""
     files = {}

@@ -52,8 +52,9 @@ class EpochLoop:
         self.evaluated = None if self.split is None else learner.feed(splits[self.split], info, ranks)
         self.monitor = monitor_of(conf.evaluate_split, info, worker.run.checkpoint.best)
         self.goals = Goals(worker.run.stop)
-        self.progress, self.saved_step = Progress(), -1
+        self.progress, self.saved_step, self.scored_step = Progress(), -1, -1
         self._resume()
+        self.non_finite = learner.non_finite()
         self.stop = StopSignal(worker, self.everyone, conf.max_seconds, self.progress.seconds)
         self.meter = self._new_meter()
 
@@ -67,7 +68,7 @@ class EpochLoop:
             with reading(folder):
                 self.learner.load(folder)
                 self.progress = self.learner.progress(folder)
-            self.saved_step = self.progress.step
+            self.saved_step, self.scored_step = self.progress.step, self.progress.evaluated_step
 
     def run(self) -> None:
         """Train epoch after epoch, and leave a checkpoint of where it ends."""
@@ -83,6 +84,7 @@ class EpochLoop:
         reason = self._limit()
         while not reason:
             reason = self._train_epoch() or self._limit()
+        self.meter.check_any_taken()
         if reason not in SIGNALS and self.progress.evaluated_step != self.progress.step:
             self._evaluate({}, due=False)
         if reason not in SIGNALS or self.worker.run.checkpoint.on_exit:
@@ -203,20 +205,30 @@ class EpochLoop:
         self.worker.report(metrics, step=self.progress.step, epoch=self.progress.epoch)
 
     def _save(self) -> None:
-        """Write a checkpoint of this step, once."""
+        """Write a checkpoint of this step, once; one that was written before the step was evaluated gets its score."""
         progress = self.progress
+        evaluated = progress.evaluated_step == progress.step
+        facts: dict[str, Any] = {"step": progress.step, "epoch": progress.epoch, "metrics": progress.metrics}
+        facts["score"] = self.monitor.score(progress.metrics) if evaluated else None
+        is_scored, self.scored_step = self.scored_step == progress.step, progress.evaluated_step
         if self.saved_step == progress.step:
+            if evaluated and not is_scored:
+                self.worker.score_checkpoint(**facts)
             return
         self.meter.look()
         with self.meter.paused():
             self.learner.settle()
+            self._check_weights()
             progress.seconds = self.stop.seconds
-            facts: dict[str, Any] = {"step": progress.step, "epoch": progress.epoch, "metrics": progress.metrics}
-            evaluated = progress.evaluated_step == progress.step
-            facts["score"] = self.monitor.score(progress.metrics) if evaluated else None
             self.worker.save_checkpoint(self.snapshot, **facts)
         self.saved_step = progress.step
         self.stop.saved()
+
+    def _check_weights(self) -> None:
+        """Fail if weights that were finite when training began no longer are, on whatever rank."""
+        spoilt = self.learner.non_finite() - self.non_finite
+        if self.everyone.max([float(bool(spoilt))])[0]:
+            raise NotFiniteError.of_weights(spoilt, self.progress.step, self.learner.way_out)
 
     def snapshot(self) -> Writer:
         """Copy what this rank has of a checkpoint, and return what writes the copy."""

@@ -44,7 +44,7 @@ class Learner(ABC):
     def losses(self, taken: Sequence[Any]) -> list[float]:
         """Return for each step, of what ``take`` gave, the sum of the losses of the rows of all ranks.
 
-        Nothing at all where the framework tells no loss.
+        NaN for a step that was left out. Nothing at all where the framework tells no loss.
         """
 
     @abstractmethod
@@ -53,6 +53,10 @@ class Learner(ABC):
 
     def settle(self) -> None:  # noqa: B027 (most ranks are alike)
         """Make ranks alike in what differs while they train; they all call it before each evaluation and checkpoint."""
+
+    def non_finite(self) -> set[str]:
+        """Return the names of weights and batch statistics that are NaN or infinite, as far as this rank holds them."""
+        return set()
 
     @abstractmethod
     def snapshot(self) -> Writer:

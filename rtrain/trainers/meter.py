@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,11 +19,27 @@ MAX_HELD = 1000
 
 
 class NotFiniteError(TrainingError):
-    """The loss of a step is not a number."""
+    """A training loss, gradients or weights are not finite numbers."""
 
-    def __init__(self, step: int, epoch: int, batch: int, way_out: str) -> None:
+    @classmethod
+    def of_loss(cls, step: int, epoch: int, batch: int, way_out: str) -> NotFiniteError:
+        """Return the error of a step whose loss is NaN or infinite."""
         place = f"step {step} (batch {batch} of epoch {epoch + 1})"
-        super().__init__(f"the training loss of {place} is not a finite number.", way_out)
+        return cls(f"the training loss of {place} is not a finite number.", way_out)
+
+    @classmethod
+    def of_weights(cls, names: Iterable[str], step: int, way_out: str) -> NotFiniteError:
+        """Return the error of weights that are not saved; ``names`` may be empty where another rank holds them."""
+        some = ", ".join(sorted(names)[:3]) or "weights of another worker"
+        return cls(f"by step {step} weights have become NaN or infinite, so they are not saved: {some}.", way_out)
+
+
+def too_many_skipped(num_steps: int, step: int, way_out: str) -> TrainingError:
+    """Return the error of a run that leaves out step after step."""
+    return TrainingError(
+        f"{num_steps} steps in a row, up to step {step}, were left out because their loss or gradients are not finite.",
+        f"{way_out} run.failure.max_skipped_steps says how many steps in a row may be left out.",
+    )
 
 
 class Meter:
@@ -55,13 +71,16 @@ class Meter:
 
         Raises:
             NotFiniteError: The loss of a step is not a number, and such steps are not left out; names the step.
+            TrainingError: Too many steps in a row were left out.
         """
         if not self._taken:
             return
         losses, progress = self._learner.losses(self._taken), self._progress
         skipped = 0
-        for back, (loss, num_rows) in enumerate(zip(reversed(losses), reversed(self._rows), strict=False)):
-            if not math.isfinite(loss):
+        for back, loss, num_rows in zip(range(len(losses) - 1, -1, -1), losses, self._rows, strict=False):
+            if math.isfinite(loss):
+                progress.skipped_in_a_row = 0
+            else:
                 self._note_bad(progress.step - back, progress.step_in_epoch - back)
                 skipped += num_rows
         total, rows = math.fsum(filter(math.isfinite, losses)), sum(self._rows)
@@ -77,9 +96,20 @@ class Meter:
 
     def _note_bad(self, step: int, batch: int) -> None:
         """Fail, or note that a step was left out."""
-        if self._worker.run.failure.nan_loss != "skip":
-            raise NotFiniteError(step, self._progress.epoch, batch, self._learner.way_out)
-        self._worker.report({"train/skipped_batch": batch}, step=step, epoch=self._progress.epoch)
+        progress, failure = self._progress, self._worker.run.failure
+        if failure.nan_loss != "skip":
+            raise NotFiniteError.of_loss(step, progress.epoch, batch, self._learner.way_out)
+        self._worker.report({"train/skipped_batch": batch}, step=step, epoch=progress.epoch)
+        progress.skipped_in_a_row += 1
+        if progress.skipped_in_a_row >= failure.max_skipped_steps:
+            raise too_many_skipped(progress.skipped_in_a_row, step, self._learner.way_out)
+
+    def check_any_taken(self) -> None:
+        """Fail if every step of the training was left out."""
+        self.look()
+        progress = self._progress
+        if 0 < progress.step <= progress.skipped_in_a_row:
+            raise too_many_skipped(progress.skipped_in_a_row, progress.step, self._learner.way_out)
 
     def metrics(self) -> dict[str, float]:
         """Return loss, rate and speed since the last call, over all ranks."""

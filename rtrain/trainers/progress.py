@@ -43,6 +43,8 @@ class Progress:
     """Rows of the epoch under way that all ranks have taken, as of the last look at their losses."""
     skipped_rows: int = 0
     """Those of them whose steps were left out."""
+    skipped_in_a_row: int = 0
+    """Steps left out since the last one that was taken."""
     window_loss_sum: float = 0.0
     """Sum of the row losses since the last report of the training loss, in this epoch."""
     window_rows: int = 0

@@ -14,7 +14,7 @@ from rtrain.config.schema import RunConf
 from rtrain.config.scrub import Scrubber
 from rtrain.datasets.base import Dataset
 from rtrain.errors import CheckpointError
-from rtrain.runs.checkpoints import RECORD_NAME, Writer, checkpoint_dir, write_checkpoint
+from rtrain.runs.checkpoints import RECORD_NAME, Writer, checkpoint_dir, note_in_checkpoint, write_checkpoint
 from rtrain.runs.events import Event, events_file, write_events
 from rtrain.trainers.saver import Saver, in_turn
 from rtrain.trainers.sharded import Savers, write_shards
@@ -159,6 +159,15 @@ class Worker:
         beside = self.run.checkpoint.upload == "async"
         self.saver.start(lambda: self._write(target, write, facts), beside=beside)
 
+    def score_checkpoint(
+        self, *, step: int, epoch: int, metrics: Mapping[str, float], score: Mapping[str, Any] | None
+    ) -> None:
+        """Note how good a checkpoint is that was written before its step was evaluated; on rank 0."""
+        if self.rank == 0:
+            self.saver.wait()
+            target = checkpoint_dir(self.run_dir, step=step, epoch=epoch)
+            self.list_checkpoint(note_in_checkpoint(target, {"metrics": dict(metrics), "score": score}))
+
     def _is_there(self, target: Path) -> bool:
         """Tell whether a checkpoint is complete; all ranks that write it have the same answer."""
         there = (target / RECORD_NAME).exists()
@@ -212,6 +221,11 @@ class Worker:
         """Return the checkpoint whose weights a new run begins with; None for none, and when the run goes on."""
         wanted = self.run.init_from
         return None if wanted is None or self.resume_from is not None else Path(wanted)
+
+    def notice(self, text: str) -> None:
+        """Show the user a line; on rank 0."""
+        if self.rank == 0:
+            self.channel.send({"kind": "notice", "text": text})
 
     def describe_end(self, reason: str) -> None:
         """Tell why training ends, in a few words: a limit that was reached, say; on rank 0."""

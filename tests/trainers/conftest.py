@@ -5,5 +5,5 @@ from pathlib import Path
 
 import pytest
 
-pytest.register_assert_rewrite("boosting_tests", "epoch_tests", "exactness")
+pytest.register_assert_rewrite("boosting_tests", "epoch_tests", "exactness", "not_finite_tests")
 sys.path.insert(0, str(Path(__file__).parent))

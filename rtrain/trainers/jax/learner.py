@@ -84,6 +84,13 @@ class JaxLearner(Learner):
         """Return the learning rate of the next step, if the config says it."""
         return None if self._rate is None else self._rate(self._step)
 
+    def non_finite(self) -> set[str]:
+        """Return the names of weights and batch statistics that are not finite."""
+        named, _ = jax.tree_util.tree_flatten_with_path(self._at[:2])
+        floats = [(name, leaf) for name, leaf in named if jnp.issubdtype(leaf.dtype, jnp.inexact)]
+        good = [jnp.isfinite(leaf).all() for _, leaf in floats]
+        return {jax.tree_util.keystr(name) for (name, _), one in zip(floats, good, strict=True) if not one}
+
     def snapshot(self) -> Writer:
         """Copy weights and state, and the optimizer."""
         files = {WEIGHTS: arrays.copied(self._at[:2]), TRAINING: arrays.copied(self._at[2])}
@@ -118,7 +125,7 @@ def train_step(
 ) -> Callable[..., Any]:
     """Return the function of one optimizer step: (weights, state, optimizer's state) before and after.
 
-    If it ``skips``, a step whose loss is no number changes nothing.
+    If it ``skips``, a step whose loss or gradients are not finite changes nothing, and its loss is NaN.
     """
 
     def step(at: Any, rows: Any, key: Any, number: Any) -> tuple[Any, Any]:
@@ -134,7 +141,9 @@ def train_step(
         updates, optimizer_state = optimizer.update(gradient, optimizer_state, weights)
         after = (optax.apply_updates(weights, updates), state, optimizer_state)
         if skips:
-            after = jax.tree.map(lambda new, old: jnp.where(jnp.isfinite(value), new, old), after, at)
+            good = jnp.stack([jnp.isfinite(one).all() for one in (value, *jax.tree.leaves(gradient))]).all()
+            after = jax.tree.map(lambda new, old: jnp.where(good, new, old), after, at)
+            value = jnp.where(good, value, jnp.nan)
         return after, value
 
     return step

@@ -1,14 +1,17 @@
-"""Training losses that are no numbers: what a LightningModule gives is looked at before it counts for good."""
+"""Losses and gradients that are not finite: what a LightningModule gives is looked at before it counts for good."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import lightning.pytorch as pl
 import torch
 
-from rtrain.trainers.meter import MAX_HELD, NotFiniteError
+from rtrain.trainers.meter import MAX_HELD, NotFiniteError, too_many_skipped
+from rtrain.trainers.progress import Progress
+from rtrain.trainers.torch_finite import are_finite
 from rtrain.trainers.torch_ranks import TorchRanks
 from rtrain.trainers.worker import Worker
 
@@ -16,14 +19,14 @@ WAY_OUT = "Lower the learning rate of the module, or look for extreme values in 
 
 
 class Losses(pl.Callback):
-    """Fails at such a loss, or leaves its step out, as ``run.failure.nan_loss`` says.
+    """Fails at such a loss, or leaves the step of such a loss or gradient out, as ``run.failure.nan_loss`` says.
 
     A step is left out by taking its gradients away, for which the optimizers of torch then do nothing at all. Without
     that, losses stay on the device until somebody asks: a look waits for it.
     """
 
-    def __init__(self, worker: Worker, ranks: TorchRanks) -> None:
-        self._worker, self._ranks = worker, ranks
+    def __init__(self, worker: Worker, ranks: TorchRanks, progress: Progress) -> None:
+        self._worker, self._ranks, self._progress = worker, ranks, progress
         self._skips = worker.run.failure.nan_loss == "skip"
         self._batch = 0
         self._held: list[tuple[int, int, int, torch.Tensor]] = []
@@ -48,19 +51,37 @@ class Losses(pl.Callback):
     def on_before_optimizer_step(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, optimizer: torch.optim.Optimizer
     ) -> None:
-        """Leave the step out, on all ranks, if one of them has a loss that is no number."""
-        if not self._skips:
+        """Leave the step out, on all ranks, if a loss of one of them or a gradient is not finite."""
+        if not self._skips or not self._held:
             return
-        bad = self._first_bad()
-        if bad is not None:
-            optimizer.zero_grad(set_to_none=True)
-            with torch.no_grad():
-                for buffer, before in zip(pl_module.buffers(), self._buffers, strict=True):
-                    buffer.copy_(before)
-            step, epoch, batch, _ = self._held[bad]
-            self._worker.report({"train/skipped_batch": batch}, step=step, epoch=epoch)
+        # Mixed precision leaves out steps whose scaled gradients overflow itself.
+        scaled = getattr(trainer.precision_plugin, "scaler", None) is not None
+        every = (one.grad for group in optimizer.param_groups for one in group["params"])
+        bad = self._first_bad([] if scaled else [gradient for gradient in every if gradient is not None])
+        if bad is None:
+            self._progress.skipped_in_a_row = 0
+        else:
+            self._leave_out(pl_module, optimizer, bad)
         self._held.clear()
         self._remember(pl_module)
+
+    def _leave_out(self, module: pl.LightningModule, optimizer: torch.optim.Optimizer, bad: int) -> None:
+        """Take the gradients away, bring batch statistics back, and note the batch."""
+        optimizer.zero_grad(set_to_none=True)
+        with torch.no_grad():
+            for buffer, before in zip(module.buffers(), self._buffers, strict=True):
+                buffer.copy_(before)
+        step, epoch, batch, _ = self._held[bad]
+        self._worker.report({"train/skipped_batch": batch}, step=step, epoch=epoch)
+        self._progress.skipped_in_a_row += 1
+        if self._progress.skipped_in_a_row >= self._worker.run.failure.max_skipped_steps:
+            raise too_many_skipped(self._progress.skipped_in_a_row, step, WAY_OUT)
+
+    def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Fail if every step was left out."""
+        skipped = self._progress.skipped_in_a_row
+        if 0 < trainer.global_step <= skipped:
+            raise too_many_skipped(skipped, trainer.global_step, WAY_OUT)
 
     def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Evaluate nothing that is spoilt."""
@@ -77,13 +98,18 @@ class Losses(pl.Callback):
         bad = self._first_bad()
         if bad is not None:
             step, epoch, batch, _ = self._held[bad]
-            raise NotFiniteError(step, epoch, batch, WAY_OUT)
+            raise NotFiniteError.of_loss(step, epoch, batch, WAY_OUT)
         self._held.clear()
 
-    def _first_bad(self) -> int | None:
-        """Return the place of the first loss that is no number on any rank; all ranks hold as many."""
+    def _first_bad(self, gradients: Sequence[torch.Tensor] = ()) -> int | None:
+        """Return the place of the first loss that is not finite on any rank, or of the last one if a gradient is not.
+
+        All ranks hold as many losses.
+        """
         losses = torch.stack([loss.float().mean() for *_, loss in self._held]).tolist()
         own = next((place for place, loss in enumerate(losses) if not math.isfinite(loss)), len(losses))
+        if own == len(losses) and not are_finite(gradients):
+            own -= 1
         first = -int(self._ranks.max([-own])[0])
         return first if first < len(losses) else None
 

@@ -15,13 +15,17 @@ from safetensors.torch import save_file
 
 from rtrain.errors import TrainingError
 from rtrain.runs.checkpoints import Writer
+from rtrain.trainers.lightning.agreement import Agreement
 from rtrain.trainers.lightning.data import OurData, SharedData
-from rtrain.trainers.lightning.losses import Losses
+from rtrain.trainers.lightning.losses import WAY_OUT, Losses
+from rtrain.trainers.lightning.stored import check_readable, without_objects
+from rtrain.trainers.meter import NotFiniteError
 from rtrain.trainers.monitor import Goals, Monitor
 from rtrain.trainers.progress import Progress
 from rtrain.trainers.randomness import seed_step
 from rtrain.trainers.stopping import SIGNALS, StopSignal
 from rtrain.trainers.torch_copies import Copies
+from rtrain.trainers.torch_finite import non_finite, weights_of
 from rtrain.trainers.torch_ranks import TorchRanks
 from rtrain.trainers.worker import Worker
 
@@ -49,6 +53,18 @@ def metric_name(name: str, split: str | None) -> str:
     return f"train/{rest}" if of.startswith("train") else f"{split if of.startswith('val') else of}/{rest}"
 
 
+def epoch_metrics(logged: Mapping[str, Any], split: str | None) -> dict[str, float]:
+    """Return what a module logged of a whole epoch of training, under names that no single step has.
+
+    Args:
+        logged: Under Lightning's names: one that is logged for steps and epochs is there twice.
+        split: What ``validation_step`` is called on.
+    """
+    once = {name: float(value) for name, value in logged.items() if f"{name}_epoch" not in logged}
+    found = {metric_name(name, split): value for name, value in once.items()}
+    return {"train/epoch_loss" if name == "train/loss" else name: value for name, value in found.items()}
+
+
 class Services(pl.callbacks.Checkpoint):
     """Lightning calls it last of all callbacks, when everything of a step or epoch is done."""
 
@@ -60,16 +76,26 @@ class Services(pl.callbacks.Checkpoint):
             worker.run.checkpoint.best, default="train/loss" if split is None else f"{split}/loss"
         )
         self.progress, self._saved_step = progress, -1 if worker.resume_dir() is None else progress.step
+        self._scored_step = progress.evaluated_step
         self._stop = StopSignal(worker, ranks, worker.conf.max_seconds, self.progress.seconds)
         self._goals, self._copies = Goals(worker.run.stop), Copies()
-        self.losses = Losses(worker, ranks)
+        self._agreement = Agreement(worker, ranks)
+        self.losses = Losses(worker, ranks, progress)
         self._due, self._leaves = False, ""
         """What the end of the epoch has to do: save, and leave for a reason."""
+        self._closing: dict[str, float] | None = None
+        """What the evaluation at the end of the epoch has found, until the epoch has its own metrics."""
+        self._of_training: set[str] = set()
+        """Names, Lightning's, that are logged in training: they keep their old values in an evaluation."""
+        self._non_finite: set[str] = set()
+        """Weights that were not finite when training began."""
         self._reloads = 0
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Tell the manifest where and on how much this rank trains."""
         self._reloads = trainer.reload_dataloaders_every_n_epochs
+        self._non_finite = non_finite(weights_of(pl_module))
+        self._agreement.on_schedules(trainer)
         self._describe(pl_module)
 
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -100,7 +126,10 @@ class Services(pl.callbacks.Checkpoint):
         self._show(trainer)
         if new and progress.step % run.log_every_steps == 0:
             self.losses.look()
-            self._report(trainer, self._loss(outputs))
+            logged = self._logged(trainer)
+            self._report(
+                {metric_name(name, self._split): float(one) for name, one in logged.items()} | self._loss(outputs)
+            )
         every = run.checkpoint.every_steps
         due = new and every is not None and progress.step % every == 0
         reason = self._stop.agreed(progress.step) if new else ""
@@ -129,28 +158,47 @@ class Services(pl.callbacks.Checkpoint):
         self._worker.alive()
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Report the metrics of the evaluation, and judge them."""
+        """Report the metrics of the evaluation, and judge them; those of an epoch that it closes together with its own.
+
+        Lightning evaluates an epoch before it ends it.
+        """
         if trainer.sanity_checking:
             return
+        self.progress.evaluated_step = self.progress.step
+        every = trainer.callback_metrics.items()
+        found = {metric_name(name, self._split): float(one) for name, one in every if name not in self._of_training}
+        if trainer.is_last_batch:
+            self._closing = found
+        else:
+            self._report(found)
+            self._judge(trainer, found)
+            if self._saved_step == self.progress.step:
+                self._save(trainer)
+
+    def _judge(self, trainer: pl.Trainer, measured: Mapping[str, float]) -> None:
+        """Stop early, or for a goal, as all ranks agree."""
         progress, early = self.progress, self._worker.conf.early_stopping
-        progress.evaluated_step = progress.step
-        self._report(trainer, {})
+        progress.metrics = self._agreement.on(progress.metrics, measured)
         self._check_known()
         if early is not None:
             progress.judge(early, self._monitor.name, progress.metrics)
             if progress.bad_evaluations >= early.patience:
                 self._end(trainer, f"early stopping: no improvement in {early.patience} evaluations")
         reached = self._goals.reached(progress.metrics)
-        # Metrics may differ between ranks, and all have to leave.
-        if self._ranks.max([float(bool(reached))])[0]:
-            self._end(trainer, reached or "a goal of another worker")
+        if reached:
+            self._end(trainer, reached)
+        # A callback of one rank may have asked for the end.
+        trainer.should_stop = bool(self._ranks.max([float(trainer.should_stop)])[0])
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Report the epoch, and save if it is due or the last one."""
         self.losses.look()
         progress, cadence = self.progress, self._worker.run.checkpoint
         progress.epoch, progress.step_in_epoch, progress.rows = trainer.current_epoch + 1, 0, 0
-        self._report(trainer, {})
+        closing, self._closing = self._closing, None
+        self._report(epoch_metrics(self._logged(trainer), self._split) | (closing or {}))
+        if closing is not None:
+            self._judge(trainer, closing)
         due = self._due or (cadence.every_epochs is not None and progress.epoch % cadence.every_epochs == 0)
         steps = -1 if trainer.max_steps is None else trainer.max_steps
         if due or trainer.should_stop or progress.epoch == trainer.max_epochs or progress.step == steps:
@@ -178,15 +226,16 @@ class Services(pl.callbacks.Checkpoint):
         mean = self._ranks.sum([float(loss) * share])[0] / self._ranks.size
         return {"train/loss": mean} if math.isfinite(mean) else {}
 
-    def _report(self, trainer: pl.Trainer, more: Mapping[str, float]) -> None:
-        logged = {metric_name(name, self._split): float(value) for name, value in trainer.callback_metrics.items()}
-        found = {**logged, **more}
-        new = {name: value for name, value in found.items() if self.progress.metrics.get(name) != value}
+    def _logged(self, trainer: pl.Trainer) -> dict[str, Any]:
+        """Return what the module has logged in the epoch under way: of its newest steps, or at its end, of all."""
+        logged = dict(trainer._logger_connector.metrics["callback"])
+        self._of_training |= logged.keys()
+        return logged
+
+    def _report(self, found: Mapping[str, float]) -> None:
         self.progress.metrics.update(found)
-        if new:
-            # Lightning evaluates an epoch before it ends it.
-            ended = self.progress.step_in_epoch == trainer.num_training_batches
-            self._worker.report(new, step=self.progress.step, epoch=self.progress.epoch + ended)
+        if found:
+            self._worker.report(found, step=self.progress.step, epoch=self.progress.epoch)
 
     def _check_known(self) -> None:
         """Fail after the first evaluation, rather than never, if the module doesn't log what is watched."""
@@ -202,23 +251,32 @@ class Services(pl.callbacks.Checkpoint):
                 )
 
     def _save(self, trainer: pl.Trainer) -> None:
-        """Write a checkpoint of this step, once; every rank calls it, rank 0 writes."""
+        """Write a checkpoint of this step, once, or its score; every rank calls it, rank 0 writes."""
         progress = self.progress
+        evaluated = progress.evaluated_step == progress.step
+        facts: dict[str, Any] = {"step": progress.step, "epoch": progress.epoch, "metrics": progress.metrics}
+        facts["score"] = self._monitor.score(progress.metrics) if evaluated else None
+        is_scored, self._scored_step = self._scored_step == progress.step, progress.evaluated_step
         if self._saved_step == progress.step:
+            if evaluated and not is_scored:
+                self._worker.score_checkpoint(**facts)
             return
         self.losses.look()
         progress.seconds = self._stop.seconds
-        state = trainer._checkpoint_connector.dump_checkpoint(weights_only=False)
-        evaluated = progress.evaluated_step == progress.step
-        self._worker.save_checkpoint(
-            lambda: self._snapshot(state),
-            step=progress.step,
-            epoch=progress.epoch,
-            metrics=progress.metrics,
-            score=self._monitor.score(progress.metrics) if evaluated else None,
-        )
+        self._check_weights(trainer.lightning_module)
+        state, left_out = without_objects(trainer._checkpoint_connector.dump_checkpoint(weights_only=False))
+        check_readable(state)
+        if left_out and self._saved_step < 0:
+            self._worker.notice(f"hyperparameters that are objects are not in checkpoints: {', '.join(left_out)}")
+        self._worker.save_checkpoint(lambda: self._snapshot(state), **facts)
         self._saved_step = progress.step
         self._stop.saved()
+
+    def _check_weights(self, module: pl.LightningModule) -> None:
+        """Fail if weights that were finite when training began no longer are."""
+        spoilt = non_finite(weights_of(module)) - self._non_finite
+        if self._ranks.max([float(bool(spoilt))])[0]:
+            raise NotFiniteError.of_weights(spoilt, self.progress.step, WAY_OUT)
 
     def _snapshot(self, state: Mapping[str, Any]) -> Writer:
         """Copy what Lightning would write, and our own progress."""

@@ -7,6 +7,9 @@ from typing import Any
 import torch
 from ray.train.lightning import RayDDPStrategy
 
+UNUSED = "Expected to have finished reduction in the prior iteration"
+"""How torch's error begins."""
+
 
 class SharedDDP(RayDDPStrategy):
     """Average gradients over rows: ranks have one row more or less in a step that can't be shared out evenly."""
@@ -17,6 +20,14 @@ class SharedDDP(RayDDPStrategy):
     def backward(self, closure_loss: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         """Compute the gradients of the weighed loss."""
         return super().backward(closure_loss * self.share, optimizer, *args, **kwargs)
+
+    def on_exception(self, exception: BaseException) -> None:
+        """Name rtrain's key where torch finds weights that a step left out; Lightning's own hint names another one."""
+        if UNUSED in str(exception):
+            exception.args = (
+                "a step of the module left out some of its weights, which several workers can't. "
+                "Try: trainer.find_unused_parameters=true",
+            )
 
     def reduce(self, tensor: Any, group: Any = None, reduce_op: Any = "mean") -> Any:
         """Return the mean, not rounded: Lightning 2.6 cuts the mean of two odd numbers of rows to a whole number."""

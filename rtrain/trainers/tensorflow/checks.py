@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
+from typing import Any
 
 import keras
 
-from rtrain.config.targets import check_node, locate
+from rtrain.config.targets import build, check_node, locate
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
 from rtrain.trainers.from_dataset import (
@@ -47,6 +48,8 @@ def check_conf(job: Job) -> None:
     if conf.loss is not None:
         check_node(fill(conf.loss, info, "trainer.loss"), "trainer.loss", job.allow)
         _check_targets(conf.loss["_target_"])
+        if job.conf.scaling.num_workers > 1:
+            _check_reduction(build(fill(conf.loss, info, "trainer.loss"), "trainer.loss", job.allow))
     for name, node in conf.metrics.items():
         check_node(fill(node, info, f"trainer.metrics.{name}"), f"trainer.metrics.{name}", job.allow)
     for place, node in enumerate(conf.callbacks):
@@ -55,6 +58,23 @@ def check_conf(job: Job) -> None:
         kind = locate(node["_target_"], where, job.allow)
         if inspect.isclass(kind) and not issubclass(kind, keras.callbacks.Callback):
             raise ConfigError(f"{where}: {node['_target_']} is no Keras callback.")
+
+
+def _check_reduction(loss: Any) -> None:
+    """Refuse a loss that is no mean over rows; of others, the first rows tell."""
+    reduction = getattr(loss, "reduction", "mean")
+    if reduction in ("sum", "mean_with_sample_weight"):
+        raise ConfigError(
+            f"trainer.loss.reduction: {reduction} is not a mean over rows, so that several workers would train "
+            "something else than one does.",
+            "Try: trainer.loss.reduction=sum_over_batch_size, or num_workers=1",
+        )
+    if getattr(loss, "ignore_class", None) is not None:
+        raise ConfigError(
+            "trainer.loss.ignore_class: the loss divides by the rows of other classes that a worker sees at once, so "
+            "that several workers would train something else than one does.",
+            "Try: num_workers=1, or trainer=torch, whose CrossEntropyLoss has ignore_index",
+        )
 
 
 def _check_targets(loss: str) -> None:

@@ -31,7 +31,15 @@ from rtrain.trainers.tensorflow.config import Conf
 from rtrain.trainers.tensorflow.copies import Copies
 from rtrain.trainers.tensorflow.inputs import Inputs
 from rtrain.trainers.tensorflow.outputs import check_output
-from rtrain.trainers.tensorflow.steps import call, evaluate_step, seed_states, target_spec, train_step, zeros
+from rtrain.trainers.tensorflow.steps import (
+    call,
+    check_loss,
+    evaluate_step,
+    seed_states,
+    target_spec,
+    train_step,
+    zeros,
+)
 from rtrain.trainers.tensorflow.weights import FILE_NAME as WEIGHTS
 from rtrain.trainers.tensorflow.weights import load_weights
 from rtrain.trainers.tensorflow.world import World
@@ -58,6 +66,8 @@ class KerasLearner(Learner):
         loss = build_loss(conf, self.model, info, allow)
         self.model.compile(optimizer=optimizer, loss=loss, jit_compile=False)
         optimizer.build(self.model.trainable_variables)
+        if world.size > 1 and conf.loss is not None:
+            check_loss(self.model, inputs, next(iter(worker.dataset.splits["train"].own_rows(0, 1))))
         self._metrics = build_metrics(conf, info, allow)
         self._train = train_step(self.model, inputs, info, world, skips=worker.run.failure.nan_loss == "skip")
         self._evaluate = evaluate_step(self.model, inputs, info, gives_logits(loss, self.model))
@@ -120,6 +130,11 @@ class KerasLearner(Learner):
     def close(self) -> None:
         """Tell the callbacks that training has ended."""
         self._callbacks.end()
+
+    def non_finite(self) -> set[str]:
+        """Return the names of weights and batch statistics that are not finite."""
+        weights = [one for one in self.model.weights if keras.backend.is_float_dtype(one.dtype)]
+        return {one.path for one in weights if not np.isfinite(one.numpy()).all()}
 
     def snapshot(self) -> Writer:
         """Copy all variables, and return what writes them: the weights as Keras does, all other numbers beside them."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
-from rtrain.datasets.base import DatasetInfo
+from rtrain.datasets.base import Columns, DatasetInfo
+from rtrain.errors import TrainingError
 from rtrain.trainers.tasks import CLASSES, PLACES
 from rtrain.trainers.tensorflow.inputs import Inputs
 from rtrain.trainers.tensorflow.outputs import row_metrics
@@ -36,8 +39,10 @@ def train_step(model: Any, inputs: Inputs, info: DatasetInfo, world: World, *, s
 
     It takes rows, targets and weights of this rank, and its share of the rows of all ranks: the gradient is that of the
     mean over all rows. Batch statistics and the like become the mean over ranks by the same shares. If it ``skips``, a
-    step whose loss over all ranks is no number changes neither weights nor statistics nor the optimizer.
+    step whose loss or gradients over all ranks are not finite changes neither weights nor statistics nor the optimizer,
+    and its loss is NaN.
     """
+    scales = isinstance(model.optimizer, keras.optimizers.LossScaleOptimizer)
     seeds = {id(one) for one in seed_states(model)}
     shared = [one for one in model.non_trainable_variables if id(one) not in seeds]
 
@@ -60,15 +65,42 @@ def train_step(model: Any, inputs: Inputs, info: DatasetInfo, world: World, *, s
         if not skips:
             model.optimizer.apply(gradients, trained)
             return loss
-        good = tf.math.is_finite(loss)
+        # An optimizer that scales the loss leaves out steps whose scaled gradients overflow itself.
+        looked_at = [loss] if scales else [loss, *gradients]
+        good = tf.reduce_all([tf.reduce_all(tf.math.is_finite(one)) for one in looked_at])
         for one, value in zip(shared, before, strict=True):
             one.assign(tf.where(good, one.value, value))
         keras.ops.cond(good, lambda: model.optimizer.apply(gradients, trained), lambda: None)
-        return loss
+        return tf.where(good, loss, math.nan)
 
     spec = [inputs.x, target_spec(info), weight_spec(info), tf.TensorSpec((), tf.float32)]
     graph: Callable[..., Any] = tf.function(step, input_signature=spec)
     return graph
+
+
+def check_loss(model: Any, inputs: Inputs, columns: Columns, num_rows: int = 64) -> None:
+    """Find a loss of the user's that is not a mean over rows, as far as some rows tell.
+
+    Raises:
+        TrainingError: Several workers would train something else than one does.
+    """
+    firsts = columns["y"][:num_rows]
+    chosen = np.argsort(firsts.reshape(len(firsts), -1)[:, 0], kind="stable")  # parts that differ as much as they can
+    x, y = tf.constant(columns["x"][chosen]), tf.constant(firsts[chosen])
+    y = tf.cast(y, tf.float32) if y.dtype.is_floating else y
+    output = call(model, inputs.ready(x), training=False)
+
+    def loss(some: slice) -> float:
+        return float(model.compute_loss(x=x[some], y=y[some], y_pred=output[some], training=False))
+
+    first, count = len(chosen) // 3, len(chosen)
+    parts = first * loss(slice(None, first)) + (count - first) * loss(slice(first, None)) if first else 0.0
+    if first and not math.isclose(loss(slice(None)), parts / count, rel_tol=1e-4, abs_tol=1e-6):
+        raise TrainingError(
+            f"trainer.loss: that of {count} rows is not the mean of that of its parts: several workers would train "
+            "something else than one does.",
+            "Use num_workers=1, or a loss that gives one value per row.",
+        )
 
 
 def evaluate_step(model: Any, inputs: Inputs, info: DatasetInfo, is_logits: bool) -> Callable[..., Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import partial
 
@@ -12,22 +13,60 @@ from rtrain.errors import ConfigError
 from rtrain.trainers.torch.config import StrategyConf
 
 
-def blocks_of(model: nn.Module, options: StrategyConf) -> list[nn.Module]:
-    """Return the model's blocks: the modules that ``options.blocks`` names, else the members of each ``ModuleList``.
+def blocks_of(model: nn.Module, options: StrategyConf) -> dict[str, nn.Module]:
+    """Return the model's blocks by name, in the order of the model.
+
+    They are the modules that ``options.blocks`` names, else the outermost members of ``ModuleList``s: what is inside of
+    a block belongs to it, unless the config says otherwise. A member that is a container itself, without a ``forward``,
+    is no block; its members are.
 
     Raises:
-        ConfigError: A pattern names no module.
+        ConfigError: A pattern names no module, or one that can't be called.
     """
     if not options.blocks:
-        return [member for module in model.modules() if isinstance(module, nn.ModuleList) for member in module]
-    found: dict[str, nn.Module] = {}
+        found: dict[str, nn.Module] = {}
+        for name, member in _members(model, ""):
+            if not any(member is other for other in found.values()):
+                found[name] = member
+        return found
+    named = {name: module for name, module in model.named_modules() if name}
     for pattern in options.blocks:
-        named = {name: module for name, module in model.named_modules() if name and fnmatchcase(name, pattern)}
-        if not named:
-            some = ", ".join(name for name, _ in model.named_modules() if name)
+        matching = [name for name in named if matches(name, pattern)]
+        if not matching:
+            some = ", ".join(named)
             raise ConfigError(f"trainer.strategy_options.blocks: no module is called {pattern}; there are: {some}.")
-        found |= named
-    return list(found.values())
+        for name in matching:
+            if not _can_be_called(named[name]):
+                kind = type(named[name]).__name__
+                raise ConfigError(
+                    f"trainer.strategy_options.blocks: {name} is a {kind}, which has no forward of its own.",
+                    f"Name its members: trainer.strategy_options.blocks=[{name}.*]",
+                )
+    return {name: one for name, one in named.items() if any(matches(name, pattern) for pattern in options.blocks)}
+
+
+def matches(name: str, pattern: str) -> bool:
+    """Return whether a pattern names a module: each part between dots is a pattern of one part of the name."""
+    parts, patterns = name.split("."), pattern.split(".")
+    return len(parts) == len(patterns) and all(map(fnmatchcase, parts, patterns))
+
+
+def innermost_first(blocks: Mapping[str, nn.Module]) -> list[nn.Module]:
+    """Return blocks such that each comes after those inside of it."""
+    return [blocks[name] for name in sorted(blocks, key=lambda name: -name.count("."))]
+
+
+def _members(module: nn.Module, name: str, *, is_member: bool = False) -> Iterator[tuple[str, nn.Module]]:
+    if is_member and _can_be_called(module):
+        yield name, module
+        return
+    is_member = is_member or isinstance(module, nn.ModuleList)
+    for inner, child in module.named_children():
+        yield from _members(child, f"{name}.{inner}".lstrip("."), is_member=is_member)
+
+
+def _can_be_called(module: nn.Module) -> bool:
+    return type(module).forward is not nn.Module.forward
 
 
 def recompute_activations(model: nn.Module, options: StrategyConf) -> None:
@@ -45,7 +84,7 @@ def recomputed_blocks(model: nn.Module, options: StrategyConf) -> list[nn.Module
     Raises:
         ConfigError: There are none, but there should be.
     """
-    blocks, every = blocks_of(model, options), options.activation_checkpointing
+    blocks, every = list(blocks_of(model, options).values()), options.activation_checkpointing
     if every is None:
         return []
     if not blocks:

@@ -12,9 +12,10 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from rtrain.config.targets import build
-from rtrain.datasets.base import DatasetInfo
+from rtrain.datasets.base import Dataset, DatasetInfo, ResidentSplit
 from rtrain.errors import ConfigError
 from rtrain.trainers.from_dataset import AUTO, fill_from_dataset, num_steps
+from rtrain.trainers.tasks import PLACES
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.state import TrainState, make_ema
 from rtrain.trainers.torch.strategies.base import Strategy
@@ -22,6 +23,8 @@ from rtrain.trainers.torch.tasks import usual_loss
 from rtrain.trainers.torch.transforms import transformed_info
 from rtrain.trainers.worker import Worker
 
+TENSORS = ("weight", "pos_weight")
+"""Arguments of torch's losses that are lists in a config."""
 SCHEDULE_LENGTHS = ("T_max", "total_steps", "total_iters", "num_training_steps")
 """Arguments of schedules that mean the number of their steps in the whole run."""
 
@@ -38,26 +41,39 @@ def build_model(node: Mapping[str, Any], info: DatasetInfo, allow: tuple[str, ..
     return model
 
 
-def build_loss(conf: Conf, info: DatasetInfo, allow: tuple[str, ...]) -> nn.Module:
+def build_loss(conf: Conf, dataset: Dataset, allow: tuple[str, ...]) -> nn.Module:
     """Build the loss, or the usual one of the task.
 
-    Whatever ``reduction`` says, it gives a mean over rows, or one value per row where rows have weights.
+    Whatever ``reduction`` says, it gives a mean over rows, or one value per row or place where not all count the same.
 
     Raises:
         ConfigError: The rows have weights, but the loss can't tell the losses of single rows.
     """
+    info = dataset.info
     weighted = "weight" in info.columns
     loss = usual_loss(info.task)
     if conf.loss is not None:
-        loss = build(fill_from_dataset(conf.loss, info, "trainer.loss"), "trainer.loss", allow)
+        node = fill_from_dataset(conf.loss, info, "trainer.loss")
+        lists = [name for name in TENSORS if isinstance(node.get(name), list)]
+        tensors = {name: torch.tensor(node[name]) for name in lists if node["_target_"].startswith("torch.nn.")}
+        loss = build(node, "trainer.loss", allow, **tensors)
     if hasattr(loss, "reduction"):
-        loss.reduction = "none" if weighted else "mean"  # type: ignore[assignment]
+        loss.reduction = "none" if weighted or _divides(loss, dataset) else "mean"  # type: ignore[assignment]
     elif weighted:
         raise ConfigError(
             f"trainer.loss: {type(loss).__name__} has no reduction, so that the rows' weights can't be used.",
             "Take the column of the weights out of the dataset, or a loss of torch.nn.",
         )
     return loss
+
+
+def _divides(loss: nn.Module, dataset: Dataset) -> bool:
+    """Return whether a loss divides by the weights of classes, or leaves out places that the dataset may have."""
+    if not isinstance(loss, nn.CrossEntropyLoss | nn.NLLLoss):
+        return False
+    resident = [split.columns["y"] for split in dataset.splits.values() if isinstance(split, ResidentSplit)]
+    streamed = len(resident) < len(dataset.splits) and dataset.info.task in PLACES
+    return loss.weight is not None or streamed or any((y == loss.ignore_index).any() for y in resident)
 
 
 def build_metrics(conf: Conf, info: DatasetInfo, allow: tuple[str, ...]) -> dict[str, Any]:

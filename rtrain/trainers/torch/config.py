@@ -18,8 +18,8 @@ class StrategyConf:
     """What the strategies can be told; each follows some of it and refuses the rest."""
 
     blocks: list[str] = field(default_factory=list)
-    """Modules, by patterns of their names, that are sharded and recomputed one by one, e.g. ``layers.*``; empty: the
-    members of each ``ModuleList``."""
+    """Modules, by patterns of their names, that are sharded and recomputed one by one; empty: the outermost members of
+    each ``ModuleList``. A ``*`` stays between two dots: ``layers.*`` names ``layers.0``, but not ``layers.0.attn``."""
 
     activation_checkpointing: Annotated[int, Field(ge=1)] | None = None
     """Compute the activations of every so many-th block again in the backward pass instead of keeping them: 1 for all

@@ -99,7 +99,8 @@ class TensorFeed(Feed):
         step = Step(self._inputs.ready(x), y, batch.num_global)
         if not self._weighted:
             return step
-        return self._with_weight(step, torch.ones(len(y)) if weight is None else self._inputs.place(weight))
+        ones = torch.ones(len(y), device=y.device)
+        return self._with_weight(step, ones if weight is None else self._inputs.place(weight))
 
     def _with_weight(self, step: Step, weight: Tensor) -> Step:
         total = self._world.sum(weight.sum(dtype=torch.float64).reshape(1))[0]

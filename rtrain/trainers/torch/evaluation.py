@@ -12,7 +12,7 @@ from torch import nn
 from rtrain.errors import TrainingError
 from rtrain.trainers.tasks import derived_metrics, metric_names
 from rtrain.trainers.torch.data import Step
-from rtrain.trainers.torch.tasks import fit_output, row_metrics, sum_over_rows
+from rtrain.trainers.torch.tasks import TINY, counts, fit_output, row_metrics, sum_over_rows
 from rtrain.trainers.torch_ranks import TorchRanks
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -45,7 +45,7 @@ class Evaluation:
         """Return each metric over all rows of all ranks; leaves the model in evaluation mode."""
         model.eval()
         names = [name for name in metric_names(self._task) if name != "perplexity"]
-        sums = torch.zeros(1 + len(names), dtype=torch.float64, device=self._ranks.device)
+        sums = torch.zeros(2 + len(names), dtype=torch.float64, device=self._ranks.device)
         for step in steps:
             if len(step.y) == 0:
                 # A sharded model gathers its weights on all ranks at once, also where one has no rows.
@@ -55,12 +55,15 @@ class Evaluation:
                 output, target = fit_output(model(step.x), step.y)
                 loss = self._loss(output, target)
             ones = torch.ones(len(step.y), dtype=torch.float64, device=self._ranks.device)
-            counted = [ones, loss.double(), *row_metrics(self._task, output, target)]
+            divisor = counts(self._loss, target) if loss.ndim else None
+            divisors = [ones, ones if divisor is None else divisor.double()]
+            counted = [*divisors, loss.double(), *row_metrics(self._task, output, target)]
             sums += torch.stack([sum_over_rows(values, len(step.y), step.weight) for values in counted])
             for metric in self._metrics.values():
                 metric.update(output, target)
-        num_rows, *totals = self._ranks.sum(sums)
+        num_rows, loss_rows, *totals = self._ranks.sum(sums)
         means = {name: total / max(num_rows, 1) for name, total in zip(names, totals, strict=True)}
+        means["loss"] = totals[0] / max(loss_rows, TINY)
         return derived_metrics(self._task, means) | self._more()
 
     def _more(self) -> dict[str, float]:

@@ -24,6 +24,7 @@ from rtrain.trainers.torch.state import TRAINING
 from rtrain.trainers.torch.step import OptimizerStep
 from rtrain.trainers.torch.strategies.base import Strategy
 from rtrain.trainers.torch.transforms import TransformedFeed, transform_of
+from rtrain.trainers.torch_finite import non_finite, weights_of
 from rtrain.trainers.trained import read_about
 from rtrain.trainers.worker import Worker
 
@@ -42,7 +43,7 @@ class TorchLearner(Learner):
         self._conf, self._data = conf, data
         self._train, self._allow = worker.dataset.splits["train"], worker.allow
         self.state = build_state(worker, strategy, steps_per_epoch)
-        loss = build_loss(conf, info, worker.allow).to(data.device)
+        loss = build_loss(conf, worker.dataset, worker.allow).to(data.device)
         self.optimizer_step = OptimizerStep(
             conf,
             info,
@@ -50,7 +51,7 @@ class TorchLearner(Learner):
             self.state,
             loss,
             schedule_length(conf, steps_per_epoch),
-            skips=worker.run.failure.nan_loss == "skip",
+            failure=worker.run.failure,
         )
         metrics = build_metrics(conf, info, worker.allow)
         self._evaluation = Evaluation(loss, data, conf.precision, metrics=metrics, task=info.task)
@@ -85,6 +86,10 @@ class TorchLearner(Learner):
     def settle(self) -> None:
         """Give every rank the buffers of rank 0."""
         self.state.share_buffers(self.strategy.world)
+
+    def non_finite(self) -> set[str]:
+        """Return the names of weights that are not finite."""
+        return non_finite(weights_of(self.state.model))
 
     def snapshot(self) -> Writer:
         """Copy weights and training state."""

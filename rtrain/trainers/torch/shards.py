@@ -19,8 +19,10 @@ from torch import distributed as dist
 from torch.distributed.checkpoint import state_dict_loader, state_dict_saver
 from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageReader, HuggingFaceStorageWriter
+from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor
+from torch.optim import Optimizer
 
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import Writer, reason_of
@@ -57,11 +59,23 @@ def _part(tensor: Tensor) -> Tensor:
 
 
 def _like(tensor: Tensor, part: Tensor) -> Tensor:
-    """Return a tensor that is shared between ranks as another one is, and of which this rank has ``part``."""
+    """Return a tensor that is shared between ranks as another one is, and of which this rank has ``part``.
+
+    It stays where the part is: one of a mesh of GPUs would be sent back to the GPU.
+    """
     if not isinstance(tensor, DTensor):
         return part
     mesh, placements, shape, stride = tensor.device_mesh, tensor.placements, tensor.shape, tensor.stride()
-    return DTensor.from_local(part, mesh, placements, run_check=False, shape=shape, stride=stride)
+    return DTensor.from_local(
+        part, _mesh_on(part.device.type, mesh), placements, run_check=False, shape=shape, stride=stride
+    )
+
+
+def _mesh_on(device_type: str, mesh: DeviceMesh) -> DeviceMesh:
+    """Return a mesh of the same ranks on another kind of device, through which nothing is exchanged."""
+    if mesh.device_type == device_type:
+        return mesh
+    return DeviceMesh(device_type, mesh.mesh, mesh_dim_names=mesh.mesh_dim_names, _init_backend=False)
 
 
 def _write(tensors: dict[str, Tensor], folder: Path, group: Any) -> None:
@@ -90,13 +104,25 @@ def load(state: TrainState, folder: Path, device: torch.device) -> None:
     }
     _read(wanted | moments, folder)
     rest = torch.load(folder / TRAINING, map_location="cpu", weights_only=True)
+    for group, stored in zip(state.optimizer.param_groups, rest["param_groups"], strict=True):
+        group.update(stored)
     for owner, parameter in parameters.items():
         state.optimizer.state[parameter] = dict(rest["scalars"].get(owner, {}))
     for name, moment in moments.items():
         state.optimizer.state[parameters[_owner(name)]][name.split(".", 2)[1]] = moment
-    for group, stored in zip(state.optimizer.param_groups, rest["param_groups"], strict=True):
-        group.update(stored)
+    _place_steps(state.optimizer)
     state.take_rest(rest)
+
+
+def _place_steps(optimizer: Optimizer) -> None:
+    """Bring numbers of steps to the device where the optimizer counts there: if it is fused, or can be captured."""
+    for group in optimizer.param_groups:
+        if not (group.get("fused") or group.get("capturable")):
+            continue
+        for parameter in group["params"]:
+            step = optimizer.state[parameter].get("step")
+            if isinstance(step, Tensor):
+                optimizer.state[parameter]["step"] = step.to(parameter.device, torch.float32)
 
 
 def _owner(name: str) -> str:

@@ -18,13 +18,12 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.torch_copies import Copies, save_tensors
+from rtrain.trainers.torch_finite import BATCH_STATISTICS
 from rtrain.trainers.torch_ranks import TorchRanks
 
 WEIGHTS, AVERAGED, TRAINING = "model.safetensors", "model_ema.safetensors", "training.pt"
 SHARDS = "shards"
 """Folder of the weights where each rank writes a part of them."""
-BATCH_STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
-"""Buffers of batch normalisation, which training itself never reads."""
 
 
 @dataclass
@@ -75,7 +74,8 @@ class TrainState:
     def load(self, folder: Path, world: TorchRanks) -> None:
         """Take everything from ``folder``; executes nothing that is in it."""
         load_weights(self.model, folder / WEIGHTS, world.device)
-        stored = torch.load(folder / TRAINING, map_location=world.device, weights_only=True)
+        # The optimizer sends each tensor where it needs it; numbers of steps stay in main memory.
+        stored = torch.load(folder / TRAINING, map_location="cpu", weights_only=True)
         self.optimizer.load_state_dict(stored["optimizer"])
         if self.ema is not None and (folder / AVERAGED).exists():
             load_weights(self.ema.module, folder / AVERAGED, world.device)

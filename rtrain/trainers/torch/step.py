@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
+from rtrain.config.schema import FailureConf
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import TrainingError
+from rtrain.trainers.meter import NotFiniteError
 from rtrain.trainers.tasks import CLASSES
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.data import Step
 from rtrain.trainers.torch.evaluation import autocast
 from rtrain.trainers.torch.state import TrainState
 from rtrain.trainers.torch.strategies.base import Strategy
-from rtrain.trainers.torch.tasks import fit_output, sum_over_rows
+from rtrain.trainers.torch.tasks import TINY, counts, fit_output, is_additive, sum_over_rows
 
 
 class OptimizerStep:
@@ -32,7 +34,7 @@ class OptimizerStep:
         state: What a step changes.
         loss: Mean over rows.
         schedule_length: How often the schedule moves on at most, where that is known.
-        skips: Leave out a step whose loss is no number.
+        failure: Whether to leave out a step whose loss or gradients are not finite.
     """
 
     def __init__(
@@ -44,32 +46,58 @@ class OptimizerStep:
         loss: nn.Module,
         schedule_length: int | None,
         *,
-        skips: bool,
+        failure: FailureConf,
     ) -> None:
         self.conf, self.info, self.strategy, self.state, self.loss = conf, info, strategy, state, loss
-        self.schedule_length, self.skips = schedule_length, skips
+        self.schedule_length, self.failure = schedule_length, failure
+        self.skips, self.num_overflows = failure.nan_loss == "skip", 0
         self.world = strategy.data
+        is_whole = self.world.size == 1 and conf.accumulate_steps == 1
+        self.is_known_loss = is_whole or type(loss).__module__.startswith("torch.nn.")
         self.wrapped = strategy.wrap(state)
 
     def take(self, step: Step) -> Tensor:
-        """Do one optimizer step and return the sum of this rank's row losses.
+        """Do one optimizer step and return the sum of this rank's row losses, or NaN if the step was left out.
 
         The gradient is that of the mean over all rows of all ranks: each part's mean loss is weighted by its share of
         the rows, because strategies average gradients over ranks whatever rows they had.
         """
+        step = self._scaled(step)
         before = [buffer.clone() for buffer in self.state.model.buffers()] if self.skips else []
         total = self._backward(step) if self.conf.accumulate_steps == 1 else self._backward_in_parts(step)
         if self.skips and not math.isfinite(self.world.sum(total.reshape(1))[0]):
-            self._leave_out(before)
-        else:
-            self._update()
-        return total
+            self.state.optimizer.zero_grad(set_to_none=True)
+        elif self.strategy.update(self.state, skips=self.skips):
+            self.num_overflows = 0
+            self._move_on()
+            return total
+        elif self.state.scaler.is_enabled():
+            self._count_overflow()
+            return total
+        for buffer, kept in zip(self.state.model.buffers(), before, strict=True):
+            buffer.copy_(kept)
+        return torch.full_like(total, math.nan)
 
-    def _leave_out(self, buffers: Sequence[Tensor]) -> None:
-        """Forget the step: its gradients, and what it did to batch statistics."""
-        self.state.optimizer.zero_grad(set_to_none=True)
-        for buffer, before in zip(self.state.model.buffers(), buffers, strict=True):
-            buffer.copy_(before)
+    def _scaled(self, step: Step) -> Step:
+        """Return the step with the scale that brings the mean of what the rows of all ranks count to 1.
+
+        A loss that divides by what its rows count would do so for each rank and part of the step apart.
+        """
+        target = step.y.flatten()
+        counted = counts(self.loss, target) if getattr(self.loss, "reduction", "mean") == "none" else None
+        if counted is None:
+            return step
+        total = sum_over_rows(counted.double(), len(step.y), step.weight) if len(step.y) else counted.sum()
+        return replace(step, weight_scale=step.num_global / max(self.world.sum(total.reshape(1))[0], TINY))
+
+    def _count_overflow(self) -> None:
+        """Fail if no scale of the loss makes the gradients finite; single steps that overflow are part of fp16."""
+        self.num_overflows += 1
+        if self.num_overflows >= self.failure.max_skipped_steps:
+            raise NotFiniteError(
+                f"the gradients of {self.num_overflows} steps in a row are not finite, however small their fp16 scale.",
+                "Try: trainer.precision=bf16, or fp32",
+            )
 
     def _backward_in_parts(self, step: Step) -> Tensor:
         """Go through the rows in ``accumulate_steps`` parts; ranks exchange gradients at the last one only."""
@@ -89,6 +117,7 @@ class OptimizerStep:
         with self._autocast():
             output, target = fit_output(self.wrapped(step.x), step.y)
             self._check_output(output, target)
+            self._check_loss(output, target)
             row_losses = sum_over_rows(self.loss(output, target), num_rows, step.weight) * step.weight_scale
         self.strategy.backward(self.state, row_losses * (self.world.size / step.num_global))
         return row_losses.detach().float()
@@ -126,10 +155,25 @@ class OptimizerStep:
                 "Set the model's number of outputs to auto, or give trainer.loss.",
             )
 
-    def _update(self) -> None:
-        """Move weights, schedule and average on."""
+    @torch.no_grad()
+    def _check_loss(self, output: Tensor, target: Tensor) -> None:
+        """Find once, for several workers or parts, a loss of the user's that is not a mean over rows."""
+        if self.is_known_loss or len(target) < 3:
+            return
+        self.is_known_loss = True
+        devices = [output.device] if output.device.type == "cuda" else []
+        with torch.random.fork_rng(devices):
+            additive = is_additive(copy.deepcopy(self.loss), output.detach().float(), target)
+        if not additive:
+            raise TrainingError(
+                f"trainer.loss: the {type(self.loss).__name__} of {len(target)} rows is not the mean of that of its "
+                "parts: several workers, or trainer.accumulate_steps, would not train what one step of all rows does.",
+                "Use num_workers=1 and trainer.accumulate_steps=1, or trainer.train_loop with a loop of your own.",
+            )
+
+    def _move_on(self) -> None:
+        """Move schedule and average on, after the weights."""
         state = self.state
-        self.strategy.update(state)
         if self.conf.scheduler_interval == "step":
             self.move_schedule()
         if state.ema is not None:

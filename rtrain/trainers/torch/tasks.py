@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from rtrain.errors import TrainingError
 from rtrain.trainers.tasks import CLASSES
+
+TINY = 1e-30
+"""Stands for a sum of weights where all are 0."""
 
 
 def usual_loss(task: str) -> nn.Module:
@@ -34,6 +38,38 @@ def fit_output(output: Any, target: Tensor) -> tuple[Tensor, Tensor]:
     if output.ndim == target.ndim + 1 and output.shape[-1] == 1:
         return output.squeeze(-1), target
     return output, target
+
+
+def counts(loss: nn.Module, target: Tensor) -> Tensor | None:
+    """Return what each row or place counts in the mean that a loss takes; None where all count the same.
+
+    Args:
+        loss: One that divides by the weights of the classes that are there (``weight``), or by the places that are
+            not left out (``ignore_index``), does so for the rows that it sees at once only.
+        target: As ``fit_output`` returns it.
+    """
+    if not isinstance(loss, nn.CrossEntropyLoss | nn.NLLLoss) or target.is_floating_point():
+        return None
+    there = target != loss.ignore_index
+    if loss.weight is None:
+        return there.float()
+    return loss.weight[torch.where(there, target, 0)] * there
+
+
+def is_additive(loss: nn.Module, output: Tensor, target: Tensor) -> bool:
+    """Return whether the mean loss of some rows follows from that of parts of them, as far as these rows tell.
+
+    Only then do several workers, or parts of a step, have the gradient of all rows together.
+    """
+    num_rows, first = len(target), len(target) // 3
+    if first == 0:
+        return True
+    order = target.reshape(num_rows, -1)[:, 0].argsort()  # parts that differ as much as they can
+    output, target = output[order], target[order]
+    whole = loss(output, target).double()
+    one, other = (loss(output[some], target[some]).double() for some in (slice(None, first), slice(first, None)))
+    together = torch.cat([one, other]) if whole.ndim else (first * one + (num_rows - first) * other) / num_rows
+    return torch.allclose(whole, together, rtol=1e-4, atol=1e-6, equal_nan=True)
 
 
 def sum_over_rows(values: Tensor, num_rows: int, weight: Tensor | None) -> Tensor:

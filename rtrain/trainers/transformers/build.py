@@ -141,6 +141,9 @@ def build_model(conf: Conf, info: DatasetInfo, tokenizer: Any, *, empty: bool = 
         )
     if tokenizer is not None and len(tokenizer) > model.get_input_embeddings().num_embeddings:
         model.resize_token_embeddings(len(tokenizer))
+    if tokenizer is not None:
+        # Heads of decoders predict at the last token that is not this one; most decoders come without any.
+        model.config.get_text_config().pad_token_id = tokenizer.pad_token_id
     return model if conf.lora is None else _with_adapters(model, conf.lora, task)
 
 

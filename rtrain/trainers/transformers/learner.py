@@ -20,6 +20,7 @@ from rtrain.trainers.from_dataset import num_steps
 from rtrain.trainers.learner import Learner
 from rtrain.trainers.tasks import derived_metrics
 from rtrain.trainers.torch_copies import Copies, save_tensors
+from rtrain.trainers.torch_finite import are_finite, non_finite, weights_of
 from rtrain.trainers.torch_ranks import TorchRanks
 from rtrain.trainers.transformers.arguments import make_arguments
 from rtrain.trainers.transformers.build import build_model, build_optimizer, build_schedule, task_of
@@ -72,15 +73,27 @@ class TransformersLearner(Learner):
         losses = self._losses(self._forward(self._wrapped, inputs), target, self._args.label_smoothing_factor)
         count = float(_present(target).sum())
         total = self._ranks.sum([count])[0] if self._ranks.size > 1 else count
-        if self._skips and not math.isfinite(self._ranks.sum([float(losses.detach().sum())])[0]):
-            return losses.detach().sum() / max(total, 1), batch.num_global
+        mean = losses.detach().sum() / max(total, 1)
+        if self._skips and not math.isfinite(self._ranks.sum([float(mean)])[0]):
+            return mean, batch.num_global
         torch.autograd.backward(losses.sum() * (self._ranks.size / max(total, 1)))
-        if self._args.max_grad_norm:
-            torch.nn.utils.clip_grad_norm_(self.model.parameters(), self._args.max_grad_norm)
-        self._optimizer.step()
-        self._schedule.step()
+        taken = self._clip()
+        if taken:
+            self._optimizer.step()
+            self._schedule.step()
         self._optimizer.zero_grad(set_to_none=True)
-        return losses.detach().sum() / max(total, 1), batch.num_global
+        return mean if taken else torch.full_like(mean, math.nan), batch.num_global
+
+    def _clip(self) -> bool:
+        """Bring the norm of all gradients into its limit; return false if they are not finite and steps may be skipped.
+
+        All ranks have the same gradients.
+        """
+        if self._args.max_grad_norm:
+            norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self._args.max_grad_norm)
+            return not self._skips or math.isfinite(norm)
+        gradients = (one.grad for one in self.model.parameters() if one.grad is not None)
+        return not self._skips or are_finite(gradients)
 
     def losses(self, taken: Sequence[Any]) -> list[float]:
         """Return for each step the mean over the places of all ranks, times its rows."""
@@ -129,6 +142,10 @@ class TransformersLearner(Learner):
             label_smoothing=smoothing,
         )
 
+    def non_finite(self) -> set[str]:
+        """Return the names of weights that are not finite."""
+        return non_finite(weights_of(self.model))
+
     def snapshot(self) -> Writer:
         """Copy what goes into a folder that transformers can open, and the optimizer beside it."""
         training = {"optimizer": self._optimizer.state_dict(), "schedule": self._schedule.state_dict()}
@@ -164,7 +181,8 @@ class TransformersLearner(Learner):
     def load(self, folder: Path) -> None:
         """Take everything from a checkpoint; executes nothing that is in it."""
         load_model(self.model, str(folder / (WEIGHTS if self._conf.lora is None else ADAPTED)))
-        state = torch.load(folder / TRAINING, map_location=self._ranks.device, weights_only=True)
+        # The optimizer sends each tensor where it needs it; numbers of steps stay in main memory.
+        state = torch.load(folder / TRAINING, map_location="cpu", weights_only=True)
         self._optimizer.load_state_dict(state["optimizer"])
         self._schedule.load_state_dict(state["schedule"])
 

@@ -65,7 +65,7 @@ def load_tokenizer(name: str | Path, where: str, found: Any = None) -> Any:
             "Name another one with trainer.tokenizer.pretrained, or make one: trainer.tokenizer.train=wordpiece",
         )
     if tokenizer.pad_token is None:
-        tokenizer.pad_token = tokenizer.eos_token or tokenizer.unk_token
+        tokenizer.pad_token = tokenizer.eos_token or tokenizer.unk_token or SPECIAL["pad_token"]
     return tokenizer
 
 

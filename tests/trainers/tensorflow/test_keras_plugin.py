@@ -53,6 +53,17 @@ def test_what_can_not_work_is_found_first(keys, says):
         check(make_conf(**keys), num_workers=2)
 
 
+SPARSE = "keras.losses.SparseCategoricalCrossentropy"
+
+
+@pytest.mark.parametrize("keys", [{"reduction": "sum"}, {"reduction": "mean_with_sample_weight"}, {"ignore_class": 1}])
+def test_a_loss_that_is_no_mean_over_rows_is_refused_with_several_workers(keys):
+    conf = make_conf(loss={"_target_": SPARSE, "from_logits": True, **keys})
+    check(conf, num_workers=1)
+    with pytest.raises(ConfigError, match=next(iter(keys))):
+        check(conf, num_workers=2)
+
+
 def test_contradictions_are_refused():
     for keys, says in (
         ({"batch_size": 1}, "contradict"),

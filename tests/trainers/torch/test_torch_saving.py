@@ -7,12 +7,14 @@ from importlib.util import find_spec
 import pytest
 from epoch_tests import held_back
 from safetensors.torch import load_file
-from torch_runs import GPT, join, make_conf, make_worker, token_dataset
+from torch_runs import GPT, RecordingChannel, fit, join, make_conf, make_worker, token_dataset
 
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import all_checkpoints, latest_checkpoint, read_record
+from rtrain.runs.verify import damages
 from rtrain.testing.ranks import RankProcesses
 from rtrain.trainers.torch.config import StrategyConf
+from rtrain.trainers.torch.learner import TorchLearner
 from rtrain.trainers.torch.loop import training
 
 ADAM = {"_target_": "torch.optim.Adam", "lr": 0.01}
@@ -133,3 +135,19 @@ def _die(rank, folder, conf):
         write = "rtrain.trainers.torch.shards.HuggingFaceStorageWriter.write_data"
         dies = partial(patch.setattr, write, lambda *args: os._exit(9))
         _train_until(3, rank, folder, conf, "async", dies if rank == 1 else lambda: None)
+
+
+def test_the_last_checkpoint_has_a_score_however_the_run_ends(tmp_path, monkeypatch):
+    """It is written before its step is evaluated, where only what comes after it ends the run."""
+    stopped, _ = fit(tmp_path / "a", make_conf(max_epochs=9), channel=RecordingChannel(stop_after=4))
+    step = stopped.of("checkpoint")[-1]["step"]
+    assert stopped.of("checkpoint")[-1]["score"] is None
+    fit(tmp_path / "a", make_conf(max_steps=step))
+    monkeypatch.setattr(TorchLearner, "end_epoch", lambda *_: "enough")
+    ended, _ = fit(tmp_path / "b", make_conf(max_epochs=9, eval_every_epochs=5))
+    assert ended.of("checkpoint")[-1]["score"] is not None
+    for folder in (tmp_path / "a", tmp_path / "b"):
+        record = read_record(latest_checkpoint(folder))
+        assert record["score"]["monitor"] == "test/accuracy"
+        assert record["score"]["value"] == record["metrics"]["test/accuracy"]
+        assert not list(damages(latest_checkpoint(folder)))

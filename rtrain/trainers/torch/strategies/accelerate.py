@@ -89,11 +89,10 @@ class Accelerate(Strategy):
         """Add gradients as Accelerate does."""
         self._accelerator.backward(loss)
 
-    def update(self, state: TrainState) -> None:
-        """Clip the gradients, move the weights on, and forget the gradients."""
-        self.clip(list(state.model.parameters()))
+    def step(self, state: TrainState) -> bool:
+        """Move the weights on."""
         self._optimizer.step()
-        self._optimizer.zero_grad(set_to_none=True)
+        return True
 
     def close(self) -> None:
         """Let another Accelerator start afresh in this process."""

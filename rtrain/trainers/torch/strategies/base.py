@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -16,6 +17,7 @@ from rtrain.trainers.torch.blocks import recomputed_blocks
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.saving import SavingGroup
 from rtrain.trainers.torch.state import TrainState
+from rtrain.trainers.torch_finite import are_finite
 from rtrain.trainers.torch_ranks import TorchRanks
 
 
@@ -80,21 +82,54 @@ class Strategy(ABC):
         scaled: Tensor = state.scaler.scale(loss)
         torch.autograd.backward(scaled)
 
-    def update(self, state: TrainState) -> None:
-        """Clip the gradients, move the weights on, and forget the gradients."""
+    def update(self, state: TrainState, *, skips: bool = False) -> bool:
+        """Clip the gradients, move the weights on, and forget the gradients.
+
+        Args:
+            state: What moves on.
+            skips: Leave the step out if a gradient is not finite.
+
+        Returns:
+            Whether the weights moved; the same on all ranks. fp16 leaves out steps whose scaled gradients overflow.
+        """
+        parameters, norm = list(state.model.parameters()), None
         if self.conf.clip_norm is not None or self.conf.clip_value is not None:
             state.scaler.unscale_(state.optimizer)
-            self.clip(list(state.model.parameters()))
+            norm = self.clip(parameters)
+        taken = (not skips or state.scaler.is_enabled() or self.is_finite(parameters, norm)) and self.step(state)
+        state.optimizer.zero_grad(set_to_none=True)
+        return taken
+
+    def step(self, state: TrainState) -> bool:
+        """Move the weights on; return whether they moved."""
+        scale = state.scaler.get_scale()
         state.scaler.step(state.optimizer)
         state.scaler.update()
-        state.optimizer.zero_grad(set_to_none=True)
+        # The scale shrinks whenever the scaler leaves a step out.
+        return state.scaler.get_scale() >= scale
 
-    def clip(self, parameters: Sequence[nn.Parameter]) -> None:
-        """Bring the norm of all gradients, or the value of each, into its limit; the same on all ranks."""
+    def is_finite(self, parameters: Sequence[nn.Parameter], norm: Tensor | float | None) -> bool:
+        """Return whether all gradients are finite; the same on all ranks, as they have the same gradients.
+
+        Args:
+            parameters: With gradients.
+            norm: Of all gradients, if it is known.
+        """
+        if norm is not None:
+            return math.isfinite(norm)
+        return are_finite(parameter.grad for parameter in parameters if parameter.grad is not None)
+
+    def clip(self, parameters: Sequence[nn.Parameter]) -> Tensor | float | None:
+        """Bring the norm of all gradients, or the value of each, into its limit; the same on all ranks.
+
+        Returns:
+            The norm that they had, if it is limited.
+        """
         if self.conf.clip_norm is not None:
-            nn.utils.clip_grad_norm_(parameters, self.conf.clip_norm)
+            return nn.utils.clip_grad_norm_(parameters, self.conf.clip_norm)
         if self.conf.clip_value is not None:
             nn.utils.clip_grad_value_(parameters, self.conf.clip_value)
+        return None
 
     def parameter_groups(self, parameters: Sequence[nn.Parameter]) -> list[Any]:
         """Return what the optimizer gets: parameters that it can work on together."""

@@ -127,10 +127,11 @@ class DeepSpeed(Strategy):
         with _quiet():
             self._engine.backward(loss)
 
-    def update(self, state: TrainState) -> None:
-        """Let DeepSpeed clip the gradients, move the weights on, and forget the gradients."""
+    def update(self, state: TrainState, *, skips: bool = False) -> bool:
+        """Let DeepSpeed clip the gradients, move the weights on, and forget the gradients; it never ``skips``."""
         with _quiet():
             self._engine.step()
+        return True
 
     def snapshot(self, state: TrainState) -> Writer:
         """Copy what DeepSpeed would write of this rank, and on rank 0 the whole weights and the rest."""

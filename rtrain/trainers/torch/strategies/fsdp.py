@@ -12,7 +12,7 @@ from torch import nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 
-from rtrain.trainers.torch.blocks import blocks_of, recompute_activations
+from rtrain.trainers.torch.blocks import blocks_of, innermost_first, recompute_activations
 from rtrain.trainers.torch.config import Conf, StrategyConf
 from rtrain.trainers.torch.evaluation import DTYPES
 from rtrain.trainers.torch.state import TrainState
@@ -56,7 +56,7 @@ class FSDP(Sharded):
 def shard(model: nn.Module, mesh: DeviceMesh, options: StrategyConf) -> None:
     """Shard each block of the model, and then what is left of it, in place."""
     inner = MixedPrecisionPolicy(param_dtype=_dtype(options.param_dtype), reduce_dtype=_dtype(options.reduce_dtype))
-    for block in blocks_of(model, options):
+    for block in innermost_first(blocks_of(model, options)):
         fully_shard(block, mesh=mesh, mp_policy=inner, reshard_after_forward=options.reshard_after_forward)
     # Losses are computed from float32.
     outer = replace(inner, output_dtype=None if inner.param_dtype is None else torch.float32)

@@ -33,16 +33,22 @@ class Sharded(Strategy):
         """Return one group for each mesh: optimizers compute on all of a group at once, which a mixed one can't."""
         return [{"params": group} for group in by_mesh(parameters)]
 
-    def clip(self, parameters: Sequence[nn.Parameter]) -> None:
+    def is_finite(self, parameters: Sequence[nn.Parameter], norm: Tensor | float | None) -> bool:
+        """Return whether the parts of all ranks are finite."""
+        return not self.world.max([float(not super().is_finite(parameters, norm))])[0]
+
+    def clip(self, parameters: Sequence[nn.Parameter]) -> float | None:
         """Bring the gradients into the limit, as torch.nn.utils does, which can't take those of several meshes."""
-        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+        gradients, norm = [parameter.grad for parameter in parameters if parameter.grad is not None], None
         if self.conf.clip_norm is not None:
-            factor = min(1.0, self.conf.clip_norm / (global_norm(gradients) + 1e-6))
+            norm = global_norm(gradients)
+            factor = min(1.0, self.conf.clip_norm / (norm + 1e-6))
             for gradient in gradients:
                 gradient.mul_(factor)
         if self.conf.clip_value is not None:
             for gradient in gradients:
                 gradient.clamp_(-self.conf.clip_value, self.conf.clip_value)
+        return norm
 
     def snapshot(self, state: TrainState) -> Writer:
         """Copy this rank's parts; the first rank also writes the rest, and the whole weights if they are wanted."""
