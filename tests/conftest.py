@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from functools import partialmethod
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +105,8 @@ def kept_sessions(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A ``RAY_TMPDIR`` in which the folders of clusters that this process has finished stay."""
     from rtrain.ray_session import RaySession
 
-    monkeypatch.setattr(RaySession, "close", partialmethod(RaySession.close, keep=True))
+    close = RaySession.close
+    monkeypatch.setattr(RaySession, "close", lambda session, **_: close(session, keep=True))
     with tempfile.TemporaryDirectory(prefix="rt", dir="/tmp") as folder:  # short, as names of sockets have to be
         monkeypatch.setenv("RAY_TMPDIR", folder)
         yield Path(folder)

@@ -124,8 +124,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 KEEP_SESSIONS = (
-    "from functools import partialmethod; from rtrain.ray_session import RaySession; "
-    "RaySession.close = partialmethod(RaySession.close, keep=True)"
+    "from rtrain.ray_session import RaySession; close = RaySession.close; "
+    "RaySession.close = lambda session, **_: close(session, keep=True)"
 )
 
 

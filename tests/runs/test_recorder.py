@@ -67,6 +67,7 @@ def test_a_log_that_is_a_link_is_not_followed(tmp_path):
     (tmp_path / "run" / "logs" / "worker-0.log").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(RunDirError):
         recorder.accept({"kind": "log", "rank": 0, "text": "line\n"})
+    recorder.close()
     assert not (tmp_path / "elsewhere").exists()
 
 

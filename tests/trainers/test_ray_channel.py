@@ -130,6 +130,7 @@ def test_a_driver_that_gives_up_stops_the_workers_and_answers_the_controller(sto
     controller.ask({"cause": "workers"})
     assert controller.answer() is False
     worker.close()
+    driver.close()
 
 
 def test_what_is_printed_between_two_deliveries_is_one_record(store):
