@@ -14,7 +14,8 @@ import yaml
 from omegaconf import AnyNode, DictConfig, Node, OmegaConf, open_dict, read_write
 from omegaconf.errors import OmegaConfBaseException
 
-from rtrain.config.hydra_app import hydra_config, sanitized
+from rtrain.config.hydra_app import sanitized
+from rtrain.config.hydra_parts import hydra_config
 from rtrain.config.nodes import Container, children, joined, plain, unresolved
 from rtrain.config.secrets import mask, mask_in_place, spell_out, symbolic_environment
 
