@@ -26,6 +26,8 @@ def check_place(cfg: DictConfig, root_dir: str, typed: Collection[str], *, of_sw
         ConfigError: Names the key and both folders.
     """
     folder, root = Path(cfg.hydra.runtime.output_dir), _absolute(root_dir)
+    if cfg.hydra.output_subdir is not None:
+        _check_inside("hydra.output_subdir", _absolute(str(folder / str(cfg.hydra.output_subdir))), folder)
     if not of_sweep:
         if not _is_typed("hydra.run.dir", typed):
             _check_inside("hydra.run.dir", folder, root)
