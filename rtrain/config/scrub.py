@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -30,9 +31,20 @@ class Scrubber:
         return self._pattern.sub(MASK, text) if self.values else text
 
     @cached_property
+    def forms(self) -> list[str]:
+        """The secrets as texts may spell them: in addresses, in JSON and in Python, the longest first."""
+        ways = (
+            str,
+            lambda one: quote(one, safe=""),
+            unquote,
+            lambda one: json.dumps(one)[1:-1],
+            lambda one: repr(one)[1:-1],
+        )
+        return sorted({way(value) for value in self.values for way in ways}, key=len, reverse=True)
+
+    @cached_property
     def _pattern(self) -> re.Pattern[str]:
-        spelled = {form for value in self.values for form in (value, quote(value, safe=""), unquote(value))}
-        return re.compile("|".join(map(re.escape, sorted(spelled, key=len, reverse=True))))
+        return re.compile("|".join(map(re.escape, self.forms)))
 
     def clean(self, error: BaseException) -> None:
         """Take the secrets out of what an exception says, and of those that led to it."""
