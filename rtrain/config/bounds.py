@@ -8,13 +8,15 @@ from typing import Any
 
 from omegaconf.base import Container as AnyContainer
 from omegaconf.base import Node
+from omegaconf.errors import InterpolationResolutionError
 
 from rtrain.config.nodes import Container, children
-from rtrain.config.yaml_file import MAX_NODES
 from rtrain.errors import ConfigError
 
-MAX_REFERENCES = 10_000
+MAX_REFERENCES = 3_000
 """Most references that are followed while a config is resolved; one is counted each time."""
+MAX_VALUES = 100_000
+"""Most values that they may lead to, all together."""
 MAX_CHARACTERS = 10_000_000
 """Longest texts that they may lead to, all together."""
 
@@ -31,20 +33,30 @@ def bounded_references() -> Iterator[None]:
         ExpansionError: They do.
     """
     before = AnyContainer.resolve_parse_tree
-    left = {"references": MAX_REFERENCES, "values": MAX_NODES * 10, "characters": MAX_CHARACTERS}
+    left = {"references": MAX_REFERENCES, "values": MAX_VALUES, "characters": MAX_CHARACTERS}
 
-    def resolve(self: AnyContainer, *args: Any, **kwargs: Any) -> Any:
-        found = before(self, *args, **kwargs)
+    def resolve(self: AnyContainer, parse_tree: Any, node: Node, *args: Any, **kwargs: Any) -> Any:
+        found = None
+        try:
+            found = before(self, parse_tree, node, *args, **kwargs)
+        except InterpolationResolutionError:
+            if min(left.values()) >= 0:
+                raise
         values, characters = _size(found)
-        for what, spent in (("references", 1), ("values", values), ("characters", characters)):
-            left[what] -= spent
-            if left[what] < 0:
-                raise ExpansionError(f"references in this config lead to too many {what}: they refer to each other again and again")
+        left["references"] -= str(node._value()).count("${")
+        left["values"] -= values
+        left["characters"] -= characters
+        over = next((what for what, number in left.items() if number < 0), None)
+        if over is not None:
+            problem = f"{node._get_full_key(None)}: references lead to references, to too many {over} in all"
+            raise ExpansionError(problem)
         return found
 
     AnyContainer.resolve_parse_tree = resolve  # type: ignore[method-assign]
     try:
         yield
+    except ExpansionError as error:  # OmegaConf adds lines of its own
+        raise ExpansionError(error.message.partition("\n")[0]) from None
     finally:
         AnyContainer.resolve_parse_tree = before  # type: ignore[method-assign]
 

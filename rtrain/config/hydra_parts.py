@@ -55,6 +55,7 @@ def check_hydra(cfg: DictConfig, gate: Gate) -> dict[str, str]:
         gate.check_logging(settled(cfg, section), section)
     for plugin in ("hydra.launcher", "hydra.sweeper"):
         gate.check_plugin(settled(cfg, plugin), plugin)
+    settled(cfg, "hydra.verbose")
     env = settled(cfg, "hydra.job.env_set")
     gate.check_variables(env, "hydra.job.env_set")
     return {str(name): str(value) for name, value in env.items()}

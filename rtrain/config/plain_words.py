@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+TOO_DEEP = "refers to itself, or is nested too deep"
 _WORDS: tuple[tuple[str, str], ...] = (
     (r"Value '(.*)' of type '\w+' could not be converted to Integer", "must be a whole number, not {0}"),
     (r"Value '(.*)' of type '\w+' could not be converted to Float", "must be a number, not {0}"),
@@ -25,7 +26,7 @@ _WORDS: tuple[tuple[str, str], ...] = (
     (r".*MissingMandatoryValue.*", "refers to a value that has to be given"),
     (r".*Environment variable '(.*)' not found.*", "refers to the environment variable {raw}, which is not set"),
     (r".*Recursive interpolation.*", "refers to itself"),
-    (r".*maximum recursion depth.*", "refers to itself"),
+    (r".*maximum recursion depth.*", TOO_DEEP),
     (r"(?:\w+ raised while resolving interpolation: )(.*)", "can't be resolved: {raw}"),
     (r"(?:missing|mismatched|extraneous|no viable|token).*", "can't be read as a reference: check its ${{...}}"),
 )
@@ -50,7 +51,7 @@ def plain_words(message: str) -> str:
 def reference_problem(error: Exception) -> str:
     """Return why an interpolation can't be resolved."""
     if isinstance(error, RecursionError) or isinstance(error.__cause__, RecursionError):
-        return "refers to itself"
+        return TOO_DEEP
     return plain_words(str(error))
 
 

@@ -17,6 +17,7 @@ from hydra.core.utils import env_override
 from omegaconf import DictConfig
 
 from rtrain.config.allowed import use_project_root
+from rtrain.config.bounds import bounded_references
 from rtrain.config.gate import Gate, leaves
 from rtrain.config.hydra_parts import check_hydra, hydra_config
 from rtrain.config.locations import find_project_root
@@ -215,7 +216,8 @@ class Session:
     def _explained(self) -> Iterator[None]:
         """Turn errors of composing and checking into ConfigError; what explains them is imported when needed."""
         try:
-            yield
+            with bounded_references():
+                yield
         except TargetError as error:
             from rtrain.config.explain import place_target
 
