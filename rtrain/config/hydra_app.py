@@ -169,7 +169,7 @@ class HydraApp:
     def info(self, what: str, overrides: Sequence[str]) -> str:
         """Return what Hydra prints for ``--info``."""
         out = io.StringIO()
-        with redirect_stdout(out), _root_logger_restored():
+        with redirect_stdout(out), _root_logger_restored(), self.loader.all_masked():
             self._hydra.show_info(what, self.primary.name, list(overrides))
         return out.getvalue()
 
@@ -212,6 +212,22 @@ class HydraJob:
 
 class _MaskingLoader(ConfigLoaderImpl):
     """Hands launchers configs without secrets, since these write them to disk."""
+
+    _masks_all = False
+
+    def load_configuration(self, *args: Any, **kwargs: Any) -> DictConfig:
+        """Return a composed config, masked if it is to be shown."""
+        cfg = super().load_configuration(*args, **kwargs)
+        return masked_config(cfg) if self._masks_all else cfg
+
+    @contextmanager
+    def all_masked(self) -> Iterator[None]:
+        """Mask every config while the block runs."""
+        self._masks_all = True
+        try:
+            yield
+        finally:
+            self._masks_all = False
 
     def load_sweep_config(self, master_config: DictConfig, sweep_overrides: list[str]) -> DictConfig:
         """Return the masked config of one job, whose logging is left to ``CheckedCallbacks``."""

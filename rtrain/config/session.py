@@ -22,12 +22,12 @@ from rtrain.config.gate import Gate, leaves
 from rtrain.config.hydra_parts import check_hydra, hydra_config
 from rtrain.config.locations import find_project_root
 from rtrain.config.request import prepare
-from rtrain.config.resolve import place_job, put_job, resolve, shown_config, symbolic
-from rtrain.config.resolvers import register_resolvers
-from rtrain.config.run_place import check_place
+from rtrain.config.resolve import place_job, put_job, resolve, secrets_of, shown_config, symbolic
+from rtrain.config.resolvers import named_variables, register_resolvers
+from rtrain.config.run_place import check_no_secret, check_place
 from rtrain.config.schema import RtrainConf, Schemas
 from rtrain.config.scrub import Scrubber, scrubber
-from rtrain.config.secrets import mask_word
+from rtrain.config.secrets import mask_word, without_secrets
 from rtrain.config.store import DEFAULT_PLUGINS, open_keys, store_schemas
 from rtrain.config.targets import TargetError
 from rtrain.errors import ConfigError, RtrainError
@@ -209,28 +209,30 @@ class Session:
             ConfigError: The config can't be composed.
         """
         with self._explained():
-            self.request.compose()
-            return self.request.app.info(what, self.request.texts)
+            scrub = secrets_of(self.request.compose())
+            return scrub(without_secrets(self.request.app.info(what, self.request.texts)))
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
         """Turn errors of composing and checking into ConfigError; what explains them is imported when needed."""
-        try:
-            with bounded_references():
-                yield
-        except TargetError as error:
-            from rtrain.config.explain import place_target
+        with named_variables() as named:
+            try:
+                with bounded_references():
+                    yield
+            except TargetError as error:
+                from rtrain.config.explain import place_target
 
-            raise place_target(self.request, error) from error
-        except RtrainError:
-            raise
-        except Exception as error:
-            from rtrain.config.explain import explain
-
-            explained = explain(self.request, self._schemas, error)
-            if explained is error:
+                raise named(place_target(self.request, error)) from error
+            except RtrainError as error:
+                named(error)
                 raise
-            raise explained from error
+            except Exception as error:
+                from rtrain.config.explain import explain
+
+                explained = explain(self.request, self._schemas, error)
+                if explained is error:
+                    raise
+                raise named(explained) from error
 
     @cached_property
     def _project(self) -> tuple[Path, tuple[str, ...]]:
@@ -255,6 +257,7 @@ class Session:
             typed = {word.key for word in self.request.words}
             check_place(cfg, conf.run.root_dir, typed, of_sweep=num is not None)
             resolved, text = symbolic(cfg)
+            check_no_secret(cfg, resolved["run"])
         use_project_root(root)
         return Composed(
             conf=conf,
