@@ -96,7 +96,8 @@ class CheckedCallbacks(Callbacks):
     def _configure(self, cfg: DictConfig, section: str) -> None:
         data = settled(cfg, section)
         self._gate.check_logging(data, section, walk=True)
-        configure_log(None if data is None else OmegaConf.create(_literal(data)), settled(cfg, "hydra.verbose"))
+        section_node: Any = None if data is None else OmegaConf.create(_literal(data))
+        configure_log(section_node, settled(cfg, "hydra.verbose"))
 
 
 def _unresolved(node: Any) -> Any:

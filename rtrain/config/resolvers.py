@@ -58,9 +58,9 @@ def named_variables() -> Iterator[Callable[[E], E]]:
     def named(error: E) -> E:
         for attribute in ("message", "hint"):
             said = getattr(error, attribute, None)
-            for value in sorted(seen, key=len, reverse=True) if isinstance(said, str) else ():
-                said = said.replace(value, seen[value])
-            if said is not None:
+            if isinstance(said, str):
+                for value in sorted(seen, key=len, reverse=True):
+                    said = said.replace(value, seen[value])
                 setattr(error, attribute, said)
         return error
 

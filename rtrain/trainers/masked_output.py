@@ -137,7 +137,8 @@ def _way(number: int) -> tuple[int, int]:
 
 def _flush() -> None:
     """Have the streams of Python and of C write what they hold."""
-    for stream in {sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__} - {None}:
-        with suppress(OSError, ValueError):  # whoever writes to it next is told
-            stream.flush()
+    for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
+        if stream is not None:
+            with suppress(OSError, ValueError):  # whoever writes to it next is told
+                stream.flush()
     ctypes.CDLL(None).fflush(None)

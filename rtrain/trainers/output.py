@@ -42,11 +42,11 @@ class _Tee(TextIOBase):
         return self._stream.fileno()
 
     @property
-    def encoding(self) -> str:
+    def encoding(self) -> str:  # type: ignore[override]  # as in every stream of Python's
         return self._stream.encoding
 
     @property
-    def errors(self) -> str | None:
+    def errors(self) -> str | None:  # type: ignore[override]
         return self._stream.errors
 
     @property
