@@ -55,6 +55,7 @@ class Smoke:
     def session(self) -> Iterator[Session]:
         """Open a session for it, and forget its project afterwards."""
         with project_forgotten(), Session(str(self.primary.path), self.overrides, schemas()) as session:
+            session.request.of_file = True
             yield session
 
 

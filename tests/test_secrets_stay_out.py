@@ -30,9 +30,12 @@ SECRETS = {
     "worker": "W0rker-s3cret-2d2d",
 }
 NET = """
+import ctypes
 import json
+import logging
 import os
 import pathlib
+import subprocess
 import sys
 
 import torch
@@ -48,6 +51,12 @@ class Net(torch.nn.Linear):
     def forward(self, x):
         print("my key is", self.key, flush=True)
         print("my key is", self.key, file=sys.stderr, flush=True)
+        logging.getLogger("mine").warning("my key is %s", self.key)
+        logging.getLogger("ray.train").error("my key is %s", self.key)
+        subprocess.run(["sh", "-c", f"echo a child says {self.key}; echo a child says {self.key} >&2"])
+        ctypes.CDLL(None).puts(f"a library says {self.key}".encode())
+        for one in (1, 2):
+            os.write(one, f"a descriptor says {self.key}\\n".encode())
         if "ray" in sys.modules and sys.modules["ray"].is_initialized():
             ray = sys.modules["ray"]
             seen = [str(ray.get_runtime_context().runtime_env), str(ray._private.state.state.job_table())]
@@ -178,7 +187,9 @@ def test_no_secret_is_in_what_a_training_here_writes_and_prints(tmp_path, words,
     assert command(["fit", "mine.yaml", *words, "num_workers=0"]) == 0
     (run,) = (tmp_path / "runs" / "mine").iterdir()
     assert "my key is ***" in (run / "logs" / "worker-0.log").read_text()
-    assert not leaks("".join(capfd.readouterr()), tmp_path)
+    seen = "".join(capfd.readouterr())
+    assert all(f"a {what} says ***" in seen for what in ("child", "library", "descriptor"))
+    assert not leaks(seen, tmp_path)
     for verb, output in (("evaluate", "scores.json"), ("predict", "rows.csv")):
         assert command([verb, str(run), words[1], "-o", output]) == 0
         told = "".join(capfd.readouterr())  # the model's own words, too, which nothing takes out here
@@ -215,5 +226,11 @@ def test_no_secret_is_in_what_a_failing_training_on_ray_writes_and_shows(start, 
     Path("mine.yaml").unlink()
     sessions = list(kept_sessions.glob("ray/session_2*"))
     assert sessions
+    logged = [path.read_text() for one in sessions for path in one.glob("logs/train/ray-train-app-worker-*.log")]
+    assert any("my key is ***" in text for text in logged)
+    raw = [
+        path.read_text() for one in sessions for path in one.glob("logs/worker-*") if path.suffix in (".out", ".err")
+    ]
+    assert all(any(f"a {what} says ***" in text for text in raw) for what in ("child", "library", "descriptor"))
     assert not leaks(seen, tmp_path, *sessions)
     assert "seen-by-ray.json" in {path.name for path in tmp_path.iterdir()}

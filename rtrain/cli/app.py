@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from rtrain.cli import INTERRUPTED, completion, fit, listing, predict, recipes, resume, runs, schema, smoke, sweep
-from rtrain.errors import RtrainError
+from rtrain.errors import ConfigError, RtrainError
 
 app = typer.Typer(
     name="rtrain",
@@ -58,6 +59,7 @@ def run(words: Sequence[str]) -> int:
     0 is success, 1 a failed run, 2 a wrong command line or config, 130 Ctrl-C and 143 SIGTERM.
     """
     try:
+        _check_folder()
         code = app(fit.with_optional_values(words), standalone_mode=True)
     except SystemExit as end:
         code = end.code
@@ -69,3 +71,11 @@ def run(words: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     return code if isinstance(code, int) else 0
+
+
+def _check_folder() -> None:
+    """Find that the current folder is gone before something looks for a file there."""
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        raise ConfigError("The current folder does not exist any more.", "Change to another folder: cd ~") from None

@@ -77,12 +77,18 @@ def is_allowed(module: str, allow: Sequence[str], roots: Sequence[Path] | None =
         return True
     if isinstance(allow, Untrusted):
         return False
-    if any(_matches(module, pattern) for pattern in allow):
+    if any(matches(module, pattern) for pattern in allow):
         return True
     top = module.partition(".")[0]
     if top in sys.stdlib_module_names or top in sys.builtin_module_names:
         return False
     return any(_lies_in(top, root) for root in (project_roots() if roots is None else roots))
+
+
+def matches(path: str, pattern: str) -> bool:
+    """Tell whether an entry of ``allow`` allows a dotted path: by its name, what it is below, or as a pattern."""
+    stem = pattern.removesuffix(".*")
+    return path == stem or path.startswith(f"{stem}.") or fnmatchcase(path, pattern)
 
 
 def targets_in(node: Any, where: str) -> Iterator[tuple[str, Any]]:
@@ -101,11 +107,6 @@ def targets_in(node: Any, where: str) -> Iterator[tuple[str, Any]]:
 def _is_misspelt(key: str) -> bool:
     odd = key not in SPECIAL and (key.startswith("_") or key.endswith("_"))
     return odd and closest(key, SPECIAL, 0.75) is not None
-
-
-def _matches(module: str, pattern: str) -> bool:
-    stem = pattern.removesuffix(".*")
-    return module == stem or module.startswith(f"{stem}.") or fnmatchcase(module, pattern)
 
 
 def _lies_in(top: str, root: Path) -> bool:

@@ -12,22 +12,22 @@ from pathlib import Path
 from typing import Any
 
 import hydra.version
-from hydra._internal.callbacks import Callbacks
 from hydra._internal.config_loader_impl import ConfigLoaderImpl, get_overrides_dirname
 from hydra._internal.hydra import Hydra
 from hydra._internal.utils import create_config_search_path
 from hydra.core.config_search_path import ConfigSearchPath, SearchPathQuery
 from hydra.core.default_element import ResultDefault
 from hydra.core.global_hydra import GlobalHydra
-from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.core.plugins import Plugins
-from hydra.core.utils import JobReturn, JobStatus, configure_log, env_override, run_job
+from hydra.core.utils import JobReturn, JobStatus, env_override, run_job
 from hydra.plugins.config_source import ConfigSource
 from hydra.types import HydraContext, RunMode
 from omegaconf import DictConfig, OmegaConf, flag_override, open_dict, read_write
 
+from rtrain.config.gate import Gate
+from rtrain.config.hydra_parts import NO_LOGGING, CheckedCallbacks, hydra_config, put_checked
 from rtrain.config.locations import Primary
 from rtrain.config.nodes import plain, unresolved
 from rtrain.config.secrets import mask_in_place, masked_config
@@ -81,11 +81,10 @@ class HydraApp:
         """Return all config groups."""
         return self._hydra.list_all_config_groups()
 
-    def run(self, cfg: DictConfig, task: Task) -> Any:
+    def run(self, cfg: DictConfig, gate: Gate, task: Task) -> Any:
         """Run one job: run dir, ``.hydra``, HydraConfig and Hydra's callbacks around ``task``."""
         masked = masked_config(cfg)
-        configure_log(masked.hydra.hydra_logging, masked.hydra.verbose)
-        callbacks = Callbacks(masked)
+        callbacks = CheckedCallbacks(masked, gate)
         callbacks.on_run_start(config=masked, config_name=self.primary.name)
         done = run_job(
             task_function=task,
@@ -93,41 +92,44 @@ class HydraApp:
             job_dir_key="hydra.run.dir",
             job_subdir_key=None,
             hydra_context=HydraContext(config_loader=self.loader, callbacks=callbacks),
+            configure_logging=False,
         )
         callbacks.on_run_end(config=masked, config_name=self.primary.name, job_return=done)
         return _result(done)
 
-    def trial_job(self, cfg: DictConfig) -> HydraJob:
+    def trial_job(self, cfg: DictConfig, gate: Gate, env: dict[str, str]) -> HydraJob:
         """Return a trial as a job of Hydra's that any process can run; ``cfg`` is taken apart."""
-        env = {str(name): str(value) for name, value in cfg.hydra.job.env_set.items()}
         mask_in_place(cfg)
         hydra = cfg.hydra
         with flag_override(cfg, ["struct", "readonly"], False):
             del cfg["hydra"]
         hydra._set_parent(None)
         # The classes of the schemas are made anew in each process: plain data can be sent to others.
-        return HydraJob(plain(cfg, unresolved), hydra, env)
+        return HydraJob(plain(cfg, unresolved), hydra, gate, env)
 
     @contextmanager
-    def around_sweep(self, sweep: DictConfig) -> Iterator[None]:
+    def around_sweep(self, sweep: DictConfig, gate: Gate) -> Iterator[None]:
         """Call Hydra's callbacks before and after a sweep."""
         masked = masked_config(sweep)
-        configure_log(masked.hydra.hydra_logging, masked.hydra.verbose)
-        callbacks = Callbacks(masked)
+        callbacks = CheckedCallbacks(masked, gate)
         callbacks.on_multirun_start(config=masked, config_name=self.primary.name)
         yield
         callbacks.on_multirun_end(config=masked, config_name=self.primary.name)
 
-    def launch(self, sweep: DictConfig, jobs: Sequence[Sequence[str]], task: Task) -> list[BaseException | None]:
+    def launch(
+        self, sweep: DictConfig, gate: Gate, jobs: Sequence[Sequence[str]], task: Task
+    ) -> list[BaseException | None]:
         """Have Hydra's launcher run jobs, which it composes again in other processes; return what each failed by.
 
         Args:
             sweep: The composed config of the sweep as a whole.
+            gate: What may be called.
             jobs: The overrides of each job.
             task: What each job does; it can be pickled.
         """
         masked = masked_config(sweep)
-        context = HydraContext(config_loader=self.loader, callbacks=Callbacks(masked))
+        context = HydraContext(config_loader=self.loader, callbacks=CheckedCallbacks(masked, gate))
+        put_checked(masked, gate)
         with hydra_config(masked):
             launcher = Plugins.instance().instantiate_launcher(hydra_context=context, task_function=task, config=masked)
             returned = launcher.launch([list(job) for job in jobs], initial_job_idx=0)
@@ -167,7 +169,7 @@ class HydraApp:
     def info(self, what: str, overrides: Sequence[str]) -> str:
         """Return what Hydra prints for ``--info``."""
         out = io.StringIO()
-        with redirect_stdout(out), _root_logger_restored():
+        with redirect_stdout(out), _root_logger_restored(), self.loader.all_masked():
             self._hydra.show_info(what, self.primary.name, list(overrides))
         return out.getvalue()
 
@@ -180,6 +182,8 @@ class HydraJob:
     """Plain data, without secrets: Hydra writes them to disk."""
     hydra: DictConfig
     """The node ``hydra``, without secrets, too."""
+    gate: Gate
+    """What of it may be called."""
     env: dict[str, str]
     """Environment variables that the job sets."""
 
@@ -200,7 +204,8 @@ class HydraJob:
             config=config,
             job_dir_key="hydra.sweep.dir",
             job_subdir_key="hydra.sweep.subdir",
-            hydra_context=HydraContext(config_loader=loader, callbacks=Callbacks(config)),
+            hydra_context=HydraContext(config_loader=loader, callbacks=CheckedCallbacks(config, self.gate)),
+            configure_logging=False,
         )
         return _result(done)
 
@@ -208,9 +213,28 @@ class HydraJob:
 class _MaskingLoader(ConfigLoaderImpl):
     """Hands launchers configs without secrets, since these write them to disk."""
 
+    _masks_all = False
+
+    def load_configuration(self, *args: Any, **kwargs: Any) -> DictConfig:
+        """Return a composed config, masked if it is to be shown."""
+        cfg = super().load_configuration(*args, **kwargs)
+        return masked_config(cfg) if self._masks_all else cfg
+
+    @contextmanager
+    def all_masked(self) -> Iterator[None]:
+        """Mask every config while the block runs."""
+        self._masks_all = True
+        try:
+            yield
+        finally:
+            self._masks_all = False
+
     def load_sweep_config(self, master_config: DictConfig, sweep_overrides: list[str]) -> DictConfig:
-        """Return the masked config of one job."""
-        return masked_config(super().load_sweep_config(master_config, sweep_overrides))
+        """Return the masked config of one job, whose logging is left to ``CheckedCallbacks``."""
+        masked = masked_config(super().load_sweep_config(master_config, sweep_overrides))
+        with flag_override(masked.hydra, ["readonly", "struct"], False):
+            masked.hydra.job_logging = NO_LOGGING
+        return masked
 
 
 def sanitized(cfg: DictConfig, what: str) -> DictConfig:
@@ -218,22 +242,6 @@ def sanitized(cfg: DictConfig, what: str) -> DictConfig:
     OmegaConf.set_readonly(cfg.hydra, None)
     hydra_of_config: Hydra = GlobalHydra.instance().hydra  # type: ignore[assignment]
     return hydra_of_config.get_sanitized_cfg(cfg, what)
-
-
-@contextmanager
-def hydra_config(cfg: DictConfig) -> Iterator[None]:
-    """Let ``${hydra:...}`` resolve against ``cfg`` while the block runs."""
-    instance = HydraConfig.instance()
-    before = instance.cfg
-    # As HydraConfig.set_config does, but that copies the node, which is as large as all others together.
-    OmegaConf.set_readonly(cfg.hydra, True)
-    hidden: Any = DictConfig({"hydra": cfg.hydra}, flags={"no_deepcopy_set_nodes": True})
-    cfg.hydra._set_parent(cfg)
-    instance.cfg = hidden
-    try:
-        yield
-    finally:
-        instance.cfg = before
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+TOO_DEEP = "refers to itself, or is nested too deep"
 _WORDS: tuple[tuple[str, str], ...] = (
     (r"Value '(.*)' of type '\w+' could not be converted to Integer", "must be a whole number, not {0}"),
     (r"Value '(.*)' of type '\w+' could not be converted to Float", "must be a number, not {0}"),
@@ -25,10 +26,12 @@ _WORDS: tuple[tuple[str, str], ...] = (
     (r".*MissingMandatoryValue.*", "refers to a value that has to be given"),
     (r".*Environment variable '(.*)' not found.*", "refers to the environment variable {raw}, which is not set"),
     (r".*Recursive interpolation.*", "refers to itself"),
-    (r".*maximum recursion depth.*", "refers to itself"),
+    (r".*maximum recursion depth.*", TOO_DEEP),
     (r"(?:\w+ raised while resolving interpolation: )(.*)", "can't be resolved: {raw}"),
     (r"(?:missing|mismatched|extraneous|no viable|token).*", "can't be read as a reference: check its ${{...}}"),
 )
+MAX_SHOWN = 57
+"""Most characters of a value that are shown."""
 _HINTS = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "text"}
 
 
@@ -37,7 +40,10 @@ def plain_words(message: str) -> str:
     first = message.strip().partition("\n")[0].strip()
     inner = re.fullmatch(r"While dereferencing interpolation '(.*)': (.*)", first)
     if inner:
-        return f"{plain_words(inner[2])}, which {inner[1]} gives"
+        problem = plain_words(inner[2])
+        if "oc.env:" in inner[1]:  # what a variable holds is not for all eyes
+            return f"{problem.partition(', not ')[0]}, and {inner[1]} gives something else"
+        return f"{problem}, which {inner[1]} gives"
     for pattern, words in _WORDS:
         match = re.fullmatch(pattern, first)
         if match:
@@ -55,5 +61,5 @@ def reference_problem(error: Exception) -> str:
 
 
 def _shown(value: str) -> str:
-    text = value if len(value) <= 60 else f"{value[:57]}..."
+    text = value if len(value) <= MAX_SHOWN + 3 else f"{value[:MAX_SHOWN]}..."
     return text if re.fullmatch(r"[\d.eE+\-]+|true|false|null|None|\[.*|\{.*|'.*'", text) else f"'{text}'"

@@ -8,12 +8,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import ConfigCompositionException
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
 from rtrain.config.aliases import CHOOSABLE, GROUPS, Word, expand, split_word
 from rtrain.config.axes import read_space
+from rtrain.config.gate import leaves
 from rtrain.config.hydra_app import Choices, HydraApp
 from rtrain.config.locations import Primary, find_primary, search_folders
 from rtrain.config.nodes import words_of
@@ -40,6 +42,8 @@ class Request:
     """One more folder of config groups."""
     typed: tuple[str, ...] = ()
     """What the user typed before the overrides, where it is not ``rtrain fit CONFIG``."""
+    of_file: bool = False
+    """The overrides are those of a file, too: they may do what a file may."""
     swept: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Keys that the config varies in a sweep, and the path of each in the config: ``(sweep, params, lr)``."""
     app: HydraApp = field(init=False)
@@ -51,6 +55,15 @@ class Request:
     def texts(self) -> list[str]:
         """The overrides as Hydra gets them."""
         return [word.text for word in self.words]
+
+    @property
+    def set_keys(self) -> set[str]:
+        """The keys that the user sets on the command line, those of mappings one by one."""
+        if self.of_file:
+            return set()
+        parser = OverridesParser.create(config_loader=self.app.loader)
+        words = [word for word in self.words if word.key.startswith(("hydra.", "cluster."))]
+        return {leaf for word in words for leaf in leaves(word.key, parser.parse_override(word.text).value())}
 
     @property
     def command(self) -> list[str]:

@@ -12,10 +12,13 @@ from typing import Any
 
 import yaml
 from omegaconf import AnyNode, DictConfig, Node, OmegaConf, open_dict, read_write
+from omegaconf._utils import get_omega_conf_dumper
 from omegaconf.errors import OmegaConfBaseException
 
-from rtrain.config.hydra_app import hydra_config, sanitized
+from rtrain.config.hydra_app import sanitized
+from rtrain.config.hydra_parts import hydra_config
 from rtrain.config.nodes import Container, children, joined, plain, unresolved
+from rtrain.config.scrub import Scrubber, scrubber
 from rtrain.config.secrets import mask, mask_in_place, spell_out, symbolic_environment
 
 _Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -126,7 +129,9 @@ def shown_config(cfg: DictConfig, what: str, package: str | None, resolve: bool)
     Raises:
         NoPackageError: There is no part ``package``.
     """
+    scrub = secrets_of(cfg)
     mask_in_place(cfg)
+    name = (package or "").rpartition(".")[2]
     with hydra_config(cfg):
         part: Any = sanitized(cfg, what)
         if package not in (None, "_global_"):
@@ -135,9 +140,22 @@ def shown_config(cfg: DictConfig, what: str, package: str | None, resolve: bool)
                 raise NoPackageError(package, part)
             part = selected
         if not isinstance(part, Container):
-            return f"{part}\n"
+            return scrub(f"{mask(part, name)}\n")
         header = f"# @package {package}\n" if package not in (None, "_global_") else ""
-        return header + OmegaConf.to_yaml(part, resolve=resolve)
+        if not resolve:
+            return header + OmegaConf.to_yaml(part)
+        data = scrub.clean_data(mask(OmegaConf.to_container(part, resolve=True, enum_to_str=True), name))
+    dumper = get_omega_conf_dumper()
+    return header + yaml.dump(data, default_flow_style=False, allow_unicode=True, sort_keys=False, Dumper=dumper)
+
+
+def secrets_of(cfg: DictConfig) -> Scrubber:
+    """Return what knows the secrets of a config, which may lack values."""
+    with hydra_config(cfg):
+        true = plain(cfg, _referred_or_text)
+        with _untyped_references(cfg), symbolic_environment():
+            marked = plain(cfg, _referred_or_text)
+    return scrubber(true, mask(spell_out(marked, escape=False)), {})
 
 
 def symbolic(cfg: DictConfig) -> tuple[dict[str, Any], str]:

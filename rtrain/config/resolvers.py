@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any, TypeVar
 
 from omegaconf import OmegaConf
+from omegaconf.resolvers import oc
+
+from rtrain.config.plain_words import MAX_SHOWN
+from rtrain.config.scrub import MIN_LENGTH
+
+E = TypeVar("E", bound=Exception)
 
 
 def register_resolvers(config_dir: Path) -> None:
@@ -28,3 +37,35 @@ def package_dir(name: str) -> str:
     if not places:
         raise ValueError(f"there is no installed package '{name}'")
     return next(iter(places))
+
+
+@contextmanager
+def named_variables() -> Iterator[Callable[[E], E]]:
+    """Note the environment variables that ``${oc.env:NAME}`` reads in the block.
+
+    Yields a function that puts their names in place of their values in what an error says.
+    """
+    seen: dict[str, str] = {}
+
+    def env(key: str, *default: Any) -> Any:
+        value = oc.env(key, *default)
+        if os.environ.get(key):
+            text, name = str(value), f"${{oc.env:{key}}}"
+            seen.update({f"'{text}'": name, f"'{text[:MAX_SHOWN]}...'": name})
+            seen.update({text: name} if len(text) >= MIN_LENGTH else {})
+        return value
+
+    def named(error: E) -> E:
+        for attribute in ("message", "hint"):
+            said = getattr(error, attribute, None)
+            if isinstance(said, str):
+                for value in sorted(seen, key=len, reverse=True):
+                    said = said.replace(value, seen[value])
+                setattr(error, attribute, said)
+        return error
+
+    OmegaConf.register_new_resolver("oc.env", env, replace=True)
+    try:
+        yield named
+    finally:
+        OmegaConf.register_new_resolver("oc.env", oc.env, replace=True)

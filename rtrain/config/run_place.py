@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import Any
 
 from omegaconf import DictConfig
 
+from rtrain.config.scrub import variables_in
+from rtrain.config.secrets import is_secret
 from rtrain.errors import ConfigError
 
 
@@ -26,6 +29,8 @@ def check_place(cfg: DictConfig, root_dir: str, typed: Collection[str], *, of_sw
         ConfigError: Names the key and both folders.
     """
     folder, root = Path(cfg.hydra.runtime.output_dir), _absolute(root_dir)
+    if cfg.hydra.output_subdir is not None:
+        _check_inside("hydra.output_subdir", _absolute(str(folder / str(cfg.hydra.output_subdir))), folder)
     if not of_sweep:
         if not _is_typed("hydra.run.dir", typed):
             _check_inside("hydra.run.dir", folder, root)
@@ -34,6 +39,25 @@ def check_place(cfg: DictConfig, root_dir: str, typed: Collection[str], *, of_sw
     if not _is_typed("hydra.sweep.dir", typed):
         _check_inside("hydra.sweep.dir", sweep, root)
     _check_inside("hydra.sweep.subdir", folder, sweep)
+
+
+def check_no_secret(cfg: DictConfig, run: Mapping[str, Any]) -> None:
+    """Refuse to name folders by a variable that is named like a secret: everybody sees their names.
+
+    Args:
+        cfg: The composed config.
+        run: Its section ``run``, with variables by their names.
+
+    Raises:
+        ConfigError: Names the key and the variable.
+    """
+    hydras = {f"hydra.{key}.dir": cfg.hydra[key]._get_node("dir")._value() for key in ("run", "sweep")}
+    for key, text in {"run.name": run["name"], "run.root_dir": run["root_dir"], **hydras}.items():
+        secret = next((name for name in variables_in(str(text)) if is_secret(name)), None)
+        if secret is not None:
+            raise ConfigError(
+                f"{key}: the variable {secret} is named like a secret, and everybody sees names of folders."
+            )
 
 
 def _check_inside(key: str, folder: Path, root: Path) -> None:

@@ -237,7 +237,7 @@ class ClusterConf:
 
     runtime_env: dict[str, Any] = field(default_factory=dict)
     """Ray runtime environment of the workers, e.g. ``{env_vars: {NCCL_DEBUG: INFO}}``. A cluster of rtrain's own takes
-    ``env_vars`` only."""
+    ``env_vars`` only. A file sets known settings; others have to be typed, or be in ``allow``."""
 
 
 @dataclass(kw_only=True)
@@ -266,7 +266,8 @@ class RtrainConf:
     cluster: ClusterConf = field(default_factory=ClusterConf)
 
     allow: list[str] = field(default_factory=list)
-    """Modules beyond the usual ones that a ``_target_`` may come from, e.g. ``my_pkg.*``."""
+    """Modules beyond the usual ones that a ``_target_`` may come from, e.g. ``my_pkg.*``; and keys that a file may set
+    with it only: ``hydra.job.env_set.PATH``."""
 
     vars: dict[str, Any] = field(default_factory=dict)
     """Free values for interpolation, e.g. ``${vars.width}``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -29,10 +30,29 @@ class Scrubber:
         """Return ``text`` with a mask in place of each secret."""
         return self._pattern.sub(MASK, text) if self.values else text
 
+    def clean_data(self, data: Any) -> Any:
+        """Return plain data with a mask in place of each secret in its texts."""
+        if isinstance(data, dict):
+            return {key: self.clean_data(value) for key, value in data.items()}
+        if isinstance(data, list):
+            return [self.clean_data(value) for value in data]
+        return self(data) if isinstance(data, str) else data
+
+    @cached_property
+    def forms(self) -> list[str]:
+        """The secrets as texts may spell them: in addresses, in JSON and in Python, the longest first."""
+        ways = (
+            str,
+            lambda one: quote(one, safe=""),
+            unquote,
+            lambda one: json.dumps(one)[1:-1],
+            lambda one: repr(one)[1:-1],
+        )
+        return sorted({way(value) for value in self.values for way in ways}, key=len, reverse=True)
+
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
-        spelled = {form for value in self.values for form in (value, quote(value, safe=""), unquote(value))}
-        return re.compile("|".join(map(re.escape, sorted(spelled, key=len, reverse=True))))
+        return re.compile("|".join(map(re.escape, self.forms)))
 
     def clean(self, error: BaseException) -> None:
         """Take the secrets out of what an exception says, and of those that led to it."""
@@ -90,9 +110,14 @@ def _hidden(true: Any, shown: Any, key: str) -> Iterator[str]:
 def _parts(true: str, shown: str, key: str) -> Iterable[str]:
     if shown == MASK:
         return [true]
-    named = [(name, os.environ.get(name, "")) for name in _VARIABLE.findall(shown)]
+    named = [(name, os.environ.get(name, "")) for name in variables_in(shown)]
     variables = [value for name, value in named if is_secret(name) or is_secret(key) or _is_odd(value)]
     return [*variables, *secrets_in_url(true)]
+
+
+def variables_in(text: str) -> list[str]:
+    """Return the names of the environment variables that a text refers to."""
+    return _VARIABLE.findall(text)
 
 
 def _is_odd(value: str) -> bool:

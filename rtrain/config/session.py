@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,22 +14,25 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.utils import env_override
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from rtrain.config.allowed import use_project_root
-from rtrain.config.hydra_app import hydra_config
+from rtrain.config.bounds import bounded_references
+from rtrain.config.gate import Gate, leaves
+from rtrain.config.hydra_parts import check_hydra, hydra_config
 from rtrain.config.locations import find_project_root
 from rtrain.config.request import prepare
-from rtrain.config.resolve import place_job, put_job, resolve, shown_config, symbolic
-from rtrain.config.resolvers import register_resolvers
-from rtrain.config.run_place import check_place
+from rtrain.config.resolve import place_job, put_job, resolve, secrets_of, shown_config, symbolic
+from rtrain.config.resolvers import named_variables, register_resolvers
+from rtrain.config.run_place import check_no_secret, check_place
 from rtrain.config.schema import RtrainConf, Schemas
 from rtrain.config.scrub import Scrubber, scrubber
-from rtrain.config.secrets import mask_word
+from rtrain.config.secrets import mask_word, without_secrets
 from rtrain.config.store import DEFAULT_PLUGINS, open_keys, store_schemas
-from rtrain.config.targets import TargetError, check_names
+from rtrain.config.targets import TargetError
 from rtrain.errors import ConfigError, RtrainError
 from rtrain.runs.plain_files import check_run_dir
+from rtrain.runs.seal import has_own_seal
 
 if TYPE_CHECKING:
     from rtrain.config.trials import Trials
@@ -60,6 +63,10 @@ class Composed:
     """Modules that a ``_target_`` may come from beyond the known frameworks and the project."""
     scrub: Scrubber
     """Takes the values of its secrets out of texts."""
+    gate: Gate
+    """What it may have called, opened and set."""
+    env: dict[str, str]
+    """Environment variables that the job sets."""
     config_dir: str | None = None
     """One more folder of config groups."""
     sweep: str | None = None
@@ -141,6 +148,11 @@ class Session:
                 self._checked = cfg, self._finish(cfg, self.request.texts)
         return self._checked[1]
 
+    def environment(self) -> AbstractContextManager[None]:
+        """Set the environment variables of the job while the block runs."""
+        variables: AbstractContextManager[None] = env_override(self.check().env)
+        return variables
+
     def run(self, task: Callable[[Composed, Path], T], run_dir: Path | None = None) -> T:
         """Run ``task`` as a Hydra job: it gets the config and its run directory. Its exceptions pass unchanged.
 
@@ -156,10 +168,10 @@ class Session:
         check_run_dir(run_dir or composed.run_dir)
 
         def job(_: DictConfig) -> T:
-            with env_override(dict(cfg.hydra.job.env_set)):
+            with self.environment():
                 return task(composed, Path(HydraConfig.get().runtime.output_dir))
 
-        result: T = self.request.app.run(cfg, job)
+        result: T = self.request.app.run(cfg, composed.gate, job)
         return result
 
     def trials(self, folder: Path | None = None) -> Trials:
@@ -197,27 +209,30 @@ class Session:
             ConfigError: The config can't be composed.
         """
         with self._explained():
-            self.request.compose()
-            return self.request.app.info(what, self.request.texts)
+            scrub = secrets_of(self.request.compose())
+            return scrub(without_secrets(self.request.app.info(what, self.request.texts)))
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
         """Turn errors of composing and checking into ConfigError; what explains them is imported when needed."""
-        try:
-            yield
-        except TargetError as error:
-            from rtrain.config.explain import place_target
+        with named_variables() as named:
+            try:
+                with bounded_references():
+                    yield
+            except TargetError as error:
+                from rtrain.config.explain import place_target
 
-            raise place_target(self.request, error) from error
-        except RtrainError:
-            raise
-        except Exception as error:
-            from rtrain.config.explain import explain
-
-            explained = explain(self.request, self._schemas, error)
-            if explained is error:
+                raise named(place_target(self.request, error)) from error
+            except RtrainError as error:
+                named(error)
                 raise
-            raise explained from error
+            except Exception as error:
+                from rtrain.config.explain import explain
+
+                explained = explain(self.request, self._schemas, error)
+                if explained is error:
+                    raise
+                raise named(explained) from error
 
     @cached_property
     def _project(self) -> tuple[Path, tuple[str, ...]]:
@@ -235,14 +250,14 @@ class Session:
             data = resolve(cfg)
             root, allowed = self._project
             allow = (*data["allow"], *allowed)
-            callbacks = OmegaConf.to_container(cfg.hydra.callbacks)
-            for where, node in (("trainer", data["trainer"]), ("dataset", data["dataset"])):
-                check_names(node, where, allow, [root])
-            check_names(callbacks, "hydra.callbacks", (*allow, "hydra.experimental.*"), [root])
+            gate = self._gate(data, allow, root)
+            gate.check_job(data)
+            env = check_hydra(cfg, gate)
             conf = validate(data, self._schemas)
             typed = {word.key for word in self.request.words}
             check_place(cfg, conf.run.root_dir, typed, of_sweep=num is not None)
             resolved, text = symbolic(cfg)
+            check_no_secret(cfg, resolved["run"])
         use_project_root(root)
         return Composed(
             conf=conf,
@@ -257,8 +272,23 @@ class Session:
             config_dir=self.request.config_dir,
             trust=self.trust,
             sweep=None if num is None else Path(cfg.hydra.runtime.output_dir).parent.name,
-            scrub=scrubber(data, resolved, {name: str(value) for name, value in cfg.hydra.job.env_set.items()}),
+            scrub=scrubber(data, resolved, env),
+            gate=gate,
+            env=env,
         )
+
+    def _gate(self, data: dict[str, Any], allow: tuple[str, ...], root: Path) -> Gate:
+        typed = self.request.set_keys
+        if self._is_own_run(root):  # what was typed when it was begun
+            typed |= {f"cluster.runtime_env.{name}" for name in data["cluster"]["runtime_env"]}
+            typed |= set(leaves("cluster.runtime_env", data["cluster"]["runtime_env"]))
+        runs = Path(data["run"]["root_dir"]).absolute()
+        return Gate(allow=allow, root=root, runs=runs, typed=frozenset(typed))
+
+    def _is_own_run(self, root: Path) -> bool:
+        """Tell whether the config is the ``config.yaml`` of a run of this account's."""
+        primary = self.request.primary
+        return not primary.builtin and has_own_seal(primary.path.read_text(encoding="utf-8"), str(root))
 
 
 def job_place() -> tuple[list[str], Path]:

@@ -41,7 +41,7 @@ def locate(path: str, where: str, allow: Sequence[str]) -> Any:
     Raises:
         ConfigError: The path is not allowed, is not there, or its module fails to import.
     """
-    _refuse_unless_allowed(path, where, allow)
+    refuse_unless_allowed(path, where, allow)
     module, names = _import_longest(path.replace(":", "."), where)
     found: Any = module
     walked = module.__name__
@@ -144,7 +144,7 @@ def check_names(node: Any, where: str, allow: Sequence[str], roots: Sequence[Pat
             raise TargetError(key, f"there is no key '{name}' here", f"  did you mean: {closest(name, SPECIAL)}")
         if not isinstance(value, str):
             raise TargetError(key, f"must be a dotted path, not {value!r}", "  try: _target_: torch.optim.SGD")
-        _refuse_unless_allowed(value, key, allow, roots)
+        refuse_unless_allowed(value, key, allow, roots)
 
 
 def _target(node: Any, where: str) -> str:
@@ -178,7 +178,12 @@ def _check_inside(value: Any, where: str, allow: Sequence[str]) -> None:
             _check_inside(one, f"{where}.{index}", allow)
 
 
-def _refuse_unless_allowed(path: str, where: str, allow: Sequence[str], roots: Sequence[Path] | None = None) -> None:
+def refuse_unless_allowed(path: str, where: str, allow: Sequence[str], roots: Sequence[Path] | None = None) -> None:
+    """Check a dotted path by its name alone; nothing is imported.
+
+    Raises:
+        ConfigError: It is not allowed.
+    """
     if not _PATH.fullmatch(path) or "__" in path.replace(":", "."):
         raise TargetError(where, f"'{path}' is no dotted path of a module and a name in it", "  e.g. torch.optim.SGD")
     dotted = path.replace(":", ".")

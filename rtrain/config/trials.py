@@ -129,7 +129,9 @@ class Trials:
             composed = self._finish(cfg, words, number)
             if is_excluded(composed.resolved, self.conf.exclude):
                 return None
-            return Plan(composed=composed, job=self._request.app.trial_job(cfg), point=tuple(point))
+            return Plan(
+                composed=composed, job=self._request.app.trial_job(cfg, composed.gate, composed.env), point=tuple(point)
+            )
 
     def save(self) -> None:
         """Write ``multirun.yaml`` as Hydra's sweepers do, and the command in ``command.yaml``; secrets masked."""
@@ -172,11 +174,11 @@ class Trials:
             [*self.space.fixed, *self.words(plan.point), place, f"hydra.sweep.subdir={plan.composed.run_dir.name}"]
             for plan in plans
         ]
-        return self._request.app.launch(self._sweep, jobs, task)
+        return self._request.app.launch(self._sweep, self.probe.gate, jobs, task)
 
     def around(self) -> AbstractContextManager[None]:
         """Call Hydra's callbacks before and after the block."""
-        return self._request.app.around_sweep(self._sweep)
+        return self._request.app.around_sweep(self._sweep, self.probe.gate)
 
     def _load(self, words: Sequence[str], name: str) -> DictConfig:
         cfg = self._request.app.load_trial(self._sweep, words)

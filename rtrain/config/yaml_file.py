@@ -19,6 +19,10 @@ from rtrain.runs.plain_files import described
 MAX_BYTES = 1_000_000
 MAX_NODES = 50_000
 """Most nodes that a file may have once its aliases are expanded."""
+MAX_DEPTH = 50
+"""Most mappings and lists that may lie in one another."""
+MAX_REFERENCES = 100
+"""Most references that one text may hold."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,9 @@ def read_yaml(path: Path) -> tuple[dict[str, Any], YamlFile]:
     Raises:
         ConfigError: The file can't be read, is no YAML, is too big once expanded, or is no mapping.
     """
-    loader = _Loader(_read_text(path))
+    text = _read_text(path)
+    _refuse_unprintable(path, text)
+    loader = _Loader(text)
     try:
         root = loader.get_single_node()
         file = YamlFile(path, loader.text, root)
@@ -60,6 +66,11 @@ def read_yaml(path: Path) -> tuple[dict[str, Any], YamlFile]:
             return {}, file
         _check(file, root)
         data = loader.construct_document(root)
+    except _TooDeepError as error:
+        message = f"more than {MAX_DEPTH} mappings and lists lie in one another"
+        raise ConfigError(
+            render(message, spot=Spot(shown(path), text, error.mark.line, error.mark.column, 1))
+        ) from None
     except yaml.MarkedYAMLError as error:
         raise _syntax_error(path, loader.text, error) from None
     except yaml.YAMLError as error:
@@ -76,7 +87,31 @@ class _Loader(get_yaml_loader()):  # type: ignore[misc]  # OmegaConf's: YAML 1.1
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
-        self.text = text
+        self.text, self._depth = text, 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """Return the next node; refuse one that lies too deep before Python's stack ends."""
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise _TooDeepError(self.peek_event().start_mark)
+        node: yaml.Node | None = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
+
+
+class _TooDeepError(Exception):
+    def __init__(self, mark: yaml.Mark) -> None:
+        super().__init__(str(mark))
+        self.mark = mark
+
+
+def _refuse_unprintable(path: Path, text: str) -> None:
+    found = yaml.reader.Reader.NON_PRINTABLE.search(text)
+    if found:
+        before = text[: found.start()]
+        spot = Spot(shown(path), text, before.count("\n"), found.start() - before.rfind("\n") - 1, 1)
+        message = f"a config is text: it can't hold the character {found[0]!r}"
+        raise ConfigError(render(message, spot=spot))
 
 
 def _read_text(path: Path) -> str:
@@ -96,6 +131,10 @@ def _read_text(path: Path) -> str:
 def _check(file: YamlFile, root: yaml.Node) -> None:
     """Refuse a file whose aliases expand without bounds, and a key that stands twice in one mapping."""
     _count_nodes(file, root, {}, set())
+    for scalar in _scalars(root, set()):
+        if scalar.value.count("${") > MAX_REFERENCES:
+            message = f"one text holds more than {MAX_REFERENCES} references"
+            raise ConfigError(render(message, spot=file.spot_of(scalar)))
     for mapping in _mappings(root, set()):
         first: dict[Hashable, yaml.Node] = {}
         for key, _ in mapping.value:
@@ -132,6 +171,16 @@ def _mappings(node: yaml.Node, seen: set[int]) -> Iterator[yaml.MappingNode]:
         yield node
     for child in _children(node):
         yield from _mappings(child, seen)
+
+
+def _scalars(node: yaml.Node, seen: set[int]) -> Iterator[yaml.ScalarNode]:
+    if id(node) in seen:
+        return
+    seen.add(id(node))
+    if isinstance(node, yaml.ScalarNode):
+        yield node
+    for child in _children(node):
+        yield from _scalars(child, seen)
 
 
 def _children(node: yaml.Node) -> Iterator[yaml.Node]:

@@ -44,7 +44,7 @@ class LaunchedJob:
             session.trust = self.trust
             composed = replace(session.check(), run_dir=run_dir, sweep=run_dir.parent.name)
             resumption = begun(composed, observer)
-            with prepared(composed, observer) as ready:
+            with session.environment(), prepared(composed, observer) as ready:
                 train_prepared(ready, run_dir, observer, resumption)
 
 

@@ -7,11 +7,15 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from io import TextIOBase
-from typing import Any, TextIO
+from io import BufferedIOBase, TextIOBase
+from typing import TYPE_CHECKING, Any, TextIO
 
 from rtrain.config.scrub import Scrubber
 from rtrain.errors import RtrainError
+from rtrain.trainers.masked_output import masked_output
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer as Buffer
 
 SCRUBS_NOTHING = Scrubber()
 
@@ -37,6 +41,33 @@ class _Tee(TextIOBase):
     def fileno(self) -> int:
         return self._stream.fileno()
 
+    @property
+    def encoding(self) -> str:  # type: ignore[override]  # as in every stream of Python's
+        return self._stream.encoding
+
+    @property
+    def errors(self) -> str | None:  # type: ignore[override]
+        return self._stream.errors
+
+    @property
+    def buffer(self) -> BufferedIOBase:
+        return _Bytes(self)
+
+
+class _Bytes(BufferedIOBase):
+    """Writes bytes to a stream of text."""
+
+    def __init__(self, stream: _Tee) -> None:
+        self._stream = stream
+
+    def write(self, data: Buffer) -> int:
+        written = bytes(data)
+        self._stream.write(written.decode(errors="replace"))
+        return len(written)
+
+    def flush(self) -> None:
+        self._stream.flush()
+
 
 @contextmanager
 def copied_output(
@@ -54,7 +85,8 @@ def copied_output(
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = (_Tee(stream, log, scrub) for stream in before)
     try:
-        yield
+        with masked_output(scrub):
+            yield
     except (Exception, SystemExit) as error:
         scrub.clean(error)
         text = traceback.format_exc()

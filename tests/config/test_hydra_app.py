@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,10 @@ import yaml
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.utils import JobStatus
-from hydra.experimental.callback import Callback
 from omegaconf import OmegaConf
 from tests_config import SCHEMAS, check, each_trial, write
 
+from rtrain.config.allowed import project_forgotten
 from rtrain.config.session import Session
 from rtrain.errors import ConfigError
 from rtrain.searches import grid
@@ -78,28 +79,31 @@ def test_an_exception_of_the_task_passes_unchanged_and_silently(project, capfd):
     assert capfd.readouterr() == ("", "")
 
 
+WITNESS = """
+from hydra.experimental.callback import Callback
+
+seen = []
+
+
 class Witness(Callback):
-    """A user's Hydra callback."""
-
-    seen: list = []  # noqa: RUF012
-
     def on_run_start(self, config, **kwargs):
-        self.seen.append("run_start")
+        seen.append("run_start")
 
     def on_job_end(self, config, job_return, **kwargs):
-        self.seen.append(job_return.status)
+        seen.append(job_return.status)
+"""
 
 
-def test_hydras_callbacks_are_called(project, monkeypatch):
-    monkeypatch.setattr(Witness, "seen", [])
-    monkeypatch.setitem(__import__("sys").modules, "witness", __import__("sys").modules[__name__])
-    write("witness.py", "")
+def test_hydras_callbacks_are_called(project):
+    write("witness.py", WITNESS)
     words = ["+hydra.callbacks.w._target_=witness.Witness"]
-    with Session("digits", words, SCHEMAS) as session:
-        session.run(lambda composed, folder: None)
-    with pytest.raises(RuntimeError), Session("digits", [*words, "lr=1,2"], SCHEMAS) as session:
-        each_trial(session, lambda composed, folder: _fail())
-    assert Witness.seen == ["run_start", JobStatus.COMPLETED, JobStatus.FAILED]
+    with project_forgotten():
+        with Session("digits", words, SCHEMAS) as session:
+            session.run(lambda composed, folder: None)
+        with pytest.raises(RuntimeError), Session("digits", [*words, "lr=1,2"], SCHEMAS) as session:
+            each_trial(session, lambda composed, folder: _fail())
+        seen = sys.modules["witness"].seen
+    assert seen == ["run_start", JobStatus.COMPLETED, JobStatus.FAILED]
 
 
 def _fail():

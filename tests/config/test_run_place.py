@@ -29,6 +29,11 @@ def test_no_file_places_a_run_outside_of_the_root(project, place):
     assert not (project / "elsewhere").exists()
 
 
+def test_what_hydra_writes_stays_in_the_run(project):
+    for place in ("../x", "/x", "${vars.up}/x"):
+        assert "hydra.output_subdir" in refused("digits", f"hydra.output_subdir='{place}'", "+vars.up=.hydra/../..")
+
+
 def test_a_name_of_the_job_places_none_either(project):
     assert "run.name" in refused("digits", "hydra.job.name=../../x")
 
