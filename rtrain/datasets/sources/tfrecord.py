@@ -131,7 +131,7 @@ def _column_names(first: Mapping[str, Any], features: Sequence[str]) -> tuple[st
 
 def _image_size(first: Mapping[str, Any], features: Sequence[str], conf: TfrecordConf) -> tuple[int, int] | None:
     """Return height and width of encoded images; None for numbers."""
-    from rtrain.datasets.image_source import image_size
+    from rtrain.datasets.pixels import image_size
 
     value = first[features[0]][0]
     if not isinstance(value, bytes):

@@ -49,7 +49,7 @@ class Webdataset(Source):
 
     def load(self, conf: WebdatasetConf) -> Dataset:
         """Read the shards at ``path``."""
-        from rtrain.datasets.image_source import image_size
+        from rtrain.datasets.pixels import image_size
 
         files = _files(conf)
         first = next(_samples(files["train"][0]), None)
