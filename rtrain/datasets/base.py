@@ -243,6 +243,8 @@ class RawChunk:
     """Of a ranking, with the labels: (rows,) int64, equal for the rows of one query."""
     base_margin: np.ndarray | None = None
     """Scores that the model starts from, where it was trained with some: (rows,) or (rows, classes) float32."""
+    weight: np.ndarray | None = None
+    """With the labels, how much each row counts: (rows,) float32."""
 
 
 class RowReader(Protocol):

@@ -103,6 +103,16 @@ def with_another_last_target(dataset: Dataset) -> Dataset:
     return replace(dataset, splits={**dataset.splits, "train": ResidentSplit({**columns, "y": y})})
 
 
+def with_column(dataset: Dataset, role: str, values: Callable[[int], np.ndarray]) -> Dataset:
+    """Return the rows with an optional column of ``Columns``, made for as many rows as each split has."""
+    splits: dict[str, Split] = {}
+    for name, split in dataset.splits.items():
+        columns = next(split.own_rows(0, 1))
+        splits[name] = ResidentSplit({**columns, role: values(split.num_rows)})
+    info = replace(dataset.info, columns=tuple(dict.fromkeys((*dataset.info.columns, role))))
+    return replace(dataset, info=info, splits=splits)
+
+
 @dataclass(frozen=True)
 class InMemory:
     """A reader of pieces that are in memory; a key is where one begins and ends."""

@@ -32,8 +32,9 @@ from rtrain.runs.files import sha256_of
 from rtrain.runs.run import Run
 from rtrain.schemas import schemas
 from rtrain.testing.damage import change_byte, replace_file
-from rtrain.testing.small_data import few_rows, with_another_last_target
-from rtrain.testing.workers import RecordingChannel, make_worker, newest
+from rtrain.testing.small_data import few_rows, with_another_last_target, with_column
+from rtrain.testing.workers import RecordingChannel, make_job, make_worker, newest
+from rtrain.trainers.base import Job
 from rtrain.trainers.registry import load_trainer
 
 CSV = "petal_length,petal_width,kind\n1.4,0.2,a\n4.7,1.4,b\n6.0,2.5,c\n"
@@ -168,6 +169,27 @@ class TrainerContract:
             found.append(predictor.predict(next(one.splits["train"].own_rows(0, 1))["x"]))
         assert not np.array_equal(found[0], found[1]), "the model is the same whatever the target of the last row"
 
+    @pytest.mark.parametrize("role", ["weight", "group", "base_margin"])
+    def test_each_column_of_the_rows_is_used_or_refused(self, role: str, tmp_path: Path) -> None:
+        dataset = few_rows(self.load_dataset())
+        if role in dataset.info.columns:
+            pytest.skip(f"the rows of {self.config} have a {role} already")
+        num_classes = dataset.info.num_classes or 2
+        places = (num_classes,) if num_classes > 2 and role == "base_margin" else ()
+        kind = "int64" if role == "group" else "float32"
+        found = []
+        for name in ("a", "b"):
+            rng = np.random.default_rng(ord(name))
+            one = with_column(dataset, role, lambda rows, rng=rng: _make_column(rng, (rows, *places)).astype(kind))
+            refusal = _refusal(self.trainer, make_job(self.compose().conf, one, self.trainer))
+            if refusal:
+                assert role in refusal
+                return
+            worker = self.train_loop(tmp_path / name, RecordingChannel(), one)
+            predictor = load_trainer(self.trainer).load_predictor(newest(tmp_path / name, worker.conf, one), "cpu")
+            found.append(predictor.predict(next(one.splits["train"].own_rows(0, 1))["x"]))
+        assert not np.array_equal(found[0], found[1]), f"the model is the same whatever the {role} of the rows"
+
     def test_two_workers_share_the_rows_and_learn_what_one_process_learns(
         self, run: Run, two: Run, tmp_path: Path
     ) -> None:
@@ -275,6 +297,20 @@ class TrainerContract:
         with worker.finishing():
             load_trainer(self.trainer).train_loop(worker.conf)(worker)
         return worker
+
+
+def _refusal(trainer: str, job: Job) -> str:
+    """Return why the plugin refuses a job; an empty string if it doesn't."""
+    try:
+        load_trainer(trainer).check(job)
+    except ConfigError as error:
+        return str(error)
+    return ""
+
+
+def _make_column(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Return numbers that ascend, so that equal ones are neighbours: a few queries, or very different weights."""
+    return np.sort(rng.integers(0, 8, shape), axis=0) ** 2.0
 
 
 def _assert_rows_are_shared(run: Run) -> None:

@@ -135,7 +135,7 @@ def check_task(trainer: str, info: DatasetInfo, tasks: Sequence[str]) -> None:
     """Refuse a dataset that the trainer can't learn from.
 
     Raises:
-        ConfigError: It holds texts or scores to start from, or its task is not among ``tasks``.
+        ConfigError: It holds texts, or a column that the trainer would ignore, or its task is not among ``tasks``.
     """
     if info.dtype == "object":
         raise ConfigError(
@@ -147,20 +147,38 @@ def check_task(trainer: str, info: DatasetInfo, tasks: Sequence[str]) -> None:
             f"the {trainer} trainer knows {' and '.join(tasks)}, but {info.name} is for {info.task}.",
             "For a ranking try trainer=xgboost or trainer=lightgbm, for texts trainer=torch or trainer=transformers.",
         )
-    check_no_margin(trainer, info)
+    check_roles(trainer, info, ("weight",))
 
 
-def check_no_margin(trainer: str, info: DatasetInfo) -> None:
-    """Refuse rows that bring scores to start from, which the trainer would ignore.
+ROLES = {
+    "weight": ("weigh rows", "take a trainer that does: trainer=torch, trainer=xgboost"),
+    "group": (
+        "rank the rows of a query",
+        "rank them by boosted trees: dataset.task=ranking and trainer=xgboost or trainer=lightgbm",
+    ),
+    "base_margin": ("start from scores", "take boosted trees: trainer=xgboost or trainer=lightgbm"),
+}
+"""What a trainer does with the optional columns of rows, and which ones do."""
+
+
+def check_roles(trainer: str, info: DatasetInfo, used: Sequence[str]) -> None:
+    """Refuse rows that bring a column which the trainer would ignore.
+
+    Args:
+        trainer: Its name.
+        info: The dataset.
+        used: The optional columns that the trainer uses.
 
     Raises:
-        ConfigError: They do.
+        ConfigError: Names the column.
     """
-    if "base_margin" in info.columns:
-        raise ConfigError(
-            f"the {trainer} trainer can't start from scores, but the rows of {info.name} bring some (base_margin).",
-            "Leave dataset.base_margin out, or take boosted trees: trainer=xgboost or trainer=lightgbm",
-        )
+    for role in info.columns:
+        if role not in used:
+            what, others = ROLES[role]
+            raise ConfigError(
+                f"the {trainer} trainer can't {what}, but the rows of {info.name} bring dataset.{role}.",
+                f"Leave dataset.{role} out, or {others}",
+            )
 
 
 def check_no_missing(taker: str, info: DatasetInfo, *, ways: str = "take trees: trainer=xgboost") -> None:

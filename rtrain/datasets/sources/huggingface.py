@@ -55,7 +55,7 @@ class Huggingface(Source):
 
     def load(self, conf: HuggingfaceConf) -> Dataset:
         """Read all splits of the data set."""
-        from rtrain.datasets.preprocessing import refuse_steps
+        from rtrain.datasets.roles import refuse_table_keys
         from rtrain.datasets.split_keys import refuse_keys
 
         parts = _by_split(_opened(conf), conf)
@@ -66,7 +66,7 @@ class Huggingface(Source):
         if kind == "image":
             refuse_keys(conf.split, "images")
         if kind != "table":
-            refuse_steps(conf.preprocessors, f"{kind}s")
+            refuse_table_keys(conf, f"{kind}s")
         load = {"image": _images, "text": _texts, "table": _table}[kind]
         return _named(load(parts, conf), train.features.get(conf.label))
 
