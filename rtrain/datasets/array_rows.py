@@ -47,7 +47,7 @@ def array_chunks(part: Arrays, encoding: Mapping[str, Any], with_labels: bool) -
     Raises:
         DatasetError: The rows are of another shape than those of training, or a label is of no class.
     """
-    labels = Labels.stored(encoding["label"], encoding["classes"])
+    labels = Labels.stored(encoding["label"], encoding)
     roles = ("group", "base_margin", "weight")
     given = [part.more.get(name) if with_labels or name == "base_margin" else None for name in roles]
     for start in range(0, len(part.x), CHUNK_ROWS):

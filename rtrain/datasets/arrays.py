@@ -86,12 +86,14 @@ def _coded(
     info = replace(
         dataset.info,
         dtype=str(train["x"].dtype),
+        target_dtype=labels.targets.dtype,
+        merged_targets=labels.targets.merged,
         columns=tuple(name for name in train if name not in ("x", "y")),
     )
     encoding = {
         "task": task,
         "label": names.label,
-        "classes": labels.values,
+        **labels.encoding,
         "input_shape": list(info.input_shape),
     }
     return Dataset(info, dataset.splits, encoding)

@@ -29,7 +29,7 @@ def encoding_of(spec: TableSpec, task: str, dtypes: Mapping[str, str]) -> dict[s
     return {
         "task": task,
         "label": spec.labels.column,
-        "classes": spec.labels.values,
+        **spec.labels.encoding,
         "features": list(spec.features),
         "on_missing": spec.on_missing,
         "fill": [None if value != value else value for value in spec.fill],
@@ -50,7 +50,7 @@ def spec_of(encoding: Mapping[str, Any], conf: ColumnsConf) -> TableSpec:
     check_kind("roles" in encoding, "tables")
     return TableSpec(
         features=tuple(encoding["features"]),
-        labels=Labels.stored(conf.label, encoding["classes"]),
+        labels=Labels.stored(conf.label, encoding),
         on_missing=encoding["on_missing"],
         fill=tuple(float("nan") if value is None else value for value in encoding["fill"]),
         dtype=encoding["dtype"],

@@ -145,6 +145,8 @@ def _load_stream(table: _Table, choice: MemoryChoice) -> Dataset:
         dtype=conf.dtype,
         categories=categories,
         missing=missing,
+        target_dtype=labels.targets.dtype,
+        merged_targets=labels.targets.merged,
         columns=spec.roles.names,
         input_shape=(len(spec.features),),
         num_classes=labels.num_classes,

@@ -163,9 +163,8 @@ class Planner:
         plugin = load_trainer(first.resolved["trainer"]["type"])
         able = plugin.exploitable(first.resolved["trainer"])
         for key in sorted(keys):
-            if not may_change_anyway(key, plugin.resumable) and not any(
-                _is_below(key, f"trainer.{one}") for one in able
-            ):
+            anyway = may_change_anyway(key, plugin.resumable) and not key.startswith("dataset.")
+            if not anyway and not any(_is_below(key, f"trainer.{one}") for one in able):
                 raise ConfigError(
                     f"{key}: a scheduler that moves checkpoints between trials can't change it in a run that goes on.",
                     f"What can change: {', '.join(f'trainer.{one}' for one in sorted(able)) or 'nothing'}",

@@ -71,11 +71,14 @@ def fill_from_dataset(
 
 
 def standardization(info: DatasetInfo) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return means and deviations, float32 that broadcast over (rows, *input_shape); None if rows stay as they are."""
+    """Return means and deviations that broadcast over (rows, *input_shape); None if rows stay as they are.
+
+    They are float32; of float64 rows float64, from which the mean has to be subtracted before they become float32.
+    """
     if not info.mean:
         return None
-    shape = (1, -1, *[1] * (len(info.input_shape) - 1))
-    return np.asarray(info.mean, "float32").reshape(shape), np.asarray(info.std, "float32").reshape(shape)
+    shape, dtype = (1, -1, *[1] * (len(info.input_shape) - 1)), "float64" if info.dtype == "float64" else "float32"
+    return np.asarray(info.mean, dtype).reshape(shape), np.asarray(info.std, dtype).reshape(shape)
 
 
 def standardized(x: Any, scale: Sequence[Any] | None) -> Any:
@@ -179,6 +182,20 @@ def check_roles(trainer: str, info: DatasetInfo, used: Sequence[str]) -> None:
                 f"the {trainer} trainer can't {what}, but the rows of {info.name} bring dataset.{role}.",
                 f"Leave dataset.{role} out, or {others}",
             )
+
+
+def check_float32(trainer: str, info: DatasetInfo) -> None:
+    """Refuse targets that a trainer which computes in float32 can't tell apart.
+
+    Raises:
+        ConfigError: They are.
+    """
+    if info.merged_targets:
+        raise ConfigError(
+            f"the {trainer} trainer computes in float32, which makes many different targets of {info.name} equal.",
+            "Subtract a number from the label in the data, or divide it, so that the differences count; or take "
+            "trainer=sklearn, which computes in float64",
+        )
 
 
 def check_no_missing(taker: str, info: DatasetInfo, *, ways: str = "take trees: trainer=xgboost") -> None:

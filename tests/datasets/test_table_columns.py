@@ -291,7 +291,14 @@ def test_a_wrong_use_of_a_column_is_an_error(load, tmp_path, source, keys, messa
 
 def test_streamed_groups_are_refused(load, tmp_path, source):
     with pytest.raises(DatasetError, match=r"dataset\.group: groups are kept together in memory only"):
-        load(source, path=write(source, tmp_path / "t", sales()), label="y", group="shop", task="ranking", memory="stream")
+        load(
+            source,
+            path=write(source, tmp_path / "t", sales()),
+            label="y",
+            group="shop",
+            task="ranking",
+            memory="stream",
+        )
 
 
 def test_trainers_of_numbers_name_the_features_with_missing_values(load, tmp_path, source, memory):

@@ -186,13 +186,15 @@ def _mapped(paths: Mapping[str, str], parts: Mapping[str, Arrays], conf: NumpyCo
         num_rows={name: split.num_rows for name, split in splits.items()},
         fingerprint=files_fingerprint(Path(path) for path in paths.values()),
         missing=missing,
+        target_dtype=labels.targets.dtype,
+        merged_targets=labels.targets.merged,
         memory="stream",
         memory_reason=f"{reason}; mapped from disk",
         mean=statistics[0],
         std=statistics[1],
     )
     shape = list(info.input_shape)
-    encoding = {"task": labels.task, "label": conf.y, "classes": labels.values, "input_shape": shape}
+    encoding = {"task": labels.task, "label": conf.y, **labels.encoding, "input_shape": shape}
     return Dataset(info, splits, encoding)
 
 

@@ -84,7 +84,7 @@ class TfrecordRows:
         labelled = with_labels and all(label in row for _, row in rows)
         size = self.encoding["image_size"]
         part = _arrays(rows, self.encoding["features"], self.conf, size and (size[0], size[1]), labelled)
-        labels = Labels.stored(label, self.encoding["classes"])
+        labels = Labels.stored(label, self.encoding)
         used = {*self.encoding["features"], label}
         kept = {
             name: [row[name][0] for _, row in rows]

@@ -13,6 +13,7 @@ from rtrain.config.targets import check_node, locate
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
 from rtrain.trainers.from_dataset import (
+    check_float32,
     check_quantities,
     check_roles,
     check_split,
@@ -62,6 +63,7 @@ def check_conf(job: Job) -> None:
     if job.dataset is not None:
         check_quantities("lightning", job.dataset.info)
         check_roles("lightning", job.dataset.info, ())
+        check_float32("lightning", job.dataset.info)
     module = conf.module if job.dataset is None else fill_from_dataset(conf.module, job.dataset.info, "trainer.module")
     _check_class(module, "trainer.module", pl.LightningModule, job)
     if conf.datamodule is not None:
