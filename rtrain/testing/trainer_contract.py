@@ -32,7 +32,7 @@ from rtrain.runs.files import sha256_of
 from rtrain.runs.run import Run
 from rtrain.schemas import schemas
 from rtrain.testing.damage import change_byte, replace_file
-from rtrain.testing.small_data import few_rows, with_another_last_target, with_column
+from rtrain.testing.small_data import few_rows, in_float64, moved, with_another_last_target, with_column
 from rtrain.testing.workers import RecordingChannel, make_job, make_worker, newest
 from rtrain.trainers.base import Job
 from rtrain.trainers.registry import load_trainer
@@ -60,6 +60,8 @@ class TrainerContract:
     """More overrides, with which two workers compute what one process does: no dropout, say."""
     tolerance: ClassVar[float] = 1e-3
     """How far, relatively, a metric of two workers may be from that of one process."""
+    takes_float64: ClassVar[bool] = True
+    """Rows of float64 count with all their digits, or are standardized before they become float32."""
     exact: ClassVar[bool] = True
     """A resumed run ends with the very model of an uninterrupted one: it predicts the same to the last bit. False: its
     metrics agree to five digits."""
@@ -168,6 +170,20 @@ class TrainerContract:
             predictor = load_trainer(self.trainer).load_predictor(newest(folder, worker.conf, one), "cpu")
             found.append(predictor.predict(next(one.splits["train"].own_rows(0, 1))["x"]))
         assert not np.array_equal(found[0], found[1]), "the model is the same whatever the target of the last row"
+
+    def test_numbers_far_from_zero_are_told_apart(self, tmp_path: Path) -> None:
+        near = in_float64(few_rows(self.load_dataset()))
+        if near is None:
+            pytest.skip(f"the rows of {self.config} are no numbers")
+        found = []
+        for name, dataset in (("near", near), ("far", moved(near, 2.0**30))):
+            refusal = _refusal(self.trainer, make_job(self.compose().conf, dataset, self.trainer))
+            assert not refusal
+            worker = self.train_loop(tmp_path / name, RecordingChannel(), dataset)
+            predictor = load_trainer(self.trainer).load_predictor(newest(tmp_path / name, worker.conf, dataset), "cpu")
+            found.append(predictor.predict(next(dataset.splits["train"].own_rows(0, 1))["x"]))
+        if self.takes_float64:
+            np.testing.assert_allclose(found[1], found[0], rtol=1e-5, atol=1e-6)
 
     @pytest.mark.parametrize("role", ["weight", "group", "base_margin"])
     def test_each_column_of_the_rows_is_used_or_refused(self, role: str, tmp_path: Path) -> None:

@@ -194,7 +194,7 @@ def _mapped(paths: Mapping[str, str], parts: Mapping[str, Arrays], conf: NumpyCo
         std=statistics[1],
     )
     shape = list(info.input_shape)
-    encoding = {"task": labels.task, "label": conf.y, **labels.encoding, "input_shape": shape}
+    encoding = {"task": labels.task, "label": conf.y, **labels.encoding, "input_shape": shape, "dtype": info.dtype}
     return Dataset(info, splits, encoding)
 
 

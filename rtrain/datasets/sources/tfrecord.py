@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from rtrain.datasets.arrays import Arrays, ArraysConf, Names, load_arrays, targets
+from rtrain.datasets.arrays import Arrays, ArraysConf, Names, load_arrays, narrowest, targets
 from rtrain.datasets.base import Dataset, RawChunk, RowReader, Source, check_kind
 from rtrain.datasets.conf import PixelsConf, TablePath
 from rtrain.errors import DatasetError
@@ -185,7 +185,7 @@ def _numbers(rows: Sequence[tuple[Path, Mapping[str, list[Any]]]], features: Seq
             if len(row.get(name, ())) != length:
                 found = len(row.get(name, ()))
                 raise DatasetError(f"{file}: record {number} has {found} values of '{name}', the first one {length}.")
-    x = np.array([[value for name in features for value in row[name]] for _, row in rows], np.float32)
+    x = narrowest(np.array([[value for name in features for value in row[name]] for _, row in rows], np.float64))
     if conf.shape is None:
         return x
     if np.prod(conf.shape) != x.shape[1]:

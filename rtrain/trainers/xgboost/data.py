@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,9 +10,12 @@ import numpy as np
 import xgboost
 
 from rtrain.datasets.base import Columns, Dataset, DatasetInfo, ResidentSplit, Split
+from rtrain.datasets.moments import coarse
 from rtrain.errors import ConfigError
 from rtrain.trainers.boosting import flat, joined, usable_names
 from rtrain.trainers.worker import Worker
+
+log = logging.getLogger(__name__)
 
 
 def make_matrix(
@@ -69,6 +73,17 @@ def _arguments(columns: Columns, info: DatasetInfo) -> dict[str, Any]:
         "feature_names": usable_names(info),
         "feature_types": feature_types(info),
     }
+
+
+def tell_of_digits(info: DatasetInfo) -> None:
+    """Warn of features that XGBoost, which holds them as float32, can't tell apart."""
+    found = coarse(info.mean, info.std, info.feature_names) if info.dtype == "float64" else []
+    if found:
+        log.warning(
+            "XGBoost holds features as float32, which keeps few digits of %s; subtract a number from them, or take "
+            "trainer=lightgbm",
+            ", ".join(found[:5]),
+        )
 
 
 def check_weights(dataset: Dataset | None) -> None:
