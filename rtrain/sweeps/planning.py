@@ -224,13 +224,15 @@ class Checks:
         return self._cluster
 
     def check(self, composed: Composed) -> None:
-        """Check a trial.
+        """Check a trial; one whose data doesn't fit beside that of others is checked when it starts.
 
         Raises:
             ConfigError: It can't be trained, by its plugin's word, or on this cluster.
         """
         if composed.conf.run.resume != "never":
             raise ConfigError("run.resume: a sweep goes on by itself, and its trials with it.", "Leave it out.")
+        if not self._data.expect(composed):
+            return
         job, plugin = check_job(composed, self._data.of(composed), SilentObserver())
         if self.cluster is not None:
             check_room(job, plugin, self.cluster, self._command)
