@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import struct
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +19,11 @@ from rtrain.errors import DatasetError
 if TYPE_CHECKING:
     import numpy as np
 
+UNREADABLE = (
+    *(ValueError, OSError, EOFError, MemoryError, KeyError),
+    *(zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, struct.error),
+)
+"""What NumPy and zipfile raise for broken, encrypted and strangely packed files."""
 STATISTICS_ROWS = 100_000
 """Rows of a mapped train split that ``normalize: true`` looks at."""
 
@@ -97,7 +104,7 @@ class Pair:
                 return np.load(self.path / f"{name}.npy", mmap_mode="r")  # type: ignore[no-any-return]
             with np.load(self.path) as arrays:
                 return arrays[name]  # type: ignore[no-any-return]
-        except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        except UNREADABLE as error:
             message = f"{self.path}: '{name}' can't be read ({error})."
             raise DatasetError(message, "Pickled objects are never loaded; save arrays of numbers or text.") from error
 
@@ -141,7 +148,7 @@ def _names_in(path: Path) -> list[str]:
     try:
         with np.load(path) as arrays:
             return sorted(arrays.files)
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, AttributeError) as error:
+    except (*UNREADABLE, AttributeError) as error:
         raise DatasetError(f"{path}: can't be read ({error}).", "Is it a .npz file, and complete?") from error
 
 
