@@ -111,7 +111,7 @@ class JsonFormat:
 
 
 def _readable(schema: pa.Schema) -> pa.Schema:
-    """Return the schema; raises a ValueError if names of columns are not UTF-8, which is found when they are looked at."""
+    """Return the schema, or raise a ValueError: names that are not UTF-8 are found when they are looked at."""
     assert all(isinstance(name, str) for name in schema.names)
     return schema
 

@@ -102,7 +102,7 @@ class Pair:
         try:
             if self.path.is_dir():
                 return np.load(self.path / f"{name}.npy", mmap_mode="r")  # type: ignore[no-any-return]
-            with np.load(self.path) as arrays:
+            with self.path.open("rb") as file, np.load(file) as arrays:
                 return arrays[name]  # type: ignore[no-any-return]
         except UNREADABLE as error:
             message = f"{self.path}: '{name}' can't be read ({error})."
@@ -146,7 +146,7 @@ def _names_in(path: Path) -> list[str]:
     if path.suffix == ".npy":
         raise DatasetError(f"{path}: inputs and targets are two files.", f"Name their folder: {path.parent}")
     try:
-        with np.load(path) as arrays:
+        with path.open("rb") as file, np.load(file) as arrays:
             return sorted(arrays.files)
     except (*UNREADABLE, AttributeError) as error:
         raise DatasetError(f"{path}: can't be read ({error}).", "Is it a .npz file, and complete?") from error
