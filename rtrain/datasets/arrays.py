@@ -107,7 +107,7 @@ def inputs(part: Arrays, dtype: str | None = None) -> np.ndarray:
 
     Args:
         part: The rows.
-        dtype: Of numbers that are no images; None: floats as they are, whole numbers as float32 if it keeps them.
+        dtype: Of numbers other than images; None: floats as they are, whole numbers as float32 if it keeps them.
 
     Raises:
         DatasetError: It holds no numbers, no row, or single numbers instead of rows.

@@ -63,7 +63,7 @@ class ImageReader:
         """Return an image, (channels, height, width) uint8, from the bytes of a file or its path; see ``pixels``.
 
         Raises:
-            DatasetError: It is no image, a broken one, or of a kind that bytes can't show.
+            DatasetError: It is not an image, or broken, or of a kind that bytes can't show.
         """
         return decode(content, (self.height, self.width), self.channels, where)
 

@@ -54,7 +54,7 @@ class MappedSplit(Split):
 
     @property
     def _dtype(self) -> str | None:
-        """Of numbers that are no images: whole numbers of many digits become float64, whichever a batch has."""
+        """Of numbers other than images: whole numbers of many digits become float64, whichever a batch has."""
         import numpy as np
 
         kind = self._inputs.dtype

@@ -26,7 +26,7 @@ def decode(content: str | bytes, size: tuple[int, int], channels: int, where: st
     """Return an image, (channels, height, width) uint8, from the bytes of a file or its path; see ``pixels``.
 
     Raises:
-        DatasetError: It is no image, a broken one, or of a kind that bytes can't show.
+        DatasetError: It is not an image, or broken, or of a kind that bytes can't show.
     """
     with _named(where), _opened(content) as image:
         image.draft(_mode(channels), size[::-1])

@@ -19,7 +19,7 @@ OF_TABLES = (
     *("features", "drop", "categorical", "ids", "weight", "group", "base_margin"),
     *("dtype", "dtypes", "preprocessors", "on_missing"),
 )
-"""Keys of ``ColumnsConf`` that mean nothing where rows are no table."""
+"""Keys of ``ColumnsConf`` that mean nothing where rows are not a table."""
 
 
 @dataclass(frozen=True, kw_only=True)

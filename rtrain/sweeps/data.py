@@ -33,7 +33,7 @@ class Data:
         self._expected: Counter[str] = Counter()
 
     def expect(self, composed: Composed) -> bool:
-        """Take note of a trial to come; return whether its data is held, or fits beside what is held."""
+        """Take note of a trial to come; return whether its data is held, or fits together with what is held."""
         key = _key(composed)
         self._expected[key] += 1
         used = sum(self._sizes.values())

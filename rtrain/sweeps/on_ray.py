@@ -101,10 +101,10 @@ class Host:
             error = {"type": type(raised).__name__, "message": str(raised)}
         tell({"kind": "done", "error": error})
         channel.close()
-        channel.check()
         data = dataset[0] = None
         if self._group is not None:
             self._group.data = None
+        channel.check()
         _let_go(first=not self._frozen)
         self._frozen = True
 

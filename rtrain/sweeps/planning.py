@@ -224,7 +224,7 @@ class Checks:
         return self._cluster
 
     def check(self, composed: Composed) -> None:
-        """Check a trial; one whose data doesn't fit beside that of others is checked when it starts.
+        """Check a trial; one whose data doesn't fit together with that of others is checked when it starts.
 
         Raises:
             ConfigError: It can't be trained, by its plugin's word, or on this cluster.

@@ -177,7 +177,7 @@ class TrainerContract:
     def test_numbers_far_from_zero_are_told_apart(self, tmp_path: Path) -> None:
         near = in_float64(few_rows(self.load_dataset()))
         if near is None:
-            pytest.skip(f"the rows of {self.config} are no numbers")
+            pytest.skip(f"the rows of {self.config} are not numbers")
         found = []
         for name, dataset in (("near", near), ("far", moved(near, 2.0**30))):
             refusal = _refusal(self.trainer, make_job(self.compose().conf, dataset, self.trainer))

@@ -16,7 +16,7 @@ ROWS = 300
 
 
 def written(source, folder, y):
-    """Write targets beside a feature, as whole numbers where they are; return the keys of the dataset."""
+    """Write targets with a feature, as whole numbers where they are; return the keys of the dataset."""
     x, values = np.arange(len(y)) / 7, [one.item() for one in np.asarray(y)]
     path = folder / f"rows.{ {'json': 'jsonl', 'numpy': 'npz'}.get(source, source) }"
     if source == "parquet":

@@ -143,7 +143,7 @@ class CsvFormat:
 
 
 def _blocks(file: Path) -> Any:
-    """Return how much text is read at once: at the least twice the line with the names."""
+    """Return how much text is read per block: at the least twice the line with the names."""
     import pyarrow as pa
     from pyarrow import csv
 

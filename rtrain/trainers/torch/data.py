@@ -55,7 +55,7 @@ class Inputs:
 
 
 def fits_on(device: torch.device, num_bytes: int) -> bool:
-    """Return whether rows may lie on a device beside the model: on a GPU they take a part of its free memory only."""
+    """Return whether rows may lie on a device: on a GPU they take a part of its free memory only."""
     return device.type != "cuda" or num_bytes <= torch.cuda.mem_get_info(device)[0] * GPU_SHARE
 
 

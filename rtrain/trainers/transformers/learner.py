@@ -106,7 +106,7 @@ class TransformersLearner(Learner):
         return derived_metrics("language-modeling" if self._task.endswith("-lm") else self._info.task, means)
 
     def _counted(self, output: Tensor, target: Tensor, weight: Tensor) -> Tensor:
-        """Return the sums over places, by their weights, of 1, losses, and what is counted beside: (4,) float64."""
+        """Return the sums over places, by their weights, of 1, losses, and what else is counted: (4,) float64."""
         losses = (self._losses(output, target, 0.0).double() * weight).sum()
         if self._task == "regression":
             error = output.double().flatten() - target.double()
