@@ -97,7 +97,7 @@ def coarse(mean: Sequence[float], std: Sequence[float], names: Sequence[str]) ->
     import numpy as np
 
     steps = np.spacing(np.abs(np.asarray(mean, np.float32)))
-    places = np.flatnonzero(steps > COARSE * np.asarray(std))
+    places: list[int] = np.flatnonzero(steps > COARSE * np.asarray(std)).tolist()
     return [names[place] if names else f"feature {place}" for place in places]
 
 

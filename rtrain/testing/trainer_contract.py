@@ -17,6 +17,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -204,8 +205,7 @@ class TrainerContract:
         kind = "int64" if role == "group" else "float32"
         found = []
         for name in ("a", "b"):
-            rng = np.random.default_rng(ord(name))
-            one = with_column(dataset, role, lambda rows, rng=rng: _make_column(rng, (rows, *places)).astype(kind))
+            one = with_column(dataset, role, partial(_make_column, ord(name), places, kind))
             refusal = _refusal(self.trainer, make_job(self.compose().conf, one, self.trainer))
             if refusal:
                 assert role in refusal
@@ -333,9 +333,10 @@ def _refusal(trainer: str, job: Job) -> str:
     return ""
 
 
-def _make_column(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+def _make_column(seed: int, places: tuple[int, ...], kind: str, rows: int) -> np.ndarray:
     """Return numbers that ascend, so that equal ones are neighbours: a few queries, or very different weights."""
-    return np.sort(rng.integers(0, 8, shape), axis=0) ** 2.0
+    numbers = np.random.default_rng(seed).integers(0, 8, (rows, *places))
+    return (np.sort(numbers, axis=0) ** 2.0).astype(kind)
 
 
 def _assert_rows_are_shared(run: Run) -> None:

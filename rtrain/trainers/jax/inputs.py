@@ -27,7 +27,8 @@ class Inputs:
 
     def __init__(self, info: DatasetInfo) -> None:
         scale, is_wide = standardization(info), info.dtype == "float64"
-        self._wide_scale, self._scale = (scale, None) if is_wide else (None, scale)
+        self._wide_scale = scale if is_wide else None
+        self._scale = None if is_wide else scale
         self._is_image = len(info.input_shape) == 3
 
     def narrow(self, x: np.ndarray) -> np.ndarray:
