@@ -14,11 +14,13 @@ import numpy as np
 import pytest
 
 import rtrain
+from rtrain.config.session import Session
 from rtrain.datasets.base import DatasetInfo
 from rtrain.datasets.registry import confs
 from rtrain.errors import ConfigError
 from rtrain.resuming import READ_FROM, SAME_DATA, Resumption, may_change_anyway
 from rtrain.runs.run import Run
+from rtrain.schemas import schemas
 from rtrain.testing.workers import make_manifest
 
 REFUSED = {
@@ -201,3 +203,11 @@ def test_a_key_that_the_run_could_not_know_is_no_change(begun):
     with pytest.raises(ConfigError, match=r"dataset\.on_missing"):
         rtrain.resume(run.path, [MORE, "dataset.on_missing=keep"])
     assert rtrain.resume(run.path, [MORE]).manifest.step == 4
+
+
+def test_the_word_makes_no_other_config_of_a_trial_of_a_sweep():
+    hashes = []
+    for words in ([], ["run.resume_data=changed"], ["run.seed=1"]):
+        with Session("xgboost", words, schemas()) as session:
+            hashes.append(session.check().config_hash)
+    assert hashes[0] == hashes[1] != hashes[2]
