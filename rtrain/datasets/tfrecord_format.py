@@ -102,7 +102,8 @@ def crc32c(data: Sequence[bytes]) -> np.ndarray:
     table = _table()
     for place in np.ascontiguousarray(content.reshape(-1, size).T):
         sums = table[(sums ^ place) & np.uint32(0xFF)] ^ (sums >> np.uint32(8))
-    return ~(_added(sums, lanes, size) ^ _beginning(lengths))
+    found: np.ndarray = ~(_added(sums, lanes, size) ^ _beginning(lengths))
+    return found
 
 
 def _added(sums: np.ndarray, lanes: np.ndarray, size: int) -> np.ndarray:
@@ -150,8 +151,8 @@ def _moves(num_bytes: int) -> np.ndarray:
     if num_bytes > 1:
         return _moved(_moves(num_bytes // 2), num_bytes // 2)
     values = np.arange(256, dtype=np.uint32) << (np.arange(4, dtype=np.uint32) * np.uint32(8))[:, None]
-    table = _table()
-    return table[values & np.uint32(0xFF)] ^ (values >> np.uint32(8))
+    moved: np.ndarray = _table()[values & np.uint32(0xFF)] ^ (values >> np.uint32(8))
+    return moved
 
 
 def _length_sum(header: bytes) -> int:

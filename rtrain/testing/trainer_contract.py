@@ -16,7 +16,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -62,8 +61,6 @@ class TrainerContract:
     """More overrides, with which two workers compute what one process does: no dropout, say."""
     tolerance: ClassVar[float] = 1e-3
     """How far, relatively, a metric of two workers may be from that of one process."""
-    float64_targets: ClassVar[bool] = False
-    """Targets count with all the digits of float64; else those that float32 would merge are refused."""
     takes_float64: ClassVar[bool] = True
     """Rows of float64 count with all their digits, or are standardized before they become float32."""
     exact: ClassVar[bool] = True
@@ -188,12 +185,6 @@ class TrainerContract:
             found.append(predictor.predict(next(dataset.splits["train"].own_rows(0, 1))["x"]))
         if self.takes_float64:
             np.testing.assert_allclose(found[1], found[0], rtol=1e-5, atol=1e-6)
-
-    def test_targets_that_float32_would_merge_are_refused(self) -> None:
-        dataset = few_rows(self.load_dataset())
-        wide = replace(dataset, info=replace(dataset.info, merged_targets=True, target_dtype="float64"))
-        refusal = _refusal(self.trainer, make_job(self.compose().conf, wide, self.trainer))
-        assert self.float64_targets != ("float32" in refusal)
 
     @pytest.mark.parametrize("role", ["weight", "group", "base_margin"])
     def test_each_column_of_the_rows_is_used_or_refused(self, role: str, tmp_path: Path) -> None:

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 
 import pytest
 
 import rtrain
+from rtrain.config.session import Session
+from rtrain.datasets.registry import load_source
 from rtrain.errors import ConfigError
+from rtrain.schemas import schemas
+from rtrain.testing.workers import make_job
+from rtrain.trainers.registry import load_trainer, packages
 
 ROWS = 60
 
@@ -18,6 +24,23 @@ def written(folder, first, step):
     lines = [f"{n},{first + n * step}" for n in range(ROWS)]
     path.write_text("\n".join(["x,y", *lines]) + "\n")
     return [f"dataset.path={path}", "dataset=csv", "dataset.label=y", f"run.root_dir={folder}/runs", "num_workers=0"]
+
+
+CONFIGS = {"torch": "mlp", "tensorflow": "keras"}
+
+
+@pytest.mark.parametrize("trainer", sorted(packages()))
+def test_every_trainer_learns_them_in_float64_or_refuses_what_float32_would_merge(trainer):
+    with Session(CONFIGS.get(trainer, trainer), ["num_workers=0"], schemas()) as session:
+        composed = session.check()
+    dataset = load_source(composed.resolved["dataset"]["type"]).load(composed.conf.dataset)
+    wide = replace(dataset, info=replace(dataset.info, merged_targets=True, target_dtype="float64"))
+    job = make_job(composed.conf, wide, trainer)
+    if trainer == "sklearn":
+        load_trainer(trainer).check(job)
+    else:
+        with pytest.raises(ConfigError, match="float32"):
+            load_trainer(trainer).check(job)
 
 
 LINE = ["trainer.estimator._target_=sklearn.linear_model.LinearRegression", "~trainer.estimator.n_estimators"]

@@ -8,7 +8,6 @@ class TestSklearn(TrainerContract):
     overrides = ("trainer.estimator.n_estimators=10", "trainer.num_threads=1")
     trainer = "sklearn"
     framework = "sklearn"
-    float64_targets = True
     at_once = True
     distributed = False
 
@@ -24,5 +23,4 @@ class TestSklearnInEpochs(TrainerContract):
     )
     trainer = "sklearn"
     framework = "sklearn"
-    float64_targets = True
     distributed = False
