@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -95,15 +95,17 @@ class Rows:
     """Targets as the dataset codes them."""
     group: np.ndarray
     """(rows,) numbers of the queries of a ranking."""
+    weight: np.ndarray
+    """(rows,) how much each row counts."""
 
 
 @dataclass(frozen=True)
 class Places:
-    """Sums over the places of some rows: their probabilities would fill the memory."""
+    """Sums over the places of some rows, by their weights: their probabilities would fill the memory."""
 
-    count: int
+    count: float
     loss: float
-    num_right: int
+    right: float
 
 
 def compared(predictor: Predictor, info: DatasetInfo, chunk: RawChunk) -> Rows | Places:
@@ -117,17 +119,19 @@ def compared(predictor: Predictor, info: DatasetInfo, chunk: RawChunk) -> Rows |
     if chunk.y is None:
         raise ConfigError("the data has no labels in some rows: there is nothing to compare predictions with.")
     scores = scores_of(predictor, info, chunk)
+    weight = np.ones(len(scores)) if chunk.weight is None else chunk.weight.astype(np.float64)
     if scores.ndim == 3:
-        return _places(scores, chunk.y)
-    return Rows(scores, chunk.y, np.zeros(len(scores), int) if chunk.group is None else chunk.group)
+        return _places(scores, chunk.y, weight)
+    return Rows(scores, chunk.y, np.zeros(len(scores), int) if chunk.group is None else chunk.group, weight)
 
 
-def _places(scores: np.ndarray, y: np.ndarray) -> Places:
+def _places(scores: np.ndarray, y: np.ndarray, weight: np.ndarray) -> Places:
     """Count over all places that have a target and a prediction.
 
     Args:
         scores: (rows, length, classes); NaN at places that a row lacks, or that were cut off.
         y: (rows, length) or (rows,) arrays of different lengths.
+        weight: (rows,).
     """
     there = ~np.isnan(scores[..., 0])
     if y.dtype == object:
@@ -136,8 +140,9 @@ def _places(scores: np.ndarray, y: np.ndarray) -> Places:
     else:
         wanted = y[there]
     found = scores[there]
-    right = int((found.argmax(axis=-1) == wanted).sum())
-    return Places(len(wanted), _log_loss(found, wanted) * len(wanted) if len(wanted) else 0.0, right)
+    counts = np.broadcast_to(weight[:, None], there.shape)[there]
+    right = float(counts[found.argmax(axis=-1) == wanted].sum())
+    return Places(float(counts.sum()), float(_log_losses(found, wanted) @ counts), right)
 
 
 def metrics_of(info: DatasetInfo, parts: Sequence[Rows | Places]) -> dict[str, float]:
@@ -146,60 +151,68 @@ def metrics_of(info: DatasetInfo, parts: Sequence[Rows | Places]) -> dict[str, f
         found = _over_places(info.task, [part for part in parts if isinstance(part, Places)])
     else:
         rows = [part for part in parts if isinstance(part, Rows)]
-        scores, y, group = (np.concatenate([getattr(part, name) for part in rows]) for name in ("scores", "y", "group"))
-        if info.task == "ranking":
-            found = _ranking(scores, y, group)
-        else:
-            found = _regression(scores, y) if info.task == "regression" else _classification(scores, y)
+        whole = Rows(*(np.concatenate([getattr(part, one.name) for part in rows]) for one in fields(Rows)))
+        if not whole.weight.any():
+            raise ConfigError("the rows to evaluate all weigh 0.", "Weigh them alike: dataset.weight=null")
+        found = {"ranking": _ranking, "regression": _regression}.get(info.task, _classification)(whole)
     return {name: float(value) for name, value in found.items()}
 
 
-def _classification(scores: np.ndarray, y: np.ndarray) -> dict[str, float]:
+def _classification(rows: Rows) -> dict[str, float]:
     from sklearn.metrics import f1_score, roc_auc_score
 
+    scores, y, weight = rows.scores, rows.y, rows.weight
     best = scores.argmax(axis=1)
     found = {
-        "loss": _log_loss(scores, y),
-        "accuracy": (best == y).mean(),
-        "f1_macro": f1_score(y, best, average="macro", zero_division=0),
+        "loss": np.average(_log_losses(scores, y), weights=weight),
+        "accuracy": np.average(best == y, weights=weight),
+        "f1_macro": f1_score(y, best, average="macro", zero_division=0, sample_weight=weight),
     }
-    if scores.shape[1] == 2 and len(np.unique(y)) == 2:
-        found["auc"] = roc_auc_score(y, scores[:, 1])
+    if scores.shape[1] == 2 and len(np.unique(y[weight > 0])) == 2:
+        found["auc"] = roc_auc_score(y, scores[:, 1], sample_weight=weight)
     return found
 
 
-def _log_loss(scores: np.ndarray, y: np.ndarray) -> float:
-    chosen = np.take_along_axis(scores.astype(np.float64), y[..., None], axis=-1)
-    return float(-np.log(np.clip(chosen, TINY, 1)).mean())
+def _log_losses(scores: np.ndarray, y: np.ndarray) -> np.ndarray:
+    chosen = np.take_along_axis(scores.astype(np.float64), y[..., None], axis=-1)[..., 0]
+    losses: np.ndarray = -np.log(np.clip(chosen, TINY, 1))
+    return losses
 
 
-def _regression(scores: np.ndarray, y: np.ndarray) -> dict[str, float]:
+def _regression(rows: Rows) -> dict[str, float]:
     from sklearn.metrics import mean_absolute_error, mean_squared_error, r2_score
 
-    mse = mean_squared_error(y, scores)
-    return {"mse": mse, "rmse": np.sqrt(mse), "mae": mean_absolute_error(y, scores), "r2": r2_score(y, scores)}
+    y, scores, weight = rows.y, rows.scores, rows.weight
+    mse = mean_squared_error(y, scores, sample_weight=weight)
+    mae, r2 = (one(y, scores, sample_weight=weight) for one in (mean_absolute_error, r2_score))
+    return {"mse": mse, "rmse": np.sqrt(mse), "mae": mae, "r2": r2}
 
 
-def _ranking(scores: np.ndarray, y: np.ndarray, group: np.ndarray) -> dict[str, float]:
-    """Return the mean ndcg over queries, with gains of 2^grade - 1 as both boosting libraries have them."""
+def _ranking(rows: Rows) -> dict[str, float]:
+    """Return the mean ndcg over queries, with gains of 2^grade - 1 as both boosting libraries have them.
+
+    A query counts by the mean weight of its rows.
+    """
     from sklearn.metrics import ndcg_score
 
+    scores, group = rows.scores, rows.group
     queries = [np.flatnonzero(group == one) for one in np.unique(group)]
-    gains = 2.0**y - 1
+    weights = [rows.weight[query].mean() for query in queries]
+    gains = 2.0**rows.y - 1
     found = {}
     for at in NDCG_AT:
         values = [
-            ndcg_score([gains[rows]], [scores[rows]], k=at) if len(rows) > 1 and gains[rows].any() else 1.0
-            for rows in queries
+            ndcg_score([gains[query]], [scores[query]], k=at) if len(query) > 1 and gains[query].any() else 1.0
+            for query in queries
         ]
-        found[f"ndcg@{at}"] = float(np.mean(values))
+        found[f"ndcg@{at}"] = float(np.average(values, weights=weights))
     return found
 
 
 def _over_places(task: str, parts: Sequence[Places]) -> dict[str, float]:
-    count = max(1, sum(part.count for part in parts))
+    count = sum(part.count for part in parts) or 1
     loss = sum(part.loss for part in parts) / count
-    found = {"loss": loss, "accuracy": sum(part.num_right for part in parts) / count}
+    found = {"loss": loss, "accuracy": sum(part.right for part in parts) / count}
     return found | {"perplexity": float(np.exp(loss))} if task == "language-modeling" else found
 
 

@@ -103,7 +103,8 @@ def _end_mirror(mirror: Mirror, patience: float, stop: StopRequest, recorder: Re
 
 def _take_up(manifest: Manifest, resumption: Resumption, prepared: Prepared, observer: Observer) -> None:
     """Carry on the record of a run that goes on, and say what is different from before."""
-    notice = resumption.check_data(None if prepared.job.dataset is None else prepared.job.dataset.info)
+    info = None if prepared.job.dataset is None else prepared.job.dataset.info
+    notice = resumption.check_data(info, may_differ=prepared.composed.conf.run.resume_data == "changed")
     before, changes = resumption.manifest, describe_changes(resumption.changed)
     for text in [notice, "going on with " + ", ".join(changes) if changes else None]:
         if text is not None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,21 @@ from rtrain.storage.fetching import StoredRun
 from rtrain.trainers.registry import load_trainer
 from rtrain.trainers.trained import refuse_pickles
 
-FREE = ("run", "scaling", "cluster", "smoke", "allow", "vars", "dataset")
-"""Sections that may change; of data, its rows are compared instead of its keys."""
+FREE = ("run", "scaling", "cluster", "smoke", "allow", "vars")
+"""Sections that may change."""
 FIXED = ("run.seed",)
-SAME_DATA = ("task", "input_shape", "dtype", "num_classes", "class_names", "feature_names", "num_rows")
+READ_FROM = (
+    *("path", "url", "query", "function", "arguments", "name", "version", "subset", "revision", "storage_options"),
+    *("x", "y", "delimiter", "memory"),
+)
+"""Keys of ``dataset`` that may change: where rows are read from, and how, while they are the same rows."""
+SAME_DATA = (
+    *("memory", "task", "input_shape", "dtype", "num_classes", "class_names", "feature_names", "num_rows"),
+    *("categories", "columns", "target_dtype", "mean", "std"),
+)
 """What a model and a position in an epoch depend on."""
+ROUNDING = 1e-6
+"""Relative difference of two means or deviations of the same rows."""
 LENGTHS = ("trainer.max_epochs", "trainer.max_steps")
 """What says how long a run is, in what schedules count."""
 
@@ -41,22 +52,35 @@ class Resumption:
     twin: StoredRun | None = None
     """The run as ``run.storage`` has it, if it does."""
 
-    def check_data(self, info: DatasetInfo | None) -> str | None:
-        """Compare the rows; return a notice if they may have changed in a way that does not matter.
+    def check_data(self, info: DatasetInfo | None, may_differ: bool = False) -> str | None:
+        """Compare the rows; return a notice if they differ and may.
+
+        Args:
+            info: The data of now.
+            may_differ: The user says that other content is meant.
 
         Raises:
             ConfigError: The model, or the position in the epoch, belongs to other rows.
         """
         before, now = self.manifest.dataset or {}, {} if info is None else asdict(info)
-        for name in SAME_DATA:
-            was, is_now = _plain(before.get(name)), _plain(now.get(name))
-            if was != is_now:
+        for name in (name for name in SAME_DATA if name in before):  # older manifests know less
+            was, is_now = _plain(before[name]), _plain(now.get(name))
+            if not _alike(was, is_now):
+                hint = f"Start a new run from its weights: run.init_from={self.run_dir}"
+                if name == "memory":
+                    hint = f"Read it as before: dataset.memory={was}"
                 raise ConfigError(
-                    f"{self.run_dir} can't go on with other data: {name} was {was}, and is {is_now}.",
-                    f"Start a new run from its weights: run.init_from={self.run_dir}",
+                    f"{self.run_dir} can't be resumed with other data: {name} was {was}, and is {is_now}.", hint
                 )
-        same = before.get("fingerprint") == now.get("fingerprint")
-        return None if same else "the data are not the same files as when the run began"
+        if before.get("fingerprint") == now.get("fingerprint"):
+            return None
+        what = "files" if before.get("memory") == "stream" else "rows"
+        if not may_differ:
+            raise ConfigError(
+                f"{self.run_dir} can't be resumed: the {what} of {now['name']} are not those that the run began with.",
+                f"If that is meant: run.resume_data=changed. To begin with its weights: run.init_from={self.run_dir}",
+            )
+        return f"the {what} are not those that the run began with (run.resume_data=changed)"
 
 
 def find_resumption(
@@ -144,6 +168,8 @@ def may_change_anyway(key: str, resumable: frozenset[str]) -> bool:
     section, _, rest = key.partition(".")
     if key in FIXED:
         return False
+    if section == "dataset":
+        return rest.partition(".")[0] in READ_FROM
     return section in FREE or (section == "trainer" and rest.partition(".")[0] in resumable)
 
 
@@ -207,8 +233,24 @@ def _open(run_dir: Path, composed: Composed) -> Resumption:
 
 
 def _resumption(run_dir: Path, manifest: Manifest, composed: Composed) -> Resumption:
-    changed = dict(differences(manifest.config, composed.resolved))
+    found = dict(differences(manifest.config, composed.resolved))
+    changed = {key: values for key, values in found.items() if not _is_newer(key, values, manifest, composed)}
     return Resumption(run_dir=run_dir.absolute(), manifest=manifest, changed=changed)
+
+
+def _is_newer(key: str, values: tuple[Any, Any], manifest: Manifest, composed: Composed) -> bool:
+    """Return whether a key was unknown when the run began, and says now what was done then: its default."""
+    section, *path = key.split(".")
+    before, conf = manifest.config.get(section), getattr(composed.conf, section, None)
+    for name in path[:-1]:
+        before, conf = before.get(name) if isinstance(before, Mapping) else None, getattr(conf, name, None)
+    if not path or not isinstance(before, Mapping) or path[-1] in before or not is_dataclass(conf):
+        return False
+    known = {one.name: one for one in fields(conf)}.get(path[-1])
+    if known is None:
+        return False
+    default = known.default if known.default_factory is MISSING else known.default_factory()
+    return bool(_plain(asdict(default) if is_dataclass(default) else default) == _plain(values[1]))  # type: ignore[arg-type]
 
 
 def _check_free(run_dir: Path) -> None:
@@ -229,8 +271,19 @@ def differences(before: Any, now: Any, where: str = "") -> Iterator[tuple[str, t
         yield where, (before, now)
 
 
+def _alike(one: Any, other: Any) -> bool:
+    """Return whether two values are equal, numbers with a fraction up to rounding."""
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=ROUNDING, abs_tol=ROUNDING)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_alike, one, other))
+    return bool(one == other)
+
+
 def _plain(value: Any) -> Any:
     """Return a value as JSON gives it back."""
     if isinstance(value, Mapping):
         return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
     return [_plain(one) for one in value] if isinstance(value, list | tuple) else value

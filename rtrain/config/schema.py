@@ -214,6 +214,10 @@ class RunConf:
     """``never``: a new run; ``auto``: go on with the newest unfinished run of this config, if there is one; ``must``:
     fail if there is none; else the run directory to go on with."""
 
+    resume_data: Annotated[str, *one_of("same", "changed")] = "same"
+    """``changed``: resume a run although the content of its data differs. How rows are chosen, split and prepared may
+    never change."""
+
     init_from: str | None = None
     """Checkpoint, or run, whose weights a new run begins with; its optimizer and progress are left behind."""
 

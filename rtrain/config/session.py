@@ -77,7 +77,8 @@ class Composed:
     @property
     def config_hash(self) -> str:
         """What two jobs share that train the same; how a run is taken up makes no difference."""
-        hashed = {**self.resolved, "run": {**self.resolved["run"], "resume": None}}
+        run = {key: value for key, value in self.resolved["run"].items() if key != "resume_data"}
+        hashed = {**self.resolved, "run": {**run, "resume": None}}
         canonical = json.dumps(hashed, sort_keys=True, default=str)
         return hashlib.sha256(canonical.encode()).hexdigest()
 

@@ -47,15 +47,16 @@ def array_chunks(part: Arrays, encoding: Mapping[str, Any], with_labels: bool) -
     Raises:
         DatasetError: The rows are of another shape than those of training, or a label is of no class.
     """
-    labels = Labels.stored(encoding["label"], encoding["classes"])
-    group, margin = (part.more.get("group") if with_labels else None), part.more.get("base_margin")
+    labels, dtype = Labels.stored(encoding["label"], encoding), encoding.get("dtype")
+    roles = ("group", "base_margin", "weight")
+    given = [part.more.get(name) if with_labels or name == "base_margin" else None for name in roles]
     for start in range(0, len(part.x), CHUNK_ROWS):
         rows = slice(start, start + CHUNK_ROWS)
         y = None if part.y is None or not with_labels else part.y[rows]
         some = Arrays(where=part.where, x=part.x[rows], y=y)
-        x = inputs(some)
+        x = inputs(some, None if dtype == "uint8" else dtype)
         if list(x.shape[1:]) != encoding["input_shape"]:
             mine, learned = (" x ".join(map(str, one)) for one in (x.shape[1:], encoding["input_shape"]))
             raise DatasetError(f"{part.where}: rows are of shape {mine}, those that were learned of {learned}.")
-        more = [None if values is None else values[rows] for values in (group, margin)]
+        more = [None if values is None else values[rows] for values in given]
         yield RawChunk(x, None if y is None else targets(some, labels), {}, *more)

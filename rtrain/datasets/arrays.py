@@ -62,6 +62,8 @@ def load_arrays(parts: Mapping[str, Arrays], names: Names, conf: RowsConf, task:
         DatasetError: The arrays don't fit together, or hold what can't be learned from.
     """
     x = {split: inputs(part) for split, part in parts.items()}
+    if len({values.dtype for values in x.values()}) > 1:
+        x = {split: inputs(part, "float64") for split, part in parts.items()}
     reason = always_resident(sum(values.nbytes for values in x.values()))
     _check_shapes(x, parts)
     labels = scanned(parts, names.label, task)
@@ -86,19 +88,26 @@ def _coded(
     info = replace(
         dataset.info,
         dtype=str(train["x"].dtype),
+        target_dtype=labels.targets.dtype,
+        merged_targets=labels.targets.merged,
         columns=tuple(name for name in train if name not in ("x", "y")),
     )
     encoding = {
         "task": task,
         "label": names.label,
-        "classes": labels.values,
+        **labels.encoding,
         "input_shape": list(info.input_shape),
+        "dtype": info.dtype,
     }
     return Dataset(info, dataset.splits, encoding)
 
 
-def inputs(part: Arrays) -> np.ndarray:
+def inputs(part: Arrays, dtype: str | None = None) -> np.ndarray:
     """Return ``x`` as trainers take it: uint8 (rows, channels, height, width), or float32 or float64.
+
+    Args:
+        part: The rows.
+        dtype: Of numbers other than images; None: floats as they are, whole numbers as float32 if it keeps them.
 
     Raises:
         DatasetError: It holds no numbers, no row, or single numbers instead of rows.
@@ -115,7 +124,18 @@ def inputs(part: Arrays) -> np.ndarray:
         raise DatasetError(f"{part.where}: the inputs are of shape {shape}; rows of one or more numbers are needed.")
     if x.dtype == np.uint8 and x.ndim in (3, 4):
         return _channels_first(x)
-    return x if x.dtype in (np.float32, np.float64) else x.astype(np.float32)
+    if dtype is None and x.dtype not in (np.float32, np.float64):
+        return narrowest(x)
+    return x.astype(dtype or x.dtype, copy=False)
+
+
+def narrowest(x: np.ndarray) -> np.ndarray:
+    """Return numbers as float32 if it keeps all of them, else as float64."""
+    import numpy as np
+
+    narrow = x.astype(np.float32)
+    kept = np.can_cast(x.dtype, np.float32) or np.array_equal(narrow, x, equal_nan=x.dtype.kind == "f")
+    return narrow if kept else x.astype(np.float64)
 
 
 def _channels_first(images: np.ndarray) -> np.ndarray:
@@ -170,6 +190,9 @@ def _values(part: Arrays) -> Any:
 
 
 def _task(train: Columns, labels: Labels, task: str) -> str:
+    if "group" in train and task not in ("auto", "ranking"):
+        message = f"the rows bring the queries of a ranking, but dataset.task is {task}."
+        raise DatasetError(message, "Use dataset.task=ranking, or leave the queries out.")
     if task == "ranking" and "group" not in train:
         raise DatasetError("dataset.task=ranking needs to know which rows belong to one query.", "Give qid: or .query.")
     return "ranking" if task == "ranking" or (task == "auto" and "group" in train) else labels.task

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 Columns: TypeAlias = "Mapping[str, np.ndarray]"
 """Rows in memory, column by column.
 
-``x``: (rows, *input_shape) of ``DatasetInfo.dtype``; ``y``: (rows,) int64 classes or float32 targets, or (rows, length)
-int64 tokens or tags where each place of a sequence is predicted. Optional: ``weight`` (rows,) float32; ``group``
-(rows,) int64, equal for the consecutive rows of one query; ``base_margin`` (rows,) or (rows, classes) float32.
+``x``: (rows, *input_shape) of ``DatasetInfo.dtype``; ``y``: (rows,) int64 classes, or targets of
+``DatasetInfo.target_dtype``, or (rows, length) int64 tokens or tags where each place of a sequence is predicted.
+Optional: ``weight`` (rows,) float32; ``group`` (rows,) int64, equal for the consecutive rows of one query;
+``base_margin`` (rows,) or (rows, classes) float32.
 
 Of texts, ``x`` is (rows,) of dtype object: a str per row, or a list of words (list of str) for token classification.
 Then ``y`` is as above for classes and numbers; for token classification (rows,) of dtype object, an int64 array of tags
@@ -48,6 +49,10 @@ class DatasetInfo:
     """Features that are categories, with the names of their codes 0, 1, ...; a value not among them is NaN in ``x``."""
     missing: tuple[str, ...] = ()
     """Features that have missing values, categories not counted; of streamed data those that its statistics met."""
+    target_dtype: str = "float32"
+    """Of the targets of a regression or ranking; ``float64`` where float32 would change whole numbers or merge some."""
+    merged_targets: bool = False
+    """float32 would make many different targets equal, or infinite: it takes a trainer that computes in float64."""
     columns: tuple[str, ...] = ()
     """Optional columns that the train split has: ``weight``, ``group``, ``base_margin``."""
     num_rows: Mapping[str, int]
@@ -243,6 +248,8 @@ class RawChunk:
     """Of a ranking, with the labels: (rows,) int64, equal for the rows of one query."""
     base_margin: np.ndarray | None = None
     """Scores that the model starts from, where it was trained with some: (rows,) or (rows, classes) float32."""
+    weight: np.ndarray | None = None
+    """With the labels, how much each row counts: (rows,) float32."""
 
 
 class RowReader(Protocol):

@@ -26,8 +26,10 @@ def existing_path(text: str, key: str = "dataset.path") -> Path:
         DatasetError: It does not exist, or can't be copied.
     """
     path = fetch(text, key) if is_url(text) else Path(text).expanduser()
-    if path.exists():
+    if path.is_file() or path.is_dir():
         return path
+    if path.exists():
+        raise DatasetError(f"{key}: {text} is neither a file nor a folder, but a device or a pipe.", "Name a file.")
     parent = path.parent
     while not parent.exists():
         path, parent = parent, parent.parent

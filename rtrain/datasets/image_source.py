@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import logging
 import os
-import struct
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,6 +15,7 @@ from rtrain.datasets.base import Batch, Columns, Dataset, DatasetInfo, Pass, ste
 from rtrain.datasets.files import files_fingerprint
 from rtrain.datasets.memory import MemoryChoice, choose_memory
 from rtrain.datasets.moments import given_statistics
+from rtrain.datasets.pixels import decode, image_size
 from rtrain.datasets.resident import Content, resident_dataset
 from rtrain.datasets.sources.images import PIECE_ROWS, STATISTICS_ROWS, ImagesConf
 from rtrain.datasets.splits import num_wanted, split_parts
@@ -61,43 +60,12 @@ class ImageReader:
         return self.decode(file, file)
 
     def decode(self, content: str | bytes, where: str) -> np.ndarray:
-        """Return an image, (channels, height, width) uint8, from the bytes of a file or its path.
+        """Return an image, (channels, height, width) uint8, from the bytes of a file or its path; see ``pixels``.
 
         Raises:
-            DatasetError: It is no image, or a broken one.
+            DatasetError: It is not an image, or broken, or of a kind that bytes can't show.
         """
-        import numpy as np
-        from PIL import Image
-
-        mode = "L" if self.channels == 1 else "RGB"
-        try:
-            with Image.open(io.BytesIO(content) if isinstance(content, bytes) else content) as image:
-                image.draft(mode, (self.width, self.height))
-                pixels = image.convert(mode)
-        # What Pillow raises for broken files depends on the format.
-        except (OSError, ValueError, SyntaxError, EOFError, struct.error, Image.DecompressionBombError) as error:
-            raise DatasetError(
-                f"{where}: can't be read as an image ({error}).", "Remove or replace the file."
-            ) from error
-        if pixels.size != (self.width, self.height):
-            pixels = pixels.resize((self.width, self.height), Image.Resampling.BILINEAR)
-        values = np.asarray(pixels)
-        return values[None] if self.channels == 1 else values.transpose(2, 0, 1)
-
-
-def image_size(content: str | bytes, where: str) -> tuple[int, int]:
-    """Return height and width of an image.
-
-    Raises:
-        DatasetError: It is none.
-    """
-    from PIL import Image
-
-    try:
-        with Image.open(io.BytesIO(content) if isinstance(content, bytes) else content) as image:
-            return image.height, image.width
-    except OSError as error:
-        raise DatasetError(f"{where}: can't be read as an image ({error}).", "Remove or replace the file.") from error
+        return decode(content, (self.height, self.width), self.channels, where)
 
 
 def load_images(folders: Folders, conf: ImagesConf) -> Dataset:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rtrain.datasets.categories import is_number, mostly_numbers
@@ -16,6 +17,12 @@ if TYPE_CHECKING:
 MAX_WHOLE_NUMBER_CLASSES = 100
 """With ``task: auto``, a label of more different whole numbers than this is a number to predict."""
 MAX_CLASSES = 100_000
+EXACT = 2.0**24
+"""Up to it, a float32 that is whole is exactly that number."""
+WHOLE = 2.0**53
+"""Below it, a float64 that is whole is exactly that number."""
+MERGING = 1e-3
+"""Part of the range of all targets by which neighbours in float32 may differ."""
 
 
 @dataclass(frozen=True)
@@ -25,16 +32,22 @@ class Labels:
     column: str
     classes: tuple[Any, ...] | None
     """The values of the classes 0, 1, ...; None for regression."""
+    targets: Targets = field(default_factory=lambda: Targets())
+    """Of a regression, what holds the numbers."""
 
     @classmethod
-    def stored(cls, column: str, values: Sequence[Any] | None) -> Labels:
-        """Take ``values`` back from an encoding."""
-        return cls(column, None if values is None else tuple(values))
+    def stored(cls, column: str, encoding: Mapping[str, Any]) -> Labels:
+        """Take back what ``encoding`` gave."""
+        values = encoding["classes"]
+        # Checkpoints of before that knew float32 alone.
+        targets = Targets(dtype=encoding.get("target_dtype", "float32"))
+        return cls(column, None if values is None else tuple(values), targets)
 
     @property
-    def values(self) -> list[Any] | None:
-        """The values of the classes as plain data, for an encoding."""
-        return None if self.classes is None else list(self.classes)
+    def encoding(self) -> dict[str, Any]:
+        """How labels become ``y``, as plain data that a checkpoint keeps."""
+        values = None if self.classes is None else list(self.classes)
+        return {"classes": values, **({"target_dtype": "float64"} if self.targets.dtype == "float64" else {})}
 
     @property
     def num_classes(self) -> int | None:
@@ -52,10 +65,10 @@ class Labels:
         return tuple(_name(value) for value in self.classes or ())
 
     def encode(self, values: pa.Array, where: str, first_row: int) -> np.ndarray:
-        """Return ``y``, (rows,): int64 classes or float32 targets.
+        """Return ``y``, (rows,): int64 classes, or targets of ``targets.dtype``.
 
         Raises:
-            DatasetError: A value is missing, or is not among the classes; names the row.
+            DatasetError: A value is missing, too large, or not among the classes; names the row.
         """
         import numpy as np
         import pyarrow as pa
@@ -66,7 +79,7 @@ class Labels:
         if self.classes is None:
             if not (pa.types.is_integer(values.type) or pa.types.is_floating(values.type)):
                 raise _not_a_number(self.column, values.type, where)
-            return np.asarray(values.cast(pa.float32()))
+            return self._numbers(values, where, first_row)
         known = pa.array(self.classes)
         if values.type != known.type:
             values = _as_type(values, known.type, self.column, where)
@@ -80,6 +93,47 @@ class Labels:
             )
         return np.asarray(codes.cast(pa.int64()))
 
+    def _numbers(self, values: pa.Array, where: str, first_row: int) -> np.ndarray:
+        import numpy as np
+        import pyarrow as pa
+
+        wide = np.asarray(values.cast(pa.float64(), safe=False))
+        wrong = np.zeros(len(wide), bool)
+        if pa.types.is_integer(values.type) and (np.abs(wide) >= WHOLE).any():
+            wrong = wide.astype(object) != np.asarray(values).astype(object)
+        with np.errstate(over="ignore"):
+            found = wide.astype(self.targets.dtype)
+        wrong |= ~np.isfinite(found)
+        if wrong.any():
+            row = int(wrong.argmax())
+            raise DatasetError(
+                f"{where}: row {first_row + row + 1} has {self.column}={values[row].as_py()!r}, "
+                f"which a {self.targets.dtype} can't hold.",
+                f"Correct the value, or round all of them: 'dataset.dtypes={{{self.column}: float64}}'",
+            )
+        return found
+
+
+@dataclass(frozen=True)
+class Targets:
+    """What holds the numbers of a regression."""
+
+    dtype: str = "float32"
+    """``float64`` where float32 would change whole numbers, or merge targets."""
+    merged: bool = False
+    """float32 would make many different targets equal, or infinite."""
+
+    @classmethod
+    def between(cls, low: float, high: float) -> Targets:
+        """Return what holds all numbers from ``low`` to ``high``."""
+        import numpy as np
+
+        largest, span = max(abs(low), abs(high)), high - low
+        with np.errstate(over="ignore"):
+            step = float(np.spacing(np.float32(largest)))
+        merged = span > 0 and not step <= MERGING * span
+        return cls("float64" if merged or largest > EXACT else "float32", merged)
+
 
 class LabelScan:
     """Looks at all labels once to find out what they are."""
@@ -89,6 +143,7 @@ class LabelScan:
         self._values: set[Any] = set()
         self._is_number = False
         self._where = ""
+        self._range = math.inf, -math.inf
         self._text = ""
         """Where the first text is that is no number."""
 
@@ -107,6 +162,8 @@ class LabelScan:
         if is_text and self._task == "regression":
             raise _not_a_number(self._column, values.type, where)
         self._where = where
+        if not is_text and not pa.types.is_boolean(values.type):
+            self._widen(values)
         self._is_number |= self._task == "regression" or (self._task == "auto" and pa.types.is_floating(values.type))
         if self._is_number:
             return
@@ -126,6 +183,14 @@ class LabelScan:
             )
         self._is_number |= too_many
 
+    def _widen(self, values: pa.Array) -> None:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        found = pc.min_max(values.cast(pa.float64(), safe=False)).as_py()
+        if found["min"] is not None:
+            self._range = min(self._range[0], found["min"]), max(self._range[1], found["max"])
+
     def labels(self) -> Labels:
         """Return what was found.
 
@@ -133,7 +198,7 @@ class LabelScan:
             DatasetError: There is a single class, or text in one file and numbers in another, or among numbers.
         """
         if self._is_number:
-            return Labels(self._column, None)
+            return Labels(self._column, None, Targets.between(*self._range))
         if len({isinstance(value, str) for value in self._values}) > 1:
             raise DatasetError(
                 f"the label '{self._column}' is text in some files and numbers in others (last read: {self._where})."

@@ -47,8 +47,19 @@ class MappedSplit(Split):
         from rtrain.datasets.arrays import Arrays, inputs
 
         if not len(rows):
-            return inputs(Arrays(where=self.path, x=self._inputs[:1], y=None))[:0]
-        return np.ascontiguousarray(inputs(Arrays(where=self.path, x=self._inputs[self.rows[rows]], y=None)))
+            return inputs(Arrays(where=self.path, x=self._inputs[:1], y=None), self._dtype)[:0]
+        return np.ascontiguousarray(
+            inputs(Arrays(where=self.path, x=self._inputs[self.rows[rows]], y=None), self._dtype)
+        )
+
+    @property
+    def _dtype(self) -> str | None:
+        """Of numbers other than images: whole numbers of many digits become float64, whichever a batch has."""
+        import numpy as np
+
+        kind = self._inputs.dtype
+        wide = kind.kind in "iu" and not np.can_cast(kind, np.float32)
+        return "float64" if wide or kind == np.float64 else "float32"
 
     def batches(self, one: Pass) -> Iterator[Batch]:
         """Yield this worker's batches of one pass; only its own rows are read."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from rtrain.errors import DatasetError
 
 SHARE = 0.25
-"""Part of the free memory that data may take: reading and handing it to the workers needs copies."""
+"""Part of the free memory that data may take: reading it and handing it to Ray needs copies. Workers make none."""
 
 
 @dataclass(frozen=True)
@@ -52,14 +53,17 @@ def always_resident(num_bytes: int) -> str:
     return f"about {size}, always held in memory"
 
 
-def free_bytes() -> int:
-    """Return the memory that this process can still take, the limit of its container included."""
-    limits = [_available(), _left_in_group(Path("/sys/fs/cgroup"))]
-    return min(limit for limit in limits if limit is not None)
+def free_bytes(root: Path = Path("/")) -> int:
+    """Return the memory that this process can still take, the limits of its container or Slurm job included.
+
+    Args:
+        root: Where ``proc`` and ``sys`` are.
+    """
+    return min([_available(root), *_left_in_groups(root)])
 
 
-def _available() -> int:
-    path = Path("/proc/meminfo")
+def _available(root: Path) -> int:
+    path = root / "proc/meminfo"
     if path.exists():
         for line in path.read_text().splitlines():
             if line.startswith("MemAvailable:"):
@@ -67,14 +71,45 @@ def _available() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
 
 
-def _left_in_group(group: Path) -> int | None:
-    """Return what a container's limit leaves, page cache counted as free; None where there is no limit."""
-    limit, current, stat = (group / name for name in ("memory.max", "memory.current", "memory.stat"))
+@dataclass(frozen=True)
+class _Files:
+    """What a version of control groups calls the files of a group."""
+
+    limit: str
+    current: str
+    cached: str
+    """Key of ``memory.stat``: page cache, which counts as free."""
+
+
+FIRST = _Files("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+SECOND = _Files("memory.max", "memory.current", "inactive_file")
+
+
+def _left_in_groups(root: Path) -> Iterator[int]:
+    """Yield what each limit leaves: of the process's own group and of all around it, of both versions."""
+    mount, listed = root / "sys/fs/cgroup", root / "proc/self/cgroup"
+    places = {mount: SECOND, mount / "memory": FIRST}  # in a container, its own group is where the mount is
+    for line in listed.read_text().splitlines() if listed.exists() else ():
+        _, controllers, path = line.split(":", 2)
+        parts = path.strip("/").split("/")
+        if ".." in parts or not (not controllers or "memory" in controllers.split(",")):
+            continue
+        bases = ((mount, SECOND), (mount / "unified", SECOND)) if not controllers else ((mount / "memory", FIRST),)
+        for base, files in bases:
+            places |= {base.joinpath(*parts[:depth]): files for depth in range(len(parts) + 1)}
+    for group, files in places.items():
+        left = _left(group, files)
+        if left is not None:
+            yield left
+
+
+def _left(group: Path, files: _Files) -> int | None:
+    """Return what the limit of a group leaves, page cache counted as free; None where there is no limit."""
+    limit, current, stat = (group / name for name in (files.limit, files.current, "memory.stat"))
     if not (limit.exists() and current.exists()) or limit.read_text().strip() == "max":
         return None
     counts = dict(line.split() for line in stat.read_text().splitlines()) if stat.exists() else {}
-    cached = int(counts.get("inactive_file", 0))
-    return max(0, int(limit.read_text()) - int(current.read_text()) + cached)
+    return max(0, int(limit.read_text()) - int(current.read_text()) + int(counts.get(files.cached, 0)))
 
 
 def readable(num_bytes: float) -> str:

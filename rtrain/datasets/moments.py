@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,11 @@ from rtrain.errors import DatasetError
 if TYPE_CHECKING:
     import numpy as np
 
+log = logging.getLogger(__name__)
+
 CHUNK_VALUES = 1 << 21
+COARSE = 0.01
+"""Part of the standard deviation that neighbours in float32 may differ by."""
 
 
 class Moments:
@@ -85,6 +90,22 @@ def _of_bytes(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     squares = np.square(wide).sum(axis=axes, dtype=np.uint64).astype(np.float64)
     count = np.full(x.shape[1], x.size / x.shape[1])
     return count, total / count / 255, (squares - total**2 / count) / 255**2
+
+
+def coarse(mean: Sequence[float], std: Sequence[float], names: Sequence[str]) -> list[str]:
+    """Return the features whose neighbours in float32 are about as far apart as their values differ."""
+    import numpy as np
+
+    steps = np.spacing(np.abs(np.asarray(mean, np.float32)))
+    places: list[int] = np.flatnonzero(steps > COARSE * np.asarray(std)).tolist()
+    return [names[place] if names else f"feature {place}" for place in places]
+
+
+def tell_of_digits(dtype: str, mean: Sequence[float], std: Sequence[float], names: Sequence[str]) -> None:
+    """Warn of features that lose their digits as float32."""
+    found = coarse(mean, std, names) if dtype == "float32" else []
+    if found:
+        log.warning("float32 keeps few digits of %s; float64 keeps all: dataset.dtype=float64", ", ".join(found[:5]))
 
 
 def given_statistics(normalize: Any, num_channels: int) -> tuple[tuple[float, ...], tuple[float, ...]] | None:

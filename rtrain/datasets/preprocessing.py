@@ -98,13 +98,6 @@ def taken_columns(steps: Sequence[Mapping[str, Any]]) -> set[str]:
     return {name for step in steps for name in step["columns"]}
 
 
-def refuse_steps(steps: Sequence[Mapping[str, Any]], rows: str) -> None:
-    """Raise a DatasetError if the config names preprocessors, and ``rows`` have no columns for them."""
-    if steps:
-        message = f"dataset.preprocessors take columns of a table, but {rows} have none."
-        raise DatasetError(message, "Leave dataset.preprocessors out, or give a table.")
-
-
 def _kinds(
     steps: Sequence[Mapping[str, Any]], train: Sequence[tuple[str, pa.Table]], inputs: Sequence[str]
 ) -> dict[str, str]:

@@ -9,7 +9,7 @@ from hashlib import sha256
 
 from rtrain.datasets.base import Columns, Dataset, DatasetInfo, ResidentSplit
 from rtrain.datasets.conf import RowsConf
-from rtrain.datasets.moments import Moments, given_statistics
+from rtrain.datasets.moments import Moments, given_statistics, tell_of_digits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +40,7 @@ def resident_dataset(splits: Mapping[str, Columns], content: Content, conf: Rows
         moments = Moments()
         moments.add(x)
         statistics = moments.mean, moments.std
+    tell_of_digits(str(x.dtype), *statistics, content.feature_names)
     info = DatasetInfo(
         name=content.name,
         task=content.task,

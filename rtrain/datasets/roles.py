@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,13 @@ from rtrain.errors import DatasetError
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
+
+
+OF_TABLES = (
+    *("features", "drop", "categorical", "ids", "weight", "group", "base_margin"),
+    *("dtype", "dtypes", "preprocessors", "on_missing"),
+)
+"""Keys of ``ColumnsConf`` that mean nothing where rows are not a table."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,11 +35,16 @@ class Roles:
         """Return what the config says.
 
         Raises:
-            DatasetError: A ranking has no groups.
+            DatasetError: A ranking has no groups, or something else has some.
         """
         if conf.task == "ranking" and conf.group is None:
             message = "dataset.task=ranking needs to know which rows belong to one query."
             raise DatasetError(message, "Name their column: dataset.group=...")
+        if conf.group is not None and conf.task != "ranking":
+            raise DatasetError(
+                f"dataset.group={conf.group} names the queries of a ranking, but dataset.task is {conf.task}.",
+                f"Use dataset.task=ranking; to keep equal values in one split: dataset.split.by_group={conf.group}",
+            )
         return cls(weight=conf.weight, group=conf.group, base_margin=tuple(conf.base_margin))
 
     @property
@@ -66,6 +78,15 @@ class Roles:
             margins = [_finite(table, name, "base_margin", where, first_row) for name in self.base_margin]
             found["base_margin"] = margins[0] if len(margins) == 1 else np.stack(margins, axis=1)
         return found
+
+
+def refuse_table_keys(conf: ColumnsConf, rows: str) -> None:
+    """Raise a DatasetError if the config says something of the columns of a table, and ``rows`` have none."""
+    usual = {one.name: one.default_factory() if callable(one.default_factory) else one.default for one in fields(conf)}
+    for key in OF_TABLES:
+        if getattr(conf, key) != usual[key]:
+            message = f"dataset.{key} takes columns of a table, but {rows} have none."
+            raise DatasetError(message, f"Leave dataset.{key} out, or give a table.")
 
 
 def grouped(part: Columns) -> Columns:

@@ -29,7 +29,7 @@ def encoding_of(spec: TableSpec, task: str, dtypes: Mapping[str, str]) -> dict[s
     return {
         "task": task,
         "label": spec.labels.column,
-        "classes": spec.labels.values,
+        **spec.labels.encoding,
         "features": list(spec.features),
         "on_missing": spec.on_missing,
         "fill": [None if value != value else value for value in spec.fill],
@@ -41,8 +41,8 @@ def encoding_of(spec: TableSpec, task: str, dtypes: Mapping[str, str]) -> dict[s
     }
 
 
-def spec_of(encoding: Mapping[str, Any], label: str) -> TableSpec:
-    """Return how new rows are read: as in training, but for weights and the name of the label.
+def spec_of(encoding: Mapping[str, Any], conf: ColumnsConf) -> TableSpec:
+    """Return how new rows are read: as in training, but for what ``conf`` calls the label and the weight.
 
     Raises:
         DatasetError: The model was trained on other rows than tables.
@@ -50,12 +50,16 @@ def spec_of(encoding: Mapping[str, Any], label: str) -> TableSpec:
     check_kind("roles" in encoding, "tables")
     return TableSpec(
         features=tuple(encoding["features"]),
-        labels=Labels.stored(label, encoding["classes"]),
+        labels=Labels.stored(conf.label, encoding),
         on_missing=encoding["on_missing"],
         fill=tuple(float("nan") if value is None else value for value in encoding["fill"]),
         dtype=encoding["dtype"],
         categories={name: tuple(names) for name, names in encoding["categories"].items()},
-        roles=Roles(group=encoding["roles"]["group"], base_margin=tuple(encoding["roles"]["base_margin"])),
+        roles=Roles(
+            weight=conf.weight,
+            group=encoding["roles"]["group"],
+            base_margin=tuple(encoding["roles"]["base_margin"]),
+        ),
         preprocessing=TypeAdapter(Preprocessing | None).validate_python(encoding.get("preprocessing")),
     )
 
@@ -83,7 +87,7 @@ def _dtypes(conf: ColumnsConf, encoding: Mapping[str, Any]) -> dict[str, str]:
         DatasetError: ``conf`` has another type for a feature.
     """
     learned = encoding.get("dtypes", {})  # not there in checkpoints of before that could be asked for
-    asked, inputs = conf.dtypes or {}, spec_of(encoding, conf.label).inputs
+    asked, inputs = conf.dtypes or {}, spec_of(encoding, conf).inputs
     for name in inputs:
         if name in asked and asked[name] != learned.get(name):
             message = f"dataset.dtypes takes '{name}' as {asked[name]}, but the model reads it as in training."
@@ -97,7 +101,7 @@ def open_table_rows(reading: TableFormat, conf: TableConf, encoding: Mapping[str
     Raises:
         DatasetError: A file is missing, or lacks a feature or an id; names the one that was probably meant.
     """
-    spec = spec_of(encoding, conf.label)
+    spec = spec_of(encoding, conf)
     reading = CastFormat(reading, _dtypes(conf, encoding))
     pieces = []
     for part in files_by_split(conf.path, reading.endings).values():
@@ -169,7 +173,7 @@ def open_arrow_rows(
     Raises:
         DatasetError: One lacks a feature or an id, or a value can't be cast.
     """
-    spec, dtypes = spec_of(encoding, conf.label), _dtypes(conf, encoding)
+    spec, dtypes = spec_of(encoding, conf), _dtypes(conf, encoding)
     places = arrow_places(parts, where)
     tables = [(places[split], cast_table(table, dtypes, places[split])) for split, table in parts.items()]
     for place, table in tables:
@@ -188,15 +192,20 @@ def raw_chunk(
     """Return a table as rows to predict, or to evaluate."""
     names = {name: table[name] for name in kept}
     if not with_labels:
-        margin = replace(spec.roles, group=None).decode(table, where, row).get("base_margin")
+        margin = replace(spec.roles, weight=None, group=None).decode(table, where, row).get("base_margin")
         return RawChunk(spec.decode_features(table, where, row), None, names, base_margin=margin)
     columns = spec.decode(table, where, row)
-    return RawChunk(columns["x"], columns["y"], names, columns.get("group"), columns.get("base_margin"))
+    more = (columns.get(name) for name in ("group", "base_margin", "weight"))
+    return RawChunk(columns["x"], columns["y"], names, *more)
 
 
 def _needed(schema: pa.Schema, spec: TableSpec, where: str) -> list[str]:
     """Return the columns besides the features that an evaluation needs."""
+    weight = [spec.roles.weight] if spec.roles.weight else []
     check_columns([spec.labels.column], schema, where, "label")
+    if not set(weight) <= set(schema.names):
+        message = f"{where}: there is no column '{weight[0]}', which training weighed rows by."
+        raise DatasetError(message, "Name another one, or weigh all rows alike: dataset.weight=null")
     check_columns(spec.roles.columns, schema, where, "group")
     return [spec.labels.column, *spec.roles.columns]
 

@@ -14,7 +14,7 @@ from rtrain.datasets.conf import TableConf
 from rtrain.datasets.files import files_by_split, files_fingerprint
 from rtrain.datasets.labels import Labels
 from rtrain.datasets.memory import MemoryChoice, choose_memory
-from rtrain.datasets.moments import given_statistics
+from rtrain.datasets.moments import given_statistics, tell_of_digits
 from rtrain.datasets.preprocessing import fit
 from rtrain.datasets.resident_table import label_scan, resident_table, task_of
 from rtrain.datasets.roles import Roles
@@ -138,6 +138,7 @@ def _load_stream(table: _Table, choice: MemoryChoice) -> Dataset:
     for split in splits.values():
         split.reader, split.row_bytes = reader, reader.spec.row_bytes
     (mean, std), missing, spec = _statistics(splits, reader, conf)
+    tell_of_digits(conf.dtype, mean, std, spec.features)
     task = task_of(labels, conf)
     info = DatasetInfo(
         name=table.name,
@@ -145,6 +146,8 @@ def _load_stream(table: _Table, choice: MemoryChoice) -> Dataset:
         dtype=conf.dtype,
         categories=categories,
         missing=missing,
+        target_dtype=labels.targets.dtype,
+        merged_targets=labels.targets.merged,
         columns=spec.roles.names,
         input_shape=(len(spec.features),),
         num_classes=labels.num_classes,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -318,9 +319,10 @@ def _check_categorical(conf: ColumnsConf, features: Sequence[str], where: str) -
 
 def check_columns(names: Sequence[str], schema: pa.Schema, where: str, key: str) -> None:
     """Raise a DatasetError if a name is no column, or the name of several."""
+    there, asked = Counter(schema.names), Counter(names)
     for name in names:
-        found = schema.names.count(name)
-        if found > 1 or list(names).count(name) > 1:
+        found = there[name]
+        if found > 1 or asked[name] > 1:
             raise DatasetError(f"{where}: dataset.{key} names '{name}', and there are several of it.")
         if not found:
             close = closest(name, schema.names, 0.5) if key == "label" else None
@@ -337,8 +339,9 @@ def check_has(names: Sequence[str], schema: pa.Schema, where: str, why: str) -> 
         where: What to call it.
         why: What is true of the columns: ``the model takes``, say.
     """
+    there = set(schema.names)
     for name in names:
-        if name not in schema.names:
+        if name not in there:
             hint = nearest_or_all(name, schema.names, 0.5)
             raise DatasetError(f"{where}: there is no column '{name}', which {why}.", hint)
     check_columns(names, schema, where, "features")
@@ -349,10 +352,10 @@ def _check_types(features: Sequence[str], schema: pa.Schema, where: str, conf: C
     import pyarrow as pa
 
     numeric = [name for name in features if is_numeric(schema.field(name).type)]
-    taken = taken_columns(conf.preprocessors)
+    taken, known = taken_columns(conf.preprocessors), set(numeric)
     for name in features:
         kind = schema.field(name).type
-        if name in numeric or is_text(kind) or is_declared(kind) or (name in taken and pa.types.is_nested(kind)):
+        if name in known or is_text(kind) or is_declared(kind) or (name in taken and pa.types.is_nested(kind)):
             continue
         nested = "nested, " if pa.types.is_nested(kind) else ""
         hint = numeric_hint(numeric)

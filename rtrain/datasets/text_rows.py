@@ -92,5 +92,5 @@ def _chunk(texts: Texts, conf: TextConf, encoding: Mapping[str, Any], with_label
         return RawChunk(x, x, texts.kept)
     if not with_labels or texts.labels is None:
         return RawChunk(x, None, texts.kept)
-    labels = Labels.stored(encoding["column"], encoding["classes"])
+    labels = Labels.stored(encoding["column"], encoding)
     return RawChunk(x, coded_texts(texts, labels, encoding["task"])["y"], texts.kept)

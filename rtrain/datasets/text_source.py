@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rtrain.datasets.base import Columns, Dataset, DatasetInfo, ResidentSplit, joined, objects
 from rtrain.datasets.files import SPLIT_NAMES, files_by_split, local
 from rtrain.datasets.folders import class_folders
-from rtrain.datasets.labels import Labels, LabelScan
+from rtrain.datasets.labels import Labels, LabelScan, Targets
 from rtrain.datasets.memory import always_resident
 from rtrain.datasets.resident import fingerprint
 from rtrain.datasets.sources.text import TextConf
@@ -157,7 +157,10 @@ class _Known:
     reason: str
 
 
-def _dataset(splits: Mapping[str, Columns], known: _Known, encoding: Mapping[str, Any]) -> Dataset:
+def _dataset(
+    splits: Mapping[str, Columns], known: _Known, encoding: Mapping[str, Any], targets: Targets | None = None
+) -> Dataset:
+    targets = targets or Targets()
     info = DatasetInfo(
         name="text",
         task=known.task,
@@ -165,6 +168,8 @@ def _dataset(splits: Mapping[str, Columns], known: _Known, encoding: Mapping[str
         dtype=known.dtype,
         num_classes=known.num_classes,
         class_names=known.class_names,
+        target_dtype=targets.dtype,
+        merged_targets=targets.merged,
         num_rows={name: len(columns["y"]) for name, columns in splits.items()},
         fingerprint=fingerprint(splits, known.class_names),
         memory="resident",
@@ -188,7 +193,7 @@ def _labelled(parts: Mapping[str, Sequence[Texts]], conf: TextConf, task: str, r
     }
     splits = split_table(coded, keys, conf, task == "classification")
     known = _Known(task, labels.num_classes, labels.class_names, "object", (), reason)
-    return _dataset(splits, known, {"task": task, "column": column, "classes": labels.values})
+    return _dataset(splits, known, {"task": task, "column": column, **labels.encoding}, labels.targets)
 
 
 def _deciding(texts: Texts, keys: SplitKeys, conf: TextConf) -> Columns:

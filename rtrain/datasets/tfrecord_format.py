@@ -22,6 +22,8 @@ POLYNOMIAL = 0x82F63B78
 """Of CRC-32C (Castagnoli), bits reversed."""
 BATCH_BYTES = 16 << 20
 HEADER, FOOTER = 12, 4
+LANES, LONG_BYTES = (64, 256), 10_000
+"""Bytes of a lane of short records, and of those from ``LONG_BYTES`` on."""
 
 
 def read_records(file: Path) -> Iterator[list[bytes]]:
@@ -38,8 +40,11 @@ def read_records(file: Path) -> Iterator[list[bytes]]:
     try:
         with pa.input_stream(str(file), compression="detect") as stream:
             while header := stream.read(HEADER):
-                _check(file, number, [header[:8]], [header[8:]], "length")
-                (length,) = struct.unpack("<Q", header[:8])
+                if len(header) < HEADER:
+                    raise DatasetError(f"{file}: record {number + len(held) + 1} is cut off.", "Copy the file again.")
+                length, length_sum = struct.unpack("<QI", header)
+                if length_sum != _length_sum(header[:8]):
+                    raise _wrong_sum(file, number + len(held) + 1, "length")
                 body = stream.read(length + FOOTER)
                 if len(body) < length + FOOTER:
                     raise DatasetError(f"{file}: record {number + len(held) + 1} is cut off.", "Copy the file again.")
@@ -55,20 +60,19 @@ def read_records(file: Path) -> Iterator[list[bytes]]:
 
 
 def _checked(file: Path, first: int, bodies: Sequence[bytes]) -> list[bytes]:
+    import numpy as np
+
     records = [body[:-FOOTER] for body in bodies]
-    _check(file, first, records, [body[-FOOTER:] for body in bodies], "data")
+    sums = np.frombuffer(b"".join(body[-FOOTER:] for body in bodies), "<u4")
+    wrong = np.flatnonzero(masked(crc32c(records)) != sums)
+    if wrong.size:
+        raise _wrong_sum(file, first + int(wrong[0]) + 1, "data")
     return records
 
 
-def _check(file: Path, first: int, data: Sequence[bytes], sums: Sequence[bytes], what: str) -> None:
-    import numpy as np
-
-    if len(sums[0]) < FOOTER:
-        raise DatasetError(f"{file}: record {first + 1} is cut off.", "Copy the file again.")
-    wrong = np.flatnonzero(masked(crc32c(data)) != np.frombuffer(b"".join(sums), "<u4"))
-    if wrong.size:
-        message = f"{file}: the checksum of the {what} of record {first + wrong[0] + 1} is wrong."
-        raise DatasetError(message, "Is it a TFRecord file? If so, it is damaged: copy it again.")
+def _wrong_sum(file: Path, number: int, what: str) -> DatasetError:
+    message = f"{file}: the checksum of the {what} of record {number} is wrong."
+    return DatasetError(message, "Is it a TFRecord file? If so, it is damaged: copy it again.")
 
 
 def masked(sums: np.ndarray) -> np.ndarray:
@@ -79,23 +83,90 @@ def masked(sums: np.ndarray) -> np.ndarray:
 
 
 def crc32c(data: Sequence[bytes]) -> np.ndarray:
-    """Return the CRC-32C of each of ``data``, (n,) uint32; all are worked on at the same time, byte by byte."""
+    """Return the CRC-32C of each of ``data``, (n,) uint32.
+
+    Each is cut into lanes of equal length, with zeros in front. All lanes are worked on at the same time, byte by byte,
+    as if each began with a register of 0; then those of each of ``data`` are added up: the register is linear in what
+    it began with, and in the bytes.
+    """
     import numpy as np
 
-    lengths = np.array([len(one) for one in data])
-    order = np.argsort(-lengths, kind="stable")
+    lengths = np.array([len(one) for one in data], np.int64)
+    size = LANES[0] if lengths.max(initial=0) < LONG_BYTES else LANES[1]
+    lanes = np.maximum(1, -(-lengths // size))
+    ends = np.cumsum(lanes) * size
+    content = np.zeros(int(lanes.sum()) * size, np.uint8)
+    for one, end in zip(data, ends.tolist(), strict=True):
+        content[end - len(one) : end] = np.frombuffer(one, np.uint8)
+    sums = np.zeros(len(content) // size, np.uint32)
     table = _table()
-    sums = np.full(len(data), 0xFFFFFFFF, np.uint32)
-    content = np.frombuffer(b"".join(data), np.uint8)
-    starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])[order]
-    lengths = lengths[order]
-    counts = len(data) - np.searchsorted(lengths[::-1], np.arange(lengths[0] if len(data) else 0), side="right")
-    for place, count in enumerate(counts.tolist()):
-        here = sums[:count]
-        sums[:count] = table[(here ^ content[starts[:count] + place]) & np.uint32(0xFF)] ^ (here >> np.uint32(8))
-    found = np.empty_like(sums)
-    found[order] = ~sums
+    for place in np.ascontiguousarray(content.reshape(-1, size).T):
+        sums = table[(sums ^ place) & np.uint32(0xFF)] ^ (sums >> np.uint32(8))
+    found: np.ndarray = ~(_added(sums, lanes, size) ^ _beginning(lengths))
     return found
+
+
+def _added(sums: np.ndarray, lanes: np.ndarray, size: int) -> np.ndarray:
+    """Return the register after all lanes of each, (n,), of that after each lane; there are ``lanes`` of each."""
+    import numpy as np
+
+    order = np.argsort(-lanes, kind="stable")
+    first = (np.cumsum(lanes) - lanes)[order]
+    found = np.zeros(len(lanes), np.uint32)
+    counts = len(lanes) - np.searchsorted(np.sort(lanes), np.arange(lanes.max(initial=0)), side="right")
+    for step, count in enumerate(counts.tolist()):
+        found[:count] = _moved(found[:count], size) ^ sums[first[:count] + step]
+    returned = np.empty_like(found)
+    returned[order] = found
+    return returned
+
+
+def _beginning(lengths: np.ndarray) -> np.ndarray:
+    """Return what a register that began with ones adds after so many bytes, (n,)."""
+    import numpy as np
+
+    found = np.full(len(lengths), 0xFFFFFFFF, np.uint32)
+    for bit in range(int(lengths.max(initial=0)).bit_length()):
+        longer = (lengths >> bit) & 1 == 1
+        found[longer] = _moved(found[longer], 1 << bit)
+    return found
+
+
+def _moved(sums: np.ndarray, num_bytes: int) -> np.ndarray:
+    """Return registers after so many bytes of 0: a power of 2."""
+    import numpy as np
+
+    low, second, third, high = _moves(num_bytes)
+    byte, eight = np.uint32(0xFF), np.uint32(8)
+    moved = low[sums & byte] ^ second[(sums >> eight) & byte]
+    found: np.ndarray = moved ^ third[(sums >> (eight + eight)) & byte] ^ high[sums >> np.uint32(24)]
+    return found
+
+
+@cache
+def _moves(num_bytes: int) -> np.ndarray:
+    """Return what becomes of each value of each byte of a register, (4, 256), after so many bytes of 0."""
+    import numpy as np
+
+    if num_bytes > 1:
+        return _moved(_moves(num_bytes // 2), num_bytes // 2)
+    values = np.arange(256, dtype=np.uint32) << (np.arange(4, dtype=np.uint32) * np.uint32(8))[:, None]
+    moved: np.ndarray = _table()[values & np.uint32(0xFF)] ^ (values >> np.uint32(8))
+    return moved
+
+
+def _length_sum(header: bytes) -> int:
+    """Return the masked CRC-32C of the length of a record, without the overhead of arrays."""
+    found, table = 0xFFFFFFFF, _plain_table()
+    for one in header:
+        found = table[(found ^ one) & 0xFF] ^ (found >> 8)
+    found ^= 0xFFFFFFFF
+    return (((found >> 15) | (found << 17)) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+@cache
+def _plain_table() -> tuple[int, ...]:
+    return tuple(_table().tolist())
 
 
 @cache

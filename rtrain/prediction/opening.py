@@ -36,7 +36,7 @@ OTHER_DATA = tuple(f"dataset.{key}" for key in DATA_KEYS)
 """Keys that say which data is read."""
 CHOOSING = tuple(f"dataset.{key}" for key in ("seed", "sample", "limit", "split"))
 """Keys that say which of its rows make a split."""
-OWN_COLUMNS = ("label", "ids", "dtypes")
+OWN_COLUMNS = ("label", "ids", "dtypes", "weight")
 """Keys of a table that new rows may have another way than those of training."""
 PREPARING = {f"dataset.{one.name}" for conf in (ColumnsConf, MemoryConf, PixelsConf) for one in fields(conf)} | {
     "dataset.on_error",
@@ -215,7 +215,8 @@ class SplitRows:
             for start in range(0, len(columns["y"]), MAX_BATCH_ROWS):
                 part = {name: values[start : start + MAX_BATCH_ROWS] for name, values in columns.items()}
                 kept = {name: part[name] for name in ("group",) if name in part}
-                yield RawChunk(part["x"], part["y"], kept, part.get("group"), part.get("base_margin"))
+                more = (part.get(name) for name in ("group", "base_margin", "weight"))
+                yield RawChunk(part["x"], part["y"], kept, *more)
 
 
 def _chosen(dataset: Dataset, split: str | None) -> Split:

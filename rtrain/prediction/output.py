@@ -18,6 +18,7 @@ from pyarrow import csv, parquet
 from rtrain.datasets.base import DatasetInfo, RawChunk
 from rtrain.errors import ConfigError, PredictionError
 from rtrain.prediction.scoring import scores_of
+from rtrain.runs.files import finite
 from rtrain.storage.stores import is_url
 from rtrain.trainers.trained import Predictor, TextModel
 
@@ -265,8 +266,9 @@ class _JsonLines:
         self._file = path.open("w", encoding="utf-8")
 
     def write_table(self, table: pa.Table) -> None:
-        """Write the rows."""
-        self._file.writelines(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in table.to_pylist())
+        """Write the rows; NaN and infinity, which JSON lacks, become null."""
+        rows = (json.dumps(finite(row), ensure_ascii=False, default=str, allow_nan=False) for row in table.to_pylist())
+        self._file.writelines(f"{row}\n" for row in rows)
 
     def close(self) -> None:
         """Close the file."""

@@ -144,6 +144,6 @@ def read_chunks(reader: RowReader, pieces: Iterable[object], with_labels: bool) 
 
 
 def _part(chunk: RawChunk, rows: slice) -> RawChunk:
-    parts = (chunk.y, chunk.group, chunk.base_margin)
-    y, group, margin = (None if values is None else values[rows] for values in parts)
-    return RawChunk(chunk.x[rows], y, {name: values[rows] for name, values in chunk.kept.items()}, group, margin)
+    parts = (chunk.y, chunk.group, chunk.base_margin, chunk.weight)
+    y, *more = (None if values is None else values[rows] for values in parts)
+    return RawChunk(chunk.x[rows], y, {name: values[rows] for name, values in chunk.kept.items()}, *more)

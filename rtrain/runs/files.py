@@ -73,16 +73,17 @@ def unwritable(run_dir: Path, error: OSError) -> RunDirError:
 def to_json(value: Any, indent: int | None = None) -> str:
     """Return strict JSON: NaN and infinity, which JSON lacks, become null; what JSON does not know, its text."""
     separators = None if indent else (",", ":")
-    return json.dumps(_finite(value), indent=indent, separators=separators, default=str, allow_nan=False)
+    return json.dumps(finite(value), indent=indent, separators=separators, default=str, allow_nan=False)
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
+    """Return plain data with None for numbers that JSON lacks, NaN and infinity, at any depth."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {str(key): _finite(one) for key, one in value.items()}
+        return {str(key): finite(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(one) for one in value]
+        return [finite(one) for one in value]
     return value
 
 

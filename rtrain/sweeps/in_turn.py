@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from rtrain.config.trials import Plan
+from rtrain.errors import RtrainError
 from rtrain.interrupts import StopRequest
 from rtrain.sweeps.data import Data
 from rtrain.sweeps.host import Task, Telling, train_trial
@@ -69,7 +73,14 @@ class InTurn:
         self._stop = TrialStop(self._sweep)
         task = Task(plan=plan, cluster=None, num_threads=None)
         telling = Telling(lambda record: self._hearer.hear(number, record))
-        error = train_trial(task, self._data.of(plan.composed), telling, self._stop)
+        error: Mapping[str, Any] | None
+        try:
+            data = self._data.of(plan.composed)
+        except RtrainError as raised:
+            error = {"type": type(raised).__name__, "message": str(raised)}
+        else:
+            error = train_trial(task, data, telling, self._stop)
+            del data  # or it would outlive the trial
         self._next = None
         self._hearer.over(number, error)
 

@@ -19,7 +19,7 @@ from typing import Any
 from rtrain.cluster import Cluster, remove_placement_groups, resources_by_node, worker_runtime_env
 from rtrain.config.session import Composed
 from rtrain.config.trials import Plan
-from rtrain.errors import NoRoomError
+from rtrain.errors import NoRoomError, RtrainError
 from rtrain.interrupts import StopRequest, leave_signals_to_driver
 from rtrain.scaling import fewest_and_most, threads_per_worker, worker_resources, workers_here
 from rtrain.sweeps.data import Data
@@ -79,7 +79,7 @@ class Host:
 
         Args:
             task: The trial.
-            dataset: A reference to its data, or None.
+            dataset: A reference to its data, or to why they can't be read, or None.
             channel_name: Where its records go.
         """
         import ray
@@ -94,11 +94,16 @@ class Host:
         tell({"kind": "began"})
         try:
             data = None if dataset[0] is None else ray.get(dataset[0])
+            if isinstance(data, RtrainError):
+                raise data
             error = train_trial(task, data, Telling(tell), RemoteStop(channel), self._group)
         except Exception as raised:  # told as the trial's
             error = {"type": type(raised).__name__, "message": str(raised)}
         tell({"kind": "done", "error": error})
         channel.close()
+        data = dataset[0] = None
+        if self._group is not None:
+            self._group.data = None
         channel.check()
         _let_go(first=not self._frozen)
         self._frozen = True

@@ -163,9 +163,8 @@ class Planner:
         plugin = load_trainer(first.resolved["trainer"]["type"])
         able = plugin.exploitable(first.resolved["trainer"])
         for key in sorted(keys):
-            if not may_change_anyway(key, plugin.resumable) and not any(
-                _is_below(key, f"trainer.{one}") for one in able
-            ):
+            anyway = may_change_anyway(key, plugin.resumable) and not key.startswith("dataset.")
+            if not anyway and not any(_is_below(key, f"trainer.{one}") for one in able):
                 raise ConfigError(
                     f"{key}: a scheduler that moves checkpoints between trials can't change it in a run that goes on.",
                     f"What can change: {', '.join(f'trainer.{one}' for one in sorted(able)) or 'nothing'}",
@@ -225,13 +224,15 @@ class Checks:
         return self._cluster
 
     def check(self, composed: Composed) -> None:
-        """Check a trial.
+        """Check a trial; one whose data doesn't fit together with that of others is checked when it starts.
 
         Raises:
             ConfigError: It can't be trained, by its plugin's word, or on this cluster.
         """
         if composed.conf.run.resume != "never":
             raise ConfigError("run.resume: a sweep goes on by itself, and its trials with it.", "Leave it out.")
+        if not self._data.expect(composed):
+            return
         job, plugin = check_job(composed, self._data.of(composed), SilentObserver())
         if self.cluster is not None:
             check_room(job, plugin, self.cluster, self._command)

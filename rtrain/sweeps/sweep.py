@@ -331,7 +331,9 @@ class Sweep:
             trial.status, trial.error, trial.reason = "failed", dict(error), error["message"].partition("\n")[0]
         else:
             trial.status = self._judge.outcome(number, self._ended.pop(number), trial.reason)
-        self._plans.pop(number, None)
+        plan = self._plans.pop(number)
+        if not self._search.adaptive and trial.status in (*OVER, "failed"):
+            self._data.done(plan.composed)
         if trial.status in OVER:
             self._learn(trial)
         if trial.status == "succeeded" and trial.values is None and not self._has_told_metrics:

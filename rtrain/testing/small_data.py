@@ -103,6 +103,42 @@ def with_another_last_target(dataset: Dataset) -> Dataset:
     return replace(dataset, splits={**dataset.splits, "train": ResidentSplit({**columns, "y": y})})
 
 
+def in_float64(dataset: Dataset) -> Dataset | None:
+    """Return the rows and means as float64 of few digits, to which a number can be added without rounding.
+
+    None for texts and tokens.
+    """
+    if dataset.info.dtype not in ("uint8", "float32", "float64"):
+        return None
+    divisor = 255 if dataset.info.dtype == "uint8" else 1
+    info = replace(dataset.info, mean=tuple(round(mean * 1024) / 1024 for mean in dataset.info.mean))
+    return _mapped(replace(dataset, info=info), lambda x: np.round(x / divisor * 1024) / 1024)
+
+
+def moved(dataset: Dataset, offset: float) -> Dataset:
+    """Return the rows of float64 with a number added to all of them, and to the means."""
+    found = _mapped(dataset, lambda x: x + offset)
+    return replace(found, info=replace(found.info, mean=tuple(mean + offset for mean in found.info.mean)))
+
+
+def _mapped(dataset: Dataset, change: Callable[[np.ndarray], np.ndarray]) -> Dataset:
+    splits: dict[str, Split] = {}
+    for name, split in dataset.splits.items():
+        columns = next(split.own_rows(0, 1))
+        splits[name] = ResidentSplit({**columns, "x": change(columns["x"].astype(np.float64))})
+    return replace(dataset, info=replace(dataset.info, dtype="float64"), splits=splits)
+
+
+def with_column(dataset: Dataset, role: str, values: Callable[[int], np.ndarray]) -> Dataset:
+    """Return the rows with an optional column of ``Columns``, made for as many rows as each split has."""
+    splits: dict[str, Split] = {}
+    for name, split in dataset.splits.items():
+        columns = next(split.own_rows(0, 1))
+        splits[name] = ResidentSplit({**columns, role: values(split.num_rows)})
+    info = replace(dataset.info, columns=tuple(dict.fromkeys((*dataset.info.columns, role))))
+    return replace(dataset, info=info, splits=splits)
+
+
 @dataclass(frozen=True)
 class InMemory:
     """A reader of pieces that are in memory; a key is where one begins and ends."""

@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -32,8 +33,9 @@ from rtrain.runs.files import sha256_of
 from rtrain.runs.run import Run
 from rtrain.schemas import schemas
 from rtrain.testing.damage import change_byte, replace_file
-from rtrain.testing.small_data import few_rows, with_another_last_target
-from rtrain.testing.workers import RecordingChannel, make_worker, newest
+from rtrain.testing.small_data import few_rows, in_float64, moved, with_another_last_target, with_column
+from rtrain.testing.workers import RecordingChannel, make_job, make_worker, newest
+from rtrain.trainers.base import Job
 from rtrain.trainers.registry import load_trainer
 
 CSV = "petal_length,petal_width,kind\n1.4,0.2,a\n4.7,1.4,b\n6.0,2.5,c\n"
@@ -59,6 +61,8 @@ class TrainerContract:
     """More overrides, with which two workers compute what one process does: no dropout, say."""
     tolerance: ClassVar[float] = 1e-3
     """How far, relatively, a metric of two workers may be from that of one process."""
+    takes_float64: ClassVar[bool] = True
+    """Rows of float64 count with all their digits, or are standardized before they become float32."""
     exact: ClassVar[bool] = True
     """A resumed run ends with the very model of an uninterrupted one: it predicts the same to the last bit. False: its
     metrics agree to five digits."""
@@ -168,6 +172,40 @@ class TrainerContract:
             found.append(predictor.predict(next(one.splits["train"].own_rows(0, 1))["x"]))
         assert not np.array_equal(found[0], found[1]), "the model is the same whatever the target of the last row"
 
+    def test_numbers_far_from_zero_are_told_apart(self, tmp_path: Path) -> None:
+        near = in_float64(few_rows(self.load_dataset()))
+        if near is None:
+            pytest.skip(f"the rows of {self.config} are not numbers")
+        found = []
+        for name, dataset in (("near", near), ("far", moved(near, 2.0**30))):
+            refusal = _refusal(self.trainer, make_job(self.compose().conf, dataset, self.trainer))
+            assert not refusal
+            worker = self.train_loop(tmp_path / name, RecordingChannel(), dataset)
+            predictor = load_trainer(self.trainer).load_predictor(newest(tmp_path / name, worker.conf, dataset), "cpu")
+            found.append(predictor.predict(next(dataset.splits["train"].own_rows(0, 1))["x"]))
+        if self.takes_float64:
+            np.testing.assert_allclose(found[1], found[0], rtol=1e-5, atol=1e-6)
+
+    @pytest.mark.parametrize("role", ["weight", "group", "base_margin"])
+    def test_each_column_of_the_rows_is_used_or_refused(self, role: str, tmp_path: Path) -> None:
+        dataset = few_rows(self.load_dataset())
+        if role in dataset.info.columns:
+            pytest.skip(f"the rows of {self.config} have a {role} already")
+        num_classes = dataset.info.num_classes or 2
+        places = (num_classes,) if num_classes > 2 and role == "base_margin" else ()
+        kind = "int64" if role == "group" else "float32"
+        found = []
+        for name in ("a", "b"):
+            one = with_column(dataset, role, partial(_make_column, ord(name), places, kind))
+            refusal = _refusal(self.trainer, make_job(self.compose().conf, one, self.trainer))
+            if refusal:
+                assert role in refusal
+                return
+            worker = self.train_loop(tmp_path / name, RecordingChannel(), one)
+            predictor = load_trainer(self.trainer).load_predictor(newest(tmp_path / name, worker.conf, one), "cpu")
+            found.append(predictor.predict(next(one.splits["train"].own_rows(0, 1))["x"]))
+        assert not np.array_equal(found[0], found[1]), f"the model is the same whatever the {role} of the rows"
+
     def test_two_workers_share_the_rows_and_learn_what_one_process_learns(
         self, run: Run, two: Run, tmp_path: Path
     ) -> None:
@@ -275,6 +313,21 @@ class TrainerContract:
         with worker.finishing():
             load_trainer(self.trainer).train_loop(worker.conf)(worker)
         return worker
+
+
+def _refusal(trainer: str, job: Job) -> str:
+    """Return why the plugin refuses a job; an empty string if it doesn't."""
+    try:
+        load_trainer(trainer).check(job)
+    except ConfigError as error:
+        return str(error)
+    return ""
+
+
+def _make_column(seed: int, places: tuple[int, ...], kind: str, rows: int) -> np.ndarray:
+    """Return numbers that ascend, so that equal ones are neighbours: a few queries, or very different weights."""
+    numbers = np.random.default_rng(seed).integers(0, 8, (rows, *places))
+    return (np.sort(numbers, axis=0) ** 2.0).astype(kind)
 
 
 def _assert_rows_are_shared(run: Run) -> None:

@@ -23,7 +23,7 @@ from rtrain.runs.checkpoints import Writer, read_state
 from rtrain.trainers.base import Job
 from rtrain.trainers.boosting_conf import BoostingConf
 from rtrain.trainers.boosting_init import Beginning
-from rtrain.trainers.from_dataset import dataset_of
+from rtrain.trainers.from_dataset import check_float32, check_roles, dataset_of
 from rtrain.trainers.monitor import Goals, Monitor
 from rtrain.trainers.ranks import Voters
 from rtrain.trainers.saver import in_turn
@@ -82,6 +82,9 @@ def check_boosting(conf: BoostingConf, job: Job) -> None:
         )
     if info.task == "ranking" and "group" not in info.columns:
         raise ConfigError("a ranking needs the queries of its rows.", "Name their column: dataset.group=query_id")
+    roles = ("weight", "base_margin", "group")
+    check_roles(job.trainer_name, info, roles if info.task == "ranking" else roles[:2])
+    check_float32(job.trainer_name, info)
     for name in conf.eval_splits or ():
         if name not in info.num_rows:
             there = ", ".join(info.num_rows)

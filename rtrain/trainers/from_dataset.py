@@ -71,11 +71,14 @@ def fill_from_dataset(
 
 
 def standardization(info: DatasetInfo) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return means and deviations, float32 that broadcast over (rows, *input_shape); None if rows stay as they are."""
+    """Return means and deviations that broadcast over (rows, *input_shape); None if rows stay as they are.
+
+    They are float32; of float64 rows float64, from which the mean has to be subtracted before they become float32.
+    """
     if not info.mean:
         return None
-    shape = (1, -1, *[1] * (len(info.input_shape) - 1))
-    return np.asarray(info.mean, "float32").reshape(shape), np.asarray(info.std, "float32").reshape(shape)
+    shape, dtype = (1, -1, *[1] * (len(info.input_shape) - 1)), "float64" if info.dtype == "float64" else "float32"
+    return np.asarray(info.mean, dtype).reshape(shape), np.asarray(info.std, dtype).reshape(shape)
 
 
 def standardized(x: Any, scale: Sequence[Any] | None) -> Any:
@@ -135,7 +138,7 @@ def check_task(trainer: str, info: DatasetInfo, tasks: Sequence[str]) -> None:
     """Refuse a dataset that the trainer can't learn from.
 
     Raises:
-        ConfigError: It holds texts or scores to start from, or its task is not among ``tasks``.
+        ConfigError: It holds texts, or a column that the trainer would ignore, or its task is not among ``tasks``.
     """
     if info.dtype == "object":
         raise ConfigError(
@@ -147,19 +150,51 @@ def check_task(trainer: str, info: DatasetInfo, tasks: Sequence[str]) -> None:
             f"the {trainer} trainer knows {' and '.join(tasks)}, but {info.name} is for {info.task}.",
             "For a ranking try trainer=xgboost or trainer=lightgbm, for texts trainer=torch or trainer=transformers.",
         )
-    check_no_margin(trainer, info)
+    check_roles(trainer, info, ("weight",))
 
 
-def check_no_margin(trainer: str, info: DatasetInfo) -> None:
-    """Refuse rows that bring scores to start from, which the trainer would ignore.
+ROLES = {
+    "weight": ("weigh rows", "take a trainer that does: trainer=torch, trainer=xgboost"),
+    "group": (
+        "rank the rows of a query",
+        "rank them by boosted trees: dataset.task=ranking and trainer=xgboost or trainer=lightgbm",
+    ),
+    "base_margin": ("start from scores", "take boosted trees: trainer=xgboost or trainer=lightgbm"),
+}
+"""What a trainer does with the optional columns of rows, and which ones do."""
+
+
+def check_roles(trainer: str, info: DatasetInfo, used: Sequence[str]) -> None:
+    """Refuse rows that bring a column which the trainer would ignore.
+
+    Args:
+        trainer: Its name.
+        info: The dataset.
+        used: The optional columns that the trainer uses.
 
     Raises:
-        ConfigError: They do.
+        ConfigError: Names the column.
     """
-    if "base_margin" in info.columns:
+    for role in info.columns:
+        if role not in used:
+            what, others = ROLES[role]
+            raise ConfigError(
+                f"the {trainer} trainer can't {what}, but the rows of {info.name} bring dataset.{role}.",
+                f"Leave dataset.{role} out, or {others}",
+            )
+
+
+def check_float32(trainer: str, info: DatasetInfo) -> None:
+    """Refuse targets that a trainer which computes in float32 can't tell apart.
+
+    Raises:
+        ConfigError: They are.
+    """
+    if info.merged_targets:
         raise ConfigError(
-            f"the {trainer} trainer can't start from scores, but the rows of {info.name} bring some (base_margin).",
-            "Leave dataset.base_margin out, or take boosted trees: trainer=xgboost or trainer=lightgbm",
+            f"the {trainer} trainer computes in float32, which makes many different targets of {info.name} equal.",
+            "Subtract a number from the label in the data, or divide it, so that the differences count; or take "
+            "trainer=sklearn, which computes in float64",
         )
 
 

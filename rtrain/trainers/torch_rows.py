@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+import warnings
+
+import numpy as np
 import torch
 from torch import Tensor
 
 from rtrain.datasets.base import DatasetInfo
 from rtrain.trainers.from_dataset import standardization, standardized
+
+
+def as_tensor(values: np.ndarray) -> Tensor:
+    """Return ``values`` as a tensor of the same memory."""
+    with warnings.catch_warnings():
+        # Arrays in shared memory are read-only, of which torch warns; nothing here writes to them.
+        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+        return torch.from_numpy(values)
+
+
+def target_tensor(values: np.ndarray) -> Tensor:
+    """Return targets as losses take them: numbers are float32."""
+    found = as_tensor(values)
+    return found.float() if found.dtype == torch.float64 else found
 
 
 class Standardizer:
@@ -20,5 +37,7 @@ class Standardizer:
         """Return tokens unchanged, other rows as float32: uint8 from 0 to 1, standardized."""
         if x.dtype == torch.int64:
             return x
-        found: Tensor = standardized(x.float() / 255 if x.dtype == torch.uint8 else x.float(), self._scale)
+        if x.dtype != torch.float64:
+            x = x.float() / 255 if x.dtype == torch.uint8 else x.float()
+        found: Tensor = standardized(x, self._scale).float()
         return found

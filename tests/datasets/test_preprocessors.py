@@ -332,7 +332,7 @@ def test_arrays_have_no_columns_to_preprocess(load, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     source = load_source("python", ("my_arrays",))
     conf = TypeAdapter(confs()["python"]).validate_python({"function": "my_arrays:load", "preprocessors": STEPS})
-    with pytest.raises(DatasetError, match="preprocessors take columns of a table"):
+    with pytest.raises(DatasetError, match="preprocessors takes columns of a table"):
         source.load(conf)
 
 

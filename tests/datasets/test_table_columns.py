@@ -268,7 +268,8 @@ def test_tables_in_memory_are_read_alike():
         ({"weight": "bad"}, "'bad' is negative in row 3"),
         ({"base_margin": ["word"]}, "'word' is of type .*string.*, no number"),
         ({"base_margin": ["gap"]}, "'gap' is empty, NaN or infinite in row 2"),
-        ({"group": "gap"}, "dataset.group 'gap' is empty in row 2"),
+        ({"group": "gap", "task": "ranking"}, "dataset.group 'gap' is empty in row 2"),
+        ({"group": "gap"}, r"dataset\.group=gap[\s\S]*dataset\.task=ranking"),
         ({"task": "ranking"}, "dataset.group="),
         ({"drop": ["sze"]}, "dataset.drop names 'sze'"),
         ({"categorical": ["wrd"]}, r"no feature[\s\S]*Did you mean 'word'"),
@@ -290,7 +291,14 @@ def test_a_wrong_use_of_a_column_is_an_error(load, tmp_path, source, keys, messa
 
 def test_streamed_groups_are_refused(load, tmp_path, source):
     with pytest.raises(DatasetError, match=r"dataset\.group: groups are kept together in memory only"):
-        load(source, path=write(source, tmp_path / "t", sales()), label="y", group="shop", memory="stream")
+        load(
+            source,
+            path=write(source, tmp_path / "t", sales()),
+            label="y",
+            group="shop",
+            task="ranking",
+            memory="stream",
+        )
 
 
 def test_trainers_of_numbers_name_the_features_with_missing_values(load, tmp_path, source, memory):

@@ -137,3 +137,19 @@ def test_damage_is_found_and_the_record_named(load, tmp_path):
         file.write_bytes(whole[:size])
         with pytest.raises(DatasetError, match="is cut off"):
             load("tfrecord", path=str(file))
+
+
+def test_checksums_are_those_of_a_register_moved_byte_by_byte():
+    def plain(content):
+        found = 0xFFFFFFFF
+        for byte in content:
+            found ^= byte
+            for _ in range(8):
+                found = (found >> 1) ^ (0x82F63B78 if found & 1 else 0)
+        return found ^ 0xFFFFFFFF
+
+    rng = np.random.default_rng(0)
+    lengths = [0, 1, 3, 4, 5, 63, 64, 65, 127, 128, 129, 1_000]
+    for sizes in (lengths, [*lengths, 10_001], [7], []):
+        data = [rng.bytes(size) for size in sizes]
+        assert crc32c(data).tolist() == [plain(one) for one in data]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 COMPRESSED_FACTOR = 5
 """How much larger a compressed text is guessed to be once unpacked."""
+BLOCK_BYTES, MAX_HEADER_BYTES = 1 << 20, 1 << 28
 OTHER_DELIMITERS = ",;\t|"
 """Signs that a file may have between its values, where it seems to have a single column."""
 
@@ -78,7 +79,8 @@ class CsvFormat:
         from pyarrow import csv
 
         try:
-            found = csv.read_csv(file, parse_options=self._parse(), convert_options=self._convert(columns, {}))
+            options = {"parse_options": self._parse(), "convert_options": self._convert(columns, {})}
+            found = csv.read_csv(file, _blocks(file), **options)
         except (pa.ArrowInvalid, OSError) as error:
             raise _unreadable(file, error) from error
         return _checked(found, file)
@@ -109,7 +111,8 @@ class CsvFormat:
 
         try:
             types = {} if columns is None else self._wider(file, columns, widened)
-            return csv.open_csv(file, parse_options=self._parse(), convert_options=self._convert(columns, types))
+            options = {"parse_options": self._parse(), "convert_options": self._convert(columns, types)}
+            return csv.open_csv(file, _blocks(file), **options)
         except (pa.ArrowInvalid, OSError) as error:
             raise _unreadable(file, error) from error
 
@@ -137,6 +140,18 @@ class CsvFormat:
 
         types = {**dict.fromkeys(self.texts, pa.string()), **types}
         return csv.ConvertOptions(include_columns=columns, column_types=types, strings_can_be_null=True)
+
+
+def _blocks(file: Path) -> Any:
+    """Return how much text is read per block: at the least twice the line with the names."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    with pa.input_stream(str(file), compression="detect") as stream:
+        start = stream.read(BLOCK_BYTES)
+        while len(start) < MAX_HEADER_BYTES and b"\n" not in start and (more := stream.read(len(start))):
+            start += more
+    return csv.ReadOptions(block_size=max(BLOCK_BYTES, 2 * len(start.partition(b"\n")[0])))
 
 
 def _names(reader: Any, file: Path) -> list[str]:

@@ -55,7 +55,7 @@ class Huggingface(Source):
 
     def load(self, conf: HuggingfaceConf) -> Dataset:
         """Read all splits of the data set."""
-        from rtrain.datasets.preprocessing import refuse_steps
+        from rtrain.datasets.roles import refuse_table_keys
         from rtrain.datasets.split_keys import refuse_keys
 
         parts = _by_split(_opened(conf), conf)
@@ -66,7 +66,7 @@ class Huggingface(Source):
         if kind == "image":
             refuse_keys(conf.split, "images")
         if kind != "table":
-            refuse_steps(conf.preprocessors, f"{kind}s")
+            refuse_table_keys(conf, f"{kind}s")
         load = {"image": _images, "text": _texts, "table": _table}[kind]
         return _named(load(parts, conf), train.features.get(conf.label))
 
@@ -209,19 +209,20 @@ def _image_arrays(part: Any, split: str, conf: HuggingfaceConf, shape: tuple[int
 def _pixels(part: Any, column: str, shape: tuple[int, ...], conf: HuggingfaceConf) -> np.ndarray:
     """Return the images of a column, (rows, channels, height, width) uint8."""
     import numpy as np
-    from PIL import Image
 
-    channels, size = shape[0], shape[1:]
-    mode = "L" if channels == 1 else "RGB"
-    x = np.empty((len(part), *size, channels), np.uint8)
+    from rtrain.datasets.pixels import pixels
+
+    x = np.empty((len(part), *shape), np.uint8)
     for row in range(len(part)):
+        where = f"{conf.path}: row {row + 1} of '{column}'"
         try:
-            image = part[row][column].convert(mode)
-        except (OSError, ValueError, AttributeError) as error:
-            raise DatasetError(f"{conf.path}: row {row + 1} has no readable image in '{column}' ({error}).") from error
-        image = image if image.size == size[::-1] else image.resize(size[::-1], Image.Resampling.BILINEAR)
-        x[row] = np.asarray(image).reshape(*size, channels)
-    return x.transpose(0, 3, 1, 2)
+            image = part[row][column]
+        except (OSError, ValueError) as error:
+            raise DatasetError(f"{where}: can't be read as an image ({error}).") from error
+        if image is None:
+            raise DatasetError(f"{where} has no image.", "Remove such rows.")
+        x[row] = pixels(image, (shape[1], shape[2]), shape[0], where)
+    return x
 
 
 def _named(dataset: Dataset, kind: Any) -> Dataset:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,12 +13,15 @@ from rtrain.config.schema import one_of
 from rtrain.datasets.arrays import Arrays, ArraysConf, Names, feature_names, load_arrays, whole_numbers
 from rtrain.datasets.base import Dataset, Source
 from rtrain.datasets.conf import TablePath
+from rtrain.datasets.memory import always_resident
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
     import numpy as np
 
 ENDINGS = (".libsvm", ".svmlight", ".svm", ".train", ".test", ".tsv")
+MAX_COLUMN = 10_000_000
+"""Rows are dense: each of so many columns takes 40 MB."""
 SIDE_FILES = {"weight": (".weight",), "group": (".query", ".group"), "base_margin": (".init", ".base_margin")}
 SIDE_ENDINGS = tuple(ending for endings in SIDE_FILES.values() for ending in endings)
 
@@ -94,8 +97,11 @@ def _read_sparse(files: Sequence[Path], conf: LibsvmConf) -> list[Arrays]:
             zero_based=zero_based,
             query_id=True,
         )
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, OverflowError) as error:
         raise _broken(files, error) from error
+    if found[0].shape[1] > MAX_COLUMN:
+        raise _broken(files, ValueError(f"there are {found[0].shape[1]:,} columns, more than {MAX_COLUMN:,}."))
+    _check_size(files, sum(x.shape[0] for x in found[::3]), found[0].shape[1])
     return [
         _rows(file, _dense(x, conf.absent), y, query if len(query) and _has_queries(file) else None)
         for file, x, y, query in zip(files, found[::3], found[1::3], found[2::3], strict=True)
@@ -113,12 +119,42 @@ def _broken(files: Sequence[Path], error: Exception) -> DatasetError:
         with file.open("rb") as lines:
             for number, line in enumerate(lines, start=1):
                 words = line.partition(b"#")[0].split()
+                shown = line[:60].decode(errors="replace").strip()
                 if words and not _are_numbers(
                     [words[0], *(part for word in words[1:] for part in word.split(b":", 1))]
                 ):
-                    shown = line[:60].decode(errors="replace").strip()
                     return DatasetError(f"{file}: line {number} is not 'label column:value ...': {shown}")
+                if _columns(line) and not 0 <= min(_columns(line)) <= max(_columns(line)) <= MAX_COLUMN:
+                    return DatasetError(
+                        f"{file}: line {number} names a column below 0 or above {MAX_COLUMN:,}: {shown}"
+                    )
     return DatasetError(f"{files[0]}: {error}", "Check dataset.num_features and dataset.first_column.")
+
+
+def _columns(line: bytes) -> list[int]:
+    """Return the numbers of the columns that a line names, as far as they are some."""
+    words = (word.partition(b":")[0] for word in line.partition(b"#")[0].split()[1:])
+    return [int(word) for word in words if word.lstrip(b"-").isdigit()]
+
+
+def _check_size(files: Sequence[Path], num_rows: int, num_columns: int) -> None:
+    """Raise a DatasetError that names the line of the last column, if dense rows of all of them don't fit in memory."""
+    try:
+        always_resident(4 * num_rows * num_columns)
+    except DatasetError as error:
+        last = max(
+            ((max(_columns(line), default=0), file, number) for file in files for number, line in _numbered(file)),
+            key=lambda one: one[0],
+        )
+        message = f"{last[1]}: line {last[2]} names column {last[0]}, and {error.message}"
+        raise DatasetError(
+            message, "Correct the line; or train by the library itself, which takes sparse rows."
+        ) from error
+
+
+def _numbered(file: Path) -> Iterator[tuple[int, bytes]]:
+    with file.open("rb") as lines:
+        yield from enumerate(lines, start=1)
 
 
 def _are_numbers(words: Sequence[bytes]) -> bool:

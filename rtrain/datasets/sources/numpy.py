@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import struct
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +19,11 @@ from rtrain.errors import DatasetError
 if TYPE_CHECKING:
     import numpy as np
 
+UNREADABLE = (
+    *(ValueError, OSError, EOFError, MemoryError, KeyError),
+    *(zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, struct.error),
+)
+"""What NumPy and zipfile raise for broken, encrypted and strangely packed files."""
 STATISTICS_ROWS = 100_000
 """Rows of a mapped train split that ``normalize: true`` looks at."""
 
@@ -95,9 +102,9 @@ class Pair:
         try:
             if self.path.is_dir():
                 return np.load(self.path / f"{name}.npy", mmap_mode="r")  # type: ignore[no-any-return]
-            with np.load(self.path) as arrays:
+            with self.path.open("rb") as file, np.load(file) as arrays:
                 return arrays[name]  # type: ignore[no-any-return]
-        except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        except UNREADABLE as error:
             message = f"{self.path}: '{name}' can't be read ({error})."
             raise DatasetError(message, "Pickled objects are never loaded; save arrays of numbers or text.") from error
 
@@ -139,9 +146,9 @@ def _names_in(path: Path) -> list[str]:
     if path.suffix == ".npy":
         raise DatasetError(f"{path}: inputs and targets are two files.", f"Name their folder: {path.parent}")
     try:
-        with np.load(path) as arrays:
+        with path.open("rb") as file, np.load(file) as arrays:
             return sorted(arrays.files)
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, AttributeError) as error:
+    except (*UNREADABLE, AttributeError) as error:
         raise DatasetError(f"{path}: can't be read ({error}).", "Is it a .npz file, and complete?") from error
 
 
@@ -186,13 +193,15 @@ def _mapped(paths: Mapping[str, str], parts: Mapping[str, Arrays], conf: NumpyCo
         num_rows={name: split.num_rows for name, split in splits.items()},
         fingerprint=files_fingerprint(Path(path) for path in paths.values()),
         missing=missing,
+        target_dtype=labels.targets.dtype,
+        merged_targets=labels.targets.merged,
         memory="stream",
         memory_reason=f"{reason}; mapped from disk",
         mean=statistics[0],
         std=statistics[1],
     )
     shape = list(info.input_shape)
-    encoding = {"task": labels.task, "label": conf.y, "classes": labels.values, "input_shape": shape}
+    encoding = {"task": labels.task, "label": conf.y, **labels.encoding, "input_shape": shape, "dtype": info.dtype}
     return Dataset(info, splits, encoding)
 
 

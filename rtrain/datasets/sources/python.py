@@ -116,21 +116,21 @@ def _is_by_split(found: Any) -> bool:
 
 
 def _text_conf(conf: PythonConf) -> TextConf:
-    from rtrain.datasets.preprocessing import refuse_steps
+    from rtrain.datasets.roles import refuse_table_keys
     from rtrain.datasets.sources.text import TextConf
 
-    refuse_steps(conf.preprocessors, f"the texts of {conf.function}")
+    refuse_table_keys(conf, f"the texts of {conf.function}")
     label = None if conf.task == "language-modeling" else conf.label
     shares = {name: getattr(conf, name) for name in ("split", "seed", "sample", "limit")}
     return TextConf(path=conf.function, task=conf.task, text=str(conf.text), label=label, **shares)
 
 
 def _of_arrays(parts: Mapping[str, Arrays], conf: PythonConf) -> Dataset:
-    from rtrain.datasets.preprocessing import refuse_steps
+    from rtrain.datasets.roles import refuse_table_keys
     from rtrain.datasets.split_keys import refuse_keys
 
     refuse_keys(conf.split, f"the arrays of {conf.function}")
-    refuse_steps(conf.preprocessors, f"the arrays of {conf.function}")
+    refuse_table_keys(conf, f"the arrays of {conf.function}")
     for part in parts.values():
         if part.y is None:
             message = f"{conf.function} returns arrays without targets '{conf.label}'."

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from rtrain.datasets.arrays import Arrays, ArraysConf, Names, load_arrays, targets
+from rtrain.datasets.arrays import Arrays, ArraysConf, Names, load_arrays, narrowest, targets
 from rtrain.datasets.base import Dataset, RawChunk, RowReader, Source, check_kind
 from rtrain.datasets.conf import PixelsConf, TablePath
 from rtrain.errors import DatasetError
@@ -84,7 +84,7 @@ class TfrecordRows:
         labelled = with_labels and all(label in row for _, row in rows)
         size = self.encoding["image_size"]
         part = _arrays(rows, self.encoding["features"], self.conf, size and (size[0], size[1]), labelled)
-        labels = Labels.stored(label, self.encoding["classes"])
+        labels = Labels.stored(label, self.encoding)
         used = {*self.encoding["features"], label}
         kept = {
             name: [row[name][0] for _, row in rows]
@@ -131,7 +131,7 @@ def _column_names(first: Mapping[str, Any], features: Sequence[str]) -> tuple[st
 
 def _image_size(first: Mapping[str, Any], features: Sequence[str], conf: TfrecordConf) -> tuple[int, int] | None:
     """Return height and width of encoded images; None for numbers."""
-    from rtrain.datasets.image_source import image_size
+    from rtrain.datasets.pixels import image_size
 
     value = first[features[0]][0]
     if not isinstance(value, bytes):
@@ -185,7 +185,7 @@ def _numbers(rows: Sequence[tuple[Path, Mapping[str, list[Any]]]], features: Seq
             if len(row.get(name, ())) != length:
                 found = len(row.get(name, ()))
                 raise DatasetError(f"{file}: record {number} has {found} values of '{name}', the first one {length}.")
-    x = np.array([[value for name in features for value in row[name]] for _, row in rows], np.float32)
+    x = narrowest(np.array([[value for name in features for value in row[name]] for _, row in rows], np.float64))
     if conf.shape is None:
         return x
     if np.prod(conf.shape) != x.shape[1]:

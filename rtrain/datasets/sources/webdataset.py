@@ -49,7 +49,7 @@ class Webdataset(Source):
 
     def load(self, conf: WebdatasetConf) -> Dataset:
         """Read the shards at ``path``."""
-        from rtrain.datasets.image_source import image_size
+        from rtrain.datasets.pixels import image_size
 
         files = _files(conf)
         first = next(_samples(files["train"][0]), None)
@@ -69,7 +69,7 @@ class Webdataset(Source):
         """Open the shards at ``path``; labels may be missing. The rows' names are kept."""
         check_kind({"input", "image_size"} <= set(encoding), "samples of shards")
         files = [str(file) for part in _files(conf).values() for file in part]
-        return WebdatasetRows(files, _Rows(encoding["input"], conf, encoding["image_size"]), encoding["classes"])
+        return WebdatasetRows(files, _Rows(encoding["input"], conf, encoding["image_size"]), encoding)
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class WebdatasetRows:
 
     pieces: Sequence[str]
     rows: _Rows
-    classes: Sequence[Any] | None
+    encoding: Mapping[str, Any]
 
     def read(self, piece: str, with_labels: bool = False) -> Iterator[RawChunk]:
         """Yield the rows of a shard, some at a time."""
@@ -135,7 +135,7 @@ class WebdatasetRows:
         y = None
         if with_labels and all(label.partition(".")[0] in sample for sample in samples):
             values = [_label(sample, label, _where(file, sample)) for sample in samples]
-            labels = Labels.stored(label, self.classes)
+            labels = Labels.stored(label, self.encoding)
             y = targets(Arrays(where=str(file), x=x, y=values), labels)
         return RawChunk(x, y, {"key": [sample["__key__"].decode() for sample in samples]})
 

@@ -7,6 +7,7 @@ from rtrain.datasets.base import DatasetInfo
 from rtrain.trainers.base import Job
 from rtrain.trainers.from_dataset import (
     channels_last_shape,
+    check_float32,
     check_monitors,
     check_quantities,
     check_task,
@@ -32,6 +33,7 @@ def check_conf(job: Job) -> None:
     info = dataset_of(job)
     check_task("jax", info, (*CLASSES, "regression"))
     check_quantities("jax", info)
+    check_float32("jax", info)
     check_monitors(conf, info, job, tuple(conf.metrics))
     _check_targets(conf, info, job)
 

@@ -14,12 +14,26 @@ NARROW = {"float64": "float32", "int64": "int32"}
 """JAX's types of half the width."""
 
 
+def narrow(values: np.ndarray) -> np.ndarray:
+    """Return values of a type that JAX computes with."""
+    return values.astype(NARROW.get(values.dtype.name, values.dtype), copy=False)
+
+
 class Inputs:
-    """Makes rows of a dataset into what a model takes; ``ready`` is part of what JAX compiles."""
+    """Makes rows of a dataset into what a model takes: first ``narrow``, then ``ready``, which JAX compiles.
+
+    Rows of float64, which JAX doesn't compute with, are standardized before.
+    """
 
     def __init__(self, info: DatasetInfo) -> None:
-        self._scale = standardization(info)
+        scale, is_wide = standardization(info), info.dtype == "float64"
+        self._wide_scale = scale if is_wide else None
+        self._scale = None if is_wide else scale
         self._is_image = len(info.input_shape) == 3
+
+    def narrow(self, x: np.ndarray) -> np.ndarray:
+        """Return rows of a type that JAX computes with."""
+        return narrow(standardized(x, self._wide_scale))
 
     def ready(self, x: Any) -> Any:
         """Return tokens unchanged, other rows as float32: uint8 from 0 to 1, standardized, (h, w, c) for images."""
@@ -30,7 +44,7 @@ class Inputs:
         return jnp.moveaxis(x, 1, -1) if self._is_image else x
 
 
-def padded(batch: Batch, slots: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def padded(batch: Batch, slots: int, inputs: Inputs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return x, y and weight of ``slots`` rows: those of the batch, then copies of them that have no weight.
 
     With the same shapes at every step, nothing is compiled twice. Copies, unlike zeros, leave batch statistics sane.
@@ -38,7 +52,7 @@ def padded(batch: Batch, slots: int) -> tuple[np.ndarray, np.ndarray, np.ndarray
     count = len(batch.y)
     weight = np.zeros(slots, "float32")
     weight[:count] = 1 if batch.weight is None else batch.weight
-    x, y = (values.astype(NARROW.get(values.dtype.name, values.dtype), copy=False) for values in (batch.x, batch.y))
+    x, y = inputs.narrow(batch.x), narrow(batch.y)
     if count == slots:
         return x, y, weight
     if count == 0:

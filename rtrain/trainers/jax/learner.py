@@ -47,7 +47,8 @@ class JaxLearner(Learner):
         steps = num_steps(conf, -(-worker.dataset.splits["train"].num_rows // rows))
         optimizer, self._rate = build_optimizer(conf, steps, worker.allow)
         net, inputs = build_net(conf, info, worker.run.seed, worker.allow), Inputs(info)
-        row = np.zeros((1, *info.input_shape), "int32" if info.dtype == "int64" else info.dtype)
+        self._inputs = inputs
+        row = inputs.narrow(np.zeros((1, *info.input_shape), info.dtype))
         weights, state = net.init(inputs.ready(jnp.asarray(row)))
         self._at = jax.device_put((weights, state, optimizer.init(weights)), world.everywhere)
         self._metrics = build_metrics(conf, info, worker.allow)
@@ -61,7 +62,7 @@ class JaxLearner(Learner):
 
     def take(self, batch: Batch, step: int) -> Any:
         """Do one step; its loss is computed while this returns."""
-        rows = tuple(self._world.gather_rows(values) for values in padded(batch, self._slots))
+        rows = tuple(self._world.gather_rows(values) for values in padded(batch, self._slots, self._inputs))
         self._at, loss = self._train(self._at, rows, self._key, np.int32(step))
         self._step = step + 1
         return loss, batch.num_global
@@ -75,7 +76,7 @@ class JaxLearner(Learner):
         names = ("loss", *self._metrics)
         sums = np.zeros(1 + len(names))
         for batch in batches:
-            rows = tuple(self._world.gather_rows(values) for values in padded(batch, self._eval_slots))
+            rows = tuple(self._world.gather_rows(values) for values in padded(batch, self._eval_slots, self._inputs))
             sums += np.asarray(self._evaluate(self._at[:2], rows), np.float64)
         means = {name: float(total / max(sums[0], TINY)) for name, total in zip(names, sums[1:], strict=True)}
         return derived_metrics(self._info.task, means)

@@ -26,7 +26,8 @@ class Predictor:
     def __init__(self, net: Net, weights_and_state: Any, info: DatasetInfo, device: Any) -> None:
         self.info, self._device = info, device
         self._at = jax.device_put(weights_and_state, device)
-        self._outputs = jax.jit(partial(_outputs, net, Inputs(info), info.task))
+        self._inputs = Inputs(info)
+        self._outputs = jax.jit(partial(_outputs, net, self._inputs, info.task))
 
     def predict(self, x: np.ndarray, batch_size: int = 1024) -> np.ndarray:
         """Return a probability for each class, or the value of a regression.
@@ -49,7 +50,8 @@ class Predictor:
     def _predict(self, x: np.ndarray) -> np.ndarray:
         """Compute some rows, filled up to a power of two so that few sizes are compiled."""
         slots = 1 << max(len(x) - 1, 0).bit_length()
-        rows = np.zeros((slots, *x.shape[1:]), "int32" if x.dtype == np.int64 else x.dtype)
+        x = self._inputs.narrow(x)
+        rows = np.zeros((slots, *x.shape[1:]), x.dtype)
         rows[: len(x)] = x
         return np.asarray(self._outputs(self._at, jax.device_put(rows, self._device)))[: len(x)]
 
@@ -76,7 +78,7 @@ def load_predictor(trained: Trained, device: str = "cpu") -> Predictor:
         )
     info = trained.info
     net = build_net(conf, info, 0, trained.allow)
-    row = np.zeros((1, *info.input_shape), "int32" if info.dtype == "int64" else info.dtype)
-    like = net.init(Inputs(info).ready(jnp.asarray(row)))
+    inputs = Inputs(info)
+    like = net.init(inputs.ready(jnp.asarray(inputs.narrow(np.zeros((1, *info.input_shape), info.dtype)))))
     place = jax.devices("gpu" if device == "cuda" else device)[0]
     return Predictor(net, arrays.load(trained.folder / WEIGHTS, like), info, place)

@@ -13,8 +13,9 @@ from rtrain.config.targets import check_node, locate
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
 from rtrain.trainers.from_dataset import (
-    check_no_margin,
+    check_float32,
     check_quantities,
+    check_roles,
     check_split,
     evaluated_split,
     fill_from_dataset,
@@ -61,7 +62,8 @@ def check_conf(job: Job) -> None:
         raise ConfigError("the lightning trainer takes a dataset or trainer.datamodule, not both.", "Try: dataset=null")
     if job.dataset is not None:
         check_quantities("lightning", job.dataset.info)
-        check_no_margin("lightning", job.dataset.info)
+        check_roles("lightning", job.dataset.info, ())
+        check_float32("lightning", job.dataset.info)
     module = conf.module if job.dataset is None else fill_from_dataset(conf.module, job.dataset.info, "trainer.module")
     _check_class(module, "trainer.module", pl.LightningModule, job)
     if conf.datamodule is not None:

@@ -16,15 +16,15 @@ from rtrain.errors import TrainingError
 from rtrain.trainers.progress import Progress
 from rtrain.trainers.randomness import seed_step
 from rtrain.trainers.torch_ranks import TorchRanks
-from rtrain.trainers.torch_rows import Standardizer
+from rtrain.trainers.torch_rows import Standardizer, as_tensor, target_tensor
 
 
 class Rows(Dataset[Any]):
-    """Rows of one of our splits: (x, y), x standardized; taken a batch at a time."""
+    """Rows of one of our splits: (x, y), x standardized; taken a batch at a time from the memory of the dataset."""
 
     def __init__(self, split: Split, info: DatasetInfo) -> None:
         every = joined(list(split.own_rows(0, 1)))
-        self._x, self._y = torch.tensor(every["x"]), torch.tensor(every["y"])
+        self._x, self._y = as_tensor(every["x"]), target_tensor(every["y"])
         self._standardized = Standardizer(info, torch.device("cpu"))
 
     def __len__(self) -> int:

@@ -26,8 +26,8 @@ class Predictor:
             x: (rows, *input_shape) of ``DatasetInfo.dtype``, not standardized.
 
         Returns:
-            float32: (rows, num_classes), or (rows,) for a regression. An estimator without ``predict_proba`` gives 1 to
-            the class that it predicts.
+            float32: (rows, num_classes), or (rows,) of ``DatasetInfo.target_dtype`` for a regression. An estimator
+            without ``predict_proba`` gives 1 to the class that it predicts.
 
         Raises:
             ValueError: The rows have another shape than those of training.
@@ -35,7 +35,7 @@ class Predictor:
         check_shape(x, self.info)
         if len(x) == 0:
             return np.zeros((0, self.info.num_classes) if self.info.num_classes else 0, "float32")
-        return predict_rows(self._estimator, self._rows.ready(x), self.info.num_classes).astype("float32")
+        return predict_rows(self._estimator, self._rows.ready(x), self.info.num_classes).astype(self.info.target_dtype)
 
 
 def load_predictor(trained: Trained) -> Predictor:

@@ -13,10 +13,13 @@ class Rows:
 
     def __init__(self, info: DatasetInfo) -> None:
         self._scale = standardization(info)
+        self._dtype = info.target_dtype
 
     def ready(self, x: np.ndarray) -> np.ndarray:
         """Return ``x`` of shape (rows, *input_shape) as (rows, features)."""
         if x.dtype == np.uint8:
             x = x.astype("float32") / 255
+        if self._dtype == "float64":  # estimators turn targets into what the rows are
+            x = x.astype("float64", copy=False)
         x = standardized(x, self._scale)
         return x.reshape(len(x), -1)

@@ -11,6 +11,7 @@ from rtrain.config.targets import build, check_node, locate
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
 from rtrain.trainers.from_dataset import (
+    check_float32,
     check_monitors,
     check_quantities,
     check_task,
@@ -36,6 +37,7 @@ def check_conf(job: Job) -> None:
     info = dataset_of(job)
     check_task("tensorflow", info, (*CLASSES, "regression"))
     check_quantities("tensorflow", info)
+    check_float32("tensorflow", info)
     check_monitors(conf, info, job, tuple(conf.metrics))
     check_node(fill(conf.model, info, "trainer.model"), "trainer.model", job.allow)
     model = locate(conf.model["_target_"], "trainer.model._target_", job.allow)

@@ -23,6 +23,7 @@ class Inputs:
         """Return tokens unchanged, other rows as float32: uint8 from 0 to 1, standardized, (h, w, c) for images."""
         if x.dtype == tf.int64:
             return x
-        x = tf.cast(x, tf.float32) / 255 if x.dtype == tf.uint8 else tf.cast(x, tf.float32)
-        x = standardized(x, self._scale)
+        if x.dtype != tf.float64:
+            x = tf.cast(x, tf.float32) / 255 if x.dtype == tf.uint8 else tf.cast(x, tf.float32)
+        x = tf.cast(standardized(x, self._scale), tf.float32)
         return tf.transpose(x, (0, 2, 3, 1)) if self._is_image else x

@@ -184,6 +184,7 @@ class KerasLearner(Learner):
 def _rows(batch: Batch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return rows, targets and weights; of no rows, one that counts nothing, as a mean of nothing is no number."""
     x, y, weight = batch.x, batch.y, batch.weight
+    y = y.astype("float32") if y.dtype == np.float64 else y
     if len(y) == 0:
         x, y = (np.zeros((1, *values.shape[1:]), values.dtype) for values in (x, y))
         weight = np.zeros(1, "float32")

@@ -8,7 +8,14 @@ from rtrain.config.targets import build, check_node
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
-from rtrain.trainers.from_dataset import check_monitors, check_quantities, check_task, dataset_of, fill_from_dataset
+from rtrain.trainers.from_dataset import (
+    check_float32,
+    check_monitors,
+    check_quantities,
+    check_task,
+    dataset_of,
+    fill_from_dataset,
+)
 from rtrain.trainers.tasks import CLASSES
 from rtrain.trainers.torch.build import auto_lengths, schedule_length
 from rtrain.trainers.torch.config import Conf
@@ -26,6 +33,7 @@ def check_conf(job: Job) -> None:
     info = dataset_of(job)
     check_task("torch", info, (*CLASSES, "regression"))
     check_quantities("torch", info)
+    check_float32("torch", info)
     seen = check_transforms(conf, info, job.allow)
     _check_targets(conf, seen, job)
     _check_device(conf, job)

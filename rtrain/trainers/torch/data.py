@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -13,7 +12,10 @@ from torch import Tensor
 from rtrain.datasets.base import Batch, DatasetInfo, Pass, ResidentSplit, Split
 from rtrain.trainers.feed import Feed
 from rtrain.trainers.torch_ranks import TorchRanks
-from rtrain.trainers.torch_rows import Standardizer
+from rtrain.trainers.torch_rows import Standardizer, as_tensor, target_tensor
+
+GPU_SHARE = 0.25
+"""Part of a GPU's free memory that rows may take: the rest is for activations and the state of the optimizer."""
 
 
 @dataclass(frozen=True)
@@ -38,16 +40,13 @@ class Inputs:
         self._format = torch.channels_last if channels_last and len(info.input_shape) == 3 else None
         self._standardized = Standardizer(info, device)
 
-    def tensor(self, values: np.ndarray) -> Tensor:
-        """Return ``values`` as a tensor of the same memory."""
-        with warnings.catch_warnings():
-            # Arrays in shared memory are read-only, of which torch warns; nothing here writes to them.
-            warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
-            return torch.from_numpy(values)
-
     def place(self, values: np.ndarray | Tensor) -> Tensor:
         """Return ``values`` on the device, without a copy where the device is the CPU."""
-        return (values if isinstance(values, Tensor) else self.tensor(values)).to(self._device)
+        return (values if isinstance(values, Tensor) else as_tensor(values)).to(self._device)
+
+    def held(self, values: np.ndarray) -> Tensor:
+        """Return rows for all passes: on the device if they leave it enough memory, else where they are."""
+        return self.place(values) if fits_on(self._device, values.nbytes) else as_tensor(values)
 
     def ready(self, x: Tensor) -> Tensor:
         """Return rows standardized, in the model's memory format."""
@@ -55,8 +54,16 @@ class Inputs:
         return x if self._format is None else x.contiguous(memory_format=self._format)
 
 
+def fits_on(device: torch.device, num_bytes: int) -> bool:
+    """Return whether rows may lie on a device: on a GPU they take a part of its free memory only."""
+    return device.type != "cuda" or num_bytes <= torch.cuda.mem_get_info(device)[0] * GPU_SHARE
+
+
 class TensorFeed(Feed):
-    """One split as tensors: held on the device when it is resident, sent there batch by batch when it is streamed."""
+    """One split as tensors, standardized batch by batch.
+
+    Resident rows stay in the memory that all workers of a machine share; on a GPU they lie if they fit there.
+    """
 
     def __init__(self, split: Split, info: DatasetInfo, ranks: TorchRanks, channels_last: bool) -> None:
         super().__init__(split, info, ranks)
@@ -68,10 +75,8 @@ class TensorFeed(Feed):
             self._hold(split)
 
     def _hold(self, split: ResidentSplit) -> None:
-        x = self._inputs.place(split.columns["x"])
-        # Float rows are brought into shape once; uint8 rows stay small and are converted batch by batch.
-        self._x = x if x.dtype == torch.uint8 else self._inputs.ready(x)
-        self._y = self._inputs.place(split.columns["y"])
+        self._x = self._inputs.held(split.columns["x"])
+        self._y = self._inputs.place(target_tensor(split.columns["y"]))
         weight = split.columns.get("weight") if self._weighted else None
         self._weight = None if weight is None else self._inputs.place(weight)
 
@@ -86,15 +91,15 @@ class TensorFeed(Feed):
             return
         assert isinstance(self._split, ResidentSplit)
         for rows, num_global in self._split.indices(one):
-            index = torch.from_numpy(rows).to(self._world.device)
-            x = self._x.index_select(0, index)
-            x = self._inputs.ready(x) if x.dtype == torch.uint8 else x
-            step = Step(x, self._y.index_select(0, index), num_global)
+            index = torch.from_numpy(rows)
+            x = self._inputs.place(self._x.index_select(0, index.to(self._x.device)))
+            index = index.to(self._world.device)
+            step = Step(self._inputs.ready(x), self._y.index_select(0, index), num_global)
             yield step if self._weight is None else self._with_weight(step, self._weight.index_select(0, index))
 
     def _placed(self, batch: Batch, x: Tensor | None = None) -> Step:
         """Return a batch on the device, with ``x`` in place of its own inputs."""
-        y, weight = self._inputs.place(batch.y), batch.weight
+        y, weight = self._inputs.place(target_tensor(batch.y)), batch.weight
         x = self._inputs.place(batch.x if x is None else x)
         step = Step(self._inputs.ready(x), y, batch.num_global)
         if not self._weighted:

@@ -17,6 +17,7 @@ from rtrain.trainers.torch.evaluation import autocast
 from rtrain.trainers.torch.state import AVERAGED, SHARDS, WEIGHTS
 from rtrain.trainers.torch.tasks import fit_output
 from rtrain.trainers.torch.transforms import RowTransform, transform_of, transformed_info
+from rtrain.trainers.torch_rows import as_tensor
 from rtrain.trainers.trained import Trained, check_shape
 
 
@@ -63,7 +64,7 @@ class Predictor:
         return np.concatenate(parts)
 
     def _outputs(self, x: np.ndarray) -> np.ndarray:
-        raw = self._inputs.tensor(np.ascontiguousarray(x))
+        raw = as_tensor(np.ascontiguousarray(x))
         rows = self._inputs.ready(self._inputs.place(raw if self._transform is None else self._transform(raw)))
         with autocast(self._precision, self._device):
             output: Tensor = self._model(rows)

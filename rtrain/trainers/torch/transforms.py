@@ -20,6 +20,7 @@ from rtrain.trainers.randomness import kept_random_numbers
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.data import Step, TensorFeed
 from rtrain.trainers.torch_ranks import TorchRanks
+from rtrain.trainers.torch_rows import as_tensor
 
 
 class RowTransform:
@@ -110,7 +111,7 @@ class TransformedFeed(TensorFeed):
             own = slice(*(start + border for border in share_of(batch.num_global, one.rank, one.world_size)))
             seeds = _seeds((one.seed, one.epoch), np.arange(own.start, own.stop)) if self._is_random else None
             start += batch.num_global
-            x = self._transform(self._inputs.tensor(batch.x), seeds)
+            x = self._transform(as_tensor(batch.x), seeds)
             yield self._placed(batch, x if len(batch.y) else self._nothing)
 
 

@@ -10,7 +10,7 @@ from rtrain.config.closest import nearest_or_all
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
-from rtrain.trainers.from_dataset import check_monitors, dataset_of
+from rtrain.trainers.from_dataset import check_float32, check_monitors, check_roles, dataset_of
 from rtrain.trainers.transformers.arguments import check_arguments
 from rtrain.trainers.transformers.build import build_model, task_of
 from rtrain.trainers.transformers.config import Conf
@@ -35,6 +35,8 @@ def check_conf(job: Job) -> None:
     conf: Conf = job.conf.trainer
     info = dataset_of(job, such_as="text")
     _check_task(conf, info)
+    check_roles("transformers", info, ("weight",))
+    check_float32("transformers", info)
     check_monitors(conf, info, job, ("perplexity",) if info.task == "language-modeling" else ())
     check_arguments(conf.arguments)
     if conf.lora is not None:

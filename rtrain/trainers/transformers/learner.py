@@ -29,10 +29,12 @@ from rtrain.trainers.transformers.tokens import IGNORED
 from rtrain.trainers.worker import Worker
 
 WEIGHTS, ADAPTED, TRAINING = "model.safetensors", "adapted.safetensors", "training.pt"
+TINY = 1e-30
+"""Stands for a sum of weights where all are 0."""
 
 
 class TransformersLearner(Learner):
-    """Model, optimizer and schedule on one rank; ranks average gradients by the number of places they predicted."""
+    """Model, optimizer and schedule on one rank; ranks average gradients by the weight of the places they predicted."""
 
     def __init__(self, worker: Worker, ranks: TorchRanks, dataset: Dataset, tokenizer: Any) -> None:
         conf, info = worker.conf, dataset.info
@@ -67,16 +69,18 @@ class TransformersLearner(Learner):
     def take(self, batch: Batch, step: int) -> Any:
         """Do one step; a rank without rows computes one that counts nothing, so that the others need not wait."""
         self._wrapped.train()
-        inputs, target = self._inputs.ready(batch if len(batch.y) else self._spare, (self._seed, step))
+        rows = batch if len(batch.y) else self._spare
+        inputs, target = self._inputs.ready(rows, (self._seed, step))
         if not len(batch.y):
             target = torch.full_like(target, IGNORED if target.dtype == torch.int64 else torch.nan)
-        losses = self._losses(self._forward(self._wrapped, inputs), target, self._args.label_smoothing_factor)
-        count = float(_present(target).sum())
+        weight = _weight(rows, target)
+        losses = self._losses(self._forward(self._wrapped, inputs), target, self._args.label_smoothing_factor) * weight
+        count = float(weight.sum())
         total = self._ranks.sum([count])[0] if self._ranks.size > 1 else count
-        mean = losses.detach().sum() / max(total, 1)
+        mean = losses.detach().sum() / max(total, TINY)
         if self._skips and not math.isfinite(self._ranks.sum([float(mean)])[0]):
             return mean, batch.num_global
-        torch.autograd.backward(losses.sum() * (self._ranks.size / max(total, 1)))
+        torch.autograd.backward(losses.sum() * (self._ranks.size / max(total, TINY)))
         taken = self._clip()
         if taken:
             self._optimizer.step()
@@ -108,21 +112,21 @@ class TransformersLearner(Learner):
         for batch in batches:
             if len(batch.y):
                 inputs, target = self._inputs.ready(batch, (0,))
-                sums += self._counted(self._forward(self.model, inputs), target)
+                sums += self._counted(self._forward(self.model, inputs), target, _weight(batch, target))
         count, loss, second, third = self._ranks.sum(sums.tolist())
         names = ("loss", "mae", "mse") if self._task == "regression" else ("loss", "accuracy")
-        means = {name: value / max(count, 1) for name, value in zip(names, (loss, second, third), strict=False)}
+        means = {name: value / max(count, TINY) for name, value in zip(names, (loss, second, third), strict=False)}
         return derived_metrics("language-modeling" if self._task.endswith("-lm") else self._info.task, means)
 
-    def _counted(self, output: Tensor, target: Tensor) -> Tensor:
-        """Return count, sum of losses, and sums of what is counted beside: (4,) float64."""
-        losses, there = self._losses(output, target, 0.0).double().sum(), _present(target).sum()
+    def _counted(self, output: Tensor, target: Tensor, weight: Tensor) -> Tensor:
+        """Return the sums over places, by their weights, of 1, losses, and what else is counted: (4,) float64."""
+        losses = (self._losses(output, target, 0.0).double() * weight).sum()
         if self._task == "regression":
             error = output.double().flatten() - target.double()
-            beside = [error.abs().sum(), error.square().sum()]
+            beside = [(error.abs() * weight).sum(), (error.square() * weight).sum()]
         else:
-            beside = [((output.argmax(-1) == target) & _present(target)).sum(), torch.zeros(())]
-        return torch.stack([one.double().cpu() for one in (there, losses, *beside)])
+            beside = [((output.argmax(-1) == target).flatten() * weight).sum(), torch.zeros(())]
+        return torch.stack([one.double().cpu() for one in (weight.double().sum(), losses, *beside)])
 
     def _forward(self, model: Any, inputs: Mapping[str, Tensor]) -> Tensor:
         with torch.autocast(self._ranks.device.type, torch.bfloat16, enabled=self._args.bf16):
@@ -130,7 +134,7 @@ class TransformersLearner(Learner):
         return output.float()
 
     def _losses(self, output: Tensor, target: Tensor, smoothing: float) -> Tensor:
-        """Return the loss of each place; 0 where nothing is predicted."""
+        """Return the loss of each place, (places,); 0 where nothing is predicted."""
         if self._task == "regression":
             there = _present(target)
             return torch.where(there, (output.flatten() - target.nan_to_num()).square(), output.flatten() * 0)
@@ -203,6 +207,14 @@ class TransformersLearner(Learner):
     def rate(self) -> float:
         """Return the learning rate of the next step."""
         return float(self._schedule.get_last_lr()[0])
+
+
+def _weight(batch: Batch, target: Tensor) -> Tensor:
+    """Return the weight of each place, (places,): that of its row; 0 where nothing is predicted."""
+    there = _present(target).float()
+    if batch.weight is not None:
+        there *= torch.tensor(batch.weight, device=target.device).reshape(-1, *[1] * (target.ndim - 1))
+    return there.flatten()
 
 
 def _present(target: Tensor) -> Tensor:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import xgboost
 
-from rtrain.datasets.base import Columns, DatasetInfo, ResidentSplit, Split
+from rtrain.datasets.base import Columns, Dataset, DatasetInfo, ResidentSplit, Split
+from rtrain.datasets.moments import coarse
+from rtrain.errors import ConfigError
 from rtrain.trainers.boosting import flat, joined, usable_names
 from rtrain.trainers.worker import Worker
+
+log = logging.getLogger(__name__)
 
 
 def make_matrix(
@@ -69,10 +75,39 @@ def _arguments(columns: Columns, info: DatasetInfo) -> dict[str, Any]:
     }
 
 
+def tell_of_digits(info: DatasetInfo) -> None:
+    """Warn of features that XGBoost, which holds them as float32, can't tell apart."""
+    found = coarse(info.mean, info.std, info.feature_names) if info.dtype == "float64" else []
+    if found:
+        log.warning(
+            "XGBoost holds features as float32, which keeps few digits of %s; subtract a number from them, or take "
+            "trainer=lightgbm",
+            ", ".join(found[:5]),
+        )
+
+
+def check_weights(dataset: Dataset | None) -> None:
+    """Refuse rows of one query that weigh differently: XGBoost weighs queries.
+
+    Raises:
+        ConfigError: Names the split and the rows.
+    """
+    if dataset is None or not {"weight", "group"} <= set(dataset.info.columns):
+        return
+    for name, split in dataset.splits.items():
+        columns = joined(split, 0, 1)
+        differ = (np.diff(columns["group"]) == 0) & (np.diff(columns["weight"]) != 0)
+        if differ.any():
+            row = int(differ.argmax())
+            weights = " and ".join(f"{one:g}" for one in columns["weight"][row : row + 2])
+            raise ConfigError(
+                f"dataset.weight: rows of one query of the split '{name}' weigh {weights}, and XGBoost weighs queries.",
+                "Give all rows of a query the same weight, or weigh rows: trainer=lightgbm",
+            )
+
+
 def _weight(columns: Columns) -> Any:
     """Return a weight per row; of a ranking one per query, that of its first row."""
-    import numpy as np
-
     weight, group = columns.get("weight"), columns.get("group")
     if weight is None or group is None:
         return weight

@@ -29,9 +29,13 @@ class Plugin(TrainerPlugin):
         from rtrain.trainers.boosting import check_boosting
 
         check_boosting(job.conf.trainer, job)
+        from rtrain.trainers.xgboost.data import check_weights, tell_of_digits
         from rtrain.trainers.xgboost.params import check_params
 
         check_params(job)
+        check_weights(job.dataset)
+        if job.dataset is not None:
+            tell_of_digits(job.dataset.info)
 
     def check_init(self, job: Job, wrote: About) -> None:
         """Compare features and objective with those that the trees were grown for."""

@@ -11,6 +11,7 @@ class TestXGBoost(TrainerContract):
     overrides = ("trainer.num_boost_round=5", "trainer.params.max_depth=3", "trainer.num_threads=1")
     trainer = "xgboost"
     framework = "xgboost"
+    takes_float64 = False
 
     def test_two_workers_have_trees_of_all_rows(self, run, two):
         """The cover of a root is the sum of the second derivatives of all rows that it has seen."""

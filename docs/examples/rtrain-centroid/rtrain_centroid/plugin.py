@@ -13,6 +13,9 @@ class Plugin(TrainerPlugin):
             raise ConfigError("trainer 'centroid' needs a dataset of classes.", "Try: dataset=digits")
         if job.conf.scaling.num_workers > 1:
             raise ConfigError("trainer 'centroid' trains on one worker.", "Try: num_workers=1")
+        from rtrain.trainers.from_dataset import check_roles
+
+        check_roles("centroid", job.dataset.info, used=())
 
     def train_loop(self, conf):
         from rtrain_centroid.loop import train

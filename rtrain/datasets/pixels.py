@@ -1,0 +1,108 @@
+"""Pixels of encoded images as bytes, grey or red, green and blue: the one place where images are decoded."""
+
+from __future__ import annotations
+
+import io
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rtrain.errors import DatasetError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from PIL.Image import Image
+
+WIDE = "I;16"
+"""How Pillow's names of 16-bit grey begin: 0 to 65535."""
+UNBOUNDED = {"I": "32-bit integers", "F": "32-bit floats"}
+"""Pillow's modes whose values have no agreed black and white."""
+STEP = 257
+"""From one byte to the next in 16 bits: 65535 / 255."""
+
+
+def decode(content: str | bytes, size: tuple[int, int], channels: int, where: str) -> np.ndarray:
+    """Return an image, (channels, height, width) uint8, from the bytes of a file or its path; see ``pixels``.
+
+    Raises:
+        DatasetError: It is not an image, or broken, or of a kind that bytes can't show.
+    """
+    with _named(where), _opened(content) as image:
+        image.draft(_mode(channels), size[::-1])
+        return pixels(image, size, channels, where)
+
+
+def pixels(image: Image, size: tuple[int, int], channels: int, where: str) -> np.ndarray:
+    """Return the pixels of an image, (channels, height, width) uint8.
+
+    16-bit grey is scaled from 0 to 65535 to 0 to 255; alpha is dropped; palettes are looked up.
+
+    Args:
+        image: As Pillow opened it.
+        size: Height and width to resize it to.
+        channels: 1: grey; 3: red, green and blue.
+        where: Its file or row, for messages.
+
+    Raises:
+        DatasetError: It is a broken one, or its values have no agreed black and white.
+    """
+    import numpy as np
+    from PIL import Image
+
+    with _named(where):
+        plain = _bytes(image, where).convert(_mode(channels))
+        if plain.size != size[::-1]:
+            plain = plain.resize(size[::-1], Image.Resampling.BILINEAR)
+        values = np.asarray(plain)
+    return values[None] if channels == 1 else values.transpose(2, 0, 1)
+
+
+def image_size(content: str | bytes, where: str) -> tuple[int, int]:
+    """Return height and width of an image.
+
+    Raises:
+        DatasetError: It is none.
+    """
+    with _named(where), _opened(content) as image:
+        return image.height, image.width
+
+
+def _bytes(image: Image, where: str) -> Image:
+    """Return the image with a byte per value."""
+    import numpy as np
+    from PIL import Image
+
+    # Of greymaps, Pillow gives more than 8 bits as 32-bit integers, scaled to 16 bits.
+    is_wide = image.mode.startswith(WIDE) or (image.mode == "I" and image.format == "PPM")
+    if is_wide:
+        values = np.asarray(image).astype(np.uint32)
+        return Image.fromarray(((values + STEP // 2) // STEP).astype(np.uint8))
+    if image.mode in UNBOUNDED:
+        raise DatasetError(
+            f"{where}: the image holds {UNBOUNDED[image.mode]}, which no scale brings to the 0 to 255 of a pixel.",
+            "Convert it to 8 or 16 bits, or give its values as an array: dataset=numpy",
+        )
+    unmultiplied = image.convert(image.mode.upper()) if image.mode in ("La", "RGBa") else image
+    return unmultiplied if image.mode in ("1", "L", "P") else unmultiplied.convert("RGB")
+
+
+def _mode(channels: int) -> str:
+    return "L" if channels == 1 else "RGB"
+
+
+def _opened(content: str | bytes) -> Image:
+    from PIL import Image
+
+    return Image.open(io.BytesIO(content) if isinstance(content, bytes) else content)
+
+
+@contextmanager
+def _named(where: str) -> Iterator[None]:
+    from PIL.Image import DecompressionBombError
+
+    try:
+        yield
+    # What Pillow raises for broken files depends on the format.
+    except (OSError, ValueError, SyntaxError, EOFError, struct.error, DecompressionBombError) as error:
+        raise DatasetError(f"{where}: can't be read as an image ({error}).", "Remove or replace the file.") from error

@@ -1,0 +1,96 @@
+"""Numbers to predict keep what they need, from every kind of source, or are refused by name."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from rtrain.datasets.labels import Targets
+from rtrain.errors import DatasetError
+
+ROWS = 300
+
+
+def written(source, folder, y):
+    """Write targets with a feature, as whole numbers where they are; return the keys of the dataset."""
+    x, values = np.arange(len(y)) / 7, [one.item() for one in np.asarray(y)]
+    path = folder / f"rows.{ {'json': 'jsonl', 'numpy': 'npz'}.get(source, source) }"
+    if source == "parquet":
+        pq.write_table(pa.table({"x": x, "y": values}), path)
+    elif source == "json":
+        path.write_text("".join(json.dumps({"x": a, "y": b}) + "\n" for a, b in zip(x, values, strict=True)))
+    elif source == "csv":
+        path.write_text("x,y\n" + "".join(f"{a},{b!r}\n" for a, b in zip(x, values, strict=True)))
+    elif source == "libsvm":
+        path.write_text("".join(f"{b!r} 1:{a}\n" for a, b in zip(x, values, strict=True)))
+    else:
+        np.savez(path, x=x[:, None], y=np.asarray(y))
+    return {"path": str(path), "task": "regression", "split": {"test": 0.2}} | (
+        {} if source in ("libsvm", "numpy") else {"label": "y"}
+    )
+
+
+SOURCES = [("csv", "resident"), ("csv", "stream"), ("parquet", "resident"), ("parquet", "stream"), ("json", "resident")]
+SOURCES += [("libsvm", None), ("numpy", None)]
+
+
+def all_targets(dataset):
+    return np.concatenate([part["y"] for split in dataset.splits.values() for part in split.own_rows(0, 1)])
+
+
+@pytest.mark.parametrize(("source", "memory"), SOURCES)
+@pytest.mark.parametrize(
+    ("first", "step", "wide", "merged"),
+    [(2**20, 1, False, False), (2**24, 9_999, True, False), (2**31, 1, True, True), (2**53 - ROWS, 1, True, True)],
+)
+def test_whole_numbers_are_exact(load, tmp_path, source, memory, first, step, wide, merged):
+    y = np.int64(first) + np.arange(ROWS) * step
+    keys = {} if memory is None else {"memory": memory, "dtype": "float64" if memory == "stream" else "float32"}
+    dataset = load(source, **written(source, tmp_path, y), **keys)
+    assert sorted(all_targets(dataset).tolist()) == y.tolist()
+    assert (dataset.info.target_dtype, dataset.info.merged_targets) == ("float64" if wide else "float32", merged)
+    assert all_targets(dataset).dtype == dataset.info.target_dtype
+
+
+@pytest.mark.parametrize(("source", "memory"), [one for one in SOURCES if one[0] != "libsvm"])
+def test_whole_numbers_that_float64_can_not_hold_are_named(load, tmp_path, source, memory):
+    y = np.append(np.arange(ROWS), 2**53 + 1)
+    keys = {} if memory is None else {"memory": memory}
+    with pytest.raises(DatasetError, match=rf"row {ROWS + 1} has y=9007199254740993"):
+        load(source, **written(source, tmp_path, y), **keys)
+
+
+@pytest.mark.parametrize(("source", "memory"), SOURCES)
+def test_infinite_targets_are_named(load, tmp_path, source, memory):
+    y = np.append(np.arange(ROWS) / 3, np.inf)
+    keys = {} if memory is None else {"memory": memory}
+    path = written("csv" if source == "json" else source, tmp_path, y)
+    with pytest.raises(DatasetError, match="rows"):
+        load("csv" if source == "json" else source, **path, **keys)
+
+
+def test_a_type_of_ones_own_rounds_numbers_of_too_many_digits(load, tmp_path):
+    y = np.append(np.arange(ROWS), 2**53 + 1)
+    dataset = load("parquet", **written("parquet", tmp_path, y), dtypes={"y": "float64"})
+    assert all_targets(dataset).max() == 2.0**53
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "dtype", "merged"),
+    [
+        (0, 1, "float32", False),
+        (-5.5, 2.0**24, "float32", False),
+        (0, 2.0**24 + 1, "float64", False),
+        (0, 1e9, "float64", False),
+        (1.7e9, 1.7e9 + 3600, "float64", True),
+        (1e6, 1e6 + 1, "float64", True),
+        (0, 1e300, "float64", True),
+        (3e9, 3e9, "float64", False),
+    ],
+)
+def test_what_holds_targets_follows_from_their_range(low, high, dtype, merged):
+    assert Targets.between(low, high) == Targets(dtype, merged)
