@@ -16,7 +16,8 @@ from rtrain.prediction import Question, answers, open_checkpoint, scores_of
 from rtrain.trainers.trained import Predictor, TextModel
 
 NDCG_AT = (1, 3, 5, 10)
-TINY = 1e-7
+TINY = 1e-16
+"""The least probability that counts in a loss, as XGBoost has it."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -25,6 +25,7 @@ from rtrain.storage.folders import Folder
 from rtrain.storage.stores import shown
 from rtrain.trainers import registry as trainers
 from rtrain.trainers.base import Job, TrainerPlugin
+from rtrain.trainers.directions import check_directions
 from rtrain.trainers.ray_group import Group
 from rtrain.trainers.trained import About, find_checkpoint, read_about, refuse_pickles
 
@@ -162,6 +163,8 @@ def check_job(composed: Composed, dataset: Dataset | None, observer: Observer) -
     )
     check_shares(dataset, composed.conf.scaling.num_workers)
     plugin.check(job)
+    job = replace(job, directions=plugin.directions(composed.conf.trainer, composed.allow))
+    check_directions(composed.conf.run, composed.conf.trainer, job.directions)
     if composed.conf.run.failure.nan_loss == "skip" and not plugin.can_skip:
         raise ConfigError(
             f"run.failure.nan_loss: the {trainer_name} trainer can't leave steps out.", "Use raise, or stop."

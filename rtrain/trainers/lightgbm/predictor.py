@@ -63,6 +63,8 @@ class Predictor:
         objective = self._booster.params.get("objective")
         if objective == "multiclass":
             return probabilities_of_margins(sums)
+        if objective == "cross_entropy_lambda":
+            return np.asarray(np.log1p(np.exp(sums)))
         if objective in EXPONENTIAL:
             return np.asarray(np.exp(sums))
         if objective in LOGISTIC:
@@ -78,11 +80,7 @@ class Predictor:
     def _probabilities(self, found: np.ndarray) -> np.ndarray:
         if self._margins:
             return probabilities_of_margins(found)
-        return (
-            np.asarray(found / found.sum(axis=1, keepdims=True))
-            if found.ndim == 2
-            else np.stack([1 - found, found], axis=1)
-        )
+        return found if found.ndim == 2 else np.stack([1 - found, found], axis=1)
 
 
 def load_predictor(trained: Trained) -> Predictor:

@@ -23,6 +23,7 @@ from rtrain.trainers.trained import About
 from rtrain.trainers.worker import Worker
 from rtrain.trainers.xgboost.config import Conf
 from rtrain.trainers.xgboost.data import feature_types
+from rtrain.trainers.xgboost.metrics import gives_margins
 
 NOT_IN_THE_MODEL = (
     *("base_score", "booster", "objective", "num_class", "eval_metric", "disable_default_eval_metric", "verbosity"),
@@ -61,9 +62,11 @@ def all_params(conf: Conf, info: DatasetInfo, *, seed: int, use_gpu: bool, num_t
         usual["objective"] = usual_objective(info)
     if info.task == "classification" and info.num_classes and info.num_classes > 2:
         usual["num_class"] = info.num_classes
-    metrics = usual_metrics(info) if "eval_metric" not in conf.params and not conf.metric_functions else None
-    if metrics is not None and "objective" not in conf.params:
-        usual["eval_metric"] = metrics
+    if "eval_metric" not in conf.params:
+        if info.task == "classification" and gives_margins(conf):
+            usual["disable_default_eval_metric"] = True  # ``OfMargins`` takes its place
+        elif not conf.metric_functions and "objective" not in conf.params:
+            usual["eval_metric"] = usual_metrics(info)
     given = numbered_constraints(conf.params, info)
     for name, as_taken in (("monotone_constraints", tuple), ("interaction_constraints", str)):
         if isinstance(given.get(name), list):

@@ -12,6 +12,7 @@ from rtrain.trainers.trained import Trained, check_shape
 from rtrain.trainers.xgboost.config import Conf
 from rtrain.trainers.xgboost.data import feature_types
 from rtrain.trainers.xgboost.loop import MODEL
+from rtrain.trainers.xgboost.metrics import gives_margins
 
 
 class Predictor:
@@ -77,5 +78,4 @@ def load_predictor(trained: Trained, device: str = "cpu") -> Predictor:
         booster = xgboost.Booster({"device": device}, model_file=trained.folder / MODEL)
     except (OSError, xgboost.core.XGBoostError) as error:
         raise CheckpointError(f"{trained.folder / MODEL} can't be read: {error}") from error
-    margins = conf.objective_function is not None or conf.params.get("objective") == "binary:logitraw"
-    return Predictor(booster, trained.info, margins=margins)
+    return Predictor(booster, trained.info, margins=gives_margins(conf))
