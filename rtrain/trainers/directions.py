@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from rtrain.config.closest import closest
 from rtrain.config.schema import BestConf, RunConf
 from rtrain.errors import ConfigError
 
@@ -75,12 +76,14 @@ class Directions:
             ConfigError: It isn't known.
         """
         found = self.of(name)
-        if found is None:
-            raise ConfigError(
-                f"{key}: auto can't tell whether a smaller or a larger {name} is better.",
-                f"Say it: {key}=min or {key}=max",
-            )
-        return found
+        if found is not None:
+            return found
+        start, _, last = name.rpartition("/")
+        near = closest(last, sorted({*self.own, *SMALLER, *LARGER}))
+        hint = f"Say it: {key}=min or {key}=max"
+        if near:
+            hint += f"\nOr did you mean: {f'{start}/{near}' if start else near}"
+        raise ConfigError(f"{key}: auto can't tell whether a smaller or a larger {name} is better.", hint)
 
     def reported(self, modes: Mapping[str, str]) -> Directions:
         """Return these directions and those that the trainer reports."""
