@@ -13,7 +13,7 @@ from rtrain.cluster import Cluster, StartingCluster, connect
 from rtrain.config.secrets import is_secret
 from rtrain.config.session import Composed
 from rtrain.datasets import registry as datasets
-from rtrain.datasets.base import Dataset
+from rtrain.datasets.base import Dataset, ResidentSplit
 from rtrain.errors import ConfigError, RtrainError
 from rtrain.interrupts import StopRequest, stop_on_signals
 from rtrain.runs.files import private_files
@@ -162,6 +162,7 @@ def check_job(composed: Composed, dataset: Dataset | None, observer: Observer) -
         scrub=composed.scrub,
     )
     check_shares(dataset, composed.conf.scaling.num_workers)
+    check_weights_count(dataset)
     plugin.check(job)
     job = replace(job, directions=plugin.directions(composed.conf.trainer, composed.allow))
     check_directions(composed.conf.run, composed.conf.trainer, job.directions)
@@ -210,6 +211,21 @@ def check_shares(dataset: Dataset | None, num_workers: int) -> None:
         raise ConfigError(
             f"{num_workers} workers can't share {num_rows} rows of the split 'train'.", f"Try: num_workers={num_rows}"
         )
+
+
+def check_weights_count(dataset: Dataset | None) -> None:
+    """Refuse a split whose rows all weigh 0: nothing is learned from it, and its metrics are 0 by 0.
+
+    Raises:
+        ConfigError: Names the key and the split.
+    """
+    for name, split in {} if dataset is None else dataset.splits.items():
+        weight = split.columns.get("weight") if isinstance(split, ResidentSplit) else None
+        if weight is not None and len(weight) and not weight.any():
+            raise ConfigError(
+                f"dataset.weight: all {len(weight):,} rows of the split '{name}' weigh 0.",
+                "Name another column, or weigh all rows alike: dataset.weight=null",
+            )
 
 
 def _describe(composed: Composed, dataset: Dataset | None) -> About:

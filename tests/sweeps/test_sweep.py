@@ -300,7 +300,7 @@ def test_a_combination_that_turns_out_wrong_later_fails_as_a_trial(capsys):
 
 def test_without_a_metric_of_its_own_a_sweep_takes_that_of_its_trials_in_its_direction():
     words = [word for word in ROUNDS if not word.startswith("sweep.metric")]
-    data, folder = swept([*words, "trainer.params={eval_metric: auc, max_depth: 1}", "trainer.params.eta=0.0001,0.5"])
+    data, _ = swept([*words, "trainer.params={eval_metric: auc, max_depth: 1}", "trainer.params.eta=0.0001,0.5"])
     assert data["goals"] == [{"metric": "test/auc", "mode": "max"}]
     found = {trial["point"][0]: trial["values"][0] for trial in data["trials"]}
     assert data["trials"][data["best"]]["point"] == [max(found, key=found.get)]

@@ -12,11 +12,15 @@ import pytest
 import xgboost
 from boosting_runs import fit, make_dataset
 
+from rtrain.config.schema import RtrainConf, RunConf
 from rtrain.datasets.base import RawChunk
+from rtrain.errors import ConfigError, TrainingError
 from rtrain.evaluation import compared, metrics_of
 from rtrain.prediction.output import prediction_table
 from rtrain.runs.checkpoints import latest_checkpoint
+from rtrain.testing.workers import make_job
 from rtrain.trainers.boosting import group_sizes
+from rtrain.trainers.registry import confs, load_trainer
 
 ROUNDS, PATIENCE = 40, 3
 X = np.random.default_rng(0).normal(size=(400, 4)).astype("float32")
@@ -294,3 +298,21 @@ def softmax_gradient(margins, y):
     powers = np.exp(margins - margins.max(axis=1, keepdims=True))
     shares = powers / powers.sum(axis=1, keepdims=True)
     return shares - np.eye(3)[y.astype(int)], 2 * shares * (1 - shares)
+
+
+@pytest.mark.parametrize("label", [np.inf, -np.inf, np.nan, 1e300])
+def test_a_label_that_xgboost_takes_for_infinite_is_an_error_that_names_it(label):
+    dataset = dataset_of("number")
+    y = dataset.splits["train"].columns["y"].astype("float64")
+    y[3] = label
+    dataset.splits["train"].columns["y"] = y
+    conf = RtrainConf(trainer=confs()["xgboost"](), run=RunConf(name="test"))
+    with pytest.raises(ConfigError, match=r"dataset\.label.*split 'train'"):
+        load_trainer("xgboost").check(make_job(conf, dataset, "xgboost"))
+
+
+def test_what_xgboost_finds_wrong_while_it_trains_is_one_line(tmp_path):
+    with pytest.raises(TrainingError) as caught:
+        fit("xgboost", tmp_path, dataset_of("number"), params={"objective": "count:poisson"})
+    assert "label must be non-negative" in caught.value.message
+    assert "\n" not in caught.value.message

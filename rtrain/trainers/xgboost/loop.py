@@ -23,7 +23,7 @@ from rtrain.trainers.xgboost.config import Conf
 from rtrain.trainers.xgboost.data import make_matrix
 from rtrain.trainers.xgboost.draws import Grower, starts_again
 from rtrain.trainers.xgboost.metrics import MODES, Metrics, OfMargins, gives_margins
-from rtrain.trainers.xgboost.params import device_of, worker_params
+from rtrain.trainers.xgboost.params import device_of, plain_errors, worker_params
 
 MODEL = "model.ubj"
 IMPORTANCE = ("gain", "weight", "cover")
@@ -49,7 +49,7 @@ def train(worker: Worker) -> None:
     info, splits = worker.dataset.info, worker.dataset.splits
     params = worker_params(worker, info)
     # On several workers Ray has joined them through its tracker around this function.
-    with xgboost.config_context(verbosity=params["verbosity"]):
+    with plain_errors(), xgboost.config_context(verbosity=params["verbosity"]):
         matrix = make_matrix(splits["train"], info, worker, params)
         evals = [
             (matrix if name == "train" else make_matrix(splits[name], info, worker, params, matrix), name)

@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -13,8 +14,8 @@ import numpy as np
 import xgboost
 
 from rtrain.config.closest import closest
-from rtrain.datasets.base import DatasetInfo
-from rtrain.errors import ConfigError
+from rtrain.datasets.base import Dataset, DatasetInfo, ResidentSplit
+from rtrain.errors import ConfigError, TrainingError
 from rtrain.trainers.base import Job
 from rtrain.trainers.boosting import usable_names
 from rtrain.trainers.boosting_init import check_trees
@@ -117,7 +118,33 @@ def check_params(job: Job) -> None:
         _try_out(params, _few_rows(info))
     except (ValueError, xgboost.core.XGBoostError) as error:
         raise ConfigError(f"trainer.params: XGBoost refuses them: {_first_line(error)}", _way_out(error)) from error
+    _check_labels(job.dataset)
     _check_gpu(job)
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """Turn an error of XGBoost into one line without its stack.
+
+    Raises:
+        TrainingError: XGBoost's own is its cause.
+    """
+    try:
+        yield
+    except xgboost.core.XGBoostError as error:
+        raise TrainingError(f"XGBoost: {_first_line(error)}", _way_out(error)) from error
+
+
+def _check_labels(dataset: Dataset) -> None:
+    """Refuse labels that XGBoost, which keeps them as float32, takes for infinite."""
+    for name, split in dataset.splits.items():
+        y = split.columns["y"] if isinstance(split, ResidentSplit) else np.zeros(0)
+        too_large = ~(np.abs(y) <= np.finfo(np.float32).max)
+        if too_large.any():
+            raise ConfigError(
+                f"dataset.label: a label of the split '{name}' is {y[too_large.argmax()]:g}, beyond XGBoost's float32.",
+                "Correct it, or take another unit: labels by a thousand, say.",
+            )
 
 
 def check_init(job: Job, wrote: About) -> None:
@@ -172,6 +199,11 @@ def _check_objective(objective: str, info: DatasetInfo) -> None:
         raise ConfigError(
             "trainer.params.objective: multi:softmax gives no probabilities.",
             "Try: trainer.params.objective=multi:softprob",
+        )
+    if objective == "survival:aft":
+        raise ConfigError(
+            "trainer.params.objective: survival:aft needs a lower and an upper bound of each label, and rows have one.",
+            "Try: trainer.params.objective=survival:cox, where the label of a censored row is negative.",
         )
     if tasks.get(kind, info.task) != info.task and objective != "reg:logistic":
         raise ConfigError(
