@@ -10,6 +10,7 @@ from typing import Any
 from rtrain.config.closest import closest
 from rtrain.config.schema import BestConf, RunConf
 from rtrain.errors import ConfigError
+from rtrain.trainers.epochs_conf import EarlyStoppingConf
 
 SMALLER = frozenset(
     {
@@ -96,14 +97,13 @@ class Directions:
             best: ``run.checkpoint.best``.
             trainer: The trainer's conf, which may stop early.
         """
-        early = getattr(trainer, "early_stopping", None)
+        early: EarlyStoppingConf | None = getattr(trainer, "early_stopping", None)
         named = monitored(best, trainer)
         said = dict(self.said)
         if named is not None and best.mode != "auto":
             said[named] = best.mode
-        watched = None if early is None else early.monitor or named
-        if watched is not None and early.mode != "auto":
-            said.setdefault(watched, early.mode)
+        if early is not None and early.mode != "auto":
+            said.setdefault(early.monitor or named or "", early.mode)
         return replace(self, said=said)
 
 
