@@ -159,7 +159,7 @@ def metrics_of(info: DatasetInfo, parts: Sequence[Rows | Places]) -> dict[str, f
     else:
         rows = [part for part in parts if isinstance(part, Rows)]
         names = ("scores", "y", "group", "weight")
-        joined = {name: np.concatenate([getattr(part, name) for part in rows]) for name in names}
+        joined: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in rows]) for name in names}
         whole = replace(rows[0], **joined)
         if not whole.weight.any():
             raise ConfigError("the rows to evaluate all weigh 0.", "Weigh them alike: dataset.weight=null")
