@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,11 @@ import numpy as np
 from rtrain.datasets.base import DatasetInfo, RawChunk
 from rtrain.errors import ConfigError
 from rtrain.prediction import Question, answers, open_checkpoint, scores_of
-from rtrain.trainers.trained import Predictor, TextModel
+from rtrain.trainers.trained import BoundsLosses, Predictor, QuantileModel, TextModel
 
 NDCG_AT = (1, 3, 5, 10)
-TINY = 1e-7
+TINY = 1e-16
+"""What smaller probabilities count as in a loss, unless the predictor says it; as in XGBoost."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,13 +91,16 @@ class Rows:
     """Predictions of some rows beside what is right."""
 
     scores: np.ndarray
-    """(rows, classes) or (rows,), as predictors give them."""
+    """(rows, classes), (rows, quantiles) or (rows,), as predictors give them."""
     y: np.ndarray
     """Targets as the dataset codes them."""
     group: np.ndarray
     """(rows,) numbers of the queries of a ranking."""
     weight: np.ndarray
     """(rows,) how much each row counts."""
+    quantiles: tuple[float, ...] = ()
+    """Of a model that predicts quantiles."""
+    least_probability: float = TINY
 
 
 @dataclass(frozen=True)
@@ -122,7 +126,10 @@ def compared(predictor: Predictor, info: DatasetInfo, chunk: RawChunk) -> Rows |
     weight = np.ones(len(scores)) if chunk.weight is None else chunk.weight.astype(np.float64)
     if scores.ndim == 3:
         return _places(scores, chunk.y, weight)
-    return Rows(scores, chunk.y, np.zeros(len(scores), int) if chunk.group is None else chunk.group, weight)
+    group = np.zeros(len(scores), int) if chunk.group is None else chunk.group
+    quantiles = predictor.quantiles if isinstance(predictor, QuantileModel) else ()
+    least = predictor.least_probability if isinstance(predictor, BoundsLosses) else TINY
+    return Rows(scores, chunk.y, group, weight, quantiles, least)
 
 
 def _places(scores: np.ndarray, y: np.ndarray, weight: np.ndarray) -> Places:
@@ -151,10 +158,15 @@ def metrics_of(info: DatasetInfo, parts: Sequence[Rows | Places]) -> dict[str, f
         found = _over_places(info.task, [part for part in parts if isinstance(part, Places)])
     else:
         rows = [part for part in parts if isinstance(part, Rows)]
-        whole = Rows(*(np.concatenate([getattr(part, one.name) for part in rows]) for one in fields(Rows)))
+        names = ("scores", "y", "group", "weight")
+        joined: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in rows]) for name in names}
+        whole = replace(rows[0], **joined)
         if not whole.weight.any():
             raise ConfigError("the rows to evaluate all weigh 0.", "Weigh them alike: dataset.weight=null")
-        found = {"ranking": _ranking, "regression": _regression}.get(info.task, _classification)(whole)
+        if whole.quantiles:
+            found = _quantiles(whole)
+        else:
+            found = {"ranking": _ranking, "regression": _regression}.get(info.task, _classification)(whole)
     return {name: float(value) for name, value in found.items()}
 
 
@@ -164,7 +176,7 @@ def _classification(rows: Rows) -> dict[str, float]:
     scores, y, weight = rows.scores, rows.y, rows.weight
     best = scores.argmax(axis=1)
     found = {
-        "loss": np.average(_log_losses(scores, y), weights=weight),
+        "loss": np.average(_log_losses(scores, y, rows.least_probability), weights=weight),
         "accuracy": np.average(best == y, weights=weight),
         "f1_macro": f1_score(y, best, average="macro", zero_division=0, sample_weight=weight),
     }
@@ -173,9 +185,9 @@ def _classification(rows: Rows) -> dict[str, float]:
     return found
 
 
-def _log_losses(scores: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _log_losses(scores: np.ndarray, y: np.ndarray, least: float = TINY) -> np.ndarray:
     chosen = np.take_along_axis(scores.astype(np.float64), y[..., None], axis=-1)[..., 0]
-    losses: np.ndarray = -np.log(np.clip(chosen, TINY, 1))
+    losses: np.ndarray = -np.log(np.clip(chosen, least, 1))
     return losses
 
 
@@ -188,6 +200,20 @@ def _regression(rows: Rows) -> dict[str, float]:
     return {"mse": mse, "rmse": np.sqrt(mse), "mae": mae, "r2": r2}
 
 
+def _quantiles(rows: Rows) -> dict[str, float]:
+    """Return the mean pinball loss as boosting libraries have it, and the share of labels up to each quantile."""
+    at = np.asarray(rows.quantiles)
+    above = rows.y[:, None].astype(np.float64) - rows.scores.reshape(len(rows.y), -1)
+    losses = np.average(np.maximum(above * at, above * (at - 1)), axis=0, weights=rows.weight)
+    covered = np.average(above <= 0, axis=0, weights=rows.weight)
+    found = {"quantile": float(losses.mean())}
+    if len(at) == 1:
+        found |= _regression(rows)
+    else:
+        found |= {f"quantile_q{one:g}": loss for one, loss in zip(at, losses, strict=True)}
+    return found | {f"coverage_q{one:g}": share for one, share in zip(at, covered, strict=True)}
+
+
 def _ranking(rows: Rows) -> dict[str, float]:
     """Return the mean ndcg over queries, with gains of 2^grade - 1 as both boosting libraries have them.
 
@@ -196,7 +222,8 @@ def _ranking(rows: Rows) -> dict[str, float]:
     from sklearn.metrics import ndcg_score
 
     scores, group = rows.scores, rows.group
-    queries = [np.flatnonzero(group == one) for one in np.unique(group)]
+    order = np.argsort(group, kind="stable")
+    queries = np.split(order, np.flatnonzero(np.diff(group[order])) + 1)
     weights = [rows.weight[query].mean() for query in queries]
     gains = 2.0**rows.y - 1
     found = {}

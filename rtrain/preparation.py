@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -13,7 +13,7 @@ from rtrain.cluster import Cluster, StartingCluster, connect
 from rtrain.config.secrets import is_secret
 from rtrain.config.session import Composed
 from rtrain.datasets import registry as datasets
-from rtrain.datasets.base import Dataset
+from rtrain.datasets.base import Dataset, ResidentSplit
 from rtrain.errors import ConfigError, RtrainError
 from rtrain.interrupts import StopRequest, stop_on_signals
 from rtrain.runs.files import private_files
@@ -25,6 +25,7 @@ from rtrain.storage.folders import Folder
 from rtrain.storage.stores import shown
 from rtrain.trainers import registry as trainers
 from rtrain.trainers.base import Job, TrainerPlugin
+from rtrain.trainers.directions import check_directions
 from rtrain.trainers.ray_group import Group
 from rtrain.trainers.trained import About, find_checkpoint, read_about, refuse_pickles
 
@@ -161,7 +162,10 @@ def check_job(composed: Composed, dataset: Dataset | None, observer: Observer) -
         scrub=composed.scrub,
     )
     check_shares(dataset, composed.conf.scaling.num_workers)
+    check_weights_count(dataset)
     plugin.check(job)
+    job = replace(job, directions=plugin.directions(composed.conf.trainer, composed.allow))
+    check_directions(composed.conf.run, composed.conf.trainer, job.directions)
     if composed.conf.run.failure.nan_loss == "skip" and not plugin.can_skip:
         raise ConfigError(
             f"run.failure.nan_loss: the {trainer_name} trainer can't leave steps out.", "Use raise, or stop."
@@ -207,6 +211,21 @@ def check_shares(dataset: Dataset | None, num_workers: int) -> None:
         raise ConfigError(
             f"{num_workers} workers can't share {num_rows} rows of the split 'train'.", f"Try: num_workers={num_rows}"
         )
+
+
+def check_weights_count(dataset: Dataset | None) -> None:
+    """Refuse a split whose rows all weigh 0: nothing is learned from it, and its metrics are 0 by 0.
+
+    Raises:
+        ConfigError: Names the key and the split.
+    """
+    for name, split in {} if dataset is None else dataset.splits.items():
+        weight = split.columns.get("weight") if isinstance(split, ResidentSplit) else None
+        if weight is not None and len(weight) and not weight.any():
+            raise ConfigError(
+                f"dataset.weight: all {len(weight):,} rows of the split '{name}' weigh 0.",
+                "Name another column, or weigh all rows alike: dataset.weight=null",
+            )
 
 
 def _describe(composed: Composed, dataset: Dataset | None) -> About:

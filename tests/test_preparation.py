@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import rtrain
 from rtrain.cluster import Cluster
 from rtrain.config.schema import RtrainConf, RunConf, ScalingConf
 from rtrain.errors import ConfigError, NotEnoughResourcesError
@@ -33,3 +34,13 @@ def test_a_loop_leaves_a_core_to_read_the_data_only_if_it_has_data(shared):
     rows = {"x": np.zeros((3, 2), "float32"), "y": np.zeros(3, "int64")}
     with pytest.raises(NotEnoughResourcesError, match="1 CPU left to read the data"):
         check_room(make_job(conf, in_memory({"train": rows}, "classification", num_classes=2)), Plugin(), cluster, [])
+
+
+@pytest.mark.parametrize("config", ["xgboost", "lightgbm", "mlp", "sklearn"])
+def test_rows_that_all_weigh_nothing_are_an_error_of_every_trainer(config, tmp_path):
+    rows = "\n".join(f"{number},{number % 5},{number % 2},0" for number in range(40))
+    (tmp_path / "rows.csv").write_text(f"a,b,y,w\n{rows}\n")
+    data = ["dataset=csv", f"dataset.path={tmp_path}/rows.csv", "dataset.label=y", "dataset.weight=w"]
+    with pytest.raises(ConfigError, match=r"dataset\.weight.*split 'train'"):
+        rtrain.fit(config, ["num_workers=0", *data, f"run.root_dir={tmp_path}/runs"])
+    assert not (tmp_path / "runs").exists()

@@ -100,10 +100,12 @@ class BestConf:
     """Which checkpoints are the best, and how many of them stay."""
 
     monitor: str | None = None
-    """Metric that decides, e.g. ``val/accuracy``; null: the trainer's own choice."""
+    """Metric that decides, e.g. ``val/accuracy``; null: that of ``trainer.early_stopping``, else the trainer's own
+    choice."""
 
     mode: Annotated[str, *one_of("auto", "min", "max")] = "auto"
-    """Whether a smaller or a larger ``monitor`` is better; ``auto`` goes by the metric's name."""
+    """Whether a smaller or a larger ``monitor`` is better; ``auto`` takes what is known of the metric, and refuses one
+    of which nothing is."""
 
     keep: Annotated[int, Field(ge=1)] = 1
     """Number of best checkpoints that stay."""
@@ -143,7 +145,8 @@ class StopConf:
     """Seconds of training, those before a resume counted in; null for no limit."""
 
     target: dict[str, float] = field(default_factory=dict)
-    """Stop once a metric is as good as this, e.g. ``{val/accuracy: 0.99}``; its name tells which way is better."""
+    """Stop once a metric is as good as this, e.g. ``{val/accuracy: 0.99}``. A metric of which it isn't known which way
+    is better is refused: ``bounds`` says it."""
 
     bounds: dict[str, BoundsConf] = field(default_factory=dict)
     """Stop once a metric leaves its bounds, e.g. ``{train/loss: {max: 100}}``."""

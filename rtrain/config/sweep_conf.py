@@ -34,7 +34,7 @@ class SweepConf:
 
     mode: Annotated[Any, BeforeValidator(read_mode), WithJsonSchema(MODE_SCHEMA)] = "auto"
     """Whether a smaller or a larger ``metric`` is better: ``min``, ``max``, or a list of one for each metric; ``auto``
-    goes by the metric's name."""
+    takes what is known of a metric, and refuses one of which nothing is."""
 
     scheduler: dict[str, Any] | None = None
     """What stops trials early that promise little, by the ``type`` of a scheduler; null: nothing does."""

@@ -12,6 +12,7 @@ from rtrain.datasets.conf import RowsConf
 from rtrain.datasets.labels import Labels, LabelScan
 from rtrain.datasets.memory import always_resident
 from rtrain.datasets.resident import Content, resident_dataset
+from rtrain.datasets.roles import grouped
 from rtrain.datasets.splits import split_parts
 from rtrain.errors import DatasetError
 
@@ -67,7 +68,9 @@ def load_arrays(parts: Mapping[str, Arrays], names: Names, conf: RowsConf, task:
     reason = always_resident(sum(values.nbytes for values in x.values()))
     _check_shapes(x, parts)
     labels = scanned(parts, names.label, task)
-    columns = {split: {"x": x[split], "y": targets(part, labels), **part.more} for split, part in parts.items()}
+    columns = {
+        split: grouped({"x": x[split], "y": targets(part, labels), **part.more}) for split, part in parts.items()
+    }
     return _coded(columns, labels, names, conf, _task(columns["train"], labels, task), reason)
 
 

@@ -250,6 +250,8 @@ class RawChunk:
     """Scores that the model starts from, where it was trained with some: (rows,) or (rows, classes) float32."""
     weight: np.ndarray | None = None
     """With the labels, how much each row counts: (rows,) float32."""
+    categories: Mapping[str, tuple[int, int]] = field(default_factory=dict, kw_only=True)
+    """By column, how many of its values are categories that training never saw, and how many values there are."""
 
 
 class RowReader(Protocol):

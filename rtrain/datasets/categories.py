@@ -126,6 +126,16 @@ def codes_of(values: pa.ChunkedArray, names: Sequence[str], what: str) -> np.nda
     return np.asarray(codes.cast(pa.float64()).to_numpy())
 
 
+def num_missing(values: pa.ChunkedArray) -> int:
+    """Return how many values of a column are empty or NaN."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    return int(pc.sum(pc.is_null(values, nan_is_null=True)).as_py() or 0)
+
+
 def seen_only(
     splits: dict[str, Columns], features: Sequence[str], categories: dict[str, tuple[str, ...]]
 ) -> tuple[dict[str, Columns], dict[str, tuple[str, ...]]]:

@@ -197,6 +197,10 @@ class ColumnsConf(RowsConf):
     categorical: list[str] | None = None
     """Features that are categories; null: those of text or of a dictionary type; []: none. Trees take them."""
 
+    max_unseen: Annotated[float, Field(ge=0, le=1)] = 0.1
+    """Largest share of a category's values, of rows to predict or evaluate, that training never saw; they count as
+    missing, and more of them are an error."""
+
     ids: list[str] = field(default_factory=list)
     """Columns that name a row, never features: kept beside its prediction; []: all columns that are no features."""
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rtrain.config.closest import nearest_or_all
 from rtrain.datasets.categories import is_declared, is_text, names_of
-from rtrain.datasets.preprocessor_statistics import as_ray, learned, part_names
+from rtrain.datasets.preprocessor_statistics import NEEDS_VALUES, as_ray, learned, part_names
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -43,16 +43,25 @@ class Preprocessing:
         Raises:
             DatasetError: A value is of the wrong kind, or missing where a preprocessor needs one.
         """
+        return self.apply_counted(table, where)[0]
+
+    def apply_counted(self, table: pa.Table, where: str) -> tuple[pa.Table, dict[str, tuple[int, int]]]:
+        """Return what ``apply`` does, and by column that an encoder takes, how many of how many values are new to it.
+
+        Columns of which an encoder leaves out what is rare are not counted.
+        """
         import pyarrow as pa
 
         frame = _frame(table, self.kinds, where)
+        counts: dict[str, tuple[int, int]] = {}
         for place, step in enumerate(self.steps):
+            counts |= _unseen(frame, step)
             frame = _transformed(frame, step, f"{where}: {_name(place, step)}")
         found = {name: table[name] for name in table.column_names if name not in self.kinds}
         for name in frame.columns:
             found |= _columns(name, frame[name], self.parts.get(name), where)
         others = [name for name in table.column_names if name not in self.inputs]
-        return pa.table({name: found[name] for name in (*self.features, *others)})
+        return pa.table({name: found[name] for name in (*self.features, *others)}), counts
 
 
 def fit(
@@ -91,6 +100,18 @@ def fit(
     others = {name for _, table in train for name in table.column_names if name not in inputs}
     _check_names(features, others)
     return Preprocessing(inputs=tuple(inputs), kinds=kinds, steps=tuple(fitted), parts=vectors, features=features)
+
+
+def _unseen(frame: pd.DataFrame, step: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
+    """Return for the columns of an encoder how many values it doesn't know, and how many there are."""
+    counts = {}
+    if step["type"] in NEEDS_VALUES:
+        arguments = step["arguments"]
+        for column in (one for one in arguments["columns"] if one not in arguments.get("max_categories", {})):
+            values = frame[column].dropna()
+            known = int(values.isin(step["statistics"][f"unique_values({column})"]).sum())
+            counts[column] = (len(values) - known, len(values))
+    return counts
 
 
 def taken_columns(steps: Sequence[Mapping[str, Any]]) -> set[str]:

@@ -120,7 +120,7 @@ def _finite(table: pa.Table, column: str, key: str, where: str, first_row: int) 
 
 
 def _groups(table: pa.Table, column: str, where: str, first_row: int) -> np.ndarray:
-    """Return a number for each row, (rows,) int64: whole numbers as they are, and a hash of what is text."""
+    """Return a number for each row, (rows,) int64: whole numbers as they are, and a hash of the text of all else."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -133,7 +133,8 @@ def _groups(table: pa.Table, column: str, where: str, first_row: int) -> np.ndar
         row = first_row + missing.index(True).as_py() + 1
         raise DatasetError(f"{where}: dataset.group '{column}' is empty in row {row}.")
     try:
-        if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
+        whole = pa.types.is_floating(values.type) and pc.all(pc.equal(pc.trunc(values), values)).as_py()
+        if whole or pa.types.is_integer(values.type):
             return np.asarray(values.cast(pa.int64()))
         coded = values.cast(pa.string()).dictionary_encode()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:

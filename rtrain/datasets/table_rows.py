@@ -193,10 +193,12 @@ def raw_chunk(
     names = {name: table[name] for name in kept}
     if not with_labels:
         margin = replace(spec.roles, weight=None, group=None).decode(table, where, row).get("base_margin")
-        return RawChunk(spec.decode_features(table, where, row), None, names, base_margin=margin)
-    columns = spec.decode(table, where, row)
-    more = (columns.get(name) for name in ("group", "base_margin", "weight"))
-    return RawChunk(columns["x"], columns["y"], names, *more)
+        x, counts = spec.decode_new(table, where, row)
+        return RawChunk(x, None, names, base_margin=margin, categories=counts)
+    y, roles = spec.labels.encode(table[spec.labels.column], where, row), spec.roles.decode(table, where, row)
+    x, counts = spec.decode_new(table, where, row)
+    more = (roles.get(name) for name in ("group", "base_margin", "weight"))
+    return RawChunk(x, y, names, *more, categories=counts)
 
 
 def _needed(schema: pa.Schema, spec: TableSpec, where: str) -> list[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from rtrain.config.closest import closest, nearest_or_all
 from rtrain.datasets.base import Columns
-from rtrain.datasets.categories import codes_of, is_declared, is_number, is_text
+from rtrain.datasets.categories import codes_of, is_declared, is_number, is_text, num_missing
 from rtrain.datasets.conf import ColumnsConf
 from rtrain.datasets.labels import Labels
 from rtrain.datasets.preprocessing import Preprocessing, taken_columns
@@ -113,10 +113,28 @@ class TableSpec:
 
     def decode_features(self, table: pa.Table, where: str, first_row: int = 0) -> np.ndarray:
         """Return the features alone, (rows, features) of ``dtype``."""
+        prepared = table if self.preprocessing is None else self.preprocessing.apply(table, where)
+        return self._decoded(prepared, where, first_row)
+
+    def decode_new(
+        self, table: pa.Table, where: str, first_row: int = 0
+    ) -> tuple[np.ndarray, dict[str, tuple[int, int]]]:
+        """Return the features, and by column of categories how many of how many values training never saw."""
         import numpy as np
 
+        prepared, counts = table, dict[str, tuple[int, int]]()
         if self.preprocessing is not None:
-            table = self.preprocessing.apply(table, where)
+            prepared, counts = self.preprocessing.apply_counted(table, where)
+        x = self._decoded(prepared, where, first_row)
+        for name in self.categories:
+            known = int(np.count_nonzero(~np.isnan(x[:, self.features.index(name)])))
+            num_values = len(x) - num_missing(prepared[name])
+            counts[name] = (num_values - known, num_values)
+        return x, counts
+
+    def _decoded(self, table: pa.Table, where: str, first_row: int) -> np.ndarray:
+        import numpy as np
+
         for name in self.features:
             values = table[name]
             if name not in self.categories and not is_numeric(values.type) and values.null_count < len(values):

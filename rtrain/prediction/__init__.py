@@ -10,6 +10,7 @@ from typing import TypeVar
 from rtrain.prediction.opening import Opened, open_checkpoint
 from rtrain.prediction.output import Output, prediction_table
 from rtrain.prediction.scoring import Failure, Question, answers_here, scores_of
+from rtrain.prediction.unseen import Unseen
 
 __all__ = ["Opened", "Question", "answers", "open_checkpoint", "predict", "scores_of"]
 
@@ -72,10 +73,12 @@ def _answers(opened: Opened, question: Question[T], split: str | None) -> Genera
         found = answers_on_ray(question, reader, opened.conf, opened.command)
     else:
         found = answers_here(question, reader)
-    num_done = 0
+    num_done, unseen = 0, Unseen()
     with closing(found):
         for answer in found:
             if isinstance(answer, Failure):
                 raise answer.raised(num_done)
-            num_done += answer[0]
-            yield answer
+            num_done += answer.num_rows
+            unseen.add(answer.categories)
+            yield answer.num_rows, answer.made
+    unseen.check(opened.info, opened.conf.dataset)

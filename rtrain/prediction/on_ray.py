@@ -22,7 +22,7 @@ from rtrain.config.schema import RtrainConf
 from rtrain.datasets.base import RowReader
 from rtrain.errors import CheckpointError, PredictionError, first_line
 from rtrain.interrupts import renew_sigterm
-from rtrain.prediction.scoring import Failure, Question, read_chunks
+from rtrain.prediction.scoring import Answer, Failure, Question, read_chunks
 from rtrain.preparation import DATA_CPUS
 from rtrain.scaling import check_feasible, cluster_cpus, threads_per_worker, worker_resources
 from rtrain.trainers.registry import load_trainer
@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 def answers_on_ray(
     question: Question[T], reader: RowReader, conf: RtrainConf, command: str
-) -> Generator[tuple[int, T] | Failure]:
+) -> Generator[Answer[T] | Failure]:
     """Answer for all rows on ``scaling.num_workers`` actors, in the order of the data; a failure is the last answer.
 
     Raises:
@@ -57,7 +57,7 @@ def answers_on_ray(
 
 def _answers(
     question: Question[T], reader: RowReader, conf: RtrainConf, cluster: Cluster
-) -> Iterator[tuple[int, T] | Failure]:
+) -> Iterator[Answer[T] | Failure]:
     answers = _dataset(question, reader, conf, cluster)
     answers.context.target_max_block_size = BLOCK_BYTES
     answers.context.execution_options.preserve_order = True

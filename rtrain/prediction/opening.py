@@ -36,7 +36,7 @@ OTHER_DATA = tuple(f"dataset.{key}" for key in DATA_KEYS)
 """Keys that say which data is read."""
 CHOOSING = tuple(f"dataset.{key}" for key in ("seed", "sample", "limit", "split"))
 """Keys that say which of its rows make a split."""
-OWN_COLUMNS = ("label", "ids", "dtypes", "weight")
+OWN_COLUMNS = ("label", "ids", "dtypes", "weight", "max_unseen")
 """Keys of a table that new rows may have another way than those of training."""
 PREPARING = {f"dataset.{one.name}" for conf in (ColumnsConf, MemoryConf, PixelsConf) for one in fields(conf)} | {
     "dataset.on_error",

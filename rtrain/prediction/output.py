@@ -20,7 +20,7 @@ from rtrain.errors import ConfigError, PredictionError
 from rtrain.prediction.scoring import scores_of
 from rtrain.runs.files import finite
 from rtrain.storage.stores import is_url
-from rtrain.trainers.trained import Predictor, TextModel
+from rtrain.trainers.trained import Predictor, QuantileModel, TextModel
 
 ENDINGS = (".parquet", ".csv", ".jsonl")
 PART = "part-{:05d}.parquet"
@@ -115,6 +115,8 @@ def _remove(path: Path) -> None:
 def prediction_table(predictor: Predictor, info: DatasetInfo, chunk: RawChunk) -> pa.Table:
     """Return the columns that the data brought, then ``prediction`` and, of classes, ``probability_<class>``.
 
+    Of a model of several quantiles the predictions are ``prediction_q0.1``, ``prediction_q0.9`` and so on.
+
     Args:
         predictor: The model.
         info: The dataset of training, which knows the classes.
@@ -122,7 +124,11 @@ def prediction_table(predictor: Predictor, info: DatasetInfo, chunk: RawChunk) -
     """
     names = predictor.token_names if isinstance(predictor, TextModel) else info.class_names
     kept: dict[str, Any] = {name: _column(values) for name, values in chunk.kept.items()}
-    found = _predicted(scores_of(predictor, info, chunk), names)
+    scores = scores_of(predictor, info, chunk)
+    if isinstance(predictor, QuantileModel) and scores.ndim == 2:
+        found = {f"prediction_q{at:g}": scores[:, place] for place, at in enumerate(predictor.quantiles)}
+    else:
+        found = _predicted(scores, names)
     both = sorted(set(kept) & set(found))
     if both:
         others = ",".join(name for name in kept if name not in both)

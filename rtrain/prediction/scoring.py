@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import traceback
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -51,6 +51,16 @@ class Model:
 
 
 @dataclass(frozen=True)
+class Answer(Generic[T]):
+    """What is known of some rows; pickled to the process that asked."""
+
+    num_rows: int
+    made: T
+    categories: Mapping[str, tuple[int, int]]
+    """Of these rows and maybe of those that come next, as ``RawChunk`` counts them; no row counts twice."""
+
+
+@dataclass(frozen=True)
 class Question(Generic[T]):
     """What is asked of a model; pickled to the processes that answer."""
 
@@ -60,13 +70,13 @@ class Question(Generic[T]):
     with_labels: bool = False
     """Rows come with their labels, to evaluate."""
 
-    def answers(self, predictor: Predictor, chunk: RawChunk) -> Iterator[tuple[int, T]]:
-        """Yield numbers of rows and what ``make`` makes of them, batch by batch."""
+    def answers(self, predictor: Predictor, chunk: RawChunk) -> Iterator[Answer[T]]:
+        """Yield what ``make`` makes of some rows, batch by batch."""
         info = self.model.trained.info
         size = len(chunk.x) if self._measures_texts(info) else batch_rows(info)
         for start in range(0, len(chunk.x), size):
             batch = _part(chunk, slice(start, start + size))
-            yield len(batch.x), self.make(predictor, info, batch)
+            yield Answer(len(batch.x), self.make(predictor, info, batch), {} if start else chunk.categories)
 
     def _measures_texts(self, info: DatasetInfo) -> bool:
         """Tell whether rows are texts that the model joins to rows of its own, and measures without much memory."""
@@ -117,7 +127,7 @@ class TracebackError(Exception):
         return f"\n{self.args[0]}"
 
 
-def answers_here(question: Question[T], reader: RowReader) -> Generator[tuple[int, T] | Failure]:
+def answers_here(question: Question[T], reader: RowReader) -> Generator[Answer[T] | Failure]:
     """Answer for all rows in this process, in the order of the data; a failure is the last answer."""
     try:
         predictor = question.model.load()

@@ -16,7 +16,7 @@ from rtrain.runs.plain_files import read_json
 
 RECORD_NAME = "checkpoint.json"
 SIGNS = {"max": 1, "min": -1, "newest": 0}
-"""What a score is multiplied with, by its mode, for the best one to be the largest."""
+"""What a score is multiplied with, by its mode, for the best one to be the largest. ``newest`` is in older records."""
 Writer = Callable[[Path], None]
 """Fills the empty folder of a checkpoint; other threads may go on meanwhile."""
 
@@ -191,7 +191,8 @@ def _by_score(records: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     scored = [record for record in records if _is_score(record.get("score"))]
     if not scored:
         return []
-    sign = SIGNS[scored[-1]["score"]["mode"]]
+    last = scored[-1]["score"]
+    sign = 0 if last.get("newest") else SIGNS[last["mode"]]
     return sorted(scored, key=lambda record: (sign * record["score"]["value"], record["step"]), reverse=True)
 
 

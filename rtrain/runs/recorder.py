@@ -206,4 +206,6 @@ def list_checkpoints(manifest: Manifest, checkpoints: list[dict[str, Any]]) -> N
     best = best_record(checkpoints)
     if best is not None:
         manifest.best_checkpoint = f"checkpoints/{best['name']}"
-        manifest.best = {**best["score"], "step": best["step"], "epoch": best["epoch"]}
+        score = {name: value for name, value in best["score"].items() if name != "newest"}
+        # A model of several rounds may have been best before its last one.
+        manifest.best = {"step": best["step"], "epoch": best["epoch"], **score}

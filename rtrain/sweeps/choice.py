@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rtrain.config.goals import listed
+from rtrain.config.session import Composed
 from rtrain.config.sweep_conf import SweepConf
 from rtrain.config.trials import Trials
 from rtrain.errors import ConfigError
@@ -12,30 +13,36 @@ from rtrain.schedulers.base import Scheduler, StoppingConf
 from rtrain.schedulers.registry import SCHEDULERS
 from rtrain.searches.base import Goal, Search
 from rtrain.searches.registry import SEARCHES
-from rtrain.trainers.monitor import Monitor
+from rtrain.trainers.directions import monitored
+from rtrain.trainers.registry import load_trainer
 
 
-def goals_of(conf: SweepConf, best: Any) -> list[Goal]:
+def goals_of(conf: SweepConf, probe: Composed) -> list[Goal]:
     """Return what a sweep looks for; nothing if its config does not say it and nobody has to know beforehand.
 
     Args:
         conf: The section ``sweep``.
-        best: ``run.checkpoint.best``, which is taken instead where somebody has to know.
+        probe: What the trials have in common. The metric of their best checkpoint is taken where somebody has to know.
 
     Raises:
-        ConfigError: There are not as many modes as metrics.
+        ConfigError: There are not as many modes as metrics, or the direction of a metric isn't known.
     """
     metrics, modes = listed(conf.metric), listed(conf.mode)
-    if not metrics and best.monitor is not None and (_is_adaptive(conf) or conf.scheduler is not None):
-        metrics, modes = [best.monitor], [best.mode]
+    best, trainer = probe.conf.run.checkpoint.best, probe.conf.trainer
+    named = monitored(best, trainer)
+    if not metrics and named is not None and (_is_adaptive(conf) or conf.scheduler is not None):
+        metrics, modes = [named], ["auto"]
     if len(modes) == 1:
         modes = modes * len(metrics)
     if metrics and len(modes) != len(metrics):
         raise ConfigError(
             f"sweep.mode: {len(modes)} modes for {len(metrics)} metrics.", "Give one for each metric, or mode: auto"
         )
+    if "auto" not in modes or not metrics:
+        return [Goal(metric=metric, mode=mode) for metric, mode in zip(metrics, modes, strict=False)]
+    known = load_trainer(probe.resolved["trainer"]["type"]).directions(trainer, probe.allow).configured(best, trainer)
     return [
-        Goal(metric=metric, mode=Monitor.by_name(metric).mode if mode == "auto" else mode)
+        Goal(metric=metric, mode=known.needed(metric, "sweep.mode") if mode == "auto" else mode)
         for metric, mode in zip(metrics, modes, strict=False)
     ]
 

@@ -90,7 +90,7 @@ class Sweep:
         self._data = Data(observer, starting)
         self._checks = Checks(self._data, starting, trials.command)
         name = SEARCHES.name_of(self._conf)
-        goals = goals_of(self._conf, trials.probe.conf.run.checkpoint.best)
+        goals = goals_of(self._conf, trials.probe)
         self._search, scheduler = make_search(trials, goals), make_scheduler(trials, goals)
         self._scheduler_name = None if self._conf.scheduler is None else SCHEDULERS.name_of(self._conf.scheduler)
         if scheduler is not None and (idle := decides_nothing(scheduler)):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from rtrain.config.schema import RtrainConf
 from rtrain.config.scrub import Scrubber
 from rtrain.datasets.base import Dataset
+from rtrain.trainers.directions import Directions
 from rtrain.trainers.trained import About, Predictor, Trained
 from rtrain.trainers.worker import Worker
 
@@ -31,6 +32,8 @@ class Job:
     """Folder whose modules the driver and the workers can import."""
     about: About
     """What each checkpoint will say of itself."""
+    directions: Directions = field(default_factory=Directions)
+    """Which way the metrics of the trainer get better."""
     scrub: Scrubber = field(default_factory=Scrubber)
     """Takes the secrets of the config out of what user code prints and raises."""
 
@@ -99,6 +102,18 @@ class TrainerPlugin(ABC):
         Raises:
             CheckpointError: The checkpoint doesn't hold what it should.
         """
+
+    def directions(self, conf: Any, allow: Sequence[str]) -> Directions:
+        """Return which way the metrics get better that the trainer's own library, or the config, brings.
+
+        Names that every trainer shares (loss, accuracy) are known without. Where a metric is not known, the user has to
+        say it: nothing is guessed.
+
+        Args:
+            conf: The plugin's conf; what it names has not been checked.
+            allow: Modules beyond rtrain's known frameworks that a ``_target_`` may come from.
+        """
+        return Directions()
 
     def check_init(self, job: Job, wrote: About) -> None:  # noqa: B027 (most find it when they load the weights)
         """Find why training can't begin with the weights of another run, if the plugin ``can_init``.

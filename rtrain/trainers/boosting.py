@@ -23,8 +23,9 @@ from rtrain.runs.checkpoints import Writer, read_state
 from rtrain.trainers.base import Job
 from rtrain.trainers.boosting_conf import BoostingConf
 from rtrain.trainers.boosting_init import Beginning
+from rtrain.trainers.directions import check_targets
 from rtrain.trainers.from_dataset import check_float32, check_roles, dataset_of
-from rtrain.trainers.monitor import Goals, Monitor
+from rtrain.trainers.monitor import Goals, Monitor, goal_names
 from rtrain.trainers.ranks import Voters
 from rtrain.trainers.saver import in_turn
 from rtrain.trainers.stopping import SIGNALS, StopSignal
@@ -136,6 +137,22 @@ def probabilities_of_margins(margins: np.ndarray) -> np.ndarray:
     return shares
 
 
+def sums_of_margins(margins: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    """Return (3,) sums over rows, by weight: of wrong ones, of the logarithmic loss, and of the weights.
+
+    Args:
+        margins: As ``probabilities_of_margins`` takes them.
+        y: (rows,) numbers of classes.
+        weight: (rows,), or None.
+    """
+    margins = margins.astype(np.float64)
+    both = np.stack([np.zeros_like(margins), margins], axis=1) if margins.ndim == 1 else margins
+    rest = both - both.max(axis=1, keepdims=True)
+    loss = np.log(np.exp(rest).sum(axis=1)) - np.take_along_axis(rest, y.astype(int)[:, None], axis=1)[:, 0]
+    counts = np.ones(len(y)) if weight is None else weight.astype(np.float64)
+    return np.array([counts @ (both.argmax(axis=1) != y), counts @ loss, counts.sum()])
+
+
 def usable_names(info: DatasetInfo) -> list[str] | None:
     """Return the features' names where both libraries take them as they are; else None."""
     names = list(info.feature_names)
@@ -212,7 +229,7 @@ class Rounds:
         self._monitor: Monitor | None = None
         """Known when the library has reported its metrics, whose names only it can tell."""
         self._saved = self.progress.rounds if folder is not None else -1
-        self._goals, self._reason = Goals(worker.run.stop), ""
+        self._goals, self._reason = Goals(worker.run.stop, worker.directions), ""
         self._stop = StopSignal(worker, ranks, conf.max_seconds, self.progress.seconds)
 
     def done(self) -> bool:
@@ -242,7 +259,11 @@ class Rounds:
 
         Args:
             metrics: What the library reports, ``test/logloss`` say.
-            modes: ``min`` or ``max`` by name, as far as the library says it; else the name decides.
+            modes: ``min`` or ``max`` by name, as far as the library says it.
+
+        Raises:
+            ConfigError: The config asks to judge by a metric of which nobody says which way it gets better.
+            TrainingError: It asks to judge by one that is not reported.
         """
         progress = self.progress
         progress.rounds += 1
@@ -274,26 +295,36 @@ class Rounds:
         self._stop.saved()
 
     def _score(self, metrics: Mapping[str, float]) -> dict[str, Any] | None:
-        """Return the score; the newest model holds all rounds before it, the best one too."""
-        score = None if self._monitor is None else self._monitor.score(metrics)
-        chosen = self._worker.run.checkpoint.best.monitor is not None and not self.progress.rounds_to_predict(
-            self._conf
-        )
-        return score if score is None or chosen else {**score, "mode": "newest"}
+        """Return the score of the best round; the newest model holds all rounds before it, the best one too.
+
+        Where the config names the metric, and a prediction uses all rounds, it is that of this round: such models are
+        compared with each other.
+        """
+        progress = self.progress
+        if self._monitor is None:
+            return None
+        if self._worker.run.checkpoint.best.monitor is not None and not progress.rounds_to_predict(self._conf):
+            return self._monitor.score(metrics)
+        score = self._monitor.score(progress.best_metrics)
+        place = {"step": progress.best_round, "epoch": progress.best_round}
+        return None if score is None else {**score, **place, "newest": True}
 
     def _monitor_of(self, reported: Sequence[str], modes: Mapping[str, str]) -> Monitor:
-        """Return the metric that decides."""
+        """Return the metric that decides, and look at the goals with what the library says of its metrics."""
         assert self._worker.dataset is not None
         split = eval_splits(self._conf, self._worker.dataset.info)[-1]
         own = [name for name in reported if name.rpartition("/")[0] == split]
-        best = self._worker.run.checkpoint.best
-        monitor = Monitor.of(best, default=self._deciding(own))
-        if best.mode == "auto":
-            monitor = Monitor(monitor.name, modes.get(str(monitor.name), monitor.mode))
+        best, stop = self._worker.run.checkpoint.best, self._worker.run.stop
+        directions = self._worker.directions.reported(modes)
+        monitor = Monitor.of(best, self._conf, directions, self._deciding(own))
         there = self.progress.metrics
-        for name, key in {**self._goals.names, str(monitor.name): "run.checkpoint.best.monitor"}.items():
+        for name, key in {**goal_names(stop), str(monitor.name): "run.checkpoint.best.monitor"}.items():
             if name not in there:
                 raise TrainingError(f"{key}: there is no metric {name}.", f"There are: {', '.join(there)}")
+        if monitor.mode is None and (best.monitor is not None or self._conf.early_stopping_rounds is not None):
+            directions.needed(str(monitor.name), "run.checkpoint.best.mode")
+        check_targets(stop.target, directions)
+        self._goals = Goals(stop, directions)
         return monitor
 
     def facts(self) -> dict[str, Any]:

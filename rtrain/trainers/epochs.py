@@ -11,10 +11,10 @@ from rtrain.datasets.base import Pass
 from rtrain.errors import TrainingError
 from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.epochs_conf import EpochsConf
-from rtrain.trainers.from_dataset import evaluated_split, monitor_of
+from rtrain.trainers.from_dataset import default_monitor, evaluated_split
 from rtrain.trainers.learner import Learner
 from rtrain.trainers.meter import Meter, NotFiniteError
-from rtrain.trainers.monitor import Goals
+from rtrain.trainers.monitor import Goals, Monitor
 from rtrain.trainers.progress import Progress
 from rtrain.trainers.randomness import seed_step
 from rtrain.trainers.ranks import Ranks, Voters
@@ -50,8 +50,9 @@ class EpochLoop:
         self.feed = learner.feed(splits["train"], info, ranks)
         self.split = evaluated_split(conf.evaluate_split, info)
         self.evaluated = None if self.split is None else learner.feed(splits[self.split], info, ranks)
-        self.monitor = monitor_of(conf.evaluate_split, info, worker.run.checkpoint.best)
-        self.goals = Goals(worker.run.stop)
+        default = default_monitor(conf.evaluate_split, info)
+        self.monitor = Monitor.of(worker.run.checkpoint.best, conf, worker.directions, default)
+        self.goals = Goals(worker.run.stop, worker.directions)
         self.progress, self.saved_step, self.scored_step = Progress(), -1, -1
         self._resume()
         self.non_finite = learner.non_finite()
@@ -198,7 +199,7 @@ class EpochLoop:
         metrics, early = self.progress.metrics, self.conf.early_stopping
         self.learner.watch(metrics.get(str(self.monitor.name)))
         if early is not None:
-            self.progress.judge(early, self.monitor.name, metrics)
+            self.progress.judge(early, self.monitor.stopping(early, self.worker.directions), metrics)
 
     def _report(self, metrics: dict[str, float]) -> None:
         self.progress.metrics.update(metrics)

@@ -18,7 +18,8 @@ class EarlyStoppingConf:
     """Metric to watch, e.g. ``val/loss``; null: the one that also decides the best checkpoint."""
 
     mode: Annotated[str, *one_of("auto", "min", "max")] = "auto"
-    """Whether smaller or larger is better; ``auto`` goes by the metric's name."""
+    """Whether smaller or larger is better; ``auto`` takes what is known of the metric, and refuses one of which nothing
+    is."""
 
     patience: Annotated[int, Field(ge=1)] = 5
     """Evaluations in a row without improvement that end the run."""

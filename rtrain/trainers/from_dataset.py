@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from rtrain.config.schema import BestConf
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
 from rtrain.trainers.epochs_conf import EpochsConf
-from rtrain.trainers.monitor import Goals, Monitor
+from rtrain.trainers.monitor import goal_names
 from rtrain.trainers.tasks import metric_names, usual_monitor
 
 AUTO = "auto"
@@ -98,16 +97,15 @@ def evaluated_split(wanted: str, info: DatasetInfo) -> str | None:
     return next((name for name in names if info.num_rows.get(name)), None)
 
 
-def monitor_of(wanted: str, info: DatasetInfo, best: BestConf) -> Monitor:
+def default_monitor(wanted: str, info: DatasetInfo) -> str:
     """Return the metric that decides the best checkpoint, unless the config names one.
 
     Args:
         wanted: ``trainer.evaluate_split``.
         info: The dataset.
-        best: May name a metric.
     """
     split = evaluated_split(wanted, info)
-    return Monitor.of(best, default=f"{split}/{usual_monitor(info.task)}" if split else "train/epoch_loss")
+    return f"{split}/{usual_monitor(info.task)}" if split else "train/epoch_loss"
 
 
 def dataset_of(job: Job, such_as: str = "digits") -> DatasetInfo:
@@ -250,7 +248,7 @@ def check_monitors(conf: EpochsConf, info: DatasetInfo, job: Job, more: Sequence
     watched = {"run.checkpoint.best.monitor": job.conf.run.checkpoint.best.monitor}
     if conf.early_stopping is not None:
         watched["trainer.early_stopping.monitor"] = conf.early_stopping.monitor
-    named = [*watched.items(), *((key, name) for name, key in Goals(job.conf.run.stop).names.items())]
+    named = [*watched.items(), *((key, name) for name, key in goal_names(job.conf.run.stop).items())]
     for key, name in named:
         if name is not None and name not in known:
             raise ConfigError(f"{key}: this run reports no {name}, only {', '.join(sorted(known))}.")

@@ -69,6 +69,7 @@ def train_in_process(
         about=job.about,
         allow=job.allow,
         scrub=job.scrub,
+        known_directions=job.directions,
         use_gpu=job.conf.scaling.use_gpu,
         in_process=True,
     )

@@ -1,4 +1,4 @@
-"""Whether a metric is good: which direction it goes, what it scores a checkpoint, and when it ends a run."""
+"""Whether a metric is good: what it scores a checkpoint, and when it ends a run."""
 
 from __future__ import annotations
 
@@ -8,23 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rtrain.config.schema import BestConf, StopConf
-
-SMALLER_IS_BETTER = (
-    "loss",
-    "error",
-    "mse",
-    "mae",
-    "rmse",
-    "perplexity",
-    "nloglik",
-    "deviance",
-    "mape",
-    "mphe",
-    "quantile",
-)
-"""Words in the names of metrics that go down."""
-SMALLER_NAMES = ("l1", "l2", "huber", "fair", "poisson", "gamma", "tweedie", "cross_entropy", "kullback_leibler")
-"""Whole names of such metrics."""
+from rtrain.trainers.directions import Directions, monitored
+from rtrain.trainers.epochs_conf import EarlyStoppingConf
 
 
 @dataclass(frozen=True)
@@ -32,32 +17,44 @@ class Monitor:
     """The metric that tells the best checkpoint."""
 
     name: str | None
-    mode: str
-    """``min`` or ``max``."""
+    mode: str | None
+    """``min`` or ``max``; None if it isn't known: then nothing is the best."""
 
     @classmethod
-    def of(cls, conf: BestConf, default: str | None = None) -> Monitor:
-        """Take the metric from the config, else ``default``; ``auto`` mode goes by the metric's name."""
-        name = conf.monitor or default
-        return cls.by_name(name) if conf.mode == "auto" else cls(name, conf.mode)
+    def of(cls, best: BestConf, trainer: Any, directions: Directions, default: str | None = None) -> Monitor:
+        """Take the metric from ``run.checkpoint.best``, else from early stopping, else ``default``.
 
-    @classmethod
-    def by_name(cls, name: str | None) -> Monitor:
-        """Take a metric, with the mode that its name tells: losses and errors go down, everything else up."""
-        last = (name or "").lower().rpartition("/")[2]
-        smaller = last in SMALLER_NAMES or any(word in last for word in SMALLER_IS_BETTER)
-        return cls(name, "min" if smaller else "max")
+        Args:
+            best: May name the metric, and its mode.
+            trainer: The trainer's conf, which may stop early by a metric.
+            directions: Of the run.
+            default: The trainer's own choice.
+        """
+        name = monitored(best, trainer) or default
+        return cls(name, directions.of(name) if best.mode == "auto" else best.mode)
+
+    def stopping(self, early: EarlyStoppingConf, directions: Directions) -> Monitor:
+        """Return the metric that decides early stopping: its own, or this one.
+
+        Raises:
+            ConfigError: Its direction isn't known.
+        """
+        name = early.monitor or str(self.name)
+        if early.mode != "auto":
+            return Monitor(name, early.mode)
+        mode = self.mode if name == self.name else None
+        return Monitor(name, mode or directions.needed(name, "trainer.early_stopping.mode"))
 
     def score(self, metrics: Mapping[str, float]) -> dict[str, Any] | None:
         """Return how good ``metrics`` are, for the record of a checkpoint; None when the metric is absent or NaN."""
-        value = metrics.get(self.name) if self.name is not None else None
+        value = metrics.get(self.name) if self.name is not None and self.mode is not None else None
         if value is None or math.isnan(value):
             return None
         return {"monitor": self.name, "mode": self.mode, "value": value}
 
     def improves(self, value: float, best: float | None) -> bool:
         """Tell whether ``value`` is better than the best one so far; NaN never is."""
-        if math.isnan(value):
+        if math.isnan(value) or self.mode is None:
             return False
         return best is None or (value < best if self.mode == "min" else value > best)
 
@@ -65,23 +62,25 @@ class Monitor:
 class Goals:
     """The metrics that end a run: ``run.stop.target`` and ``run.stop.bounds``."""
 
-    def __init__(self, conf: StopConf) -> None:
-        self._conf = conf
-
-    @property
-    def names(self) -> dict[str, str]:
-        """The metrics that are looked at, with the key that names each."""
-        keys = dict.fromkeys(self._conf.bounds, "run.stop.bounds")
-        return keys | dict.fromkeys(self._conf.target, "run.stop.target")
+    def __init__(self, conf: StopConf, directions: Directions) -> None:
+        self._conf, self._directions = conf, directions
 
     def reached(self, metrics: Mapping[str, float]) -> str:
         """Return why the newest metrics end the run, or an empty string; the same on every rank that has the same."""
         for name, target in self._conf.target.items():
             value = metrics.get(name)
-            if value is not None and (value == target or Monitor.by_name(name).improves(value, target)):
+            if value is not None and (value == target or self._monitor(name).improves(value, target)):
                 return f"{name} reached its target of {target:g}"
         for name, bounds in self._conf.bounds.items():
             value = metrics.get(name)
             if value is not None and not bounds.hold(value):
                 return f"{name} left its bounds with {value:g}"
         return ""
+
+    def _monitor(self, name: str) -> Monitor:
+        return Monitor(name, self._directions.of(name))
+
+
+def goal_names(conf: StopConf) -> dict[str, str]:
+    """Return the metrics that can end a run, with the key that names each."""
+    return dict.fromkeys(conf.bounds, "run.stop.bounds") | dict.fromkeys(conf.target, "run.stop.target")

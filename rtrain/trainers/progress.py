@@ -73,17 +73,15 @@ class Progress:
             self.num_workers, self.rows_per_step = layout.num_workers, layout.rows_per_step
         return Layout(num_workers=self.num_workers, rows_per_step=self.rows_per_step)
 
-    def judge(self, early: EarlyStoppingConf, default: str | None, metrics: Mapping[str, float]) -> None:
+    def judge(self, early: EarlyStoppingConf, monitor: Monitor, metrics: Mapping[str, float]) -> None:
         """Count how many evaluations in a row have brought no improvement.
 
         Args:
-            early: What is watched.
-            default: The metric to watch if ``early`` names none.
+            early: What counts as an improvement.
+            monitor: The metric that is watched.
             metrics: The newest value of each metric.
         """
-        name = early.monitor or default
-        mode = early.mode if early.mode != "auto" else Monitor.by_name(name).mode
-        smaller = metrics.get(str(name), math.nan) * (1 if mode == "min" else -1)
+        smaller = metrics.get(str(monitor.name), math.nan) * (1 if monitor.mode == "min" else -1)
         best = math.inf if self.early_best is None else self.early_best
         if smaller < best - early.min_delta:
             self.early_best, self.bad_evaluations = smaller, 0

@@ -115,6 +115,7 @@ def _make_worker(config: dict[str, Any], context: Any, channel: WorkerChannel) -
         about=job.about,
         allow=job.allow,
         scrub=job.scrub,
+        known_directions=job.directions,
         use_gpu=job.conf.scaling.use_gpu,
     )
     # One rank looks, so that all agree.

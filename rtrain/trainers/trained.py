@@ -35,7 +35,8 @@ class Predictor(Protocol):
 
         Returns:
             float32: (rows, num_classes) probabilities of a classification, (rows,) values of a regression or scores of
-            a ranking, (rows, length, num_classes) probabilities where each place of a sequence is predicted.
+            a ranking, (rows, length, num_classes) probabilities where each place of a sequence is predicted,
+            (rows, quantiles) values of a ``QuantileModel`` that has several.
         """
 
 
@@ -62,6 +63,22 @@ class TextModel(Protocol):
         Args:
             x: (rows,) texts, some thousand, as many as there are: short ones may be joined as in training.
         """
+
+
+@runtime_checkable
+class BoundsLosses(Protocol):
+    """What a predictor of classes has besides if its library bounds the loss of a row."""
+
+    least_probability: float
+    """What smaller probabilities count as in the logarithmic loss."""
+
+
+@runtime_checkable
+class QuantileModel(Protocol):
+    """What a predictor of a regression has besides if it predicts quantiles of the label and not its mean."""
+
+    quantiles: tuple[float, ...]
+    """Between 0 and 1, in the order of the predictions."""
 
 
 @runtime_checkable

@@ -16,6 +16,7 @@ from rtrain.datasets.base import Dataset
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import RECORD_NAME, Writer, checkpoint_dir, note_in_checkpoint, write_checkpoint
 from rtrain.runs.events import Event, events_file, write_events
+from rtrain.trainers.directions import Directions
 from rtrain.trainers.saver import Saver, in_turn
 from rtrain.trainers.sharded import Savers, write_shards
 from rtrain.trainers.trained import About
@@ -75,6 +76,13 @@ class Worker:
     started: float = field(default_factory=time.monotonic)
     life: Life = field(default_factory=Life)
     """What the watchdog watches."""
+    known_directions: Directions = field(default_factory=Directions)
+    """Which way the metrics of the trainer get better."""
+
+    @property
+    def directions(self) -> Directions:
+        """Which way metrics get better, by the trainer and by the config."""
+        return self.known_directions.configured(self.run.checkpoint.best, self.conf)
 
     def report(
         self, metrics: Mapping[str, float], *, step: int, epoch: int, values: Mapping[str, Any] | None = None

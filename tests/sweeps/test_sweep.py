@@ -274,7 +274,7 @@ def test_who_has_to_know_the_metric_asks_for_it(capsys):
     assert "sweep.metric=val/loss" in capsys.readouterr().err
     assert rtrain([*words, "sweep/scheduler=asha"]) == 2
     assert "has to know what trials are judged by" in capsys.readouterr().err
-    assert rtrain([*words, "sweep=hyperopt", "sweep.metric=[a,b]"]) == 2
+    assert rtrain([*words, "sweep=hyperopt", "sweep.metric=[a,b]", "sweep.mode=min"]) == 2
     assert "sweep=optuna" in capsys.readouterr().err
     assert rtrain([*words, "sweep=optuna", "sweep.metric=[a,b,c]", "sweep.mode=[min,max]"]) == 2
     assert "2 modes for 3 metrics" in capsys.readouterr().err
@@ -298,12 +298,20 @@ def test_a_combination_that_turns_out_wrong_later_fails_as_a_trial(capsys):
     assert "contradict each other" in capsys.readouterr().out
 
 
+def test_without_a_metric_of_its_own_a_sweep_takes_that_of_its_trials_in_its_direction():
+    words = [word for word in ROUNDS if not word.startswith("sweep.metric")]
+    data, _ = swept([*words, "trainer.params={eval_metric: auc, max_depth: 1}", "trainer.params.eta=0.0001,0.5"])
+    assert data["goals"] == [{"metric": "test/auc", "mode": "max"}]
+    found = {trial["point"][0]: trial["values"][0] for trial in data["trials"]}
+    assert data["trials"][data["best"]]["point"] == [max(found, key=found.get)]
+
+
 def test_a_metric_that_nobody_reports_is_told(capsys):
     words = [word for word in ROUNDS if not word.startswith("sweep.metric")]
-    assert rtrain([*words, "sweep.metric=val/los", "trainer.params.eta=0.1,0.2"]) == 0
+    assert rtrain([*words, "sweep.metric=val/loss", "trainer.params.eta=0.1,0.2"]) == 0
     told = capsys.readouterr().err
-    assert "has never reported val/los (sweep.metric); there are: test/merror, test/mlogloss" in told
-    assert told.count("val/los") == 1
+    assert "has never reported val/loss (sweep.metric); there are: test/merror, test/mlogloss" in told
+    assert told.count("val/loss") == 1
 
 
 @pytest.mark.parametrize("gone", [0, 1], ids=["one", "the best one"])

@@ -89,7 +89,7 @@ class BoostingTests:
         scores = [one["metrics"]["test/mae"] for one in self.fit(tmp_path / "a", dataset, **keys).of("metrics")]
         assert len(scores) == int(np.argmin(scores)) + 1 + 5 < 200
         own = {"metric_functions": [f"{__name__}:{self.trainer}_worst"], "params": self.no_metric}
-        own |= {"num_boost_round": 200, "early_stopping_rounds": 5}
+        own |= {"num_boost_round": 200, "early_stopping_rounds": 5, "checkpoint": {"best": {"mode": "min"}}}
         channel = self.fit(tmp_path / "b", dataset, allow=(__name__,), **own)
         scores = [one["metrics"]["test/largest_error"] for one in channel.of("metrics")]
         assert len(scores) == int(np.argmin(scores)) + 1 + 5 < 200

@@ -169,6 +169,8 @@ def _of_mapping(found: Mapping[Any, Any], conf: PythonConf) -> Arrays | pa.Table
     arrays = {str(name): np.asarray(values) for name, values in found.items()}
     if "x" in arrays and arrays["x"].ndim > 1:
         more = {name: arrays[name] for name in OPTIONAL if name in arrays}
+        if "group" in more:
+            more["group"] = np.unique(more["group"], return_inverse=True)[1]
         return Arrays(where=conf.function, x=arrays["x"], y=arrays.get(conf.label), more=more)
     try:
         return pa.table({name: pa.array(values) for name, values in arrays.items()})

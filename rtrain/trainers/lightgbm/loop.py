@@ -16,6 +16,7 @@ from rtrain.trainers.boosting_init import Beginning
 from rtrain.trainers.lightgbm.config import Conf
 from rtrain.trainers.lightgbm.data import make_dataset, shared_bins
 from rtrain.trainers.lightgbm.draws import Draws, starts_again
+from rtrain.trainers.lightgbm.metrics import OfMargins, mode_of, needs_margins
 from rtrain.trainers.lightgbm.params import worker_params
 from rtrain.trainers.reading import reading
 from rtrain.trainers.trained import read_about
@@ -50,7 +51,8 @@ def train(worker: Worker) -> None:
     model: list[lightgbm.Booster] = []
     begin = Beginning.of(worker, anew=starts_again(params))
     rounds = Rounds(worker, conf, Ranks(worker.rank, worker.world_size), _deciding, _copier(model), begin)
-    objective, metrics = functions(conf, worker.allow)
+    objective, own = functions(conf, worker.allow)
+    margins = [OfMargins(info)] if needs_margins(conf, info) else []
     split = worker.dataset.splits["train"]
     bins = shared_bins(split, info, params) if worker.world_size > 1 else None
     whole = make_dataset(split, info, (worker.rank, worker.world_size), params, bins)
@@ -67,7 +69,7 @@ def train(worker: Worker) -> None:
             num_boost_round=conf.num_boost_round - rounds.progress.rounds,
             valid_sets=list(evals.values()),
             valid_names=list(evals),
-            feval=metrics or None,
+            feval=[*own, *margins] or None,
             init_model=trees,
             callbacks=[Draws(params, rounds), _after_round(rounds, model)],
         )
@@ -112,7 +114,7 @@ def _after_round(rounds: Rounds, model: list[lightgbm.Booster]) -> Callable[[Any
     def after(env: Any) -> None:
         model[:] = [env.model]
         found = {f"{split}/{name}": (value, larger) for split, name, value, larger, *_ in env.evaluation_result_list}
-        modes = {name: "max" if larger else "min" for name, (_, larger) in found.items()}
+        modes = {name: mode_of(name, larger) for name, (_, larger) in found.items()}
         rounds.after_round({name: value for name, (value, _) in found.items()}, modes)
         if rounds.done():
             raise lightgbm.callback.EarlyStopException(env.iteration, env.evaluation_result_list)

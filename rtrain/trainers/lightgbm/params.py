@@ -9,7 +9,6 @@ from typing import Any
 
 import lightgbm
 import numpy as np
-from lightgbm.basic import _ConfigAliases
 
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
@@ -17,13 +16,14 @@ from rtrain.trainers.base import Job
 from rtrain.trainers.boosting_init import check_trees
 from rtrain.trainers.boosting_params import check_names, check_once, numbered_constraints
 from rtrain.trainers.lightgbm.config import Conf
+from rtrain.trainers.lightgbm.metrics import needs_margins
+from rtrain.trainers.lightgbm.names import all_names, main_name, main_objective
 from rtrain.trainers.trained import About
 from rtrain.trainers.worker import Worker
 
 OURS = {
     "num_threads": "trainer.num_threads",
     "seed": "run.seed",
-    "device_type": "scaling.use_gpu",
     "num_iterations": "trainer.num_boost_round",
     "early_stopping_round": "trainer.early_stopping_rounds",
     "machines": "scaling.num_workers",
@@ -42,18 +42,8 @@ OURS = {
     "ignore_column": "dataset.features",
 }
 """By LightGBM's main names: what rtrain sets itself."""
-
-
-def main_name(name: str) -> str | None:
-    """Return LightGBM's main name of a parameter, which may have several; None if there is none of this name."""
-    aliases: Mapping[str, list[str]] = _ConfigAliases._get_all_param_aliases()
-    return next((main for main, others in aliases.items() if name == main or name in others), None)
-
-
-def all_names() -> list[str]:
-    """Return every name of every parameter."""
-    aliases: Mapping[str, list[str]] = _ConfigAliases._get_all_param_aliases()
-    return sorted({name for main, others in aliases.items() for name in (main, *others)})
+GPUS = ("gpu", "cuda")
+"""Values of ``device_type`` that use a GPU: by OpenCL, which LightGBM's wheels have, and by CUDA."""
 
 
 def all_params(conf: Conf, info: DatasetInfo, *, seed: int, use_gpu: bool, num_threads: int) -> dict[str, Any]:
@@ -64,8 +54,8 @@ def all_params(conf: Conf, info: DatasetInfo, *, seed: int, use_gpu: bool, num_t
         del usual["force_row_wise"]
     usual |= usual_objective(info)
     if "metric" not in given:
-        usual["metric"] = [] if conf.metric_functions else usual_metrics(info)
-    device = "gpu" if use_gpu else "cpu"
+        usual |= usual_metric(conf, info, given.get("objective"))
+    device = given.get("device_type", GPUS[0]) if use_gpu else "cpu"
     return {**usual, **given, "seed": seed, "num_threads": num_threads, "device_type": device}
 
 
@@ -100,8 +90,20 @@ def usual_objective(info: DatasetInfo) -> dict[str, Any]:
     )
 
 
+def usual_metric(conf: Conf, info: DatasetInfo, objective: str | None) -> dict[str, Any]:
+    """Return the parameter ``metric``; early stopping goes by the first one.
+
+    Where the config names an objective, that is the objective's own, as in LightGBM alone.
+    """
+    if conf.metric_functions or needs_margins(conf, info):
+        return {"metric": []}
+    if objective is None or main_objective(objective) in ("binary", "multiclass", "multiclassova"):
+        return {"metric": usual_metrics(info)}
+    return {}
+
+
 def usual_metrics(info: DatasetInfo) -> list[str]:
-    """Return the metrics of the dataset's task; early stopping goes by the first one."""
+    """Return the metrics of the dataset's task; the first one is that of its objective."""
     if info.task == "ranking":
         return ["ndcg"]
     if info.task == "regression":
@@ -122,6 +124,7 @@ def check_params(job: Job) -> None:
     check_once(conf.params, lambda name: main_name(name) or name)
     params = all_params(conf, info, seed=0, use_gpu=False, num_threads=1)
     _check_objective(params, info)
+    _check_device(job, params)
     try:
         _reported_metrics(params, info)
         unknown = [one for one in _metrics(params) if not _reported_metrics({**params, "metric": one}, info)]
@@ -166,9 +169,31 @@ def _reported_metrics(params: Mapping[str, Any], info: DatasetInfo) -> list[str]
     return [name for _, name, *_ in lightgbm.Booster(dict(params), data).eval_train()]
 
 
+def _check_device(job: Job, params: Mapping[str, Any]) -> None:
+    """Find a device that was asked for in another way than by ``scaling.use_gpu``, or that LightGBM doesn't have."""
+    scaling = job.conf.scaling
+    given = {main_name(name): value for name, value in job.conf.trainer.params.items()}.get("device_type")
+    if given is not None and (given not in GPUS or not scaling.use_gpu):
+        raise ConfigError(
+            f"trainer.params.device_type={given} does not fit scaling.use_gpu={str(scaling.use_gpu).lower()}.",
+            "Set use_gpu=true for a GPU; device_type then says how LightGBM uses it: gpu (OpenCL) or cuda.",
+        )
+    if not scaling.use_gpu:
+        return
+    try:
+        _reported_metrics({**params, "device_type": given or GPUS[0]}, job.dataset.info)  # type: ignore[union-attr]
+    except lightgbm.basic.LightGBMError as error:
+        # Workers may have GPUs that this machine lacks, but it is the same LightGBM.
+        if scaling.num_workers == 0 or "not enabled in this build" in str(error):
+            raise ConfigError(
+                f"scaling.use_gpu: LightGBM can't use device_type={given or GPUS[0]}: {_plain(error)}",
+                "Try: use_gpu=false, or trainer.params.device_type=cuda with a LightGBM that was built for CUDA.",
+            ) from error
+
+
 def _metrics(params: Mapping[str, Any]) -> list[str]:
     """Return the metrics that the parameters ask for."""
-    given = params["metric"]
+    given = params.get("metric", ())
     names = given if isinstance(given, (list, tuple)) else str(given).split(",")
     return [str(name) for name in names if str(name) not in ("", "None", "none", "null", "na", "custom")]
 
@@ -179,8 +204,10 @@ def _plain(error: Exception) -> str:
 
 
 def _check_objective(params: Mapping[str, Any], info: DatasetInfo) -> None:
-    classes = {"binary": 2, "cross_entropy": 2, "multiclass": info.num_classes, "multiclassova": info.num_classes}
-    objective = str(params["objective"])
+    classes = {"binary": 2, "multiclass": info.num_classes, "multiclassova": info.num_classes}
+    if info.task == "classification":
+        classes["cross_entropy"] = 2  # of a regression its labels are probabilities
+    objective = main_objective(str(params["objective"]))
     is_for = "classification" if objective in classes else "ranking" if "rank" in objective else "regression"
     if is_for != info.task or classes.get(objective, info.num_classes) != info.num_classes:
         shown = f"{info.task} of {info.num_classes} classes" if info.num_classes else info.task

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rtrain.trainers.base import Job, TrainerPlugin, TrainLoop
+from rtrain.trainers.directions import Directions
 from rtrain.trainers.lightgbm import config
 from rtrain.trainers.trained import About, Predictor, Trained
 
@@ -33,6 +34,12 @@ class Plugin(TrainerPlugin):
         from rtrain.trainers.lightgbm.params import check_params
 
         check_params(job)
+
+    def directions(self, conf: config.Conf, allow: Sequence[str]) -> Directions:
+        """Return which way the library's own metrics get better."""
+        from rtrain.trainers.lightgbm.metrics import directions
+
+        return directions(conf.metric_functions)
 
     def check_init(self, job: Job, wrote: About) -> None:
         """Compare features and objective with those that the trees were grown for."""

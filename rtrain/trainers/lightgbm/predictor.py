@@ -26,6 +26,8 @@ class Predictor:
         margins: The objective was the user's own, so that the trees give sums and not probabilities.
     """
 
+    least_probability = 1e-15
+
     def __init__(self, booster: lightgbm.Booster, info: DatasetInfo, num_rounds: int, *, margins: bool) -> None:
         self.info, self._booster, self._margins = info, booster, margins
         self._num_rounds = num_rounds or -1
@@ -63,6 +65,8 @@ class Predictor:
         objective = self._booster.params.get("objective")
         if objective == "multiclass":
             return probabilities_of_margins(sums)
+        if objective == "cross_entropy_lambda":
+            return np.asarray(np.log1p(np.exp(sums)))
         if objective in EXPONENTIAL:
             return np.asarray(np.exp(sums))
         if objective in LOGISTIC:
@@ -78,11 +82,17 @@ class Predictor:
     def _probabilities(self, found: np.ndarray) -> np.ndarray:
         if self._margins:
             return probabilities_of_margins(found)
-        return (
-            np.asarray(found / found.sum(axis=1, keepdims=True))
-            if found.ndim == 2
-            else np.stack([1 - found, found], axis=1)
-        )
+        return found if found.ndim == 2 else np.stack([1 - found, found], axis=1)
+
+
+class QuantilePredictor(Predictor):
+    """Boosted trees that predict a quantile."""
+
+    def __init__(
+        self, booster: lightgbm.Booster, info: DatasetInfo, num_rounds: int, quantiles: tuple[float, ...]
+    ) -> None:
+        super().__init__(booster, info, num_rounds, margins=False)
+        self.quantiles = quantiles
 
 
 def load_predictor(trained: Trained) -> Predictor:
@@ -98,4 +108,7 @@ def load_predictor(trained: Trained) -> Predictor:
     except (OSError, ValueError, lightgbm.basic.LightGBMError) as error:
         raise CheckpointError(f"{trained.folder / MODEL} can't be read: {error}") from error
     num_rounds = progress.rounds_to_predict(conf)
+    if booster.params.get("objective") == "quantile":
+        alpha = float(booster.params["alpha"])
+        return QuantilePredictor(booster, trained.info, num_rounds, (alpha,))
     return Predictor(booster, trained.info, num_rounds, margins=conf.objective_function is not None)

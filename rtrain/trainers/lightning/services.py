@@ -20,7 +20,7 @@ from rtrain.trainers.lightning.data import OurData, SharedData
 from rtrain.trainers.lightning.losses import WAY_OUT, Losses
 from rtrain.trainers.lightning.stored import check_readable, without_objects
 from rtrain.trainers.meter import NotFiniteError
-from rtrain.trainers.monitor import Goals, Monitor
+from rtrain.trainers.monitor import Goals, Monitor, goal_names
 from rtrain.trainers.progress import Progress
 from rtrain.trainers.randomness import seed_step
 from rtrain.trainers.stopping import SIGNALS, StopSignal
@@ -72,13 +72,12 @@ class Services(pl.callbacks.Checkpoint):
         self, worker: Worker, ranks: TorchRanks, data: OurData | SharedData, split: str | None, progress: Progress
     ) -> None:
         self._worker, self._ranks, self._data, self._split = worker, ranks, data, split
-        self._monitor = Monitor.of(
-            worker.run.checkpoint.best, default="train/loss" if split is None else f"{split}/loss"
-        )
+        default = "train/loss" if split is None else f"{split}/loss"
+        self._monitor = Monitor.of(worker.run.checkpoint.best, worker.conf, worker.directions, default)
         self.progress, self._saved_step = progress, -1 if worker.resume_dir() is None else progress.step
         self._scored_step = progress.evaluated_step
         self._stop = StopSignal(worker, ranks, worker.conf.max_seconds, self.progress.seconds)
-        self._goals, self._copies = Goals(worker.run.stop), Copies()
+        self._goals, self._copies = Goals(worker.run.stop, worker.directions), Copies()
         self._agreement = Agreement(worker, ranks)
         self.losses = Losses(worker, ranks, progress)
         self._due, self._leaves = False, ""
@@ -181,7 +180,7 @@ class Services(pl.callbacks.Checkpoint):
         progress.metrics = self._agreement.on(progress.metrics, measured)
         self._check_known()
         if early is not None:
-            progress.judge(early, self._monitor.name, progress.metrics)
+            progress.judge(early, self._monitor.stopping(early, self._worker.directions), progress.metrics)
             if progress.bad_evaluations >= early.patience:
                 self._end(trainer, f"early stopping: no improvement in {early.patience} evaluations")
         reached = self._goals.reached(progress.metrics)
@@ -243,7 +242,8 @@ class Services(pl.callbacks.Checkpoint):
         watched = {"run.checkpoint.best.monitor": named}
         if conf.early_stopping is not None:
             watched["trainer.early_stopping.monitor"] = conf.early_stopping.monitor or self._monitor.name
-        for key, name in [*watched.items(), *((key, name) for name, key in self._goals.names.items())]:
+        goals = goal_names(self._worker.run.stop)
+        for key, name in [*watched.items(), *((key, name) for name, key in goals.items())]:
             if name is not None and name not in self.progress.metrics:
                 raise TrainingError(
                     f"{key}: the module logs no {name}, only {', '.join(sorted(self.progress.metrics))}.",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from rtrain.trainers.base import Job, TrainerPlugin, TrainLoop
+from rtrain.trainers.directions import Directions
 from rtrain.trainers.sklearn import config
 from rtrain.trainers.trained import Predictor, Trained
 
@@ -21,6 +23,11 @@ class Plugin(TrainerPlugin):
         from rtrain.trainers.sklearn.checks import check_conf
 
         check_conf(job)
+
+    def directions(self, conf: config.Conf, allow: Sequence[str]) -> Directions:
+        """Return that more is better of each score: scikit-learn turns the others round."""
+        scoring = [] if conf.cross_validation is None else conf.cross_validation.scoring
+        return Directions(own={f"cv/{name}": "max" for name in scoring})
 
     def train_loop(self, conf: config.Conf) -> TrainLoop:
         """Return the loop."""

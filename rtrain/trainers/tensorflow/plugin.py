@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from rtrain.trainers.base import Job, TrainerPlugin, TrainLoop
+from rtrain.trainers.directions import Directions
 from rtrain.trainers.tensorflow import config, environment
 from rtrain.trainers.trained import Predictor, Trained
 
@@ -24,6 +26,15 @@ class Plugin(TrainerPlugin):
         from rtrain.trainers.tensorflow.checks import check_conf
 
         check_conf(job)
+
+    def directions(self, conf: config.Conf, allow: Sequence[str]) -> Directions:
+        """Return which way the config's metrics get better, as Keras says it."""
+        if not conf.metrics:
+            return Directions()
+        environment.prepare_import()
+        from rtrain.trainers.tensorflow.metrics import directions
+
+        return directions(conf.metrics, allow)
 
     def train_loop(self, conf: config.Conf) -> TrainLoop:
         """Return the declared loop."""

@@ -9,12 +9,13 @@ from typing import Any
 import torch
 from torch import nn
 from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LRScheduler
+from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
-from rtrain.config.targets import build
+from rtrain.config.targets import build, locate
 from rtrain.datasets.base import Dataset, DatasetInfo, ResidentSplit
 from rtrain.errors import ConfigError
-from rtrain.trainers.from_dataset import AUTO, fill_from_dataset, num_steps
+from rtrain.trainers.from_dataset import AUTO, default_monitor, fill_from_dataset, num_steps
+from rtrain.trainers.monitor import Monitor
 from rtrain.trainers.tasks import PLACES
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.state import TrainState, make_ema
@@ -92,14 +93,21 @@ def build_optimizer(conf: Conf, model: nn.Module, strategy: Strategy, allow: tup
     return optimizer
 
 
-def build_scheduler(
-    conf: Conf, optimizer: Optimizer, num_steps: int | None, allow: tuple[str, ...]
-) -> LRScheduler | None:
-    """Build the schedule; ``num_steps`` is how often it will move on, where that is known."""
+def build_scheduler(worker: Worker, optimizer: Optimizer, num_steps: int | None) -> LRScheduler | None:
+    """Build the schedule; ``num_steps`` is how often it will move on, where that is known.
+
+    One that watches the monitored metric gets its direction, unless the config says one.
+    """
+    conf: Conf = worker.conf
     if conf.scheduler is None:
         return None
-    lengths = dict.fromkeys(auto_lengths(conf), num_steps)
-    scheduler: LRScheduler = build({**conf.scheduler, **lengths}, "trainer.scheduler", allow, optimizer)
+    filled: dict[str, Any] = dict.fromkeys(auto_lengths(conf), num_steps)
+    kind = locate(str(conf.scheduler["_target_"]), "trainer.scheduler._target_", worker.allow)
+    if isinstance(kind, type) and issubclass(kind, ReduceLROnPlateau) and "mode" not in conf.scheduler:
+        assert worker.dataset is not None, "checked by the plugin"
+        default = default_monitor(conf.evaluate_split, worker.dataset.info)
+        filled["mode"] = Monitor.of(worker.run.checkpoint.best, conf, worker.directions, default).mode
+    scheduler: LRScheduler = build({**conf.scheduler, **filled}, "trainer.scheduler", worker.allow, optimizer)
     return scheduler
 
 
@@ -129,7 +137,7 @@ def build_state(worker: Worker, strategy: Strategy, steps_per_epoch: int) -> Tra
     return TrainState(
         model=model,
         optimizer=optimizer,
-        scheduler=build_scheduler(conf, optimizer, schedule_length(conf, steps_per_epoch), worker.allow),
+        scheduler=build_scheduler(worker, optimizer, schedule_length(conf, steps_per_epoch)),
         scaler=torch.amp.GradScaler(world.device.type, enabled=conf.precision == "fp16"),
         ema=make_ema(model, conf.ema_decay),
     )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rtrain.trainers.base import Job, TrainerPlugin, TrainLoop
+from rtrain.trainers.directions import Directions
 from rtrain.trainers.torch import config
 from rtrain.trainers.trained import Predictor, Trained
 
@@ -35,6 +36,14 @@ class Plugin(TrainerPlugin):
         """Let the optimizer's numbers change."""
         declared = conf.get("train_loop") is None and conf.get("strategy") != "deepspeed"
         return frozenset({"optimizer", "clip_norm", "loss"}) if declared else frozenset()
+
+    def directions(self, conf: config.Conf, allow: Sequence[str]) -> Directions:
+        """Return which way the config's metrics get better, as torchmetrics says it."""
+        if conf.train_loop is not None or not conf.metrics:
+            return Directions()
+        from rtrain.trainers.torch.metrics import directions
+
+        return directions(conf.metrics, allow)
 
     def train_loop(self, conf: config.Conf) -> TrainLoop:
         """Return the declared loop, or the user's own."""

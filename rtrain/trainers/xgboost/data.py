@@ -68,7 +68,7 @@ def _arguments(columns: Columns, info: DatasetInfo) -> dict[str, Any]:
         "data": flat(columns["x"]),
         "label": columns["y"],
         "weight": _weight(columns),
-        "qid": columns.get("group"),
+        "qid": _numbered(columns.get("group")),
         "base_margin": columns.get("base_margin"),
         "feature_names": usable_names(info),
         "feature_types": feature_types(info),
@@ -104,6 +104,11 @@ def check_weights(dataset: Dataset | None) -> None:
                 f"dataset.weight: rows of one query of the split '{name}' weigh {weights}, and XGBoost weighs queries.",
                 "Give all rows of a query the same weight, or weigh rows: trainer=lightgbm",
             )
+
+
+def _numbered(group: Any) -> Any:
+    """Return the queries of rows as 0, 1, ...: XGBoost wants numbers that ascend."""
+    return None if group is None else np.cumsum(np.diff(group, prepend=group[:1]) != 0)
 
 
 def _weight(columns: Columns) -> Any:

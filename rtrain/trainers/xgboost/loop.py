@@ -22,7 +22,8 @@ from rtrain.trainers.worker import Worker
 from rtrain.trainers.xgboost.config import Conf
 from rtrain.trainers.xgboost.data import make_matrix
 from rtrain.trainers.xgboost.draws import Grower, starts_again
-from rtrain.trainers.xgboost.params import device_of, worker_params
+from rtrain.trainers.xgboost.metrics import MODES, Metrics, OfMargins, gives_margins
+from rtrain.trainers.xgboost.params import device_of, plain_errors, worker_params
 
 MODEL = "model.ubj"
 IMPORTANCE = ("gain", "weight", "cover")
@@ -48,7 +49,7 @@ def train(worker: Worker) -> None:
     info, splits = worker.dataset.info, worker.dataset.splits
     params = worker_params(worker, info)
     # On several workers Ray has joined them through its tracker around this function.
-    with xgboost.config_context(verbosity=params["verbosity"]):
+    with plain_errors(), xgboost.config_context(verbosity=params["verbosity"]):
         matrix = make_matrix(splits["train"], info, worker, params)
         evals = [
             (matrix if name == "train" else make_matrix(splits[name], info, worker, params, matrix), name)
@@ -67,10 +68,13 @@ def train(worker: Worker) -> None:
             rounds.progress.rounds_before = booster.num_boosted_rounds()
         _describe(worker, params, {"train": matrix, **{name: one for one, name in evals}})
         grower = Grower(booster, params)
-        objective, metrics = functions(conf, worker.allow)
+        objective, own = functions(conf, worker.allow)
+        if info.task == "classification" and gives_margins(conf) and "eval_metric" not in conf.params:
+            own = [OfMargins(info), *own]
+        metrics = Metrics(own, output_margin=objective is not None)
         while not rounds.done():
             grower.grow(matrix, rounds.progress.rounds_before + rounds.progress.rounds, objective)
-            rounds.after_round(_evaluated(booster, evals, rounds.progress.rounds, metrics))
+            rounds.after_round(metrics.measure(booster, evals, rounds.progress.rounds), MODES)
         rounds.end()
         worker.describe_model({**rounds.facts(), "feature_importance": _importance(booster, params, info)})
 
@@ -86,23 +90,6 @@ def _trees(begin: Beginning) -> xgboost.Booster | None:
     booster = booster[: int(best) + 1]
     booster.set_attr(best_iteration=None)
     return booster
-
-
-def _evaluated(booster: xgboost.Booster, evals: Any, round_number: int, own: Sequence[Any]) -> dict[str, float]:
-    """Return each metric of each split over the rows of all workers, ``test/logloss`` say."""
-    if not evals:
-        return {}
-
-    def all_own(predictions: np.ndarray, matrix: xgboost.DMatrix) -> list[tuple[str, float]]:
-        return [metric(predictions, matrix) for metric in own]
-
-    text = booster.eval_set(evals, round_number, feval=all_own if own else None, output_margin=bool(own))
-    found = {}
-    for part in text.split("\t")[1:]:
-        name, value = part.rsplit(":", 1)
-        split = next(split for _, split in evals if name.startswith(f"{split}-"))
-        found[f"{split}/{name.removeprefix(f'{split}-')}"] = float(value)
-    return found
 
 
 def _deciding(names: Sequence[str]) -> str:

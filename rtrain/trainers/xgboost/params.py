@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -13,8 +14,8 @@ import numpy as np
 import xgboost
 
 from rtrain.config.closest import closest
-from rtrain.datasets.base import DatasetInfo
-from rtrain.errors import ConfigError
+from rtrain.datasets.base import Dataset, DatasetInfo, ResidentSplit
+from rtrain.errors import ConfigError, TrainingError
 from rtrain.trainers.base import Job
 from rtrain.trainers.boosting import usable_names
 from rtrain.trainers.boosting_init import check_trees
@@ -23,6 +24,7 @@ from rtrain.trainers.trained import About
 from rtrain.trainers.worker import Worker
 from rtrain.trainers.xgboost.config import Conf
 from rtrain.trainers.xgboost.data import feature_types
+from rtrain.trainers.xgboost.metrics import gives_margins
 
 NOT_IN_THE_MODEL = (
     *("base_score", "booster", "objective", "num_class", "eval_metric", "disable_default_eval_metric", "verbosity"),
@@ -61,9 +63,11 @@ def all_params(conf: Conf, info: DatasetInfo, *, seed: int, use_gpu: bool, num_t
         usual["objective"] = usual_objective(info)
     if info.task == "classification" and info.num_classes and info.num_classes > 2:
         usual["num_class"] = info.num_classes
-    metrics = usual_metrics(info) if "eval_metric" not in conf.params and not conf.metric_functions else None
-    if metrics is not None and "objective" not in conf.params:
-        usual["eval_metric"] = metrics
+    if "eval_metric" not in conf.params:
+        if info.task == "classification" and gives_margins(conf):
+            usual["disable_default_eval_metric"] = True  # ``OfMargins`` takes its place
+        elif not conf.metric_functions and "objective" not in conf.params:
+            usual["eval_metric"] = usual_metrics(info)
     given = numbered_constraints(conf.params, info)
     for name, as_taken in (("monotone_constraints", tuple), ("interaction_constraints", str)):
         if isinstance(given.get(name), list):
@@ -114,7 +118,33 @@ def check_params(job: Job) -> None:
         _try_out(params, _few_rows(info))
     except (ValueError, xgboost.core.XGBoostError) as error:
         raise ConfigError(f"trainer.params: XGBoost refuses them: {_first_line(error)}", _way_out(error)) from error
+    _check_labels(job.dataset)
     _check_gpu(job)
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """Turn an error of XGBoost into one line without its stack.
+
+    Raises:
+        TrainingError: XGBoost's own is its cause.
+    """
+    try:
+        yield
+    except xgboost.core.XGBoostError as error:
+        raise TrainingError(f"XGBoost: {_first_line(error)}", _way_out(error)) from error
+
+
+def _check_labels(dataset: Dataset) -> None:
+    """Refuse labels that XGBoost, which keeps them as float32, takes for infinite."""
+    for name, split in dataset.splits.items():
+        y = split.columns["y"] if isinstance(split, ResidentSplit) else np.zeros(0)
+        too_large = ~(np.abs(y) <= np.finfo(np.float32).max)
+        if too_large.any():
+            raise ConfigError(
+                f"dataset.label: a label of the split '{name}' is {y[too_large.argmax()]:g}, beyond XGBoost's float32.",
+                "Correct it, or take another unit: labels by a thousand, say.",
+            )
 
 
 def check_init(job: Job, wrote: About) -> None:
@@ -169,6 +199,11 @@ def _check_objective(objective: str, info: DatasetInfo) -> None:
         raise ConfigError(
             "trainer.params.objective: multi:softmax gives no probabilities.",
             "Try: trainer.params.objective=multi:softprob",
+        )
+    if objective == "survival:aft":
+        raise ConfigError(
+            "trainer.params.objective: survival:aft needs a lower and an upper bound of each label, and rows have one.",
+            "Try: trainer.params.objective=survival:cox, where the label of a censored row is negative.",
         )
     if tasks.get(kind, info.task) != info.task and objective != "reg:logistic":
         raise ConfigError(

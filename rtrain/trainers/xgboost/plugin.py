@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rtrain.trainers.base import Job, TrainerPlugin, TrainLoop
+from rtrain.trainers.directions import Directions
 from rtrain.trainers.trained import About, Predictor, Trained
 from rtrain.trainers.xgboost import config
 
@@ -36,6 +37,12 @@ class Plugin(TrainerPlugin):
         check_weights(job.dataset)
         if job.dataset is not None:
             tell_of_digits(job.dataset.info)
+
+    def directions(self, conf: config.Conf, allow: Sequence[str]) -> Directions:
+        """Return which way the library's own metrics get better."""
+        from rtrain.trainers.xgboost.metrics import directions
+
+        return directions()
 
     def check_init(self, job: Job, wrote: About) -> None:
         """Compare features and objective with those that the trees were grown for."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import xgboost
 
@@ -12,6 +14,7 @@ from rtrain.trainers.trained import Trained, check_shape
 from rtrain.trainers.xgboost.config import Conf
 from rtrain.trainers.xgboost.data import feature_types
 from rtrain.trainers.xgboost.loop import MODEL
+from rtrain.trainers.xgboost.metrics import gives_margins
 
 
 class Predictor:
@@ -20,7 +23,7 @@ class Predictor:
     Args:
         booster: The trees.
         info: The dataset that they were grown on.
-        margins: The objective was the user's own, so that the trees give sums and not probabilities.
+        margins: Predictions are the sums of trees (margins): what XGBoost makes of them is for another objective.
     """
 
     def __init__(self, booster: xgboost.Booster, info: DatasetInfo, *, margins: bool) -> None:
@@ -55,7 +58,7 @@ class Predictor:
             feature_types=feature_types(self.info),
             enable_categorical=True,
         )
-        found = self._booster.predict(matrix, iteration_range=self._rounds)
+        found = self._booster.predict(matrix, iteration_range=self._rounds, output_margin=self._margins)
         if self.info.task != "classification":
             return np.asarray(found, np.float32)
         return np.asarray(self._probabilities(found), np.float32)
@@ -64,6 +67,14 @@ class Predictor:
         if self._margins:
             return probabilities_of_margins(found)
         return found if found.ndim == 2 else np.stack([1 - found, found], axis=1)
+
+
+class QuantilePredictor(Predictor):
+    """Boosted trees that predict quantiles: (rows,) values of one, or (rows, quantiles)."""
+
+    def __init__(self, booster: xgboost.Booster, info: DatasetInfo, quantiles: tuple[float, ...]) -> None:
+        super().__init__(booster, info, margins=False)
+        self.quantiles = quantiles
 
 
 def load_predictor(trained: Trained, device: str = "cpu") -> Predictor:
@@ -77,5 +88,8 @@ def load_predictor(trained: Trained, device: str = "cpu") -> Predictor:
         booster = xgboost.Booster({"device": device}, model_file=trained.folder / MODEL)
     except (OSError, xgboost.core.XGBoostError) as error:
         raise CheckpointError(f"{trained.folder / MODEL} can't be read: {error}") from error
-    margins = conf.objective_function is not None or conf.params.get("objective") == "binary:logitraw"
-    return Predictor(booster, trained.info, margins=margins)
+    objective = json.loads(booster.save_config())["learner"]["objective"]
+    if conf.objective_function is None and objective["name"] == "reg:quantileerror":
+        alphas = json.loads(objective["quantile_loss_param"]["quantile_alpha"])
+        return QuantilePredictor(booster, trained.info, tuple(alphas if isinstance(alphas, list) else [alphas]))
+    return Predictor(booster, trained.info, margins=gives_margins(conf))

@@ -41,7 +41,8 @@ class _Log:
         self.step: int | None = None if newest is None else int(record["step"])
         self.number = int(record.get("report", self.step or 0))
         self._seconds_before = float(record.get("seconds", 0.0))
-        self._monitor, self._goals = Monitor.of(worker.run.checkpoint.best), Goals(worker.run.stop)
+        self._monitor = Monitor.of(worker.run.checkpoint.best, None, worker.directions)
+        self._goals = Goals(worker.run.stop, worker.directions)
         limits = [worker.conf.max_seconds, worker.run.stop.max_seconds]
         self._max_seconds = min((limit for limit in limits if limit is not None), default=None)
 

@@ -1,0 +1,149 @@
+"""Which way metrics get better: known for certain, or said by the config, and never guessed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rtrain.config.closest import closest
+from rtrain.config.schema import BestConf, RunConf
+from rtrain.errors import ConfigError
+from rtrain.trainers.epochs_conf import EarlyStoppingConf
+
+SMALLER = frozenset(
+    {
+        *("loss", "error", "error_rate", "log_loss", "logloss", "cross_entropy", "nll", "perplexity", "deviance"),
+        *("mse", "rmse", "msle", "rmsle", "mae", "mape", "smape", "mean_squared_error", "root_mean_squared_error"),
+        *("mean_absolute_error", "mean_absolute_percentage_error", "mean_squared_log_error", "median_absolute_error"),
+        *("max_error", "hinge", "hinge_loss", "huber_loss", "log_cosh", "logcosh", "pinball", "pinball_loss"),
+        *("kl_divergence", "kldiv", "crps", "brier", "brier_score", "ece", "wer", "cer", "bpc", "fid", "hamming_loss"),
+    }
+)
+"""Names of metrics that are better the smaller they are, whoever reports them."""
+LARGER = frozenset(
+    {
+        *("accuracy", "acc", "balanced_accuracy", "f1", "f1_score", "f1_macro", "f1_micro", "f1_weighted", "precision"),
+        *("recall", "sensitivity", "specificity", "auc", "auroc", "roc_auc", "aucpr", "auprc", "average_precision"),
+        *("r2", "r2_score", "explained_variance", "mcc", "matthews_corrcoef", "cohen_kappa", "iou", "miou", "jaccard"),
+        *("dice", "ndcg", "mrr", "bleu", "psnr", "ssim", "reward"),
+    }
+)
+"""Names of metrics that are better the larger they are."""
+_PART = re.compile(r"(?:train|training|val|valid|validation|test|eval|epoch|mean)_(?=.)")
+"""What may stand before such a name without another meaning: ``val_loss``."""
+
+
+def known_direction(name: str) -> str | None:
+    """Return ``min`` or ``max`` for a metric whose last part is a name that rtrain knows; else None."""
+    last = name.lower().rpartition("/")[2]
+    plain = _PART.sub("", last, count=1) if _PART.match(last) else last
+    for one in (last, plain, plain.partition("@")[0]):
+        if one in SMALLER or one in LARGER:
+            return "min" if one in SMALLER else "max"
+    return None
+
+
+@dataclass(frozen=True)
+class Directions:
+    """Which way the metrics of a run get better."""
+
+    own: Mapping[str, str] = field(default_factory=dict)
+    """``min`` or ``max`` by the trainer's own names, without the split."""
+    said: Mapping[str, str] = field(default_factory=dict)
+    """What the config says, by whole names."""
+    comes_later: bool = False
+    """The trainer itself reports the direction of metrics that are not listed here."""
+
+    def of(self, name: str | None) -> str | None:
+        """Return ``min`` or ``max``, or None if it isn't known."""
+        if name is None:
+            return None
+        last = name.rpartition("/")[2]
+        for where, key in ((self.said, name), (self.own, name), (self.own, last), (self.own, last.partition("@")[0])):
+            if key in where:
+                return where[key]
+        return known_direction(name)
+
+    def needed(self, name: str, key: str) -> str:
+        """Return the direction of a metric that the config names.
+
+        Args:
+            name: The metric.
+            key: Of the config, that can say the direction.
+
+        Raises:
+            ConfigError: It isn't known.
+        """
+        found = self.of(name)
+        if found is not None:
+            return found
+        start, _, last = name.rpartition("/")
+        near = closest(last, sorted({*self.own, *SMALLER, *LARGER}))
+        hint = f"Say it: {key}=min or {key}=max"
+        if near:
+            hint += f"\nOr did you mean: {f'{start}/{near}' if start else near}"
+        raise ConfigError(f"{key}: auto can't tell whether a smaller or a larger {name} is better.", hint)
+
+    def reported(self, modes: Mapping[str, str]) -> Directions:
+        """Return these directions and those that the trainer reports."""
+        return replace(self, own={**self.own, **modes}, comes_later=False)
+
+    def configured(self, best: BestConf, trainer: Any) -> Directions:
+        """Return these directions and those that the config says.
+
+        Args:
+            best: ``run.checkpoint.best``.
+            trainer: The trainer's conf, which may stop early.
+        """
+        early: EarlyStoppingConf | None = getattr(trainer, "early_stopping", None)
+        named = monitored(best, trainer)
+        said = dict(self.said)
+        if named is not None and best.mode != "auto":
+            said[named] = best.mode
+        if early is not None and early.mode != "auto":
+            said.setdefault(early.monitor or named or "", early.mode)
+        return replace(self, said=said)
+
+
+def monitored(best: BestConf, trainer: Any) -> str | None:
+    """Return the metric that the config names for the best checkpoint, or else for early stopping."""
+    early = getattr(trainer, "early_stopping", None)
+    return best.monitor or (None if early is None else early.monitor)
+
+
+def check_directions(run: RunConf, trainer: Any, directions: Directions) -> None:
+    """Refuse to judge by a metric whose direction isn't known.
+
+    Args:
+        run: Names metrics.
+        trainer: The trainer's conf, which may name one.
+        directions: What the trainer knows.
+
+    Raises:
+        ConfigError: Names the key that has to say it.
+    """
+    if directions.comes_later:
+        return
+    known, early = directions.configured(run.checkpoint.best, trainer), getattr(trainer, "early_stopping", None)
+    if early is not None and early.monitor is not None:
+        known.needed(early.monitor, "trainer.early_stopping.mode")
+    if run.checkpoint.best.monitor is not None:
+        known.needed(run.checkpoint.best.monitor, "run.checkpoint.best.mode")
+    check_targets(run.stop.target, known)
+
+
+def check_targets(target: Mapping[str, float], directions: Directions) -> None:
+    """Refuse a ``run.stop.target`` whose metric may be better in either direction.
+
+    Raises:
+        ConfigError: Names the key that says it.
+    """
+    for name, value in target.items():
+        if directions.of(name) is None:
+            raise ConfigError(
+                f"run.stop.target: it isn't known whether a smaller or a larger {name} is better.",
+                f"Use run.stop.bounds, which says it: 'run.stop.bounds={{{name}: {{min: {value:g}}}}}' ends the run "
+                "below that value, max above it.",
+            )

@@ -1,0 +1,28 @@
+"""Which way the metrics of a config get better, as Keras says it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rtrain.config.targets import build
+from rtrain.errors import ConfigError
+from rtrain.trainers.directions import Directions
+from rtrain.trainers.from_dataset import AUTO
+
+MODES = {"up": "max", "down": "min"}
+
+
+def directions(metrics: Mapping[str, Mapping[str, Any]], allow: Sequence[str]) -> Directions:
+    """Return which way metrics get better, of their config nodes by name; only an object of Keras says it."""
+    own = {}
+    for name, node in metrics.items():
+        plain = {key: 2 if value == AUTO else value for key, value in node.items()}
+        try:
+            metric = build(plain, f"trainer.metrics.{name}", allow)
+        except ConfigError:  # the check of the plugin names it, with what the dataset says in place of auto
+            continue
+        mode = MODES.get(str(getattr(metric, "_direction", None)))
+        if mode is not None:
+            own[name] = mode
+    return Directions(own=own)

@@ -1,0 +1,31 @@
+"""Which way the metrics of a config get better, as torchmetrics says it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torchmetrics.classification
+
+from rtrain.config.targets import locate
+from rtrain.trainers.directions import Directions
+
+TASKS = ("Binary", "Multiclass", "Multilabel")
+
+
+def directions(metrics: Mapping[str, Mapping[str, Any]], allow: Sequence[str]) -> Directions:
+    """Return which way metrics get better, of their config nodes by name."""
+    found = {
+        name: direction_of(locate(str(node["_target_"]), f"trainer.metrics.{name}._target_", allow))
+        for name, node in metrics.items()
+    }
+    return Directions(own={name: mode for name, mode in found.items() if mode is not None})
+
+
+def direction_of(kind: Any) -> str | None:
+    """Return which way a class of torchmetrics gets better: ``min``, ``max``, or None if it doesn't say."""
+    name = getattr(kind, "__name__", "")
+    # What chooses by an argument `task` leaves it to the classes of the tasks, which agree.
+    kinds = (kind, *(getattr(torchmetrics.classification, f"{task}{name}", None) for task in TASKS))
+    larger = (getattr(one, "higher_is_better", None) for one in kinds)
+    return next(("max" if one else "min" for one in larger if isinstance(one, bool)), None)
