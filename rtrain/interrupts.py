@@ -96,15 +96,15 @@ def stop_on_signals() -> Iterator[StopRequest]:
 
 
 def _end_by(number: signal.Signals) -> None:
-    """End this process as if nobody had a handler for the signal."""
+    """End this process as the signal does without a handler."""
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
 
 
 def leave_signals_to_driver() -> None:
-    """Have the signals that end a run do nothing to this worker: the driver hears them too, and says when to stop.
+    """Have the signals that end a run do nothing to this worker: the driver gets them too, and says when to stop.
 
-    They are blocked in all processes of a cluster of rtrain's own (``ray_session``). What user code starts would
+    They are blocked in all processes of a cluster that rtrain started (``ray_session``). What user code starts would
     inherit that, and could not be ended. On a cluster that was joined they are the cluster's business.
     """
     blocked = {signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1} & signal.pthread_sigmask(signal.SIG_BLOCK, ())

@@ -1,6 +1,6 @@
-"""The processes and the folder of a Ray cluster of rtrain's own: they end with the process that started them.
+"""The processes and the folder of a Ray cluster that rtrain started: they end with the process that started them.
 
-They are in sessions (``setsid``) of their own, deaf to the signals that end runs: what is sent to a process group, to
+They are in separate sessions (``setsid``), deaf to the signals that end runs: what is sent to a process group, to
 all processes of a job or a service, or by a terminal, reaches the driver alone, which ends the run and then them.
 """
 
@@ -23,7 +23,7 @@ from rtrain import ray_watcher
 
 LOCK_NAME = "rtrain.lock"
 SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1}
-"""What ends a run is for the driver alone to hear."""
+"""Only the driver answers what ends a run."""
 END_SECONDS = 20.0
 
 
@@ -57,7 +57,7 @@ class RaySession:
     def owning(self) -> Iterator[None]:
         """Make what Ray starts in the block part of this session.
 
-        Ray's monitors are left out: the autoscaler has no machines to add, nobody reads what the reader of logs says,
+        Ray's monitors are left out: the autoscaler has no machines to add, the reader of logs has no reader itself,
         and they take a second to start, and another one to end. Only ``ray start`` has options for it.
         """
         from ray._private import services
@@ -95,7 +95,7 @@ class RaySession:
 
     def _tell(self, word: str) -> None:
         assert self._watcher.stdin is not None
-        with suppress(BrokenPipeError):  # somebody has killed the watcher: Ray's own ways to end its processes are left
+        with suppress(BrokenPipeError):  # the watcher was killed: Ray's own ways to end its processes are left
             self._watcher.stdin.write(f"{word}\n".encode())
 
 
@@ -117,7 +117,7 @@ def session_root() -> Path:
 
 
 def clear_finished(root: Path) -> None:
-    """Remove the folders of this account's sessions that have crashed: nobody holds their lock any more."""
+    """Remove the folders of this account's sessions that have crashed: no process holds their lock."""
     for folder in root.glob("session_*"):
         if folder.is_symlink() or folder.lstat().st_uid != os.geteuid():
             continue

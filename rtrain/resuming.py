@@ -99,7 +99,7 @@ def find_resumption(
         may_change: Keys that may have other values in ``wanted``, beyond those that its trainer lets change.
 
     Raises:
-        ConfigError: There is no such run, it can't go on with this config, or it holds pickles of another account.
+        ConfigError: There is no such run, it can't be resumed with this config, or it holds pickles of another account.
     """
     resume = composed.conf.run.resume
     found: Resumption | None

@@ -16,7 +16,7 @@ LOG.addHandler(logging.NullHandler())  # without any, Python prints the message:
 def open_streams() -> None:
     """Open what the process was started without, and let what it writes to go away without ending it.
 
-    A terminal that is closed, a pipe that nobody reads any more, or a disk that is full of logs is no failure of what
+    A terminal that is closed, a pipe whose reader is gone, or a disk that is full of logs is not a failure of what
     is shown there: from then on it is shown nowhere, and ``logs/driver.log`` of the run says so.
     """
     for descriptor in (0, 1, 2):
@@ -51,7 +51,7 @@ class _Lasting(io.FileIO):
 
     def write(self, data: Any) -> int:
         try:
-            while (written := super().write(data)) is None:  # somebody has made it not wait
+            while (written := super().write(data)) is None:  # it was made non-blocking
                 select.select([], [self], [])
         except OSError as error:
             nowhere = os.open(os.devnull, os.O_WRONLY)

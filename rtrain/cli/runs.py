@@ -41,7 +41,7 @@ def upload(
     run: Annotated[Path, typer.Argument(help="A run directory: runs/<name>/<time>-<id>.", metavar="RUN")],
     to: Annotated[str | None, typer.Option(help="URL instead of run.storage, e.g. s3://bucket/runs.")] = None,
 ) -> None:
-    """Copy RUN to where its run.storage says, as far as it is not there; a run of another account needs --to."""
+    """Copy RUN to where its run.storage says, as far as it is missing; a run of another account needs --to."""
     from rtrain.storage.mirror import upload_run
 
     url, ending = upload_run(run, to, lambda text: typer.echo(text, err=True))

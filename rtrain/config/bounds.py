@@ -55,7 +55,7 @@ def bounded_references() -> Iterator[None]:
     AnyContainer.resolve_parse_tree = resolve  # type: ignore[method-assign]
     try:
         yield
-    except ExpansionError as error:  # OmegaConf adds lines of its own
+    except ExpansionError as error:  # OmegaConf adds lines
         raise ExpansionError(error.message.partition("\n")[0]) from None
     finally:
         AnyContainer.resolve_parse_tree = before  # type: ignore[method-assign]

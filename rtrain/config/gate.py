@@ -100,7 +100,7 @@ class Gate:
         for key, mapping in _mappings(node, where):
             target = mapping.get("_target_")
             if target is not None and (key != where or not str(target).startswith(PLUGINS)):
-                raise TargetError(f"{key}._target_", f"{target} is no plugin of Hydra's")
+                raise TargetError(f"{key}._target_", f"{target} is not one of Hydra's plugins")
             for name, value in mapping.items():
                 if (name in COMMANDS and value) or "\n" in str(value):
                     self._refuse_unless_permitted(f"{key}.{name}", "is run by a shell")

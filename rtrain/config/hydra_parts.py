@@ -1,4 +1,4 @@
-"""What Hydra makes of its own node of a config: callbacks, logging, launchers. All of it passes the gate first."""
+"""What Hydra makes of the node ``hydra``: callbacks, logging, launchers. All of it passes the gate first."""
 
 from __future__ import annotations
 

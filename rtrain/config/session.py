@@ -72,7 +72,7 @@ class Composed:
     sweep: str | None = None
     """Name of the sweep's folder, of a trial."""
     trust: bool = False
-    """Whether a run that it goes on with may be read as if this account had written it."""
+    """Whether a run that it resumes may be read as if this account had written it."""
 
     @property
     def config_hash(self) -> str:

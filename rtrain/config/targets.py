@@ -192,7 +192,7 @@ def refuse_unless_allowed(path: str, where: str, allow: Sequence[str], roots: Se
         problem = f"{path} is not allowed: {top} is neither a known framework nor in the project"
         raise TargetError(where, problem, _allow_hint(dotted))
     if isinstance(allow, Untrusted) and not is_harmless(dotted):
-        problem = f"{path} is no model or layer that rtrain knows only to compute, and another account wrote this"
+        problem = f"{path} is not on the list of models and layers that only compute, and another account wrote this"
         raise TargetError(where, problem, TRUST_HINT)
 
 

@@ -86,7 +86,7 @@ SECOND = _Files("memory.max", "memory.current", "inactive_file")
 
 
 def _left_in_groups(root: Path) -> Iterator[int]:
-    """Yield what each limit leaves: of the process's own group and of all around it, of both versions."""
+    """Yield what each limit leaves: of the process's group and of all around it, of both versions."""
     mount, listed = root / "sys/fs/cgroup", root / "proc/self/cgroup"
     places = {mount: SECOND, mount / "memory": FIRST}  # in a container, its own group is where the mount is
     for line in listed.read_text().splitlines() if listed.exists() else ():

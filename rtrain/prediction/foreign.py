@@ -47,7 +47,7 @@ def check_foreign(folder: Path, sections: Mapping[str, Any], replaced: Collectio
         if ENDPOINT.search(key):
             raise _refused(folder, f"{key} decides how a store is asked, which gets credentials of yours")
         if is_url(text) and not is_well_known(text):
-            raise _refused(folder, f"{key} is {shown(text)} with a server or options of its own")
+            raise _refused(folder, f"{key} is {shown(text)} with another server or options")
 
 
 def _refused(folder: Path, why: str) -> CheckpointError:

@@ -21,7 +21,7 @@ from rtrain.runs.plain_files import open_inside, parse_json
 LINE_BYTES = 1 << 20
 """More than any line takes; a longer one is damaged, and never held in memory."""
 BLOCK_BYTES = 1 << 20
-"""What is read of a file at once."""
+"""What is read of a file in one piece."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ CHECKPOINT = re.compile(r"\..+\.(tmp|old)|\.reached-[0-9a-f-]+")
 def clear_leftovers(folder: Path) -> None:
     """Remove temporary files of a run directory or a sweep, and checkpoints that never got their name.
 
-    For the process that holds the lock, while nobody writes a checkpoint.
+    For the process that holds the lock, while no process writes a checkpoint.
     """
     for path in folder.iterdir():
         if FILE.fullmatch(path.name):

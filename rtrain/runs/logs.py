@@ -1,4 +1,4 @@
-"""What workers print: one file for each rank, appended to while the run goes on."""
+"""What workers print: one file for each rank, appended to during the run."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ def check_places(stored: Mapping[str, Any]) -> None:
     """
     for key in ("config", "host"):
         if not isinstance(stored.get(key, {}), Mapping):
-            raise TypeError(f"{key} is no mapping")
+            raise TypeError(f"{key} is not a mapping")
     best = stored.get("best_checkpoint")
     records = stored.get("checkpoints", [])
     names = [record["name"] for record in records]
@@ -151,7 +151,7 @@ def check_places(stored: Mapping[str, Any]) -> None:
         if not is_plain_name(name):
             raise ValueError(f"{name!r} is no name of a checkpoint")
     if not is_plain_name(stored.get("run_id", "-")):
-        raise ValueError(f"run_id {stored['run_id']!r} is no name of a folder")
+        raise ValueError(f"run_id {stored['run_id']!r} is not the name of a folder")
     for record in records:
         check_files(record.get("files", {}))
 

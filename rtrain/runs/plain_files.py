@@ -135,7 +135,7 @@ def check_run_dir(run_dir: Path) -> None:
 
 
 def strange_entries(run_dir: Path) -> Iterator[StrangeFileError]:
-    """Yield what stands in a run directory in the place of its own files and folders."""
+    """Yield what stands in a run directory in the place of its files and folders."""
     inner = {
         ".hydra": (stat.S_IFREG,),
         "checkpoints": (stat.S_IFDIR, stat.S_IFREG),
@@ -155,7 +155,7 @@ def strange_entries(run_dir: Path) -> Iterator[StrangeFileError]:
 
 
 def strange_files(folder: Path) -> Iterator[tuple[Path, str]]:
-    """Yield what in a folder, however deep, is no file of it, and why: pipes, links that lead out of it."""
+    """Yield what in a folder, however deep, does not belong there, and why: pipes, links that lead out of it."""
     top = Path(os.path.realpath(folder))
     for root, folders, names in os.walk(top):
         for path in sorted(Path(root, name) for name in (*folders, *names)):
@@ -171,7 +171,7 @@ def read_text(root: Path, name: str, max_bytes: int = MAX_BYTES) -> str:
     """Return the text of a file below a folder.
 
     Raises:
-        OSError: It can't be read; of kind ``StrangeFileError`` if it is no regular file.
+        OSError: It can't be read; of kind ``StrangeFileError`` if it is not a regular file.
         ValueError: It is too large, or not UTF-8.
     """
     return _bytes(root, name, max_bytes).decode("utf-8")
@@ -181,7 +181,7 @@ def read_json(root: Path, name: str) -> Any:
     """Return what a JSON file below a folder holds.
 
     Raises:
-        OSError: It can't be read; of kind ``StrangeFileError`` if it is no regular file.
+        OSError: It can't be read; of kind ``StrangeFileError`` if it is not a regular file.
         ValueError: It is too large, nested too deeply, or no JSON.
     """
     return parse_json(_bytes(root, name, MAX_BYTES))
@@ -208,7 +208,7 @@ def parse_json(content: bytes | str) -> Any:
     """Return what a JSON text holds.
 
     Raises:
-        ValueError: It is no JSON, or nested too deeply.
+        ValueError: It is not JSON, or nested too deeply.
     """
     try:
         value = json.loads(content)

@@ -57,7 +57,7 @@ class Recorder:
         self._written = 0.0
         self._config = config
         self._news: list[Callable[[], None]] = []
-        """What the observer is to hear once it is written: an error of a display is none of the run directory."""
+        """What the observer gets once it is written: an error of a display is not the run directory's."""
         self._logs = WorkerLogs(run_dir / "logs")
         with named_errors(run_dir):
             clear_leftovers(run_dir)
@@ -150,8 +150,8 @@ class Recorder:
     def _accept_attempt(self, record: Mapping[str, Any]) -> None:
         if self.manifest.attempts:
             # Without a checkpoint, the reports of step 0 come again as well.
-            anew = record["from_step"] == 0 and not record.get("from_checkpoint")
-            self._events.go_back(-1 if anew else record["from_step"])
+            again = record["from_step"] == 0 and not record.get("from_checkpoint")
+            self._events.go_back(-1 if again else record["from_step"])
             self._fill_in(record["from_step"])
         self.manifest.attempts.append({"started_at": utc_now(), **{k: v for k, v in record.items() if k != "kind"}})
         self._write()

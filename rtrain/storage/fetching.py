@@ -188,7 +188,7 @@ def _records(folder: Folder, sizes: Mapping[str, int], notice: Callable[[str], N
 
 
 def _all_damaged(folder: Folder) -> CheckpointError:
-    return CheckpointError(f"all checkpoints of {folder.url} are damaged.", "Start a run of its own.")
+    return CheckpointError(f"all checkpoints of {folder.url} are damaged.", "Start a new run.")
 
 
 def _get_newest(

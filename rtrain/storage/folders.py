@@ -84,7 +84,7 @@ def read_json(folder: Folder, name: str) -> dict[str, Any]:
 
     Raises:
         FileNotFoundError: There is none of that name.
-        ValueError: It is no JSON, or no mapping.
+        ValueError: It is not JSON, or not a mapping.
     """
     for left in reversed(range(READS)):
         try:

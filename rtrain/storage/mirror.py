@@ -176,7 +176,7 @@ def upload_run(run_dir: Path, storage: str | None, notice: Callable[[str], None]
         notice: Takes a line for the user.
 
     Raises:
-        ConfigError: The run names no store, is somebody else's and would name one, or the store refuses.
+        ConfigError: The run names no store, is another account's and would name one, or the store refuses.
         StrangeFileError: A link, a pipe or the like stands in the place of a file of the run.
         RunInUseError: It goes on.
     """
@@ -217,7 +217,7 @@ def _own_settings(run_dir: Path, manifest: Manifest) -> dict[str, Any]:
 def _no_store(run_dir: Path, manifest: Manifest) -> ConfigError:
     why = "has no run.storage"
     if manifest.config.get("run", {}).get("storage") is not None:
-        why = "was made by somebody else, or its config.yaml was changed: it does not decide where files go"
+        why = "was made by another account, or its config.yaml was changed: it does not decide where files go"
     return ConfigError(f"{run_dir} {why}.", "Name the store: --to s3://bucket/runs")
 
 

@@ -27,7 +27,7 @@ class SmallFiles:
         """Their state when they were sent."""
 
     def update(self, *, last: bool = False) -> None:
-        """Send those that have changed; links are no files of the folder.
+        """Send those that have changed; links do not count as files of the folder.
 
         Raises:
             Exception: What the store says; what was sent so far holds, and another call goes on from there.

@@ -22,7 +22,7 @@ def goals_of(conf: SweepConf, probe: Composed) -> list[Goal]:
 
     Args:
         conf: The section ``sweep``.
-        probe: What the trials have in common. The metric of their best checkpoint is taken where somebody has to know.
+        probe: What the trials have in common. The metric of their best checkpoint is taken where one is needed.
 
     Raises:
         ConfigError: There are not as many modes as metrics, or the direction of a metric isn't known.

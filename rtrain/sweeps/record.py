@@ -76,7 +76,7 @@ class SweepRecord:
         return min(known, key=lambda one: (sign * one.values[0], one.number) if one.values else (0.0, 0))
 
     def take_best(self, trial: Trial, best: Mapping[str, Any]) -> None:
-        """Note what a trial takes for its best; the first one tells the sweep what to look for, if nobody else did."""
+        """Note the best value of a trial; the first one gives the sweep its goal, if it has none."""
         if not best:
             return
         if not self.goals:

@@ -262,7 +262,7 @@ class Rounds:
             modes: ``min`` or ``max`` by name, as far as the library says it.
 
         Raises:
-            ConfigError: The config asks to judge by a metric of which nobody says which way it gets better.
+            ConfigError: The config asks to judge by a metric whose direction is unknown.
             TrainingError: It asks to judge by one that is not reported.
         """
         progress = self.progress
@@ -310,7 +310,7 @@ class Rounds:
         return None if score is None else {**score, **place, "newest": True}
 
     def _monitor_of(self, reported: Sequence[str], modes: Mapping[str, str]) -> Monitor:
-        """Return the metric that decides, and look at the goals with what the library says of its metrics."""
+        """Return the metric that decides, and look at the goals with the directions that the library reports."""
         assert self._worker.dataset is not None
         split = eval_splits(self._conf, self._worker.dataset.info)[-1]
         own = [name for name in reported if name.rpartition("/")[0] == split]

@@ -42,7 +42,7 @@ def masked_output(scrub: Scrubber) -> Iterator[None]:
 
 @contextmanager
 def _masked_logging(scrub: Scrubber) -> Iterator[None]:
-    """Mask what handlers make of records, whoever has added them: Ray Train writes a file of its own."""
+    """Mask what handlers make of records, whoever has added them: Ray Train writes a separate file."""
     before = logging.Handler.format
 
     def masked(self: logging.Handler, record: logging.LogRecord) -> str:
@@ -84,7 +84,7 @@ class _Detour:
     def close(self) -> None:
         """Wait until what was written is through, and put the descriptors back."""
         _flush()
-        with suppress(OSError):  # somebody has ended the process that masks: nothing is on its way
+        with suppress(OSError):  # the process that masks was ended: nothing is on its way
             for number in self._ends:
                 os.write(number, self._token)
             for _ in self._ends:
@@ -139,6 +139,6 @@ def _flush() -> None:
     """Have the streams of Python and of C write what they hold."""
     for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
         if stream is not None:
-            with suppress(OSError, ValueError):  # whoever writes to it next is told
+            with suppress(OSError, ValueError):  # the next write to it raises
                 stream.flush()
     ctypes.CDLL(None).fflush(None)

@@ -189,7 +189,7 @@ def _follow(group: Group, channel: DriverChannel, attempts: Attempts, stop: Stop
 
 
 def _abandon(group: Group, channel: DriverChannel) -> None:
-    """Have the workers save what they can, and end: nobody records what they do any more."""
+    """Have the workers save what they can, and end: what they do is not recorded any more."""
     deadline = time.monotonic() + ABANDON_SECONDS
     channel.give_up()
     while not group.is_over(POLL_SECONDS) and time.monotonic() < deadline:

@@ -23,7 +23,7 @@ class Masking:
 
     Args:
         secrets: What is masked.
-        token: What its writer ends a text with to hear when that is through; it is left out.
+        token: What its writer ends a text with to learn when that is through; it is left out.
         mask: What stands in place of a secret.
     """
 
@@ -97,7 +97,7 @@ def _read(source: int) -> bytes:
 
 
 def _write(target: int, data: bytes) -> None:
-    """Write all of it; where nobody takes it any more, it is dropped, so that the writer isn't held up."""
+    """Write all of it; where its reader is gone, it is dropped, so that the writer isn't held up."""
     try:
         while data:
             data = data[os.write(target, data) :]

@@ -42,7 +42,7 @@ def _weights_of(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
 
 def _part(tensor: Tensor) -> Tensor | None:
     """Return the numbers of a tensor that this rank has; None if there are none, or none that can be infinite."""
-    # ZeRO 3 keeps its part of a weight beside an empty tensor.
+    # ZeRO 3 keeps its part of a weight next to an empty tensor.
     part = tensor.to_local() if hasattr(tensor, "to_local") else getattr(tensor, "ds_tensor", tensor)
     part = part._values() if part.is_sparse else part
     is_number = (part.is_floating_point() or part.is_complex()) and part.element_size() > 1

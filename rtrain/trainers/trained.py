@@ -67,7 +67,7 @@ class TextModel(Protocol):
 
 @runtime_checkable
 class BoundsLosses(Protocol):
-    """What a predictor of classes has besides if its library bounds the loss of a row."""
+    """What a predictor of classes also has if its library bounds the loss of a row."""
 
     least_probability: float
     """What smaller probabilities count as in the logarithmic loss."""
@@ -75,7 +75,7 @@ class BoundsLosses(Protocol):
 
 @runtime_checkable
 class QuantileModel(Protocol):
-    """What a predictor of a regression has besides if it predicts quantiles of the label and not its mean."""
+    """What a predictor of a regression also has if it predicts quantiles of the label and not its mean."""
 
     quantiles: tuple[float, ...]
     """Between 0 and 1, in the order of the predictions."""

@@ -93,7 +93,7 @@ class Worker:
             metrics: Plain floats by name, ``train/loss`` or ``val/accuracy`` say.
             step: Optimizer steps done.
             epoch: Epochs done, counted from 0 while the first one runs.
-            values: What is no number, as JSON can hold it.
+            values: What is not a number, as JSON can hold it.
         """
         if self.rank == 0:
             numbers = {name: float(value) for name, value in metrics.items()}

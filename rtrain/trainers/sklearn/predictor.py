@@ -42,7 +42,7 @@ def load_predictor(trained: Trained) -> Predictor:
     """Load the estimator of a checkpoint.
 
     Raises:
-        CheckpointError: It is not there, can't be loaded, or is a pickle that another account wrote.
+        CheckpointError: It is missing, can't be loaded, or is a pickle that another account wrote.
     """
     estimator = estimator_file.load(trained.folder, trusted=trained.is_own)
     return Predictor(estimator, trained.info)

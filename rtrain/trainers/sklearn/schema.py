@@ -79,7 +79,7 @@ def _check_types(nodes: Sequence[Mapping[str, Any]]) -> None:
             plain[number] = plain.get(number, True) and all(one["__loader__"] == "TypeNode" for one in node["content"])
     # skops calls what the keys of a mapping are said to be with each key.
     if not all(plain.get(node["key_types"]["__id__"]) for node in nodes if node["__loader__"] == "DictNode"):
-        raise _refused("has keys that are no plain ones")
+        raise _refused("has keys that are not plain")
 
 
 def _check_file(archive: ZipFile, node: Mapping[str, Any], files: dict[str, int]) -> None:

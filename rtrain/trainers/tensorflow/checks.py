@@ -63,7 +63,7 @@ def check_conf(job: Job) -> None:
 
 
 def _check_reduction(loss: Any) -> None:
-    """Refuse a loss that is no mean over rows; of others, the first rows tell."""
+    """Refuse a loss that is not a mean over rows; of others, the first rows tell."""
     reduction = getattr(loss, "reduction", "mean")
     if reduction in ("sum", "mean_with_sample_weight"):
         raise ConfigError(
@@ -73,7 +73,7 @@ def _check_reduction(loss: Any) -> None:
         )
     if getattr(loss, "ignore_class", None) is not None:
         raise ConfigError(
-            "trainer.loss.ignore_class: the loss divides by the rows of other classes that a worker sees at once, so "
+            "trainer.loss.ignore_class: the loss divides by the rows of other classes in the worker's own batch, so "
             "that several workers would train something else than one does.",
             "Try: num_workers=1, or trainer=torch, whose CrossEntropyLoss has ignore_index",
         )

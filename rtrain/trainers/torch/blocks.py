@@ -18,7 +18,7 @@ def blocks_of(model: nn.Module, options: StrategyConf) -> dict[str, nn.Module]:
 
     They are the modules that ``options.blocks`` names, else the outermost members of ``ModuleList``s: what is inside of
     a block belongs to it, unless the config says otherwise. A member that is a container itself, without a ``forward``,
-    is no block; its members are.
+    is not a block; its members are.
 
     Raises:
         ConfigError: A pattern names no module, or one that can't be called.
@@ -39,7 +39,7 @@ def blocks_of(model: nn.Module, options: StrategyConf) -> dict[str, nn.Module]:
             if not _can_be_called(named[name]):
                 kind = type(named[name]).__name__
                 raise ConfigError(
-                    f"trainer.strategy_options.blocks: {name} is a {kind}, which has no forward of its own.",
+                    f"trainer.strategy_options.blocks: {name} is a {kind}, which has no forward.",
                     f"Name its members: trainer.strategy_options.blocks=[{name}.*]",
                 )
     return {name: one for name, one in named.items() if any(matches(name, pattern) for pattern in options.blocks)}

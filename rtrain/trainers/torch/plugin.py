@@ -16,7 +16,7 @@ class Plugin(TrainerPlugin):
 
     Conf = config.Conf
     requires = ("torch",)
-    resumable = TrainerPlugin.resumable | {"train_loop_config"}  # what a loop of one's own makes of it is its business
+    resumable = TrainerPlugin.resumable | {"train_loop_config"}  # a custom loop decides what to make of it
     can_init = True
     can_skip = True
 

@@ -45,7 +45,7 @@ def counts(loss: nn.Module, target: Tensor) -> Tensor | None:
 
     Args:
         loss: One that divides by the weights of the classes that are there (``weight``), or by the places that are
-            not left out (``ignore_index``), does so for the rows that it sees at once only.
+            not left out (``ignore_index``), does so for the rows of one call only.
         target: As ``fit_output`` returns it.
     """
     if not isinstance(loss, nn.CrossEntropyLoss | nn.NLLLoss) or target.is_floating_point():

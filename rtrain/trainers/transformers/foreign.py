@@ -111,7 +111,7 @@ def _read(folder: Path, name: str) -> Mapping[str, Any]:
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{folder / name} can't be read: {error}") from error
     if not isinstance(stored, dict):
-        raise CheckpointError(f"{folder / name} is no mapping.")
+        raise CheckpointError(f"{folder / name} is not a mapping.")
     return stored
 
 

@@ -1,4 +1,4 @@
-"""XGBoost's metrics: which way they get better, and those of sums of trees, which are no probabilities."""
+"""XGBoost's metrics: which way they get better, and those of sums of trees, which are not probabilities."""
 
 from __future__ import annotations
 

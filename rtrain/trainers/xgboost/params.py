@@ -136,7 +136,7 @@ def plain_errors() -> Iterator[None]:
 
 
 def _check_labels(dataset: Dataset) -> None:
-    """Refuse labels that XGBoost, which keeps them as float32, takes for infinite."""
+    """Refuse labels that XGBoost, which keeps them as float32, treats as infinite."""
     for name, split in dataset.splits.items():
         y = split.columns["y"] if isinstance(split, ResidentSplit) else np.zeros(0)
         too_large = ~(np.abs(y) <= np.finfo(np.float32).max)
