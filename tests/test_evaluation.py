@@ -70,3 +70,54 @@ def test_rows_that_all_weigh_nothing_are_refused(weighted):
     rows = Rows(np.ones(3), np.ones(3), np.zeros(3), np.zeros(3))
     with pytest.raises(ConfigError, match="weigh 0"):
         metrics_of(DatasetInfo(**info), [rows])
+
+
+@pytest.mark.parametrize("config", ["mlp", "xgboost", "lightgbm", "sklearn"])
+def test_weights_that_sum_to_little_make_no_difference(config, tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(80, 2))
+    rows = np.column_stack([x, x[:, 0] > 0, np.full(80, 1e-4)])
+    np.savetxt(tmp_path / "rows.csv", rows, ["%.6f", "%.6f", "%d", "%g"], ",", header="a,b,y,w", comments="")
+    words = ["num_workers=0", "dataset=csv", f"dataset.path={tmp_path}/rows.csv", "dataset.label=y", "dataset.weight=w"]
+    words += ["trainer.max_epochs=1"] if config == "mlp" else []
+    run = rtrain.fit(config, [*words, f"run.root_dir={tmp_path}/runs"])
+    found = rtrain.evaluate(run.path, split="test")
+    assert run.metrics["test/accuracy"] == pytest.approx(found["accuracy"], rel=1e-5)
+
+
+def test_sums_of_roots_are_squared_where_rows_bring_their_own_start(tmp_path):
+    rng = np.random.default_rng(0)
+    x, margin = rng.random(80), rng.random(80)
+    rows = np.column_stack([x, 10 * x, margin])
+    np.savetxt(tmp_path / "rows.csv", rows, "%.6f", ",", header="x,y,m", comments="")
+    words = ["num_workers=0", "dataset=csv", f"dataset.path={tmp_path}/rows.csv", "dataset.label=y"]
+    words += ["dataset.base_margin=[m]", "+trainer.params.reg_sqrt=true", "trainer.num_boost_round=3"]
+    run = rtrain.fit("lightgbm", [*words, f"run.root_dir={tmp_path}/runs"])
+    found = rtrain.evaluate(run.path, split="test")
+    assert run.metrics["test/l2"] == pytest.approx(found["mse"], rel=1e-4)
+
+
+@pytest.mark.parametrize("config", ["mlp", "xgboost", "lightgbm"])
+def test_a_resume_with_another_metric_forgets_the_best_value_of_the_one_before(config, tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=200)
+    rows = np.column_stack([x, 3 * x + rng.normal(size=200)])
+    np.savetxt(tmp_path / "rows.csv", rows, "%.6f", ",", header="x,y", comments="")
+    words = ["num_workers=0", "dataset=csv", f"dataset.path={tmp_path}/rows.csv", "dataset.label=y"]
+    words += [f"run.root_dir={tmp_path}/runs"]
+    if config == "mlp":
+        stops = ["trainer.early_stopping={monitor: test/mae, patience: 3}"]
+        later = ["trainer.early_stopping.monitor=test/mse", "trainer.max_epochs=8"]
+        run = rtrain.fit(config, [*words, *stops, "trainer.max_epochs=3"])
+        again = rtrain.resume(run.path, later)
+        assert len({event.epoch for event in again.events()}) == 8  # mse, which is larger than mae, gets better
+        return
+    names = {"xgboost": ["mae", "rmse"], "lightgbm": ["l1", "l2"]}[config]
+    key = "eval_metric" if config == "xgboost" else "metric"
+    words += [f"+trainer.params.{key}={names}".replace("'", ""), "+trainer.params.eta=0.05"]
+    words += [f"run.checkpoint.best.monitor=test/{names[0]}", "trainer.early_stopping_rounds=3"]
+    run = rtrain.fit(config, [*words, "trainer.num_boost_round=5"])
+    again = rtrain.resume(run.path, [f"run.checkpoint.best.monitor=test/{names[1]}", "trainer.num_boost_round=20"])
+    values = {event.step: event.metrics[f"test/{names[1]}"] for event in again.events() if event.step > 5}
+    assert again.manifest.step == 20
+    assert again.manifest.best["value"] == min(values.values())

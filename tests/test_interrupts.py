@@ -28,6 +28,7 @@ def handlers():
     numbers = (*REASONS, signal.SIGHUP)
     before = {number: signal.getsignal(number) for number in numbers}
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # these tests may run under nohup
     yield
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     for number, handler in before.items():

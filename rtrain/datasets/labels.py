@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 MAX_WHOLE_NUMBER_CLASSES = 100
 """With ``task: auto``, a label of more different whole numbers than this is a number to predict."""
+MAX_INT64 = 2**63 - 1
 MAX_CLASSES = 100_000
 EXACT = 2.0**24
 """Up to it, a float32 that is whole is exactly that number."""
@@ -80,7 +81,7 @@ class Labels:
             if not (pa.types.is_integer(values.type) or pa.types.is_floating(values.type)):
                 raise _not_a_number(self.column, values.type, where)
             return self._numbers(values, where, first_row)
-        known = pa.array(self.classes)
+        known = _arrow(self.classes)
         if values.type != known.type:
             values = _as_type(values, known.type, self.column, where)
         codes = pc.index_in(values, value_set=known)
@@ -252,6 +253,13 @@ def check_present(values: pa.Array, column: str, where: str, first_row: int) -> 
         row = first_row + missing.index(True).as_py() + 1
         also = f", and {count - 1} more" if count > 1 else ""
         raise DatasetError(f"{where}: row {row} has no label ('{column}' is empty or NaN{also}).", "Remove such rows.")
+
+
+def _arrow(classes: Sequence[Any]) -> pa.Array:
+    import pyarrow as pa
+
+    is_huge = any(isinstance(one, int) and one > MAX_INT64 for one in classes)
+    return pa.array(classes, pa.uint64() if is_huge else None)
 
 
 def _as_type(values: pa.Array, kind: Any, column: str, where: str) -> pa.Array:

@@ -179,6 +179,8 @@ class Progress:
     """Best value of the monitored metric."""
     best_round: int = 0
     """Rounds that gave it; 0 while there is none."""
+    judged_by: list[str | None] | None = None
+    """The monitored metric and its mode; None in older checkpoints."""
     seconds: float = 0.0
     metrics: dict[str, float] = field(default_factory=dict)
     """The newest value of each metric."""
@@ -193,6 +195,13 @@ class Progress:
     def save(self, folder: Path) -> None:
         """Write ``progress.json``."""
         (folder / PROGRESS).write_text(json.dumps(asdict(self)), encoding="utf-8")
+
+    def judge_by(self, monitor: Monitor) -> None:
+        """Forget the best round if it is the best one by another metric, as a resume may name one."""
+        judged_by = [monitor.name, monitor.mode]
+        if self.judged_by not in (None, judged_by):
+            self.best, self.best_round, self.best_metrics = None, 0, {}
+        self.judged_by = judged_by
 
     def rounds_to_predict(self, conf: BoostingConf) -> int:
         """Return the rounds that a prediction should use: up to the best one with early stopping; 0 for all of them."""
@@ -271,6 +280,7 @@ class Rounds:
         self._worker.alive(progress.rounds)
         if progress.metrics and self._monitor is None:
             self._monitor = self._monitor_of(list(metrics), modes or {})
+            progress.judge_by(self._monitor)
         value = progress.metrics.get(str(self._monitor.name), math.nan) if self._monitor is not None else math.nan
         if self._monitor is not None and self._monitor.improves(value, progress.best):
             progress.best, progress.best_round = value, progress.rounds

@@ -33,6 +33,8 @@ class Progress:
     seconds: float = 0.0
     """Time that the run has taken."""
     early_best: float | None = None
+    judged_by: list[str | None] | None = None
+    """The metric that early stopping watches, and its mode; None before the first evaluation and in old checkpoints."""
     bad_evaluations: int = 0
     """Evaluations in a row without improvement."""
     evaluated_step: int = -1
@@ -74,13 +76,17 @@ class Progress:
         return Layout(num_workers=self.num_workers, rows_per_step=self.rows_per_step)
 
     def judge(self, early: EarlyStoppingConf, monitor: Monitor, metrics: Mapping[str, float]) -> None:
-        """Count how many evaluations in a row have brought no improvement.
+        """Count how many evaluations in a row have brought no improvement; from 0 when another metric is watched.
 
         Args:
             early: What counts as an improvement.
             monitor: The metric that is watched.
             metrics: The newest value of each metric.
         """
+        judged_by = [monitor.name, monitor.mode]
+        if self.judged_by not in (None, judged_by):
+            self.early_best, self.bad_evaluations = None, 0
+        self.judged_by = judged_by
         smaller = metrics.get(str(monitor.name), math.nan) * (1 if monitor.mode == "min" else -1)
         best = math.inf if self.early_best is None else self.early_best
         if smaller < best - early.min_delta:

@@ -125,6 +125,12 @@ def check_params(job: Job) -> None:
     params = all_params(conf, info, seed=0, use_gpu=False, num_threads=1)
     _check_objective(params, info)
     _check_device(job, params)
+    if conf.early_stopping_rounds is not None and params.get("boosting") == "dart":
+        raise ConfigError(
+            "trainer.early_stopping_rounds: with boosting=dart later rounds change earlier trees, so that the best "
+            "round can't be kept; LightGBM refuses it too.",
+            "Leave trainer.early_stopping_rounds out, or use trainer.params.boosting=gbdt",
+        )
     try:
         _reported_metrics(params, info)
         unknown = [one for one in _metrics(params) if not _reported_metrics({**params, "metric": one}, info)]

@@ -67,6 +67,8 @@ class Predictor:
             return probabilities_of_margins(sums)
         if objective == "cross_entropy_lambda":
             return np.asarray(np.log1p(np.exp(sums)))
+        if objective == "regression" and self._booster.params.get("reg_sqrt"):
+            return np.asarray(np.sign(sums) * np.square(sums))
         if objective in EXPONENTIAL:
             return np.asarray(np.exp(sums))
         if objective in LOGISTIC:

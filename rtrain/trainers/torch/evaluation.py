@@ -62,7 +62,7 @@ class Evaluation:
             for metric in self._metrics.values():
                 metric.update(output, target)
         num_rows, loss_rows, *totals = self._ranks.sum(sums)
-        means = {name: total / max(num_rows, 1) for name, total in zip(names, totals, strict=True)}
+        means = {name: total / max(num_rows, TINY) for name, total in zip(names, totals, strict=True)}
         means["loss"] = totals[0] / max(loss_rows, TINY)
         return derived_metrics(self._task, means) | self._more()
 

@@ -2,19 +2,24 @@
 
 import numpy as np
 
+from rtrain.trainers.from_dataset import standardization, standardized
+
 
 class Model:
-    def __init__(self, weights):
-        self.weights = weights
+    def __init__(self, weights, info):
+        self.weights, self.scale = weights, standardization(info)
+
+    def flat(self, x):
+        return standardized(x, self.scale).reshape(len(x), -1)
 
     def predict(self, x):
-        scores = x.reshape(len(x), -1) @ self.weights
+        scores = self.flat(x) @ self.weights
         powers = np.exp(scores - scores.max(axis=1, keepdims=True))
         return (powers / powers.sum(axis=1, keepdims=True)).astype("float32")
 
     def step(self, x, y):
         wrong = self.predict(x) - np.eye(self.weights.shape[1])[y]
-        self.weights = self.weights - 0.5 * x.reshape(len(x), -1).T @ wrong / len(x)
+        self.weights = self.weights - 0.5 * self.flat(x).T @ wrong / len(x)
 
 
 def rows_of(worker, split):
@@ -31,7 +36,7 @@ def train(worker):
     fault, info = worker.conf.fault, worker.dataset.info
     seed = None if fault == "ignores the seed" else worker.run.seed
     shape = (int(np.prod(info.input_shape)), info.num_classes)
-    model, step = Model(np.random.default_rng(seed).normal(0, 0.01, shape)), 0
+    model, step = Model(np.random.default_rng(seed).normal(0, 0.01, shape), info), 0
     if worker.resume_dir() is not None and fault != "ignores checkpoints":
         saved = np.load(worker.resume_dir() / "model.npz")
         step = int(saved["step"])
@@ -63,6 +68,6 @@ def evaluated(model, x, y):
 def load(trained):
     file = trained.folder / "model.npz"
     if trained.conf.fault == "predicts without its file" and not file.exists():
-        return Model(np.zeros((int(np.prod(trained.info.input_shape)), trained.info.num_classes)))
+        return Model(np.zeros((int(np.prod(trained.info.input_shape)), trained.info.num_classes)), trained.info)
     with np.load(file) as saved:
-        return Model(saved["weights"] * (trained.conf.fault != "predicts with untrained weights"))
+        return Model(saved["weights"] * (trained.conf.fault != "predicts with untrained weights"), trained.info)

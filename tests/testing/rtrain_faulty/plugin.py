@@ -1,6 +1,7 @@
 """The trainer, seen from the driver."""
 
 from rtrain.trainers.base import TrainerPlugin
+from rtrain.trainers.from_dataset import check_roles
 from rtrain_faulty.config import Conf
 
 
@@ -10,7 +11,7 @@ class Plugin(TrainerPlugin):
     Conf = Conf
 
     def check(self, job):
-        pass
+        check_roles(job.trainer_name, job.dataset.info, ())
 
     def train_loop(self, conf):
         from rtrain_faulty.loop import train
