@@ -38,11 +38,13 @@ def lasting(stream: TextIO | None, descriptor: int) -> TextIO:
     """Return a stream to a descriptor that writing to never fails, in the ways of the one that was there."""
     raw = io.BufferedWriter(_Lasting(descriptor, "wb", closefd=False))
     if stream is None:
-        return io.TextIOWrapper(raw, encoding="utf-8", errors="replace", line_buffering=True)
+        return io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", line_buffering=True)
     stream.flush()
     ways: dict[str, Any] = {
         name: getattr(stream, name) for name in ("encoding", "errors", "line_buffering", "write_through")
     }
+    if ways["errors"] == "strict":  # a character that the terminal does not know is no failure either
+        ways["errors"] = "backslashreplace"
     return io.TextIOWrapper(raw, **ways)
 
 

@@ -76,6 +76,14 @@ def test_a_stream_keeps_its_ways(tmp_path):
     assert (tmp_path / "out").read_bytes() == b"before, \xe9, ?"
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii", "latin-1"])
+def test_any_text_can_be_shown(tmp_path, encoding):
+    with (tmp_path / "out").open("w", encoding=encoding) as stream:
+        for one in (lasting(stream, stream.fileno()), lasting(None, stream.fileno())):
+            print("\ud800", file=one, flush=True)
+    assert (tmp_path / "out").read_text(encoding) == "\\ud800\n" * 2
+
+
 STREAMS = """
 import os, sys
 from rtrain.terminal import open_streams
