@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import logging
 import os
@@ -43,9 +44,21 @@ def lasting(stream: TextIO | None, descriptor: int) -> TextIO:
     ways: dict[str, Any] = {
         name: getattr(stream, name) for name in ("encoding", "errors", "line_buffering", "write_through")
     }
-    if ways["errors"] == "strict":  # a character that the terminal does not know is no failure either
-        ways["errors"] = "backslashreplace"
+    ways["errors"] = _FAILING.get(ways["errors"], ways["errors"])
     return io.TextIOWrapper(raw, **ways)
+
+
+def _escaped(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Write what stands for bytes of a file name as these bytes, and other characters that can't be encoded spelled."""
+    try:
+        return codecs.lookup_error("surrogateescape")(error)
+    except UnicodeError:
+        return codecs.lookup_error("backslashreplace")(error)
+
+
+codecs.register_error("rtrain.escaped", _escaped)
+_FAILING = {"strict": "backslashreplace", "surrogateescape": "rtrain.escaped"}
+"""Ways to write a character that the encoding lacks which may fail, and those that take their place."""
 
 
 class _Lasting(io.FileIO):

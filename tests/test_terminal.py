@@ -77,11 +77,18 @@ def test_a_stream_keeps_its_ways(tmp_path):
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii", "latin-1"])
-def test_any_text_can_be_shown(tmp_path, encoding):
-    with (tmp_path / "out").open("w", encoding=encoding) as stream:
+@pytest.mark.parametrize("errors", ["strict", "surrogateescape"])
+def test_any_text_can_be_shown(tmp_path, encoding, errors):
+    with (tmp_path / "out").open("w", encoding=encoding, errors=errors) as stream:
         for one in (lasting(stream, stream.fileno()), lasting(None, stream.fileno())):
-            print("\ud800", file=one, flush=True)
-    assert (tmp_path / "out").read_text(encoding) == "\\ud800\n" * 2
+            print("\ud800\ud801\udcff", file=one, flush=True)
+    assert (tmp_path / "out").read_bytes() == b"\\ud800\\ud801\\udcff\n" * 2
+
+
+def test_a_file_name_of_any_bytes_is_shown_as_it_is(tmp_path):
+    with (tmp_path / "out").open("w", encoding="ascii", errors="surrogateescape") as stream:
+        print("a\udcff", file=lasting(stream, stream.fileno()), flush=True)
+    assert (tmp_path / "out").read_bytes() == b"a\xff\n"
 
 
 STREAMS = """
