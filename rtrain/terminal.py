@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import errno
 import io
 import logging
 import os
@@ -10,6 +11,10 @@ import select
 import sys
 from typing import Any, TextIO
 
+from rtrain.errors import RtrainError
+
+_lost: dict[int, OSError] = {}
+"""Why what was written to a descriptor since has gone nowhere."""
 LOG = logging.getLogger("rtrain.terminal")
 LOG.addHandler(logging.NullHandler())  # without any, Python prints the message: to the terminal
 
@@ -25,6 +30,18 @@ def open_streams() -> None:
     if sys.stdin is None:
         sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stdout, sys.stderr = lasting(sys.stdout, 1), lasting(sys.stderr, 2)
+
+
+def check_written() -> None:
+    """Check that what a command has printed was written, where that is all it is for: a schema, a config, a list.
+
+    Raises:
+        RtrainError: It was not, and not because its reader has had enough, as ``head`` has.
+    """
+    sys.stdout.flush()
+    error = _lost.get(1)
+    if error is not None and error.errno != errno.EPIPE:
+        raise RtrainError(f"the output can't be written: {error.strerror}.", "What was written of it is not complete.")
 
 
 def _open(descriptor: int) -> None:
@@ -72,6 +89,7 @@ class _Lasting(io.FileIO):
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, self.fileno())
             os.close(nowhere)
+            _lost.setdefault(self.fileno(), error)
             LOG.warning("what is shown on descriptor %s goes nowhere from now on: %s", self.fileno(), error)
             return len(data)
         return written

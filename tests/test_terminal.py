@@ -114,6 +114,19 @@ def test_streams_that_are_closed_are_opened(closed):
     assert done.stderr == (b"" if "2" in closed else b"err\n")
 
 
+@pytest.mark.parametrize(
+    ("words", "device", "code"),
+    [(words, a_full_disk, 1) for words in ("schema", "datasets", "recipes ls", "fit mlp --cfg job")]
+    + [("trainers", a_pipe, 0)],
+)
+def test_data_that_can_not_be_written_are_no_success(words, device, code, tmp_path):
+    out = device()
+    command = [sys.executable, "-c", "from rtrain.cli import main; main()", *words.split()]
+    done = subprocess.run(command, stdout=out, stderr=subprocess.PIPE, text=True, cwd=tmp_path, check=False)
+    os.close(out)
+    assert (done.returncode, done.stderr.startswith("error: ")) == (code, bool(code))
+
+
 AT_IMPORT = """
 import os, signal, sys
 
