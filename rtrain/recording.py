@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from rtrain.cluster import Cluster
-from rtrain.config.schema import ScalingConf
+from rtrain.config.closest import nearest_or_all
+from rtrain.config.schema import RunConf, ScalingConf
 from rtrain.config.scrub import Scrubber
 from rtrain.errors import RtrainError, TrainingError, first_line
 from rtrain.interrupts import StopRequest
@@ -27,6 +28,7 @@ from rtrain.runs.seal import with_seal
 from rtrain.scaling import fewest_and_most, worker_resources
 from rtrain.storage.mirror import Mirror, mirror_run
 from rtrain.storage.run_copy import Retention
+from rtrain.trainers.monitor import goal_names
 
 
 @contextmanager
@@ -58,6 +60,7 @@ def recorded(
                 yield recorder
                 check_rows(manifest)
                 _finish(manifest, prepared.stop)
+                tell_missing_goals(manifest, prepared.composed.conf.run, observer)
             except KeyboardInterrupt:
                 prepared.stop.ending = True
                 _finish(manifest, prepared.stop, at_once=True)
@@ -154,6 +157,23 @@ def _first_manifest(prepared: Prepared, run_dir: Path) -> Manifest:
 def _num_workers(scaling: ScalingConf, cluster: Cluster | None) -> dict[str, int]:
     fewest, most = fewest_and_most(scaling, own_cluster=cluster is None or cluster.own)
     return {"num_workers": most, "min_workers": fewest}
+
+
+def tell_missing_goals(manifest: Manifest, conf: RunConf, observer: Observer) -> None:
+    """Tell of metrics that were to end a finished run, or to choose its best checkpoint, and were never reported.
+
+    Most trainers know what they will report and refuse such a name before or at the first evaluation; a loop of the
+    user's does not.
+    """
+    if manifest.status != "succeeded":
+        return
+    watched = goal_names(conf.stop)
+    if conf.checkpoint.best.monitor is not None:
+        watched.setdefault(conf.checkpoint.best.monitor, "run.checkpoint.best.monitor")
+    for name, key in watched.items():
+        if name not in manifest.metrics:
+            there = nearest_or_all(name, manifest.metrics) if manifest.metrics else "There are none."
+            observer.notice(f"{key}: no metric {name} was reported. {there}")
 
 
 def check_rows(manifest: Manifest) -> None:

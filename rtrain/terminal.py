@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import errno
 import io
 import logging
 import os
@@ -9,6 +11,10 @@ import select
 import sys
 from typing import Any, TextIO
 
+from rtrain.errors import RtrainError
+
+_lost: dict[int, OSError] = {}
+"""Why what was written to a descriptor since has gone nowhere."""
 LOG = logging.getLogger("rtrain.terminal")
 LOG.addHandler(logging.NullHandler())  # without any, Python prints the message: to the terminal
 
@@ -26,6 +32,18 @@ def open_streams() -> None:
     sys.stdout, sys.stderr = lasting(sys.stdout, 1), lasting(sys.stderr, 2)
 
 
+def check_written() -> None:
+    """Check that what a command has printed was written, where that is all it is for: a schema, a config, a list.
+
+    Raises:
+        RtrainError: It was not, and not because its reader has had enough, as ``head`` has.
+    """
+    sys.stdout.flush()
+    error = _lost.get(1)
+    if error is not None and error.errno != errno.EPIPE:
+        raise RtrainError(f"the output can't be written: {error.strerror}.", "What was written of it is not complete.")
+
+
 def _open(descriptor: int) -> None:
     """Open a standard stream that is closed: the next file would get its number, and what is printed."""
     try:
@@ -38,12 +56,26 @@ def lasting(stream: TextIO | None, descriptor: int) -> TextIO:
     """Return a stream to a descriptor that writing to never fails, in the ways of the one that was there."""
     raw = io.BufferedWriter(_Lasting(descriptor, "wb", closefd=False))
     if stream is None:
-        return io.TextIOWrapper(raw, encoding="utf-8", errors="replace", line_buffering=True)
+        return io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", line_buffering=True)
     stream.flush()
     ways: dict[str, Any] = {
         name: getattr(stream, name) for name in ("encoding", "errors", "line_buffering", "write_through")
     }
+    ways["errors"] = _FAILING.get(ways["errors"], ways["errors"])
     return io.TextIOWrapper(raw, **ways)
+
+
+def _escaped(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Write what stands for bytes of a file name as these bytes, and other characters that can't be encoded spelled."""
+    try:
+        return codecs.lookup_error("surrogateescape")(error)
+    except UnicodeError:
+        return codecs.lookup_error("backslashreplace")(error)
+
+
+codecs.register_error("rtrain.escaped", _escaped)
+_FAILING = {"strict": "backslashreplace", "surrogateescape": "rtrain.escaped"}
+"""Ways to write a character that the encoding lacks which may fail, and those that take their place."""
 
 
 class _Lasting(io.FileIO):
@@ -57,6 +89,7 @@ class _Lasting(io.FileIO):
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, self.fileno())
             os.close(nowhere)
+            _lost.setdefault(self.fileno(), error)
             LOG.warning("what is shown on descriptor %s goes nowhere from now on: %s", self.fileno(), error)
             return len(data)
         return written

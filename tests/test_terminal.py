@@ -76,6 +76,21 @@ def test_a_stream_keeps_its_ways(tmp_path):
     assert (tmp_path / "out").read_bytes() == b"before, \xe9, ?"
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii", "latin-1"])
+@pytest.mark.parametrize("errors", ["strict", "surrogateescape"])
+def test_any_text_can_be_shown(tmp_path, encoding, errors):
+    with (tmp_path / "out").open("w", encoding=encoding, errors=errors) as stream:
+        for one in (lasting(stream, stream.fileno()), lasting(None, stream.fileno())):
+            print("\ud800\ud801\udcff", file=one, flush=True)
+    assert (tmp_path / "out").read_bytes() == b"\\ud800\\ud801\\udcff\n" * 2
+
+
+def test_a_file_name_of_any_bytes_is_shown_as_it_is(tmp_path):
+    with (tmp_path / "out").open("w", encoding="ascii", errors="surrogateescape") as stream:
+        print("a\udcff", file=lasting(stream, stream.fileno()), flush=True)
+    assert (tmp_path / "out").read_bytes() == b"a\xff\n"
+
+
 STREAMS = """
 import os, sys
 from rtrain.terminal import open_streams
@@ -97,6 +112,19 @@ def test_streams_that_are_closed_are_opened(closed):
     assert done.returncode == 0
     assert done.stdout == (b"" if "1" in closed else b"out\n")
     assert done.stderr == (b"" if "2" in closed else b"err\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "device", "code"),
+    [(words, a_full_disk, 1) for words in ("schema", "datasets", "recipes ls", "fit mlp --cfg job")]
+    + [("trainers", a_pipe, 0)],
+)
+def test_data_that_can_not_be_written_are_no_success(words, device, code, tmp_path):
+    out = device()
+    command = [sys.executable, "-c", "from rtrain.cli import main; main()", *words.split()]
+    done = subprocess.run(command, stdout=out, stderr=subprocess.PIPE, text=True, cwd=tmp_path, check=False)
+    os.close(out)
+    assert (done.returncode, done.stderr.startswith("error: ")) == (code, bool(code))
 
 
 AT_IMPORT = """

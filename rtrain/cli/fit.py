@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rtrain.terminal import check_written
+
 if TYPE_CHECKING:
     from rtrain.config.session import Session
     from rtrain.runs.run import Run
@@ -67,8 +69,10 @@ def fit(
     with Session(config, overrides or [], schemas(), config_dir) as session:
         if cfg is not None:
             typer.echo(session.show_cfg(cfg.value, package, resolve), nl=False)
+            check_written()
         elif info is not None:
             typer.echo(session.show_info(info.value), nl=False)
+            check_written()
         else:
             _train(session, multirun)
 

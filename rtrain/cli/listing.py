@@ -10,6 +10,7 @@ import typer
 
 from rtrain.config.closest import nearest_or_all
 from rtrain.errors import ConfigError
+from rtrain.terminal import check_written
 
 if TYPE_CHECKING:
     from rtrain.plugins import PluginInfo
@@ -38,6 +39,7 @@ def _print(infos: Sequence[PluginInfo], confs: Mapping[str, type], name: str | N
             typer.echo(f"{info.name:<{width}}  {info.summary}  [{_state(info)}]")
     if name is not None:
         _print_keys(confs[name], group)
+    check_written()
 
 
 def _print_keys(conf: type, group: str) -> None:

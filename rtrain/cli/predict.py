@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rtrain.config.locations import shown
+from rtrain.terminal import check_written
 
 if TYPE_CHECKING:
     from rtrain.evaluation import Evaluation
@@ -75,6 +76,8 @@ def evaluate(
     if output is not None:
         write_atomic(Path(output), to_json(asdict(found), indent=2) + "\n")
     typer.echo(to_json(asdict(found), indent=2) if as_json else _table(found))
+    if output is None:
+        check_written()
 
 
 def _table(found: Evaluation) -> str:

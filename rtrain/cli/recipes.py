@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from rtrain.terminal import check_written
+
 recipes = typer.Typer(help="List, show and copy recipes: small projects that train a real model.", no_args_is_help=True)
 Name = Annotated[str, typer.Argument(help="A recipe, as `rtrain recipes ls` lists it.")]
 
@@ -20,6 +22,7 @@ def ls() -> None:
     width = max(len(recipe.name) for recipe in found)
     for recipe in found:
         typer.echo(f"{recipe.name:<{width}}  {recipe.summary}")
+    check_written()
 
 
 @recipes.command("show")
@@ -29,6 +32,7 @@ def show(name: Name) -> None:
 
     recipe = find_recipe(name)
     typer.echo(f"{recipe.readme}\n```yaml\n# {recipe.path / 'config.yaml'}\n{recipe.config}```")
+    check_written()
 
 
 @recipes.command("cp")

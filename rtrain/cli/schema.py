@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from rtrain.terminal import check_written
+
 
 def schema(
     group: Annotated[str | None, typer.Argument(help="Only trainer, dataset, scaling, run or cluster.")] = None,
@@ -21,3 +23,4 @@ def schema(
     from rtrain.schemas import schemas
 
     typer.echo(json.dumps(json_schema(schemas(), group), indent=2))
+    check_written()

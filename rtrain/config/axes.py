@@ -18,6 +18,8 @@ from rtrain.config.suggest import closest_key
 from rtrain.errors import ConfigError
 
 ZIP = "sweep.zip"
+MAX_POINTS = 10_000
+"""Values of a range, and trials of a grid: all of them are composed and checked before the first one starts."""
 _PLAIN = re.compile(r"[A-Za-z_][\w./-]*")
 """Texts that stay texts without quotes, unless they are among ``_WORDS``."""
 _WORDS = ("true", "false", "null", "nan", "inf")
@@ -167,10 +169,26 @@ def _axis(key: str, override: Override) -> Axis:
         # Hydra makes whole numbers of int(interval(1,5)) only, whatever its types say.
         is_int = not isinstance(start, float) and not isinstance(end, float)
         return Axis(key=key, low=low, high=high, is_int=is_int, log=is_log)
+    if isinstance(value, RangeSweep):
+        _check_length(override, value)
     texts = tuple(override.sweep_string_iterator())
     if not texts:
         raise _no_value(override)
     return Axis(key=key, values=tuple(dict.fromkeys(texts)))
+
+
+def _check_length(override: Override, value: RangeSweep) -> None:
+    """Check how many numbers a range holds, before there are any of them."""
+    start, stop, step = value.start or 0, value.stop or 0, value.step
+    count = -((start - stop) // step) if step else 0
+    if count <= MAX_POINTS:
+        return
+    number = f"{count:,.0f}" if count < 10**15 else "endlessly many"
+    raise ConfigError(
+        f"{override.input_line}: the range holds {number} values; {MAX_POINTS:,} are the most.",
+        f"Draw from an interval: {override.get_key_element()}=int(interval({start},{stop})) sweep=random "
+        "sweep.num_trials=20",
+    )
 
 
 def _no_value(override: Override) -> ConfigError:

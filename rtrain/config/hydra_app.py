@@ -30,6 +30,7 @@ from rtrain.config.gate import Gate
 from rtrain.config.hydra_parts import NO_LOGGING, CheckedCallbacks, hydra_config, put_checked
 from rtrain.config.locations import Primary
 from rtrain.config.nodes import plain, unresolved
+from rtrain.config.package_source import use_package_sources
 from rtrain.config.secrets import mask_in_place, masked_config
 from rtrain.config.sources import RtrainSource, source_uri
 from rtrain.config.template import Template
@@ -55,6 +56,7 @@ class HydraApp:
         if hydra.version.getbase() is None:
             hydra.version.setbase("1.3")
         Plugins.instance().register(RtrainSource)
+        use_package_sources()
         self.primary = primary
         self.loader = _MaskingLoader(_search_path(primary, folders, choices))
         self._hydra = Hydra(task_name=primary.job_name, config_loader=self.loader)

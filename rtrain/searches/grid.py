@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rtrain.config.axes import Axis
+from rtrain.config.axes import MAX_POINTS, Axis
 from rtrain.config.sweep_conf import SweepConf
 from rtrain.errors import ConfigError
 from rtrain.searches import base
@@ -34,6 +34,12 @@ class Search(base.Search):
                     f"{axis.name}: a grid can't take every number of an interval.",
                     "List the values: 0.1,0.01 or range(1,4). Or draw them: sweep=random sweep.num_trials=20",
                 )
+        if self.num_trials > MAX_POINTS:
+            told = " x ".join(f"{axis.name} ({len(axis.values):,} values)" for axis in axes)
+            raise ConfigError(
+                f"the grid of {told} has {self.num_trials:,} trials; {MAX_POINTS:,} are the most.",
+                "Draw some of them: sweep=random sweep.num_trials=20",
+            )
 
     @property
     def num_trials(self) -> int:

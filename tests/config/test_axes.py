@@ -41,6 +41,27 @@ def test_words_that_hold_no_values_are_errors(word, said):
         axes(word)
 
 
+HUGE = "range(0,1000000000)"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(HUGE, f"shuffle({HUGE})", f"sort({HUGE},reverse=true)", f"tag(a,{HUGE})", "range(1e9)", "range(0,1,1e-9)"),
+        *("range(1000000000,0,-1)", "range(0,1e999)", f"range(0,1{'0' * 400})", "shuffle(range(0.0,1000000000))"),
+    ],
+)
+def test_a_range_is_counted_before_it_is_made(value):
+    with pytest.raises(ConfigError, match="the most"):
+        axes(f"a={value}")
+    with pytest.raises(ConfigError, match="the most"):
+        with_params(NOTHING, None, {"a": value}, 0)
+
+
+def test_a_long_range_is_one_axis():
+    assert [len(axis.values) for axis in axes("a=range(0,10000)", "b=range(1,0,-1e-3)")] == [10000, 1000]
+
+
 def test_values_of_a_config_keep_their_types():
     values = ["sgd", "1", 1, 1.5, True, "true", None, "a b", "it's", [1, "2"], {"x": 1}]
     (axis,) = with_params(NOTHING, None, {"a": values}, 0).axes

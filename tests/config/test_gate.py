@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -211,7 +212,52 @@ def test_a_group_of_hydras_passes_the_gate_too(way, mark):
     assert not mark.exists()
 
 
+SEARCHED = ["pkg://canary", "pkg://canary.inner", "pkg://box", "pkg://box.inner", "pkg://models", "structured://canary"]
+SEARCHES = {
+    "literal": lambda path: ({"hydra": {"searchpath": [path]}}, []),
+    "reference": lambda path: ({"hydra": {"searchpath": ["${vars.p}"]}, "vars": {"p": path}}, []),
+    "list": lambda path: ({"hydra": {"searchpath": "${vars.p}"}, "vars": {"p": [path]}}, []),
+    "node": lambda path: ({"hydra": "${vars.h}", "vars": {"h": {"searchpath": [path]}}}, []),
+    "typed": lambda path: ({}, [f"hydra.searchpath=['{path}']"]),
+}
+
+
+@pytest.mark.parametrize("way", SEARCHES)
+@pytest.mark.parametrize("path", SEARCHED)
+def test_a_search_path_imports_nothing(path, way, mark, tmp_path, monkeypatch):
+    for name in ("canary", "box", "box.inner"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    for folder in ("outside/box", "outside/box/inner"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "__init__.py").write_text(f"open({str(mark)!r}, 'w')\n")
+    outside = tmp_path / "outside/canary.py"
+    outside.write_text(f"open({str(mark)!r}, 'w')\n")
+    data, words = SEARCHES[way](path)
+    write("configs/evil.yaml", yaml.safe_dump({"defaults": ["digits"], **data}))
+    with Session("evil", words, SCHEMAS) as session, suppress(ConfigError):
+        session.show_cfg("job")
+    with Session("evil", words, SCHEMAS) as session, suppress(ConfigError):
+        session.show_info("searchpath")
+    with Session("evil", words, SCHEMAS) as session, suppress(ConfigError):
+        session.check()
+    assert not mark.exists()
+
+
 # What is let through
+
+
+@pytest.mark.parametrize("typed", [False, True])
+def test_the_configs_of_a_package_are_read(typed, project, tmp_path, monkeypatch):
+    (tmp_path / "outside/box/inner/dataset").mkdir(parents=True)
+    (tmp_path / "outside/box/__init__.py").write_text("raise RuntimeError\n")
+    (tmp_path / "outside/box/inner/__init__.py").touch()
+    (tmp_path / "outside/box/inner/dataset/far.yaml").write_text("type: digits\nsplit: 0.5\n")
+    monkeypatch.syspath_prepend(str(tmp_path / "outside"))
+    path = "pkg://box.inner"
+    data = {} if typed else {"hydra": {"searchpath": [path]}}
+    write("configs/far.yaml", yaml.safe_dump({"defaults": ["digits"], **data}))
+    words = (f"hydra.searchpath=[{path}]",) if typed else ()
+    assert check("far", "dataset=far", *words).resolved["dataset"]["split"] == 0.5
 
 
 def test_handlers_of_a_run_write_where_they_should(project):

@@ -124,6 +124,14 @@ def test_a_grid_holds_each_combination_once():
     ]
 
 
+def test_a_grid_that_nobody_can_wait_for_is_refused():
+    axes = [Axis(key=key, values=tuple(map(str, range(1000)))) for key in "abcd"]
+    with pytest.raises(ConfigError) as caught:
+        make("grid", axes=axes)
+    assert all(word in str(caught.value) for word in ("a (1,000 values)", "1,000,000,000,000 trials"))
+    assert make("random", axes=axes).propose(0)
+
+
 def test_random_numbers_are_spread_over_the_whole_interval():
     rng = random.Random(0)
     drawn = [float(AXES[0].draw(rng)) for _ in range(1000)]

@@ -9,6 +9,8 @@ from decimal import Decimal
 from numbers import Real
 from typing import Any
 
+from rtrain.errors import TrainingError
+
 MAX_VALUES = 1000
 """Numbers of an array that are written; of a larger one, its type, shape and dtype are."""
 MAX_CHARACTERS = 10_000
@@ -29,15 +31,41 @@ def split_metrics(
 
     Returns:
         Floats by name; texts, lists, None and the text of any other object by name.
+
+    Raises:
+        TrainingError: They are no mapping, are nested without an end, or hold a value that can't be read.
     """
+    if not isinstance(metrics, Mapping):
+        raise TrainingError(
+            f"ray.train.report takes a dict of metrics, not {type(metrics).__name__}.",
+            'Report names and values: ray.train.report({"loss": loss}). Without metrics: ray.train.report({}, ...).',
+        )
+    try:
+        return _split(metrics, clean)
+    except RecursionError:
+        raise TrainingError(
+            "ray.train.report: the metrics are nested without an end, or too deeply.",
+            "Report numbers, texts, and dicts and lists of these, none of which holds itself.",
+        ) from None
+
+
+def _split(metrics: Mapping[str, Any], clean: Callable[[str], str]) -> tuple[dict[str, float], dict[str, Any]]:
     numbers: dict[str, float] = {}
     values: dict[str, Any] = {}
     for name, value in _flat(metrics):
-        number = _number(value)
-        if number is None:
-            values[name] = _bounded(_plain(value, clean))
-        else:
-            numbers[name] = number
+        try:
+            number = _number(value)
+            if number is None:
+                values[name] = _bounded(_plain(value, clean))
+            else:
+                numbers[name] = number
+        except RecursionError:
+            raise
+        except RuntimeError as error:
+            raise TrainingError(
+                f"ray.train.report: the value of {name}, a {type(value).__name__}, can't be read: {error}",
+                "Report a number, or a tensor that has data.",
+            ) from error
     return numbers, values
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from rtrain.errors import TrainingError
 from rtrain.runs.files import to_json
 from rtrain.trainers.torch.custom.metrics import MAX_VALUES, split_metrics, whole_number
 
@@ -53,6 +54,24 @@ def test_everything_else_is_kept_beside_the_numbers(value, kept):
     assert numbers == {}
     assert values == {"name": kept}
     json.loads(to_json(values))
+
+
+def _endless(kind):
+    inner = {"a": 1} if kind is dict else [1]
+    inner.update(b=inner) if kind is dict else inner.append(inner)
+    return inner
+
+
+@pytest.mark.parametrize(
+    "metrics",
+    [None, 0.5, [("a", 1)], "a", _endless(dict), {"a": _endless(list)}, {"a": [_endless(dict)]}]
+    + [{"a": torch.ones(shape, device="meta")} for shape in ((), (3,))]
+    + [{"a": [torch.ones((), device="meta")]}],
+    ids=lambda metrics: type(metrics).__name__,
+)
+def test_what_can_not_be_reported_is_told(metrics):
+    with pytest.raises(TrainingError, match=r"ray\.train\.report"):
+        split_metrics(metrics)
 
 
 def test_numbers_that_are_none_are_numbers():
