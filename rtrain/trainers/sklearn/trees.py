@@ -19,7 +19,7 @@ def check_trees(estimator: Any) -> None:
     Raises:
         CheckpointError: A child comes before its parent or doesn't exist, or a feature does not exist.
     """
-    for part in _parts(estimator, set()):
+    for part in parts_of(estimator):
         if isinstance(part, BaseDecisionTree) and hasattr(part, "tree_"):
             _check_tree(part)
         elif isinstance(part, BaseHistGradientBoosting):
@@ -30,8 +30,12 @@ def check_trees(estimator: Any) -> None:
             _require(all(_num_features(one) == _num_features(part) for one in np.ravel(members)))
 
 
-def _parts(value: Any, seen: set[int]) -> Iterator[Any]:
+def parts_of(value: Any) -> Iterator[Any]:
     """Yield every object with attributes in ``value``, each once."""
+    yield from _parts(value, set())
+
+
+def _parts(value: Any, seen: set[int]) -> Iterator[Any]:
     if id(value) in seen:
         return
     seen.add(id(value))
