@@ -91,6 +91,6 @@ class Callbacks:
 
 def _plain(callback: Any) -> dict[str, Any]:
     """Return the numbers that a callback keeps, but for its constructor arguments."""
-    fixed = {*SETTINGS, *(name for kind in type(callback).__mro__ for name in signature(kind.__init__).parameters)}
+    fixed = {*SETTINGS, *(name for kind in type(callback).__mro__ for name in signature(kind).parameters)}
     values = {name: one.item() if isinstance(one, np.generic) else one for name, one in vars(callback).items()}
     return {name: one for name, one in values.items() if name not in fixed and isinstance(one, NUMBERS)}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 from sklearn import linear_model, multioutput, naive_bayes, pipeline, preprocessing
@@ -82,3 +84,20 @@ def test_parts_that_the_config_does_not_name_are_refused():
     loaded = OneVsRestClassifier(naive_bayes.GaussianNB()).fit(X, Y)
     with pytest.raises(CheckpointError):
         take_arguments(loaded, OneVsRestClassifier(linear_model.SGDClassifier()))
+
+
+@pytest.mark.parametrize("average", [False, True])
+@pytest.mark.parametrize("num_classes", [None, 2, 3])
+def test_averages_are_as_long_as_the_weights(average, num_classes):
+    from skops.io import dumps
+
+    kind = linear_model.SGDRegressor if num_classes is None else linear_model.SGDClassifier
+    y = Y % (num_classes or 3)
+    fitted = kind(average=average).fit(X, y)
+    from_data(dumps(fitted)).partial_fit(X, y)
+    for name in ("_standard_coef", "_average_coef", "_standard_intercept", "_average_intercept"):
+        for strange in (np.zeros((7, 1)), np.zeros(0), 1.0):
+            changed = copy.copy(fitted)
+            setattr(changed, name, strange)
+            with pytest.raises(CheckpointError):
+                from_data(dumps(changed))
