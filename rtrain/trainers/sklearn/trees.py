@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,12 @@ def _parts(value: Any, seen: set[int]) -> Iterator[Any]:
     seen.add(id(value))
     if isinstance(value, Mapping):
         inner = list(value.values())
+    elif isinstance(value, partial):
+        inner = [value.func, value.args, value.keywords, vars(value)]
+    elif isinstance(value, slice):
+        inner = [value.start, value.stop, value.step]
+    elif isinstance(value, np.ma.MaskedArray):
+        inner = [value.data, value.fill_value, vars(value)]
     elif isinstance(value, list | tuple | set):
         inner = list(value)
     elif isinstance(value, np.ndarray) and value.dtype == object:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import copy
+from functools import partial
 
 import numpy as np
 import pytest
 from sklearn import linear_model, multioutput, naive_bayes, pipeline, preprocessing
+from sklearn.metrics._scorer import _PassthroughScorer
 from sklearn.multiclass import OneVsRestClassifier
+from sklearn.tree import DecisionTreeClassifier
 
 from rtrain.datasets.base import Batch, DatasetInfo
 from rtrain.errors import CheckpointError
 from rtrain.trainers.sklearn.arguments import take_arguments
 from rtrain.trainers.sklearn.estimator_file import DATA, from_data, written
 from rtrain.trainers.sklearn.learner import SklearnLearner
+from rtrain.trainers.sklearn.trees import parts_of
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.random((60, 4)).astype("float32"), RNG.integers(0, 3, 60)
@@ -101,3 +105,31 @@ def test_averages_are_as_long_as_the_weights(average, num_classes):
             setattr(changed, name, strange)
             with pytest.raises(CheckpointError):
                 from_data(dumps(changed))
+
+
+HIDES = [
+    lambda tree: partial(np.tanh, tree),
+    lambda tree: partial(np.tanh, where=tree),
+    lambda tree: partial(np.tanh, [{"a": (tree,)}]),
+    lambda tree: slice(tree),
+    lambda tree: slice(0, 1, tree),
+    lambda tree: [{"a": (tree,)}],
+    lambda tree: np.array([tree, None], dtype=object),
+    lambda tree: np.ma.MaskedArray(np.array([tree, None], dtype=object), mask=[True, False]),
+]
+
+
+@pytest.mark.parametrize("hide", HIDES)
+def test_a_tree_is_found_wherever_it_hides(hide):
+    fitted = preprocessing.FunctionTransformer(kw_args={"a": hide(DecisionTreeClassifier(max_depth=2).fit(X, Y))})
+    kinds = [type(one) for one in parts_of(fitted)]
+    assert DecisionTreeClassifier in kinds
+
+
+def test_a_partial_is_of_a_function():
+    from skops.io import dumps
+
+    from_data(dumps(preprocessing.FunctionTransformer(partial(np.tanh))))
+    scorer = _PassthroughScorer(DecisionTreeClassifier())
+    with pytest.raises(CheckpointError):
+        from_data(dumps(preprocessing.FunctionTransformer(partial(scorer, X))))
