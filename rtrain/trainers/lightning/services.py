@@ -26,6 +26,7 @@ from rtrain.trainers.randomness import seed_step
 from rtrain.trainers.stopping import SIGNALS, StopSignal
 from rtrain.trainers.torch_copies import Copies
 from rtrain.trainers.torch_finite import non_finite, weights_of
+from rtrain.trainers.torch_optimizers import checked_state
 from rtrain.trainers.torch_ranks import TorchRanks
 from rtrain.trainers.worker import Worker
 
@@ -89,6 +90,11 @@ class Services(pl.callbacks.Checkpoint):
         self._non_finite: set[str] = set()
         """Weights that were not finite when training began."""
         self._reloads = 0
+
+    def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Look at what the optimizers take from a checkpoint, which comes next."""
+        for optimizer in trainer.optimizers:
+            optimizer.register_load_state_dict_pre_hook(checked_state)
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Tell the manifest where and on how much this rank trains."""

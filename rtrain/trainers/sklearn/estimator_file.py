@@ -70,6 +70,7 @@ def from_data(content: bytes) -> Any:
     """
     from skops.io import loads
 
+    from rtrain.trainers.sklearn.arguments import forget_caches
     from rtrain.trainers.sklearn.data_types import TYPES
     from rtrain.trainers.sklearn.schema import check_schema
     from rtrain.trainers.sklearn.trees import check_trees
@@ -78,6 +79,7 @@ def from_data(content: bytes) -> Any:
     names = sorted({f"{module}.{name}" for pairs in TYPES.values() for module, name in pairs})
     estimator = loads(content, trusted=names)
     check_trees(estimator)
+    forget_caches(estimator)
     return estimator
 
 

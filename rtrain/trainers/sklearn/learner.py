@@ -13,6 +13,7 @@ from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.learner import Learner
 from rtrain.trainers.sklearn import estimator_file
+from rtrain.trainers.sklearn.arguments import take_arguments
 from rtrain.trainers.sklearn.build import weight_argument
 from rtrain.trainers.sklearn.outputs import Sums
 from rtrain.trainers.sklearn.rows import Rows
@@ -33,7 +34,7 @@ class SklearnLearner(Learner):
     """
 
     def __init__(self, estimator: Any, info: DatasetInfo, *, whole: bool, num_threads: int) -> None:
-        self.estimator, self._info, self._whole = estimator, info, whole
+        self.estimator, self._built, self._info, self._whole = estimator, estimator, info, whole
         self._rows, self._num_threads = Rows(info), num_threads
         self._sample = np.zeros((0, 0))
 
@@ -42,6 +43,8 @@ class SklearnLearner(Learner):
         x = self._rows.ready(batch.x)
         self._sample = x[:SAMPLE]
         if self._whole:
+            # What a checkpoint holds is never fitted: its arguments may name folders.
+            self.estimator = self._built
             self.estimator.fit(x, batch.y, **fit_arguments(self.estimator, batch.weight))
             return None
         more = {} if batch.weight is None else {"sample_weight": batch.weight}
@@ -72,10 +75,18 @@ class SklearnLearner(Learner):
         return write
 
     def load(self, folder: Path) -> None:
-        """Take the estimator of a checkpoint; the driver has refused a pickle that another account wrote."""
+        """Take the estimator of a checkpoint; the driver has refused a pickle that another account wrote.
+
+        To learn on, it gets the arguments of the config, at any depth.
+
+        Raises:
+            CheckpointError: It is another kind of estimator, or holds parts that the config knows nothing of.
+        """
         found = estimator_file.load(folder, trusted=True)
         if type(found) is not type(self.estimator):
             raise CheckpointError(f"{folder} holds a {type(found).__name__}, not a {type(self.estimator).__name__}.")
+        if not self._whole:
+            take_arguments(found, self._built)
         self.estimator = found
 
     def facts(self) -> Mapping[str, Any]:

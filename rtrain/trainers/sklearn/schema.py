@@ -75,6 +75,8 @@ def _check_types(nodes: Sequence[Mapping[str, Any]]) -> None:
         # skops takes the first entry with an id for all of them.
         if not isinstance(number, int) or known.setdefault(number, (loader, *name)) != (loader, *name):
             raise _refused("has two types for one entry")
+        if loader == "PartialNode" and node["content"]["func"]["__loader__"] != "FunctionNode":
+            raise _refused("calls more than a function")
         if loader == "ListNode":
             plain[number] = plain.get(number, True) and all(one["__loader__"] == "TypeNode" for one in node["content"])
     # skops calls what the keys of a mapping are said to be with each key.

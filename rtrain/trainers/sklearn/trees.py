@@ -1,8 +1,9 @@
-"""Whether each node of the trees in an estimator leads to later ones: compiled code follows their indices unchecked."""
+"""Whether the parts of an estimator fit together where compiled code doesn't look: nodes of trees, averaged weights."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,29 +15,41 @@ from rtrain.errors import CheckpointError
 
 
 def check_trees(estimator: Any) -> None:
-    """Check every tree in ``estimator``, at any depth.
+    """Check every tree and every average in ``estimator``, at any depth.
 
     Raises:
-        CheckpointError: A child comes before its parent or doesn't exist, or a feature does not exist.
+        CheckpointError: A child comes before its parent or doesn't exist, a feature does not exist, or an average has
+            another shape than the weights.
     """
-    for part in _parts(estimator, set()):
+    for part in parts_of(estimator):
         if isinstance(part, BaseDecisionTree) and hasattr(part, "tree_"):
             _check_tree(part)
         elif isinstance(part, BaseHistGradientBoosting):
             _check_boosted(part)
+        _check_averages(part)
         members = getattr(part, "estimators_", None)
         # A forest hands its rows to its trees without a look at their number of features.
         if members is not None and not hasattr(part, "estimators_features_"):
             _require(all(_num_features(one) == _num_features(part) for one in np.ravel(members)))
 
 
-def _parts(value: Any, seen: set[int]) -> Iterator[Any]:
+def parts_of(value: Any) -> Iterator[Any]:
     """Yield every object with attributes in ``value``, each once."""
+    yield from _parts(value, set())
+
+
+def _parts(value: Any, seen: set[int]) -> Iterator[Any]:
     if id(value) in seen:
         return
     seen.add(id(value))
     if isinstance(value, Mapping):
         inner = list(value.values())
+    elif isinstance(value, partial):
+        inner = [value.func, value.args, value.keywords, vars(value)]
+    elif isinstance(value, slice):
+        inner = [value.start, value.stop, value.step]
+    elif isinstance(value, np.ma.MaskedArray):
+        inner = [value.data, value.fill_value, vars(value)]
     elif isinstance(value, list | tuple | set):
         inner = list(value)
     elif isinstance(value, np.ndarray) and value.dtype == object:
@@ -71,6 +84,16 @@ def _check_boosted(estimator: Any) -> None:
         _require(bool((nodes["bitset_idx"][inner & (nodes["is_categorical"] != 0)] < len(bits)).all()))
 
 
+def _check_averages(part: Any) -> None:
+    """Check that what stochastic gradient descent keeps beside its weights is as long: compiled code fills both."""
+    for of in ("coef", "intercept"):
+        weights = getattr(part, f"{of}_", None)
+        for kept in (vars(part).get(f"_{kind}_{of}") for kind in ("standard", "average")):
+            if kept is not None:
+                _require(np.size(weights) == np.size(kept) and np.ndim(kept) > 0)
+                _require(of == "intercept" or np.shape(kept)[-1] == np.shape(weights)[-1] == _num_features(part))
+
+
 def _check_nodes(inner: np.ndarray, left: np.ndarray, right: np.ndarray, feature: np.ndarray, num: int) -> None:
     """Check the nodes that have children."""
     places = np.flatnonzero(inner)
@@ -85,4 +108,4 @@ def _num_features(estimator: Any) -> int:
 
 def _require(right: bool) -> None:
     if not right:
-        raise CheckpointError("a tree in it leads to nodes or features that do not exist.")
+        raise CheckpointError("a tree or an average in it leads to nodes or features that do not exist.")

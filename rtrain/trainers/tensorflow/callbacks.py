@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 from rtrain.runs.checkpoints import read_state
 
 FILE_NAME = "callbacks.json"
-PLAIN = (bool, int, float, str, type(None))
+NUMBERS = (bool, int, float, type(None))
 SETTINGS = ("min_delta",)
 """What Keras turns the other way round once it has found out which way is better, which it does after a resume too."""
 
@@ -64,7 +65,7 @@ class Callbacks:
             self._list.on_train_end()
 
     def state(self) -> dict[str, Any]:
-        """Return the numbers and words that the callbacks remember, beyond those they were built with."""
+        """Return the numbers that the callbacks remember, beyond those they were built with."""
         changed = [
             {name: value for name, value in _plain(one).items() if name not in before or before[name] != value}
             for one, before in zip(self._own, self._before, strict=True)
@@ -72,16 +73,24 @@ class Callbacks:
         return {"epoch": self._epoch, "in_epoch": self._in_epoch, "callbacks": changed}
 
     def load(self, folder: Path) -> None:
-        """Have the callbacks remember what ``state`` gave, if there are as many as then."""
+        """Have the callbacks remember what ``state`` gave, if there are as many as then.
+
+        They take numbers alone, in the place of numbers: names of files and folders are those of the config.
+        """
         if not (folder / FILE_NAME).exists():
             return
         state = read_state(folder, FILE_NAME)
         self._epoch, self._in_epoch = state["epoch"], state["in_epoch"]
         if len(state["callbacks"]) == len(self._own):
             for one, values in zip(self._own, state["callbacks"], strict=True):
-                vars(one).update({name: value for name, value in values.items() if name in vars(one)})
+                known = _plain(one)
+                vars(one).update(
+                    {name: now for name, now in values.items() if name in known and isinstance(now, NUMBERS)}
+                )
 
 
 def _plain(callback: Any) -> dict[str, Any]:
+    """Return the numbers that a callback keeps, but for its constructor arguments."""
+    fixed = {*SETTINGS, *(name for kind in type(callback).__mro__ for name in signature(kind).parameters)}
     values = {name: one.item() if isinstance(one, np.generic) else one for name, one in vars(callback).items()}
-    return {name: one for name, one in values.items() if isinstance(one, PLAIN) and name not in SETTINGS}
+    return {name: one for name, one in values.items() if name not in fixed and isinstance(one, NUMBERS)}

@@ -11,6 +11,8 @@ import h5py
 from rtrain.errors import CheckpointError
 
 FILE_NAME = "model.weights.h5"
+MAX_PARTS, MAX_DEPTH = 1_000_000, 100
+"""Groups and arrays in a file, and groups in each other: many times what the largest models have."""
 
 
 def load_weights(model: Any, folder: Path, but: Sequence[Any] = ()) -> None:
@@ -26,22 +28,40 @@ def load_weights(model: Any, folder: Path, but: Sequence[Any] = ()) -> None:
     """
     try:
         with h5py.File(folder / FILE_NAME) as file:
-            for name in _lying_elsewhere(file):
+            for name in _refused(file):
                 raise CheckpointError(f"{folder / FILE_NAME} is refused: {name} in it leads to other data.")
         model.load_weights(folder / FILE_NAME, objects_to_skip=but)
     except (OSError, ValueError, KeyError) as error:
         raise CheckpointError(f"{folder} does not hold the weights of this model: {error}") from error
 
 
-def _lying_elsewhere(group: h5py.Group) -> Iterator[str]:
-    """Yield the names of links, and of arrays that are put together from other files."""
-    for name in group:
-        link = group.get(name, getlink=True)
-        if not isinstance(link, h5py.HardLink):
-            yield f"{group.name}/{name}"
-            continue
-        value = group[name]
-        if isinstance(value, h5py.Group):
-            yield from _lying_elsewhere(value)
-        elif isinstance(value, h5py.Dataset) and (value.external or value.is_virtual):
-            yield str(value.name)
+def _refused(file: h5py.File) -> Iterator[str]:
+    """Yield the names of links, of arrays that are put together from other files, and of what has two names.
+
+    Raises:
+        CheckpointError: There are more groups in each other, or more parts, than a model has.
+    """
+    seen, waiting = {_address(file)}, [("", file, 0)]
+    while waiting:
+        place, group, depth = waiting.pop()
+        for name in group:
+            inner = f"{place}/{name}"
+            if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+                yield inner
+                continue
+            value = group[name]
+            if _address(value) in seen:
+                yield inner
+                continue
+            seen.add(_address(value))
+            if len(seen) > MAX_PARTS or depth > MAX_DEPTH:
+                raise CheckpointError(f"{file.filename} is refused: it has too many parts, or too many in each other.")
+            if isinstance(value, h5py.Group):
+                waiting.append((inner, value, depth + 1))
+            elif isinstance(value, h5py.Dataset) and (value.external or value.is_virtual):
+                yield inner
+
+
+def _address(value: Any) -> Any:
+    """Return what is the same for two names of one part of a file."""
+    return h5py.h5o.get_info(value.id).addr

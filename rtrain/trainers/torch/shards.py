@@ -27,6 +27,7 @@ from torch.optim import Optimizer
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import Writer, reason_of
 from rtrain.trainers.torch.state import SHARDS, TRAINING, TrainState
+from rtrain.trainers.torch_optimizers import check_tensor, checked_groups
 
 MODEL, OPTIMIZER = "model.", "optimizer."
 
@@ -104,11 +105,15 @@ def load(state: TrainState, folder: Path, device: torch.device) -> None:
     }
     _read(wanted | moments, folder)
     rest = torch.load(folder / TRAINING, map_location="cpu", weights_only=True)
-    for group, stored in zip(state.optimizer.param_groups, rest["param_groups"], strict=True):
-        group.update(stored)
+    groups = checked_groups(state.optimizer, rest["param_groups"])
+    for group, taken in zip(state.optimizer.param_groups, groups, strict=True):
+        group.update(taken)
     for owner, parameter in parameters.items():
-        state.optimizer.state[parameter] = dict(rest["scalars"].get(owner, {}))
+        state.optimizer.state[parameter] = scalars = dict(rest["scalars"].get(owner, {}))
+        for name, value in scalars.items():
+            check_tensor(state.optimizer, parameter, name, value)
     for name, moment in moments.items():
+        check_tensor(state.optimizer, parameters[_owner(name)], name, moment)
         state.optimizer.state[parameters[_owner(name)]][name.split(".", 2)[1]] = moment
     _place_steps(state.optimizer)
     state.take_rest(rest)

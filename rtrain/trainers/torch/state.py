@@ -19,6 +19,7 @@ from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.torch_copies import Copies, save_tensors
 from rtrain.trainers.torch_finite import BATCH_STATISTICS
+from rtrain.trainers.torch_optimizers import checked_state
 from rtrain.trainers.torch_ranks import TorchRanks
 
 WEIGHTS, AVERAGED, TRAINING = "model.safetensors", "model_ema.safetensors", "training.pt"
@@ -76,7 +77,7 @@ class TrainState:
         load_weights(self.model, folder / WEIGHTS, world.device)
         # The optimizer sends each tensor where it needs it; numbers of steps stay in main memory.
         stored = torch.load(folder / TRAINING, map_location="cpu", weights_only=True)
-        self.optimizer.load_state_dict(stored["optimizer"])
+        self.optimizer.load_state_dict(checked_state(self.optimizer, stored["optimizer"]))
         if self.ema is not None and (folder / AVERAGED).exists():
             load_weights(self.ema.module, folder / AVERAGED, world.device)
             self.ema.n_averaged = stored["ema_updates"]

@@ -29,6 +29,7 @@ UNWANTED = (
     "trust_remote_code",
     "gguf",
     "adapter",
+    "configuration_files",
 )
 """Parts of the names of keys that ask for code, other files or other libraries."""
 WAYS = (None, "eager", "sdpa", "flex_attention", "grouped_mm", "batched_mm")

@@ -21,6 +21,7 @@ from rtrain.trainers.learner import Learner
 from rtrain.trainers.tasks import derived_metrics
 from rtrain.trainers.torch_copies import Copies, save_tensors
 from rtrain.trainers.torch_finite import are_finite, non_finite, weights_of
+from rtrain.trainers.torch_optimizers import checked_state
 from rtrain.trainers.torch_ranks import TorchRanks
 from rtrain.trainers.transformers.arguments import make_arguments
 from rtrain.trainers.transformers.build import build_model, build_optimizer, build_schedule, task_of
@@ -187,7 +188,7 @@ class TransformersLearner(Learner):
         load_model(self.model, str(folder / (WEIGHTS if self._conf.lora is None else ADAPTED)))
         # The optimizer sends each tensor where it needs it; numbers of steps stay in main memory.
         state = torch.load(folder / TRAINING, map_location="cpu", weights_only=True)
-        self._optimizer.load_state_dict(state["optimizer"])
+        self._optimizer.load_state_dict(checked_state(self._optimizer, state["optimizer"]))
         self._schedule.load_state_dict(state["schedule"])
 
     def init(self, folder: Path) -> None:

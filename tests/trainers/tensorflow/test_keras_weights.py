@@ -1,6 +1,7 @@
 """Weights lie in the file of the checkpoint, and are not put together from others of this machine."""
 
 import types
+from itertools import pairwise
 
 import h5py
 import numpy as np
@@ -43,3 +44,42 @@ def test_what_lies_in_another_file_is_not_loaded(tmp_path, make):
     with pytest.raises(CheckpointError):
         load_weights(model, tmp_path)
     assert len(loaded) == 1
+
+
+def to_the_root(file):
+    file["loop"] = file["/"]
+
+
+def ladder(file):
+    groups = [file.create_group(f"g{place}") for place in range(30)]
+    for one, following in pairwise(groups):
+        one["left"] = one["right"] = following
+
+
+def two_names(file):
+    file["layers/dense_2/vars/0"] = file["layers/dense_1/vars/0"]
+
+
+def deep(file):
+    for _ in range(1100):
+        file = file.create_group("a")
+
+
+@pytest.mark.parametrize("make", [to_the_root, ladder, two_names, deep])
+def test_a_file_of_many_paths_is_refused_and_each_part_visited_once(tmp_path, make):
+    loaded = []
+    model = types.SimpleNamespace(load_weights=lambda *args, **kwargs: loaded.append(args))
+    with h5py.File(tmp_path / FILE_NAME, "w") as file:
+        file["layers/dense_1/vars/0"] = np.ones(2, "float32")
+        make(file)
+    with pytest.raises(CheckpointError):
+        load_weights(model, tmp_path)
+    assert loaded == []
+
+
+def test_a_file_of_very_many_parts_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("rtrain.trainers.tensorflow.weights.MAX_PARTS", 3)
+    with h5py.File(tmp_path / FILE_NAME, "w") as file:
+        file["layers/dense_1/vars/0"] = np.ones(2, "float32")
+    with pytest.raises(CheckpointError):
+        load_weights(types.SimpleNamespace(), tmp_path)

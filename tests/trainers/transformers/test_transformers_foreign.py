@@ -55,6 +55,7 @@ def test_a_model_of_somebody_else_predicts_the_same(trained, tmp_path, task):
     [
         {"auto_map": {"AutoModelForSequenceClassification": "evil.Net"}},
         {"auto_map": {"AutoConfig": "evil/repo--evil.Conf"}},
+        {"configuration_files": ["config.4.0.0.json"]},
         {"model_type": "timm_wrapper"},
         {"model_type": "evil"},
         {"_attn_implementation": "evil/kernel"},
