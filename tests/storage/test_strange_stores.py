@@ -86,6 +86,36 @@ def test_the_directory_of_a_stranger_does_not_say_where_its_files_go(run, tmp_pa
     assert (tmp_path / "mine" / "small" / "one" / "manifest.json").exists()
 
 
+@pytest.fixture
+def sealed(copy: Path) -> Path:
+    """The copy in the store, as a run of this account has it."""
+    (copy / "config.yaml").write_text(with_seal("run: {root_dir: .}\n", ""))
+    return copy
+
+
+@pytest.mark.parametrize("renamed", [False, True])
+@pytest.mark.parametrize("started_at", [None, "2026-01-01T00:00:00+00:00"])
+def test_a_stranger_does_not_say_which_copy_is_replaced(run, sealed, tmp_path, renamed, started_at):
+    before = contents(sealed)
+    if renamed:
+        run = run.rename(tmp_path / "runs" / "small" / "other")
+    change(run / "manifest.json", storage={"url": "file:///x/small/one", "complete": True})
+    if started_at:
+        change(run / "manifest.json", started_at=started_at)
+    code = upload(run, "--to", f"file://{tmp_path}/mine")
+    assert contents(sealed) == before
+    assert code == (0 if renamed else 2)
+    assert (tmp_path / "mine" / "small" / "other").exists() == renamed
+
+
+def test_a_copied_mark_replaces_no_other_run(run, sealed, tmp_path):
+    before = contents(sealed)
+    (run / "config.yaml").write_text(with_seal("run: {storage_timeout_seconds: 5}\n", ""))
+    change(run / "manifest.json", started_at="2026-01-01T00:00:00+00:00")
+    assert upload(run, "--to", f"file://{tmp_path}/mine") == 2
+    assert contents(sealed) == before
+
+
 NAMES = ["{secret}", "../../../../victim/secret.txt", "a/../../b", "", ".", "..", "a\\b", "a\0b", "/", "a//b", "./a"]
 
 
