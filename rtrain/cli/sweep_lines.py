@@ -231,7 +231,7 @@ def _command(run_dir: Path) -> str:
     if not manifest.lineage or not manifest.resumes:
         return _without_sweep(manifest.command)
     note = "it went on from other trials' checkpoints, as its manifest tells; from the beginning, with its last values:"
-    return f"({note})\n  {_without_sweep(manifest.resumes[-1]['command'])}"
+    return f"({note})\n  {_without_sweep(manifest.resumes[-1].get('command', []))}"
 
 
 def _is_own(run_dir: Path, manifest: Manifest) -> bool:

@@ -127,11 +127,12 @@ def manifest_of(stored: Mapping[str, Any]) -> Manifest:
     """Return what was read of a manifest. Keys of newer versions are left out.
 
     Raises:
-        TypeError: A key is missing.
+        TypeError: A key is missing, or of another type.
         ValueError: A name leads out of the run directory.
     """
     known = {f.name for f in fields(Manifest)}
     check_places(stored)
+    _check_texts(stored)
     return Manifest(**{key: value for key, value in stored.items() if key in known})
 
 
@@ -158,6 +159,18 @@ def check_places(stored: Mapping[str, Any]) -> None:
         raise ValueError(f"run_id {stored['run_id']!r} is not the name of a folder")
     for record in records:
         check_files(record.get("files", {}))
+
+
+def _check_texts(stored: Mapping[str, Any]) -> None:
+    for key in ("run_name", "status", "config_hash", "project_root", "started_at"):
+        if not isinstance(stored.get(key, ""), str):
+            raise TypeError(f"{key} is not a text")
+    resumes = stored.get("resumes", [])
+    if not isinstance(resumes, list) or not all(isinstance(one, Mapping) for one in resumes):
+        raise TypeError("resumes is not a list of mappings")
+    for command in (stored.get("command", []), *(one.get("command", []) for one in resumes)):
+        if not isinstance(command, list) or not all(isinstance(word, str) for word in command):
+            raise TypeError("command is not a list of words")
 
 
 def _check_copy(storage: object) -> None:
