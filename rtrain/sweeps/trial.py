@@ -40,7 +40,7 @@ def typed(kind: type[T], facts: Mapping[str, Any]) -> T:
 
 
 @cache
-def _adapter(kind: Hashable) -> TypeAdapter[Any]:
+def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
