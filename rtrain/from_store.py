@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import secrets
 from collections.abc import Callable, Iterator
@@ -11,14 +12,15 @@ from pathlib import Path
 import yaml
 
 from rtrain.config.schema import RunConf
-from rtrain.errors import ConfigError, RunInUseError
+from rtrain.errors import ConfigError, RtrainError, RunInUseError
 from rtrain.runs.checkpoints import latest_checkpoint, read_record
 from rtrain.runs.files import private_files
-from rtrain.runs.manifest import FILE_NAME, manifest_of
+from rtrain.runs.manifest import FILE_NAME, read_manifest
 from rtrain.runs.seal import has_own_seal
+from rtrain.storage.access import patiently
 from rtrain.storage.fetching import StoredRun, fetch_run, find_stored, is_alive, stored_run, stored_runs
 from rtrain.storage.folders import read
-from rtrain.storage.stores import is_url
+from rtrain.storage.stores import errors_named, is_url
 
 NUM_STORED = 20
 """Runs in a store that are looked at, the newest ones."""
@@ -34,13 +36,31 @@ def bring(run: StoredRun, run_dir: Path, notice: Callable[[str], None]) -> None:
     """Make a run directory of a stored run, unless there is one that is as far; one that is not is set aside."""
     if not is_ahead(run, run_dir):
         return
-    if run_dir.exists():
+    if os.path.lexists(run_dir):
+        _check_same(run, run_dir)
         older = run_dir.with_name(f".older-{run_dir.name}-{secrets.token_hex(3)}")
         notice(f"{run.folder.url} is ahead of {run_dir}, which is now {older.name}")
         run_dir.rename(older)
     notice(f"fetching {run.folder.url}")
     with private_files(bool(run.manifest["config"].get("run", {}).get("private"))):
         fetch_run(run, run_dir, notice)
+
+
+def _check_same(run: StoredRun, run_dir: Path) -> None:
+    """Check that a folder holds the run that is about to take its place.
+
+    Raises:
+        ConfigError: It holds something else, or its manifest can't be read.
+    """
+    try:
+        here = read_manifest(run_dir).run_id
+    except RtrainError:
+        here = None
+    if here != run.run_id:
+        raise ConfigError(
+            f"{run_dir} is there already, and is not the run {run.run_id}, of which {run.folder.url} is the copy.",
+            "Rename it.",
+        )
 
 
 def catch_up(run_dir: Path, storage: str | None, notice: Callable[[str], None]) -> None:
@@ -65,15 +85,21 @@ def local_run(run: str, notice: Callable[[str], None], *, trust: bool = False) -
     Args:
         run: Its folder or URL.
         notice: Hears what is done.
-        trust: Bring it where it wants to be, even if another account wrote it.
+        trust: Bring it, even if another account wrote it.
 
     Raises:
-        ConfigError: There is no run at the URL, or it is somebody else's and wants to be outside of this folder.
+        ConfigError: There is no run at the URL, or it is somebody else's; nothing was brought.
         RunInUseError: Another machine works on it.
     """
     if not is_url(run):
         return Path(run)
     stored = stored_run(run)
+    if not trust and _own_config(stored) is None:
+        raise ConfigError(
+            f"{stored.folder.url} was made by somebody else, or its config.yaml was changed: to go on runs what that "
+            "names.",
+            "If you trust who wrote it: --trust",
+        )
     *_, name, run_id = stored.folder.url.split("/")
     run_dir = root_of(stored, trust=trust) / name / run_id
     if is_alive(stored):
@@ -88,21 +114,24 @@ def root_of(run: StoredRun, *, trust: bool) -> Path:
     Raises:
         ConfigError: It leads out of the current folder, and another account wrote it.
     """
-    root = Path(manifest_of(run.manifest).config["run"]["root_dir"])
-    if not trust and (root.is_absolute() or ".." in root.parts) and str(root) != _own_root(run):
+    text, root = _own_config(run), Path(str(run.manifest["config"].get("run", {}).get("root_dir", RunConf.root_dir)))
+    own = None if text is None else Path(yaml.safe_load(text)["run"]["root_dir"])
+    if not trust and (root.is_absolute() or ".." in root.parts) and root != own:
         raise ConfigError(
             f"{run.folder.url} was made by somebody else, and its run.root_dir is {root}.",
             "If you trust who wrote it: --trust",
         )
-    return root
+    return own or root  # a manifest bears no mark
 
 
-def _own_root(run: StoredRun) -> str | None:
-    """Return what the config of a run says, if this account wrote it: a manifest bears no mark."""
-    text = read(run.folder, "config.yaml").decode("utf-8", "replace")
-    if not has_own_seal(text, str(run.manifest.get("project_root", ""))):
-        return None
-    return str(Path(yaml.safe_load(text)["run"]["root_dir"]))
+def _own_config(run: StoredRun) -> str | None:
+    """Return the text of the config of a run, if this account wrote it."""
+    with errors_named(run.folder.url, "RUN"):
+        try:
+            text = patiently(lambda: read(run.folder, "config.yaml")).decode("utf-8", "replace")
+        except FileNotFoundError:
+            return None
+    return text if has_own_seal(text, str(run.manifest.get("project_root", ""))) else None
 
 
 def is_ahead(run: StoredRun, run_dir: Path) -> bool:

@@ -44,6 +44,18 @@ def check_written() -> None:
         raise RtrainError(f"the output can't be written: {error.strerror}.", "What was written of it is not complete.")
 
 
+def printable(text: str, kept: str = "") -> str:
+    """Return a text with codes in the place of what a terminal obeys, or can't show: ``\\r``, ANSI and OSC, surrogates.
+
+    Args:
+        text: What may come from anybody's files.
+        kept: Characters that stay although they are such.
+    """
+    return "".join(
+        one if one.isprintable() or one in kept else one.encode("unicode_escape").decode("ascii") for one in text
+    )
+
+
 def _open(descriptor: int) -> None:
     """Open a standard stream that is closed: the next file would get its number, and what is printed."""
     try:

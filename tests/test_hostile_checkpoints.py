@@ -413,7 +413,7 @@ def test_a_copy_of_a_run_is_not_brought_where_a_stranger_wants_it(trained, tmp_p
     manifest["config"]["run"]["root_dir"] = root.format(home=home)
     (copy / "manifest.json").write_text(json.dumps(manifest))
     assert command(["resume", f"file://{copy}"]) == 2
-    assert "run.root_dir is" in capfd.readouterr().err
+    assert "--trust" in capfd.readouterr().err
     assert not home.exists()
 
 

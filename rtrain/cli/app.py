@@ -12,6 +12,7 @@ import typer
 
 from rtrain.cli import INTERRUPTED, completion, fit, listing, predict, recipes, resume, runs, schema, smoke, sweep
 from rtrain.errors import ConfigError, RtrainError
+from rtrain.terminal import printable
 
 app = typer.Typer(
     name="rtrain",
@@ -66,7 +67,7 @@ def run(words: Sequence[str]) -> int:
     except RtrainError as error:
         if os.environ.get("RTRAIN_TRACEBACK"):
             raise
-        typer.echo(f"error: {error}", err=True)
+        typer.echo(printable(f"error: {error}", "\n\t"), err=True)
         return error.exit_code
     except KeyboardInterrupt:
         return INTERRUPTED

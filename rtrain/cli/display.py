@@ -13,6 +13,7 @@ from rtrain.config.locations import shown
 from rtrain.runs.events import Event
 from rtrain.runs.manifest import Manifest
 from rtrain.runs.recorder import Observer
+from rtrain.terminal import printable
 
 DIGITS = 4
 SPEED = "train/rows_per_second"
@@ -42,7 +43,7 @@ class PlainLines:
 
     def notice(self, text: str) -> None:
         """Print a warning line."""
-        print(f"note: {text}", file=self._err, flush=True)
+        print(printable(f"note: {text}", "\n\t"), file=self._err, flush=True)
 
     def _print(self, text: str) -> None:
         print(text, file=self._out, flush=True)

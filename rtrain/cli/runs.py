@@ -26,10 +26,11 @@ def verify(
     from rtrain.storage.checking import verify_stored
     from rtrain.storage.fetching import stored_run
     from rtrain.storage.stores import is_url
+    from rtrain.terminal import printable
 
     found = verify_stored(stored_run(run)) if is_url(run) else verify_run(Path(run))
     for finding in found:
-        typer.echo(str(finding))
+        typer.echo(printable(str(finding)))
     lost = [finding for finding in found if finding.problem not in HARMLESS]
     typer.echo(f"{run}: {len(lost) or 'nothing'} lost" + (f", {len(found) - len(lost)} to note" if found else ""))
     if lost:

@@ -30,8 +30,9 @@ def show(
     """Show the trials of SWEEP, best first, which parameters mattered, and the command that trains the best one."""
     from rtrain.cli.sweep_lines import report_lines
     from rtrain.sweeps.record import load_record
+    from rtrain.terminal import printable
 
-    typer.echo("\n".join(report_lines(load_record(sweep))))
+    typer.echo(printable("\n".join(report_lines(load_record(sweep))), "\n"))
 
 
 def find_sweep_folder(place: str, *, trust: bool) -> Path | None:

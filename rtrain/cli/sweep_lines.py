@@ -12,15 +12,21 @@ from rtrain.cli.display import PlainLines
 from rtrain.config.aliases import split_word
 from rtrain.config.axes import is_number
 from rtrain.config.locations import shown
+from rtrain.errors import RtrainError
 from rtrain.runs.events import events_file, read_events
 from rtrain.runs.lock import is_locked
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
-from rtrain.runs.manifest import read_manifest
+from rtrain.runs.manifest import Manifest, read_manifest
+from rtrain.runs.plain_files import read_text
+from rtrain.runs.seal import has_own_seal
 from rtrain.sweeps.importance import importance
 from rtrain.sweeps.record import SweepRecord
 from rtrain.sweeps.trial import OVER, Trial
+from rtrain.terminal import printable
 
 MISSING = "-"
+DAMAGED = "damaged"
+"""Shown as the status of a trial whose manifest can't be read."""
 LONG_NUMBER = 8
 """Characters beyond which a number that was drawn is shown rounded; the command of the best trial has all of it."""
 
@@ -88,9 +94,10 @@ def report_lines(record: SweepRecord) -> list[str]:
     """Return what there is to say of a sweep: its trials, best first; what mattered; how to train the best one."""
     goals = [goal.metric for goal in record.goals]
     names = short_names(record.trials)
-    rows = [_row(one, list(names), len(goals)) for one in _best_first(record)]
+    rows = [_row(one, record, list(names)) for one in _best_first(record)]
     table = _aligned([["trial", "status", *goals, "epoch", "seconds", *names.values()], *rows])
     is_killed = record.status == "running" and not is_locked(record.folder)
+    damaged = any(row[1] == DAMAGED for row in rows)
     state = "running, but by no process of this machine" if is_killed else record.status
     lines = [f"{shown(record.folder)}: {state}", "", *table]
     if failures := _failures(record):
@@ -100,7 +107,7 @@ def report_lines(record: SweepRecord) -> list[str]:
         lines += [*_importance_lines(record), "", f"best: {best.name}", f"  {_command(record.folder / best.name)}"]
     elif _is_unjudged(record):
         lines += ["", f"best: {_no_best(record)}"]
-    if is_killed or (record.status != "running" and (_is_unfinished(record) or failures)):
+    if is_killed or (record.status != "running" and (_is_unfinished(record) or failures or damaged)):
         lines += ["", f"to go on: rtrain resume {shown(record.folder)}"]
     return lines
 
@@ -165,15 +172,28 @@ def _best_first(record: SweepRecord) -> list[Trial]:
     return sorted(record.trials, key=lambda one: (one.values is None, sign * (one.values or [0.0])[0], one.number))
 
 
-def _row(trial: Trial, keys: list[str], num_goals: int) -> list[str]:
-    values = [MISSING] * num_goals if trial.values is None else [f"{value:.4g}" for value in trial.values]
+def _row(trial: Trial, record: SweepRecord, keys: list[str]) -> list[str]:
+    values = [MISSING] * len(record.goals) if trial.values is None else [f"{value:.4g}" for value in trial.values]
     params = [_short_value(trial.params.get(key, MISSING)) for key in keys]
-    return [trial.name, trial.status, *values, str(trial.epoch), f"{trial.seconds:.1f}", *params]
+    status = DAMAGED if _is_damaged(record.folder / trial.name) else trial.status
+    return [trial.name, status, *values, str(trial.epoch), f"{trial.seconds:.1f}", *params]
+
+
+def _is_damaged(run_dir: Path) -> bool:
+    """Tell whether a run has a manifest that can't be read: the sweep trains it again when it goes on."""
+    try:
+        read_manifest(run_dir)
+    except RtrainError:
+        return (run_dir / MANIFEST).exists()
+    return False
 
 
 def _aligned(rows: list[list[str]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=False)]
-    return ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=False)).rstrip() for row in rows]
+    shown_rows = [[printable(text) for text in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*shown_rows, strict=False)]
+    return [
+        "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=False)).rstrip() for row in shown_rows
+    ]
 
 
 def _importance_lines(record: SweepRecord) -> list[str]:
@@ -203,11 +223,22 @@ def _value_at(trial: Trial, epoch: int, record: SweepRecord) -> float:
 def _command(run_dir: Path) -> str:
     if not (run_dir / MANIFEST).exists():
         return f"(its run directory {shown(run_dir)} is gone)"
+    if _is_damaged(run_dir):
+        return f"({shown(run_dir / MANIFEST)} is damaged)"
     manifest = read_manifest(run_dir)
+    if not _is_own(run_dir, manifest):
+        return "(its command is not shown: another account made the run, or its config.yaml was changed)"
     if not manifest.lineage or not manifest.resumes:
         return _without_sweep(manifest.command)
     note = "it went on from other trials' checkpoints, as its manifest tells; from the beginning, with its last values:"
-    return f"({note})\n  {_without_sweep(manifest.resumes[-1]['command'])}"
+    return f"({note})\n  {_without_sweep(manifest.resumes[-1].get('command', []))}"
+
+
+def _is_own(run_dir: Path, manifest: Manifest) -> bool:
+    try:
+        return has_own_seal(read_text(run_dir, "config.yaml"), manifest.project_root)
+    except (OSError, ValueError):
+        return False
 
 
 def _without_sweep(command: list[str]) -> str:

@@ -127,23 +127,28 @@ def manifest_of(stored: Mapping[str, Any]) -> Manifest:
     """Return what was read of a manifest. Keys of newer versions are left out.
 
     Raises:
-        TypeError: A key is missing.
+        TypeError: A key is missing, or of another type.
         ValueError: A name leads out of the run directory.
     """
     known = {f.name for f in fields(Manifest)}
     check_places(stored)
+    _check_texts(stored)
     return Manifest(**{key: value for key, value in stored.items() if key in known})
 
 
 def check_places(stored: Mapping[str, Any]) -> None:
-    """Check what leads to files: no name in a manifest leads out of its run directory.
+    """Check what leads to files, and what tells of the copy: no name in a manifest leads out of its run directory.
 
     Raises:
-        ValueError: One does; TypeError, KeyError or AttributeError: Something is missing, or of another type.
+        ValueError: One does, or a time is none; TypeError, KeyError or AttributeError: Something is missing, or of
+            another type.
     """
     for key in ("config", "host"):
         if not isinstance(stored.get(key, {}), Mapping):
             raise TypeError(f"{key} is not a mapping")
+    if not isinstance(stored.get("config", {}).get("run", {}), Mapping):
+        raise TypeError("config.run is not a mapping")
+    _check_copy(stored.get("storage"))
     best = stored.get("best_checkpoint")
     records = stored.get("checkpoints", [])
     names = [record["name"] for record in records]
@@ -154,6 +159,28 @@ def check_places(stored: Mapping[str, Any]) -> None:
         raise ValueError(f"run_id {stored['run_id']!r} is not the name of a folder")
     for record in records:
         check_files(record.get("files", {}))
+
+
+def _check_texts(stored: Mapping[str, Any]) -> None:
+    for key in ("run_name", "status", "config_hash", "project_root", "started_at"):
+        if not isinstance(stored.get(key, ""), str):
+            raise TypeError(f"{key} is not a text")
+    resumes = stored.get("resumes", [])
+    if not isinstance(resumes, list) or not all(isinstance(one, Mapping) for one in resumes):
+        raise TypeError("resumes is not a list of mappings")
+    for command in (stored.get("command", []), *(one.get("command", []) for one in resumes)):
+        if not isinstance(command, list) or not all(isinstance(word, str) for word in command):
+            raise TypeError("command is not a list of words")
+
+
+def _check_copy(storage: object) -> None:
+    if storage is None:
+        return
+    if not isinstance(storage, Mapping) or not isinstance(storage.get("complete"), bool):
+        raise TypeError("storage does not say whether the copy is complete")
+    copied_at = storage.get("copied_at")
+    if copied_at is not None and datetime.fromisoformat(copied_at).tzinfo is None:
+        raise ValueError(f"storage.copied_at is {copied_at!r}, without a time zone")
 
 
 def check_files(files: Mapping[str, Any]) -> None:

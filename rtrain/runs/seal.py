@@ -25,7 +25,7 @@ def seal(text: str) -> str:
 def is_own(text: str, mark: str) -> bool:
     """Tell whether ``mark`` is that of this account on ``text``."""
     key = _read_key()
-    return key is not None and hmac.compare_digest(_mark(key, text).encode(), mark.encode())
+    return key is not None and hmac.compare_digest(_mark(key, text).encode(), _bytes(mark))
 
 
 def with_seal(config: str, project_root: str) -> str:
@@ -51,7 +51,12 @@ def key_path() -> Path:
 
 
 def _mark(key: bytes, text: str) -> str:
-    return hmac.new(key, text.encode(), "sha256").hexdigest()
+    return hmac.new(key, _bytes(text), "sha256").hexdigest()
+
+
+def _bytes(text: str) -> bytes:
+    """Return the bytes of what came from a file, JSON of anybody's say, in which surrogates may stand alone."""
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _read_key() -> bytes | None:

@@ -88,14 +88,17 @@ def newest_whole(run_dir: Path) -> tuple[Path | None, list[Finding]]:
     return None, found
 
 
-def set_aside(checkpoint: Path) -> Path:
-    """Rename a damaged checkpoint so that nothing takes it for one, and a new one can have its name."""
-    aside = checkpoint.with_name(f".damaged-{checkpoint.name}")
+def set_aside(folder: Path) -> Path:
+    """Rename a damaged checkpoint, or run directory, so that nothing takes it for one, and a new one can have its name.
+
+    Return what it is now.
+    """
+    aside = folder.with_name(f".damaged-{folder.name}")
     number = 1
     while aside.exists():
         number += 1
-        aside = checkpoint.with_name(f".damaged-{checkpoint.name}-{number}")
-    return checkpoint.rename(aside)
+        aside = folder.with_name(f".damaged-{folder.name}-{number}")
+    return folder.rename(aside)
 
 
 def verify_run(run_dir: Path) -> list[Finding]:

@@ -108,15 +108,17 @@ def is_alive(run: StoredRun) -> bool:
     until = time.monotonic() + SILENCE_SECONDS
     while time.monotonic() < until:
         time.sleep(POLL_SECONDS)
-        if _sign_of_life(patiently(partial(read_json, run.folder, MANIFEST))) not in (said, None):
+        with errors_named(run.folder.url, "run.storage"):
+            now = _sign_of_life(_stored_run(run.folder, run.run_id).manifest)
+        if now not in (said, None):
             return True
     return False
 
 
 def _sign_of_life(manifest: Mapping[str, Any]) -> str | None:
-    """Return when an unfinished copy was last worked on; None of one that is complete."""
+    """Return when an unfinished copy was last worked on; None of one that is complete, or does not tell."""
     storage = manifest.get("storage") or {}
-    return None if storage.get("complete", True) else str(storage["copied_at"])
+    return None if storage.get("complete", True) else storage.get("copied_at")
 
 
 def fetch_run(run: StoredRun, into: Path, notice: Callable[[str], None]) -> None:

@@ -17,13 +17,14 @@ from rtrain.config.yaml_file import read_yaml
 from rtrain.errors import ConfigError
 from rtrain.runs.checkpoints import record_of
 from rtrain.runs.lock import locked
+from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.manifest import Manifest, read_manifest
-from rtrain.runs.plain_files import check_run_dir, is_plain_name, read_text
+from rtrain.runs.plain_files import check_run_dir, is_plain_name, parse_json, read_text
 from rtrain.runs.seal import has_own_seal
-from rtrain.storage.access import check_access
-from rtrain.storage.folders import Folder, WatchedFolder
+from rtrain.storage.access import check_access, patiently
+from rtrain.storage.folders import Folder, WatchedFolder, read
 from rtrain.storage.run_copy import DAMAGED, Retention, RunCopy
-from rtrain.storage.stores import said
+from rtrain.storage.stores import errors_named, said
 
 logger = logging.getLogger(__name__)
 
@@ -183,12 +184,16 @@ def upload_run(run_dir: Path, storage: str | None, notice: Callable[[str], None]
     check_run_dir(run_dir)
     manifest = read_manifest(run_dir)
     _check_records(run_dir, manifest)
-    settings = _own_settings(run_dir, manifest)
+    config, own = _config_of(run_dir, manifest)
+    settings = dict(read_yaml(run_dir / "config.yaml")[0].get("run", {})) if own else {}
     storage = storage or settings.get("storage")
     if storage is None:
         raise _no_store(run_dir, manifest)
     with locked(run_dir):
-        folder = check_access(storage, _name_there(run_dir, manifest), key="run.storage").below(manifest.run_id)
+        name, run_id = _place_there(run_dir, manifest, own=own)
+        folder = check_access(storage, name, key="run.storage").below(run_id)
+        with errors_named(storage, "run.storage"):
+            _check_free(folder, manifest, config, own=own)
         mirror = mirror_run(run_dir, folder, Retention(sys.maxsize, 1), notice)
         ending = mirror.finish(settings.get("storage_timeout_seconds", RunConf.storage_timeout_seconds))
         manifest.storage = {"url": folder.url, **asdict(ending)}
@@ -204,14 +209,13 @@ def _check_records(run_dir: Path, manifest: Manifest) -> None:
         raise ConfigError(f"{run_dir}/manifest.json lists a checkpoint that makes no sense: {error!r}") from error
 
 
-def _own_settings(run_dir: Path, manifest: Manifest) -> dict[str, Any]:
-    """Return the section ``run`` of a run's config, if this account wrote it; else nothing."""
+def _config_of(run_dir: Path, manifest: Manifest) -> tuple[str, bool]:
+    """Return the text of a run's config, and whether this account wrote it."""
     try:
         text = read_text(run_dir, "config.yaml")
     except (FileNotFoundError, ValueError):
-        return {}
-    own = has_own_seal(text, manifest.project_root)
-    return dict(read_yaml(run_dir / "config.yaml")[0].get("run", {})) if own else {}
+        return "", False
+    return text, has_own_seal(text, manifest.project_root)
 
 
 def _no_store(run_dir: Path, manifest: Manifest) -> ConfigError:
@@ -221,10 +225,47 @@ def _no_store(run_dir: Path, manifest: Manifest) -> ConfigError:
     return ConfigError(f"{run_dir} {why}.", "Name the store: --to s3://bucket/runs")
 
 
-def _name_there(run_dir: Path, manifest: Manifest) -> str:
-    """Return the folder in the store in which the run's own is: trials are copied below the name of their sweep."""
-    url = (manifest.storage or {}).get("url")
+def _place_there(run_dir: Path, manifest: Manifest, *, own: bool) -> tuple[str, str]:
+    """Return the folder in the store in which the run's own is, and the name of that.
+
+    Trials are copied below the name of their sweep. The manifest of another account does not decide what is replaced.
+    """
+    url = (manifest.storage or {}).get("url") if own else None
     name = url.split("/")[-2] if isinstance(url, str) and url.count("/") > 1 else run_dir.absolute().parent.name
     if not is_plain_name(name):
         raise ConfigError(f"{run_dir}/manifest.json says that its copy is at {url!r}, which makes no sense.")
-    return name
+    return name, manifest.run_id if own else run_dir.absolute().name
+
+
+def _check_free(folder: Folder, manifest: Manifest, config: str, *, own: bool) -> None:
+    """Check that a folder of a store holds no other run: what is there would be replaced.
+
+    Raises:
+        ConfigError: It does.
+    """
+    there = patiently(lambda: _text_there(folder, "config.yaml"))
+    stored = _parsed(patiently(lambda: _text_there(folder, MANIFEST)) or "{}")
+    same = stored.get("started_at") == manifest.started_at or (there == config != "")
+    if not own and has_own_seal(there, str(stored.get("project_root", ""))):
+        same = False
+    if (there or stored) and not same:
+        raise ConfigError(
+            f"{folder.url} is the copy of another run than {manifest.run_id}: it would be replaced.",
+            "Rename the run directory, or name another store: --to s3://bucket/runs",
+        )
+
+
+def _text_there(folder: Folder, name: str) -> str:
+    try:
+        return read(folder, name).decode("utf-8", "replace")
+    except FileNotFoundError:
+        return ""
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    """Return what a manifest says; nothing if it is damaged."""
+    try:
+        found = parse_json(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -8,9 +8,10 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from rtrain.errors import RunInUseError
+from rtrain.errors import RtrainError, RunInUseError, StrangeFileError
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
-from rtrain.runs.manifest import read_manifest
+from rtrain.runs.manifest import Manifest, read_manifest
+from rtrain.runs.verify import set_aside
 from rtrain.sweeps.paused import end_run
 from rtrain.sweeps.record import SweepRecord
 from rtrain.sweeps.trial import OVER, Trial
@@ -22,7 +23,8 @@ HAS_RUN = ("succeeded", "stopped", "paused")
 def catch_up(record: SweepRecord, scheduler: str | None, notice: Callable[[str], None]) -> None:
     """Bring the trials of a record up to date with their run directories.
 
-    A trial whose process wrote its end after the sweep was killed is over. One whose run was deleted is planned again.
+    A trial whose process wrote its end after the sweep was killed is over. One whose run was deleted is planned again,
+    and so is one whose manifest is damaged; its run directory is kept under a hidden name.
 
     Args:
         record: Of the sweep.
@@ -32,16 +34,25 @@ def catch_up(record: SweepRecord, scheduler: str | None, notice: Callable[[str],
     for trial in record.trials:
         run_dir = record.folder / trial.name
         if (run_dir / MANIFEST).exists():
-            _take_end(record, trial, run_dir, scheduler)
+            try:
+                manifest = read_manifest(run_dir)
+            except StrangeFileError:
+                raise
+            except RtrainError as error:
+                notice(
+                    f"{error.message} {trial.name} is trained again; what was there is now {set_aside(run_dir).name}"
+                )
+                _forget(trial)
+                continue
+            _take_end(record, trial, manifest, scheduler)
         elif trial.status in HAS_RUN:
             notice(f"{trial.name} was deleted ({run_dir} has no {MANIFEST}): it is trained again")
             _forget(trial)
 
 
-def _take_end(record: SweepRecord, trial: Trial, run_dir: Path, scheduler: str | None) -> None:
+def _take_end(record: SweepRecord, trial: Trial, manifest: Manifest, scheduler: str | None) -> None:
     if trial.status in OVER and not trial.lacks_copy:
         return
-    manifest = read_manifest(run_dir)
     trial.lacks_copy = manifest.lacks_copy
     if manifest.status == "succeeded" and trial.status not in OVER:
         by_scheduler = str(manifest.exit_reason).startswith(f"{scheduler}: ")

@@ -18,7 +18,7 @@ from rtrain.runs.files import to_json, write_atomic
 from rtrain.runs.manifest import utc_now
 from rtrain.runs.plain_files import is_plain_name, read_json
 from rtrain.searches.base import Goal
-from rtrain.sweeps.trial import Trial
+from rtrain.sweeps.trial import Trial, typed
 
 FILE_NAME = "sweep.json"
 BEST = "best"
@@ -59,7 +59,7 @@ class SweepRecord:
         self._began, self._resumes = before["started_at"], [*before["resumes"], utc_now()]
         self.axes_before = [axis["key"].lstrip("+") for axis in before["axes"]]
         self.trials = [Trial.of(facts) for facts in before["trials"]]
-        self.goals = [Goal(**goal) for goal in before["goals"]]
+        self.goals = [typed(Goal, goal) for goal in before["goals"]]
 
     @property
     def lacks_copy(self) -> bool:
@@ -152,7 +152,7 @@ def load_record(folder: Path) -> SweepRecord:
     """
     record = SweepRecord(folder, {})
     with _whole(folder / FILE_NAME):
-        record.status = read_sweep(folder)["status"]
+        record.status = str(read_sweep(folder)["status"])
     return record
 
 
@@ -160,7 +160,7 @@ def load_record(folder: Path) -> SweepRecord:
 def _whole(path: Path) -> Iterator[None]:
     try:
         yield
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         raise _damaged(path, f"{type(error).__name__}: {error}") from None
 
 

@@ -86,7 +86,7 @@ def _record(home: Folder) -> dict[str, Any] | None:
 def _bring(home: Folder, record: dict[str, Any], runs: list[StoredRun], folder: Path, notice: Notice) -> None:
     """Make the folder of a sweep, with the runs of its trials; leave what is here and as far."""
     under_way = [run for run in runs if run.manifest.get("storage") and not run.manifest["storage"]["complete"]]
-    newest = max(under_way, key=lambda run: str(run.manifest["storage"]["copied_at"]), default=None)
+    newest = max(under_way, key=lambda run: str(run.manifest["storage"].get("copied_at")), default=None)
     if newest is not None and is_alive(newest):
         raise RunInUseError(f"another machine works on {home.url}.", "Wait until it ends.")
     for run in runs:

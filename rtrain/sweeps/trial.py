@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from functools import cache
+from typing import Any, TypeVar, cast
+
+from pydantic import TypeAdapter, ValidationError
 
 from rtrain.config.aliases import split_word
 from rtrain.config.axes import Axis
 from rtrain.searches.base import Goal, Point
+
+T = TypeVar("T")
 
 OVER = ("succeeded", "stopped", "failed")
 """Statuses of trials that are not taken up again while the sweep goes on."""
@@ -18,6 +23,25 @@ OVER = ("succeeded", "stopped", "failed")
 def as_typed(overrides: Sequence[str]) -> str:
     """Return overrides in one line, without the signs that Hydra wants."""
     return " ".join(word.lstrip("+") for word in overrides)
+
+
+def typed(kind: type[T], facts: Mapping[str, Any]) -> T:
+    """Make a dataclass of what was read from a file.
+
+    Raises:
+        ValueError: Something is missing, or of another type.
+    """
+    try:
+        made: T = _adapter(cast("Hashable", kind)).validate_python(dict(facts))
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    return made
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
 
 
 @dataclass(kw_only=True)
@@ -112,5 +136,12 @@ class Trial:
 
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> Trial:
-        """Return the trial that ``facts`` are of."""
-        return cls(**{**facts, "point": tuple(facts["point"])})
+        """Return the trial that ``facts`` are of.
+
+        Raises:
+            ValueError: Something is of another type; KeyError and TypeError: It is missing, or no mapping.
+        """
+        trial = typed(cls, {**facts, "point": tuple(facts["point"])})
+        if trial.error is not None and not {"type", "message"} <= trial.error.keys():
+            raise ValueError("error: it has no type, or no message")
+        return trial

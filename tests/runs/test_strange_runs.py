@@ -144,6 +144,15 @@ def test_json_that_makes_no_sense_is_a_clear_error(run, tmp_path, file, text):
             read_record(folder)
 
 
+@pytest.mark.parametrize("evil", ["\x1b]0;evil\x07", "a\rb", "a\nb", "\x9b2J", "\u202e", "\udcff"])
+def test_names_are_not_obeyed_by_the_terminal(run, evil, capsys):
+    (checkpoint_dir(run, step=1, epoch=0) / evil).write_text("")
+    assert command(["runs", "verify", str(run)]) == 0
+    told = capsys.readouterr().out
+    assert len(told.splitlines()) == 2
+    assert told.replace("\n", "").isprintable()
+
+
 def test_a_file_of_json_may_not_fill_the_memory(run, monkeypatch):
     monkeypatch.setattr("rtrain.runs.plain_files.MAX_BYTES", 1000)
     (run / "manifest.json").write_text(json.dumps({"a": "x" * 2000}))

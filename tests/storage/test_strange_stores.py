@@ -13,10 +13,11 @@ from strange import KINDS, guarded, put_strange
 
 from rtrain.cli.app import run as command
 from rtrain.errors import RtrainError
+from rtrain.from_store import root_of
 from rtrain.runs.checkpoints import RECORD_NAME
 from rtrain.runs.events import Event, read_events, write_events
 from rtrain.runs.seal import with_seal
-from rtrain.storage.fetching import fetch_run, stored_run
+from rtrain.storage.fetching import fetch_run, is_alive, stored_run
 from rtrain.storage.folders import DiskFolder, read
 
 SECRET = "three years of work"
@@ -84,6 +85,95 @@ def test_the_directory_of_a_stranger_does_not_say_where_its_files_go(run, tmp_pa
     assert upload(run) == 0, "our own config does, and the manifest has no say"
     assert not list((tmp_path / "theirs").iterdir())
     assert (tmp_path / "mine" / "small" / "one" / "manifest.json").exists()
+
+
+@pytest.fixture
+def sealed(copy: Path) -> Path:
+    """The copy in the store, as a run of this account has it."""
+    (copy / "config.yaml").write_text(with_seal("run: {root_dir: .}\n", ""))
+    return copy
+
+
+@pytest.mark.parametrize("renamed", [False, True])
+@pytest.mark.parametrize("started_at", [None, "2026-01-01T00:00:00+00:00"])
+def test_a_stranger_does_not_say_which_copy_is_replaced(run, sealed, tmp_path, renamed, started_at):
+    before = contents(sealed)
+    if renamed:
+        run = run.rename(tmp_path / "runs" / "small" / "other")
+    change(run / "manifest.json", storage={"url": "file:///x/small/one", "complete": True})
+    if started_at:
+        change(run / "manifest.json", started_at=started_at)
+    code = upload(run, "--to", f"file://{tmp_path}/mine")
+    assert contents(sealed) == before
+    assert code == (0 if renamed else 2)
+    assert (tmp_path / "mine" / "small" / "other").exists() == renamed
+
+
+def test_a_copied_mark_replaces_no_other_run(run, sealed, tmp_path):
+    before = contents(sealed)
+    (run / "config.yaml").write_text(with_seal("run: {storage_timeout_seconds: 5}\n", ""))
+    change(run / "manifest.json", started_at="2026-01-01T00:00:00+00:00")
+    assert upload(run, "--to", f"file://{tmp_path}/mine") == 2
+    assert contents(sealed) == before
+
+
+@pytest.fixture
+def precious(copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of the user's; the copy in the store has its name, and would be put in its place."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "work" / "precious").mkdir(parents=True)
+    (tmp_path / "work" / "precious" / "thesis.txt").write_text(SECRET)
+    copy = copy.rename(copy.with_name("precious"))
+    copy = copy.parent.rename(copy.parent.with_name("work")) / "precious"
+    change(copy / "manifest.json", config={"run": {"root_dir": "."}})
+    return copy
+
+
+@pytest.mark.parametrize("words", [[], ["--trust"]], ids=["", "trust"])
+@pytest.mark.parametrize("mark", ["none", "own"])
+def test_a_copy_takes_the_place_of_nothing_but_its_run(precious, tmp_path, mark, words):
+    if mark == "own":
+        (precious / "config.yaml").write_text(with_seal("run: {root_dir: .}\n", ""))
+    assert command(["resume", f"file://{precious}", *words]) == 2
+    assert [path.name for path in (tmp_path / "work").iterdir()] == ["precious"]
+    assert [path.name for path in (tmp_path / "work" / "precious").iterdir()] == ["thesis.txt"]
+
+
+def test_nothing_of_a_stranger_is_brought(precious, tmp_path, capsys):
+    shutil.rmtree(tmp_path / "work")
+    assert command(["resume", f"file://{precious}"]) == 2
+    assert "--trust" in capsys.readouterr().err
+    assert not (tmp_path / "work").exists()
+
+
+def test_the_marked_config_says_where_a_copy_goes(precious):
+    (precious / "config.yaml").write_text(with_seal("run: {root_dir: mine}\n", ""))
+    assert str(root_of(stored_run(f"file://{precious}"), trust=False)) == "mine"
+
+
+NOW = "2026-01-01T00:00:00"
+STORAGE = [
+    *(["x"], "x", {"complete": 1}, {"url": "x"}),
+    *({"complete": False, "copied_at": at} for at in (NOW, "garbage", 5, ["x"])),
+]
+
+
+@pytest.mark.parametrize("changes", [*({"storage": one} for one in STORAGE), {"config": {"run": ["x"]}}])
+def test_a_copy_whose_manifest_has_wrong_types_is_told(run, copy, tmp_path, changes):
+    change(copy / "manifest.json", **changes)
+    change(run / "manifest.json", **changes)
+    assert command(["resume", f"file://{copy}", "--trust"]) == 2
+    assert command(["runs", "fetch", f"file://{copy}", str(tmp_path / "fetched")]) == 2
+    assert command(["runs", "verify", str(run)]) == 1
+    assert upload(run, "--to", f"file://{tmp_path}/mine") == 1
+
+
+@pytest.mark.parametrize("changes", [{"storage": {"complete": False}}, {"config": {}}])
+def test_a_copy_may_lack_what_is_not_needed(copy, changes):
+    change(copy / "manifest.json", **changes)
+    stored = stored_run(f"file://{copy}")
+    assert not is_alive(stored)
+    assert str(root_of(stored, trust=False)) == "runs"
 
 
 NAMES = ["{secret}", "../../../../victim/secret.txt", "a/../../b", "", ".", "..", "a\\b", "a\0b", "/", "a//b", "./a"]

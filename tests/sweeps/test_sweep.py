@@ -328,6 +328,37 @@ def test_a_trial_that_was_deleted_is_trained_again(gone, capsys):
     assert (folder / before["trials"][1 - gone]["name"] / "manifest.json").stat().st_mtime_ns == stamp
 
 
+@pytest.mark.parametrize("text", ["garbage", "", "[]", "{}"])
+def test_a_trial_whose_manifest_is_damaged_is_trained_again(text, capsys):
+    before, folder = sweep("trainer.params.eta=0.1,0.5")
+    name = before["trials"][1]["name"]
+    (folder / name / "manifest.json").write_text(text)
+    assert rtrain(["sweep", "show", str(folder)]) == 0
+    rows = [line.split()[:2] for line in capsys.readouterr().out.splitlines()]
+    assert [name, "damaged"] in rows
+    assert [before["trials"][0]["name"], "succeeded"] in rows
+    after, _ = sweep("trainer.params.eta=0.1,0.5")
+    assert name in capsys.readouterr().err
+    assert [one["values"] for one in after["trials"]] == [one["values"] for one in before["trials"]]
+    assert Run.load(folder / "best").manifest.status == "succeeded"
+    assert (folder / f".damaged-{name}" / "manifest.json").read_text() == text
+
+
+def test_what_strangers_wrote_is_not_obeyed_by_the_terminal(capsys):
+    data, folder = sweep("trainer.params.eta=0.1,0.5")
+    evil = "\x1b]0;evil\x07\r\x9b2J\u202e\ud800"
+    data["trials"][0] |= {"status": evil, "error": {"type": evil, "message": evil}}
+    (folder / "sweep.json").write_text(json.dumps(data))
+    assert rtrain(["sweep", "show", str(folder)]) == 0
+    told = capsys.readouterr().out
+    assert "rtrain fit" in told
+    assert told.replace("\n", "").isprintable()
+    best = folder / data["trials"][1]["name"]
+    (best / "config.yaml").write_text("a: 1\n")
+    assert rtrain(["sweep", "show", str(folder)]) == 0
+    assert "rtrain fit" not in capsys.readouterr().out
+
+
 def test_the_record_is_current_a_moment_after_the_last_change(tmp_path):
     record = SweepRecord(tmp_path, {"axes": []})
     record.write()
