@@ -85,15 +85,16 @@ def copied_output(
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = (_Tee(stream, log, scrub) for stream in before)
     try:
-        with masked_output(scrub):
-            yield
-    except (Exception, SystemExit) as error:
-        scrub.clean(error)
-        text = traceback.format_exc()
-        log(text)
-        facts = {"type": type(error).__name__, "message": str(error), "traceback": text, "time": time.time()}
-        facts["mistake"] = isinstance(error, RtrainError)
-        send({"kind": "failure", "rank": rank, **facts})
-        raise
+        with scrub.cleaning():
+            try:
+                with masked_output(scrub):
+                    yield
+            except (Exception, SystemExit) as error:
+                text = scrub("".join(traceback.format_exception(error)))
+                log(text)
+                facts = {"type": type(error).__name__, "message": scrub(str(error)), "traceback": text}
+                mistake = isinstance(error, RtrainError)
+                send({"kind": "failure", "rank": rank, "time": time.time(), "mistake": mistake, **facts})
+                raise
     finally:
         sys.stdout, sys.stderr = before
