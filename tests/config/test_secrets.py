@@ -11,6 +11,7 @@ from tests_config import SCHEMAS, check, each_trial, refused, write
 
 from rtrain.config.secrets import is_secret, mask_word, without_secrets
 from rtrain.config.session import Session
+from rtrain.errors import ConfigError
 
 WORDS = [
     "+vars.hf_token=s3cret",
@@ -145,3 +146,21 @@ def test_urls_without_a_secret_stay_whole(url):
 )
 def test_signatures_are_masked(name):
     assert without_secrets(f"https://host/x?v=1&{name}=abc%2F&w=2") == f"https://host/x?v=1&{name}=***&w=2"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("token", "s3cret"), ("keys.api_key", "s3cret"), ("url", "'https://h/x?sig=s3cret'")]
+)
+def test_no_run_goes_on_with_a_mask(key, value, project):
+    Path("run").mkdir()
+    Path("run/manifest.json").write_text("{}")
+    written = write("run/config.yaml", check("digits", f"++vars.{key}={value}").yaml)
+    with pytest.raises(ConfigError) as raised:
+        check(written)
+    assert f"vars.{key}" in raised.value.message
+    assert "=..." in raised.value.hint
+    assert check(written, f"++vars.{key}=given").conf.vars[key.partition(".")[0]] in ("given", {"api_key": "given"})
+
+
+def test_a_mask_is_a_text_where_no_run_wrote_it(project):
+    assert check("digits", "+vars.line='***'").conf.vars == {"line": "***"}
