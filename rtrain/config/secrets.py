@@ -20,16 +20,22 @@ _SECRET_KEY = re.compile(
     re.IGNORECASE,
 )
 _TEXT_TOKENS = re.compile(r"(pad|eos|bos|unk|sep|cls|mask|start|end|image|special)_token$", re.IGNORECASE)
+_ENDS = re.compile(r"([@\s'\"])")
 _USERINFO = re.compile(
-    r"(?<=://)(?!anonymous@)(?:(?<!abfs://)(?<!abfss://)[^/@\s'\":]+|[^/@\s'\":]*:(?!\d+[/?])[^@\s'\"]+)@"
+    r"(?<=://)(?!anonymous\Z)(?:(?<!abfs://)(?<!abfss://)[^/:]+\Z|[^/:]*:(?!\d+[/?]).+\Z)", re.DOTALL
 )
-"""User and password of a URL, which may hold a slash; Azure's container and ``gs://anonymous@`` are no users."""
+"""User and password before the ``@`` of a URL; Azure's container and ``gs://anonymous@`` are no users.
+
+The password may hold a slash. All patterns here take a time that grows like the text, whatever that is.
+"""
 _SIGNATURE = re.compile(
     r"([?&](?:[\w-]*(?:signature|token|secret|passwd|password|credential|(?:access|secret|api|private|account)_?key)|sig)=)[^&\s'\"]+",
     re.IGNORECASE,
 )
 _SIGNATURE_PARTS = re.compile(f"({_SIGNATURE.pattern})", re.IGNORECASE)
-_PAIR = re.compile(r"""(['"]?)([\w\-]+)\1(\s*:\s*)('[^']*'|"[^"]*"|\[[^\]]*\]|[^,}\]\s{[][^,}\]]*)""")
+_KEY = re.compile(r"""(['"]?)(?<![\w\-])([\w\-]+)\1\s*:\s*""")
+_QUOTED = re.compile(r"""'[^']*(?:'|\Z)|"[^"]*(?:"|\Z)""")
+_VALUE = re.compile(rf"""{_QUOTED.pattern}|\[[^\]]*(?:\]|\Z)|\$\{{[^{{}}]*\}}[^,}}\]]*|[^,}}\]\s{{[][^,}}\]]*""")
 _OPEN, _CLOSE = "\ue000", "\ue001"
 
 
@@ -41,14 +47,27 @@ def is_secret(key: str) -> bool:
 
 def without_secrets(text: str) -> str:
     """Return text without the users, passwords and signatures of the URLs in it."""
-    return _SIGNATURE.sub(rf"\1{MASK}", _USERINFO.sub("", text))
+    return _SIGNATURE.sub(rf"\1{MASK}", _take_users(text)[0])
 
 
 def secrets_in_url(text: str) -> list[str]:
     """Return the passwords and signatures of the URLs in ``text``; of a user without a password, the user."""
-    users = [found.removesuffix("@").partition(":") for found in _USERINFO.findall(text)]
+    users = [found.partition(":") for found in _take_users(text)[1]]
     signed = [found[0].removeprefix(found[1]) for found in _SIGNATURE_PARTS.findall(text)]
     return [password if colon else user for user, colon, password in users] + signed
+
+
+def _take_users(text: str) -> tuple[str, list[str]]:
+    """Return a text without the users of the URLs in it, and these."""
+    if "://" not in text:
+        return text, []
+    parts, users = _ENDS.split(text), list[str]()
+    for index in range(0, len(parts) - 1, 2):
+        user = _USERINFO.search(parts[index]) if parts[index + 1] == "@" else None
+        if user is not None:
+            users.append(user.group())
+            parts[index], parts[index + 1] = parts[index][: user.start()], ""
+    return "".join(parts), users
 
 
 def mask_value(key: str, value: Any) -> Any:
@@ -74,8 +93,7 @@ def mask_word(word: str) -> str:
     key, equals, value = word.partition("=")
     if equals and is_secret(key.lstrip("+~").rpartition(".")[2]) and value and not value.startswith("${"):
         return f"{key}='{MASK}'"
-    masked = _PAIR.sub(lambda pair: _mask_pair(*pair.group(1, 2, 3, 4)), value)
-    return without_secrets(f"{key}{equals}{masked}")
+    return without_secrets(f"{key}{equals}{_mask_pairs(value)}")
 
 
 def masked_config(cfg: DictConfig) -> DictConfig:
@@ -143,9 +161,17 @@ def spell_out(data: Any, *, escape: bool) -> Any:
     return text.replace(_OPEN, "${").replace(_CLOSE, "}")
 
 
-def _mask_pair(quote: str, key: str, colon: str, value: str) -> str:
-    shown = f"'{MASK}'" if is_secret(key) and not value.startswith("${") else value
-    return f"{quote}{key}{quote}{colon}{shown}"
+def _mask_pairs(text: str) -> str:
+    """Mask the secrets in mappings of an override."""
+    parts, done, at = list[str](), 0, 0
+    while (pair := _KEY.search(text, at)) is not None:
+        secret = is_secret(pair[2])
+        value = (_VALUE if secret else _QUOTED).match(text, pair.end())
+        at = pair.end() if value is None else value.end()
+        if value is not None and secret and not value[0].startswith("${"):
+            parts += [text[done : pair.end()], f"'{MASK}'"]
+            done = at
+    return "".join(parts) + text[done:]
 
 
 def _mask_nodes(node: Container, key: str = "") -> None:

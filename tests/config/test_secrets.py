@@ -9,7 +9,7 @@ import yaml
 from omegaconf import OmegaConf
 from tests_config import SCHEMAS, check, each_trial, refused, write
 
-from rtrain.config.secrets import is_secret, mask_word, without_secrets
+from rtrain.config.secrets import is_secret, mask_word, secrets_in_url, without_secrets
 from rtrain.config.session import Session
 from rtrain.errors import ConfigError
 
@@ -164,3 +164,19 @@ def test_no_run_goes_on_with_a_mask(key, value, project):
 
 def test_a_mask_is_a_text_where_no_run_wrote_it(project):
     assert check("digits", "+vars.line='***'").conf.vars == {"line": "***"}
+
+
+@pytest.mark.parametrize(
+    "part",
+    ["://", "s3://a:", "://a", "a", "a:[", "a:'", "'a", "a: {", " ", "?a", "://1:2", "token", "token:[", 'a-:"@'],
+)
+def test_no_text_takes_long(part):
+    text = part * (400_000 // len(part))
+    assert mask_word(f"vars.x={text}")
+    assert isinstance(secrets_in_url(text), list)
+
+
+def test_words_with_secrets_in_lists_of_mappings():
+    assert mask_word("vars={all: [{token: abc}], line: 'my token: abc'}") == (
+        "vars={all: [{token: '***'}], line: 'my token: abc'}"
+    )
