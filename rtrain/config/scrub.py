@@ -174,7 +174,7 @@ def _hidden(true: Any, shown: Any, key: str) -> Iterator[str]:
 
 
 def _parts(true: str, shown: str, key: str) -> Iterable[str]:
-    if shown == MASK:
+    if shown == MASK or (is_secret(key) and shown.endswith(f",{MASK}}}")):  # of a variable that may have a default
         return [true]
     named = [(name, os.environ.get(name, "")) for name in variables_in(shown)]
     variables = [value for name, value in named if is_secret(name) or is_secret(key) or _is_odd(value)]

@@ -16,9 +16,11 @@ from rtrain.config.nodes import Container, children, words_of
 
 MASK = "***"
 _SECRET_KEY = re.compile(
-    r"(^|[_-])(secret|password|passwd|passphrase|api_?key|access_?key|private_?key|credentials?)s?([_-]|$)|(^|[_-])token$",
+    r"(^|_)(secret|password|passwd|passphrase|(api|access|private|account|secret)_?key|credential|connection_?string)s?(_|$)"
+    r"|(^|_)token_*$|(^|_)(hf|api|auth|access|bearer|refresh|secret)_tokens$|(^|_)authorization$",
     re.IGNORECASE,
 )
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|-")
 _TEXT_TOKENS = re.compile(r"(pad|eos|bos|unk|sep|cls|mask|start|end|image|special)_token$", re.IGNORECASE)
 _ENDS = re.compile(r"([@\s'\"])")
 _USERINFO = re.compile(
@@ -35,14 +37,22 @@ _SIGNATURE = re.compile(
 _SIGNATURE_PARTS = re.compile(f"({_SIGNATURE.pattern})", re.IGNORECASE)
 _KEY = re.compile(r"""(['"]?)(?<![\w\-])([\w\-]+)\1\s*:\s*""")
 _QUOTED = re.compile(r"""'[^']*(?:'|\Z)|"[^"]*(?:"|\Z)""")
-_VALUE = re.compile(rf"""{_QUOTED.pattern}|\[[^\]]*(?:\]|\Z)|\$\{{[^{{}}]*\}}[^,}}\]]*|[^,}}\]\s{{[][^,}}\]]*""")
+_VALUE = re.compile(rf"""{_QUOTED.pattern}|\[[^\]]*(?:\]|\Z)|[^,}}\]\s{{[][^,}}\]]*""")
+_SCHEME = re.compile(r"(?:Bearer|Basic|Token|Bot) (?=\$)", re.IGNORECASE)
+_NODE = re.compile(r"\$\{[^:{}$]+\}")
+_CALL = re.compile(r"\$\{oc\.(env|decode):(.*)\}", re.DOTALL)
+_VARIABLE = re.compile(r"([^,{}]*)(?:,(.*))?", re.DOTALL)
+_BRACE = re.compile(r"[{}]|\Z")
+_REST = re.compile(r"[^,}\]]*")
+MAX_NESTED = 8
 _OPEN, _CLOSE = "\ue000", "\ue001"
 
 
 @cache
 def is_secret(key: str) -> bool:
     """Return whether a key is named like a secret."""
-    return _SECRET_KEY.search(key) is not None and _TEXT_TOKENS.search(key) is None
+    words = _HUMP.sub("_", key)
+    return _SECRET_KEY.search(words) is not None and _TEXT_TOKENS.search(words) is None
 
 
 def without_secrets(text: str) -> str:
@@ -74,9 +84,37 @@ def mask_value(key: str, value: Any) -> Any:
     """Return a scalar as it may be written under ``key``; a reference to another value stays."""
     if value is None or isinstance(value, bool):
         return value
-    if is_secret(key) and not (isinstance(value, str) and (value.startswith("${") or not value)):
-        return MASK
+    if is_secret(key):
+        return _shown_secret(value) if isinstance(value, str) else MASK
     return without_secrets(value) if isinstance(value, str) else value
+
+
+def _shown_secret(value: str) -> str:
+    """Return a secret as it may be written: a reference stays, without the literal default of a variable."""
+    scheme = _SCHEME.match(value)
+    start = scheme.end() if scheme else 0
+    reference = _shown_reference(value[start:])
+    return value[:start] + reference if reference else MASK if value else value
+
+
+def _shown_reference(text: str, depth: int = 0) -> str:
+    """Return a text that is one reference as it may be written; empty if it is something else."""
+    if _NODE.fullmatch(text):
+        return text
+    found = _CALL.fullmatch(text) if depth < MAX_NESTED else None
+    if found is None:
+        return ""
+    if found[1] == "decode":
+        inner = _shown_reference(found[2], depth + 1)
+        return f"${{oc.decode:{inner}}}" if inner else ""
+    variable = _VARIABLE.fullmatch(found[2])
+    if variable is None:
+        return ""
+    default = (variable[2] or "").strip()
+    if default in ("", "null"):
+        return text
+    shown = _shown_reference(default, depth + 1) or ("" if _BRACE.search(default)[0] else MASK)  # type: ignore[index]
+    return f"${{oc.env:{variable[1]},{shown}}}" if shown else ""
 
 
 def mask(data: Any, key: str = "") -> Any:
@@ -91,8 +129,9 @@ def mask(data: Any, key: str = "") -> Any:
 def mask_word(word: str) -> str:
     """Return an override as it may be written; Hydra can still parse it."""
     key, equals, value = word.partition("=")
-    if equals and is_secret(key.lstrip("+~").rpartition(".")[2]) and value and not value.startswith("${"):
-        return f"{key}='{MASK}'"
+    if equals and is_secret(key.lstrip("+~").rpartition(".")[2]) and value:
+        shown = _shown_secret(value)
+        return f"{key}='{MASK}'" if shown == MASK else f"{key}={shown}"
     return without_secrets(f"{key}{equals}{_mask_pairs(value)}")
 
 
@@ -165,13 +204,26 @@ def _mask_pairs(text: str) -> str:
     """Mask the secrets in mappings of an override."""
     parts, done, at = list[str](), 0, 0
     while (pair := _KEY.search(text, at)) is not None:
-        secret = is_secret(pair[2])
-        value = (_VALUE if secret else _QUOTED).match(text, pair.end())
-        at = pair.end() if value is None else value.end()
-        if value is not None and secret and not value[0].startswith("${"):
-            parts += [text[done : pair.end()], f"'{MASK}'"]
+        start, secret = pair.end(), is_secret(pair[2])
+        at = _end_of_value(text, start, secret=secret)
+        value = text[start:at]
+        if secret and value and (shown := _shown_secret(value)) != value:
+            parts += [text[done:start], f"'{MASK}'" if shown == MASK else shown]
             done = at
     return "".join(parts) + text[done:]
+
+
+def _end_of_value(text: str, start: int, *, secret: bool) -> int:
+    """Return where a value ends; of one that is no secret and may hold some, where it begins."""
+    if secret and text.startswith("${", start):
+        depth = 0
+        for brace in _BRACE.finditer(text, start):
+            depth += {"{": 1, "}": -1, "": 0}[brace[0]]
+            if depth == 0 or not brace[0]:
+                rest = _REST.match(text, brace.end())
+                return brace.end() if rest is None else rest.end()
+    value = (_VALUE if secret else _QUOTED).match(text, start)
+    return start if value is None else value.end()
 
 
 def _mask_nodes(node: Container, key: str = "") -> None:

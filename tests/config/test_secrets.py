@@ -9,7 +9,7 @@ import yaml
 from omegaconf import OmegaConf
 from tests_config import SCHEMAS, check, each_trial, refused, write
 
-from rtrain.config.secrets import is_secret, mask_word, secrets_in_url, without_secrets
+from rtrain.config.secrets import is_secret, mask_value, mask_word, secrets_in_url, without_secrets
 from rtrain.config.session import Session
 from rtrain.errors import ConfigError
 
@@ -180,3 +180,43 @@ def test_words_with_secrets_in_lists_of_mappings():
     assert mask_word("vars={all: [{token: abc}], line: 'my token: abc'}") == (
         "vars={all: [{token: '***'}], line: 'my token: abc'}"
     )
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["accessToken", "secretKey", "account_key", "connection_string", "Authorization", "hf_tokens", "token_", "hfToken"],
+)
+def test_other_spellings_of_secrets(key):
+    assert is_secret(key)
+
+
+@pytest.mark.parametrize("key", ["numTokens", "maxTokens", "padToken", "tokens", "token_ids", "tokenTypeIds", "keys"])
+def test_other_spellings_of_what_is_none(key):
+    assert not is_secret(key)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("${oc.env:NOPE,default-66secret}", "${oc.env:NOPE,***}"),
+        ("${oc.env:NOPE,${oc.env:OTHER,default-66secret}}", "${oc.env:NOPE,${oc.env:OTHER,***}}"),
+        ("${oc.env:NOPE,null}", "${oc.env:NOPE,null}"),
+        ("${oc.decode:${oc.env:NOPE,66}}", "${oc.decode:${oc.env:NOPE,***}}"),
+        ("Bearer ${oc.env:NOPE}", "Bearer ${oc.env:NOPE}"),
+        ("${vars.y}tail-77secret", "***"),
+        ("${oc.env:A}${oc.env:B}", "***"),
+        ("${oc.env:A}-77secret-${oc.env:B}", "***"),
+        ("${vars.y}", "${vars.y}"),
+        ("", ""),
+    ],
+)
+def test_a_reference_shows_no_literal(value, shown):
+    assert mask_value("token", value) == shown
+    assert "66" not in mask_word(f"vars={{token: {value}, a: 1}}")
+    assert "77" not in mask_word(f"+vars.token={value}")
+
+
+def test_the_default_of_a_variable_is_a_secret_in_texts(project):
+    composed = check("digits", "+vars.token='${oc.env:NOPE,default-66secret}'")
+    assert composed.resolved["vars"] == {"token": "${oc.env:NOPE,***}"}
+    assert composed.scrub("it is default-66secret") == "it is ***"
