@@ -26,6 +26,7 @@ from rtrain.storage.stores import shown
 from rtrain.trainers import registry as trainers
 from rtrain.trainers.base import Job, TrainerPlugin
 from rtrain.trainers.directions import check_directions
+from rtrain.trainers.output import masked_streams
 from rtrain.trainers.ray_group import Group
 from rtrain.trainers.trained import About, find_checkpoint, read_about, refuse_pickles
 
@@ -140,7 +141,8 @@ def load_dataset(composed: Composed, observer: Stages, starting: StartingCluster
     source = datasets.load_source(name, composed.allow)
     if source.may_use_ray and starting is not None:
         starting.wait()
-    return source.load(composed.conf.dataset)
+    with masked_streams(composed.scrub):
+        return source.load(composed.conf.dataset)
 
 
 def check_job(composed: Composed, dataset: Dataset | None, observer: Observer) -> tuple[Job, TrainerPlugin]:
@@ -163,8 +165,9 @@ def check_job(composed: Composed, dataset: Dataset | None, observer: Observer) -
     )
     check_shares(dataset, composed.conf.scaling.num_workers)
     check_weights_count(dataset)
-    plugin.check(job)
-    job = replace(job, directions=plugin.directions(composed.conf.trainer, composed.allow))
+    with masked_streams(composed.scrub):
+        plugin.check(job)
+        job = replace(job, directions=plugin.directions(composed.conf.trainer, composed.allow))
     check_directions(composed.conf.run, composed.conf.trainer, job.directions)
     if composed.conf.run.failure.nan_loss == "skip" and not plugin.can_skip:
         raise ConfigError(

@@ -66,8 +66,9 @@ def recorded(
                 _finish(manifest, prepared.stop, at_once=True)
                 patience = 0
             except Exception as error:
-                manifest.status, manifest.exit_reason = "failed", first_line(error)
-                manifest.error = _describe_error(error, recorder)
+                scrub = prepared.composed.scrub
+                manifest.status, manifest.exit_reason = "failed", scrub(first_line(error))
+                manifest.error = scrub.clean_data(_describe_error(error, recorder))
                 raise
             finally:
                 prepared.stop.ending = True

@@ -16,7 +16,8 @@ from rtrain.config.allowed import project_forgotten
 from rtrain.config.closest import closest
 from rtrain.config.locations import Primary, builtin_dir, find_primary
 from rtrain.config.schema import BoundsConf, ClusterConf, RtrainConf
-from rtrain.config.session import Session
+from rtrain.config.scrub import Scrubber
+from rtrain.config.session import Composed, Session
 from rtrain.config.yaml_file import read_yaml
 from rtrain.errors import ConfigError, NotInstalledError, RtrainError
 from rtrain.interrupts import stopped_after
@@ -95,16 +96,17 @@ def run_smokes(smokes: Sequence[Smoke], max_seconds: float) -> Iterator[Outcome]
         smokes: What to train.
         max_seconds: Longest time for one of them; then it is stopped and has missed.
     """
-    checked: list[tuple[Smoke, RtrainConf]] = []
+    checked: list[tuple[Smoke, Composed]] = []
     for smoke in smokes:
         try:
             with smoke.session() as session:
-                checked.append((smoke, session.check().conf))
+                checked.append((smoke, session.check()))
         except RtrainError as error:
             yield Outcome(smoke=smoke, status="missed", lines=tuple(str(error).splitlines()))
-    with _shared_cluster([conf for _, conf in checked]) as cluster:
-        for smoke, conf in sorted(checked, key=lambda pair: pair[1].scaling.num_workers > 0):
-            yield _try(smoke, max_seconds, cluster if conf.cluster == ClusterConf() else None)
+    with _shared_cluster([composed.conf for _, composed in checked]) as cluster:
+        for smoke, composed in sorted(checked, key=lambda pair: pair[1].conf.scaling.num_workers > 0):
+            own = cluster if composed.conf.cluster == ClusterConf() else None
+            yield _try(smoke, max_seconds, own, composed.scrub)
 
 
 def _files(path: Path) -> list[Path]:
@@ -133,12 +135,13 @@ def _shared_cluster(confs: Sequence[RtrainConf]) -> Iterator[StartingCluster | N
         yield stack.enter_context(connect(ClusterConf(), num_cpus)) if shared else None
 
 
-def _try(smoke: Smoke, max_seconds: float, cluster: StartingCluster | None) -> Outcome:
+def _try(smoke: Smoke, max_seconds: float, cluster: StartingCluster | None, scrub: Scrubber) -> Outcome:
     began, output = time.monotonic(), io.StringIO()
     with redirect_stdout(output), redirect_stderr(output):
         status, lines, run = _train(smoke, max_seconds, cluster)
     seconds = time.monotonic() - began
-    return Outcome(smoke=smoke, status=status, seconds=seconds, lines=lines, output=output.getvalue(), run=run)
+    said = scrub(output.getvalue())
+    return Outcome(smoke=smoke, status=status, seconds=seconds, lines=tuple(map(scrub, lines)), output=said, run=run)
 
 
 def _train(smoke: Smoke, max_seconds: float, cluster: StartingCluster | None) -> tuple[str, Lines, Run | None]:

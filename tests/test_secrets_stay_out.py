@@ -234,3 +234,41 @@ def test_no_secret_is_in_what_a_failing_training_on_ray_writes_and_shows(start, 
     assert all(any(f"a {what} says ***" in text for text in raw) for what in ("child", "library", "descriptor"))
     assert not leaks(seen, tmp_path, *sessions)
     assert "seen-by-ray.json" in {path.name for path in tmp_path.iterdir()}
+
+
+PRINTS = """
+import os
+import sys
+
+print("imported with", os.environ["MY_TOKEN"], flush=True)
+print("imported with", os.environ["MY_TOKEN"], file=sys.stderr, flush=True)
+
+
+def loop(config):
+    import ray.train
+
+    ray.train.report({"loss": 1.0, config["token"]: 2.0})
+    raise ExceptionGroup(config["token"], [ValueError({"k": config["token"]})])
+"""
+LOOP = """
+defaults: [{trainer: torch}, {scaling: local}]
+trainer: {train_loop: prints_it:loop, train_loop_config: {token: "${oc.env:MY_TOKEN}"}}
+smoke: {overrides: [num_workers=0]}
+"""
+
+
+def test_a_module_that_prints_a_secret_where_it_is_imported(tmp_path, monkeypatch, capfd):
+    secret = "sk-Zq9'hunterX77\"pw"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MY_TOKEN", secret)
+    for name, text in {"prints_it.py": PRINTS, "pyproject.toml": "", "prints.yaml": LOOP}.items():
+        Path(name).write_text(text)
+    assert command(["smoke", "prints.yaml", "--junit", "report.xml"]) == 1
+    assert command(["fit", "prints.yaml", "num_workers=0"]) == 1
+    shown = "".join(capfd.readouterr())
+    assert "imported with ***" in shown
+    files = [
+        path.read_text(errors="replace") for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".pyc"
+    ]
+    assert any("imported with ***" in text for text in files)
+    assert not any("hunterX77" in text for text in [shown, *files])

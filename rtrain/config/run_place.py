@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig
 
+from rtrain.config.nodes import joined
 from rtrain.config.scrub import variables_in
-from rtrain.config.secrets import is_secret
+from rtrain.config.secrets import MASK, is_secret
 from rtrain.errors import ConfigError
+
+_MASKED_PARAMETER = re.compile(r"[?&][\w-]+=\*\*\*(?![^&#])")
+"""Of a URL."""
 
 
 def check_place(cfg: DictConfig, root_dir: str, typed: Collection[str], *, of_sweep: bool) -> None:
@@ -58,6 +63,36 @@ def check_no_secret(cfg: DictConfig, run: Mapping[str, Any]) -> None:
             raise ConfigError(
                 f"{key}: the variable {secret} is named like a secret, and everybody sees names of folders."
             )
+
+
+def check_not_masked(data: Mapping[str, Any], *, of_run: bool) -> None:
+    """Refuse to train with a mask in place of a secret that a run did not write down.
+
+    Args:
+        data: The resolved config.
+        of_run: It was written by a run; in another one only secrets can be masked.
+
+    Raises:
+        ConfigError: Names the keys.
+    """
+    found = [path for path, key in _masked(data) if of_run or is_secret(key)]
+    if found:
+        raise ConfigError(
+            f"{', '.join(found)}: the value is {MASK}, since secrets are not written down.",
+            f"Give it again: {found[0]}=...; or let the config say ${{oc.env:NAME}}.",
+        )
+
+
+def _masked(data: Any, path: str = "", key: str = "") -> Iterator[tuple[str, str]]:
+    """Yield where values are masked: the whole path and the last key of each."""
+    if isinstance(data, Mapping):
+        for name, value in data.items():
+            yield from _masked(value, joined(path, str(name)), str(name))
+    elif isinstance(data, list | tuple):
+        for value in data:
+            yield from _masked(value, path, key)
+    elif isinstance(data, str) and (data == MASK or _MASKED_PARAMETER.search(data)):
+        yield path, key
 
 
 def _check_inside(key: str, folder: Path, root: Path) -> None:

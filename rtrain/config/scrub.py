@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,6 +18,20 @@ from rtrain.config.secrets import MASK, is_secret, secrets_in_url
 MIN_LENGTH = 6
 """Shorter values are parts of too many other words."""
 MIN_ODD_LENGTH = 12
+MAX_DEPTH = 8
+"""Of data in an exception."""
+_SPELLINGS: tuple[Callable[[str], str], ...] = (
+    str,
+    lambda one: quote(one, safe=""),
+    unquote,
+    lambda one: json.dumps(one)[1:-1],
+    lambda one: json.dumps(one, ensure_ascii=False)[1:-1],
+    lambda one: repr(one)[1:-1],
+    lambda one: repr(one + "'\"")[1:-4],
+    lambda one: ascii(one)[1:-1],
+    lambda one: repr(one.encode(errors="surrogateescape"))[2:-1],
+)
+"""As it is, in addresses, in JSON, and in Python: alone, in a text with both quotes, in ASCII and in bytes."""
 _VARIABLE = re.compile(r"oc\.env:([^,}]+)")
 
 
@@ -40,47 +55,98 @@ class Scrubber:
 
     @cached_property
     def forms(self) -> list[str]:
-        """The secrets as texts may spell them: in addresses, in JSON and in Python, the longest first."""
-        ways = (
-            str,
-            lambda one: quote(one, safe=""),
-            unquote,
-            lambda one: json.dumps(one)[1:-1],
-            lambda one: repr(one)[1:-1],
-        )
-        return sorted({way(value) for value in self.values for way in ways}, key=len, reverse=True)
+        """The secrets as texts may spell them, also twice over, the longest first."""
+        once = {way(value) for value in self.values for way in _SPELLINGS}
+        return sorted(once | {way(form) for form in once for way in _SPELLINGS}, key=len, reverse=True)
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
         return re.compile("|".join(map(re.escape, self.forms)))
 
-    def clean(self, error: BaseException) -> None:
-        """Take the secrets out of what an exception says, and of those that led to it."""
+    def clean(self, error: BaseException) -> BaseException:
+        """Take the secrets out of an exception, of those that led to it and of those in it, and return it.
+
+        One that says them all the same, in a field that can't be set say, is exchanged for another of its name.
+        """
         if not self.values:
-            return
-        waiting, seen = [error], set[int]()
-        while waiting:
-            one = waiting.pop()
-            if id(one) not in seen:
-                seen.add(id(one))
-                self._clean(one)
-                waiting += [other for other in (one.__cause__, one.__context__) if other is not None]
+            return error
+        found = _related(error)
+        for one in found:
+            self._clean(one)
+        instead = {id(one): self._stand_in(one) for one in found if self._tells(one)}
+        for one in [*found, *instead.values()]:
+            hidden = one.__suppress_context__
+            one.__cause__ = instead.get(id(one.__cause__), one.__cause__)
+            one.__context__ = instead.get(id(one.__context__), one.__context__)
+            one.__suppress_context__ = hidden
+        return instead.get(id(error), error)
 
     def _clean(self, error: BaseException) -> None:
-        error.args = tuple(self(one) if isinstance(one, str) else one for one in error.args)
-        for name in ("message", "hint"):  # of rtrain's own errors
-            said = getattr(error, name, None)
-            if isinstance(said, str):
-                setattr(error, name, self(said))
+        error.args = tuple(self._member(one) for one in error.args)
+        for name, value in list(vars(error).items()):
+            vars(error)[name] = self._member(value)
+        if isinstance(error, OSError):
+            error.filename, error.filename2 = self._member(error.filename), self._member(error.filename2)
+            error.strerror = self._member(error.strerror)
+        if isinstance(error, SystemExit):
+            error.code = self._member(error.code)
+
+    def _member(self, value: Any, depth: int = 0) -> Any:
+        """Return a field of an exception without secrets; what is not plain data stays."""
+        if isinstance(value, str):
+            return self(value)
+        if isinstance(value, bytes):
+            return self(value.decode(errors="surrogateescape")).encode(errors="surrogateescape")
+        if depth < MAX_DEPTH and type(value) is dict:
+            return {self._member(key, depth + 1): self._member(one, depth + 1) for key, one in value.items()}
+        if depth < MAX_DEPTH and type(value) in (list, tuple, set, frozenset):
+            return type(value)(self._member(one, depth + 1) for one in value)
+        return value
+
+    def _tells(self, error: BaseException) -> bool:
+        """Tell whether an exception, or one of its group, says a secret."""
+        said = [text for one in _members(error) for text in traceback.format_exception_only(one)]
+        return any(self(text) != text for text in said)
+
+    def _stand_in(self, error: BaseException) -> Exception:
+        kind = type(error)
+        text = self("".join(traceback.format_exception_only(error)).strip().partition(": ")[2])
+        names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
+        other: Exception = type(kind.__name__, (Exception,), names)(text)
+        other.__cause__, other.__context__ = error.__cause__, error.__context__
+        other.__suppress_context__ = error.__suppress_context__
+        return other.with_traceback(error.__traceback__)
 
     @contextmanager
     def cleaning(self) -> Iterator[None]:
         """Clean the exceptions that leave the block."""
+        other = None
         try:
             yield
         except BaseException as error:
-            self.clean(error)
-            raise
+            other = self.clean(error)
+            if other is error:
+                raise
+        if other is not None:
+            raise other from other.__cause__ or other.__context__  # and not from the one that it stands for
+
+
+def _related(error: BaseException) -> list[BaseException]:
+    """Return an exception, those that led to it, and those of its group."""
+    waiting, found = [error], dict[int, BaseException]()
+    while waiting:
+        one = waiting.pop()
+        if id(one) not in found:
+            found[id(one)] = one
+            inner = one.exceptions if isinstance(one, BaseExceptionGroup) else ()
+            waiting += [other for other in (one.__cause__, one.__context__, *inner) if other is not None]
+    return list(found.values())
+
+
+def _members(error: BaseException) -> Iterator[BaseException]:
+    yield error
+    for one in error.exceptions if isinstance(error, BaseExceptionGroup) else ():
+        yield from _members(one)
 
 
 def scrubber(true: Any, shown: Any, variables: Mapping[str, str]) -> Scrubber:
@@ -108,7 +174,7 @@ def _hidden(true: Any, shown: Any, key: str) -> Iterator[str]:
 
 
 def _parts(true: str, shown: str, key: str) -> Iterable[str]:
-    if shown == MASK:
+    if shown == MASK or (is_secret(key) and shown.endswith(f",{MASK}}}")):  # of a variable that may have a default
         return [true]
     named = [(name, os.environ.get(name, "")) for name in variables_in(shown)]
     variables = [value for name, value in named if is_secret(name) or is_secret(key) or _is_odd(value)]

@@ -20,11 +20,11 @@ from rtrain.config.allowed import use_project_root
 from rtrain.config.bounds import bounded_references
 from rtrain.config.gate import Gate, leaves
 from rtrain.config.hydra_parts import check_hydra, hydra_config
-from rtrain.config.locations import find_project_root
+from rtrain.config.locations import Primary, find_project_root
 from rtrain.config.request import prepare
 from rtrain.config.resolve import place_job, put_job, resolve, secrets_of, shown_config, symbolic
 from rtrain.config.resolvers import named_variables, register_resolvers
-from rtrain.config.run_place import check_no_secret, check_place
+from rtrain.config.run_place import check_no_secret, check_not_masked, check_place
 from rtrain.config.schema import RtrainConf, Schemas
 from rtrain.config.scrub import Scrubber, scrubber
 from rtrain.config.secrets import mask_word, without_secrets
@@ -94,6 +94,9 @@ class Session:
 
     trust = False
     """``Composed.trust``, of all its jobs."""
+
+    needs_secrets = True
+    """Whether a secret that is masked in the config is an error: to predict, none is needed."""
 
     def __init__(
         self,
@@ -249,6 +252,8 @@ class Session:
         place_job(cfg, num)
         with hydra_config(cfg):
             data = resolve(cfg)
+            if self.needs_secrets:
+                check_not_masked(data, of_run=_is_of_run(primary))
             root, allowed = self._project
             allow = (*data["allow"], *allowed)
             gate = self._gate(data, allow, root)
@@ -296,6 +301,11 @@ def job_place() -> tuple[list[str], Path]:
     """Return the overrides and the folder of the job of Hydra's that this process runs."""
     hydra = HydraConfig.get()
     return list(hydra.overrides.task), Path(hydra.runtime.output_dir)
+
+
+def _is_of_run(primary: Primary) -> bool:
+    """Tell whether a config is the ``config.yaml`` that a run wrote."""
+    return not primary.builtin and (primary.path.parent / "manifest.json").exists()
 
 
 def _allowed_by_project(root: Path) -> tuple[str, ...]:

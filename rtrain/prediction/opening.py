@@ -193,6 +193,7 @@ def _composed(sections: Mapping[str, Any], root: Path | None, words: Sequence[st
         # Without a project of its own: a folder that holds no module, and that nobody else can put one into.
         project = root or builtin_config_dir()
         with Session(str(config), words, schemas(), None, project, (*typed, *chosen)) as session:
+            session.needs_secrets = False
             return session.check()
 
 

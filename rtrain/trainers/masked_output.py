@@ -32,7 +32,7 @@ def masked_output(scrub: Scrubber) -> Iterator[None]:
     if not scrub.values:
         yield
         return
-    with _masked_logging(scrub):
+    with masked_logging(scrub):
         detour = _Detour(scrub)
         try:
             yield
@@ -41,7 +41,7 @@ def masked_output(scrub: Scrubber) -> Iterator[None]:
 
 
 @contextmanager
-def _masked_logging(scrub: Scrubber) -> Iterator[None]:
+def masked_logging(scrub: Scrubber) -> Iterator[None]:
     """Mask what handlers make of records, whoever has added them: Ray Train writes a separate file."""
     before = logging.Handler.format
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from rtrain.config.scrub import Scrubber
 from rtrain.errors import RtrainError
-from rtrain.trainers.masked_output import masked_output
+from rtrain.trainers.masked_output import masked_logging, masked_output
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer as Buffer
@@ -37,6 +37,10 @@ class _Tee(TextIOBase):
 
     def isatty(self) -> bool:
         return self._stream.isatty()
+
+    @property
+    def closed(self) -> bool:
+        return self._stream.closed
 
     def fileno(self) -> int:
         return self._stream.fileno()
@@ -70,6 +74,26 @@ class _Bytes(BufferedIOBase):
 
 
 @contextmanager
+def masked_streams(scrub: Scrubber) -> Iterator[None]:
+    """Mask what this process prints and logs while the block runs: modules of user code are imported in it."""
+    if not scrub.values:
+        yield
+        return
+    with _streams(lambda _: None, scrub), masked_logging(scrub):
+        yield
+
+
+@contextmanager
+def _streams(also: Callable[[str], None], scrub: Scrubber) -> Iterator[None]:
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = (_Tee(stream, also, scrub) for stream in before)
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+@contextmanager
 def copied_output(
     rank: int, send: Callable[[dict[str, Any]], None], scrub: Scrubber = SCRUBS_NOTHING
 ) -> Iterator[None]:
@@ -82,18 +106,14 @@ def copied_output(
     def log(text: str) -> None:
         send({"kind": "log", "rank": rank, "text": text})
 
-    before = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = (_Tee(stream, log, scrub) for stream in before)
-    try:
-        with masked_output(scrub):
-            yield
-    except (Exception, SystemExit) as error:
-        scrub.clean(error)
-        text = traceback.format_exc()
-        log(text)
-        facts = {"type": type(error).__name__, "message": str(error), "traceback": text, "time": time.time()}
-        facts["mistake"] = isinstance(error, RtrainError)
-        send({"kind": "failure", "rank": rank, **facts})
-        raise
-    finally:
-        sys.stdout, sys.stderr = before
+    with _streams(log, scrub), scrub.cleaning():
+        try:
+            with masked_output(scrub):
+                yield
+        except (Exception, SystemExit) as error:
+            text = scrub("".join(traceback.format_exception(error)))
+            log(text)
+            facts = {"type": type(error).__name__, "message": scrub(str(error)), "traceback": text}
+            mistake = isinstance(error, RtrainError)
+            send({"kind": "failure", "rank": rank, "time": time.time(), "mistake": mistake, **facts})
+            raise

@@ -96,7 +96,7 @@ class Worker:
             values: What is not a number, as JSON can hold it.
         """
         if self.rank == 0:
-            numbers = {name: float(value) for name, value in metrics.items()}
+            numbers = {self.scrub(name): float(value) for name, value in metrics.items()}
             record = {"kind": "metrics", "step": step, "epoch": epoch, "time": (now := time.time()), "metrics": numbers}
             self.channel.send({**record, "values": dict(values)} if values else record)
             self.unsaved.append(Event.at(now, step=step, epoch=epoch, metrics=numbers, values=values))

@@ -9,8 +9,9 @@ import yaml
 from omegaconf import OmegaConf
 from tests_config import SCHEMAS, check, each_trial, refused, write
 
-from rtrain.config.secrets import is_secret, mask_word, without_secrets
+from rtrain.config.secrets import is_secret, mask_value, mask_word, secrets_in_url, without_secrets
 from rtrain.config.session import Session
+from rtrain.errors import ConfigError
 
 WORDS = [
     "+vars.hf_token=s3cret",
@@ -145,3 +146,77 @@ def test_urls_without_a_secret_stay_whole(url):
 )
 def test_signatures_are_masked(name):
     assert without_secrets(f"https://host/x?v=1&{name}=abc%2F&w=2") == f"https://host/x?v=1&{name}=***&w=2"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("token", "s3cret"), ("keys.api_key", "s3cret"), ("url", "'https://h/x?sig=s3cret'")]
+)
+def test_no_run_goes_on_with_a_mask(key, value, project):
+    Path("run").mkdir()
+    Path("run/manifest.json").write_text("{}")
+    written = write("run/config.yaml", check("digits", f"++vars.{key}={value}").yaml)
+    with pytest.raises(ConfigError) as raised:
+        check(written)
+    assert f"vars.{key}" in raised.value.message
+    assert "=..." in raised.value.hint
+    assert check(written, f"++vars.{key}=given").conf.vars[key.partition(".")[0]] in ("given", {"api_key": "given"})
+
+
+def test_a_mask_is_a_text_where_no_run_wrote_it(project):
+    assert check("digits", "+vars.line='***'").conf.vars == {"line": "***"}
+
+
+@pytest.mark.parametrize(
+    "part",
+    ["://", "s3://a:", "://a", "a", "a:[", "a:'", "'a", "a: {", " ", "?a", "://1:2", "token", "token:[", 'a-:"@'],
+)
+def test_no_text_takes_long(part):
+    text = part * (400_000 // len(part))
+    assert mask_word(f"vars.x={text}")
+    assert isinstance(secrets_in_url(text), list)
+
+
+def test_words_with_secrets_in_lists_of_mappings():
+    assert mask_word("vars={all: [{token: abc}], line: 'my token: abc'}") == (
+        "vars={all: [{token: '***'}], line: 'my token: abc'}"
+    )
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["accessToken", "secretKey", "account_key", "connection_string", "Authorization", "hf_tokens", "token_", "hfToken"],
+)
+def test_other_spellings_of_secrets(key):
+    assert is_secret(key)
+
+
+@pytest.mark.parametrize("key", ["numTokens", "maxTokens", "padToken", "tokens", "token_ids", "tokenTypeIds", "keys"])
+def test_other_spellings_of_what_is_none(key):
+    assert not is_secret(key)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("${oc.env:NOPE,default-66secret}", "${oc.env:NOPE,***}"),
+        ("${oc.env:NOPE,${oc.env:OTHER,default-66secret}}", "${oc.env:NOPE,${oc.env:OTHER,***}}"),
+        ("${oc.env:NOPE,null}", "${oc.env:NOPE,null}"),
+        ("${oc.decode:${oc.env:NOPE,66}}", "${oc.decode:${oc.env:NOPE,***}}"),
+        ("Bearer ${oc.env:NOPE}", "Bearer ${oc.env:NOPE}"),
+        ("${vars.y}tail-77secret", "***"),
+        ("${oc.env:A}${oc.env:B}", "***"),
+        ("${oc.env:A}-77secret-${oc.env:B}", "***"),
+        ("${vars.y}", "${vars.y}"),
+        ("", ""),
+    ],
+)
+def test_a_reference_shows_no_literal(value, shown):
+    assert mask_value("token", value) == shown
+    assert "66" not in mask_word(f"vars={{token: {value}, a: 1}}")
+    assert "77" not in mask_word(f"+vars.token={value}")
+
+
+def test_the_default_of_a_variable_is_a_secret_in_texts(project):
+    composed = check("digits", "+vars.token='${oc.env:NOPE,default-66secret}'")
+    assert composed.resolved["vars"] == {"token": "${oc.env:NOPE,***}"}
+    assert composed.scrub("it is default-66secret") == "it is ***"

@@ -5,12 +5,15 @@ from __future__ import annotations
 import ctypes
 import inspect
 import itertools
+import json
 import logging
 import os
 import pty
 import select
 import subprocess
 import sys
+import traceback
+import types
 
 import pytest
 
@@ -149,3 +152,62 @@ def test_a_terminal_stays_a_terminal():
     assert "Ada ***\r\n" in shown
     assert shown.rstrip().endswith("after")
     assert SECRET not in shown.replace(f"print(answer, {SECRET!r})", "")
+
+
+QUOTED = "sk-Zq9'hunterX77\"pw"
+
+
+class Telling(Exception):
+    """Says a field, and lets nobody set it."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__()
+        self._data = [types.SimpleNamespace(key=key)]
+
+    @property
+    def message(self) -> str:
+        return self._data[0].key
+
+    def __str__(self) -> str:
+        return f"it is {self.message}"
+
+
+def noted(secret: str) -> ValueError:
+    error = ValueError("x")
+    error.add_note(f"note {secret}")
+    return error
+
+
+ERRORS = {
+    "attribute": Telling,
+    "note": noted,
+    "argv": lambda one: subprocess.CalledProcessError(3, ["sh", "-c", "exit 3", one]),
+    "path": lambda one: FileNotFoundError(2, "No such file", f"/x/{one}"),
+    "mapping": lambda one: ValueError({"k": [one]}),
+    "bytes": lambda one: ValueError(one.encode()),
+    "decoding": lambda one: UnicodeDecodeError("utf-8", one.encode(), 0, 1, one),
+    "group": lambda one: ExceptionGroup(f"gr {one}", [ValueError(one), KeyError({"k": one})]),
+    "group of one that tells": lambda one: ExceptionGroup("gr", [ExceptionGroup("in", [Telling(one)])]),
+    "exit": SystemExit,
+    "spelled twice": lambda one: ValueError(repr(json.dumps({"k": one}))),
+}
+
+
+@pytest.mark.parametrize("secret", [SECRET, QUOTED, "kéy'with-accents-1"])
+@pytest.mark.parametrize("kind", ERRORS)
+@pytest.mark.parametrize("caused", [False, True])
+def test_no_exception_says_a_secret(kind, secret, caused):
+    sent, left, made = [], None, ERRORS[kind](secret)
+    outer = ValueError("outer") if caused else made
+    outer.__cause__ = made if caused else None
+    try:
+        with copied_output(0, sent.append, Scrubber(frozenset({secret}))):
+            raise outer
+    except BaseException as error:
+        left = error
+    whole = "".join(traceback.format_exception(left)) + str(left) + repr(left)
+    assert "***" in whole or kind == "group of one that tells"
+    (failure,) = (one for one in sent if one["kind"] == "failure")
+    assert failure["type"] == type(left).__name__ == type(outer).__name__
+    text = whole + json.dumps(sent) + str(sent)
+    assert not any(form in text for form in (secret, repr(secret)[1:-1], ascii(secret)[1:-1]))

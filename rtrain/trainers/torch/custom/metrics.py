@@ -52,7 +52,8 @@ def split_metrics(
 def _split(metrics: Mapping[str, Any], clean: Callable[[str], str]) -> tuple[dict[str, float], dict[str, Any]]:
     numbers: dict[str, float] = {}
     values: dict[str, Any] = {}
-    for name, value in _flat(metrics):
+    for spelled, value in _flat(metrics):
+        name = clean(spelled)
         try:
             number = _number(value)
             if number is None:
@@ -114,7 +115,7 @@ def _plain(value: Any, clean: Callable[[str], str]) -> Any:
     if isinstance(value, str):
         return clean(value)[:MAX_CHARACTERS]
     if isinstance(value, Mapping):
-        return {str(name): _member(one, clean) for name, one in value.items()}
+        return {clean(str(name)): _member(one, clean) for name, one in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [_member(one, clean) for one in value]
     if hasattr(value, "tolist") and hasattr(value, "shape"):

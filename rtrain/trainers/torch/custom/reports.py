@@ -16,6 +16,7 @@ from typing import Any, cast
 from ray.train import Checkpoint, CheckpointUploadMode, ReportedCheckpoint, ReportedCheckpointStatus
 from ray.train.v2._internal.execution.train_fn_utils import DistributedTrainFnUtils, LocalTrainFnUtils, TrainFnUtils
 
+from rtrain.config.scrub import Scrubber
 from rtrain.errors import TrainingError
 from rtrain.runs.checkpoints import all_checkpoints, latest_checkpoint, read_record
 from rtrain.trainers.monitor import Goals, Monitor
@@ -109,6 +110,7 @@ class _Reports(TrainFnUtils):
             TrainingError: It asks for something that rtrain does not do.
             CheckpointError: The checkpoint can't be written.
         """
+        _check_name(checkpoint_dir_name, self.worker.scrub)
         _check_wishes(checkpoint_dir_name, checkpoint_upload_mode, validation)
         beside = checkpoint_upload_mode is CheckpointUploadMode.ASYNC
         deletes = beside if delete_local_checkpoint_after_upload is None else delete_local_checkpoint_after_upload
@@ -258,6 +260,16 @@ def _reported(folder: Path) -> ReportedCheckpoint:
     record = read_record(folder)
     metrics = {**record["metrics"], **record.get("values", {})}
     return ReportedCheckpoint(Checkpoint(str(folder)), metrics, ReportedCheckpointStatus.COMMITTED)
+
+
+def _check_name(name: str | None, scrub: Scrubber) -> None:
+    """Refuse a folder named by a secret.
+
+    Raises:
+        TrainingError: It is one.
+    """
+    if name and (clean := scrub(name)) != name:
+        raise TrainingError(f"checkpoint_dir_name={clean!r} holds a secret of the config.", "Name it by the step.")
 
 
 def _check_wishes(name: str | None, mode: CheckpointUploadMode, validation: Any) -> None:
