@@ -87,7 +87,7 @@ def _check_boosted(estimator: Any) -> None:
 def _check_averages(part: Any) -> None:
     """Check that what stochastic gradient descent keeps beside its weights is as long: compiled code fills both."""
     for of in ("coef", "intercept"):
-        weights = getattr(part, f"{of}_", None)
+        weights: Any = getattr(part, f"{of}_", None)
         for kept in (vars(part).get(f"_{kind}_{of}") for kind in ("standard", "average")):
             if kept is not None:
                 _require(np.size(weights) == np.size(kept) and np.ndim(kept) > 0)
