@@ -19,7 +19,7 @@ from rtrain.config.hydra_app import sanitized
 from rtrain.config.hydra_parts import hydra_config
 from rtrain.config.nodes import Container, children, joined, plain, unresolved
 from rtrain.config.scrub import Scrubber, scrubber
-from rtrain.config.secrets import mask, mask_in_place, spell_out, symbolic_environment
+from rtrain.config.secrets import hide_vars, mask, mask_in_place, spell_out, symbolic_environment
 
 _Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 """libyaml's takes a third of the time, but not each PyYAML is built with it."""
@@ -164,6 +164,7 @@ def symbolic(cfg: DictConfig) -> tuple[dict[str, Any], str]:
         data = plain(cfg, _referred_or_text)
     for key in ("smoke", "sweep"):  # belong to the recipe and to all trials: a run is the same without them
         data.pop(key, None)
+    hide_vars(data)
     shown = _type_first(mask(spell_out(data, escape=False)))
     sections = _type_first(mask(spell_out(data, escape=True)))
     return shown, "".join(_yaml(pickle.dumps(section)) for section in sections.items())

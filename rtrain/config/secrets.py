@@ -126,6 +126,32 @@ def mask(data: Any, key: str = "") -> Any:
     return mask_value(key, data)
 
 
+def hide_vars(data: dict[str, Any]) -> None:
+    """Mask the values in ``vars`` that a key named like a secret has, too: they are its, by reference."""
+    known = {value for value in _secret_values(data) if len(value) > 1}
+    if known and data.get("vars"):
+        data["vars"] = _hide(data["vars"], known)
+
+
+def _secret_values(data: Any, key: str = "") -> Iterator[str]:
+    if isinstance(data, dict):
+        for name, value in data.items():
+            yield from _secret_values(value, str(name))
+    elif isinstance(data, list | tuple):
+        for value in data:
+            yield from _secret_values(value, key)
+    elif isinstance(data, str) and is_secret(key) and _OPEN not in data:
+        yield data
+
+
+def _hide(data: Any, known: set[str]) -> Any:
+    if isinstance(data, dict):
+        return {name: _hide(value, known) for name, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_hide(value, known) for value in data]
+    return MASK if isinstance(data, str) and data in known else data
+
+
 def mask_word(word: str) -> str:
     """Return an override as it may be written; Hydra can still parse it."""
     key, equals, value = word.partition("=")

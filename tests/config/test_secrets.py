@@ -220,3 +220,9 @@ def test_the_default_of_a_variable_is_a_secret_in_texts(project):
     composed = check("digits", "+vars.token='${oc.env:NOPE,default-66secret}'")
     assert composed.resolved["vars"] == {"token": "${oc.env:NOPE,***}"}
     assert composed.scrub("it is default-66secret") == "it is ***"
+
+
+def test_what_a_secret_refers_to_is_masked_in_the_record(project):
+    composed = check("digits", "+vars.x=hunter2hunter2", "+vars.all=[{password: '${vars.x}'}]", "+vars.y=other")
+    assert composed.resolved["vars"] == {"x": "***", "all": [{"password": "***"}], "y": "other"}
+    assert "hunter2" not in composed.yaml
