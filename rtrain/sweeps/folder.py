@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -69,7 +68,7 @@ def _locked_by_us(folder: Path) -> Iterator[None]:
                 folder.mkdir(parents=True, exist_ok=True)
                 stack.enter_context(locked(folder))
             except (FileNotFoundError, FileExistsError):  # another process has just removed it
-                if os.path.lexists(folder) and not folder.is_dir():
+                if _is_something_else(folder):
                     raise
                 continue
             except RunInUseError as error:
@@ -78,6 +77,14 @@ def _locked_by_us(folder: Path) -> Iterator[None]:
                 ) from None
             break
         yield
+
+
+def _is_something_else(folder: Path) -> bool:
+    """Tell whether something that is not a folder stands in its place; one look, as others make and remove folders."""
+    try:
+        return not stat.S_ISDIR(folder.lstat().st_mode)
+    except FileNotFoundError:
+        return False
 
 
 def resuming_session(folder: Path, overrides: Sequence[str], *, trust: bool = False) -> Session:

@@ -1,5 +1,6 @@
 """The folder of a sweep belongs to one process at a time, whichever way processes meet there."""
 
+import os
 import threading
 
 import pytest
@@ -60,4 +61,17 @@ def test_many_at_once_never_share_a_folder(tmp_path):
 def test_a_lock_that_was_removed_is_not_held(tmp_path, monkeypatch):
     monkeypatch.setattr("rtrain.runs.lock.fcntl.flock", lambda file, how: (tmp_path / LOCK).unlink())
     with pytest.raises(FileNotFoundError), locked(tmp_path):
+        pass
+
+
+@pytest.mark.parametrize("kind", ["file", "dangling link", "pipe"])
+def test_something_else_in_the_place_of_the_folder_ends_the_wait(tmp_path, kind):
+    place = tmp_path / "sweep"
+    if kind == "file":
+        place.touch()
+    elif kind == "pipe":
+        os.mkfifo(place)
+    else:
+        place.symlink_to(tmp_path / "nowhere")
+    with pytest.raises(OSError, match="sweep"), opened(place):
         pass

@@ -41,6 +41,9 @@ def asks_for_validation():
     ray.train.get_dataset_shard("validation")
 """
 
+KEY = "trainer.train_loop_config.api_key=not-a-good-secret-1"
+"""Not written down, so that a resume is given it again."""
+
 
 @pytest.fixture
 def fit(tmp_path):
@@ -83,7 +86,7 @@ def test_a_loop_that_failed_resumes_whatever_was_pruned_and_draws_other_numbers(
         fit("trainer.train_loop_config.fails_after=4")
     failed = newest(tmp_path)
     assert len(failed.checkpoints) == 2
-    run = rtrain.resume(failed.path, ["trainer.train_loop_config.fails_after=0"])
+    run = rtrain.resume(failed.path, ["trainer.train_loop_config.fails_after=0", KEY])
     assert run.status == "succeeded"
     assert [event.metrics["number"] for event in run.events()] == [0, 1, 2, 3, 4]
     assert [event.step for event in run.events()] == [1, 2, 3, 4, 5]
@@ -92,7 +95,7 @@ def test_a_loop_that_failed_resumes_whatever_was_pruned_and_draws_other_numbers(
 
 
 def test_a_finished_loop_can_be_extended(fit):
-    run = rtrain.resume(fit().path, ["trainer.train_loop_config.num_reports=7"])
+    run = rtrain.resume(fit().path, ["trainer.train_loop_config.num_reports=7", KEY])
     assert [event.metrics["number"] for event in run.events()] == list(range(7))
 
 
