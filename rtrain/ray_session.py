@@ -55,7 +55,7 @@ class RaySession:
 
     @contextmanager
     def owning(self) -> Iterator[None]:
-        """Make what Ray starts in the block part of this session.
+        """Make what Ray starts in the block part of this cluster.
 
         Ray's monitors are left out: the autoscaler has no machines to add, the reader of logs has no reader itself,
         and they take a second to start, and another one to end. Only ``ray start`` has options for it.

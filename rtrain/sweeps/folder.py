@@ -68,8 +68,7 @@ def _locked_by_us(folder: Path) -> Iterator[None]:
                 folder.mkdir(parents=True, exist_ok=True)
                 stack.enter_context(locked(folder))
             except (FileNotFoundError, FileExistsError):  # another process has just removed it
-                if _is_something_else(folder):
-                    raise
+                check_kind(folder, stat.S_IFDIR)
                 continue
             except RunInUseError as error:
                 raise RunInUseError(
@@ -77,14 +76,6 @@ def _locked_by_us(folder: Path) -> Iterator[None]:
                 ) from None
             break
         yield
-
-
-def _is_something_else(folder: Path) -> bool:
-    """Tell whether something that is not a folder stands in its place; one look, as others make and remove folders."""
-    try:
-        return not stat.S_ISDIR(folder.lstat().st_mode)
-    except FileNotFoundError:
-        return False
 
 
 def resuming_session(folder: Path, overrides: Sequence[str], *, trust: bool = False) -> Session:

@@ -9,7 +9,7 @@ from typing import Any
 from transformers import PreTrainedTokenizerFast
 
 from rtrain.errors import CheckpointError
-from rtrain.runs.plain_files import read_json
+from rtrain.runs.checkpoints import read_state
 from rtrain.trainers.trained import TRUST
 
 _MODEL_TYPES = """
@@ -51,7 +51,7 @@ def check_config(folder: Path) -> None:
     Raises:
         CheckpointError: The model is none of those that are known to be built of it alone.
     """
-    stored = _read(folder, "config.json")
+    stored = read_state(folder, "config.json")
     if "model_type" not in stored:
         raise CheckpointError(f"{folder}/config.json names no model_type.")
     for key, value in _items(stored):
@@ -76,7 +76,7 @@ def load_tokenizer(folder: Path) -> Any:
     Raises:
         CheckpointError: There is none.
     """
-    stored = _read(folder, "tokenizer_config.json")
+    stored = read_state(folder, "tokenizer_config.json")
     tokens = {name: _token(stored[name]) for name in TOKENS if stored.get(name) is not None}
     sides = {name: stored[name] for name in SIDES if stored.get(name) in ("left", "right")}
     length = stored.get("model_max_length")
@@ -95,7 +95,7 @@ def lora_config(folder: Path) -> Any:
     """
     from peft import LoraConfig
 
-    stored, usual = _read(folder, "adapter_config.json"), LoraConfig().to_dict()
+    stored, usual = read_state(folder, "adapter_config.json"), LoraConfig().to_dict()
     for key, value in stored.items():
         if key not in LORA_KEYS and key not in _ABOUT_LORA and value != usual.get(key):
             raise CheckpointError(
@@ -104,16 +104,6 @@ def lora_config(folder: Path) -> Any:
     if stored.get("peft_type") != "LORA":
         raise CheckpointError(f"{folder} holds no adapters of LoRA.")
     return LoraConfig(**{key: stored[key] for key in LORA_KEYS & stored.keys() if key != "peft_type"})
-
-
-def _read(folder: Path, name: str) -> Mapping[str, Any]:
-    try:
-        stored = read_json(folder, name)
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{folder / name} can't be read: {error}") from error
-    if not isinstance(stored, dict):
-        raise CheckpointError(f"{folder / name} is not a mapping.")
-    return stored
 
 
 def _items(node: Any) -> Iterator[tuple[str, Any]]:
