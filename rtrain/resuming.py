@@ -260,7 +260,8 @@ def _absent(before: Mapping[str, Any], now: Mapping[str, Any], where: str = "") 
 def _is_newer(key: str, value: Any, manifest: Manifest, composed: Composed) -> bool:
     """Return whether a key was unknown when the run began, and says now what was done then: its default."""
     *path, last = key.split(".")
-    before, conf = manifest.config, composed.conf
+    before: Any = manifest.config
+    conf: Any = composed.conf
     for name in path:
         before, conf = before.get(name) if isinstance(before, Mapping) else None, getattr(conf, name, None)
     if not isinstance(before, Mapping) or last in before or not is_dataclass(conf):
