@@ -53,6 +53,10 @@ class StrangeFileError(ConfigError, OSError):
     """A link, a folder, a named pipe, a socket or a device stands where a file is expected."""
 
 
+class DamagedSweepError(ConfigError):
+    """``sweep.json`` is not whole; the runs of the trials may be."""
+
+
 class RunDirError(RtrainError):
     """The run directory can't be written."""
 

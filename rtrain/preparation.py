@@ -18,6 +18,7 @@ from rtrain.errors import ConfigError, RtrainError
 from rtrain.interrupts import StopRequest, stop_on_signals
 from rtrain.runs.files import private_files
 from rtrain.runs.recorder import Observer
+from rtrain.runs.seal import signing_key
 from rtrain.runs.verify import check_whole
 from rtrain.scaling import check_feasible, cluster_cpus, sharing_notice, worker_resources
 from rtrain.storage.access import check_access
@@ -154,13 +155,15 @@ def check_job(composed: Composed, dataset: Dataset | None, observer: Observer) -
     trainer_name = composed.resolved["trainer"]["type"]
     plugin = trainers.load_trainer(trainer_name)
     observer.stage(f"checking {trainer_name}")
+    about = _describe(composed, dataset)
     job = Job(
         conf=composed.conf,
         trainer_name=trainer_name,
         dataset=dataset,
         allow=composed.allow,
         project_root=str(composed.project_root),
-        about=_describe(composed, dataset),
+        about=about,
+        signing_key=signing_key(about.seal),
         scrub=composed.scrub,
     )
     check_shares(dataset, composed.conf.scaling.num_workers)

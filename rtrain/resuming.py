@@ -19,7 +19,7 @@ from rtrain.runs.plain_files import check_run_dir
 from rtrain.runs.verify import damages
 from rtrain.storage.fetching import StoredRun
 from rtrain.trainers.registry import load_trainer
-from rtrain.trainers.trained import refuse_pickles
+from rtrain.trainers.trained import refuse_pickles, wrote_files
 
 FREE = ("run", "scaling", "cluster", "smoke", "allow", "vars")
 """Sections that may change."""
@@ -51,6 +51,8 @@ class Resumption:
     """Values before and now, by key."""
     twin: StoredRun | None = None
     """The run as ``run.storage`` has it, if it does."""
+    strange: frozenset[str] = frozenset()
+    """Names of its checkpoints whose files another account may have written, if they are not trusted."""
 
     def check_data(self, info: DatasetInfo | None, may_differ: bool = False) -> str | None:
         """Compare the rows; return a notice if they differ and may.
@@ -117,6 +119,8 @@ def find_resumption(
         composed.conf.run.init_from = None
         if not composed.trust:
             _refuse_pickles(found, composed)
+            strange = (one.name for one in all_checkpoints(found.run_dir) if not wrote_files(one))
+            found = replace(found, strange=frozenset(strange))
     return found
 
 
@@ -234,23 +238,39 @@ def _open(run_dir: Path, composed: Composed) -> Resumption:
 
 def _resumption(run_dir: Path, manifest: Manifest, composed: Composed) -> Resumption:
     found = dict(differences(manifest.config, composed.resolved))
-    changed = {key: values for key, values in found.items() if not _is_newer(key, values, manifest, composed)}
+    changed = {key: values for key, values in found.items() if not _is_newer(key, values[1], manifest, composed)}
     return Resumption(run_dir=run_dir.absolute(), manifest=manifest, changed=changed)
 
 
-def _is_newer(key: str, values: tuple[Any, Any], manifest: Manifest, composed: Composed) -> bool:
+def newer_keys(manifest: Manifest, composed: Composed) -> list[str]:
+    """Return the keys of a config that were unknown when a run began, and say now what was done then."""
+    absent = _absent(manifest.config, composed.resolved)
+    return [key for key, value in absent if _is_newer(key, value, manifest, composed)]
+
+
+def _absent(before: Mapping[str, Any], now: Mapping[str, Any], where: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the keys, and their values, that only ``now`` has."""
+    for key, value in now.items():
+        if key not in before:
+            yield f"{where}{key}", value
+        elif isinstance(value, Mapping) and isinstance(before[key], Mapping):
+            yield from _absent(before[key], value, f"{where}{key}.")
+
+
+def _is_newer(key: str, value: Any, manifest: Manifest, composed: Composed) -> bool:
     """Return whether a key was unknown when the run began, and says now what was done then: its default."""
-    section, *path = key.split(".")
-    before, conf = manifest.config.get(section), getattr(composed.conf, section, None)
-    for name in path[:-1]:
+    *path, last = key.split(".")
+    before: Any = manifest.config
+    conf: Any = composed.conf
+    for name in path:
         before, conf = before.get(name) if isinstance(before, Mapping) else None, getattr(conf, name, None)
-    if not path or not isinstance(before, Mapping) or path[-1] in before or not is_dataclass(conf):
+    if not isinstance(before, Mapping) or last in before or not is_dataclass(conf):
         return False
-    known = {one.name: one for one in fields(conf)}.get(path[-1])
+    known = {one.name: one for one in fields(conf)}.get(last)
     if known is None:
         return False
     default = known.default if known.default_factory is MISSING else known.default_factory()
-    return bool(_plain(asdict(default) if is_dataclass(default) else default) == _plain(values[1]))  # type: ignore[arg-type]
+    return bool(_plain(asdict(default) if is_dataclass(default) else default) == _plain(value))  # type: ignore[arg-type]
 
 
 def _check_free(run_dir: Path) -> None:

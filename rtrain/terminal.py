@@ -44,6 +44,16 @@ def check_written() -> None:
         raise RtrainError(f"the output can't be written: {error.strerror}.", "What was written of it is not complete.")
 
 
+def say(text: str, *, err: bool = False) -> None:
+    """Print what a person reads: all that the command line says goes through here, or through ``printable``.
+
+    Args:
+        text: A line, or some; names and messages in it may come from anybody's files.
+        err: Print it to the standard error.
+    """
+    print(printable(text, "\n\t"), file=sys.stderr if err else sys.stdout, flush=True)
+
+
 def printable(text: str, kept: str = "") -> str:
     """Return a text with codes in the place of what a terminal obeys, or can't show: ``\\r``, ANSI and OSC, surrogates.
 

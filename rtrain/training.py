@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,8 @@ def train_prepared(ready: Prepared, run_dir: Path, observer: Observer, resumptio
         observer: Hears how it goes.
         resumption: The run to go on with, in ``run_dir``.
     """
+    if resumption is not None:
+        ready = replace(ready, job=replace(ready.job, strange=resumption.strange))
     with recorded(ready, run_dir, observer, resumption) as recorder, ready.composed.scrub.cleaning():
         _run_workers(ready, recorder)
     return Run.load(run_dir)

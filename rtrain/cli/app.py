@@ -12,7 +12,7 @@ import typer
 
 from rtrain.cli import INTERRUPTED, completion, fit, listing, predict, recipes, resume, runs, schema, smoke, sweep
 from rtrain.errors import ConfigError, RtrainError
-from rtrain.terminal import printable
+from rtrain.terminal import say
 
 app = typer.Typer(
     name="rtrain",
@@ -41,7 +41,7 @@ def _print_version(wanted: bool) -> None:
     if wanted:
         from rtrain import __version__
 
-        typer.echo(f"rtrain {__version__}")
+        say(f"rtrain {__version__}")
         raise typer.Exit
 
 
@@ -67,7 +67,7 @@ def run(words: Sequence[str]) -> int:
     except RtrainError as error:
         if os.environ.get("RTRAIN_TRACEBACK"):
             raise
-        typer.echo(printable(f"error: {error}", "\n\t"), err=True)
+        say(f"error: {error}", err=True)
         return error.exit_code
     except KeyboardInterrupt:
         return INTERRUPTED

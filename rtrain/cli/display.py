@@ -46,7 +46,7 @@ class PlainLines:
         print(printable(f"note: {text}", "\n\t"), file=self._err, flush=True)
 
     def _print(self, text: str) -> None:
-        print(text, file=self._out, flush=True)
+        print(printable(text, "\n\t"), file=self._out, flush=True)
 
 
 class PlainDisplay(PlainLines):

@@ -10,7 +10,7 @@ import typer
 
 from rtrain.config.closest import nearest_or_all
 from rtrain.errors import ConfigError
-from rtrain.terminal import check_written
+from rtrain.terminal import check_written, say
 
 if TYPE_CHECKING:
     from rtrain.plugins import PluginInfo
@@ -36,7 +36,7 @@ def _print(infos: Sequence[PluginInfo], confs: Mapping[str, type], name: str | N
     width = max(len(info.name) for info in infos)
     for info in infos:
         if name in (None, info.name):
-            typer.echo(f"{info.name:<{width}}  {info.summary}  [{_state(info)}]")
+            say(f"{info.name:<{width}}  {info.summary}  [{_state(info)}]")
     if name is not None:
         _print_keys(confs[name], group)
     check_written()
@@ -47,9 +47,9 @@ def _print_keys(conf: type, group: str) -> None:
 
     for key in key_docs(conf):
         default = "" if key.default is None else f" = {key.default}"
-        typer.echo(f"\n{group}.{key.name}: {key.kind}{default}")
+        say(f"\n{group}.{key.name}: {key.kind}{default}")
         for line in wrap(key.text, 100):
-            typer.echo(f"    {line}")
+            say(f"    {line}")
 
 
 def _state(info: PluginInfo) -> str:

@@ -29,6 +29,7 @@ from rich.text import Text
 from rtrain.cli.display import Limits, end_lines, event_line, is_milestone, number_text, start_line
 from rtrain.runs.events import Event
 from rtrain.runs.manifest import Manifest
+from rtrain.terminal import printable
 
 RATE_WINDOW_SECONDS = 5.0
 SHORTEST_SECONDS = 0.2
@@ -52,6 +53,11 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
+def plain(text: str) -> Text:
+    """Return a text that is shown as it is: without what a terminal obeys, and without rich's markup."""
+    return Text(printable(text, "\n\t"))
+
+
 class LiveScreen(ABC):
     """The lowest lines of a terminal, drawn again and again; what is printed meanwhile stands above them."""
 
@@ -71,7 +77,11 @@ class LiveScreen(ABC):
 
     def notice(self, text: str) -> None:
         """Print a line above the live part."""
-        self._console.print(f"[yellow]note[/yellow]: {text}", highlight=False)
+        self._console.print(Text.assemble(("note", "yellow"), ": ", plain(text)))
+
+    def _say(self, text: str) -> None:
+        """Print lines above the live part."""
+        self._console.print(plain(text), soft_wrap=True)
 
     @abstractmethod
     def _render(self) -> RenderableType:
@@ -85,9 +95,9 @@ class LiveDisplay(LiveScreen):
         super().__init__(console)
         self._progress = Progress(
             SpinnerColumn(),
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=32),
-            TextColumn("{task.fields[detail]}"),
+            TextColumn("{task.fields[detail]}", markup=False),
             TimeElapsedColumn(),
             _TimeLeft(),
             console=self._console,
@@ -107,7 +117,7 @@ class LiveDisplay(LiveScreen):
         self._limits = Limits.of(manifest)
         self._metrics.clear()
         self._rows.clear()
-        self._console.print(start_line(run_dir, manifest), highlight=False, soft_wrap=True)
+        self._say(start_line(run_dir, manifest))
         self._describe("starting workers", detail="")
 
     def progress(self, record: Mapping[str, Any]) -> None:
@@ -128,7 +138,7 @@ class LiveDisplay(LiveScreen):
         """Show new metrics; keep a line of each epoch."""
         self._metrics.update(event.metrics)
         if is_milestone(event):
-            self._console.print(event_line(event, self._limits), highlight=False, soft_wrap=True)
+            self._say(event_line(event, self._limits))
 
     def ended(self, run_dir: Path, manifest: Manifest) -> None:
         """Print the end of the run and clear the bar."""
@@ -136,9 +146,10 @@ class LiveDisplay(LiveScreen):
             self._progress.remove_task(self._task)
             self._task = None
         self._metrics.clear()
-        self._console.print("\n".join(end_lines(run_dir, manifest)), highlight=False, soft_wrap=True)
+        self._say("\n".join(end_lines(run_dir, manifest)))
 
     def _describe(self, text: str, detail: str, completed: int = 0, total: int | None = None) -> None:
+        text = printable(text)
         if self._task is None:
             self._task = self._progress.add_task(text, total=total, detail=detail)
         self._progress.update(self._task, description=text, detail=detail, completed=completed, total=total)
@@ -151,5 +162,5 @@ class LiveDisplay(LiveScreen):
     def _render(self) -> Group:
         table = Table.grid(padding=(0, 2))
         for name, value in self._metrics.items():
-            table.add_row(Text(name, style="dim"), number_text(value))
+            table.add_row(Text(printable(name), style="dim"), number_text(value))
         return Group(self._progress, table)

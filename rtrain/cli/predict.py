@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rtrain.config.locations import shown
-from rtrain.terminal import check_written
+from rtrain.terminal import check_written, say
 
 if TYPE_CHECKING:
     from rtrain.evaluation import Evaluation
@@ -46,7 +46,7 @@ def predict(
         num_rows = predict_rows(
             run, output, overrides or (), checkpoint=checkpoint, split=split, force=force, trust=trust
         )
-    typer.echo(f"predicted {num_rows:,} rows by {shown(find_checkpoint(run, checkpoint))} -> {output}")
+    say(f"predicted {num_rows:,} rows by {shown(find_checkpoint(run, checkpoint))} -> {output}")
 
 
 def evaluate(
@@ -75,7 +75,7 @@ def evaluate(
         found = measure(run, overrides or (), checkpoint=checkpoint, split=split, trust=trust)
     if output is not None:
         write_atomic(Path(output), to_json(asdict(found), indent=2) + "\n")
-    typer.echo(to_json(asdict(found), indent=2) if as_json else _table(found))
+    say(to_json(asdict(found), indent=2) if as_json else _table(found))
     if output is None:
         check_written()
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rtrain.terminal import check_written
+from rtrain.terminal import check_written, say
 
 recipes = typer.Typer(help="List, show and copy recipes: small projects that train a real model.", no_args_is_help=True)
 Name = Annotated[str, typer.Argument(help="A recipe, as `rtrain recipes ls` lists it.")]
@@ -21,7 +21,7 @@ def ls() -> None:
     found = recipes()
     width = max(len(recipe.name) for recipe in found)
     for recipe in found:
-        typer.echo(f"{recipe.name:<{width}}  {recipe.summary}")
+        say(f"{recipe.name:<{width}}  {recipe.summary}")
     check_written()
 
 
@@ -31,7 +31,7 @@ def show(name: Name) -> None:
     from rtrain.recipes import find_recipe
 
     recipe = find_recipe(name)
-    typer.echo(f"{recipe.readme}\n```yaml\n# {recipe.path / 'config.yaml'}\n{recipe.config}```")
+    say(f"{recipe.readme}\n```yaml\n# {recipe.path / 'config.yaml'}\n{recipe.config}```")
     check_written()
 
 
@@ -41,4 +41,4 @@ def cp(name: Name, folder: Annotated[Path, typer.Argument(help="The folder that 
     from rtrain.recipes import copy_recipe
 
     copy_recipe(name, folder)
-    typer.echo(f"copied {name} -> {folder}\nnext    rtrain fit {folder}")
+    say(f"copied {name} -> {folder}\nnext    rtrain fit {folder}")

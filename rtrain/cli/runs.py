@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from rtrain.terminal import printable, say
+
 runs = typer.Typer(help="Look after run directories.", no_args_is_help=True)
 HARMLESS = ("unfinished", "extra")
 """Problems that lose nothing."""
@@ -26,13 +28,12 @@ def verify(
     from rtrain.storage.checking import verify_stored
     from rtrain.storage.fetching import stored_run
     from rtrain.storage.stores import is_url
-    from rtrain.terminal import printable
 
     found = verify_stored(stored_run(run)) if is_url(run) else verify_run(Path(run))
     for finding in found:
-        typer.echo(printable(str(finding)))
+        say(printable(str(finding)))  # a line each, whatever files are called
     lost = [finding for finding in found if finding.problem not in HARMLESS]
-    typer.echo(f"{run}: {len(lost) or 'nothing'} lost" + (f", {len(found) - len(lost)} to note" if found else ""))
+    say(f"{run}: {len(lost) or 'nothing'} lost" + (f", {len(found) - len(lost)} to note" if found else ""))
     if lost:
         raise typer.Exit(1)
 
@@ -45,8 +46,8 @@ def upload(
     """Copy RUN to where its run.storage says, as far as it is missing; a run of another account needs --to."""
     from rtrain.storage.mirror import upload_run
 
-    url, ending = upload_run(run, to, lambda text: typer.echo(text, err=True))
-    typer.echo(f"{url}: " + ("complete" if ending.complete else f"not complete: {ending.error}"))
+    url, ending = upload_run(run, to, lambda text: say(text, err=True))
+    say(f"{url}: " + ("complete" if ending.complete else f"not complete: {ending.error}"))
     if not ending.complete:
         raise typer.Exit(1)
 
@@ -61,5 +62,5 @@ def fetch(
 
     run = stored_run(url, key="URL")
     run_dir = into or Path("runs", *run.folder.url.split("/")[-2:])
-    fetch_run(run, run_dir, lambda text: typer.echo(text, err=True))
-    typer.echo(str(run_dir))
+    fetch_run(run, run_dir, lambda text: say(text, err=True))
+    say(str(run_dir))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rtrain.config.locations import shown
+from rtrain.terminal import say
 
 if TYPE_CHECKING:
     from rtrain.smoke import Outcome
@@ -31,7 +32,7 @@ def smoke(
     width = max(len(smoke.name) for smoke in smokes)
     outcomes = []
     for outcome in run_smokes(smokes, max_seconds):
-        typer.echo(_row(outcome, width))
+        say(_row(outcome, width))
         outcomes.append(outcome)
     if junit is not None:
         from rtrain.cli.junit import write_junit
@@ -39,7 +40,7 @@ def smoke(
         write_junit(junit, outcomes)
     counts = {status: sum(one.status == status for one in outcomes) for status in ("passed", "missed", "skipped")}
     seconds = sum(outcome.seconds for outcome in outcomes)
-    typer.echo(f"{', '.join(f'{count} {status}' for status, count in counts.items())} in {seconds:.0f} s")
+    say(f"{', '.join(f'{count} {status}' for status, count in counts.items())} in {seconds:.0f} s")
     if counts["missed"] or not counts["passed"]:
         raise typer.Exit(1)
 

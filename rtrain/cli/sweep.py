@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rtrain.terminal import say
+
 if TYPE_CHECKING:
     from rtrain.config.session import Session
     from rtrain.sweeps.observer import SweepObserver
@@ -30,9 +32,8 @@ def show(
     """Show the trials of SWEEP, best first, which parameters mattered, and the command that trains the best one."""
     from rtrain.cli.sweep_lines import report_lines
     from rtrain.sweeps.record import load_record
-    from rtrain.terminal import printable
 
-    typer.echo(printable("\n".join(report_lines(load_record(sweep))), "\n"))
+    say("\n".join(report_lines(load_record(sweep))))
 
 
 def find_sweep_folder(place: str, *, trust: bool) -> Path | None:
@@ -43,7 +44,7 @@ def find_sweep_folder(place: str, *, trust: bool) -> Path | None:
     if is_url(place):
         from rtrain.sweeps.stored import fetch_sweep
 
-        return fetch_sweep(place, lambda text: typer.echo(f"note: {text}", err=True), trust=trust)
+        return fetch_sweep(place, lambda text: say(f"note: {text}", err=True), trust=trust)
     return Path(place) if is_sweep(Path(place)) else None
 
 

@@ -8,10 +8,11 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from rtrain.cli.live import LiveScreen, clock
+from rtrain.cli.live import LiveScreen, clock, plain
 from rtrain.cli.sweep_lines import end_lines, is_over, short_words, start_line, trial_line, values_text
 from rtrain.sweeps.record import SweepRecord
 from rtrain.sweeps.trial import Trial
+from rtrain.terminal import printable
 
 MAX_ROWS = 20
 LINES_AROUND = 6
@@ -39,32 +40,33 @@ class LiveSweepDisplay(LiveScreen):
         self._record, self._num_trials, self._began = record, num_trials, time.monotonic()
         self._stage = ""
         self._done_before = sum(map(_done, record.trials))
-        self._console.print(start_line(record, num_trials), highlight=False, soft_wrap=True)
+        self._say(start_line(record, num_trials))
 
     def trial_changed(self, trial: Trial) -> None:
         """Print one line when it is over."""
         assert self._record is not None
         if is_over(trial):
-            self._console.print(trial_line(trial, self._record), highlight=False, soft_wrap=True)
+            self._say(trial_line(trial, self._record))
 
     def sweep_ended(self, record: SweepRecord) -> None:
         """Print what came of it, and end the table."""
         self._record = None
-        self._console.print("\n".join(end_lines(record)), highlight=False, soft_wrap=True)
+        self._say("\n".join(end_lines(record)))
 
     def _render(self) -> Group | Text:
         if self._record is None:
-            return Text(self._stage)
+            return plain(self._stage)
         table = Table(box=None, pad_edge=False)
         for name in ("trial", "parameters", "epoch", "metric"):
             table.add_column(name, no_wrap=name == "trial")
         shown = sorted((one for one in self._record.trials if _is_shown(one)), key=lambda one: one.status == "paused")
         most = max(1, min(MAX_ROWS, self._console.height - LINES_AROUND))
         for one in shown[:most]:
-            table.add_row(one.name, short_words(one), _progress(one), values_text(one, self._record))
+            cells = (one.name, short_words(one), _progress(one), values_text(one, self._record))
+            table.add_row(*map(plain, cells))
         if len(shown) > most:
             table.add_row(f"and {len(shown) - most} more")
-        return Group(table, Text(self._summary(self._record), style="bold"))
+        return Group(table, Text(printable(self._summary(self._record)), style="bold"))
 
     def _summary(self, record: SweepRecord) -> str:
         over, elapsed = sum(map(is_over, record.trials)), time.monotonic() - self._began

@@ -29,9 +29,9 @@ from omegaconf import DictConfig, OmegaConf, flag_override, open_dict, read_writ
 from rtrain.config.gate import Gate
 from rtrain.config.hydra_parts import NO_LOGGING, CheckedCallbacks, hydra_config, put_checked
 from rtrain.config.locations import Primary
+from rtrain.config.masking import mask_in_place, masked_config
 from rtrain.config.nodes import plain, unresolved
 from rtrain.config.package_source import use_package_sources
-from rtrain.config.secrets import mask_in_place, masked_config
 from rtrain.config.sources import RtrainSource, source_uri
 from rtrain.config.template import Template
 

@@ -17,9 +17,11 @@ from omegaconf.errors import OmegaConfBaseException
 
 from rtrain.config.hydra_app import sanitized
 from rtrain.config.hydra_parts import hydra_config
+from rtrain.config.masking import mask_in_place
 from rtrain.config.nodes import Container, children, joined, plain, unresolved
+from rtrain.config.referred import hide_referred, referred_by_secrets
 from rtrain.config.scrub import Scrubber, scrubber
-from rtrain.config.secrets import hide_vars, mask, mask_in_place, spell_out, symbolic_environment
+from rtrain.config.secrets import mask, spell_out, symbolic_environment
 
 _Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 """libyaml's takes a third of the time, but not each PyYAML is built with it."""
@@ -160,11 +162,13 @@ def secrets_of(cfg: DictConfig) -> Scrubber:
 
 def symbolic(cfg: DictConfig) -> tuple[dict[str, Any], str]:
     """Return the resolved job of ``cfg`` for the record, and the text of ``config.yaml``; neither holds a secret."""
+    with _hydra_apart(cfg):
+        names = referred_by_secrets(cfg)
     with _hydra_apart(cfg), _untyped_references(cfg), symbolic_environment():
         data = plain(cfg, _referred_or_text)
     for key in ("smoke", "sweep"):  # belong to the recipe and to all trials: a run is the same without them
         data.pop(key, None)
-    hide_vars(data)
+    hide_referred(data, names)
     shown = _type_first(mask(spell_out(data, escape=False)))
     sections = _type_first(mask(spell_out(data, escape=True)))
     return shown, "".join(_yaml(pickle.dumps(section)) for section in sections.items())

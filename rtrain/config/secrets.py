@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf, flag_override
+from omegaconf import OmegaConf
 from omegaconf.resolvers import oc
-
-from rtrain.config.nodes import Container, children, words_of
 
 MASK = "***"
 _SECRET_KEY = re.compile(
@@ -126,32 +123,6 @@ def mask(data: Any, key: str = "") -> Any:
     return mask_value(key, data)
 
 
-def hide_vars(data: dict[str, Any]) -> None:
-    """Mask the values in ``vars`` that a key named like a secret has, too: they are its, by reference."""
-    known = {value for value in _secret_values(data) if len(value) > 1}
-    if known and data.get("vars"):
-        data["vars"] = _hide(data["vars"], known)
-
-
-def _secret_values(data: Any, key: str = "") -> Iterator[str]:
-    if isinstance(data, dict):
-        for name, value in data.items():
-            yield from _secret_values(value, str(name))
-    elif isinstance(data, list | tuple):
-        for value in data:
-            yield from _secret_values(value, key)
-    elif isinstance(data, str) and is_secret(key) and _OPEN not in data:
-        yield data
-
-
-def _hide(data: Any, known: set[str]) -> Any:
-    if isinstance(data, dict):
-        return {name: _hide(value, known) for name, value in data.items()}
-    if isinstance(data, list | tuple):
-        return [_hide(value, known) for value in data]
-    return MASK if isinstance(data, str) and data in known else data
-
-
 def mask_word(word: str) -> str:
     """Return an override as it may be written; Hydra can still parse it."""
     key, equals, value = word.partition("=")
@@ -159,33 +130,6 @@ def mask_word(word: str) -> str:
         shown = _shown_secret(value)
         return f"{key}='{MASK}'" if shown == MASK else f"{key}={shown}"
     return without_secrets(f"{key}{equals}{_mask_pairs(value)}")
-
-
-def masked_config(cfg: DictConfig) -> DictConfig:
-    """Return a copy of a composed config, its node ``hydra`` included, without secrets."""
-    masked = copy.deepcopy(cfg)
-    mask_in_place(masked)
-    return masked
-
-
-def mask_in_place(masked: DictConfig) -> None:
-    """Take the secrets out of a composed config."""
-    with flag_override(masked, ["readonly", "struct"], False):
-        _mask_nodes(masked)
-        smoke = masked.get("smoke")
-        if isinstance(smoke, DictConfig) and "overrides" in smoke:
-            smoke.overrides = [mask_word(word) for word in words_of(smoke.overrides)]
-        hydra = masked.hydra
-        with flag_override(hydra, ["readonly", "struct"], False):
-            words = words_of(hydra.overrides.task)
-            hydra.overrides.task = [mask_word(word) for word in words]
-            hydra.overrides.hydra = [mask_word(word) for word in words_of(hydra.overrides.hydra)]
-            hydra.job.env_set = dict.fromkeys(hydra.job.env_set, MASK)
-            dirname: Any = hydra.job._get_node("override_dirname")
-            dirname = dirname._value()
-            for word in words:
-                dirname = dirname.replace(word, mask_word(word))
-            hydra.job.override_dirname = dirname
 
 
 @contextmanager
@@ -250,17 +194,3 @@ def _end_of_value(text: str, start: int, *, secret: bool) -> int:
                 return brace.end() if rest is None else rest.end()
     value = (_VALUE if secret else _QUOTED).match(text, start)
     return start if value is None else value.end()
-
-
-def _mask_nodes(node: Container, key: str = "") -> None:
-    """Mask the scalars below ``node`` in place; the items of a list go by the key of the list."""
-    for name, _, child in children(node):
-        own = name if isinstance(node, DictConfig) else key
-        if isinstance(child, Container):
-            _mask_nodes(child, own)
-            continue
-        value = child._value()
-        masked = mask_value(own, value)
-        if masked is not value and masked != value:
-            with flag_override(child, "readonly", False):
-                child._set_value(masked)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,13 +21,14 @@ from rtrain.config.bounds import bounded_references
 from rtrain.config.gate import Gate, leaves
 from rtrain.config.hydra_parts import check_hydra, hydra_config
 from rtrain.config.locations import Primary, find_project_root
+from rtrain.config.referred import mask_words, referred_by_secrets
 from rtrain.config.request import prepare
 from rtrain.config.resolve import place_job, put_job, resolve, secrets_of, shown_config, symbolic
 from rtrain.config.resolvers import named_variables, register_resolvers
 from rtrain.config.run_place import check_no_secret, check_not_masked, check_place
 from rtrain.config.schema import RtrainConf, Schemas
 from rtrain.config.scrub import Scrubber, scrubber
-from rtrain.config.secrets import mask_word, without_secrets
+from rtrain.config.secrets import without_secrets
 from rtrain.config.store import DEFAULT_PLUGINS, open_keys, store_schemas
 from rtrain.config.targets import TargetError
 from rtrain.errors import ConfigError, RtrainError
@@ -77,8 +78,13 @@ class Composed:
     @property
     def config_hash(self) -> str:
         """What two jobs share that train the same; how a run is taken up makes no difference."""
-        run = {key: value for key, value in self.resolved["run"].items() if key != "resume_data"}
-        hashed = {**self.resolved, "run": {**run, "resume": None}}
+        return self.hash_without(())
+
+    def hash_without(self, keys: Collection[str]) -> str:
+        """Return what ``config_hash`` would be if the config had no such keys, each with dots."""
+        resolved = _without(self.resolved, frozenset(keys))
+        run = {key: value for key, value in resolved["run"].items() if key != "resume_data"}
+        hashed = {**resolved, "run": {**run, "resume": None}}
         canonical = json.dumps(hashed, sort_keys=True, default=str)
         return hashlib.sha256(canonical.encode()).hexdigest()
 
@@ -87,6 +93,15 @@ class Composed:
         """The command line that trains it, secrets masked."""
         more = [] if self.config_dir is None else ["--config-dir", self.config_dir]
         return ["rtrain", "fit", str(self.config_path or self.config_name), *more, *self.overrides]
+
+
+def _without(node: Mapping[str, Any], keys: frozenset[str], where: str = "") -> dict[str, Any]:
+    """Return a mapping without the keys that are named, at any depth."""
+    kept = {key: value for key, value in node.items() if f"{where}{key}" not in keys}
+    return {
+        key: _without(value, keys, f"{where}{key}.") if isinstance(value, Mapping) else value
+        for key, value in kept.items()
+    }
 
 
 class Session:
@@ -272,7 +287,7 @@ class Session:
             config_name=primary.name,
             config_path=None if primary.builtin else primary.path,
             run_dir=Path(cfg.hydra.runtime.output_dir),
-            overrides=tuple(mask_word(word) for word in words),
+            overrides=tuple(mask_words(words, referred_by_secrets(cfg))),
             project_root=root,
             allow=allow,
             config_dir=self.request.config_dir,

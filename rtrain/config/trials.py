@@ -16,9 +16,11 @@ from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 from rtrain.config.aliases import split_word
 from rtrain.config.axes import Axis, Space, full_key, is_excluded, quoted, read_space, with_params, with_zip
 from rtrain.config.hydra_app import HydraJob, collector_paused
+from rtrain.config.masking import masked_config
 from rtrain.config.nodes import words_of
+from rtrain.config.referred import mask_words, referred_by_secrets
 from rtrain.config.request import Request
-from rtrain.config.secrets import is_secret, mask_word, masked_config
+from rtrain.config.secrets import is_secret
 from rtrain.config.session import Composed
 from rtrain.config.store import BASE
 from rtrain.config.sweep_conf import SweepConf
@@ -82,6 +84,7 @@ class Trials:
         self._request, self._finish, self._explained = request, finish, explained
         self._sweep, cfg = request.compose_multirun()
         _refuse_foreign(self._sweep)
+        self._referred = referred_by_secrets(cfg)
         self.probe = probe = finish(cfg, words_of(cfg.hydra.overrides.task), 0)
         self.conf: SweepConf = probe.conf.sweep or default()
         self.space = self._whole_space()
@@ -98,7 +101,7 @@ class Trials:
     @property
     def command(self) -> list[str]:
         """The command as the user typed it, secrets masked."""
-        return [mask_word(word) for word in self._request.command]
+        return mask_words(self._request.command, self._referred)
 
     def words(self, point: Sequence[str]) -> list[str]:
         """Return what is particular to the trial at a point: its overrides."""
@@ -141,7 +144,7 @@ class Trials:
         command = {
             "config": config,
             "config_dir": config_dir,
-            "overrides": [mask_word(word) for word in self._request.overrides],
+            "overrides": mask_words(self._request.overrides, self._referred),
         }
         text = yaml.safe_dump(command, sort_keys=False, allow_unicode=True)
         write_atomic(self.folder / COMMAND_NAME, with_seal(text, ""))
@@ -160,7 +163,7 @@ class Trials:
 
     def typed_secrets(self) -> list[str]:
         """Return the keys of overrides whose values are secrets."""
-        return [split_word(word)[1] for word in self._request.overrides if mask_word(word) != word]
+        return [split_word(word)[1] for word in self._request.overrides if mask_words([word], self._referred) != [word]]
 
     def launch(self, plans: Sequence[Plan], task: Callable[[Any], Any]) -> list[BaseException | None]:
         """Have Hydra's launcher run trials, and return what each failed by.

@@ -27,7 +27,7 @@ from rtrain.runs.files import to_json
 from rtrain.runs.verify import check_whole
 from rtrain.schemas import schemas
 from rtrain.trainers.registry import load_trainer
-from rtrain.trainers.trained import About, Trained, find_checkpoint, read_about, refuse_pickles
+from rtrain.trainers.trained import About, Trained, find_checkpoint, read_about, refuse_pickles, wrote_files
 
 PARTS = ("dataset", "scaling", "cluster")
 """Sections of the config that a prediction follows."""
@@ -151,7 +151,8 @@ def open_checkpoint(
     if not trust:
         refuse_pickles(folder, load_trainer(composed.resolved["trainer"]["type"]).pickles)
     allow = composed.allow if own else Untrusted()
-    trained = Trained(folder=folder.resolve(), conf=conf.trainer, info=about.info, allow=allow)
+    own_files = trust or wrote_files(folder)
+    trained = Trained(folder=folder.resolve(), conf=conf.trainer, info=about.info, allow=allow, own_files=own_files)
     model = Model(
         trainer_name=composed.resolved["trainer"]["type"],
         trained=trained,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -13,6 +14,7 @@ from rtrain.errors import CheckpointError, RtrainError, first_line
 from rtrain.runs.files import sha256_of, sync_directory, sync_file, to_json, write_atomic
 from rtrain.runs.manifest import check_files, utc_now
 from rtrain.runs.plain_files import read_json
+from rtrain.runs.seal import is_signed, sign
 
 RECORD_NAME = "checkpoint.json"
 SIGNS = {"max": 1, "min": -1, "newest": 0}
@@ -31,7 +33,7 @@ def checkpoint_dir(run_dir: Path, *, step: int, epoch: int) -> Path:
     return checkpoints_dir(run_dir) / f"epoch-{epoch:04d}-step-{step:08d}"
 
 
-def write_checkpoint(target: Path, write: Writer, facts: Mapping[str, Any]) -> dict[str, Any]:
+def write_checkpoint(target: Path, write: Writer, facts: Mapping[str, Any], signing_key: str = "") -> dict[str, Any]:
     """Write one checkpoint and return its record.
 
     A folder with a temporary name is filled, its files are synced and listed in ``checkpoint.json``, then it gets its
@@ -41,6 +43,7 @@ def write_checkpoint(target: Path, write: Writer, facts: Mapping[str, Any]) -> d
         target: Where it will be.
         write: Fills the folder.
         facts: ``step``, ``epoch``, ``metrics`` and ``score`` of the record.
+        signing_key: Signs the list of files; empty: it is not signed.
 
     Raises:
         CheckpointError: The folder can't be written.
@@ -49,7 +52,7 @@ def write_checkpoint(target: Path, write: Writer, facts: Mapping[str, Any]) -> d
     with writing(target, temporary):
         temporary.mkdir(parents=True)
         write(temporary)
-        return complete_checkpoint(temporary, target, facts)
+        return complete_checkpoint(temporary, target, facts, signing_key)
 
 
 @contextmanager
@@ -79,9 +82,13 @@ def unwritable(target: Path, reason: str) -> CheckpointError:
     )
 
 
-def complete_checkpoint(temporary: Path, target: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Sync and list the files of a filled folder, give it its name, and return its record."""
+def complete_checkpoint(
+    temporary: Path, target: Path, facts: Mapping[str, Any], signing_key: str = ""
+) -> dict[str, Any]:
+    """Sync, list and sign the files of a filled folder, give it its name, and return its record."""
     record = describe_checkpoint(temporary, target.name, facts)
+    if signing_key:
+        record["seal"] = sign(signing_key, _listed(record))
     write_atomic(temporary / RECORD_NAME, to_json(record, indent=2))
     try:
         temporary.rename(target)
@@ -117,6 +124,27 @@ def describe_checkpoint(folder: Path, name: str, facts: Mapping[str, Any]) -> di
         sync_directory(path)
     size_bytes = sum(path.stat().st_size for path in map(folder.joinpath, files))
     return {"name": name, "time": utc_now(), **facts, "size_bytes": size_bytes, "files": files}
+
+
+def _listed(record: Mapping[str, Any]) -> str:
+    """Return what is signed of a record: names, sizes and hashes of all files."""
+    return json.dumps(record["files"], sort_keys=True)
+
+
+def is_signed_list(checkpoint: Path, mark: str) -> bool:
+    """Tell whether the record lists all files, and was signed when they were written; ``damages`` compares contents.
+
+    Args:
+        checkpoint: Its folder.
+        mark: Of the account, in the checkpoint's ``about.json``.
+
+    Raises:
+        CheckpointError: The folder is no complete checkpoint.
+    """
+    record = read_record(checkpoint)
+    there = {one.relative_to(checkpoint).as_posix() for one in checkpoint.rglob("*") if not one.is_dir()}
+    extra = {name for name in there - {RECORD_NAME, *record["files"]} if not name.startswith(".")}
+    return not extra and is_signed(mark, _listed(record), str(record.get("seal")))
 
 
 def read_record(checkpoint: Path) -> dict[str, Any]:

@@ -40,6 +40,26 @@ def has_own_seal(text: str, project_root: str) -> bool:
     return is_own(f"{project_root}\n{config}", mark.strip())
 
 
+def signing_key(mark: str) -> str:
+    """Return what signs in the name of this account, where it was given along with ``mark``; empty if that is empty.
+
+    Workers sign with it, which may be on machines that don't have the key of the account.
+    """
+    key = _read_key()
+    return _mark(key, f"sign {mark}") if mark and key is not None else ""
+
+
+def sign(key: str, text: str) -> str:
+    """Return the signature of ``text`` by what ``signing_key`` returned; empty if that is."""
+    return _mark(key.encode(), text) if key else ""
+
+
+def is_signed(mark: str, text: str, signature: str) -> bool:
+    """Tell whether ``text`` was signed by whom this account had given its signing key for ``mark``."""
+    key = signing_key(mark)
+    return bool(key) and hmac.compare_digest(sign(key, text).encode(), _bytes(signature))
+
+
 def key_path() -> Path:
     """Return the place of the key.
 

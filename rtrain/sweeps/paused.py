@@ -19,7 +19,9 @@ from rtrain.runs.events import events_file
 from rtrain.runs.lock import locked
 from rtrain.runs.manifest import read_manifest, utc_now
 from rtrain.runs.recorder import list_checkpoints
+from rtrain.runs.seal import signing_key
 from rtrain.runs.verify import newest_whole
+from rtrain.trainers.trained import read_about, wrote_files
 
 
 def end_run(run_dir: Path, status: str, reason: str, error: Mapping[str, Any] | None = None) -> None:
@@ -68,7 +70,8 @@ def take_checkpoint(run_dir: Path, source: Path, entry: Mapping[str, Any]) -> No
                 remove_checkpoint(one)
 
         facts = {name: record.get(name) for name in ("step", "epoch", "metrics", "score")}
-        write_checkpoint(checkpoints_dir(run_dir) / checkpoint.name, copy, facts)
+        key = signing_key(read_about(checkpoint).seal) if wrote_files(checkpoint) else ""
+        write_checkpoint(checkpoints_dir(run_dir) / checkpoint.name, copy, facts, key)
         manifest = read_manifest(run_dir)
         list_checkpoints(manifest, [read_record(one) for one in all_checkpoints(run_dir)])
         manifest.parent_run = str(source)

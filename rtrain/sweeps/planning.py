@@ -15,7 +15,9 @@ from rtrain.config.session import Composed
 from rtrain.config.trials import Plan, Trials
 from rtrain.errors import ConfigError, NotEnoughResourcesError
 from rtrain.preparation import check_job, check_room
-from rtrain.resuming import differences, may_change_anyway
+from rtrain.resuming import differences, may_change_anyway, newer_keys
+from rtrain.runs.manifest import FILE_NAME as MANIFEST
+from rtrain.runs.manifest import read_manifest
 from rtrain.searches.base import Point, Search
 from rtrain.sweeps.data import Data
 from rtrain.sweeps.record import SweepRecord
@@ -128,10 +130,18 @@ class Planner:
             trial.max_epochs = trainer.get("max_epochs", trainer.get("num_boost_round"))
             self._record.trials.append(trial)
         elif trial.config_hash != plan.composed.config_hash:
-            _refuse_other_config(trial, self._trials)
+            if trial.config_hash != plan.composed.hash_without(self._newer_keys(trial, plan.composed)):
+                _refuse_other_config(trial, self._trials)
+            trial.config_hash = plan.composed.config_hash
         trial.point = tuple(point)  # numbers of rows in sweep.zip may be others now
         self._packed[number] = zlib.compress(pickle.dumps(plan), level=1)
         return trial, plan
+
+    def _newer_keys(self, trial: Trial, composed: Composed) -> list[str]:
+        """Return the keys of a trial's config that were unknown when it was planned, as its run tells, or another."""
+        folders = (self._record.folder / one.name for one in (trial, *self._record.trials))
+        run_dir = next((folder for folder in folders if (folder / MANIFEST).exists()), None)
+        return [] if run_dir is None else newer_keys(read_manifest(run_dir), composed)
 
     def _note_failed(self, number: int, point: Point, error: ConfigError) -> None:
         """Keep a trial that can't be composed: others were trained before it was thought of."""

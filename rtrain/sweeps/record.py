@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from rtrain.errors import ConfigError, StrangeFileError
+from rtrain.errors import ConfigError, DamagedSweepError, StrangeFileError
 from rtrain.runs.files import to_json, write_atomic
 from rtrain.runs.manifest import utc_now
 from rtrain.runs.plain_files import is_plain_name, read_json
@@ -34,9 +34,13 @@ class SweepRecord:
     Args:
         folder: Of the sweep.
         facts: What holds for the sweep as a whole: ``command``, ``search``, ``scheduler``, ``axes``.
+        begins: Whatever the file says is not read.
+
+    Raises:
+        DamagedSweepError: The file is there, and is not whole.
     """
 
-    def __init__(self, folder: Path, facts: Mapping[str, Any]) -> None:
+    def __init__(self, folder: Path, facts: Mapping[str, Any], *, begins: bool = False) -> None:
         self.folder, self._facts = folder, dict(facts)
         self.trials: list[Trial] = []
         self.goals: list[Goal] = []
@@ -51,7 +55,7 @@ class SweepRecord:
         self._lock = threading.Lock()
         self._later: threading.Timer | None = None
         """Writes what has changed since the file was last written."""
-        if (folder / FILE_NAME).exists():
+        if not begins and (folder / FILE_NAME).exists():
             with _whole(folder / FILE_NAME):
                 self._take_up(read_sweep(folder))
 
@@ -164,9 +168,9 @@ def _whole(path: Path) -> Iterator[None]:
         raise _damaged(path, f"{type(error).__name__}: {error}") from None
 
 
-def _damaged(path: Path, why: str) -> ConfigError:
-    hint = f"The runs of its trials are whole: rtrain runs verify {path.parent}/TRIAL. To train them again, rename the "
-    return ConfigError(f"{path} is damaged: {why}", f"{hint}folder and give the command of the sweep once more.")
+def _damaged(path: Path, why: str) -> DamagedSweepError:
+    hint = f"To rebuild it from the runs of its trials: rtrain resume {path.parent}"
+    return DamagedSweepError(f"{path} is damaged: {why}", hint)
 
 
 def read_sweep(folder: Path) -> dict[str, Any]:

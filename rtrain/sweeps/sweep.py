@@ -32,6 +32,7 @@ from rtrain.sweeps.observer import SweepObserver
 from rtrain.sweeps.on_ray import OnRay
 from rtrain.sweeps.planning import Checks, Planner, of_trial
 from rtrain.sweeps.pool import Pool
+from rtrain.sweeps.rebuilding import opened_record
 from rtrain.sweeps.record import SweepRecord
 from rtrain.sweeps.stored import copied, find_sweep
 from rtrain.sweeps.trial import OVER, Trial
@@ -98,7 +99,7 @@ class Sweep:
         self._is_steered = self._search.adaptive or scheduler is not None
         """What becomes of trials is decided while the sweep goes on."""
         facts = {"command": trials.command, "search": name, "axes": [asdict(axis) for axis in trials.axes]}
-        self.record = SweepRecord(trials.folder, facts)
+        self.record = opened_record(trials, self._search, facts, observer.notice)
         self.record.goals = goals or self.record.goals
         self._planner = Planner(trials, self._search, self.record)
         self._judge = Judge(scheduler, trials, self.record, observer.notice)

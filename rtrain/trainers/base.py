@@ -32,6 +32,10 @@ class Job:
     """Folder whose modules the driver and the workers can import."""
     about: About
     """What each checkpoint will say of itself."""
+    signing_key: str = field(default="", repr=False)
+    """Signs the files of checkpoints."""
+    strange: frozenset[str] = frozenset()
+    """Names of checkpoints of the run whose files another account may have written, if they are not trusted."""
     directions: Directions = field(default_factory=Directions)
     """Which way the metrics of the trainer get better."""
     scrub: Scrubber = field(default_factory=Scrubber)

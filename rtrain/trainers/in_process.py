@@ -15,7 +15,7 @@ from rtrain.trainers.base import Job, TrainerPlugin
 from rtrain.trainers.failures import is_out_of_memory, memory_hint
 from rtrain.trainers.output import copied_output
 from rtrain.trainers.randomness import kept_random_numbers
-from rtrain.trainers.starting import announce, choose_checkpoint
+from rtrain.trainers.starting import announce, choose_checkpoint, resume
 from rtrain.trainers.worker import Worker
 
 
@@ -67,13 +67,14 @@ def train_in_process(
         dataset=job.dataset,
         channel=channel,
         about=job.about,
+        signing_key=job.signing_key,
         allow=job.allow,
         scrub=job.scrub,
         known_directions=job.directions,
         use_gpu=job.conf.scaling.use_gpu,
         in_process=True,
     )
-    worker.resume_from = choose_checkpoint(recorder.run_dir, channel)
+    resume(worker, choose_checkpoint(recorder.run_dir, channel), job.strange)
     announce(worker)
     worker.describe({"host": socket.gethostname(), "pid": os.getpid()})
     try:

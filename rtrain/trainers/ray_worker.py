@@ -20,7 +20,7 @@ from rtrain.trainers.output import copied_output
 from rtrain.trainers.randomness import kept_random_numbers
 from rtrain.trainers.ray_channel import WorkerChannel
 from rtrain.trainers.registry import load_trainer
-from rtrain.trainers.starting import announce, choose_checkpoint
+from rtrain.trainers.starting import announce, choose_checkpoint, resume
 from rtrain.trainers.watchdog import Watchdog
 from rtrain.trainers.worker import Worker
 
@@ -113,6 +113,7 @@ def _make_worker(config: dict[str, Any], context: Any, channel: WorkerChannel) -
         dataset=_fetch_dataset(config),
         channel=channel,
         about=job.about,
+        signing_key=job.signing_key,
         allow=job.allow,
         scrub=job.scrub,
         known_directions=job.directions,
@@ -121,7 +122,7 @@ def _make_worker(config: dict[str, Any], context: Any, channel: WorkerChannel) -
     # One rank looks, so that all agree.
     chosen = choose_checkpoint(run_dir, channel) if worker.rank == 0 else None
     name = broadcast_from_rank_zero(None if chosen is None else chosen.name)
-    worker.resume_from = None if name is None else checkpoints_dir(run_dir) / name
+    resume(worker, None if name is None else checkpoints_dir(run_dir) / name, job.strange)
     announce(worker)
     worker.describe({"host": socket.gethostname(), "pid": os.getpid(), "node_rank": context.get_node_rank()})
     return worker

@@ -24,7 +24,7 @@ class Savers(Protocol):
 
 
 def write_shards(
-    target: Path, write: Writer, facts: Mapping[str, Any], savers: Savers, *, first: bool
+    target: Path, write: Writer, facts: Mapping[str, Any], savers: Savers, *, first: bool, signing_key: str = ""
 ) -> dict[str, Any] | None:
     """Write one checkpoint together; every rank calls it.
 
@@ -34,6 +34,7 @@ def write_shards(
         facts: ``step``, ``epoch``, ``metrics`` and ``score`` of the record.
         savers: All ranks.
         first: This rank makes the folder and gives it its name.
+        signing_key: Signs the list of files; empty: it is not signed.
 
     Returns:
         The record, on the first rank.
@@ -56,7 +57,7 @@ def write_shards(
         with _together(savers, target):
             if first:
                 _wait_for(temporary, seen)
-            return complete_checkpoint(temporary, target, facts) if first else None
+            return complete_checkpoint(temporary, target, facts, signing_key) if first else None
 
 
 def sizes_below(folder: Path) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 from rtrain.runs.checkpoints import read_record
@@ -19,6 +20,18 @@ def choose_checkpoint(run_dir: Path, channel: Channel) -> Path | None:
         text = f"the checkpoint {folder.name} is damaged ({first.path.name}: {first.problem}); {instead}"
         channel.send({"kind": "notice", "text": f"{text}. It is now {aside.name}"})
     return chosen
+
+
+def resume(worker: Worker, chosen: Path | None, strange: Collection[str]) -> None:
+    """Tell a worker where to resume from.
+
+    Args:
+        worker: The worker.
+        chosen: The checkpoint; None: training begins.
+        strange: ``Job.strange``.
+    """
+    worker.resume_from = chosen
+    worker.resumes_own = chosen is None or chosen.name not in strange
 
 
 def announce(worker: Worker) -> None:

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 from rtrain.config.allowed import Untrusted
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import CheckpointError
-from rtrain.runs.checkpoints import RECORD_NAME
+from rtrain.runs.checkpoints import RECORD_NAME, is_signed_list
 from rtrain.runs.files import to_json, write_atomic
 from rtrain.runs.plain_files import read_json
 from rtrain.runs.run import Run
@@ -151,10 +151,23 @@ def refuse_pickles(checkpoint: Path, pickles: Collection[str]) -> None:
         CheckpointError: Names the pickle.
     """
     for name in pickles:
-        if (checkpoint / name).exists() and not read_about(checkpoint).seal:
+        if (checkpoint / name).exists() and not wrote_files(checkpoint):
             raise CheckpointError(
-                f"{checkpoint} was written by another account: its {name} may run anything when it is opened.", TRUST
+                f"{checkpoint} was written by another account, or by an older rtrain: its {name} may run anything when "
+                "it is opened.",
+                TRUST,
             )
+
+
+def wrote_files(checkpoint: Path) -> bool:
+    """Tell whether this account wrote the files of a checkpoint, all of them, as far as its record says.
+
+    The mark in ``about.json`` is for what that file names. Whoever gets a checkpoint may put other files beside it.
+    """
+    try:
+        return is_signed_list(checkpoint, read_about(checkpoint).seal)
+    except CheckpointError:  # that of a train loop of its author's own, or one that can't be read
+        return False
 
 
 def _content(stored: Mapping[str, Any]) -> str:
@@ -196,8 +209,10 @@ class Trained:
     info: DatasetInfo
     allow: tuple[str, ...] = ()
     """Modules beyond rtrain's known frameworks that a ``_target_`` may come from."""
+    own_files: bool = True
+    """This account wrote its files, or the user trusts who did."""
 
     @property
     def is_own(self) -> bool:
-        """Whether this account wrote it, or the user trusts who did; else its files are read as data only."""
-        return not isinstance(self.allow, Untrusted)
+        """Whether code that it names may run, and its files may be more than data."""
+        return self.own_files and not isinstance(self.allow, Untrusted)

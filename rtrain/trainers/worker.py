@@ -55,10 +55,14 @@ class Worker:
     channel: Channel
     about: About
     """What each checkpoint says of itself."""
+    signing_key: str = field(default="", repr=False)
+    """Signs the files of checkpoints; empty: they are not signed."""
     use_gpu: bool = False
     """The worker has a GPU."""
     resume_from: Path | None = None
     """The checkpoint to go on from; the same on every rank."""
+    resumes_own: bool = True
+    """This account wrote the files of that checkpoint, or the user trusts who did."""
     in_process: bool = False
     """The worker is the driver's own process: there is no cluster."""
     stays: bool = False
@@ -183,9 +187,9 @@ class Worker:
 
     def _write(self, target: Path, write: Writer, facts: Mapping[str, Any]) -> None:
         if self.savers is None:
-            self.list_checkpoint(write_checkpoint(target, write, facts))
+            self.list_checkpoint(write_checkpoint(target, write, facts, self.signing_key))
             return
-        record = write_shards(target, write, facts, self.savers, first=self.rank == 0)
+        record = write_shards(target, write, facts, self.savers, first=self.rank == 0, signing_key=self.signing_key)
         if record is not None:
             self.list_checkpoint(record)
 

@@ -226,3 +226,51 @@ def test_what_a_secret_refers_to_is_masked_in_the_record(project):
     composed = check("digits", "+vars.x=hunter2hunter2", "+vars.all=[{password: '${vars.x}'}]", "+vars.y=other")
     assert composed.resolved["vars"] == {"x": "***", "all": [{"password": "***"}], "y": "other"}
     assert "hunter2" not in composed.yaml
+
+
+WAYS = {
+    "a reference": ["+vars.x=hunter2hunter2", "+vars.password='${vars.x}'"],
+    "a part": ["+vars.x=hunter2hunter2", "+vars.password='pre-${vars.x}-post'"],
+    "in turn": ["+vars.x=hunter2hunter2", "+vars.y='${vars.x}'", "+vars.all=[{password: '${vars.y}'}]"],
+    "from its side": ["+vars.x=hunter2hunter2", "+vars.password='${.x}'"],
+    "in a mapping": ["+vars={x: {y: hunter2hunter2}}", "+vars.password='${vars.x.y}'"],
+    "an item": ["+vars.x=[a,hunter2hunter2]", "+vars.password='${vars.x[1]}'"],
+    "a URL": ["+vars.x=hunter2hunter2", "+vars.url='https://me:${vars.x}@example.org/'"],
+    "a signature": ["+vars.x=hunter2hunter2", "+vars.url='https://example.org/?sig=${vars.x}&a=b'"],
+    "a default": ["+vars.x=hunter2hunter2", "+vars.password='${oc.env:NOT_SET,${vars.x}}'"],
+    "a number": ["+vars.x=72617261", "+vars.password='${vars.x}'"],
+}
+
+
+@pytest.mark.parametrize("words", WAYS.values(), ids=WAYS)
+def test_what_a_secret_refers_to_is_written_nowhere(project, words):
+    secret = "72617261" if "72617261" in words[0] else "hunter2hunter2"
+    with Session("digits", words, SCHEMAS) as session:
+        shown = [session.show_cfg(*what) for what in (("job", None, False), ("job", None, True), ("all", None, False))]
+        composed, folder = session.run(lambda composed, folder: (composed, folder))
+    hydra = [path.read_text() for path in folder.glob(".hydra/*")]
+    assert len(hydra) == 3
+    for text in (*shown, *hydra, composed.yaml, str(composed.resolved), str(composed.overrides)):
+        assert secret not in text
+    assert secret in str(composed.conf.vars)
+
+
+@pytest.mark.parametrize("words", WAYS.values(), ids=WAYS)
+def test_nor_in_the_files_of_a_sweep(project, words):
+    secret = "72617261" if "72617261" in words[0] else "hunter2hunter2"
+    with Session("digits", [*words, "run.seed=1,2"], SCHEMAS) as session:
+        trials = session.trials()
+        trials.folder.mkdir(parents=True)
+        trials.save()
+    for path in trials.folder.iterdir():
+        assert secret not in path.read_text()
+
+
+def test_values_that_no_secret_refers_to_stay(project):
+    words = ["+vars.x=hunter2hunter2", "+vars.other='${vars.x}'", "+vars.password=abc", "+vars.y=abc"]
+    with Session("digits", words, SCHEMAS) as session:
+        shown = session.show_cfg("job", "vars", False)
+        composed = session.check()
+    assert "hunter2hunter2" in shown
+    assert composed.resolved["vars"]["x"] == composed.resolved["vars"]["other"] == "hunter2hunter2"
+    assert composed.resolved["vars"]["y"] == "abc"

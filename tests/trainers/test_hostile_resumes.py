@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 
@@ -12,9 +13,12 @@ from attacks import watched
 import rtrain
 from rtrain.cli.app import run as command
 from rtrain.errors import RtrainError
+from rtrain.runs.checkpoints import RECORD_NAME
 from rtrain.runs.run import Run
+from rtrain.runs.seal import is_signed, seal, sign, signing_key
 from rtrain.testing.damage import Calls, replace_file
 from rtrain.trainers.registry import load_trainer, packages
+from rtrain.trainers.trained import read_about
 
 SMALL = (
     *("dataset.limit=200", "trainer.model.config.hidden_size=16", "trainer.model.config.intermediate_size=16"),
@@ -95,6 +99,55 @@ def test_a_pickle_of_somebody_else_is_resumed_only_if_it_is_trusted(tmp_path, mo
         assert "--trust" in capfd.readouterr().err
         assert not [event for event in events if "find_class ('sklearn." in event]
     assert command(["resume", str(run.path), "trainer.max_epochs=2", "--trust"]) == 0
+
+
+def with_new_list(checkpoint, name):
+    replace_file(checkpoint, name, (checkpoint / name).read_bytes() + b" ")
+
+
+def beside_the_list(checkpoint, name):
+    record = json.loads((checkpoint / RECORD_NAME).read_text())
+    del record["files"][name]
+    (checkpoint / RECORD_NAME).write_text(json.dumps(record))
+
+
+def without_a_signature(checkpoint, name):
+    record = json.loads((checkpoint / RECORD_NAME).read_text())
+    del record["seal"]
+    (checkpoint / RECORD_NAME).write_text(json.dumps(record))
+
+
+def with_a_list_of_names(checkpoint, name):
+    record = json.loads((checkpoint / RECORD_NAME).read_text())
+    record["seal"] = ["\udcff"]
+    (checkpoint / RECORD_NAME).write_text(json.dumps(record))
+
+
+@pytest.mark.parametrize("way", [with_new_list, beside_the_list, without_a_signature, with_a_list_of_names])
+def test_a_pickle_that_somebody_put_into_a_run_of_mine_is_not_opened(tmp_path, monkeypatch, capfd, way):
+    run = pickled_run(tmp_path, monkeypatch, "trainer.max_epochs=1")
+    for checkpoint in run.checkpoints:
+        way(checkpoint, "estimator.pkl")
+    assert read_about(run.best_checkpoint).seal
+    for words in (["evaluate", str(run.path)], ["resume", str(run.path), "trainer.max_epochs=2"]):
+        with watched() as events:
+            assert command(words) != 0
+        assert "--trust" in capfd.readouterr().err
+        assert not [event for event in events if "find_class ('sklearn." in event]
+    assert command(["resume", str(run.path), "trainer.max_epochs=2", "--trust"]) == 0
+
+
+def test_a_worker_signs_without_the_key_of_the_account(tmp_path, monkeypatch):
+    mark = seal("about")
+    key = signing_key(mark)
+    as_strangers(monkeypatch, tmp_path)
+    signature = sign(key, "files")
+    assert not is_signed(mark, "files", signature)
+    monkeypatch.undo()
+    assert is_signed(mark, "files", signature)
+    assert not is_signed(mark, "other files", signature)
+    assert not is_signed(seal("other"), "files", signature)
+    assert not is_signed("", "files", sign("", "files"))
 
 
 def cut_off(run_dir):

@@ -15,6 +15,7 @@ from rtrain.trainers.lightning.config import Conf
 from rtrain.trainers.lightning.data import EvalBatches, OurData, Rows, SharedData, TrainBatches, loader_of
 from rtrain.trainers.lightning.quiet import quiet
 from rtrain.trainers.lightning.services import CHECKPOINT, WEIGHTS, Services, StoppedError
+from rtrain.trainers.lightning.strange import StrangersNumbers
 from rtrain.trainers.meter import NotFiniteError
 from rtrain.trainers.progress import Progress
 from rtrain.trainers.torch_ranks import TorchRanks
@@ -35,6 +36,8 @@ def train(worker: Worker) -> None:
         services = Services(worker, ranks, data, "val" if worker.dataset is None else _split(worker), progress)
         trainer = make_trainer(worker, services)
         checkpoint = None if folder is None else str(folder / CHECKPOINT)
+        if not worker.resumes_own:
+            trainer.strategy.checkpoint_io = StrangersNumbers(trainer)
         # Only plain data and tensors are read from the checkpoint: nothing in it is executed.
         with contextlib.suppress(StoppedError), _ended(worker):
             trainer.fit(module, datamodule=data, ckpt_path=checkpoint, weights_only=None if folder is None else True)

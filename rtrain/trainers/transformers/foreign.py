@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from transformers import PreTrainedTokenizerFast
+from transformers import CONFIG_MAPPING, PreTrainedTokenizerFast
 
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import read_state
@@ -45,8 +45,8 @@ _ABOUT_LORA = ("auto_mapping", "base_model_name_or_path", "init_lora_weights", "
 """Keys of no effect on a model whose weights are there."""
 
 
-def check_config(folder: Path) -> None:
-    """Check the configuration of the model.
+def load_config(folder: Path) -> Any:
+    """Return the configuration of the model, made of what was checked: the file is read once, by one parser.
 
     Raises:
         CheckpointError: The model is none of those that are known to be built of it alone.
@@ -60,6 +60,7 @@ def check_config(folder: Path) -> None:
                 f"{folder} was written by another account: {key}={value!r} in its config.json could do more.",
                 TRUST,
             )
+    return CONFIG_MAPPING[stored["model_type"]].from_dict(stored)
 
 
 def _is_plain(key: str, value: Any) -> bool:

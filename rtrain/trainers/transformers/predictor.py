@@ -120,10 +120,9 @@ def load_predictor(trained: Trained, device: str = "cpu") -> Predictor:
     folder, info = trained.folder, trained.info
     from transformers import AutoConfig
 
-    if not trained.is_own:
-        foreign.check_config(folder)
     try:
-        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        own = trained.is_own
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=False) if own else foreign.load_config(folder)
         if "/" in str(config._attn_implementation):
             raise CheckpointError(f"{folder}/config.json asks for code of the hub: {config._attn_implementation}.")
         model = auto_class(task_of(conf, info)).from_config(config, trust_remote_code=False)

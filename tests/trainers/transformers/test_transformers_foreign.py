@@ -13,6 +13,7 @@ from transformers_runs import dataset, fit, make_conf
 from rtrain.config.allowed import Untrusted
 from rtrain.errors import CheckpointError
 from rtrain.testing.workers import newest
+from rtrain.trainers.transformers import foreign
 from rtrain.trainers.transformers.foreign import MODEL_TYPES
 from rtrain.trainers.transformers.predictor import load_predictor
 
@@ -77,6 +78,25 @@ def test_a_configuration_that_asks_for_more_is_refused(trained, tmp_path, values
         load_predictor(evil)
     assert "--trust" in raised.value.hint
     assert not events
+
+
+@pytest.mark.parametrize("name", ["config.json", "adapter/adapter_config.json"])
+@pytest.mark.parametrize(
+    "later", [{"hidden_size": 24, "r": 3}, {"_attn_implementation": "evil/kernel", "r": 3}], ids=str
+)
+def test_what_was_checked_is_what_the_model_is_built_of(trained, tmp_path, monkeypatch, name, later):
+    x = dataset("causal-lm").splits["val"].columns["x"]
+    before = load_predictor(trained["causal-lm"]).predict(x)
+    evil = stolen(trained["causal-lm"], tmp_path)
+    read = foreign.read_state
+
+    def read_and_changed(folder, file):
+        found = read(folder, file)
+        change(folder / file, **later)
+        return found
+
+    monkeypatch.setattr(foreign, "read_state", read_and_changed)
+    np.testing.assert_array_equal(load_predictor(evil).predict(x), before)
 
 
 @pytest.mark.parametrize(
