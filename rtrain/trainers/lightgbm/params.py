@@ -163,7 +163,8 @@ def check_init(job: Job, wrote: About) -> None:
 
 def _reported_metrics(params: Mapping[str, Any], info: DatasetInfo) -> list[str]:
     """Return LightGBM's metrics under the names that it reports, ``l1`` for ``mean_absolute_error`` say."""
-    labels = np.arange(max(2, info.num_classes or 0))
+    # Of a regression what any objective takes: positive, and a probability.
+    labels = np.array([0.5, 1.0]) if info.task == "regression" else np.arange(max(2, info.num_classes or 0))
     data = lightgbm.Dataset(
         np.zeros((len(labels), math.prod(info.input_shape))),
         label=labels,

@@ -248,6 +248,7 @@ def _names(booster: str, objective: str) -> Iterator[str]:
 
 def _few_rows(info: DatasetInfo) -> xgboost.DMatrix:
     """Return a row of zeros for each class, or two of a regression or ranking, with the features' names and kinds."""
+    # Of a regression what any objective takes: positive, and a probability.
     labels = np.array([0.5, 1.0]) if info.task == "regression" else np.arange(info.num_classes or 2)
     return xgboost.DMatrix(
         np.zeros((len(labels), math.prod(info.input_shape))),
