@@ -1,10 +1,10 @@
-"""Evaluate a checkpoint: the same metrics for every trainer, by scikit-learn."""
+"""Evaluate a checkpoint: the same metrics for every trainer, by scikit-learn; rankings as their run measured them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,9 @@ import numpy as np
 from rtrain.datasets.base import DatasetInfo, RawChunk
 from rtrain.errors import ConfigError
 from rtrain.prediction import Question, answers, open_checkpoint, scores_of
-from rtrain.trainers.trained import BoundsLosses, Predictor, QuantileModel, TextModel
+from rtrain.trainers.rankings import Ranking
+from rtrain.trainers.trained import BoundsLosses, Predictor, QuantileModel, RankingModel, TextModel
 
-NDCG_AT = (1, 3, 5, 10)
 TINY = 1e-16
 """What smaller probabilities count as in a loss, unless the predictor says it; as in XGBoost."""
 
@@ -101,6 +101,7 @@ class Rows:
     quantiles: tuple[float, ...] = ()
     """Of a model that predicts quantiles."""
     least_probability: float = TINY
+    ranking: Ranking = field(default_factory=Ranking)
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,8 @@ def compared(predictor: Predictor, info: DatasetInfo, chunk: RawChunk) -> Rows |
     group = np.zeros(len(scores), int) if chunk.group is None else chunk.group
     quantiles = predictor.quantiles if isinstance(predictor, QuantileModel) else ()
     least = predictor.least_probability if isinstance(predictor, BoundsLosses) else TINY
-    return Rows(scores, chunk.y, group, weight, quantiles, least)
+    ranking = predictor.ranking if isinstance(predictor, RankingModel) else Ranking()
+    return Rows(scores, chunk.y, group, weight, quantiles, least, ranking)
 
 
 def _places(scores: np.ndarray, y: np.ndarray, weight: np.ndarray) -> Places:
@@ -215,25 +217,7 @@ def _quantiles(rows: Rows) -> dict[str, float]:
 
 
 def _ranking(rows: Rows) -> dict[str, float]:
-    """Return the mean ndcg over queries, with gains of 2^grade - 1 as both boosting libraries have them.
-
-    A query counts by the mean weight of its rows.
-    """
-    from sklearn.metrics import ndcg_score
-
-    scores, group = rows.scores, rows.group
-    order = np.argsort(group, kind="stable")
-    queries = np.split(order, np.flatnonzero(np.diff(group[order])) + 1)
-    weights = [rows.weight[query].mean() for query in queries]
-    gains = 2.0**rows.y - 1
-    found = {}
-    for at in NDCG_AT:
-        values = [
-            ndcg_score([gains[query]], [scores[query]], k=at) if len(query) > 1 and gains[query].any() else 1.0
-            for query in queries
-        ]
-        found[f"ndcg@{at}"] = float(np.average(values, weights=weights))
-    return found
+    return rows.ranking.measure(rows.scores, rows.y, rows.group, rows.weight)
 
 
 def _over_places(task: str, parts: Sequence[Places]) -> dict[str, float]:

@@ -25,6 +25,7 @@ from rtrain.trainers.boosting_conf import BoostingConf
 from rtrain.trainers.boosting_init import Beginning
 from rtrain.trainers.directions import check_targets
 from rtrain.trainers.from_dataset import check_float32, check_roles, dataset_of
+from rtrain.trainers.meter import NotFiniteError
 from rtrain.trainers.monitor import Goals, Monitor, goal_names
 from rtrain.trainers.ranks import Voters
 from rtrain.trainers.saver import in_turn
@@ -239,10 +240,15 @@ class Rounds:
         """Known when the library has reported its metrics, whose names only it can tell."""
         self._saved = self.progress.rounds if folder is not None else -1
         self._goals, self._reason = Goals(worker.run.stop, worker.directions), ""
+        self._spoilt = ""
+        """Why training ends without a checkpoint: the deciding metric is no finite number."""
         self._stop = StopSignal(worker, ranks, conf.max_seconds, self.progress.seconds)
 
     def done(self) -> bool:
         """Return whether no further round is wanted; every worker asks before each round."""
+        if self._spoilt:
+            self._reason = self._spoilt
+            return True
         if self.progress.rounds >= self._conf.num_boost_round:
             return True
         self._reason = self._early_end() or self._stop.agreed(self.progress.rounds)
@@ -257,8 +263,8 @@ class Rounds:
         return self._goals.reached(progress.metrics)
 
     def end(self) -> None:
-        """Write the last checkpoint, and tell why training ends before its last round."""
-        if self._reason not in SIGNALS or self._worker.run.checkpoint.on_exit:
+        """Write the last checkpoint of metrics that are finite, and tell why training ends before its last round."""
+        if not self._spoilt and (self._reason not in SIGNALS or self._worker.run.checkpoint.on_exit):
             self.checkpoint()
         if self._reason not in ("", *SIGNALS):
             self._worker.describe_end(self._reason)
@@ -272,7 +278,7 @@ class Rounds:
 
         Raises:
             ConfigError: The config asks to judge by a metric whose direction is unknown.
-            TrainingError: It asks to judge by one that is not reported.
+            TrainingError: It asks to judge by one that is not reported, or that is NaN or infinite.
         """
         progress = self.progress
         progress.rounds += 1
@@ -282,14 +288,33 @@ class Rounds:
             self._monitor = self._monitor_of(list(metrics), modes or {})
             progress.judge_by(self._monitor)
         value = progress.metrics.get(str(self._monitor.name), math.nan) if self._monitor is not None else math.nan
-        if self._monitor is not None and self._monitor.improves(value, progress.best):
-            progress.best, progress.best_round = value, progress.rounds
-            progress.best_metrics = progress.metrics
         if progress.metrics:
             self._worker.report(progress.metrics, step=progress.rounds, epoch=progress.rounds)
+            self._check_finite(value)
+        if self._monitor is not None and math.isfinite(value) and self._monitor.improves(value, progress.best):
+            progress.best, progress.best_round = value, progress.rounds
+            progress.best_metrics = progress.metrics
         every = self._worker.run.checkpoint.every_steps
-        if every is not None and progress.rounds % every == 0:
+        if every is not None and progress.rounds % every == 0 and not self._spoilt:
             self.checkpoint()
+
+    def _check_finite(self, value: float) -> None:
+        """Fail, or have training end, where the deciding metric is NaN or infinite.
+
+        Raises:
+            NotFiniteError: ``run.failure.nan_loss`` is ``raise``.
+        """
+        if math.isfinite(value):
+            return
+        assert self._monitor is not None
+        error = NotFiniteError(
+            f"{self._monitor.name} of round {self.progress.rounds} is {value:g}, not a finite number.",
+            "Labels or weights are too large, or it is not defined for the rows of its split: auc needs both classes. "
+            "Correct them, or name another metric: run.checkpoint.best.monitor",
+        )
+        if self._worker.run.failure.nan_loss != "stop":
+            raise error
+        self._spoilt = error.message
 
     def checkpoint(self) -> None:
         """Write a checkpoint of this round, once."""
@@ -305,19 +330,17 @@ class Rounds:
         self._stop.saved()
 
     def _score(self, metrics: Mapping[str, float]) -> dict[str, Any] | None:
-        """Return the score of the best round; the newest model holds all rounds before it, the best one too.
+        """Return the score of the rounds that a prediction uses; the newest model holds all rounds before it.
 
-        Where the config names the metric, and a prediction uses all rounds, it is that of this round: such models are
-        compared with each other.
+        Where the config names the metric, and a prediction uses all rounds, models are compared with each other.
         """
         progress = self.progress
-        if self._monitor is None:
+        score = None if self._monitor is None else self._monitor.score(metrics)
+        if score is None:
             return None
-        if self._worker.run.checkpoint.best.monitor is not None and not progress.rounds_to_predict(self._conf):
-            return self._monitor.score(metrics)
-        score = self._monitor.score(progress.best_metrics)
-        place = {"step": progress.best_round, "epoch": progress.best_round}
-        return None if score is None else {**score, **place, "newest": True}
+        if progress.rounds_to_predict(self._conf):
+            return {**score, "step": progress.best_round, "epoch": progress.best_round, "newest": True}
+        return score if self._worker.run.checkpoint.best.monitor is not None else {**score, "newest": True}
 
     def _monitor_of(self, reported: Sequence[str], modes: Mapping[str, str]) -> Monitor:
         """Return the metric that decides, and look at the goals with the directions that the library reports."""
@@ -337,11 +360,21 @@ class Rounds:
         self._goals = Goals(stop, directions)
         return monitor
 
-    def facts(self) -> dict[str, Any]:
-        """Return what the manifest tells of the rounds."""
+    def describe(self, importance: Mapping[str, Mapping[str, float]]) -> None:
+        """Describe the rounds in the manifest, and notify the user if no feature is used in them.
+
+        Args:
+            importance: Of each feature that is used, by measure; ``weight`` is one of them.
+        """
         progress = self.progress
         before = {"rounds_before": progress.rounds_before} if progress.rounds_before else {}
-        return {"num_rounds": progress.rounds, "best_round": progress.best_round, **before}
+        facts = {"num_rounds": progress.rounds, "best_round": progress.best_round, **before}
+        self._worker.describe_model({**facts, "feature_importance": importance})
+        if progress.rounds and not importance.get("weight"):
+            self._worker.notice(
+                f"nothing was learned in {progress.rounds} rounds: no feature is used. There are too few rows for the "
+                "limits in trainer.params, or labels hardly differ (XGBoost ignores splits that gain less than 1e-6)"
+            )
 
     def _snapshot(self) -> Writer:
         return in_turn(self._copied(self.progress.rounds_to_predict(self._conf)), replace(self.progress).save)

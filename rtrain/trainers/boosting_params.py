@@ -9,6 +9,7 @@ from typing import Any
 from rtrain.config.closest import closest
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
+from rtrain.trainers.boosting_conf import BoostingConf
 
 
 def check_names(params: Mapping[str, Any], known: Sequence[str], ours: Mapping[str, str]) -> None:
@@ -29,6 +30,27 @@ def check_names(params: Mapping[str, Any], known: Sequence[str], ours: Mapping[s
             near = closest(name, known)
             hint = f"Did you mean: trainer.params.{near}" if near else "The library's documentation lists all of them."
             raise ConfigError(f"trainer.params.{name}: there is no parameter of this name.", hint)
+
+
+def check_early_stopping(conf: BoostingConf, param: str, kind: Any, uncut: Mapping[str, str], usual: str) -> None:
+    """Refuse early stopping where the trees of the best round are not those that a longer model begins with.
+
+    Args:
+        conf: The trainer's.
+        param: The parameter that chooses the kind of model.
+        kind: Its value.
+        uncut: Kinds that can't be cut off at a round, and why.
+        usual: The kind that can.
+
+    Raises:
+        ConfigError: Names both keys.
+    """
+    if conf.early_stopping_rounds is not None and kind in uncut:
+        raise ConfigError(
+            f"trainer.early_stopping_rounds: with {param}={kind} {uncut[kind]}, so that the best round can't be kept.",
+            f"Leave it out, or use trainer.params.{param}={usual}. run.checkpoint.every_steps with "
+            "run.checkpoint.best.monitor keeps the best of the rounds that are saved.",
+        )
 
 
 def check_once(params: Mapping[str, Any], main_name: Callable[[str], str]) -> None:

@@ -19,6 +19,7 @@ from rtrain.runs.files import to_json, write_atomic
 from rtrain.runs.plain_files import read_json
 from rtrain.runs.run import Run
 from rtrain.runs.seal import is_own, seal
+from rtrain.trainers.rankings import Ranking
 
 FILE_NAME = "about.json"
 TRUST = "If you trust who wrote it: --trust"
@@ -79,6 +80,13 @@ class QuantileModel(Protocol):
 
     quantiles: tuple[float, ...]
     """Between 0 and 1, in the order of the predictions."""
+
+
+@runtime_checkable
+class RankingModel(Protocol):
+    """What a predictor of a ranking also has if its run measured rankings in its own way."""
+
+    ranking: Ranking
 
 
 @runtime_checkable

@@ -89,6 +89,10 @@ MORE: dict[str, dict[str, Any]] = {
 }
 XGBOOST_CASES = {name: (name, MORE.get(name, {})) for name in XGBOOST}
 XGBOOST_CASES["several quantiles"] = ("reg:quantileerror", {"quantile_alpha": [0.1, 0.5, 0.9]})
+XGBOOST_CASES["several trees a round"] = ("multi:softprob", {"num_parallel_tree": 2})
+XGBOOST_CASES["base score"] = ("reg:squarederror", {"base_score": 2.5, "eval_metric": ["rmse", "mae"]})
+XGBOOST_CASES["monotone"] = ("reg:squarederror", {"monotone_constraints": "(1,0,0,-1)"})
+XGBOOST_CASES["gamma by deviance"] = ("reg:gamma", {"eval_metric": "gamma-deviance"})
 XGBOOST_CASES["logistic by auc"] = ("binary:logistic", {"eval_metric": ["logloss", "auc"]})
 
 
@@ -120,6 +124,7 @@ def test_an_objective_of_xgboost_is_that_of_xgboost_alone(case, tmp_path):
     params = {"objective": objective, "eta": 0.5, "max_depth": 3, **more}
     plain = plain_xgboost({**params, "num_class": 3} if objective == "multi:softprob" else params, dataset)
     keys = {"params": params, "num_boost_round": ROUNDS, "early_stopping_rounds": PATIENCE}
+    check_passes("xgboost", dataset, **keys)
     channel = fit("xgboost", tmp_path, dataset, **keys)
     trees = xgboost.Booster(model_file=latest_checkpoint(tmp_path) / "model.ubj").get_dump(with_stats=True)
     assert trees == plain.trees
@@ -183,9 +188,15 @@ def test_an_objective_of_lightgbm_is_that_of_lightgbm_alone(objective, tmp_path)
         params |= {"alpha": 0.9}
     plain = plain_lightgbm({**params, "num_class": 3} if dataset.info.num_classes == 3 else params, dataset)
     keys = {"params": params, "num_boost_round": ROUNDS, "early_stopping_rounds": PATIENCE}
+    check_passes("lightgbm", dataset, **keys)
     channel = fit("lightgbm", tmp_path, dataset, **keys)
     assert trees_of((latest_checkpoint(tmp_path) / "model.txt").read_text()) == plain.trees
     check(channel, boosting_runs.load("lightgbm", tmp_path, dataset, **keys), dataset, plain)
+
+
+def check_passes(trainer, dataset, **keys):
+    conf = RtrainConf(trainer=confs()[trainer](**keys), run=RunConf(name="test"))
+    load_trainer(trainer).check(make_job(conf, dataset, trainer))
 
 
 SHARED = {

@@ -48,8 +48,9 @@ def train(worker: Worker) -> None:
     assert worker.dataset is not None, "checked by the plugin"
     info = worker.dataset.info
     params = worker_params(worker, info)
-    model: list[lightgbm.Booster] = []
     begin = Beginning.of(worker, anew=starts_again(params))
+    trees = _trees(begin, conf)
+    model = [] if trees is None else [trees]
     rounds = Rounds(worker, conf, Ranks(worker.rank, worker.world_size), _deciding, _copier(model), begin)
     objective, own = functions(conf, worker.allow)
     margins = [OfMargins(info)] if needs_margins(conf, info) else []
@@ -59,7 +60,6 @@ def train(worker: Worker) -> None:
     evals = _eval_sets(worker, whole, params)
     _describe(worker, params, whole)
     params = params if objective is None else {**params, "objective": objective}
-    trees = _trees(begin, conf)
     if begin.init is not None and trees is not None:
         rounds.progress.rounds_before = trees.current_iteration()
     if not rounds.done():
@@ -75,7 +75,8 @@ def train(worker: Worker) -> None:
         )
     if model:
         rounds.end()
-        _describe_model(worker, model[0], rounds)
+        used = rounds.progress.rounds_to_predict(conf)
+        rounds.describe(_importance(model[0], info, used))
 
 
 def _trees(begin: Beginning, conf: Conf) -> lightgbm.Booster | None:
@@ -152,9 +153,7 @@ def _describe(worker: Worker, params: Mapping[str, Any], whole: lightgbm.Dataset
     worker.describe({"device": params["device_type"], "num_threads": params["num_threads"], "num_rows": num_rows})
 
 
-def _describe_model(worker: Worker, booster: lightgbm.Booster, rounds: Rounds) -> None:
-    assert worker.dataset is not None
-    info: DatasetInfo = worker.dataset.info
-    values = {name: booster.feature_importance(kind) for name, kind in IMPORTANCE.items()}
-    importance = {name: named_importance(info, dict(enumerate(found))) for name, found in values.items()}
-    worker.describe_model({**rounds.facts(), "feature_importance": importance})
+def _importance(booster: lightgbm.Booster, info: DatasetInfo, num_rounds: int) -> dict[str, dict[str, float]]:
+    """Return how much each feature counts in the rounds that a prediction uses (0: all of them), by measure."""
+    values = {name: booster.feature_importance(kind, num_rounds or -1) for name, kind in IMPORTANCE.items()}
+    return {name: named_importance(info, dict(enumerate(found))) for name, found in values.items()}

@@ -14,7 +14,7 @@ from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
 from rtrain.trainers.boosting_init import check_trees
-from rtrain.trainers.boosting_params import check_names, check_once, numbered_constraints
+from rtrain.trainers.boosting_params import check_early_stopping, check_names, check_once, numbered_constraints
 from rtrain.trainers.lightgbm.config import Conf
 from rtrain.trainers.lightgbm.metrics import needs_margins
 from rtrain.trainers.lightgbm.names import all_names, main_name, main_objective
@@ -34,6 +34,9 @@ OURS = {
     "data": "dataset",
     "valid": "dataset",
     "config": "trainer.params",
+    "first_metric_only": "run.checkpoint.best.monitor",
+    "early_stopping_min_delta": "trainer.early_stopping_rounds",
+    "input_model": "run.init_from",
     "task": "rtrain fit or rtrain predict",
     "categorical_feature": "dataset.categorical",
     "weight_column": "dataset.weight",
@@ -42,6 +45,8 @@ OURS = {
     "ignore_column": "dataset.features",
 }
 """By LightGBM's main names: what rtrain sets itself."""
+UNCUT = {"dart": "later rounds change the weights of earlier trees"}
+"""Kinds of boosting that give no model of an earlier round; LightGBM itself refuses early stopping with it too."""
 GPUS = ("gpu", "cuda")
 """Values of ``device_type`` that use a GPU: by OpenCL, which LightGBM's wheels have, and by CUDA."""
 
@@ -125,12 +130,7 @@ def check_params(job: Job) -> None:
     params = all_params(conf, info, seed=0, use_gpu=False, num_threads=1)
     _check_objective(params, info)
     _check_device(job, params)
-    if conf.early_stopping_rounds is not None and params.get("boosting") == "dart":
-        raise ConfigError(
-            "trainer.early_stopping_rounds: with boosting=dart later rounds change earlier trees, so that the best "
-            "round can't be kept; LightGBM refuses it too.",
-            "Leave trainer.early_stopping_rounds out, or use trainer.params.boosting=gbdt",
-        )
+    check_early_stopping(conf, "boosting", params.get("boosting"), UNCUT, "gbdt")
     try:
         _reported_metrics(params, info)
         unknown = [one for one in _metrics(params) if not _reported_metrics({**params, "metric": one}, info)]
@@ -163,7 +163,8 @@ def check_init(job: Job, wrote: About) -> None:
 
 def _reported_metrics(params: Mapping[str, Any], info: DatasetInfo) -> list[str]:
     """Return LightGBM's metrics under the names that it reports, ``l1`` for ``mean_absolute_error`` say."""
-    labels = np.arange(max(2, info.num_classes or 0))
+    # Of a regression what any objective takes: positive, and a probability.
+    labels = np.array([0.5, 1.0]) if info.task == "regression" else np.arange(max(2, info.num_classes or 0))
     data = lightgbm.Dataset(
         np.zeros((len(labels), math.prod(info.input_shape))),
         label=labels,

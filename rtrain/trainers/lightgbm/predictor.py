@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import lightgbm
 import numpy as np
 
@@ -10,6 +13,7 @@ from rtrain.errors import CheckpointError
 from rtrain.trainers.boosting import Progress, flat, probabilities_of_margins
 from rtrain.trainers.lightgbm.config import Conf
 from rtrain.trainers.lightgbm.loop import MODEL
+from rtrain.trainers.rankings import Ranking, without_splits
 from rtrain.trainers.trained import Trained, check_shape
 
 EXPONENTIAL = ("poisson", "gamma", "tweedie")
@@ -24,11 +28,21 @@ class Predictor:
         info: The dataset that they were grown on.
         num_rounds: Rounds to use; 0 for all.
         margins: The objective was the user's own, so that the trees give sums and not probabilities.
+        ranking: What the run measured, if it is one.
     """
 
     least_probability = 1e-15
 
-    def __init__(self, booster: lightgbm.Booster, info: DatasetInfo, num_rounds: int, *, margins: bool) -> None:
+    def __init__(
+        self,
+        booster: lightgbm.Booster,
+        info: DatasetInfo,
+        num_rounds: int,
+        *,
+        margins: bool,
+        ranking: Ranking | None = None,
+    ) -> None:
+        self.ranking = ranking or Ranking()
         self.info, self._booster, self._margins = info, booster, margins
         self._num_rounds = num_rounds or -1
 
@@ -113,4 +127,14 @@ def load_predictor(trained: Trained) -> Predictor:
     if booster.params.get("objective") == "quantile":
         alpha = float(booster.params["alpha"])
         return QuantilePredictor(booster, trained.info, num_rounds, (alpha,))
-    return Predictor(booster, trained.info, num_rounds, margins=conf.objective_function is not None)
+    ranking = Ranking(without_splits(progress.metrics), _gains(conf.params))
+    margins = conf.objective_function is not None
+    return Predictor(booster, trained.info, num_rounds, margins=margins, ranking=ranking)
+
+
+def _gains(params: Mapping[str, Any]) -> tuple[float, ...] | None:
+    """Return LightGBM's ``label_gain``, a list or a text with commas; None where it is not given."""
+    given = params.get("label_gain")
+    if given is None:
+        return None
+    return tuple(map(float, given.split(",") if isinstance(given, str) else given))

@@ -16,6 +16,8 @@ from rtrain.trainers.boosting import flat, joined, usable_names
 from rtrain.trainers.worker import Worker
 
 log = logging.getLogger(__name__)
+MOST_GAIN = 1e-2
+"""What all splits together should gain at least, a squared error: 10,000 times the least gain of a split."""
 
 
 def make_matrix(
@@ -83,6 +85,21 @@ def tell_of_digits(info: DatasetInfo) -> None:
             "XGBoost holds features as float32, which keeps few digits of %s; subtract a number from them, or take "
             "trainer=lightgbm",
             ", ".join(found[:5]),
+        )
+
+
+def tell_of_small_labels(dataset: Dataset, objective: str | None) -> None:
+    """Warn of labels that differ so little that XGBoost, which ignores small gains, misses splits that matter."""
+    split = dataset.splits["train"]
+    if objective != "reg:squarederror" or not isinstance(split, ResidentSplit):
+        return
+    y = split.columns["y"].astype(np.float64)
+    whole = float(np.square(y - y.mean()).sum())
+    if 0 < whole < MOST_GAIN:
+        log.warning(
+            "labels differ so little (by %.3g) that XGBoost, which ignores splits that gain less than 1e-6, learns "
+            "little or nothing; take a smaller unit, labels times a million say, or trainer=lightgbm",
+            float(y.std()),
         )
 
 

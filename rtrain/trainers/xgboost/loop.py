@@ -76,7 +76,7 @@ def train(worker: Worker) -> None:
             grower.grow(matrix, rounds.progress.rounds_before + rounds.progress.rounds, objective)
             rounds.after_round(metrics.measure(booster, evals, rounds.progress.rounds), MODES)
         rounds.end()
-        worker.describe_model({**rounds.facts(), "feature_importance": _importance(booster, params, info)})
+        rounds.describe(_importance(booster, params, info))
 
 
 def _trees(begin: Beginning) -> xgboost.Booster | None:

@@ -19,11 +19,11 @@ from rtrain.errors import ConfigError, TrainingError
 from rtrain.trainers.base import Job
 from rtrain.trainers.boosting import usable_names
 from rtrain.trainers.boosting_init import check_trees
-from rtrain.trainers.boosting_params import check_names, check_once, numbered_constraints
+from rtrain.trainers.boosting_params import check_early_stopping, check_names, check_once, numbered_constraints
 from rtrain.trainers.trained import About
 from rtrain.trainers.worker import Worker
 from rtrain.trainers.xgboost.config import Conf
-from rtrain.trainers.xgboost.data import feature_types
+from rtrain.trainers.xgboost.data import feature_types, tell_of_small_labels
 from rtrain.trainers.xgboost.metrics import gives_margins
 
 NOT_IN_THE_MODEL = (
@@ -42,9 +42,16 @@ OURS = {
     "n_estimators": "trainer.num_boost_round",
     "num_boost_round": "trainer.num_boost_round",
     "early_stopping_rounds": "trainer.early_stopping_rounds",
+    "enable_categorical": "dataset.categorical",
+    "feature_types": "dataset.categorical",
 }
 ALIASES = {"learning_rate": "eta", "min_split_loss": "gamma", "reg_lambda": "lambda", "reg_alpha": "alpha"}
 """Second names of parameters; XGBoost takes them over the first ones in silence."""
+UNCUT = {
+    "dart": "later rounds change the weights of earlier trees",
+    "gblinear": "all rounds change the same weights",
+}
+"""Boosters that give no model of an earlier round; XGBoost's slices and ranges of rounds don't bring it back."""
 BOOSTERS = ("gbtree", "dart", "gblinear")
 OBJECTIVES = (
     *("reg:quantileerror", "reg:tweedie", "reg:pseudohubererror"),
@@ -112,6 +119,7 @@ def check_params(job: Job) -> None:
     info, given = job.dataset.info, conf.params
     check_names(given, sorted(known_names()), OURS)
     check_once(given, lambda name: ALIASES.get(name, name))
+    check_early_stopping(conf, "booster", given.get("booster"), UNCUT, "gbtree")
     _check_objective(str(given.get("objective", "")), info)
     params = all_params(conf, info, seed=0, use_gpu=False, num_threads=1)
     try:
@@ -119,6 +127,7 @@ def check_params(job: Job) -> None:
     except (ValueError, xgboost.core.XGBoostError) as error:
         raise ConfigError(f"trainer.params: XGBoost refuses them: {_first_line(error)}", _way_out(error)) from error
     _check_labels(job.dataset)
+    tell_of_small_labels(job.dataset, params.get("objective"))
     _check_gpu(job)
 
 
@@ -239,7 +248,8 @@ def _names(booster: str, objective: str) -> Iterator[str]:
 
 def _few_rows(info: DatasetInfo) -> xgboost.DMatrix:
     """Return a row of zeros for each class, or two of a regression or ranking, with the features' names and kinds."""
-    labels = np.arange(info.num_classes or 2)
+    # Of a regression what any objective takes: positive, and a probability.
+    labels = np.array([0.5, 1.0]) if info.task == "regression" else np.arange(info.num_classes or 2)
     return xgboost.DMatrix(
         np.zeros((len(labels), math.prod(info.input_shape))),
         label=labels,

@@ -9,7 +9,8 @@ import xgboost
 
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import CheckpointError
-from rtrain.trainers.boosting import flat, probabilities_of_margins, usable_names
+from rtrain.trainers.boosting import Progress, flat, probabilities_of_margins, usable_names
+from rtrain.trainers.rankings import Ranking, without_splits
 from rtrain.trainers.trained import Trained, check_shape
 from rtrain.trainers.xgboost.config import Conf
 from rtrain.trainers.xgboost.data import feature_types
@@ -24,10 +25,14 @@ class Predictor:
         booster: The trees.
         info: The dataset that they were grown on.
         margins: Predictions are the sums of trees (margins): what XGBoost makes of them is for another objective.
+        ranking: What the run measured, if it is one.
     """
 
-    def __init__(self, booster: xgboost.Booster, info: DatasetInfo, *, margins: bool) -> None:
+    def __init__(
+        self, booster: xgboost.Booster, info: DatasetInfo, *, margins: bool, ranking: Ranking | None = None
+    ) -> None:
         self.info, self._booster, self._margins = info, booster, margins
+        self.ranking = ranking or Ranking()
         best = booster.attr("best_iteration")
         self._rounds = (0, 0) if best is None else (0, int(best) + 1)
 
@@ -86,10 +91,13 @@ def load_predictor(trained: Trained, device: str = "cpu") -> Predictor:
     conf: Conf = trained.conf
     try:
         booster = xgboost.Booster({"device": device}, model_file=trained.folder / MODEL)
+        progress = Progress.load(trained.folder)
     except (OSError, xgboost.core.XGBoostError) as error:
         raise CheckpointError(f"{trained.folder / MODEL} can't be read: {error}") from error
     objective = json.loads(booster.save_config())["learner"]["objective"]
     if conf.objective_function is None and objective["name"] == "reg:quantileerror":
         alphas = json.loads(objective["quantile_loss_param"]["quantile_alpha"])
         return QuantilePredictor(booster, trained.info, tuple(alphas if isinstance(alphas, list) else [alphas]))
-    return Predictor(booster, trained.info, margins=gives_margins(conf))
+    linear = str(conf.params.get("ndcg_exp_gain", True)).lower() in ("false", "0")
+    ranking = Ranking(without_splits(progress.metrics), linear=linear)
+    return Predictor(booster, trained.info, margins=gives_margins(conf), ranking=ranking)

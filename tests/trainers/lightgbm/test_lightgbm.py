@@ -175,6 +175,8 @@ def largest(predictions, data):
     [
         ({"params": {"num_leafs": 3}}, "params.num_leafs: there is no parameter.*\n.*params.num_leaf"),
         ({"params": {"n_jobs": 3}}, "set by rtrain.\nUse trainer.num_threads"),
+        ({"params": {"first_metric_only": True}}, "set by rtrain.\nUse run.checkpoint.best.monitor"),
+        ({"params": {"early_stopping_min_delta": 0.1}}, "set by rtrain.\nUse trainer.early_stopping_rounds"),
         ({"params": {"metric": "multi_eror"}}, "LightGBM refuses them: Multiclass objective and metrics don't match"),
         ({"params": {"num_leaves": 1}}, r"refuses them: Check failed: \(num_leaves\) > \(1\)$"),
         ({"params": {"bagging_fraction": 3}}, "LightGBM refuses them"),

@@ -1,0 +1,109 @@
+"""Boosted trees whose deciding metric is no finite number end with the cause, and those that learn nothing say so."""
+
+import logging
+import math
+
+import boosting_runs
+import numpy as np
+import pytest
+from boosting_runs import make_dataset
+
+from rtrain.config.schema import FailureConf, RtrainConf, RunConf
+from rtrain.runs.checkpoints import all_checkpoints
+from rtrain.testing.workers import RecordingChannel, make_job, make_worker
+from rtrain.trainers.meter import NotFiniteError
+from rtrain.trainers.registry import confs, load_trainer
+
+TRAINERS = ("xgboost", "lightgbm")
+QUIET = {"xgboost": {"disable_default_eval_metric": True}, "lightgbm": {"metric": "None"}}
+
+
+def dataset(scale=1.0):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(400, 4))
+    y = (x[:, 0] + x[:, 1] ** 2) * scale
+    return make_dataset({"x": x.astype("float32"), "y": y.astype("float32")}, np.arange(400))
+
+
+def fit(trainer, folder, failure, value, **more):
+    """Train with a metric that is ``value`` from the fourth round on."""
+    channel = RecordingChannel()
+    keys = {"params": QUIET[trainer], "metric_functions": [f"{__name__}:{trainer}_{value}"], "num_boost_round": 12}
+    conf = confs()[trainer](**keys, **more)
+    calls.clear()
+    worker = make_worker(
+        folder,
+        conf,
+        dataset(),
+        channel=channel,
+        checkpoint={"every_steps": 1, "keep": 99, "best": {"mode": "min"}},
+        failure=FailureConf(nan_loss=failure),
+    )
+    worker.allow = (__name__,)
+    load_trainer(trainer).train_loop(conf)(worker)
+    return channel
+
+
+calls = []
+
+
+def _value(number):
+    calls.append(1)
+    return number if len(calls) >= 4 else 1.0 / len(calls)
+
+
+def xgboost_nan(predictions, matrix):
+    return "odd", _value(math.nan)
+
+
+def xgboost_inf(predictions, matrix):
+    return "odd", _value(math.inf)
+
+
+def lightgbm_nan(predictions, data):
+    return "odd", _value(math.nan), False
+
+
+def lightgbm_inf(predictions, data):
+    return "odd", _value(math.inf), False
+
+
+@pytest.mark.parametrize("more", [{}, {"early_stopping_rounds": 3}], ids=["all rounds", "stopping early"])
+@pytest.mark.parametrize("value", ["nan", "inf"])
+@pytest.mark.parametrize("trainer", TRAINERS)
+def test_a_deciding_metric_that_is_not_finite_fails_the_run_or_ends_it_with_the_checkpoint_before(
+    trainer, value, more, tmp_path
+):
+    with pytest.raises(NotFiniteError, match=f"test/odd of round 4 is {value}, not a finite number"):
+        fit(trainer, tmp_path / "raise", "raise", value, **more)
+    channel = fit(trainer, tmp_path / "stop", "stop", value, **more)
+    assert [one["reason"] for one in channel.of("ended")] == [f"test/odd of round 4 is {value}, not a finite number."]
+    for folder in ("raise", "stop"):
+        assert [one.name for one in all_checkpoints(tmp_path / folder)][-1] == "epoch-0003-step-00000003"
+
+
+@pytest.mark.parametrize("scale", [1e-15, 1e-12, 1e-6, 1e-4, 1e-2, 1.0, 1e9, 1e18, 1e20, 1e30])
+@pytest.mark.parametrize("trainer", TRAINERS)
+def test_labels_of_any_size_are_learned_or_the_user_is_told(trainer, scale, tmp_path, caplog):
+    data = dataset(scale)
+    conf = RtrainConf(trainer=confs()[trainer](), run=RunConf(name="test"))
+    with caplog.at_level(logging.WARNING):
+        load_trainer(trainer).check(make_job(conf, data, trainer))
+    try:
+        channel = boosting_runs.fit(trainer, tmp_path, data, num_boost_round=40)
+    except NotFiniteError:
+        assert scale >= 1e20
+        return
+    rows = data.splits["test"].columns
+    found, y = boosting_runs.load(trainer, tmp_path, data).predict(rows["x"]) / scale, rows["y"] / scale
+    learned = 1 - np.square(found - y).mean() / y.var() > 0.8
+    assert learned != any("labels differ so little" in one for one in caplog.messages)
+    assert bool(channel.of("notice")) == (not learned and scale < 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("trainer", "params"), [("xgboost", {"min_child_weight": 1e9}), ("lightgbm", {"min_data_in_leaf": 1000})]
+)
+def test_limits_that_let_nothing_be_split_are_told(trainer, params, tmp_path):
+    channel = boosting_runs.fit(trainer, tmp_path, dataset(), params=params, num_boost_round=5)
+    assert ["nothing was learned in 5 rounds" in one["text"] for one in channel.of("notice")] == [True]
