@@ -119,10 +119,13 @@ class About:
     """Folder of the user's own modules."""
     seal: str = ""
     """The mark of the account that made it; of one that was read, empty unless that is this account."""
+    signs_files: bool = False
+    """Whether the lists of files of its checkpoints are signed. Until rtrain signed them, the mark vouched for all."""
 
     def sealed(self) -> About:
         """Return it with this account's mark, by which its checkpoints may name the user's own code."""
-        return replace(self, seal=seal(_content(json.loads(to_json(asdict(self))))))
+        signing = replace(self, signs_files=True)
+        return replace(signing, seal=seal(_content(json.loads(to_json(asdict(signing))))))
 
     def write(self, folder: Path) -> None:
         """Write ``about.json`` into the folder of a checkpoint."""
@@ -161,8 +164,7 @@ def refuse_pickles(checkpoint: Path, pickles: Collection[str]) -> None:
     for name in pickles:
         if (checkpoint / name).exists() and not wrote_files(checkpoint):
             raise CheckpointError(
-                f"{checkpoint} was written by another account, or by an older rtrain: its {name} may run anything when "
-                "it is opened.",
+                f"{checkpoint} was written by another account: its {name} may run anything when it is opened.",
                 TRUST,
             )
 
@@ -173,7 +175,8 @@ def wrote_files(checkpoint: Path) -> bool:
     The mark in ``about.json`` is for what that file names. Whoever gets a checkpoint may put other files beside it.
     """
     try:
-        return is_signed_list(checkpoint, read_about(checkpoint).seal)
+        about = read_about(checkpoint)
+        return bool(about.seal) and (not about.signs_files or is_signed_list(checkpoint, about.seal))
     except CheckpointError:  # that of a train loop of its author's own, or one that can't be read
         return False
 

@@ -137,6 +137,23 @@ def test_a_pickle_that_somebody_put_into_a_run_of_mine_is_not_opened(tmp_path, m
     assert command(["resume", str(run.path), "trainer.max_epochs=2", "--trust"]) == 0
 
 
+def as_before_signatures(checkpoint):
+    """Make the checkpoint what this account wrote before it signed lists of files."""
+    without_a_signature(checkpoint, "")
+    about = json.loads((checkpoint / "about.json").read_text())
+    del about["signs_files"], about["seal"]
+    mark = seal(json.dumps(about, sort_keys=True))
+    replace_file(checkpoint, "about.json", json.dumps({**about, "seal": mark}).encode())
+
+
+def test_a_pickle_that_this_account_wrote_before_it_signed_files_still_loads(tmp_path, monkeypatch):
+    run = pickled_run(tmp_path, monkeypatch, "trainer.max_epochs=1")
+    for checkpoint in run.checkpoints:
+        as_before_signatures(checkpoint)
+    assert rtrain.evaluate(run.path)
+    assert rtrain.resume(run.path, ["trainer.max_epochs=2"]).status == "succeeded"
+
+
 def test_a_worker_signs_without_the_key_of_the_account(tmp_path, monkeypatch):
     mark = seal("about")
     key = signing_key(mark)

@@ -53,8 +53,7 @@ class StrangersNumbers(TorchCheckpointIO):
         for key, state in (*found["callbacks"].items(), *((key, stored[key]) for key in more)):
             if not takes_place(state, taken.get(key, {})):
                 raise CheckpointError(
-                    f"{Path(path).parent} was written by another account, or by an older rtrain, and {key} would get "
-                    "more than numbers of it.",
+                    f"{Path(path).parent} was written by another account, and {key} would get more than numbers of it.",
                     TRUST.replace("--trust", "rtrain resume RUN --trust"),
                 )
         return found
