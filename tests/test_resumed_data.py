@@ -9,6 +9,7 @@ import shutil
 import subprocess
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from rtrain.config.session import Session
 from rtrain.datasets.base import DatasetInfo
 from rtrain.datasets.registry import confs
 from rtrain.errors import ConfigError
-from rtrain.resuming import READ_FROM, SAME_DATA, Resumption, may_change_anyway
+from rtrain.resuming import READ_FROM, Resumption, may_change_anyway
 from rtrain.runs.run import Run
 from rtrain.schemas import schemas
 from rtrain.testing.workers import make_manifest
@@ -71,7 +72,7 @@ INFO = DatasetInfo(
     mean=(0.0, 1.5),
     std=(1.0, 2.0),
 )
-OTHERS = {
+OTHERS: dict[str, Any] = {
     "memory": "stream",
     "task": "regression",
     "input_shape": (3,),
@@ -86,6 +87,7 @@ OTHERS = {
     "mean": (0.0, 1.6),
     "std": (1.0, 2.1),
 }
+"""Facts of other rows than those of ``INFO``, each of which a model or a position in an epoch depends on."""
 
 
 def resumption(**changes):
@@ -93,7 +95,12 @@ def resumption(**changes):
     return Resumption(run_dir=Path("runs/x"), manifest=make_manifest(dataset=stored), changed={})
 
 
-@pytest.mark.parametrize("name", SAME_DATA)
+def test_every_fact_of_a_dataset_has_its_place():
+    told = {"name", "fingerprint", "memory_reason", "missing", "merged_targets", "num_skipped"}
+    assert {one.name for one in dataclasses.fields(DatasetInfo)} == OTHERS.keys() | told
+
+
+@pytest.mark.parametrize("name", OTHERS)
 @pytest.mark.parametrize("may_differ", [True, False])
 def test_what_the_model_depends_on_is_compared(name, may_differ):
     with pytest.raises(ConfigError, match=name):

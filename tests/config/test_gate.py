@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -297,6 +298,22 @@ def test_what_sends_logs_away_has_to_be_allowed(name, project):
     assert check("evil", f"allow=[{name}]").allow == (name,)
 
 
+@pytest.mark.parametrize("value", ["cfg://version", ["ext://sys.stdout", "cfg://version"], "ext://sys.modules"])
+@pytest.mark.parametrize("place", ["root.x", "handlers.x.stream", "formatters.x.format", "loggers.x.handlers"])
+def test_what_leads_from_one_part_of_logging_to_another_is_not_followed(place, value, project):
+    with pytest.raises(TargetError, match=rf"hydra\.job_logging\.{place}"):
+        gate().check_logging(_nested(place, value), "hydra.job_logging")
+
+
+@pytest.mark.parametrize("section", ["handlers", "formatters", "filters"])
+def test_no_attribute_is_changed_unless_it_is_allowed(section, project):
+    node = {section: {"x": {"()": "logging.NullHandler", ".": {"emit": "x"}}}}
+    key = f"hydra.job_logging.{section}.x.."
+    with pytest.raises(TargetError, match=re.escape(key)):
+        gate().check_logging(node, "hydra.job_logging")
+    gate(allow=(key,)).check_logging(node, "hydra.job_logging")
+
+
 LEADING = """
 LD_PRELOAD LD_LIBRARY_PATH LD_AUDIT PYTHONPATH PYTHONSTARTUP PYTHONHOME PYTHONWARNINGS PATH HOME NCCL_NET_PLUGIN
 HYDRA_INSTANTIATE_ALLOWLIST_OVERRIDE NCCL_DEBUG_FILE AWS_CONFIG_FILE RAY_RUNTIME_ENV_HOOK GIT_SSH_COMMAND MY_OWN
@@ -345,6 +362,16 @@ def test_a_file_gives_workers_no_code_of_others(name, tmp_path):
     gate(typed=frozenset({f"cluster.runtime_env.{name}"})).check_job(data)
     own = {"working_dir": str(tmp_path), "py_modules": [str(tmp_path / "x")]}
     gate(root=tmp_path).check_job({**data, "cluster": {"runtime_env": own}})
+
+
+@pytest.mark.parametrize("place", ["https://x/y.zip", "s3://b/y.zip", "..", "/", "link"])
+@pytest.mark.parametrize("name", ["working_dir", "py_modules"])
+def test_workers_get_no_code_from_outside_of_the_project(name, place, project, tmp_path):
+    Path("link").symlink_to(tmp_path / "elsewhere")
+    for value in (place, [place], ["models", place]):
+        data = {"trainer": {}, "dataset": {}, "cluster": {"runtime_env": {name: value}}}
+        with pytest.raises(TargetError, match=rf"cluster\.runtime_env\.{name}"):
+            gate().check_job(data)
 
 
 def test_a_run_of_this_account_keeps_what_was_typed(project):

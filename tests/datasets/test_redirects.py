@@ -5,10 +5,15 @@ from __future__ import annotations
 import http.server
 import threading
 from collections.abc import Iterator
+from contextlib import nullcontext
+from http.client import HTTPMessage
+from io import BytesIO
+from urllib.error import URLError
+from urllib.request import Request
 
 import pytest
 
-from rtrain.datasets.remote import fetch
+from rtrain.datasets.remote import _Redirects, fetch
 from rtrain.errors import DatasetError
 
 
@@ -70,3 +75,16 @@ def test_a_redirect_to_another_scheme_is_refused(sites, target):
     with pytest.raises(DatasetError, match=r"dataset\.path"):
         fetch(f"http://{here.place}/a.csv", "dataset.path")
     assert not there.asked
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "passes"),
+    [("http", "http", True), ("http", "https", True), ("https", "https", True), ("https", "http", False)]
+    + [(scheme, "ftp", False) for scheme in ("http", "https")],
+)
+def test_a_redirect_never_leaves_encryption_nor_http(before, after, passes):
+    request, answer = Request(f"{before}://here/a.csv"), HTTPMessage()
+    with nullcontext() if passes else pytest.raises(URLError, match=f"redirects from {before} to {after}"):
+        found = _Redirects().redirect_request(request, BytesIO(), 302, "Found", answer, f"{after}://there/a.csv")
+        assert found is not None
+        assert found.full_url == f"{after}://there/a.csv"

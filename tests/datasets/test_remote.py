@@ -6,6 +6,7 @@ import threading
 
 import fsspec
 import pytest
+from fsspec.implementations.memory import MemoryFile
 
 from rtrain.datasets.files import files_by_split, files_fingerprint
 from rtrain.datasets.remote import cache_dir, fetch
@@ -119,6 +120,16 @@ def test_files_folders_and_globs_of_a_store(load, store):
     assert load("csv", path="memory://bucket", label="y").info.num_rows == {"train": 40, "test": 20}
     assert load("csv", path="memory://bucket/train/*.csv", label="y", split={"test": 0}).info.num_rows == {"train": 40}
     assert load("csv", path="memory://bucket/test/1.csv", label="y", split={"test": 0}).info.num_rows == {"train": 20}
+
+
+def test_no_key_of_a_store_leads_its_copy_elsewhere(store, tmp_path):
+    store.pipe("/bucket/1.csv", CSV.encode())
+    for key in ("/bucket/../x.csv", "/bucket/a/../../../x.csv", "/bucket/a/../x.csv"):
+        store.store[key] = MemoryFile(store, key, CSV.encode())  # which a store takes as a name like others
+    assert len(store.find("/bucket")) == 4
+    for url in ("memory://bucket", "memory://bucket/**/*.csv"):
+        files_by_split(url, [".csv"])
+    assert {path.name for path in tmp_path.rglob("*.csv")} == {"1.csv"}
 
 
 def test_what_lies_beside_a_libsvm_file_comes_with_it(load, served):

@@ -31,6 +31,7 @@ DAMAGES = {
     "NULs": b"\0" * 4096,
     "torn": b'{"step":3,"epo',
     "long": b"x" * (module.LINE_BYTES + 1),
+    "long, and whole": b'{"step":1,"epoch":0,"time":"' + b"t" * module.LINE_BYTES + b'","metrics":{}}',
     "longer than blocks": b"x" * (3 * module.BLOCK_BYTES),
     "another type": b'{"step":"x","epoch":0,"time":"t","metrics":{}}',
     "metrics of another type": b'{"step":3,"epoch":0,"time":"t","metrics":[1]}',

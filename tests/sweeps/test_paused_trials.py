@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
-from tiny_sweeps import CONFIG, TINY, swept
+from tiny_sweeps import CONFIG, LOOPS, TINY, swept, write_loops
 
 import rtrain.trainers.torch.learner as torch_learner
 from rtrain.cli.app import run as rtrain
@@ -43,6 +43,17 @@ def test_hyperband_pauses_trials_and_takes_up_the_best():
     assert loser.status == "succeeded"
     assert loser.manifest.exit_reason == data["trials"][1]["reason"] == "hyperband: not among the best 1 at epoch 1"
     assert len(loser.checkpoints) == 1
+
+
+@pytest.mark.parametrize("num_workers", [0, pytest.param(2, marks=pytest.mark.slow)])
+def test_loops_are_paused_and_taken_up_whatever_was_pruned(num_workers):
+    write_loops(Path())
+    data, folder = sweep(*LOOPS, f"num_workers={num_workers}", "run.checkpoint.keep=1")
+    assert [one["status"] for one in data["trials"]] == ["succeeded", "stopped", "stopped", "stopped"]
+    assert data["trials"][0]["num_starts"] in (2, 3), "workers of a quick loop hear late that they are to pause"
+    winner = Run.load(folder / data["trials"][0]["name"])
+    assert [event.metrics["value"] for event in winner.events()] == [4 * number for number in range(1, 10)]
+    assert [path.name for path in winner.checkpoints] == ["report-000009"]
 
 
 def test_paused_trials_wait_for_a_sweep_that_goes_on(monkeypatch):

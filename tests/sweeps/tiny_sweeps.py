@@ -18,6 +18,40 @@ TINY = (
     "sweep.metric=test/mlogloss",
 )
 
+LOOP = """
+import json
+import pathlib
+import tempfile
+
+import ray.train
+
+
+def count(config):
+    number, checkpoint = 0, ray.train.get_checkpoint()
+    if checkpoint is not None:
+        number = json.loads((pathlib.Path(checkpoint.path) / "number").read_text())
+    while number < 9:
+        number += 1
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "number").write_text(json.dumps(number))
+            metrics = {"epoch": number, "value": number * config["rate"]}
+            ray.train.report(metrics, checkpoint=ray.train.Checkpoint.from_directory(folder))
+"""
+LOOPS = (
+    *("fit", "loops.yaml", "--multirun", "trainer.train_loop_config.rate=4,1,2,3", "sweep.metric=value"),
+    *("sweep.mode=max", "sweep/scheduler=hyperband", "sweep.scheduler.max_length=9"),
+)
+"""A sweep of loops, of which the first is the best, and each other one is stopped after its first report."""
+
+
+def write_loops(folder: Path) -> None:
+    """Write the project of ``LOOPS``."""
+    (folder / "pyproject.toml").write_text("")
+    (folder / "counting_loop.py").write_text(LOOP)
+    (folder / "loops.yaml").write_text(
+        "trainer: {type: torch, train_loop: 'counting_loop:count', train_loop_config: {rate: 1}}\n"
+    )
+
 
 def swept(words: Sequence[str], code: int = 0) -> tuple[dict[str, Any], Path]:
     """Run a command that sweeps; return what the only sweep there is says of itself, and its folder."""

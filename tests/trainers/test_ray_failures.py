@@ -111,6 +111,16 @@ def trains_alone():
     ray.train.report({"trained": 1})
 
 
+def validates_on_rank_0():
+    for epoch in range(2):
+        for _ in ray.train.get_dataset_shard("train").iter_torch_batches(batch_size=100):
+            pass
+        if ray.train.get_context().get_world_rank() == 0:
+            for _ in ray.train.get_dataset_shard("test").iter_torch_batches(batch_size=100):
+                pass
+        ray.train.report({"epoch": epoch})
+
+
 def fails_on_one_rank():
     ray.train.report({"loss": 1.0})
     if ray.train.get_context().get_world_rank() == 1:
@@ -218,6 +228,14 @@ def test_a_framework_that_trains_a_model_per_worker_fails_the_run_at_once(tmp_pa
     assert run.status == "failed"
     assert len(run.manifest.attempts) == 1
     assert "train with xgboost" in said[-1]
+
+
+@pytest.mark.slow
+def test_a_shard_that_one_worker_alone_reads_fails_the_run_at_once(tmp_path, cluster):
+    run, said = fit_loop(tmp_path, cluster, "validates_on_rank_0", "dataset=digits")
+    assert run.status == "failed"
+    assert len(run.manifest.attempts) == 1
+    assert "'test'" in said[-1]
 
 
 def test_the_true_error_comes_first_with_its_rank(tmp_path, cluster):
