@@ -33,6 +33,8 @@ from rtrain.trainers.stopping import SIGNALS, StopSignal
 from rtrain.trainers.worker import Worker
 
 PROGRESS = "progress.json"
+USUAL_PATIENCE = 10
+"""Rounds without improvement after which users are told of early stopping."""
 TASKS = ("classification", "regression", "ranking")
 DERIVED: Mapping[str, tuple[str, Callable[[float], float]]] = {
     "logloss": ("loss", float),
@@ -375,6 +377,20 @@ class Rounds:
                 f"nothing was learned in {progress.rounds} rounds: no feature is used. There are too few rows for the "
                 "limits in trainer.params, or labels hardly differ (XGBoost ignores splits that gain less than 1e-6)"
             )
+        self._notice_best_round()
+
+    def _notice_best_round(self) -> None:
+        """Tell the user of a round that was better than the last one, which the model is, if it was long ago."""
+        progress, monitor = self.progress, self._monitor
+        rounds_since = progress.rounds - progress.best_round
+        chosen = self._conf.early_stopping_rounds or self._worker.run.checkpoint.best.monitor
+        if monitor is None or progress.best is None or chosen or rounds_since < USUAL_PATIENCE:
+            return
+        self._worker.notice(
+            f"{monitor.name} was best in round {progress.best_round}: {progress.best:.4g}. The model has all "
+            f"{progress.rounds} rounds: {progress.metrics[str(monitor.name)]:.4g}. To end at the best one: "
+            f"trainer.early_stopping_rounds={USUAL_PATIENCE}"
+        )
 
     def _snapshot(self) -> Writer:
         return in_turn(self._copied(self.progress.rounds_to_predict(self._conf)), replace(self.progress).save)

@@ -74,6 +74,20 @@ def test_the_best_checkpoint_gives_the_value_that_is_shown(trainer, kind, way, t
     assert shown == pytest.approx(values[-1] if way == "all rounds" else min(values))
 
 
+@pytest.mark.parametrize("way", KEYS)
+@pytest.mark.parametrize("trainer", KINDS)
+def test_users_are_told_of_a_round_that_was_better_than_the_model(trainer, way, tmp_path):
+    keys = {"params": {"learning_rate": 0.9}, "num_boost_round": 40, **KEYS[way]}
+    cadence = {"every_steps": 1, "best": {"monitor": f"test/{MSE[trainer]}"}} if way == "saved" else {}
+    channel = boosting_runs.fit(trainer, tmp_path, dataset(), checkpoint=cadence, **keys)
+    best = channel.of("model")[-1]["facts"]["best_round"]
+    told = [one["text"] for one in channel.of("notice")]
+    assert best < 10
+    assert [f"was best in round {best}" in one and "early_stopping_rounds=10" in one for one in told] == (
+        [True] if way == "all rounds" else []
+    )
+
+
 @pytest.mark.parametrize("trainer", KINDS)
 def test_a_run_that_stopped_early_says_so_when_it_is_resumed_and_trains_nothing(trainer, tmp_path):
     keys = {"params": {"learning_rate": 0.5}, "num_boost_round": 90, "early_stopping_rounds": 3}
