@@ -147,6 +147,8 @@ class LabelScan:
         self._range = math.inf, -math.inf
         self._text = ""
         """Where the first text is that is no number."""
+        self._may_be_numbers = False
+        """Some labels are text of a column that doesn't say that they are categories."""
 
     def add(self, values: pa.Array, where: str, first_row: int) -> None:
         """Take in some labels.
@@ -157,8 +159,10 @@ class LabelScan:
         import pyarrow as pa
         import pyarrow.compute as pc
 
+        is_declared = pa.types.is_dictionary(values.type)
         values = plain(values, self._column, where)
         check_present(values, self._column, where, first_row)
+        self._may_be_numbers |= pa.types.is_string(values.type) and not is_declared
         is_text = not (pa.types.is_integer(values.type) or pa.types.is_floating(values.type))
         if is_text and self._task == "regression":
             raise _not_a_number(self._column, values.type, where)
@@ -196,7 +200,8 @@ class LabelScan:
         """Return what was found.
 
         Raises:
-            DatasetError: There is a single class, or text in one file and numbers in another, or among numbers.
+            DatasetError: There is a single class, or text in one file and numbers in another, or among numbers, or text
+                that holds nothing but numbers.
         """
         if self._is_number:
             return Labels(self._column, None, Targets.between(*self._range))
@@ -210,10 +215,41 @@ class LabelScan:
                 "there is nothing to learn.",
                 "Choose another dataset.label.",
             )
-        if self._task == "auto" and self._text and mostly_numbers(self._values):
+        if self._task == "auto":
+            self._check_text()
+        return Labels(self._column, self._classes())
+
+    def _classes(self) -> tuple[Any, ...]:
+        """Return the values in their order.
+
+        Raises:
+            DatasetError: There is no type for all of them.
+        """
+        import pyarrow as pa
+
+        found = tuple(sorted(self._values))
+        try:
+            _arrow(found)
+        except pa.ArrowInvalid as error:
+            message = f"the label '{self._column}' is of different types in different files: {error}"
+            raise DatasetError(message, f"Give them one: 'dataset.dtypes={{{self._column}: string}}'") from error
+        return found
+
+    def _check_text(self) -> None:
+        """Refuse text that may be meant as numbers.
+
+        Raises:
+            DatasetError: Nearly all texts are numbers, or all of them.
+        """
+        if self._text and mostly_numbers(self._values):
             message = f"{self._text}, but nearly all other labels are numbers."
             raise DatasetError(message, "Correct the value, or take each text as a class: dataset.task=classification")
-        return Labels(self._column, tuple(sorted(self._values)))
+        if self._may_be_numbers and not self._text:
+            raise DatasetError(
+                f"{self._where}: the label '{self._column}' is text, but each text is a number, such as "
+                f"{min(self._values)!r}: it could be a class or a number to predict.",
+                f"Take each text as a class: dataset.task=classification; or as a number, {_as_numbers(self._column)}",
+            )
 
 
 def plain(values: pa.Array, column: str, where: str) -> pa.Array:
@@ -223,6 +259,7 @@ def plain(values: pa.Array, column: str, where: str) -> pa.Array:
         DatasetError: The column holds something else.
     """
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
@@ -235,6 +272,8 @@ def plain(values: pa.Array, column: str, where: str) -> pa.Array:
         return values.cast(pa.float64())
     if pa.types.is_binary(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return _as_type(values, pa.string(), column, where)
+    if pa.types.is_float32(kind) or pa.types.is_float64(kind):
+        return pc.add(values, pa.scalar(0.0, kind))  # -0.0 is the class 0.0
     if pa.types.is_string(kind) or pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return values
     raise DatasetError(
@@ -274,8 +313,13 @@ def _as_type(values: pa.Array, kind: Any, column: str, where: str) -> pa.Array:
 def _not_a_number(column: str, kind: Any, where: str) -> DatasetError:
     return DatasetError(
         f"{where}: the label '{column}' is of type {kind}, and regression needs a number.",
-        "Use dataset.task=classification, or choose another dataset.label.",
+        f"Use dataset.task=classification, or choose another dataset.label. If it is text of numbers, "
+        f"{_as_numbers(column)}",
     )
+
+
+def _as_numbers(column: str) -> str:
+    return f"in tables: 'dataset.dtypes={{{column}: float64}}'"
 
 
 def _name(value: Any) -> str:

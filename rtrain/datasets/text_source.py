@@ -180,7 +180,9 @@ def _dataset(
 
 def _labelled(parts: Mapping[str, Sequence[Texts]], conf: TextConf, task: str, reason: str) -> Dataset:
     column = conf.label or "folder"
-    scan = LabelScan(column, "classification" if task == "token-classification" else conf.task)
+    # Folders are classes, whatever they are called.
+    is_class = task == "token-classification" or (conf.label is None and conf.task == "auto")
+    scan = LabelScan(column, "classification" if is_class else conf.task)
     for texts in parts["train"]:
         scan.add(tag_values(texts, column) if task == "token-classification" else texts.labels, texts.where, 0)
     labels = scan.labels()

@@ -31,8 +31,8 @@ LARGER = frozenset(
     }
 )
 """Names of metrics that are better the larger they are."""
-_PART = re.compile(r"(?:train|training|val|valid|validation|test|eval|epoch|mean)_(?=.)")
-"""What may stand before such a name without another meaning: ``val_loss``."""
+_PART = re.compile(r"(?:train|training|val|valid|validation|test|eval|epoch)_(?=.)")
+"""Rows that such a name may be measured on, before it: ``val_loss``. Nothing else may: a mean error can be negative."""
 
 
 def known_direction(name: str) -> str | None:
@@ -49,8 +49,8 @@ def known_direction(name: str) -> str | None:
 class Directions:
     """Which way the metrics of a run get better."""
 
-    own: Mapping[str, str] = field(default_factory=dict)
-    """``min`` or ``max`` by the trainer's own names, without the split."""
+    own: Mapping[str, str | None] = field(default_factory=dict)
+    """``min`` or ``max`` by the trainer's own names, without the split; None: it isn't known, whatever the name."""
     said: Mapping[str, str] = field(default_factory=dict)
     """What the config says, by whole names."""
     comes_later: bool = False

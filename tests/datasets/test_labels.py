@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rtrain.datasets.labels import Targets
+from rtrain.datasets.labels import LabelScan, Targets
 from rtrain.errors import DatasetError
 
 ROWS = 300
@@ -94,3 +94,36 @@ def test_a_type_of_ones_own_rounds_numbers_of_too_many_digits(load, tmp_path):
 )
 def test_what_holds_targets_follows_from_their_range(low, high, dtype, merged):
     assert Targets.between(low, high) == Targets(dtype, merged)
+
+
+MIXED = {
+    "booleans and numbers": ([True, False], [0, 1, 2]),
+    "numbers and booleans": ([0, 1, 2], [True, False]),
+    "numbers and fractions": ([1, 2], [1.5, 2.0]),
+    "fractions and numbers": ([1.5, 2.0], [2, 1]),
+    "large numbers and fractions": ([2**60 + 1, 2**60], [1.5]),
+    "text and numbers": (["1", "2"], [1, 2]),
+    "text and booleans": (["true"], [True, False]),
+    "signs": ([-1, 1], [1, -1]),
+    "zeros": ([0.0, -0.0, 1.0], [-0.0]),
+    "unsigned": (pa.array([2**63 + 1, 5], pa.uint64()), [5]),
+}
+
+
+@pytest.mark.parametrize("task", ["auto", "classification", "regression"])
+@pytest.mark.parametrize("kinds", MIXED)
+def test_labels_of_several_types_are_each_their_value_or_an_error(task, kinds):
+    parts, scan = [pa.array(one) for one in MIXED[kinds]], LabelScan("y", task)
+    try:
+        for where, part in zip("ab", parts, strict=True):
+            scan.add(part, where, 0)
+        labels = scan.labels()
+        found = [labels.encode(part, where, 0) for where, part in zip("ab", parts, strict=True)]
+    except DatasetError as error:
+        found, said = None, str(error)
+    if found is None:
+        assert "y" in said
+        return
+    for part, y in zip(parts, found, strict=True):
+        expected = y if labels.classes is None else [labels.classes[code] for code in y]
+        assert list(expected) == part.to_pylist()

@@ -206,6 +206,31 @@ def test_a_class_may_have_a_name_among_numbers_if_asked_for(load, tmp_path, sour
     assert load(source, task="classification", **keys).info.num_classes == 20
 
 
+@pytest.mark.parametrize(
+    "values", [["3", "10"] * 5, ["007", "1"] * 5, ["1.5", "-2"] * 5, [str(one) for one in range(10)]]
+)
+@pytest.mark.parametrize("memory", ["resident", "stream"])
+def test_text_that_holds_numbers_only_is_a_class_or_a_number_as_the_config_says(load, tmp_path, memory, values):
+    path = write("parquet", tmp_path / "t", {"a": range(10), "y": values})
+    keys = {"path": path, "label": "y", "memory": memory, "split": {"test": 0}}
+    with pytest.raises(DatasetError, match=r"'y' is text, but each text is a number") as raised:
+        load("parquet", **keys)
+    assert "dataset.task=classification" in raised.value.hint
+    assert "dataset.dtypes={y: float64}" in raised.value.hint
+    with pytest.raises(DatasetError, match="regression needs a number") as raised:
+        load("parquet", task="regression", **keys)
+    assert "dataset.dtypes={y: float64}" in raised.value.hint
+    assert load("parquet", task="classification", **keys).info.class_names == tuple(sorted(set(values)))
+    _, targets = rows_of(load("parquet", dtypes={"y": "float64"}, **keys).splits["train"])
+    assert sorted(targets) == sorted(map(float, values))
+
+
+def test_a_dictionary_of_numbers_as_text_says_that_it_holds_classes(load, tmp_path):
+    kind = pa.array(["3", "10"] * 5).dictionary_encode()
+    path = write("parquet", tmp_path / "t", {"a": range(10), "y": kind})
+    assert load("parquet", path=path, label="y", split={"test": 0}, memory="resident").info.class_names == ("10", "3")
+
+
 def test_missing_values_of_any_split_are_known(load, tmp_path, source, memory):
     train = write(source, tmp_path / "train", {"a": [1, 2, 3], "b": [1.0, 2.0, 3.0], "y": [0, 1, 0]})
     test = write(source, tmp_path / "test", {"a": [1, 2], "b": [None, 2.0], "y": [0, 1]})

@@ -3,6 +3,7 @@
 import shutil
 import threading
 from contextlib import contextmanager
+from dataclasses import replace
 from types import ModuleType
 from typing import Any, ClassVar
 
@@ -132,6 +133,12 @@ class EpochsOnOneRank(Epochs):
         for name in ("test/loss", "test/accuracy", "train/epoch_loss"):
             assert found[0][name] == pytest.approx(found[1][name], rel=1e-5)
 
+    def test_a_weight_of_two_is_a_row_twice_and_the_scale_of_weights_is_nothing(self, tmp_path):
+        conf, found = self.runs.make_conf(global_batch_size=1000, optimizer=self.runs.SGD), {}
+        for name, data in copied_and_weighted(small_dataset()).items():
+            found[name] = self.runs.fit(tmp_path / name, conf, data).metrics
+        assert_same_weighing(found, lambda name: self.runs.weights(tmp_path / name))
+
     def test_steps_evaluations_and_early_stopping(self, tmp_path):
         conf = self.runs.make_conf(max_epochs=None, max_steps=7, eval_every_steps=3, eval_every_epochs=None)
         channel = self.runs.fit(tmp_path / "a", conf, checkpoint={"every_epochs": None, "every_steps": 4})
@@ -218,6 +225,11 @@ class EpochsOnTwoRanks(Epochs):
     def test_a_step_with_fewer_rows_than_ranks_leaves_one_rank_without(self, tmp_path, ranks):
         self.assert_same_training(tmp_path, ranks, self.runs.make_conf(), small_dataset(num_rows=(33, 1)))
 
+    def test_two_ranks_weigh_rows_as_one_does(self, tmp_path, ranks):
+        for name, data in copied_and_weighted(small_dataset(num_rows=(33, 5))).items():
+            conf = self.runs.make_conf(global_batch_size=1000, optimizer=self.runs.SGD, eval_batch_size=2)
+            self.assert_same_training(tmp_path / name, ranks, conf, data)
+
     def test_two_ranks_resume_to_the_same_numbers(self, tmp_path, ranks):
         conf = self.runs.make_conf(model=self.runs.DROPOUT)
         ranks.run(fit_rank, self.runs.fit, tmp_path / "a", conf)
@@ -246,6 +258,33 @@ class EpochsOnTwoRanks(Epochs):
         assert [rows["train"] for rows in own_rows(two)] == [75, 75]
         assert [rows["test"] for rows in own_rows(two)] == [18, 19]
         assert np.isfinite(two[0].metrics["test/loss"])
+
+
+def copied_and_weighted(data):
+    """Return rows of which every other one counts twice: by copies, by weights, and by weights of other scales."""
+    found = {}
+    for name, scale in {"copied": 0, "weighted": 1, "large": 1000, "small": 1e-3}.items():
+        splits = {}
+        for split, part in data.splits.items():
+            count = np.arange(part.num_rows) % 2 + 1
+            if scale:
+                splits[split] = ResidentSplit({**part.columns, "weight": (count * scale).astype("float32")})
+            else:
+                splits[split] = ResidentSplit({key: np.repeat(one, count, axis=0) for key, one in part.columns.items()})
+        counts = {split: part.num_rows for split, part in splits.items()}
+        info = replace(data.info, num_rows=counts, columns=("weight",) if scale else ())
+        found[name] = Dataset(info, splits)
+    return found
+
+
+def assert_same_weighing(metrics, weights_of):
+    """Compare the metrics of trainings by name, and their weights, with those of the first one."""
+    first, *others = metrics
+    names = [name for name in metrics[first] if name.startswith(("test/", "val/"))] + ["train/epoch_loss"]
+    for other in others:
+        assert_same(weights_of(first), weights_of(other), rtol=2e-5, atol=1e-6)
+        for name in names:
+            assert metrics[other][name] == pytest.approx(metrics[first][name], rel=1e-5), (other, name)
 
 
 def own_rows(channels):

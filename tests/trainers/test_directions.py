@@ -27,7 +27,19 @@ LOSSES = (
     *("kl_divergence", "cross_entropy_lambda"),
 )
 """Metrics that go down, whose names hold none of the usual words."""
-UNKNOWN = ("score", "lossless_f1", "my_loss_ratio", "error_free", "mse_gain", "x", "temperature")
+UNKNOWN = (
+    "mean_error",
+    "mean_reward",
+    "total_loss_gain",
+    "max_loss_ratio",
+    "score",
+    "lossless_f1",
+    "my_loss_ratio",
+    "error_free",
+    "mse_gain",
+    "x",
+    "temperature",
+)
 
 
 def judged(directions, name):
@@ -127,6 +139,21 @@ def test_metrics_of_the_config_have_the_direction_of_their_class_whatever_they_a
     node = {"_target_": target, "task": "multiclass", "num_classes": "auto"}
     found = load_trainer("torch").directions(SimpleNamespace(train_loop=None, metrics={"x": node}), ())
     assert found.of("val/x") == {"F1Score": "max", "HammingDistance": "min"}.get(target.rpartition(".")[2])
+
+
+@pytest.mark.parametrize("kind", CLASSES.values(), ids=map(".".join, CLASSES))
+@pytest.mark.parametrize("name", ["mse", "accuracy", "x"])
+def test_a_name_decides_nothing_for_a_class_of_torchmetrics(kind, name):
+    node = {"_target_": f"{kind.__module__}.{kind.__qualname__}"}
+    found = load_trainer("torch").directions(SimpleNamespace(train_loop=None, metrics={name: node}), ())
+    assert {found.of(f"val/{name}"), *judged(found, name).values()} == {direction_of(kind)}
+
+
+@pytest.mark.parametrize("name", ["mse", "accuracy"])
+def test_a_name_decides_nothing_for_a_metric_of_keras(name):
+    for target, mode in (("Mean", None), ("AUC", "max"), ("MeanAbsoluteError", "min")):
+        conf = SimpleNamespace(metrics={name: {"_target_": f"keras.metrics.{target}"}})
+        assert load_trainer("tensorflow").directions(conf, ()).of(f"val/{name}") == mode
 
 
 @pytest.mark.parametrize(

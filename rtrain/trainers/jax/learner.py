@@ -14,12 +14,13 @@ from safetensors.numpy import save_file
 
 from rtrain.datasets.base import Batch, DatasetInfo
 from rtrain.runs.checkpoints import Writer
-from rtrain.trainers.from_dataset import num_steps
+from rtrain.trainers.from_dataset import channels_last_shape, num_steps, tried_model
 from rtrain.trainers.jax import arrays
 from rtrain.trainers.jax.build import RowLoss, build_loss, build_metrics, build_optimizer
 from rtrain.trainers.jax.inputs import Inputs, padded
 from rtrain.trainers.jax.net import Net, build_net
 from rtrain.trainers.jax.outputs import fit_output
+from rtrain.trainers.jax.trial import try_rows
 from rtrain.trainers.jax.world import World
 from rtrain.trainers.learner import Learner
 from rtrain.trainers.tasks import derived_metrics
@@ -49,10 +50,13 @@ class JaxLearner(Learner):
         net, inputs = build_net(conf, info, worker.run.seed, worker.allow), Inputs(info)
         self._inputs = inputs
         row = inputs.narrow(np.zeros((1, *info.input_shape), info.dtype))
-        weights, state = net.init(inputs.ready(jnp.asarray(row)))
+        with tried_model(conf.model, info, channels_last_shape(info)):
+            weights, state = net.init(inputs.ready(jnp.asarray(row)))
         self._at = jax.device_put((weights, state, optimizer.init(weights)), world.everywhere)
         self._metrics = build_metrics(conf, info, worker.allow)
         loss = build_loss(conf, info, worker.allow)
+        measured = {f"trainer.metrics.{name}": one for name, one in self._metrics.items()}
+        try_rows(conf, net, (weights, state), inputs, {"trainer.loss": loss, **measured}, info)
         self._key, self._step = jax.random.key(worker.run.seed), 0
         step = train_step(net, inputs, optimizer, loss, info, skips=worker.run.failure.nan_loss == "skip")
         self._train = jax.jit(step, donate_argnums=0, out_shardings=world.everywhere)

@@ -19,6 +19,8 @@ def fit_output(output: Any, target: Any, info: DatasetInfo) -> Any:
     """
     if not hasattr(output, "shape"):
         raise TrainingError(f"the model returns a {type(output).__name__}, but the loss needs one array.", WAY_OUT)
+    if output.shape[:1] != target.shape[:1]:
+        raise TrainingError(f"the model gives {output.shape} for {len(target)} rows.", WAY_OUT)
     if info.task in CLASSES:
         if output.ndim != target.ndim + 1 or output.shape[-1] < (info.num_classes or 0):
             raise TrainingError(

@@ -10,7 +10,7 @@ import keras
 from rtrain.config.targets import build
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
-from rtrain.trainers.from_dataset import channels_last_shape, fill_from_dataset, fill_lengths
+from rtrain.trainers.from_dataset import channels_last_shape, fill_from_dataset, fill_lengths, tried_model
 from rtrain.trainers.tasks import CLASSES
 from rtrain.trainers.tensorflow.config import Conf
 
@@ -35,8 +35,9 @@ def build_model(conf: Conf, info: DatasetInfo, allow: tuple[str, ...]) -> Any:
         raise ConfigError(f"trainer.model: {conf.model['_target_']} makes a {made}, not a model of Keras 3.")
     check_model_class(type(model), conf)
     if not model.built:
-        dtype = "int64" if info.dtype == "int64" else "float32"
-        model(keras.ops.zeros((1, *channels_last_shape(info)), dtype))
+        dtype, shape = "int64" if info.dtype == "int64" else "float32", channels_last_shape(info)
+        with tried_model(conf.model, info, shape):
+            model(keras.ops.zeros((1, *shape), dtype))
     return model
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import keras
 
 from rtrain.config.targets import build, check_node, locate
+from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
 from rtrain.trainers.from_dataset import (
@@ -49,9 +50,11 @@ def check_conf(job: Job) -> None:
     build_optimizer(conf, steps, job.allow)
     if conf.loss is not None:
         check_node(fill(conf.loss, info, "trainer.loss"), "trainer.loss", job.allow)
-        _check_targets(conf.loss["_target_"])
+        _check_targets(conf.loss["_target_"], info)
+        loss = build(fill(conf.loss, info, "trainer.loss"), "trainer.loss", job.allow)
+        _check_reduction(loss)
         if job.conf.scaling.num_workers > 1:
-            _check_reduction(build(fill(conf.loss, info, "trainer.loss"), "trainer.loss", job.allow))
+            _check_ignored(loss)
     for name, node in conf.metrics.items():
         check_node(fill(node, info, f"trainer.metrics.{name}"), f"trainer.metrics.{name}", job.allow)
     for place, node in enumerate(conf.callbacks):
@@ -65,12 +68,17 @@ def check_conf(job: Job) -> None:
 def _check_reduction(loss: Any) -> None:
     """Refuse a loss that is not a mean over rows; of others, the first rows tell."""
     reduction = getattr(loss, "reduction", "mean")
-    if reduction in ("sum", "mean_with_sample_weight"):
+    if reduction not in ("sum_over_batch_size", "mean"):
         raise ConfigError(
-            f"trainer.loss.reduction: {reduction} is not a mean over rows, so that several workers would train "
-            "something else than one does.",
-            "Try: trainer.loss.reduction=sum_over_batch_size, or num_workers=1",
+            f"trainer.loss.reduction: {reduction} does not work; the loss of a step is the mean over the rows of all "
+            "workers, by their weights.",
+            "Try: trainer.loss.reduction=sum_over_batch_size. The gradient of a sum is that of the mean times the rows "
+            "of a step: trainer.optimizer.learning_rate can make up for it.",
         )
+
+
+def _check_ignored(loss: Any) -> None:
+    """Refuse a loss that leaves rows out, which several workers would divide by differently."""
     if getattr(loss, "ignore_class", None) is not None:
         raise ConfigError(
             "trainer.loss.ignore_class: the loss divides by the rows of other classes in the worker's own batch, so "
@@ -79,8 +87,13 @@ def _check_reduction(loss: Any) -> None:
         )
 
 
-def _check_targets(loss: str) -> None:
+def _check_targets(loss: str, info: DatasetInfo) -> None:
     name = loss.rpartition(".")[2]
+    if info.task not in CLASSES and name.startswith("SparseCategorical"):
+        raise ConfigError(
+            f"trainer.loss: {name} wants the numbers of classes, but those of {info.name} are numbers to predict.",
+            "Try: keras.losses.MeanSquaredError, or dataset.task=classification",
+        )
     if name in ONE_HOT:
         raise ConfigError(
             f"trainer.loss: {name} wants one-hot targets, but the dataset gives the numbers of classes.",

@@ -14,7 +14,13 @@ from safetensors.numpy import load_file, save_file
 from rtrain.datasets.base import Batch
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import Writer
-from rtrain.trainers.from_dataset import evaluated_split, num_steps
+from rtrain.trainers.from_dataset import (
+    channels_last_shape,
+    evaluated_split,
+    num_steps,
+    num_tried_rows,
+    tried_model,
+)
 from rtrain.trainers.learner import Learner
 from rtrain.trainers.tasks import derived_metrics, metric_names
 from rtrain.trainers.tensorflow.build import (
@@ -38,6 +44,7 @@ from rtrain.trainers.tensorflow.steps import (
     seed_states,
     target_spec,
     train_step,
+    try_loss,
     zeros,
 )
 from rtrain.trainers.tensorflow.weights import FILE_NAME as WEIGHTS
@@ -46,6 +53,8 @@ from rtrain.trainers.tensorflow.world import World
 from rtrain.trainers.worker import Worker
 
 TRAINING = "training.safetensors"
+TINY = 1e-30
+"""Stands for a sum of weights where all are 0."""
 RANK_SEEDS = 1_000_003
 """Distance between the seeds of two ranks: their rows get dropout of their own."""
 
@@ -60,12 +69,15 @@ class KerasLearner(Learner):
         self._info, self._world, self._split = info, world, evaluated_split(conf.evaluate_split, info)
         keras.utils.set_random_seed(worker.run.seed)
         self.model, inputs = build_model(conf, info, allow), Inputs(info)
-        check_output(call(self.model, inputs.ready(zeros(inputs.x)), training=False), zeros(target_spec(info)), info)
+        with tried_model(conf.model, info, channels_last_shape(info)):
+            output = call(self.model, inputs.ready(zeros(inputs.x, num_tried_rows(info))), training=False)
+        check_output(output, zeros(target_spec(info), num_tried_rows(info)), info)
         steps_per_epoch = -(-worker.dataset.splits["train"].num_rows // conf.rows_per_step(world.size))
         optimizer = build_optimizer(conf, num_steps(conf, steps_per_epoch), allow)
         loss = build_loss(conf, self.model, info, allow)
         self.model.compile(optimizer=optimizer, loss=loss, jit_compile=False)
         optimizer.build(self.model.trainable_variables)
+        try_loss(self.model, output, info)
         if world.size > 1 and conf.loss is not None:
             check_loss(self.model, inputs, next(iter(worker.dataset.splits["train"].own_rows(0, 1))))
         self._metrics = build_metrics(conf, info, allow)
@@ -79,6 +91,9 @@ class KerasLearner(Learner):
         """Do one step."""
         self._callbacks.begin_step(step)
         x, y, weight = _rows(batch)
+        if "weight" in self._info.columns:
+            total = self._world.sum([float(weight.sum()) if len(batch.y) else 0.0])[0]
+            weight = weight * np.float32(batch.num_global / max(total, TINY))
         loss = self._train(x, y, weight, np.float32(len(batch.y) / batch.num_global))
         self._callbacks.end_step(step, loss)
         return loss, batch.num_global
@@ -100,7 +115,7 @@ class KerasLearner(Learner):
             for metric in self._metrics.values():
                 metric.update_state(y, output, sample_weight=counts)
         weight, *totals = self._world.sum(sums.tolist())
-        means = {name: total / max(weight, 1e-30) for name, total in zip(names, totals, strict=True)}
+        means = {name: total / max(weight, TINY) for name, total in zip(names, totals, strict=True)}
         return derived_metrics(self._info.task, means) | self._own_metrics()
 
     def _own_metrics(self) -> dict[str, float]:

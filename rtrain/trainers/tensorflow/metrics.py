@@ -15,7 +15,7 @@ MODES = {"up": "max", "down": "min"}
 
 def directions(metrics: Mapping[str, Mapping[str, Any]], allow: Sequence[str]) -> Directions:
     """Return which way metrics get better, of their config nodes by name; only an object of Keras says it."""
-    own = {}
+    own: dict[str, str | None] = {}
     for name, node in metrics.items():
         plain = {key: 2 if value == AUTO else value for key, value in node.items()}
         try:
@@ -23,6 +23,7 @@ def directions(metrics: Mapping[str, Mapping[str, Any]], allow: Sequence[str]) -
         except ConfigError:  # the check of the plugin names it, with what the dataset says in place of auto
             continue
         mode = MODES.get(str(getattr(metric, "_direction", None)))
-        if mode is not None:
+        # The name of a metric of one's own may tell; a class of Keras that doesn't say it goes neither way.
+        if mode is not None or type(metric).__module__.partition(".")[0] == "keras":
             own[name] = mode
     return Directions(own=own)

@@ -12,10 +12,14 @@ import tensorflow as tf
 
 from rtrain.datasets.base import Columns, DatasetInfo
 from rtrain.errors import TrainingError
+from rtrain.trainers.from_dataset import tried
 from rtrain.trainers.tasks import CLASSES, PLACES
 from rtrain.trainers.tensorflow.inputs import Inputs
 from rtrain.trainers.tensorflow.outputs import row_metrics
 from rtrain.trainers.tensorflow.world import World
+
+TINY = 1e-30
+"""Stands for a mean of weights where all are 0."""
 
 
 def target_spec(info: DatasetInfo) -> Any:
@@ -29,18 +33,18 @@ def weight_spec(info: DatasetInfo) -> Any:
     return tf.TensorSpec((None, *[1] * (target_spec(info).shape.rank - 1)), tf.float32)
 
 
-def zeros(spec: Any) -> Any:
-    """Return one row of zeros."""
-    return tf.zeros((1, *spec.shape[1:]), spec.dtype)
+def zeros(spec: Any, num_rows: int = 1) -> Any:
+    """Return rows of zeros."""
+    return tf.zeros((num_rows, *spec.shape[1:]), spec.dtype)
 
 
 def train_step(model: Any, inputs: Inputs, info: DatasetInfo, world: World, *, skips: bool) -> Callable[..., Any]:
     """Return the graph of one step, which any number of rows goes through; it returns the loss over all ranks.
 
     It takes rows, targets and weights of this rank, and its share of the rows of all ranks: the gradient is that of the
-    mean over all rows. Batch statistics and the like become the mean over ranks by the same shares. If it ``skips``, a
-    step whose loss or gradients over all ranks are not finite changes neither weights nor statistics nor the optimizer,
-    and its loss is NaN.
+    mean over all rows, by their weights if these are 1 in the mean. Batch statistics and the like become the mean over
+    ranks by the same shares. If it ``skips``, a step whose loss or gradients over all ranks are not finite changes
+    neither weights nor statistics nor the optimizer, and its loss is NaN.
     """
     scales = isinstance(model.optimizer, keras.optimizers.LossScaleOptimizer)
     seeds = {id(one) for one in seed_states(model)}
@@ -78,6 +82,23 @@ def train_step(model: Any, inputs: Inputs, info: DatasetInfo, world: World, *, s
     return graph
 
 
+def try_loss(model: Any, output: Any, info: DatasetInfo) -> None:
+    """Compute the loss of some rows of zeros, of which the model gave ``output``.
+
+    Raises:
+        TrainingError: It fails, or gives more than one number.
+    """
+    y = zeros(target_spec(info), len(output))
+    shapes = f"outputs of shape {tuple(output.shape)} and targets of shape {tuple(y.shape)}"
+    with tried("trainer.loss", info, shapes):
+        loss = model.compute_loss(x=None, y=y, y_pred=output, training=False)
+    if tf.rank(loss) != 0:
+        raise TrainingError(
+            f"trainer.loss gives {tuple(loss.shape)} numbers for {shapes} of {info.name}, not their mean.",
+            "Try: trainer.loss.reduction=sum_over_batch_size",
+        )
+
+
 def check_loss(model: Any, inputs: Inputs, columns: Columns, num_rows: int = 64) -> None:
     """Find a loss of the user's that is not a mean over rows, as far as some rows tell.
 
@@ -108,12 +129,13 @@ def evaluate_step(model: Any, inputs: Inputs, info: DatasetInfo, is_logits: bool
 
     def step(x: Any, y: Any, weight: Any) -> tuple[Any, Any]:
         output = call(model, inputs.ready(x), training=False)
-        loss = model.compute_loss(x=x, y=y, y_pred=output, sample_weight=weight, training=False)
+        # Keras takes the mean over rows whatever they weigh.
+        scaled = weight / tf.maximum(tf.reduce_mean(weight), TINY)
+        loss = model.compute_loss(x=x, y=y, y_pred=output, sample_weight=scaled, training=False)
         counts = tf.cast(tf.reshape(weight, (-1,)), tf.float64)
         measured = [tf.reduce_sum(one * counts) for one in row_metrics(output, y, is_logits, info.task)]
-        # Keras takes the mean over rows whatever they weigh.
-        total = tf.cast(loss, tf.float64) * tf.cast(tf.shape(y)[0], tf.float64)
-        return output, tf.stack([tf.reduce_sum(counts), total, *measured])
+        total = tf.reduce_sum(counts)
+        return output, tf.stack([total, tf.cast(loss, tf.float64) * total, *measured])
 
     spec = [inputs.x, target_spec(info), weight_spec(info)]
     graph: Callable[..., Any] = tf.function(step, input_signature=spec)

@@ -22,10 +22,11 @@ from rtrain.trainers.torch.state import TrainState, make_ema
 from rtrain.trainers.torch.strategies.base import Strategy
 from rtrain.trainers.torch.tasks import usual_loss
 from rtrain.trainers.torch.transforms import transformed_info
+from rtrain.trainers.torch.trial import try_model
 from rtrain.trainers.worker import Worker
 
 TENSORS = ("weight", "pos_weight")
-"""Arguments of torch's losses that are lists in a config."""
+"""Arguments of torch's losses that are tensors, and lists or numbers in a config."""
 SCHEDULE_LENGTHS = ("T_max", "total_steps", "total_iters", "num_training_steps")
 """Arguments of schedules that mean the number of their steps in the whole run."""
 
@@ -45,20 +46,17 @@ def build_model(node: Mapping[str, Any], info: DatasetInfo, allow: tuple[str, ..
 def build_loss(conf: Conf, dataset: Dataset, allow: tuple[str, ...]) -> nn.Module:
     """Build the loss, or the usual one of the task.
 
-    Whatever ``reduction`` says, it gives a mean over rows, or one value per row or place where not all count the same.
+    It gives a mean over rows, or one value per row or place where not all count the same.
 
     Raises:
-        ConfigError: The rows have weights, but the loss can't tell the losses of single rows.
+        ConfigError: The loss is no mean over rows, or can't tell the losses of single rows where they have weights.
     """
     info = dataset.info
     weighted = "weight" in info.columns
-    loss = usual_loss(info.task)
-    if conf.loss is not None:
-        node = fill_from_dataset(conf.loss, info, "trainer.loss")
-        lists = [name for name in TENSORS if isinstance(node.get(name), list)]
-        tensors = {name: torch.tensor(node[name]) for name in lists if node["_target_"].startswith("torch.nn.")}
-        loss = build(node, "trainer.loss", allow, **tensors)
-    if hasattr(loss, "reduction"):
+    loss = usual_loss(info.task) if conf.loss is None else _own_loss(conf.loss, info, allow)
+    reduction = getattr(loss, "reduction", None)
+    if isinstance(reduction, str):
+        _check_reduction(reduction)
         loss.reduction = "none" if weighted or _divides(loss, dataset) else "mean"  # type: ignore[assignment]
     elif weighted:
         raise ConfigError(
@@ -66,6 +64,27 @@ def build_loss(conf: Conf, dataset: Dataset, allow: tuple[str, ...]) -> nn.Modul
             "Take the column of the weights out of the dataset, or a loss of torch.nn.",
         )
     return loss
+
+
+def _own_loss(node: Mapping[str, Any], info: DatasetInfo, allow: tuple[str, ...]) -> nn.Module:
+    """Build the loss that ``node`` names; the numbers that losses of torch keep as tensors become such."""
+    node = fill_from_dataset(node, info, "trainer.loss")
+    kind = locate(str(node["_target_"]), "trainer.loss._target_", allow)
+    names = TENSORS if isinstance(kind, type) and issubclass(kind, torch.nn.modules.loss._Loss) else ()
+    numbers = {name: node[name] for name in names if isinstance(node.get(name), list | int | float)}
+    tensors = {name: torch.tensor(value, dtype=torch.float32) for name, value in numbers.items()}
+    loss: nn.Module = build(node, "trainer.loss", allow, **tensors)
+    return loss
+
+
+def _check_reduction(reduction: str) -> None:
+    if reduction != "mean":
+        raise ConfigError(
+            f"trainer.loss.reduction: {reduction} does not work; the loss of a step is the mean over the rows of all "
+            "workers.",
+            "Leave trainer.loss.reduction out. The gradient of a sum is that of the mean times the rows of a step: "
+            "trainer.optimizer.lr can make up for it.",
+        )
 
 
 def _divides(loss: nn.Module, dataset: Dataset) -> bool:
@@ -122,16 +141,18 @@ def schedule_length(conf: Conf, steps_per_epoch: int) -> int | None:
     return steps if steps is None or conf.scheduler_interval == "step" else math.ceil(steps / steps_per_epoch)
 
 
-def build_state(worker: Worker, strategy: Strategy, steps_per_epoch: int) -> TrainState:
-    """Build model, optimizer, schedule and what belongs to them, the same on every rank."""
+def build_state(worker: Worker, strategy: Strategy, steps_per_epoch: int, loss: nn.Module) -> TrainState:
+    """Build model, optimizer, schedule and what belongs to them, the same on every rank; the model fits the data."""
     conf: Conf = worker.conf
     assert worker.dataset is not None, "checked by the plugin"
-    world = strategy.world
-    model = build_model(conf.model, transformed_info(conf, worker.dataset.info, worker.allow), worker.allow)
+    world, info = strategy.world, transformed_info(conf, worker.dataset.info, worker.allow)
+    model = build_model(conf.model, info, worker.allow)
     if conf.channels_last:
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     if conf.sync_batchnorm and world.size > 1:
         model = nn.SyncBatchNorm.convert_sync_batchnorm(model)  # type: ignore[no-untyped-call]
+    if not strategy.sharded or world.device.type == "cpu":  # a GPU may have no memory for a model that is whole
+        try_model(model.to(world.device), loss, conf, info, world.device)
     model = strategy.place(model)
     optimizer = build_optimizer(conf, model, strategy, worker.allow)
     return TrainState(

@@ -17,10 +17,11 @@ from rtrain.trainers.from_dataset import (
     fill_from_dataset,
 )
 from rtrain.trainers.tasks import CLASSES
-from rtrain.trainers.torch.build import auto_lengths, schedule_length
+from rtrain.trainers.torch.build import auto_lengths, build_loss, schedule_length
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.strategies.checks import check_strategy
 from rtrain.trainers.torch.transforms import check_transforms
+from rtrain.trainers.torch.trial import check_loss
 
 
 def check_conf(job: Job) -> None:
@@ -55,6 +56,8 @@ def _check_targets(conf: Conf, info: DatasetInfo, job: Job) -> None:
         check_node({**conf.scheduler, **provided}, "trainer.scheduler", job.allow, num_args=1)
     if conf.loss is not None:
         check_node(fill_from_dataset(conf.loss, info, "trainer.loss"), "trainer.loss", job.allow)
+        assert job.dataset is not None, "it has an info"
+        check_loss(build_loss(conf, job.dataset, job.allow), info)
     for name, node in conf.metrics.items():
         where = f"trainer.metrics.{name}"
         check_node(fill_from_dataset(node, info, where), where, job.allow)

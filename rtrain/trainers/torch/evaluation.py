@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from torch import nn
 
 from rtrain.errors import TrainingError
@@ -70,6 +71,8 @@ class Evaluation:
         """Return the user's metrics; torchmetrics exchanges their states between ranks itself."""
         found = {}
         for name, metric in self._metrics.items():
+            if self._ranks.size > 1:
+                give_types(metric)
             value = torch.as_tensor(metric.compute())
             metric.reset()
             if value.numel() != 1:
@@ -79,3 +82,21 @@ class Evaluation:
                 )
             found[name] = float(value)
         return found
+
+
+def give_types(metric: Any) -> None:
+    """Give a rank that had no rows the types and shapes of what others have listed; all ranks call it.
+
+    A metric of torchmetrics exchanges its lists as they are, and tensors of two types end the process.
+    """
+    every = metric.modules() if isinstance(metric, nn.Module) else ()
+    named = [(one, name) for one in every for name, usual in getattr(one, "_defaults", {}).items() if usual == []]
+    if not named:
+        return
+    own = [next(iter(getattr(one, name)), None) for one, name in named]
+    of_ranks: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(of_ranks, [None if first is None else first[:0].cpu() for first in own])
+    for place, (one, name) in enumerate(named):
+        empty = next((known[place] for known in of_ranks if known[place] is not None), None)
+        if own[place] is None and empty is not None:
+            setattr(one, name, [empty.to(one.device)])

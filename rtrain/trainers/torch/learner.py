@@ -42,8 +42,8 @@ class TorchLearner(Learner):
         self.strategy, self.savers = strategy, strategy.savers
         self._conf, self._data = conf, data
         self._train, self._allow = worker.dataset.splits["train"], worker.allow
-        self.state = build_state(worker, strategy, steps_per_epoch)
         loss = build_loss(conf, worker.dataset, worker.allow).to(data.device)
+        self.state = build_state(worker, strategy, steps_per_epoch, loss)
         self.optimizer_step = OptimizerStep(
             conf,
             info,

@@ -15,11 +15,16 @@ TASKS = ("Binary", "Multiclass", "Multilabel")
 
 def directions(metrics: Mapping[str, Mapping[str, Any]], allow: Sequence[str]) -> Directions:
     """Return which way metrics get better, of their config nodes by name."""
-    found = {
-        name: direction_of(locate(str(node["_target_"]), f"trainer.metrics.{name}._target_", allow))
-        for name, node in metrics.items()
+    kinds = {
+        name: locate(str(node["_target_"]), f"trainer.metrics.{name}._target_", allow) for name, node in metrics.items()
     }
-    return Directions(own={name: mode for name, mode in found.items() if mode is not None})
+    found = {name: direction_of(kind) for name, kind in kinds.items()}
+    # The name of a metric of one's own may tell; a class of torchmetrics that doesn't say it goes neither way.
+    return Directions(own={name: mode for name, mode in found.items() if mode is not None or _is_known(kinds[name])})
+
+
+def _is_known(kind: Any) -> bool:
+    return str(getattr(kind, "__module__", "")).partition(".")[0] == "torchmetrics"
 
 
 def direction_of(kind: Any) -> str | None:

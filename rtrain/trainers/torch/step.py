@@ -15,13 +15,12 @@ from rtrain.config.schema import FailureConf
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import TrainingError
 from rtrain.trainers.meter import NotFiniteError
-from rtrain.trainers.tasks import CLASSES
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.data import Step
 from rtrain.trainers.torch.evaluation import autocast
 from rtrain.trainers.torch.state import TrainState
 from rtrain.trainers.torch.strategies.base import Strategy
-from rtrain.trainers.torch.tasks import TINY, counts, fit_output, is_additive, sum_over_rows
+from rtrain.trainers.torch.tasks import TINY, check_output, counts, fit_output, is_additive, is_of_torch, sum_over_rows
 
 
 class OptimizerStep:
@@ -53,7 +52,8 @@ class OptimizerStep:
         self.skips, self.num_overflows = failure.nan_loss == "skip", 0
         self.world = strategy.data
         is_whole = self.world.size == 1 and conf.accumulate_steps == 1
-        self.is_known_loss = is_whole or type(loss).__module__.startswith("torch.nn.")
+        self.is_known_loss = is_whole or is_of_torch(loss)
+        self.checks_output = is_of_torch(loss)
         self.wrapped = strategy.wrap(state)
 
     def take(self, step: Step) -> Tensor:
@@ -116,7 +116,8 @@ class OptimizerStep:
             return self._backward_without_rows(step.x)
         with self._autocast():
             output, target = fit_output(self.wrapped(step.x), step.y)
-            self._check_output(output, target)
+            if self.checks_output:
+                check_output(output, target, self.info)
             self._check_loss(output, target)
             row_losses = sum_over_rows(self.loss(output, target), num_rows, step.weight) * step.weight_scale
         self.strategy.backward(self.state, row_losses * (self.world.size / step.num_global))
@@ -138,22 +139,6 @@ class OptimizerStep:
         if self.conf.precision == "fp32":
             return contextlib.nullcontext()
         return autocast(self.conf.precision, self.world.device)
-
-    def _check_output(self, output: Tensor, target: Tensor) -> None:
-        """Find a model that doesn't fit the data, where the loss would give a riddle or broadcast in silence."""
-        if self.conf.loss is not None:
-            return
-        if self.info.task == "regression" and output.shape != target.shape:
-            raise TrainingError(
-                f"the model gives {tuple(output.shape)} for {len(target)} targets of shape {tuple(target.shape)}.",
-                "Set the model's number of outputs to auto, or give trainer.loss.",
-            )
-        if self.info.task in CLASSES and output.shape[1:2] < (self.info.num_classes,):
-            raise TrainingError(
-                f"the model gives {tuple(output.shape[1:])} numbers per row, but {self.info.name} has "
-                f"{self.info.num_classes} classes.",
-                "Set the model's number of outputs to auto, or give trainer.loss.",
-            )
 
     @torch.no_grad()
     def _check_loss(self, output: Tensor, target: Tensor) -> None:

@@ -7,8 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import TrainingError
-from rtrain.trainers.tasks import CLASSES
+from rtrain.trainers.tasks import CLASSES, PLACES
 
 TINY = 1e-30
 """Stands for a sum of weights where all are 0."""
@@ -38,6 +39,41 @@ def fit_output(output: Any, target: Tensor) -> tuple[Tensor, Tensor]:
     if output.ndim == target.ndim + 1 and output.shape[-1] == 1:
         return output.squeeze(-1), target
     return output, target
+
+
+def check_output(output: Tensor, target: Tensor, info: DatasetInfo) -> None:
+    """Find a model that doesn't fit the data, where a loss of torch would give a riddle or broadcast in silence.
+
+    Args:
+        output: As ``fit_output`` returns it.
+        target: As ``fit_output`` returns it.
+        info: The dataset.
+
+    Raises:
+        TrainingError: There are other outputs than the targets need.
+    """
+    hint = "Set the model's number of outputs to auto, or give trainer.loss a loss of your own."
+    if info.task == "regression" and output.shape != target.shape:
+        shapes = f"{tuple(output.shape)} for {len(target)} targets of shape {tuple(target.shape)}"
+        raise TrainingError(f"the model gives {shapes}.", hint)
+    if info.task not in CLASSES:
+        return
+    if output.ndim != 2 or len(output) != len(target) or output.shape[1] < (info.num_classes or 0):
+        raise TrainingError(
+            f"the model gives {tuple(output.shape[1:])} numbers per row, but {info.name} has {info.num_classes} "
+            f"classes{' at each place' if info.task in PLACES else ''}.",
+            hint,
+        )
+
+
+def is_of_torch(loss: nn.Module) -> bool:
+    """Return whether a loss is one of torch's own."""
+    return type(loss).__module__.startswith("torch.nn.")
+
+
+def has_rows(values: Tensor, num_rows: int) -> bool:
+    """Return whether a loss gave as many numbers for each row, and not one for several rows."""
+    return values.numel() > 0 and values.numel() % num_rows == 0
 
 
 def counts(loss: nn.Module, target: Tensor) -> Tensor | None:
@@ -79,10 +115,23 @@ def sum_over_rows(values: Tensor, num_rows: int, weight: Tensor | None) -> Tenso
         values: (), or (rows, ...), or (rows * length,): the places of one row share its weight.
         num_rows: Rows behind ``values``.
         weight: (rows,), or None for 1; needs one value per row or place.
+
+    Raises:
+        TrainingError: There are weights, and one value for several rows.
     """
     if weight is not None:
+        if not has_rows(values, num_rows):
+            raise no_rows("trainer.loss")
         return (values.reshape(num_rows, -1).mean(1) * weight).sum()
     return values * num_rows if values.ndim == 0 else values.sum() * num_rows / values.numel()
+
+
+def no_rows(loss: str) -> TrainingError:
+    """Return the error of a loss that gives one number where rows, or classes, don't count the same."""
+    return TrainingError(
+        f"{loss} gives one number for several rows, also with reduction=none: weights can't be used.",
+        "Let the loss follow its reduction, or leave out dataset.weight and the weights of classes.",
+    )
 
 
 def row_metrics(task: str, output: Tensor, target: Tensor) -> list[Tensor]:

@@ -56,11 +56,20 @@ def test_what_can_not_work_is_found_first(keys, says):
 SPARSE = "keras.losses.SparseCategoricalCrossentropy"
 
 
-@pytest.mark.parametrize("keys", [{"reduction": "sum"}, {"reduction": "mean_with_sample_weight"}, {"ignore_class": 1}])
-def test_a_loss_that_is_no_mean_over_rows_is_refused_with_several_workers(keys):
-    conf = make_conf(loss={"_target_": SPARSE, "from_logits": True, **keys})
+@pytest.mark.parametrize("reduction", ["sum", "none", None, "mean_with_sample_weight", "sum_over_batch_size", "mean"])
+def test_a_loss_that_is_no_mean_over_rows_is_refused(reduction):
+    conf = make_conf(loss={"_target_": SPARSE, "from_logits": True, "reduction": reduction})
+    if reduction in ("sum_over_batch_size", "mean"):
+        check(conf)
+        return
+    with pytest.raises(ConfigError, match=r"trainer\.loss\.reduction"):
+        check(conf)
+
+
+def test_a_loss_that_leaves_out_rows_is_refused_with_several_workers():
+    conf = make_conf(loss={"_target_": SPARSE, "from_logits": True, "ignore_class": 1})
     check(conf, num_workers=1)
-    with pytest.raises(ConfigError, match=next(iter(keys))):
+    with pytest.raises(ConfigError, match="ignore_class"):
         check(conf, num_workers=2)
 
 

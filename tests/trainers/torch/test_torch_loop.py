@@ -263,13 +263,6 @@ def test_a_metric_of_several_numbers_is_refused(tmp_path):
         fit(tmp_path, make_conf(metrics={"f1": node}))
 
 
-@pytest.mark.parametrize("reduction", ["sum", "none"])
-def test_a_loss_is_a_mean_whatever_it_says(tmp_path, reduction):
-    node = {"_target_": "torch.nn.CrossEntropyLoss", "reduction": reduction}
-    _, found = fit(tmp_path / "a", make_conf(loss=node))
-    assert_same(fit(tmp_path / "b", make_conf())[1], found, **EXACT)
-
-
 def test_a_loss_that_explodes_names_its_step(tmp_path):
     dataset = small_dataset(task="regression", shape=(5,))
     with pytest.raises(

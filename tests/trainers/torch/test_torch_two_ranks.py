@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch_runs import (
     EXACT,
+    MLP,
     MODELS,
     SGD,
     RecordingChannel,
@@ -149,3 +150,40 @@ def test_ranks_that_share_a_stream_end_together_and_evaluate_all_of_it(world, tm
         expected = loop.learner.evaluate(loop.evaluated.steps(loop._evaluation_pass()))
     assert metrics_of(records)["test/loss"] == pytest.approx(expected["loss"], rel=1e-5)
     assert metrics_of(records)["test/accuracy"] == expected["accuracy"]
+
+
+@pytest.mark.parametrize("num_test", [1, 3, 7])
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_metrics_with_a_state_see_each_row_once_on_ranks_of_different_lengths(world, tmp_path, task, num_test):
+    """Of one row, a rank has none; states are sums, and lists of all values."""
+    kinds = {
+        "classification": {"f1": ("F1Score", {"average": "macro"}), "auroc": ("AUROC", {})},
+        "regression": {
+            "error": ("MeanAbsoluteError", {}),
+            "rank": ("SpearmanCorrCoef", {}),
+            "r": ("PearsonCorrCoef", {}),
+        },
+    }[task]
+    same = {"task": "multiclass", "num_classes": "auto"} if task == "classification" else {}
+    metrics = {name: {"_target_": f"torchmetrics.{one}", **same, **more} for name, (one, more) in kinds.items()}
+    if num_test == 1:
+        metrics.pop("r", None), metrics.pop("rank", None)  # of one row there is none
+    dataset = small_dataset(task=task, num_test=num_test)
+    layers = [{"_target_": "torch.nn.Flatten"}, {"_target_": "torch.nn.Linear", "in_features": 64, "out_features": 3}]
+    # Of logits, torchmetrics guesses from each batch whether they are probabilities.
+    layers.append({"_target_": "torch.nn.Softmax", "dim": 1})
+    model = {"_target_": "torch.nn.Sequential", "_args_": layers} if task == "classification" else MLP
+    conf = make_conf(
+        model=model,
+        metrics=metrics,
+        global_batch_size=64,
+        eval_batch_size=2,
+        max_epochs=1,
+        optimizer={**SGD, "lr": 0.01},
+    )
+    one, _ = fit(tmp_path / "one", conf, dataset=dataset)
+    whole, _ = fit(tmp_path / "whole", make_conf(**{**vars(conf), "eval_batch_size": 100}), dataset=dataset)
+    records, _ = world.run(fit_rank, str(tmp_path / "two"), conf, dataset=dataset)
+    for name in metrics:
+        assert whole.metrics[f"test/{name}"] == pytest.approx(one.metrics[f"test/{name}"], rel=1e-4)
+        assert metrics_of(records)[f"test/{name}"] == pytest.approx(one.metrics[f"test/{name}"], rel=1e-4)

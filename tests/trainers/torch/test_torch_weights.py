@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from epoch_tests import assert_same_weighing, copied_and_weighted
 from torch_runs import SGD, assert_same, fit, fit_rank, make_conf, small_dataset, token_dataset, weights
 
 from rtrain.datasets.base import Dataset, ResidentSplit
@@ -58,6 +59,14 @@ def test_streamed_rows_have_weights_too(world, tmp_path):
     assert two.metrics["test/loss"] == pytest.approx(one.metrics["test/loss"], rel=1e-5)
     world.run(fit_rank, str(tmp_path / "ranks"), conf, dataset=pieces)
     assert_same(expected, weights(tmp_path / "ranks"), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["classification", "regression"])
+def test_the_scale_of_weights_is_nothing(tmp_path, kind):
+    keys, found = {"max_steps": 3, "optimizer": {**SGD, "lr": 0.01}, "global_batch_size": 1000}, {}
+    for name, data in copied_and_weighted(small_dataset(task=kind)).items():
+        found[name] = fit(tmp_path / name, make_conf(**keys), dataset=data)[0].metrics
+    assert_same_weighing(found, lambda name: {key: one.numpy() for key, one in weights(tmp_path / name).items()})
 
 
 class Plain(torch.nn.Module):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from epoch_tests import assert_same_weighing, copied_and_weighted
 from safetensors.torch import load_file
 from transformers_runs import STILL, TINY, dataset, fit, make_conf, predict
 
@@ -35,6 +36,25 @@ def test_a_task_is_learned_and_predicted(tmp_path, task):
     if found.ndim > 1:
         there = ~np.isnan(found).any(-1)
         np.testing.assert_allclose(found.sum(-1)[there], 1, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "task", ["image-classification", "sequence-classification", "regression", "token-classification"]
+)
+def test_a_weight_of_two_is_a_row_twice_and_the_scale_of_weights_is_nothing(tmp_path, task):
+    model = {**TINY[task], "hidden_dropout_prob": 0.0}
+    keys = {
+        "model": model,
+        "max_steps": 1,
+        "global_batch_size": 1000,
+        "arguments": {"learning_rate": 0.01, "optim": "sgd"},
+    }
+    data, found = copied_and_weighted(dataset(task)), {}
+    if task != "image-classification":
+        data.pop("copied")  # a tokenizer made of more texts is another one
+    for name, one in data.items():
+        found[name] = fit(tmp_path / name, make_conf(task, **keys), one).metrics
+    assert_same_weighing(found, lambda name: {key: one.numpy() for key, one in weights(tmp_path / name).items()})
 
 
 def test_a_stopped_run_resumes_to_the_same_weights(tmp_path):

@@ -1,0 +1,54 @@
+"""Model, loss and metrics, tried before training: what doesn't fit the data is one error that names it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+from rtrain.datasets.base import DatasetInfo
+from rtrain.errors import TrainingError
+from rtrain.trainers.from_dataset import channels_last_shape, num_tried_rows, tried, tried_model
+from rtrain.trainers.jax.build import RowLoss
+from rtrain.trainers.jax.config import Conf
+from rtrain.trainers.jax.inputs import Inputs
+from rtrain.trainers.jax.net import Net
+from rtrain.trainers.jax.outputs import fit_output
+from rtrain.trainers.tasks import CLASSES, PLACES
+
+
+def try_rows(
+    conf: Conf, net: Net, at: tuple[Any, Any], inputs: Inputs, functions: Mapping[str, RowLoss], info: DatasetInfo
+) -> None:
+    """Call model, loss and metrics for the shapes of what they give; nothing is computed.
+
+    Args:
+        conf: The trainer's conf.
+        net: The model.
+        at: Its weights and state.
+        inputs: What makes rows of the dataset those of the model.
+        functions: Loss and metrics by their keys in the config.
+        info: The dataset.
+
+    Raises:
+        TrainingError: One of them doesn't fit the data; names it.
+    """
+    count = num_tried_rows(info)
+    x = inputs.narrow(np.zeros((count, *info.input_shape), info.dtype))
+    places = info.input_shape[:1] if info.task in PLACES else ()
+    target = np.zeros((count, *places), "int32" if info.task in CLASSES else "float32")
+
+    def output(rows: Any) -> Any:
+        found, _ = net.apply(*at, inputs.ready(rows), jax.random.key(0), training=False)
+        return fit_output(found, target, info)
+
+    with tried_model(conf.model, info, channels_last_shape(info)):
+        given = jax.eval_shape(output, x)
+    shapes = f"outputs of shape {given.shape} and targets of shape {target.shape}"
+    for key, function in functions.items():
+        with tried(key, info, shapes):
+            found = jax.eval_shape(function, given, target)
+        if found.shape != (count,):
+            raise TrainingError(f"{key} gives {found.shape} for {shapes} of {info.name}, not a number for each row.")
