@@ -113,7 +113,8 @@ class BestConf:
 
 @dataclass(kw_only=True)
 class CheckpointConf:
-    """When a checkpoint is written and which ones stay. The first of the three intervals that is over counts."""
+    """When a checkpoint is written and which ones stay. The first of the three intervals that is over counts; an
+    evaluation that is among the best so far is always saved."""
 
     every_epochs: Annotated[int, Field(ge=1)] | None = 1
     """Write one after each so many epochs; null for none by epoch. Rounds of boosted trees are no epochs."""

@@ -25,11 +25,16 @@ def goals_of(conf: SweepConf, probe: Composed) -> list[Goal]:
         probe: What the trials have in common. The metric of their best checkpoint is taken where one is needed.
 
     Raises:
-        ConfigError: There are not as many modes as metrics, or the direction of a metric isn't known.
+        ConfigError: There are not as many modes as metrics, or modes alone, or the direction of a metric isn't known.
     """
     metrics, modes = listed(conf.metric), listed(conf.mode)
     best, trainer = probe.conf.run.checkpoint.best, probe.conf.trainer
     named = monitored(best, trainer)
+    if not metrics and modes != ["auto"]:
+        raise ConfigError(
+            f"sweep.mode={','.join(modes)} is for a metric, and sweep.metric names none.",
+            "Add it, sweep.metric=val/loss say, or leave the mode out.",
+        )
     if not metrics and named is not None and (_is_adaptive(conf) or conf.scheduler is not None):
         metrics, modes = [named], ["auto"]
     if len(modes) == 1:

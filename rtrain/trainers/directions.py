@@ -113,8 +113,35 @@ def monitored(best: BestConf, trainer: Any) -> str | None:
     return best.monitor or (None if early is None else early.monitor)
 
 
+def check_modes(best: BestConf, trainer: Any, directions: Directions, default: str | None = None) -> None:
+    """Refuse modes that contradict each other, or what is known of a metric that isn't named next to the mode.
+
+    Args:
+        best: ``run.checkpoint.best``.
+        trainer: The trainer's conf, which may stop early.
+        directions: Of the run.
+        default: The trainer's own choice of a metric, if it is known.
+
+    Raises:
+        ConfigError: Names the key and the metric.
+    """
+    early: EarlyStoppingConf | None = getattr(trainer, "early_stopping", None)
+    metric, given = monitored(best, trainer) or default, dict[str, str]()
+    for section, conf in (("run.checkpoint.best", best), ("trainer.early_stopping", early)):
+        if conf is None or conf.mode == "auto":
+            continue
+        name = conf.monitor or metric or ""
+        known = given.get(name) or (directions.of(name) if conf.monitor is None else None)
+        if known not in (None, conf.mode):
+            raise ConfigError(
+                f"{section}.mode={conf.mode}: a {'smaller' if known == 'min' else 'larger'} {name} is better.",
+                f"Leave the mode out, or name the metric it is for: {section}.monitor=...",
+            )
+        given[name] = conf.mode
+
+
 def check_directions(run: RunConf, trainer: Any, directions: Directions) -> None:
-    """Refuse to judge by a metric whose direction isn't known.
+    """Refuse to judge by a metric whose direction isn't known, or is another one than a mode says.
 
     Args:
         run: Names metrics.
@@ -124,6 +151,7 @@ def check_directions(run: RunConf, trainer: Any, directions: Directions) -> None
     Raises:
         ConfigError: Names the key that has to say it.
     """
+    check_modes(run.checkpoint.best, trainer, directions)
     if directions.comes_later:
         return
     known, early = directions.configured(run.checkpoint.best, trainer), getattr(trainer, "early_stopping", None)

@@ -20,7 +20,7 @@ from rtrain.trainers.randomness import seed_step
 from rtrain.trainers.ranks import Ranks, Voters
 from rtrain.trainers.reading import reading
 from rtrain.trainers.saver import in_turn
-from rtrain.trainers.stopping import SIGNALS, StopSignal
+from rtrain.trainers.stopping import SIGNALS, TIME_LIMIT, StopSignal
 from rtrain.trainers.worker import Worker
 
 LENGTHS = ("max_epochs", "max_steps")
@@ -82,7 +82,9 @@ class EpochLoop:
 
     def _run(self) -> None:
         self._describe()
-        reason = self._limit()
+        reason = self._limit() or (TIME_LIMIT if self.stop.was_over else "")
+        if reason:
+            self.worker.nothing_left(reason)
         while not reason:
             reason = self._train_epoch() or self._limit()
         self.meter.check_any_taken()
@@ -129,11 +131,10 @@ class EpochLoop:
         """Do what is due after the step before, inside an epoch; return why training ends here, or an empty string."""
         progress = self.progress
         inside = progress.step_in_epoch > 0
-        if inside and _is_due(self.conf.eval_every_steps, progress.step):
-            self._evaluate({})
+        is_best = inside and _is_due(self.conf.eval_every_steps, progress.step) and self._evaluate({})
         reason = self._limit() or self.stop.agreed(progress.step)
         due = inside and _is_due(self.worker.run.checkpoint.every_steps, progress.step)
-        if not reason and (due or self.stop.save_agreed()):
+        if not reason and (is_best or due or self.stop.save_agreed()):
             self._save()
         return reason
 
@@ -144,10 +145,7 @@ class EpochLoop:
             return "max_epochs"
         if conf.max_steps is not None and progress.step >= conf.max_steps:
             return "max_steps"
-        patience = math.inf if conf.early_stopping is None else conf.early_stopping.patience
-        if progress.bad_evaluations >= patience:
-            return f"early stopping: no improvement in {patience} evaluations"
-        return progress.ended or self.goals.reached(progress.metrics)
+        return progress.early_end(conf.early_stopping) or progress.ended or self.goals.reached(progress.metrics)
 
     def _end_epoch(self) -> None:
         """Evaluate, report and save as far as they are due, and move on to the next epoch."""
@@ -156,16 +154,17 @@ class EpochLoop:
         progress.step_in_epoch = 0
         found = self.meter.epoch_metrics()
         due = _is_due(conf.eval_every_epochs, progress.epoch) or _is_due(conf.eval_every_steps, progress.step)
+        is_best = False
         if due or self._limit():
-            self._evaluate(found, due=due)
+            is_best = self._evaluate(found, due=due)
         else:
             self._report(found)
         progress.ended = self.learner.end_epoch(progress.epoch, progress.metrics)
-        if _is_due(cadence.every_epochs, progress.epoch) or _is_due(cadence.every_steps, progress.step):
+        if is_best or _is_due(cadence.every_epochs, progress.epoch) or _is_due(cadence.every_steps, progress.step):
             self._save()
 
-    def _evaluate(self, found: dict[str, float], *, due: bool = True) -> None:
-        """Evaluate, unless this step was, and report together with ``found``.
+    def _evaluate(self, found: dict[str, float], *, due: bool = True) -> bool:
+        """Evaluate, unless this step was, and report together with ``found``; return what ``_judge`` does.
 
         Args:
             found: What else is known of the step.
@@ -185,8 +184,7 @@ class EpochLoop:
         progress.evaluated_step = progress.step
         if found:
             self._report(found)
-        if found and new and due:
-            self._judge()
+        return bool(found and new and due) and self._judge()
 
     def _alive(self, steps: Iterable[Any]) -> Iterator[Any]:
         """Yield the steps, each of which tells that this rank gets on."""
@@ -194,12 +192,18 @@ class EpochLoop:
             self.worker.alive()
             yield step
 
-    def _judge(self) -> None:
-        """Let early stopping, and a schedule that watches a metric, see the new metrics."""
+    def _judge(self) -> bool:
+        """Let early stopping, and a schedule that watches a metric, see the new metrics.
+
+        Return whether the weights of this step are among the best, and have to be saved before the next step.
+        """
         metrics, early = self.progress.metrics, self.conf.early_stopping
         self.learner.watch(metrics.get(str(self.monitor.name)))
         if early is not None:
             self.progress.judge(early, self.monitor.stopping(early, self.worker.directions), metrics)
+        is_best = self.progress.is_best(self.monitor, self.worker.run.checkpoint.best.keep)
+        # Ranks save together, even if the last bit of a sum differs between them.
+        return bool(self.everyone.max([float(is_best)])[0])
 
     def _report(self, metrics: dict[str, float]) -> None:
         self.progress.metrics.update(metrics)

@@ -12,6 +12,7 @@ import numpy as np
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError, RtrainError, TrainingError, first_line
 from rtrain.trainers.base import Job
+from rtrain.trainers.directions import Directions, check_modes
 from rtrain.trainers.epochs_conf import EpochsConf
 from rtrain.trainers.failures import is_out_of_memory
 from rtrain.trainers.monitor import goal_names
@@ -264,7 +265,7 @@ def check_quantities(trainer: str, info: DatasetInfo) -> None:
 
 
 def check_monitors(conf: EpochsConf, info: DatasetInfo, job: Job, more: Sequence[str] = ()) -> None:
-    """Refuse to watch a metric that the run won't report, and steps of less than a row for each worker.
+    """Refuse to watch a metric that the run won't report, or in the wrong direction; and steps of too few rows.
 
     Args:
         conf: What is watched.
@@ -280,6 +281,7 @@ def check_monitors(conf: EpochsConf, info: DatasetInfo, job: Job, more: Sequence
     workers = conf.num_with_own_rows(max(1, job.conf.scaling.num_workers))
     if conf.early_stopping is not None and split is None:
         raise ConfigError("trainer.early_stopping needs an evaluation, but there is no split to evaluate on.")
+    check_modes(job.conf.run.checkpoint.best, conf, Directions(), default_monitor(conf.evaluate_split, info))
     known = {"train/loss", "train/epoch_loss"}
     if split is not None:
         known |= {f"{split}/{name}" for name in (*metric_names(info.task), *more)}

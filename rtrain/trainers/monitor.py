@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rtrain.config.schema import BestConf, StopConf
-from rtrain.trainers.directions import Directions, monitored
+from rtrain.trainers.directions import Directions, check_modes, monitored
 from rtrain.trainers.epochs_conf import EarlyStoppingConf
 
 
@@ -29,7 +29,11 @@ class Monitor:
             trainer: The trainer's conf, which may stop early by a metric.
             directions: Of the run.
             default: The trainer's own choice.
+
+        Raises:
+            ConfigError: A mode contradicts what is known of the metric that it is for.
         """
+        check_modes(best, trainer, directions, default)
         name = monitored(best, trainer) or default
         return cls(name, directions.of(name) if best.mode == "auto" else best.mode)
 
@@ -46,9 +50,9 @@ class Monitor:
         return Monitor(name, mode or directions.needed(name, "trainer.early_stopping.mode"))
 
     def score(self, metrics: Mapping[str, float]) -> dict[str, Any] | None:
-        """Return how good ``metrics`` are, for the record of a checkpoint; None when the metric is absent or NaN."""
+        """Return how good ``metrics`` are, for the record of a checkpoint; None if it is absent or not finite."""
         value = metrics.get(self.name) if self.name is not None and self.mode is not None else None
-        if value is None or math.isnan(value):
+        if value is None or not math.isfinite(value):
             return None
         return {"monitor": self.name, "mode": self.mode, "value": value}
 

@@ -37,6 +37,10 @@ class Progress:
     """The metric that early stopping watches, and its mode; None before the first evaluation and in old checkpoints."""
     bad_evaluations: int = 0
     """Evaluations in a row without improvement."""
+    best: list[float] = field(default_factory=list)
+    """Values of the best evaluations so far, the best first; as many as best checkpoints are kept."""
+    best_by: list[str | None] | None = None
+    """The metric of these values, and its mode; None before the first of them and in old checkpoints."""
     evaluated_step: int = -1
     """Step of the last evaluation."""
     loss_sum: float = 0.0
@@ -93,3 +97,27 @@ class Progress:
             self.early_best, self.bad_evaluations = smaller, 0
         else:
             self.bad_evaluations += 1
+
+    def early_end(self, early: EarlyStoppingConf | None) -> str:
+        """Return why early stopping ends training, or an empty string."""
+        if early is None or self.bad_evaluations < early.patience:
+            return ""
+        return f"early stopping: no improvement in {early.patience} evaluations"
+
+    def is_best(self, monitor: Monitor, keep: int) -> bool:
+        """Note the newest value of ``monitor``, and return whether no ``keep`` earlier evaluations were as good.
+
+        Args:
+            monitor: What chooses the best checkpoints; values of another metric are forgotten.
+            keep: Number of best checkpoints that stay.
+        """
+        score = monitor.score(self.metrics)
+        if score is None:
+            return False
+        by, value = [monitor.name, monitor.mode], score["value"]
+        known = self.best[:keep] if self.best_by == by else []
+        is_best = len(known) < keep or monitor.improves(value, known[-1])
+        if is_best:
+            known = sorted([*known, value], reverse=monitor.mode == "max")[:keep]
+        self.best, self.best_by = known, by
+        return is_best

@@ -8,7 +8,8 @@ from rtrain.trainers.ranks import Voters
 from rtrain.trainers.worker import Worker
 
 CHECK_SECONDS = 0.2
-STOPS = ("", "time limit", "interrupted", "preempted")
+TIME_LIMIT = "time limit"
+STOPS = ("", TIME_LIMIT, "interrupted", "preempted")
 """Reasons to stop early, by the number that ranks exchange."""
 SIGNALS = ("interrupted", "preempted")
 """Reasons to stop that leave no time for a last evaluation."""
@@ -41,6 +42,11 @@ class StopSignal:
     def seconds(self) -> float:
         """Seconds that the run has taken, interruptions left out."""
         return self._seconds_before + self._worker.elapsed_seconds()
+
+    @property
+    def was_over(self) -> bool:
+        """Whether the time was used up before the run was resumed; the same on every rank."""
+        return self._max_seconds is not None and self._seconds_before >= self._max_seconds
 
     def agreed(self, step: int) -> str:
         """Return why all ranks stop at ``step``, or an empty string; every rank calls it at every step."""

@@ -244,6 +244,10 @@ class Worker:
         if self.rank == 0:
             self.channel.send({"kind": "ended", "reason": reason})
 
+    def nothing_left(self, reason: str) -> None:
+        """Tell the user that a resumed run had ended already, and why; on rank 0."""
+        self.notice(f"nothing is left to train: {reason}. To train on, resume the run with another limit")
+
     @property
     def stop_reason(self) -> str | None:
         """Why the run should end soon, as this worker knows it; the loop lets all ranks agree before it acts on it."""

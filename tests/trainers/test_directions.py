@@ -1,6 +1,7 @@
 """Which way metrics get better: as the libraries say it, and where nobody says it the user is asked."""
 
 import inspect
+import re
 from types import SimpleNamespace
 
 import lightgbm
@@ -60,11 +61,15 @@ def judged(directions, name):
 def sweep_mode(trainer, metric, conf=None):
     """Return the direction that a sweep takes for a metric of a trainer."""
     conf = conf or SimpleNamespace(metric_functions=[], metrics={}, cross_validation=None, train_loop=None)
+    return goals_of(SimpleNamespace(metric=metric, mode="auto", scheduler=None), probe_of(trainer, conf))[0].mode
+
+
+def probe_of(trainer, conf=None):
+    """Return what the trials of a sweep have in common."""
     run = SimpleNamespace(checkpoint=SimpleNamespace(best=BestConf()))
-    probe = SimpleNamespace(
+    return SimpleNamespace(
         conf=SimpleNamespace(run=run, trainer=conf), resolved={"trainer": {"type": trainer}}, allow=()
     )
-    return goals_of(SimpleNamespace(metric=metric, mode="auto", scheduler=None), probe)[0].mode
 
 
 @pytest.mark.parametrize("name", OF_XGBOOST)
@@ -203,6 +208,57 @@ def run_conf(best=(), target=()):
     return run
 
 
+NAMED = "val/mine"
+MODES = ("auto", "min", "max")
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("monitor", [None, NAMED, "val/loss"])
+@pytest.mark.parametrize("early_mode", MODES)
+@pytest.mark.parametrize("early_monitor", [None, NAMED, "val/loss"])
+def test_a_mode_that_contradicts_what_is_known_is_refused(mode, monitor, early_mode, early_monitor):
+    best, default = BestConf(monitor=monitor, mode=mode), "val/accuracy"
+    conf = SimpleNamespace(early_stopping=EarlyStoppingConf(monitor=early_monitor, mode=early_mode))
+    watched, known, wrong = monitor or early_monitor or default, {"val/loss": "min", "val/accuracy": "max"}, None
+    if mode != "auto" and monitor is None and known.get(watched, mode) != mode:
+        wrong = "run.checkpoint.best.mode"
+    elif early_mode != "auto":
+        if mode != "auto":
+            known[watched] = mode
+        name = early_monitor or watched
+        says_otherwise = early_monitor is None or (name == watched and mode != "auto")
+        if says_otherwise and known.get(name, early_mode) != early_mode:
+            wrong = "trainer.early_stopping.mode"
+    if wrong is None:
+        Monitor.of(best, conf, Directions(), default)
+        return
+    with pytest.raises(ConfigError, match=re.escape(wrong)):
+        Monitor.of(best, conf, Directions(), default)
+
+
+CONTRADICTIONS = {
+    "mlp": "run.checkpoint.best.mode=min",
+    "lightning": "run.checkpoint.best.mode=max",
+    "jax": "trainer.early_stopping={mode: min}",
+    "keras": "run.checkpoint.best.mode=min",
+    "transformers": "trainer.early_stopping={mode: min}",
+    "sklearn": "run.checkpoint.best.mode=min",
+}
+
+
+@pytest.mark.parametrize("config", CONTRADICTIONS)
+def test_a_mode_against_the_trainers_own_choice_is_refused_before_anything_is_written(config, tmp_path):
+    words = ["num_workers=0", f"run.root_dir={tmp_path}", CONTRADICTIONS[config]]
+    with pytest.raises(ConfigError, match=r"a (smaller|larger) test/(loss|accuracy) is better"):
+        rtrain.fit(config, words)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_mode_of_a_sweep_belongs_to_a_metric():
+    with pytest.raises(ConfigError, match=r"sweep\.mode=max"):
+        goals_of(SimpleNamespace(metric=None, mode="max", scheduler=None), probe_of("torch"))
+
+
 @pytest.mark.parametrize("config", ["xgboost", "lightgbm", "lightning"])
 @pytest.mark.parametrize("key", ["run.stop.target={val/lossless_f1: 1}", "run.checkpoint.best.monitor=val/lossless_f1"])
 def test_a_config_that_judges_by_an_unknown_metric_is_refused_before_anything_is_written(config, key, tmp_path):
@@ -217,7 +273,7 @@ def test_the_metric_of_early_stopping_chooses_the_best_checkpoint():
     directions = Directions().configured(BestConf(), conf)
     assert Monitor.of(BestConf(), conf, directions, "val/loss") == Monitor("val/mine", "max")
     assert Monitor.of(BestConf(monitor="val/f1"), conf, directions, "val/loss") == Monitor("val/f1", "max")
-    assert Monitor.of(BestConf(mode="min"), conf, directions, "val/loss") == Monitor("val/mine", "min")
+    assert Monitor.of(BestConf(mode="max"), conf, directions, "val/loss") == Monitor("val/mine", "max")
 
 
 def test_a_default_monitor_that_nobody_knows_fails_no_run():

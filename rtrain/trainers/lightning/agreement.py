@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import lightning.pytorch as pl
@@ -42,18 +42,22 @@ class Agreement:
             self._is_told = True
         return first
 
-    def on_schedules(self, trainer: pl.Trainer) -> None:
-        """Have schedules that watch a metric see that of rank 0: learning rates would drift apart."""
-        if self._ranks.size == 1:
-            return
+    def on_schedules(self, trainer: pl.Trainer, resumed: Callable[[str], float | None]) -> None:
+        """Have schedules that watch a metric see that of rank 0: learning rates would drift apart.
+
+        Args:
+            trainer: Lightning's.
+            resumed: Returns the value of a metric in the checkpoint, by the module's name; Lightning keeps none there.
+        """
         loop: Any = trainer.fit_loop.epoch_loop
         own = loop._get_monitor_value
 
         def value_of_rank_0(key: str) -> torch.Tensor | None:
-            # Objects, because a rank may not have logged the metric at all.
             value = own(key)
-            first: float | None = self._of_first(None if value is None else float(value))
-            return None if first is None else torch.tensor(first, device=self._ranks.device)
+            known = resumed(key) if value is None else float(value)
+            # Objects, because a rank may not have logged the metric at all.
+            first: float | None = known if self._ranks.size == 1 else self._of_first(known)
+            return None if first is None else torch.tensor(first, dtype=torch.float64, device=self._ranks.device)
 
         loop._get_monitor_value = value_of_rank_0
 

@@ -12,6 +12,7 @@ from rtrain.config.closest import nearest_or_all
 from rtrain.config.targets import check_node, locate
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
+from rtrain.trainers.directions import Directions, check_modes
 from rtrain.trainers.from_dataset import (
     check_float32,
     check_quantities,
@@ -20,7 +21,7 @@ from rtrain.trainers.from_dataset import (
     evaluated_split,
     fill_from_dataset,
 )
-from rtrain.trainers.lightning.config import Conf
+from rtrain.trainers.lightning.config import Conf, default_monitor
 from rtrain.trainers.lightning.quiet import quiet
 
 OURS = {
@@ -70,6 +71,8 @@ def check_conf(job: Job) -> None:
         _check_class(conf.datamodule, "trainer.datamodule", pl.LightningDataModule, job)
     _check_trainer_args(conf.trainer_args, job)
     _check_sizes(conf, job)
+    split = "val" if job.dataset is None else evaluated_split(conf.evaluate_split, job.dataset.info)
+    check_modes(job.conf.run.checkpoint.best, conf, Directions(), default_monitor(split))
 
 
 def _check_class(node: dict[str, Any], where: str, kind: type, job: Job) -> None:

@@ -50,3 +50,12 @@ class Conf(LimitsConf):
         if self.datamodule is not None and "_target_" not in self.datamodule:
             raise ValueError("datamodule needs the _target_ of a LightningDataModule")
         self.check_limits()
+
+
+def default_monitor(split: str | None) -> str:
+    """Return the metric that decides the best checkpoint, unless the config names one.
+
+    Args:
+        split: What ``validation_step`` is called on, or None.
+    """
+    return "train/epoch_loss" if split is None else f"{split}/loss"

@@ -34,6 +34,10 @@ def train(worker: Worker) -> None:
         progress = Progress() if folder is None else Progress.load(folder)
         data = (_our_data if conf.datamodule is None else _shared_data)(worker, ranks, progress)
         services = Services(worker, ranks, data, "val" if worker.dataset is None else _split(worker), progress)
+        if ended := services.reached():
+            worker.nothing_left(ended)
+            worker.describe_end(ended)
+            return
         trainer = make_trainer(worker, services)
         checkpoint = None if folder is None else str(folder / CHECKPOINT)
         if not worker.resumes_own:
@@ -98,7 +102,8 @@ def make_trainer(worker: Worker, services: Services) -> pl.Trainer:
 
         plugins = [*plugins, RayLightningEnvironment()]
         strategy = SharedDDP(find_unused_parameters=conf.find_unused_parameters)
-    usual = {"logger": False, "enable_model_summary": False, "num_sanity_val_steps": 0}
+    # One batch is enough to know the names of the metrics.
+    usual = {"logger": False, "enable_model_summary": False, "num_sanity_val_steps": int(services.watches_validation)}
     return pl.Trainer(
         accelerator="gpu" if worker.use_gpu else "cpu",
         devices=1,

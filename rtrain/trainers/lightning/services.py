@@ -16,6 +16,7 @@ from safetensors.torch import save_file
 from rtrain.errors import TrainingError
 from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.lightning.agreement import Agreement
+from rtrain.trainers.lightning.config import default_monitor
 from rtrain.trainers.lightning.data import OurData, SharedData
 from rtrain.trainers.lightning.losses import WAY_OUT, Losses
 from rtrain.trainers.lightning.stored import check_readable, without_objects
@@ -23,7 +24,7 @@ from rtrain.trainers.meter import NotFiniteError
 from rtrain.trainers.monitor import Goals, Monitor, goal_names
 from rtrain.trainers.progress import Progress
 from rtrain.trainers.randomness import seed_step
-from rtrain.trainers.stopping import SIGNALS, StopSignal
+from rtrain.trainers.stopping import SIGNALS, TIME_LIMIT, StopSignal
 from rtrain.trainers.torch_copies import Copies
 from rtrain.trainers.torch_finite import non_finite, weights_of
 from rtrain.trainers.torch_optimizers import checked_state
@@ -73,8 +74,8 @@ class Services(pl.callbacks.Checkpoint):
         self, worker: Worker, ranks: TorchRanks, data: OurData | SharedData, split: str | None, progress: Progress
     ) -> None:
         self._worker, self._ranks, self._data, self._split = worker, ranks, data, split
-        default = "train/loss" if split is None else f"{split}/loss"
-        self._monitor = Monitor.of(worker.run.checkpoint.best, worker.conf, worker.directions, default)
+        best, conf = worker.run.checkpoint.best, worker.conf
+        self._monitor = Monitor.of(best, conf, worker.directions, default_monitor(split))
         self.progress, self._saved_step = progress, -1 if worker.resume_dir() is None else progress.step
         self._scored_step = progress.evaluated_step
         self._stop = StopSignal(worker, ranks, worker.conf.max_seconds, self.progress.seconds)
@@ -82,7 +83,7 @@ class Services(pl.callbacks.Checkpoint):
         self._agreement = Agreement(worker, ranks)
         self.losses = Losses(worker, ranks, progress)
         self._due, self._leaves = False, ""
-        """What the end of the epoch has to do: save, and leave for a reason."""
+        """What the evaluation after the step, or the end of the epoch, has to do: save, and leave for a reason."""
         self._closing: dict[str, float] | None = None
         """What the evaluation at the end of the epoch has found, until the epoch has its own metrics."""
         self._of_training: set[str] = set()
@@ -91,16 +92,35 @@ class Services(pl.callbacks.Checkpoint):
         """Weights that were not finite when training began."""
         self._reloads = 0
 
+    def reached(self) -> str:
+        """Return why what was evaluated, or the time before a resume, ends training; or an empty string."""
+        early = self.progress.early_end(self._worker.conf.early_stopping)
+        return early or self._goals.reached(self.progress.metrics) or (TIME_LIMIT if self._stop.was_over else "")
+
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Look at what the optimizers take from a checkpoint, which comes next."""
         for optimizer in trainer.optimizers:
             optimizer.register_load_state_dict_pre_hook(checked_state)
 
+    @property
+    def watches_validation(self) -> bool:
+        """Whether a metric of the validation decides something: the module may not log it."""
+        return any(name.startswith(f"{self._split}/") for _, name in self._watched())
+
+    def on_sanity_check_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Fail before training if the validation logs other metrics than those that are watched."""
+        logged = {metric_name(name, self._split): float(one) for name, one in trainer.callback_metrics.items()}
+        logged = self._agreement.on(logged, {})
+        if logged:
+            more = " If it logs nothing while trainer.sanity_checking: trainer.trainer_args.num_sanity_val_steps=0"
+            self._check_known(logged, f"{self._split}/", more)
+
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Tell the manifest where and on how much this rank trains."""
         self._reloads = trainer.reload_dataloaders_every_n_epochs
         self._non_finite = non_finite(weights_of(pl_module))
-        self._agreement.on_schedules(trainer)
+        before = {} if self._worker.resume_dir() is None else dict(self.progress.metrics)
+        self._agreement.on_schedules(trainer, lambda name: before.get(metric_name(name, self._split)))
         self._describe(pl_module)
 
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -139,20 +159,22 @@ class Services(pl.callbacks.Checkpoint):
         due = new and every is not None and progress.step % every == 0
         reason = self._stop.agreed(progress.step) if new else ""
         due = due or self._stop.save_agreed()
-        if batch_idx + 1 == trainer.num_training_batches:
-            # Lightning resumes exactly from inside of an epoch or from its end, but not from its last step.
-            self._due, self._leaves = due, reason if reason in SIGNALS else ""
-        else:
-            self._leave_or_save(trainer, due, reason if reason in SIGNALS else "")
-        if reason:
+        if reason and reason not in SIGNALS:
             self._end(trainer, reason)
+        ends = (new and progress.step == trainer.max_steps) or reason not in ("", *SIGNALS)
+        self._due, self._leaves = due or ends, reason if reason in SIGNALS else ""
+        # Lightning resumes exactly from inside of an epoch or from its end, but not from its last step; and a resumed
+        # run doesn't evaluate the step again, so the checkpoint has to hold what the evaluation finds.
+        if batch_idx + 1 != trainer.num_training_batches and not _evaluates(trainer):
+            self._leave_or_save(trainer)
 
     def _end(self, trainer: pl.Trainer, reason: str) -> None:
         trainer.should_stop = True
-        if reason not in SIGNALS:
-            self._worker.describe_end(reason)
+        self._worker.describe_end(reason)
 
-    def _leave_or_save(self, trainer: pl.Trainer, due: bool, reason: str) -> None:
+    def _leave_or_save(self, trainer: pl.Trainer, *, due: bool = False) -> None:
+        """Do what the step has left to do; save it also if that is ``due`` for another reason."""
+        due, reason, self._due, self._leaves = due or self._due, self._leaves, False, ""
         if due or (reason and self._worker.run.checkpoint.on_exit):
             self._save(trainer)
         if reason:
@@ -175,44 +197,47 @@ class Services(pl.callbacks.Checkpoint):
         if trainer.is_last_batch:
             self._closing = found
         else:
+            _check_whole_step(trainer)
             self._report(found)
-            self._judge(trainer, found)
-            if self._saved_step == self.progress.step:
-                self._save(trainer)
+            is_best = self._judge(trainer, found)
+            self._leave_or_save(trainer, due=is_best or trainer.should_stop or self._saved_step == self.progress.step)
 
-    def _judge(self, trainer: pl.Trainer, measured: Mapping[str, float]) -> None:
-        """Stop early, or for a goal, as all ranks agree."""
+    def _judge(self, trainer: pl.Trainer, measured: Mapping[str, float]) -> bool:
+        """Stop early, or for a goal, as all ranks agree; return whether this step's weights are among the best."""
         progress, early = self.progress, self._worker.conf.early_stopping
         progress.metrics = self._agreement.on(progress.metrics, measured)
-        self._check_known()
+        self._check_known(progress.metrics)
         if early is not None:
             progress.judge(early, self._monitor.stopping(early, self._worker.directions), progress.metrics)
-            if progress.bad_evaluations >= early.patience:
-                self._end(trainer, f"early stopping: no improvement in {early.patience} evaluations")
-        reached = self._goals.reached(progress.metrics)
+        reached = self.reached()
         if reached:
             self._end(trainer, reached)
         # A callback of one rank may have asked for the end.
         trainer.should_stop = bool(self._ranks.max([float(trainer.should_stop)])[0])
+        return progress.is_best(self._monitor, self._worker.run.checkpoint.best.keep)
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Report the epoch, and save if it is due or the last one."""
+        """Report the epoch, and save if it is due or the last one.
+
+        If training ends inside of the epoch, its checkpoint exists already, and a resumed run takes the other rows.
+        """
         self.losses.look()
+        if self._saved_step == self.progress.step and not _is_over(trainer):
+            self._describe(pl_module)
+            return
         progress, cadence = self.progress, self._worker.run.checkpoint
         progress.epoch, progress.step_in_epoch, progress.rows = trainer.current_epoch + 1, 0, 0
         closing, self._closing = self._closing, None
         self._report(epoch_metrics(self._logged(trainer), self._split) | (closing or {}))
-        if closing is not None:
-            self._judge(trainer, closing)
-        due = self._due or (cadence.every_epochs is not None and progress.epoch % cadence.every_epochs == 0)
+        if self._split is None or not trainer.enable_validation:
+            progress.evaluated_step, closing = progress.step, {}
+        is_best = closing is not None and self._judge(trainer, closing)
+        due = is_best or (cadence.every_epochs is not None and progress.epoch % cadence.every_epochs == 0)
         steps = -1 if trainer.max_steps is None else trainer.max_steps
-        if due or trainer.should_stop or progress.epoch == trainer.max_epochs or progress.step == steps:
-            self._save(trainer)
         self._describe(pl_module)
         self._count_steps_again(trainer)
-        leaves, self._due, self._leaves = self._leaves, False, ""
-        if leaves:
-            self._leave_or_save(trainer, due=True, reason=leaves)
+        last = trainer.should_stop or progress.epoch == trainer.max_epochs or progress.step == steps
+        self._leave_or_save(trainer, due=due or last)
 
     def _count_steps_again(self, trainer: pl.Trainer) -> None:
         """Have Lightning count the steps of an epoch, after one that was resumed with steps of another size."""
@@ -242,18 +267,28 @@ class Services(pl.callbacks.Checkpoint):
         if found:
             self._worker.report(found, step=self.progress.step, epoch=self.progress.epoch)
 
-    def _check_known(self) -> None:
-        """Fail after the first evaluation, rather than never, if the module doesn't log what is watched."""
+    def _watched(self) -> list[tuple[str, str]]:
+        """Return the metrics that decide something, each after the key that is why."""
         conf, named = self._worker.conf, self._worker.run.checkpoint.best.monitor
-        watched = {"run.checkpoint.best.monitor": named}
+        watched = [("run.checkpoint.best.monitor", named)]
         if conf.early_stopping is not None:
-            watched["trainer.early_stopping.monitor"] = conf.early_stopping.monitor or self._monitor.name
-        goals = goal_names(self._worker.run.stop)
-        for key, name in [*watched.items(), *((key, name) for name, key in goals.items())]:
-            if name is not None and name not in self.progress.metrics:
+            watched.append(("trainer.early_stopping.monitor", conf.early_stopping.monitor or self._monitor.name))
+        watched += [(key, name) for name, key in goal_names(self._worker.run.stop).items()]
+        return [(key, name) for key, name in watched if name is not None]
+
+    def _check_known(self, logged: Mapping[str, float], of: str = "", more: str = "") -> None:
+        """Fail at the first opportunity, rather than never, if the module doesn't log what is watched.
+
+        Args:
+            logged: What it logs.
+            of: How the names begin of what should be there.
+            more: Another hint.
+        """
+        for key, name in self._watched():
+            if name.startswith(of) and name not in logged:
                 raise TrainingError(
-                    f"{key}: the module logs no {name}, only {', '.join(sorted(self.progress.metrics))}.",
-                    f"Log it with self.log in validation_step, or set {key} to another.",
+                    f"{key}: the module logs no {name}, only {', '.join(sorted(logged))}.",
+                    f"Log it with self.log in validation_step, or set {key} to another.{more}",
                 )
 
     def _save(self, trainer: pl.Trainer) -> None:
@@ -311,3 +346,29 @@ class Services(pl.callbacks.Checkpoint):
                 "num_rows": dict(self._data.num_own_rows),
             }
         )
+
+
+def _is_over(trainer: pl.Trainer) -> bool:
+    """Return whether all steps of the epoch were taken."""
+    return bool(trainer.fit_loop.epoch_loop._num_ready_batches_reached())
+
+
+def _check_whole_step(trainer: pl.Trainer) -> None:
+    """Fail if an evaluation comes between two optimizer steps, where no checkpoint can be written.
+
+    Raises:
+        TrainingError: Names the arguments.
+    """
+    batches = trainer.accumulate_grad_batches
+    if trainer.fit_loop.epoch_loop._should_accumulate():
+        raise TrainingError(
+            "trainer.trainer_args.val_check_interval: no checkpoint can be written for an evaluation between two "
+            f"optimizer steps (accumulate_grad_batches={batches}), and it might be the best one.",
+            f"Evaluate after a multiple of {batches} batches in each epoch.",
+        )
+
+
+def _evaluates(trainer: pl.Trainer) -> bool:
+    """Return whether Lightning evaluates between the batch that ends and the next one."""
+    loop: Any = trainer.fit_loop.epoch_loop
+    return not loop.val_loop.skip and bool(loop._should_check_val_fx(trainer.fit_loop._data_fetcher))

@@ -103,6 +103,6 @@ def make_conf(**keys):
 def fit(folder, conf, data=None, **keys):
     channel = RecordingChannel(keys.pop("stop_after", None))
     worker = make_worker(folder, conf, data, channel=channel, **keys)
-    worker.allow = ("lightning_runs.*",)
+    worker.allow = ("lightning_runs.*", "test_lightning_loop.*")
     train(worker)
     return channel

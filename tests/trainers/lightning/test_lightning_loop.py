@@ -1,5 +1,8 @@
 """Lightning trains on our rows, resumes exactly, and tells what it does."""
 
+import json
+
+import lightning.pytorch as pl
 import numpy as np
 import pytest
 import torch
@@ -8,16 +11,20 @@ from lightning_runs import MODULE, arrays, dataset, fit, make_conf
 from safetensors.torch import load_file
 
 import rtrain
-from rtrain.config.schema import FailureConf
+from rtrain.config.schema import BoundsConf, FailureConf, StopConf
 from rtrain.errors import TrainingError
 from rtrain.runs.checkpoints import latest_checkpoint
 from rtrain.testing.small_data import with_infinite_row
-from rtrain.testing.workers import make_worker, newest
+from rtrain.testing.workers import RecordingChannel, make_worker, newest
+from rtrain.trainers.epochs_conf import EarlyStoppingConf
 from rtrain.trainers.lightning.data import EvalBatches, TrainBatches
 from rtrain.trainers.lightning.loop import train
+from rtrain.trainers.lightning.modules import Classifier
 from rtrain.trainers.lightning.predictor import load_predictor
 from rtrain.trainers.lightning.services import Services, metric_name
 from rtrain.trainers.torch_ranks import TorchRanks
+
+HERE = __name__
 
 
 def weights(folder):
@@ -62,14 +69,89 @@ def test_a_prediction_agrees_with_the_evaluation(tmp_path):
 
 def test_early_stopping_ends_the_run(tmp_path):
     module = {**make_conf().module, "lr": 0.0}
-    conf = make_conf(module=module, max_epochs=50, early_stopping={"patience": 2})
-    from rtrain.trainers.epochs_conf import EarlyStoppingConf
-
-    conf.early_stopping = EarlyStoppingConf(patience=2)
+    conf = make_conf(module=module, max_epochs=50, early_stopping=EarlyStoppingConf(patience=2))
     assert fit(tmp_path, conf, dataset()).of("checkpoint")[-1]["epoch"] == 3
 
 
+def test_a_run_that_stopped_early_says_what_to_change_and_trains_nothing(tmp_path):
+    conf = make_conf(early_stopping=EarlyStoppingConf(patience=1, min_delta=9.0))
+    first, again = (fit(tmp_path, conf, dataset()) for _ in range(2))
+    assert again.of("metrics") == again.of("checkpoint") == []
+    assert again.of("ended") == first.of("ended")
+    assert ["nothing is left to train: early stopping" in one["text"] for one in again.of("notice")] == [True]
+    conf.early_stopping = None
+    assert fit(tmp_path, conf, dataset()).of("checkpoint")[-1]["epoch"] == 3
+
+
+class Logging(Classifier):
+    """Logs the loss of training."""
+
+    def training_step(self, batch, batch_idx):
+        loss = super().training_step(batch, batch_idx)
+        self.log("train_loss", loss, on_step=False, on_epoch=True)
+        return loss
+
+
+class Unvalidated(Logging):
+    """The same, without validation."""
+
+    validation_step = pl.LightningModule.validation_step
+
+
+@pytest.mark.parametrize(("name", "split"), [("Logging", "none"), ("Unvalidated", "auto")])
+def test_early_stopping_without_validation_goes_by_the_epochs(tmp_path, name, split):
+    keys = {"module": {**MODULE, "_target_": f"{HERE}.{name}"}, "evaluate_split": split}
+    early = EarlyStoppingConf(monitor="train/epoch_loss", patience=2, min_delta=9.0)
+    sent = fit(tmp_path / "a", make_conf(max_epochs=50, early_stopping=early, **keys), dataset())
+    assert sent.of("checkpoint")[-1]["epoch"] == 3
+    assert sent.of("checkpoint")[-1]["score"]["monitor"] == "train/epoch_loss"
+    with pytest.raises(TrainingError, match=r"the module logs no train/f1, only train/epoch_loss") as raised:
+        fit(tmp_path / "b", make_conf(early_stopping=EarlyStoppingConf(monitor="train/f1"), **keys), dataset())
+    assert "self.log" in raised.value.hint
+    assert latest_checkpoint(tmp_path / "b") is None
+
+
+@pytest.mark.parametrize(("accumulate", "interval", "works"), [(2, 3, False), (2, 2, True), (2, 4, True), (1, 3, True)])
+def test_an_evaluation_between_two_optimizer_steps_is_refused(tmp_path, accumulate, interval, works):
+    conf = make_conf(trainer_args={"accumulate_grad_batches": accumulate, "val_check_interval": interval})
+    if works:
+        assert fit(tmp_path, conf, dataset()).of("checkpoint")[-1]["epoch"] == 3
+        return
+    with pytest.raises(TrainingError, match=r"val_check_interval: .* between two optimizer steps"):
+        fit(tmp_path, conf, dataset())
+
+
+class Slowing(Classifier):
+    """Its rate follows the validation, inside of epochs."""
+
+    def configure_optimizers(self):
+        optimizer = torch.optim.SGD(self.parameters(), lr=1.0)
+        plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.5, patience=0, threshold=0.5)
+        return {
+            "optimizer": optimizer,
+            "lr_scheduler": {"scheduler": plateau, "monitor": "val_loss", "interval": "step", "frequency": 2},
+        }
+
+
+@pytest.mark.parametrize("stops", [(2,), (7,), (1, 3, 3)])
+def test_evaluations_inside_of_epochs_count_once_whatever_interrupts_the_run(tmp_path, stops):
+    module = {**MODULE, "_target_": f"{HERE}.Slowing"}
+    early = EarlyStoppingConf(patience=5, min_delta=0.1)
+    conf = make_conf(module=module, trainer_args={"val_check_interval": 2}, early_stopping=early)
+    assert_exact(tmp_path, lambda folder, channel: train_in(folder, conf, channel), stops)
+    whole, parts = (json.loads((latest_checkpoint(tmp_path / one) / "progress.json").read_text()) for one in RUNS)
+    for name in ("step", "best", "early_best", "bad_evaluations", "evaluated_step"):
+        assert parts[name] == whole[name], name
+
+
+def train_in(folder, conf, channel):
+    worker = make_worker(folder, conf, dataset(), channel=channel)
+    worker.allow = (f"{HERE}.*",)
+    train(worker)
+
+
 SKIPPED = "train/skipped_batch"
+RUNS = ("whole", "parts")
 DIVERGING = {**MODULE, "lr": 1e30}
 
 
@@ -139,9 +221,24 @@ def test_an_evaluation_belongs_to_the_epoch_that_it_closes(tmp_path):
     assert [one["epoch"] for one in found if "val/loss" in one["metrics"]] == [1, 2, 3]
 
 
-def test_a_metric_that_is_never_logged_is_an_error(tmp_path):
-    with pytest.raises(TrainingError, match=r"run.checkpoint.best.monitor: the module logs no val/f1, only .*val/loss"):
-        fit(tmp_path, make_conf(), dataset(), checkpoint={"best": {"monitor": "val/f1"}})
+WATCHED = {
+    "run.checkpoint.best.monitor": {"checkpoint": {"best": {"monitor": "val/f1"}}},
+    "trainer.early_stopping.monitor": {},
+    "run.stop.target": {"stop": StopConf(target={"val/f1": 0.9})},
+    "run.stop.bounds": {"stop": StopConf(bounds={"val/f1": BoundsConf(min=0.9)})},
+}
+
+
+@pytest.mark.parametrize("key", WATCHED)
+@pytest.mark.parametrize("sanity", [{}, {"num_sanity_val_steps": 0}])
+def test_a_metric_that_is_never_logged_is_an_error_before_the_first_step(tmp_path, key, sanity):
+    early = EarlyStoppingConf(monitor="val/f1") if key.startswith("trainer") else None
+    conf, channel = make_conf(early_stopping=early, trainer_args=sanity), RecordingChannel()
+    worker = make_worker(tmp_path, conf, dataset(), channel=channel, **WATCHED[key])
+    with pytest.raises(TrainingError, match=rf"{key}: the module logs no val/f1, only .*val/loss"):
+        train(worker)
+    assert bool(channel.of("progress")) == bool(sanity), "only a run without a sanity check begins to train"
+    assert channel.of("checkpoint") == []
 
 
 @pytest.mark.parametrize(
