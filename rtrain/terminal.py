@@ -48,7 +48,7 @@ def say(text: str, *, err: bool = False) -> None:
     """Print what a person reads: all that the command line says goes through here, or through ``printable``.
 
     Args:
-        text: A line, or some; names and messages in it may come from anybody's files.
+        text: One or more lines; names and messages in it may come from files of other accounts.
         err: Print it to the standard error.
     """
     print(printable(text, "\n\t"), file=sys.stderr if err else sys.stdout, flush=True)

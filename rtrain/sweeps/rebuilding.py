@@ -25,7 +25,7 @@ _NAME = re.compile(r"(\d{3,})-[0-9a-f]{8}")
 def opened_record(
     trials: Trials, search: Search, facts: Mapping[str, Any], notice: Callable[[str], None]
 ) -> SweepRecord:
-    """Return the record of a sweep: a new one, the one that is there, or, if that is damaged, a rebuilt one.
+    """Return the record of a sweep: a new one, the existing one or, if it is damaged, a rebuilt one.
 
     Args:
         trials: What the command asks for.
@@ -96,7 +96,7 @@ def _value(axis: Axis, overrides: Sequence[str]) -> str | None:
 
 
 def _take_over(trial: Trial, runs: Mapping[str, Manifest]) -> bool:
-    """Note what the manifest of a trial says of its run, if there is one; ``catch_up`` finds how it ended."""
+    """Record a trial's run from its manifest, if it has one; ``catch_up`` finds how it ended."""
     manifest = runs.get(trial.name)
     if manifest is None:
         return False
@@ -111,7 +111,7 @@ def _take_over(trial: Trial, runs: Mapping[str, Manifest]) -> bool:
 
 
 def _entry(taken: Mapping[str, Any]) -> dict[str, Any]:
-    """Return as the sweep notes it what a manifest says of a checkpoint of another trial."""
+    """Return the sweep's record of a checkpoint that a trial's manifest took from another trial."""
     kept = {key: taken.get(key) for key in ("time", "checkpoint", "step", "changes")}
     return {**kept, "source": _number(Path(taken["run"]).name)}
 

@@ -34,7 +34,7 @@ from rtrain.trainers.worker import Worker
 
 PROGRESS = "progress.json"
 USUAL_PATIENCE = 10
-"""Rounds without improvement after which users are told of early stopping."""
+"""Rounds without improvement after which a notice recommends early stopping."""
 TASKS = ("classification", "regression", "ranking")
 DERIVED: Mapping[str, tuple[str, Callable[[float], float]]] = {
     "logloss": ("loss", float),
@@ -243,7 +243,7 @@ class Rounds:
         self._saved = self.progress.rounds if folder is not None else -1
         self._goals, self._reason = Goals(worker.run.stop, worker.directions), ""
         self._spoilt = ""
-        """Why training ends without a checkpoint: the deciding metric is no finite number."""
+        """Why training ends without a checkpoint: the deciding metric is not finite."""
         self._stop = StopSignal(worker, ranks, conf.max_seconds, self.progress.seconds)
 
     def done(self) -> bool:

@@ -20,7 +20,7 @@ class Ranking:
     """The metrics of a ranking by the definition of its run."""
 
     reported: tuple[str, ...] = ()
-    """What the run reported, without the split; names that are no metric of a ranking are left out."""
+    """What the run reported, without the split; names of other metrics are left out."""
     gains: tuple[float, ...] | None = None
     """Of each grade from 0 on; None: 2^grade - 1."""
     linear: bool = False

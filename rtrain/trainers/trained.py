@@ -172,7 +172,7 @@ def refuse_pickles(checkpoint: Path, pickles: Collection[str]) -> None:
 def wrote_files(checkpoint: Path) -> bool:
     """Tell whether this account wrote the files of a checkpoint, all of them, as far as its record says.
 
-    The mark in ``about.json`` is for what that file names. Whoever gets a checkpoint may put other files beside it.
+    The mark in ``about.json`` covers that file only; the other files could be exchanged.
     """
     try:
         about = read_about(checkpoint)

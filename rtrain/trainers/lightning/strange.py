@@ -41,7 +41,7 @@ class StrangersNumbers(TorchCheckpointIO):
         """Return the numbers.
 
         Raises:
-            CheckpointError: There is more that somebody would take.
+            CheckpointError: A callback, hook or data module would get more than numbers.
         """
         stored = super().load_checkpoint(path, map_location, weights_only=True)
         found = {key: without_texts(stored[key]) for key in OF_TRAINING if key in stored}

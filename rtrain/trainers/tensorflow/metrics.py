@@ -23,7 +23,7 @@ def directions(metrics: Mapping[str, Mapping[str, Any]], allow: Sequence[str]) -
         except ConfigError:  # the check of the plugin names it, with what the dataset says in place of auto
             continue
         mode = MODES.get(str(getattr(metric, "_direction", None)))
-        # The name of a metric of one's own may tell; a class of Keras that doesn't say it goes neither way.
+        # A custom metric is judged by its name; a class of Keras without a direction has none.
         if mode is not None or type(metric).__module__.partition(".")[0] == "keras":
             own[name] = mode
     return Directions(own=own)

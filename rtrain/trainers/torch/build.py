@@ -49,7 +49,7 @@ def build_loss(conf: Conf, dataset: Dataset, allow: tuple[str, ...]) -> nn.Modul
     It gives a mean over rows, or one value per row or place where not all count the same.
 
     Raises:
-        ConfigError: The loss is no mean over rows, or can't tell the losses of single rows where they have weights.
+        ConfigError: The loss is not a mean over rows, or can't give the losses of single rows where these have weights.
     """
     info = dataset.info
     weighted = "weight" in info.columns

@@ -19,7 +19,7 @@ def directions(metrics: Mapping[str, Mapping[str, Any]], allow: Sequence[str]) -
         name: locate(str(node["_target_"]), f"trainer.metrics.{name}._target_", allow) for name, node in metrics.items()
     }
     found = {name: direction_of(kind) for name, kind in kinds.items()}
-    # The name of a metric of one's own may tell; a class of torchmetrics that doesn't say it goes neither way.
+    # A custom metric is judged by its name; a class of torchmetrics without a direction has none.
     return Directions(own={name: mode for name, mode in found.items() if mode is not None or _is_known(kinds[name])})
 
 
