@@ -9,6 +9,7 @@ import copy
 import io
 import json
 import random
+import resource
 import signal
 import sys
 import warnings
@@ -164,7 +165,7 @@ def use(estimator: object, rows: tuple[np.ndarray, ...]) -> None:
     """Do what rtrain does with an estimator."""
     for verb in ("predict_proba", "predict", "transform", "partial_fit"):
         for count in (30, 1):
-            given = tuple(one[:count] for one in rows)
+            given = tuple(one[:count].copy() for one in rows)
             with suppress(Exception):  # a file that makes no sense raises anything
                 getattr(estimator, verb)(*(given if verb == "partial_fit" else given[:1]))
 
@@ -172,6 +173,7 @@ def use(estimator: object, rows: tuple[np.ndarray, ...]) -> None:
 def main(seed: int, number: int) -> None:
     """Try ``number`` changes of each estimator."""
     warnings.simplefilter("ignore")
+    resource.setrlimit(resource.RLIMIT_AS, (16 << 30, 16 << 30))  # of a large number, an error and no full memory
     signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(TimeoutError()))
     num_loaded = 0
     for name, kind in makes().items():
