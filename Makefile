@@ -17,7 +17,8 @@ test-all: .venv/test lint
 
 # A hundred random faults of each kind, and generated files that are meant to harm: hours.
 test-faults: .venv/test
-	RTRAIN_TEST_FAULTS=100 $(BIN)/python -m pytest -m "slow or not slow" tests/faults tests/trainers/sklearn/test_estimator_file.py
+	RTRAIN_TEST_FAULTS=100 $(BIN)/python -m pytest -m "slow or not slow" tests/faults \
+		tests/trainers/sklearn/test_estimator_file.py tests/trainers/sklearn/test_mangled_estimators.py
 
 lint: .venv/test
 	$(BIN)/ruff check .

@@ -11,6 +11,7 @@ from pyarrow import csv, parquet
 import rtrain
 from rtrain.cli.app import run as command
 from rtrain.errors import CheckpointError, ConfigError, PredictionError
+from rtrain.testing.damage import replace_file
 
 
 @pytest.fixture(scope="module")
@@ -307,3 +308,8 @@ def test_raw_rows_go_through_the_preprocessors_of_the_checkpoint(tmp_path, memor
     swapped = f"dataset.path={{train: {tmp_path}/test.csv, test: {tmp_path}/train.csv}}"
     with pytest.raises(ConfigError, match="prepared by what its own train rows say"):
         rtrain.evaluate(run.path, [swapped], split="test")
+    about = json.loads((run.best_checkpoint / "about.json").read_text())
+    about["encoding"]["preprocessing"]["steps"][0]["type"] = "Chain"
+    replace_file(run.best_checkpoint, "about.json", json.dumps(about).encode())
+    with pytest.raises(CheckpointError, match="how rows were prepared"):
+        rtrain.evaluate(run.path, [f"dataset.path={tmp_path}/test.csv"])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rtrain.config.closest import nearest_or_all
 from rtrain.datasets.categories import is_declared, is_text, names_of
+from rtrain.datasets.preprocessor_conf import check_step
 from rtrain.datasets.preprocessor_statistics import NEEDS_VALUES, as_ray, learned, part_names
 from rtrain.errors import DatasetError
 
@@ -36,6 +37,15 @@ class Preprocessing:
     """Columns that become vectors, and what the parts of each are called as features."""
     features: tuple[str, ...]
     """Columns that come out, besides those that are none of ``inputs``."""
+
+    def __post_init__(self) -> None:
+        """Check the steps, which a checkpoint may hold whoever wrote it.
+
+        Raises:
+            ValueError: One is not on the list that a config can name.
+        """
+        for place, step in enumerate(self.steps):
+            check_step(place, str(step["type"]), step["arguments"])
 
     def apply(self, table: pa.Table, where: str) -> pa.Table:
         """Return the table with its ``features`` in place of ``inputs``; all other columns stay.

@@ -45,11 +45,21 @@ NOT_NEEDED: Mapping[str, str] = {
 
 def _check_steps(steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for place, step in enumerate(steps):
-        kind = str(step.get("type", ""))
-        if kind not in ARGUMENTS:
-            raise ValueError(f"[{place}]: {_unknown(kind)}")
-        _check_arguments({key: value for key, value in step.items() if key != "type"}, f"[{place}] ({kind})", kind)
+        check_step(place, str(step.get("type", "")), {key: value for key, value in step.items() if key != "type"})
     return steps
+
+
+def check_step(place: int, kind: str, arguments: Mapping[str, Any]) -> None:
+    """Check one preprocessor, of a config or of a checkpoint.
+
+    Raises:
+        ValueError: The kind is not listed, or takes other arguments.
+    """
+    if kind not in ARGUMENTS:
+        raise ValueError(f"[{place}]: {_unknown(kind)}")
+    if not isinstance(arguments, Mapping):
+        raise ValueError(f"[{place}] ({kind}) needs arguments by their names")
+    _check_arguments(arguments, f"[{place}] ({kind})", kind)
 
 
 def _unknown(kind: str) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from pydantic import ValidationError
 
 from rtrain.config.aliases import expand
 from rtrain.config.allowed import Untrusted
@@ -101,7 +102,7 @@ class Opened:
     def _reader(self) -> RowReader | None:
         try:
             return self._source.open_rows(self.conf.dataset, self._encoding)
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, ValidationError) as error:
             message = f"about.json in {self.model.trained.folder} does not say how rows were prepared: {error!r}."
             raise CheckpointError(message, "Copy the checkpoint again; it may be of another version.") from error
 

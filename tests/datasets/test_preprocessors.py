@@ -355,3 +355,23 @@ def test_a_spec_reads_the_columns_that_features_are_made_of():
     spec = TableSpec(features=fitted.features, labels=Labels("y", None), on_missing="error", preprocessing=fitted)
     assert spec.features == ("a=x", "a=y", "b")
     assert spec.columns == ("a", "b", "y")
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        {"type": "Chain"},
+        {"type": "BatchMapper"},
+        {"type": "preprocessor.Preprocessor"},
+        {"type": "StandardScaler", "arguments": {"columns": ["size"], "transform_kwargs": {}}},
+        {"type": "Tokenizer", "arguments": {"columns": ["size"], "tokenization_fn": "os.system"}},
+        {"type": "StandardScaler", "arguments": ["columns"]},
+        {"type": "StandardScaler", "arguments": {"columns": "size"}},
+    ],
+    ids=str,
+)
+def test_a_checkpoint_names_no_other_preprocessor_than_a_config(step):
+    stored = {"inputs": ["size"], "kinds": {"size": "number"}, "parts": {}, "features": ["size"]}
+    steps = [{"arguments": {"columns": ["size"]}, "statistics": {}, **step}]
+    with pytest.raises(ValidationError):
+        TypeAdapter(Preprocessing).validate_python({**stored, "steps": steps})

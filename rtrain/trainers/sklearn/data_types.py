@@ -6,7 +6,8 @@ Not listed:
 - what calls a method whose name is in the file (stacking, scorers, thresholds), and bound methods themselves;
 - SciPy's distributions, whose ``__setstate__`` runs code;
 - what hands indices of the file to compiled code that doesn't check them (nearest neighbours, support vectors, one-hot
-  encoders and sparse matrices, the older gradient boosting). Those of trees are checked: see ``trees.check_trees``.
+  encoders and sparse matrices, the older gradient boosting). What the listed ones hand over is checked: see
+  ``trees`` and ``members``.
 """
 
 from __future__ import annotations

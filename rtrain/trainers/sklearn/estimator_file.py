@@ -72,13 +72,16 @@ def from_data(content: bytes) -> Any:
 
     from rtrain.trainers.sklearn.arguments import forget_caches
     from rtrain.trainers.sklearn.data_types import TYPES
+    from rtrain.trainers.sklearn.members import check_members, check_rows
     from rtrain.trainers.sklearn.schema import check_schema
     from rtrain.trainers.sklearn.trees import check_trees
 
     check_schema(content)
     names = sorted({f"{module}.{name}" for pairs in TYPES.values() for module, name in pairs})
     estimator = loads(content, trusted=names)
+    check_members(estimator)
     check_trees(estimator)
+    check_rows(estimator)
     forget_caches(estimator)
     return estimator
 

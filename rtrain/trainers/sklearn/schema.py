@@ -37,9 +37,8 @@ def check_schema(content: bytes) -> None:
         nodes = list(_nodes(schema))
         files: dict[str, int] = {}
         _check_types(nodes)
-        for node in nodes:
-            if "file" in node:
-                _check_file(archive, node, files)
+        shapes = {node["file"]: _check_file(archive, node, files) for node in nodes if "file" in node}
+        _check_trees(nodes, shapes)
 
 
 def _check_sizes(archive: ZipFile, size: int) -> None:
@@ -84,8 +83,28 @@ def _check_types(nodes: Sequence[Mapping[str, Any]]) -> None:
         raise _refused("has keys that are not plain")
 
 
-def _check_file(archive: ZipFile, node: Mapping[str, Any], files: dict[str, int]) -> None:
-    """Refuse an array of objects, one that says to be larger than it is, and one that is read many times."""
+def _check_trees(nodes: Sequence[Mapping[str, Any]], shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Refuse a tree whose parts are not arrays: scikit-learn copies their memory while skops reads them."""
+    same: dict[int, list[Mapping[str, Any]]] = {}
+    for node in nodes:
+        same.setdefault(node["__id__"], []).append(node)
+
+    def is_array(node: Mapping[str, Any], num_dims: int) -> bool:
+        return all(
+            one["__class__"] == "ndarray" and one.get("type") == "numpy" and len(shapes[one["file"]]) == num_dims
+            for one in same[node["__id__"]]
+        )
+
+    for node in (one for one in nodes if one["__loader__"] == "TreeNode"):
+        states = [one["content"] for one in same[node["content"]["__id__"]]]
+        arguments = [one["content"] for one in same[node["__reduce__"]["args"]["__id__"]]]
+        right = all(is_array(one["nodes"], 1) and is_array(one["values"], 3) for one in states)
+        if not right or not all(len(one) == 3 and is_array(one[1], 1) for one in arguments):
+            raise _refused("holds a tree that is not made of arrays")
+
+
+def _check_file(archive: ZipFile, node: Mapping[str, Any], files: dict[str, int]) -> tuple[int, ...]:
+    """Return the shape of an array; refuse one of objects, of another size than it says, or that is read many times."""
     name = node["file"]
     if files.setdefault(name, node["__id__"]) != node["__id__"]:
         raise _refused(f"reads {name} twice")
@@ -97,6 +116,7 @@ def _check_file(archive: ZipFile, node: Mapping[str, Any], files: dict[str, int]
     shape, _, dtype = read_header(file)
     if dtype.hasobject or prod(shape) * dtype.itemsize != len(content) - file.tell():
         raise _refused(f"holds no array of numbers in {name}")
+    return tuple(shape)
 
 
 def _refused(why: str) -> CheckpointError:

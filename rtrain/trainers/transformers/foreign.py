@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,9 @@ lora_dropout modules_to_save peft_type r rank_pattern target_modules task_type u
 LORA_KEYS = frozenset(_LORA_KEYS.split())
 _ABOUT_LORA = ("auto_mapping", "base_model_name_or_path", "init_lora_weights", "peft_version", "revision")
 """Keys of no effect on a model whose weights are there."""
+_PATTERNS = ("target_modules", "exclude_modules", "layers_pattern", "modules_to_save", "rank_pattern", "alpha_pattern")
+"""Keys whose texts peft takes for regular expressions; some of them never end."""
+_NAME = re.compile(r"[\w.-]+")
 
 
 def load_config(folder: Path) -> Any:
@@ -104,7 +108,21 @@ def lora_config(folder: Path) -> Any:
             )
     if stored.get("peft_type") != "LORA":
         raise CheckpointError(f"{folder} holds no adapters of LoRA.")
+    for key in _PATTERNS:
+        value = stored.get(key)
+        if not all(isinstance(one, str) and _NAME.fullmatch(one) for one in _texts(value)):
+            message = (
+                f"{folder} was written by another account: {key}={value!r:.200} is a pattern, not names of modules."
+            )
+            raise CheckpointError(message, TRUST)
     return LoraConfig(**{key: stored[key] for key in LORA_KEYS & stored.keys() if key != "peft_type"})
+
+
+def _texts(value: Any) -> list[Any]:
+    """Return the texts of a key of adapters: one, those of a list, or the keys of a mapping."""
+    if value is None:
+        return []
+    return list(value) if isinstance(value, list | Mapping) else [value]
 
 
 def _items(node: Any) -> Iterator[tuple[str, Any]]:

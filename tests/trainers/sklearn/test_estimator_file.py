@@ -238,6 +238,29 @@ def test_an_entry_is_not_taken_for_another_one_with_its_id(tmp_path, forest):
         load(tmp_path, trusted=False)
 
 
+@pytest.mark.parametrize("way", ["nodes", "values", "state", "arguments"])
+def test_a_tree_is_made_of_arrays(tmp_path, forest, way):
+    def change(schema):
+        tree = next(one for one in nodes(schema) if one["__loader__"] == "TreeNode")
+        number = {**named("NdArrayNode", "numpy", "int64", type="numpy", file="evil.npy"), "__id__": 1}
+        if way == "arguments":
+            tree["__reduce__"]["args"]["content"][1] = number
+        elif way == "state":  # skops takes the first entry with an id
+            state = tree["content"]
+            schema["content"]["content"] = {
+                "a": {**state, "content": {**state["content"], "nodes": number}},
+                **schema["content"]["content"],
+            }
+        else:
+            tree["content"]["content"][way] = number
+
+    file = io.BytesIO()
+    np.save(file, np.int64(3))
+    (tmp_path / DATA).write_bytes(repacked(forest, change, [("evil.npy", file.getvalue())]))
+    with pytest.raises(CheckpointError, match="not made of arrays"):
+        load(tmp_path, trusted=False)
+
+
 def of_array(array, header=None):
     """Return a change that puts an array into the estimator, and the file with it."""
     file = io.BytesIO()

@@ -120,6 +120,47 @@ def test_adapters_that_ask_for_more_are_refused(trained, tmp_path, values):
     assert not events
 
 
+BOMB = "(.*)*(.*)*(.*)*!"
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"target_modules": BOMB},
+        {"target_modules": ["c_attn", BOMB]},
+        {"exclude_modules": BOMB},
+        {"exclude_modules": [BOMB]},
+        {"layers_pattern": [BOMB], "layers_to_transform": [0]},
+        {"layers_pattern": BOMB, "layers_to_transform": [0]},
+        {"modules_to_save": [BOMB]},
+        {"rank_pattern": {BOMB: 2}},
+        {"alpha_pattern": {BOMB: 2}},
+        {"target_modules": [3]},
+        {"target_modules": {"a|b": 1}},
+        {"rank_pattern": [BOMB]},
+    ],
+    ids=str,
+)
+def test_adapters_name_modules_and_no_patterns(trained, tmp_path, values):
+    evil = stolen(trained["causal-lm"], tmp_path)
+    change(evil.folder / "adapter" / "adapter_config.json", **values)
+    with pytest.raises(CheckpointError, match=next(iter(values))) as raised:
+        load_predictor(evil)
+    assert "--trust" in raised.value.hint
+
+
+@pytest.mark.parametrize(
+    "lora",
+    [{"r": 2, "target_modules": "all-linear"}, {"r": 2, "target_modules": ["c_attn"], "rank_pattern": {"c_attn": 3}}],
+)
+def test_adapters_that_name_modules_are_read_whoever_wrote_them(tmp_path, lora):
+    conf, data = make_conf("causal-lm", max_steps=1, lora=lora), dataset("causal-lm")
+    fit(tmp_path, conf, data)
+    found = newest(tmp_path, conf, data)
+    x = data.splits["val"].columns["x"]
+    np.testing.assert_array_equal(load_predictor(stolen(found, tmp_path)).predict(x), load_predictor(found).predict(x))
+
+
 def test_of_the_tokenizer_no_file_code_or_class_is_named(trained, tmp_path):
     task, secret = "sequence-classification", tmp_path / "secret.json"
     secret.write_text("{}")
