@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+MAX_LINE = 1_000
+"""Characters of a line that an error about a config shows."""
+MAX_LINES = 200
+"""Lines that it shows."""
+
 
 class RtrainError(Exception):
     """Base of all errors meant for the user; the CLI prints the message without a traceback.
@@ -31,6 +36,12 @@ class ConfigError(RtrainError):
     """The config, or what it asks for, is wrong; found before anything was started or written."""
 
     exit_code = 2
+
+    def __str__(self) -> str:
+        """Return the message and the hint, of names that are as long as a book their beginning."""
+        lines = super().__str__().split("\n")
+        shown = [line if len(line) <= MAX_LINE else f"{line[:MAX_LINE]}..." for line in lines[:MAX_LINES]]
+        return "\n".join(shown if len(lines) <= MAX_LINES else [*shown, "..."])
 
 
 class NotInstalledError(ConfigError):

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from rtrain.cluster import StartingCluster, connect
 from rtrain.config.allowed import project_forgotten
+from rtrain.config.bounds import check_words
 from rtrain.config.closest import closest
 from rtrain.config.locations import Primary, builtin_dir, find_primary
 from rtrain.config.schema import BoundsConf, ClusterConf, RtrainConf
@@ -55,6 +56,7 @@ class Smoke:
     @contextmanager
     def session(self) -> Iterator[Session]:
         """Open a session for it, and forget its project afterwards."""
+        check_words("smoke.overrides", self.overrides)
         with project_forgotten(), Session(str(self.primary.path), self.overrides, schemas()) as session:
             session.request.of_file = True
             yield session

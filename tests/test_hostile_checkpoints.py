@@ -16,12 +16,12 @@ from strange import KINDS, guarded, put_strange
 
 import rtrain
 from rtrain.cli.app import run as command
+from rtrain.config.servers import is_well_known
 from rtrain.errors import CheckpointError, RtrainError
 from rtrain.runs.checkpoints import RECORD_NAME
 from rtrain.runs.files import sha256_of
 from rtrain.runs.seal import key_path
 from rtrain.runs.verify import check_whole
-from rtrain.storage.stores import is_well_known
 from rtrain.testing.damage import Calls, replace_file
 from rtrain.trainers.trained import read_about
 

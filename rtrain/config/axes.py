@@ -14,6 +14,7 @@ from hydra.core.override_parser.types import Glob, IntervalSweep, Override, Rang
 from omegaconf import OmegaConf
 
 from rtrain.config.aliases import expand_word, split_word
+from rtrain.config.bounds import check_words
 from rtrain.config.suggest import closest_key
 from rtrain.errors import ConfigError
 
@@ -127,8 +128,10 @@ def with_params(space: Space, loader: Any, params: dict[str, Any], seed: int) ->
     """
     mine = {axis.name for axis in space.axes} | {_key(word) for word in space.fixed}
     added: list[Axis] = []
+    words = {key: _params_words(key, value) for key, value in params.items()}
+    check_words("sweep.params", [word for ones in words.values() for word in ones])
     for key, value in params.items():
-        inner = read_space(loader, _params_words(key, value), seed)
+        inner = read_space(loader, words[key], seed)
         if not inner.axes:
             raise ConfigError(
                 f"sweep.params.{key}: {value} is one value, not several.",
@@ -152,6 +155,7 @@ def with_zip(space: Space, zipped: dict[str, list[Any]]) -> Space:
         raise ConfigError(f"sweep.zip: {told}; all need as many values.", "Give each key as many values as the others.")
     columns = [[expand_word(f"{key}={_text(value)}") for value in values] for key, values in zipped.items()]
     rows = tuple(tuple(word for words in row for word in words) for row in zip(*columns, strict=True))
+    check_words(ZIP, [word for row in rows for word in row])
     keys = {_key(word) for word in rows[0]}
     for others, does in (({axis.name for axis in space.axes}, "varied"), (set(map(_key, space.fixed)), "set")):
         if twice := keys & others:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shlex
 from collections.abc import Sequence
 
@@ -40,6 +41,8 @@ def explain(request: Request, schemas: Schemas, error: Exception) -> Exception:
         return _no_package(request, error)
     if isinstance(error, HydraException | OmegaConfBaseException | ValueError | RecursionError | AssertionError):
         return explain_hydra(request, schemas, error).as_error()
+    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+        return ConfigError(f"no file has so long a name: {error.filename}")
     return error
 
 

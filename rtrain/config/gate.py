@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rtrain.config.allowed import FRAMEWORKS, matches
+from rtrain.config.servers import is_foreign_store, is_own_cluster
 from rtrain.config.targets import TargetError, check_names, locate, refuse_unless_allowed
 
 _SETTINGS = """
@@ -25,13 +26,16 @@ TF_FORCE_GPU_ALLOW_GROWTH TF_CUDNN_DETERMINISTIC TF_ENABLE_ONEDNN_OPTS TF_NUM_IN
 TF_GPU_THREAD_MODE XLA_PYTHON_CLIENT_PREALLOCATE XLA_PYTHON_CLIENT_MEM_FRACTION XLA_PYTHON_CLIENT_ALLOCATOR
 JAX_ENABLE_X64 JAX_DEBUG_NANS JAX_DISABLE_JIT JAX_PLATFORMS JAX_DEFAULT_MATMUL_PRECISION TOKENIZERS_PARALLELISM
 HF_HUB_OFFLINE HF_DATASETS_OFFLINE HF_HUB_DISABLE_PROGRESS_BARS HF_HUB_DISABLE_TELEMETRY TRANSFORMERS_OFFLINE
-TRANSFORMERS_VERBOSITY WANDB_MODE WANDB_DISABLED WANDB_SILENT PYTHONHASHSEED PYTHONUNBUFFERED PYTHONFAULTHANDLER
+TRANSFORMERS_VERBOSITY WANDB_MODE WANDB_DISABLED WANDB_SILENT WANDB_PROJECT WANDB_NAME WANDB_RUN_GROUP WANDB_JOB_TYPE
+WANDB_TAGS PYTHONHASHSEED PYTHONUNBUFFERED PYTHONFAULTHANDLER
 """
 SETTINGS = frozenset(_SETTINGS.split())
-"""Environment variables that lead to no code, and ask for no file."""
-HYDRAS_CALLBACKS = tuple(f"hydra.experimental.callbacks.{name}Callback" for name in ("LogJobReturn", "PickleJobInfo"))
+"""Environment variables that lead to no code, to no file and to no server."""
+HYDRAS_CALLBACKS = ("hydra.experimental.callbacks.LogJobReturnCallback",)
 PLUGINS = ("hydra_plugins.", "hydra._internal.core_plugins.")
 """Where a launcher or a sweeper comes from; Hydra takes registered classes only."""
+_LOCAL_PLUGINS = (*(f"hydra_plugins.hydra_{name}_launcher." for name in ("submitit", "joblib")), PLUGINS[1])
+"""Those that ask no server whose address is a setting of theirs."""
 COMMANDS = frozenset({"setup", "python", "srun_args", "additional_parameters"})
 """Settings of launchers that shells run."""
 _ROTATING = ("Rotating", "TimedRotating", "Watched")
@@ -44,8 +48,11 @@ LOGGING = FILE_HANDLERS | frozenset(
 FOLDERS = frozenset({"submitit_folder", "temp_folder"})
 """Where launchers write."""
 _CALLABLES = frozenset({"()", "class", "queue", "listener"})
-_FAMILIES = re.compile(r"(NCCL|TORCH_NCCL|RCCL)_(?!.*(PLUGIN|FILE|PATH|CONF|LIB|DIR|NET$))[A-Z0-9_]+")
-_WORD = re.compile(r"[\w.,:;=+\- ]*", re.ASCII)
+_FAMILIES = re.compile(
+    r"(NCCL|TORCH_NCCL|RCCL)_(?!.*(PLUGIN|FILE|PATH|CONF|LIB|DIR|ADDR|COMM_ID|HOST|SERVER|NET$))[A-Z0-9_]+"
+)
+_PLAIN_KEY = re.compile(r"\w+(\.\w+)*")
+_WORD = re.compile(r"[\w.,:;=^+\- ]*", re.ASCII)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,8 +65,8 @@ class Gate:
     allow: tuple[str, ...]
     root: Path
     """The project, whose modules may be named."""
-    runs: Path
-    """``run.root_dir``, where logs may be written."""
+    folder: Path
+    """Of the run, or of the sweep: logs may be written there."""
     typed: frozenset[str] = frozenset()
     """Keys that the command line sets itself: a user may do anything."""
 
@@ -67,15 +74,25 @@ class Gate:
         """Check a resolved job by names alone; nothing is imported.
 
         Raises:
-            TargetError: A ``_target_`` is not allowed, or the workers' environment.
+            TargetError: A ``_target_`` is not allowed, or the workers' environment, or a server that is asked.
         """
         for section in ("trainer", "dataset"):
             check_names(data[section], section, self.allow, [self.root])
+        self._check_servers(data)
         env = data["cluster"]["runtime_env"]
         self.check_variables(env.get("env_vars"), "cluster.runtime_env.env_vars")
         for name in env:
             if name != "env_vars" and not self._lies_in_project(name, env[name]):
                 self._refuse_unless_permitted(f"cluster.runtime_env.{name}", "decides what code the workers run")
+
+    def _check_servers(self, data: Mapping[str, Any]) -> None:
+        address = data["cluster"].get("address")
+        if address is not None and not is_own_cluster(str(address)):
+            self._refuse_unless_permitted("cluster.address", "is a cluster that code and Ray's token would be sent to")
+        for section in ("run", "dataset"):
+            for key, text in _texts(data.get(section), section):
+                if is_foreign_store(text):
+                    self._refuse_unless_permitted(key, "names a server that credentials of yours would be sent to")
 
     def check_callbacks(self, node: Any) -> None:
         """Check ``hydra.callbacks`` by names alone; nothing is imported."""
@@ -95,17 +112,19 @@ class Gate:
         own = (path.rpartition(".")[0],) if path in HYDRAS_CALLBACKS else ()
         return locate(path, where, (*self.allow, *own))
 
-    def check_plugin(self, node: Any, where: str) -> None:
+    def check_plugin(self, node: Any, where: str, sweep_dir: Path) -> None:
         """Check ``hydra.launcher`` or ``hydra.sweeper``: a plugin of Hydra's, given plain settings."""
         for key, mapping in _mappings(node, where):
             target = mapping.get("_target_")
             if target is not None and (key != where or not str(target).startswith(PLUGINS)):
                 raise TargetError(f"{key}._target_", f"{target} is not one of Hydra's plugins")
+            if target is not None and not str(target).startswith(_LOCAL_PLUGINS) and where not in self.typed:
+                self._refuse_unless_permitted(f"{where}._target_", "may send jobs to other machines")
             for name, value in mapping.items():
                 if (name in COMMANDS and value) or "\n" in str(value):
                     self._refuse_unless_permitted(f"{key}.{name}", "is run by a shell")
-                elif name in FOLDERS and value is not None:
-                    self._check_written(value, f"{key}.{name}")
+                elif name in FOLDERS and value is not None and not _lies_in(value, sweep_dir):
+                    self._refuse_unless_permitted(f"{key}.{name}", f"is outside of {sweep_dir}")
 
     def check_logging(self, node: Any, where: str, *, walk: bool = False) -> None:
         """Check a section in the form of ``logging.config.dictConfig``: what it calls, and where it writes.
@@ -123,7 +142,7 @@ class Gate:
                     self._refuse_unless_permitted(f"{key}.{name}", "changes any attribute")
                 self._check_protocol(value, f"{key}.{name}", walk=walk)
             if {str(mapping.get(name)) for name in ("()", "class")} & FILE_HANDLERS:
-                self._check_written(mapping.get("filename"), f"{key}.filename")
+                self._check_log(mapping.get("filename"), f"{key}.filename")
 
     def check_variables(self, variables: Any, where: str) -> None:
         """Check environment variables: a file sets settings of libraries, and nothing that leads to code."""
@@ -145,24 +164,25 @@ class Gate:
             locate(value, where, self.allow)
 
     def _check_protocol(self, value: Any, where: str, *, walk: bool) -> None:
-        for index, one in enumerate(value if isinstance(value, list) else [value]):
-            text, key = str(one), f"{where}.{index}" if isinstance(value, list) else where
-            if text.startswith("ext://"):
-                self._check_logging_name(text.removeprefix("ext://"), key, walk=walk)
-            elif text.startswith("cfg://"):
-                raise TargetError(key, f"{text} is not followed", "  write the value itself, or ${...}")
+        if isinstance(value, list):
+            for index, one in enumerate(value):
+                self._check_protocol(one, f"{where}.{index}", walk=walk)
+        text = str(value)
+        if text.startswith("ext://"):
+            self._check_logging_name(text.removeprefix("ext://"), where, walk=walk)
+        elif text.startswith("cfg://"):
+            raise TargetError(where, f"{text} is not followed", "  write the value itself, or ${...}")
 
-    def _check_written(self, value: Any, where: str) -> None:
-        inside = isinstance(value, str) and self.runs in Path(value).absolute().resolve().parents
-        if not inside:
-            self._refuse_unless_permitted(where, f"is outside of {self.runs}")
+    def _check_log(self, value: Any, where: str) -> None:
+        if not _lies_in(value, self.folder) or Path(value).suffix != ".log":
+            self._refuse_unless_permitted(where, f"is no *.log in {self.folder}")
 
     def _refuse_unless_permitted(self, key: str, why: str) -> None:
         if key in self.typed or any(matches(key, one) for one in self.allow):
             return
-        raise TargetError(
-            key, f"{why}: a file sets it only where allow names it", f"  try: allow=[{key}], or type {key}=..."
-        )
+        plain = _PLAIN_KEY.fullmatch(key)
+        hint = f"allow=[{key}], or type {key}=..." if plain else f"""allow=["{key}"]"""
+        raise TargetError(key, f"{why}: a file sets it only where allow names it", f"  try: {hint}")
 
     def _lies_in_project(self, name: str, value: Any) -> bool:
         paths = {"working_dir": [value], "py_modules": value}.get(name)
@@ -170,6 +190,22 @@ class Gate:
             isinstance(one, str) and "://" not in one and Path(one).resolve().is_relative_to(self.root.resolve())
             for one in paths
         )
+
+
+def _lies_in(value: Any, folder: Path) -> bool:
+    return isinstance(value, str) and folder.resolve() in Path(value).absolute().resolve().parents
+
+
+def _texts(node: Any, where: str) -> Iterator[tuple[str, str]]:
+    """Yield each text at or below ``node`` with its key, that of the list for those in lists."""
+    if isinstance(node, Mapping):
+        for name, value in node.items():
+            yield from _texts(value, f"{where}.{name}")
+    elif isinstance(node, list):
+        for value in node:
+            yield from _texts(value, where)
+    elif isinstance(node, str):
+        yield where, node
 
 
 def _mappings(node: Any, where: str) -> Iterator[tuple[str, Mapping[Any, Any]]]:

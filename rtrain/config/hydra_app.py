@@ -25,6 +25,7 @@ from hydra.core.utils import JobReturn, JobStatus, env_override, run_job
 from hydra.plugins.config_source import ConfigSource
 from hydra.types import HydraContext, RunMode
 from omegaconf import DictConfig, OmegaConf, flag_override, open_dict, read_write
+from omegaconf.errors import OmegaConfBaseException
 
 from rtrain.config.gate import Gate
 from rtrain.config.hydra_parts import NO_LOGGING, CheckedCallbacks, hydra_config, put_checked
@@ -34,6 +35,7 @@ from rtrain.config.nodes import plain, unresolved
 from rtrain.config.package_source import use_package_sources
 from rtrain.config.sources import RtrainSource, source_uri
 from rtrain.config.template import Template
+from rtrain.errors import ConfigError
 
 Task = Callable[[Any], Any]
 
@@ -219,7 +221,12 @@ class _MaskingLoader(ConfigLoaderImpl):
 
     def load_configuration(self, *args: Any, **kwargs: Any) -> DictConfig:
         """Return a composed config, masked if it is to be shown."""
-        cfg = super().load_configuration(*args, **kwargs)
+        try:
+            cfg = super().load_configuration(*args, **kwargs)
+        except (KeyError, AttributeError) as error:
+            if isinstance(error, OmegaConfBaseException):
+                raise
+            raise _unusable(error) from error
         return masked_config(cfg) if self._masks_all else cfg
 
     @contextmanager
@@ -256,6 +263,15 @@ def collector_paused() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
+
+
+def _unusable(error: Exception) -> ConfigError:
+    """Return the error for what Hydra can't read of its own section."""
+    if isinstance(error, KeyError):
+        return ConfigError(
+            f"hydra.job.env_copy: the environment variable {error} is not set.", "Set it, or leave it out."
+        )
+    return ConfigError(f"hydra: Hydra can't use this section: {error}.", "Leave out what is null in it.")
 
 
 def _result(done: JobReturn) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from hydra._internal.callbacks import Callbacks
@@ -16,6 +17,7 @@ from omegaconf import DictConfig, OmegaConf, flag_override
 
 from rtrain.config.gate import Gate
 from rtrain.config.nodes import Container
+from rtrain.errors import ConfigError
 
 NO_LOGGING = {"version": 1, "root": None, "disable_existing_loggers": False}
 """The root logger is left alone."""
@@ -54,8 +56,8 @@ def check_hydra(cfg: DictConfig, gate: Gate) -> dict[str, str]:
     for section in ("hydra.job_logging", "hydra.hydra_logging"):
         gate.check_logging(settled(cfg, section), section)
     for plugin in ("hydra.launcher", "hydra.sweeper"):
-        gate.check_plugin(settled(cfg, plugin), plugin)
-    settled(cfg, "hydra.verbose")
+        gate.check_plugin(settled(cfg, plugin), plugin, _sweep_dir(cfg))
+    _verbose(cfg)
     env = settled(cfg, "hydra.job.env_set")
     gate.check_variables(env, "hydra.job.env_set")
     return {str(name): str(value) for name, value in env.items()}
@@ -64,10 +66,14 @@ def check_hydra(cfg: DictConfig, gate: Gate) -> dict[str, str]:
 def put_checked(cfg: DictConfig, gate: Gate) -> None:
     """Put what a launcher takes from ``cfg``, checked and without references, in place of what was composed."""
     launcher, logging = settled(cfg, "hydra.launcher"), settled(cfg, "hydra.hydra_logging")
-    gate.check_plugin(launcher, "hydra.launcher")
+    gate.check_plugin(launcher, "hydra.launcher", _sweep_dir(cfg))
     gate.check_logging(logging, "hydra.hydra_logging", walk=True)
     with flag_override(cfg.hydra, ["readonly", "struct"], False):
         cfg.hydra.launcher, cfg.hydra.hydra_logging = _literal(launcher), _literal(logging)
+
+
+def _sweep_dir(cfg: DictConfig) -> Path:
+    return Path(str(settled(cfg, "hydra.sweep.dir"))).absolute()
 
 
 class CheckedCallbacks(Callbacks):
@@ -84,7 +90,7 @@ class CheckedCallbacks(Callbacks):
         self._configure(cfg, "hydra.hydra_logging")
         nodes = settled(cfg, "hydra.callbacks")
         gate.check_callbacks(nodes)
-        self.callbacks = [instantiate(_literal(node)) for node in gate.located(nodes).values()]
+        self.callbacks = [instantiate(_literal(node)) for node in gate.located(nodes).values() if node]
 
     def on_job_start(self, config: DictConfig, *, task_function: TaskFunction, **kwargs: Any) -> None:
         """Set up the job's logging, and call the callbacks."""
@@ -97,7 +103,20 @@ class CheckedCallbacks(Callbacks):
         data = settled(cfg, section)
         self._gate.check_logging(data, section, walk=True)
         section_node: Any = None if data is None else OmegaConf.create(_literal(data))
-        configure_log(section_node, settled(cfg, "hydra.verbose"))
+        configure_log(section_node, _verbose(cfg))
+
+
+def _verbose(cfg: DictConfig) -> Any:
+    """Return ``hydra.verbose`` as Hydra takes it.
+
+    Raises:
+        ConfigError: It names no loggers.
+    """
+    value = settled(cfg, "hydra.verbose")
+    names = value if isinstance(value, list) else [value]
+    if not isinstance(value, bool) and not all(isinstance(name, str) for name in names):
+        raise ConfigError("hydra.verbose: must be true, false, the name of a logger or a list of names.")
+    return OmegaConf.create(value) if isinstance(value, list) else value
 
 
 def _unresolved(node: Any) -> Any:

@@ -15,7 +15,7 @@ from rtrain.config.request import Request
 from rtrain.config.screen import Spot, Typed
 from rtrain.config.secrets import mask_word
 from rtrain.config.sources import SCHEME, RtrainSource
-from rtrain.config.yaml_file import read_yaml
+from rtrain.config.yaml_file import YamlFile, read_yaml
 from rtrain.errors import ConfigError
 
 
@@ -24,6 +24,7 @@ class Places:
 
     def __init__(self, request: Request) -> None:
         self.request = request
+        self._read_files: dict[Path, YamlFile | None] = {}
 
     def of(self, key: str) -> Spot | Typed | None:
         """Return the place that set ``key`` last: later words win over earlier ones, and words over files."""
@@ -88,14 +89,21 @@ class Places:
         path = self.file_of(config_path)
         if path is None or not keys:
             return None
-        try:
-            _, file = read_yaml(path)
-        except ConfigError:
+        file = self._read(path)
+        if file is None:
             return None
         full = ".".join(keys)
         shorts = [short for short in (*KEYS, *GROUPS) if f"{full}.".startswith(f"{expand_key(short)}.")]
         spellings = [keys, *([short, *full[len(expand_key(short)) :].split(".")[1:]] for short in shorts)]
         return next((spot for spot in map(file.spot, spellings) if spot is not None), None)
+
+    def _read(self, path: Path) -> YamlFile | None:
+        if path not in self._read_files:
+            try:
+                self._read_files[path] = read_yaml(path)[1]
+            except ConfigError:
+                self._read_files[path] = None
+        return self._read_files[path]
 
     def _files(self, config_path: str) -> Iterator[Path]:
         for source in self.request.app.sources:

@@ -25,6 +25,8 @@ from rtrain.config.yaml_file import read_yaml
 from rtrain.errors import ConfigError
 
 MAX_REPAIRS = 20
+LIMITED = ("hydra", "cluster", "run", "dataset")
+"""Sections of which a file may not set everything."""
 R = TypeVar("R")
 
 
@@ -62,8 +64,9 @@ class Request:
         if self.of_file:
             return set()
         parser = OverridesParser.create(config_loader=self.app.loader)
-        words = [word for word in self.words if word.key.startswith(("hydra.", "cluster."))]
-        return {leaf for word in words for leaf in leaves(word.key, parser.parse_override(word.text).value())}
+        named = [(word.key.replace("/", "."), word) for word in self.words]
+        words = [(key, word) for key, word in named if key.split(".")[0] in LIMITED]
+        return {leaf for key, word in words for leaf in leaves(key, parser.parse_override(word.text).value())}
 
     @property
     def command(self) -> list[str]:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from omegaconf import AnyNode, DictConfig, Node, OmegaConf, open_dict, read_write
+from omegaconf import AnyNode, DictConfig, Node, OmegaConf, flag_override, open_dict, read_write
 from omegaconf._utils import get_omega_conf_dumper
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf.errors import InterpolationToMissingValueError, OmegaConfBaseException
 
 from rtrain.config.hydra_app import sanitized
 from rtrain.config.hydra_parts import hydra_config
@@ -135,6 +135,10 @@ def shown_config(cfg: DictConfig, what: str, package: str | None, resolve: bool)
     mask_in_place(cfg)
     name = (package or "").rpartition(".")[2]
     with hydra_config(cfg):
+        if resolve:
+            _forget_missing(cfg)
+            with flag_override(cfg.hydra, "readonly", False):
+                OmegaConf.resolve(cfg.hydra)  # it refers to the job, which may not be shown
         part: Any = sanitized(cfg, what)
         if package not in (None, "_global_"):
             selected = OmegaConf.select(part, package)
@@ -202,6 +206,15 @@ def _references(node: Container) -> Iterator[tuple[Container, Any, Node]]:
             yield node, key, child
         elif isinstance(child, Container):
             yield from _references(child)
+
+
+def _forget_missing(node: Container) -> None:
+    """Show as missing what refers to a missing value: Hydra gives ``hydra.job.num`` to a trial only."""
+    for parent, key, _ in list(_references(node)):
+        try:
+            parent[key]
+        except InterpolationToMissingValueError:
+            parent.__dict__["_content"][key] = AnyNode("???", key, parent)
 
 
 def _missing(node: Container, path: str = "") -> Iterator[str]:

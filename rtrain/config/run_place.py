@@ -15,6 +15,8 @@ from rtrain.config.scrub import variables_in
 from rtrain.config.secrets import MASK, is_secret
 from rtrain.errors import ConfigError
 
+RECORDS = ("manifest.json", "sweep.json")
+"""Either tells that a folder is a run's, or a sweep's."""
 _MASKED_PARAMETER = re.compile(r"[?&][\w-]+=\*\*\*(?![^&#])")
 """Of a URL."""
 
@@ -27,7 +29,7 @@ def check_place(cfg: DictConfig, root_dir: str, typed: Collection[str], *, of_sw
     Args:
         cfg: The composed config, with the job's ``hydra.runtime.output_dir``.
         root_dir: ``run.root_dir``.
-        typed: Keys of the command line. A place that is typed there may be anywhere.
+        typed: Keys that the user sets. A place that is typed may be anywhere.
         of_sweep: The job is one of a sweep.
 
     Raises:
@@ -35,15 +37,35 @@ def check_place(cfg: DictConfig, root_dir: str, typed: Collection[str], *, of_sw
     """
     folder, root = Path(cfg.hydra.runtime.output_dir), _absolute(root_dir)
     if cfg.hydra.output_subdir is not None:
-        _check_inside("hydra.output_subdir", _absolute(str(folder / str(cfg.hydra.output_subdir))), folder)
+        _check_inside("hydra.output_subdir", _absolute(str(folder / str(cfg.hydra.output_subdir))), folder, below=True)
     if not of_sweep:
-        if not _is_typed("hydra.run.dir", typed):
+        if "hydra.run.dir" not in typed:
             _check_inside("hydra.run.dir", folder, root)
+            check_unused("hydra.run.dir", folder)
         return
     sweep = _absolute(str(cfg.hydra.sweep.dir))
-    if not _is_typed("hydra.sweep.dir", typed):
+    if "hydra.sweep.dir" not in typed:
         _check_inside("hydra.sweep.dir", sweep, root)
     _check_inside("hydra.sweep.subdir", folder, sweep)
+
+
+def check_unused(key: str, folder: Path) -> None:
+    """Refuse a folder that holds files already and is no run's or sweep's: what is recorded could replace them.
+
+    Args:
+        key: What names it.
+        folder: Where a run or a sweep is to be recorded.
+
+    Raises:
+        ConfigError: Names both.
+    """
+    if not folder.is_dir() or any((folder / name).is_file() for name in RECORDS):
+        return
+    if any(one.name != ".lock" for one in folder.iterdir()):
+        raise ConfigError(
+            f"{key} leads to {folder}, which holds other files already.",
+            f"Name a new folder, leave it out, or type {key}=... on the command line.",
+        )
 
 
 def check_no_secret(cfg: DictConfig, run: Mapping[str, Any]) -> None:
@@ -95,15 +117,11 @@ def _masked(data: Any, path: str = "", key: str = "") -> Iterator[tuple[str, str
         yield path, key
 
 
-def _check_inside(key: str, folder: Path, root: Path) -> None:
-    if folder != root and root not in folder.parents:
+def _check_inside(key: str, folder: Path, root: Path, *, below: bool = False) -> None:
+    if (below or folder != root) and root not in folder.parents:
         hint = "Set run.root_dir." + ("" if key.endswith("subdir") else f" Or type {key}=... on the command line.")
         raise ConfigError(f"{key} leads to {folder}, which lies outside of {root}.", hint)
 
 
 def _absolute(folder: str) -> Path:
     return Path(os.path.abspath(folder))  # noqa: PTH100
-
-
-def _is_typed(key: str, typed: Collection[str]) -> bool:
-    return any(key == one or key.startswith(f"{one}.") for one in typed)

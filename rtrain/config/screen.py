@@ -29,7 +29,8 @@ class Spot:
             if here or lines[number].strip():
                 out.append(f"  {'>' if here else ' '} {number + 1:>4} | {_plain(lines[number])}".rstrip())
             if here:
-                out.append(f"         | {' ' * self.column}{'^' * self.width}")
+                column = min(self.column, MAX_WIDTH)
+                out.append(f"         | {' ' * column}{'^' * max(min(self.width, MAX_WIDTH - column), 1)}")
         return out
 
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -184,13 +184,14 @@ class Session:
         cfg = self._checked[0]
         if run_dir is not None:
             put_job(cfg, run_dir)
-        check_run_dir(run_dir or composed.run_dir)
+        gate = replace(composed.gate, folder=(run_dir or composed.run_dir).absolute())
+        check_run_dir(gate.folder)
 
         def job(_: DictConfig) -> T:
             with self.environment():
                 return task(composed, Path(HydraConfig.get().runtime.output_dir))
 
-        result: T = self.request.app.run(cfg, composed.gate, job)
+        result: T = self.request.app.run(cfg, gate, job)
         return result
 
     def trials(self, folder: Path | None = None) -> Trials:
@@ -271,12 +272,11 @@ class Session:
                 check_not_masked(data, of_run=_is_of_run(primary))
             root, allowed = self._project
             allow = (*data["allow"], *allowed)
-            gate = self._gate(data, allow, root)
+            gate = self._gate(cfg, data, allow, root, of_sweep=num is not None)
             gate.check_job(data)
             env = check_hydra(cfg, gate)
             conf = validate(data, self._schemas)
-            typed = {word.key for word in self.request.words}
-            check_place(cfg, conf.run.root_dir, typed, of_sweep=num is not None)
+            check_place(cfg, conf.run.root_dir, gate.typed, of_sweep=num is not None)
             resolved, text = symbolic(cfg)
             check_no_secret(cfg, resolved["run"])
         use_project_root(root)
@@ -298,13 +298,15 @@ class Session:
             env=env,
         )
 
-    def _gate(self, data: dict[str, Any], allow: tuple[str, ...], root: Path) -> Gate:
+    def _gate(
+        self, cfg: DictConfig, data: dict[str, Any], allow: tuple[str, ...], root: Path, *, of_sweep: bool
+    ) -> Gate:
         typed = self.request.set_keys
-        if self._is_own_run(root):  # what was typed when it was begun
+        if self.trust or self._is_own_run(root):  # what was typed when it was begun
             typed |= {f"cluster.runtime_env.{name}" for name in data["cluster"]["runtime_env"]}
-            typed |= set(leaves("cluster.runtime_env", data["cluster"]["runtime_env"]))
-        runs = Path(data["run"]["root_dir"]).absolute()
-        return Gate(allow=allow, root=root, runs=runs, typed=frozenset(typed))
+            typed |= {leaf for section in ("cluster", "run", "dataset") for leaf in leaves(section, data[section])}
+        place = Path(cfg.hydra.runtime.output_dir)
+        return Gate(allow=allow, root=root, folder=place.parent if of_sweep else place, typed=frozenset(typed))
 
     def _is_own_run(self, root: Path) -> bool:
         """Tell whether the config is the ``config.yaml`` of a run of this account's."""

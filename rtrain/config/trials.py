@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from rtrain.config.masking import masked_config
 from rtrain.config.nodes import words_of
 from rtrain.config.referred import mask_words, referred_by_secrets
 from rtrain.config.request import Request
+from rtrain.config.run_place import check_unused
 from rtrain.config.secrets import is_secret
 from rtrain.config.session import Composed
 from rtrain.config.store import BASE
@@ -90,7 +91,10 @@ class Trials:
         self.space = self._whole_space()
         typed = cfg.hydra.sweep._get_node("dir")._value() != BASE["hydra"]["sweep"]["dir"]
         own = probe.run_dir.parent if typed else self._own_folder(probe)
+        if folder is None and "hydra.sweep.dir" not in probe.gate.typed:
+            check_unused("hydra.sweep.dir" if typed else "sweep.name", own)
         self.folder = folder or own
+        self._gate = replace(probe.gate, folder=self.folder)
         _set_place(self._sweep, dir=str(self.folder))
 
     @property
@@ -177,11 +181,11 @@ class Trials:
             [*self.space.fixed, *self.words(plan.point), place, f"hydra.sweep.subdir={plan.composed.run_dir.name}"]
             for plan in plans
         ]
-        return self._request.app.launch(self._sweep, self.probe.gate, jobs, task)
+        return self._request.app.launch(self._sweep, self._gate, jobs, task)
 
     def around(self) -> AbstractContextManager[None]:
         """Call Hydra's callbacks before and after the block."""
-        return self._request.app.around_sweep(self._sweep, self.probe.gate)
+        return self._request.app.around_sweep(self._sweep, self._gate)
 
     def _load(self, words: Sequence[str], name: str) -> DictConfig:
         cfg = self._request.app.load_trial(self._sweep, words)

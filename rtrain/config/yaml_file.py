@@ -11,18 +11,11 @@ from typing import Any
 import yaml
 from omegaconf._utils import get_yaml_loader
 
+from rtrain.config.bounds import MAX_BYTES, MAX_DEPTH, MAX_KEY, MAX_NODES, MAX_REFERENCES_OF_TEXT, MAX_TEXT
 from rtrain.config.locations import shown
 from rtrain.config.screen import Spot, render
 from rtrain.errors import ConfigError
 from rtrain.runs.plain_files import described
-
-MAX_BYTES = 1_000_000
-MAX_NODES = 50_000
-"""Most nodes that a file may have once its aliases are expanded."""
-MAX_DEPTH = 50
-"""Most mappings and lists that may lie in one another."""
-MAX_REFERENCES = 100
-"""Most references that one text may hold."""
 
 
 @dataclass(frozen=True)
@@ -132,14 +125,20 @@ def _check(file: YamlFile, root: yaml.Node) -> None:
     """Refuse a file whose aliases expand without bounds, and a key that stands twice in one mapping."""
     _count_nodes(file, root, {}, set())
     for scalar in _scalars(root, set()):
-        if scalar.value.count("${") > MAX_REFERENCES:
-            message = f"one text holds more than {MAX_REFERENCES} references"
+        if scalar.value.count("${") > MAX_REFERENCES_OF_TEXT:
+            message = f"one text holds more than {MAX_REFERENCES_OF_TEXT} references"
+            raise ConfigError(render(message, spot=file.spot_of(scalar)))
+        if "${" in scalar.value and len(scalar.value) > MAX_TEXT:
+            message = f"a text that holds references has more than {MAX_TEXT:,} characters"
             raise ConfigError(render(message, spot=file.spot_of(scalar)))
     for mapping in _mappings(root, set()):
         first: dict[Hashable, yaml.Node] = {}
         for key, _ in mapping.value:
             if not isinstance(key, yaml.ScalarNode) or key.tag == "tag:yaml.org,2002:merge":
                 continue
+            if len(key.value) > MAX_KEY:
+                message = f"a key has {len(key.value):,} characters; {MAX_KEY:,} are the most"
+                raise ConfigError(render(message, spot=file.spot_of(key)))
             if key.value in first:
                 line = first[key.value].start_mark.line + 1
                 message = f"the key '{key.value}' stands twice in one mapping, first in line {line}"

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from rtrain.config.allowed import is_allowed, targets_in
+from rtrain.config.servers import is_well_known
 from rtrain.datasets.registry import load_source
 from rtrain.errors import CheckpointError
-from rtrain.storage.stores import is_url, is_well_known, shown
+from rtrain.storage.stores import is_url, shown
 from rtrain.trainers.trained import TRUST
 
 ENDPOINT = re.compile(r"^dataset\.(.*\.)?(storage_options\.|endpoint|proxy)", re.IGNORECASE)

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, unquote
 
 from rtrain.config.secrets import without_secrets
+from rtrain.config.servers import url_parts
 from rtrain.errors import ConfigError
 
 BUILT_INTO_PYARROW = ("s3", "gs", "gcs", "abfs", "abfss", "az", "hdfs")
@@ -29,9 +30,6 @@ CREDENTIALS = {
     "az": _AZURE,
 }
 """The variables that hold credentials."""
-_AZURE_HOSTS = ("dfs.core.windows.net", "blob.core.windows.net")
-_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_OPTIONS = re.compile(r"\?(\w+=[^?&]*(?:&\w+=[^?&]*)*)$")
 _DRAWN = re.compile(r"\x1b\[[\d;]*m|↳")
 """Colours and arrows, with which deltalake draws trees."""
 _MISSING = re.compile(r"NO_SUCH_(BUCKET|KEY)|NoSuchBucket")
@@ -53,13 +51,13 @@ def is_url(text: str) -> bool:
 
 def shown(url: str) -> str:
     """Return a URL without user, password, signature and options."""
-    bare = without_secrets(_parts(url)[0])
+    bare = without_secrets(url_parts(url)[0])
     return re.split(r"[?#]", bare)[0] if bare.lower().startswith("http") else bare
 
 
 def path_in(url: str) -> str:
     """Return the path of a URL after the user, from bucket or host on, with its glob signs."""
-    rest = _parts(url)[0].partition("://")[2]
+    rest = url_parts(url)[0].partition("://")[2]
     host, slash, path = rest.partition("/")
     return unquote(f"{host.rpartition('@')[2]}{slash}{path}")
 
@@ -81,25 +79,6 @@ def open_store(url: str, timeout_seconds: float | None = None) -> tuple[Any, str
         return PyarrowStore(found), path.rstrip("/")
     store, path = fsspec.core.url_to_fs(url)
     return store, path.rstrip("/")
-
-
-def is_well_known(url: str) -> bool:
-    """Return whether a URL names a place whose server credentials of this account may go to, whoever wrote the URL.
-
-    That is Amazon's, Google's or Azure's own, without options. By http(s), ``file`` and ``hf`` none go anywhere but to
-    the hub.
-    """
-    scheme = url.partition("://")[0].lower()
-    bare, options = _parts(url)
-    if scheme in ("http", "https", "file", "hf"):
-        return True
-    if options or "?" in bare or "#" in bare or "\\" in bare or "::" in bare:
-        return False
-    host = bare.partition("://")[2].partition("/")[0]
-    if scheme in ("abfs", "abfss"):
-        account, _, rest = host.rpartition("@")[2].lower().partition(".")
-        return account.isalnum() and rest in _AZURE_HOSTS
-    return scheme in ("s3", "gs", "gcs", "az") and _BUCKET.fullmatch(host) is not None
 
 
 def s3_endpoint() -> str | None:
@@ -148,16 +127,10 @@ def said(error: Exception) -> str:
     return without_secrets(" ".join(_DRAWN.sub("", str(error)).split())[:400])
 
 
-def _parts(url: str) -> tuple[str, str]:
-    """Return a URL without its options, and these."""
-    found = None if url.lower().startswith("http") else _OPTIONS.search(url)
-    return (url[: found.start()], found[1]) if found else (url, "")
-
-
 def _by_pyarrow(url: str) -> tuple[Any, str]:
     from pyarrow import fs
 
-    bare, options = _parts(url)
+    bare, options = url_parts(url)
     scheme, _, rest = bare.partition("://")
     host, slash, path = rest.partition("/")
     if scheme.lower() == "az":
@@ -192,7 +165,7 @@ def _s3(url: str, timeout_seconds: float | None) -> tuple[Any, str]:
     """Do what pyarrow's ``from_uri`` does; but that would wait three minutes for a server that is silent."""
     from pyarrow import fs
 
-    bare, text = _parts(url)
+    bare, text = url_parts(url)
     options, path = dict(parse_qsl(text)), path_in(url)
     unknown = [name for name in options if name not in S3_OPTIONS]
     if unknown:

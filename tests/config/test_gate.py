@@ -282,12 +282,14 @@ def test_handlers_of_a_run_write_where_they_should(project):
 
 @pytest.mark.parametrize("name", ["logging.FileHandler", "logging.handlers.RotatingFileHandler"])
 @pytest.mark.parametrize("key", ["class", "()"])
-def test_no_log_leaves_the_run_root(key, name, project, tmp_path):
-    for filename in (str(tmp_path / "x"), "../x", "runs/../x", "runs-2/x", "runs", None, "cfg://version"):
+def test_no_log_leaves_the_run(key, name, project, tmp_path):
+    own = "runs/mine"
+    outside = (str(tmp_path / "x.log"), "../x.log", f"{own}/../x.log", "runs/mine-2/x.log", "runs/x.log", "x.log")
+    for filename in (*outside, own, None, "cfg://version", f"{own}/manifest.json", f"{own}/logs/x.py", f"{own}/.log"):
         node = {"handlers": {"x": {key: name, "filename": filename}}}
         with pytest.raises(TargetError, match=r"logging\.handlers\.x\.filename"):
             gate().check_logging(node, "logging")
-    gate().check_logging({"handlers": {"x": {key: name, "filename": "runs/x/y.log"}}}, "logging")
+    gate().check_logging({"handlers": {"x": {key: name, "filename": f"{own}/x/y.log"}}}, "logging")
 
 
 @pytest.mark.parametrize("name", ["logging.handlers.SocketHandler", "logging.handlers.SMTPHandler", "torch.load"])
@@ -314,16 +316,30 @@ def test_no_attribute_is_changed_unless_it_is_allowed(section, project):
     gate(allow=(key,)).check_logging(node, "hydra.job_logging")
 
 
+STORES = [
+    "s3://b/x?endpoint_override=evil:9000",
+    "s3://b/x?scheme=http",
+    "gs://evil.org:80/x",
+    "s3://u@b/x",
+    "s3://b/x#y",
+]
 LEADING = """
 LD_PRELOAD LD_LIBRARY_PATH LD_AUDIT PYTHONPATH PYTHONSTARTUP PYTHONHOME PYTHONWARNINGS PATH HOME NCCL_NET_PLUGIN
-HYDRA_INSTANTIATE_ALLOWLIST_OVERRIDE NCCL_DEBUG_FILE AWS_CONFIG_FILE RAY_RUNTIME_ENV_HOOK GIT_SSH_COMMAND MY_OWN
+HYDRA_INSTANTIATE_ALLOWLIST_OVERRIDE NCCL_RAS_ADDR NCCL_COMM_ID NCCL_HOSTID WANDB_BASE_URL WANDB_ENTITY
+NCCL_DEBUG_FILE AWS_CONFIG_FILE RAY_RUNTIME_ENV_HOOK GIT_SSH_COMMAND MY_OWN
 """
-KNOWN = {"NCCL_DEBUG": "INFO", "OMP_NUM_THREADS": "4", "CUDA_VISIBLE_DEVICES": "0,1", "NCCL_SOCKET_IFNAME": "eth0"}
+KNOWN = {
+    "NCCL_DEBUG": "INFO",
+    "OMP_NUM_THREADS": "4",
+    "CUDA_VISIBLE_DEVICES": "0,1",
+    "NCCL_SOCKET_IFNAME": "^lo,docker0",
+}
+KNOWN |= {"NCCL_IB_HCA": "=mlx5_0:1,mlx5_1:1", "WANDB_PROJECT": "mnist"}
 
 
 def gate(**more: Any) -> Gate:
     """Return a gate that allows nothing."""
-    return Gate(**{"allow": (), "root": Path.cwd(), "runs": Path("runs").absolute(), **more})
+    return Gate(**{"allow": (), "root": Path.cwd(), "folder": Path("runs/mine").absolute(), **more})
 
 
 @pytest.mark.parametrize("name", LEADING.split())
@@ -392,13 +408,99 @@ def test_the_words_of_a_smoke_block_are_those_of_a_file(project):
             session.check()
 
 
+@pytest.mark.parametrize("word", ["hydra.run.dir=/tmp/outside", "cluster.address=evil:1", f"run.storage='{STORES[0]}'"])
+def test_what_a_smoke_block_says_is_not_typed(word, project):
+    assert check("digits", word)
+    with Session("digits", [word], SCHEMAS) as session:
+        session.request.of_file = True
+        with pytest.raises(ConfigError, match=word.partition("=")[0]):
+            session.check()
+
+
 @pytest.mark.parametrize(("key", "value"), [("setup", ["evil"]), ("srun_args", ["x"]), ("partition", "x\nevil")])
 def test_a_launcher_gets_no_command_from_a_file(key, value, tmp_path):
     target = "hydra_plugins.hydra_submitit_launcher.submitit_launcher.SlurmLauncher"
     node = {"_target_": target, "submitit_folder": str(tmp_path / "runs/.submitit/%j"), "timeout_min": 3}
-    own = gate(runs=tmp_path / "runs")
-    own.check_plugin(node, "hydra.launcher")
+    own, folder = gate(), tmp_path / "runs"
+    own.check_plugin(node, "hydra.launcher", folder)
     for wrong in ({key: value}, {"submitit_folder": str(tmp_path)}, {"name": {"_target_": "os.getcwd"}}):
         with pytest.raises(TargetError):
-            own.check_plugin({**node, **wrong}, "hydra.launcher")
-    gate(runs=tmp_path, typed=frozenset({f"hydra.launcher.{key}"})).check_plugin({**node, key: value}, "hydra.launcher")
+            own.check_plugin({**node, **wrong}, "hydra.launcher", folder)
+    typed = gate(typed=frozenset({f"hydra.launcher.{key}"}))
+    typed.check_plugin({**node, key: value}, "hydra.launcher", folder)
+
+
+def test_a_file_chooses_no_launcher_that_asks_other_machines(tmp_path):
+    node = {"_target_": "hydra_plugins.hydra_ray_launcher.ray_launcher.RayLauncher", "ray": {"address": "evil:6379"}}
+    with pytest.raises(TargetError, match="other machines"):
+        gate().check_plugin(node, "hydra.launcher", tmp_path)
+    for key in ("hydra.launcher", "hydra.launcher._target_"):
+        gate(typed=frozenset({key})).check_plugin(node, "hydra.launcher", tmp_path)
+
+
+@pytest.mark.parametrize(
+    "address", ["evil:6379", "ray://evil:10001", "evil.module://x", "localhost.evil.org:1", "auto:x"]
+)
+def test_a_file_names_no_cluster_elsewhere(address, project):
+    write("configs/evil.yaml", yaml.safe_dump({"defaults": ["digits"], "cluster": {"address": address}}))
+    assert "cluster.address" in refused("evil")
+    assert check("evil", "allow=[cluster.address]")
+    assert check("digits", f"cluster.address='{address}'")
+    for here in (None, "auto", "local", "localhost:6379", "127.0.0.1:6379", "ray://localhost:10001"):
+        write("configs/good.yaml", yaml.safe_dump({"defaults": ["digits"], "cluster": {"address": here}}))
+        assert check("good")
+
+
+@pytest.mark.parametrize("url", [*STORES, "abfs://c@evil.org/x", "s3://b/x?region=evil.org", "simplecache::s3://b/x"])
+@pytest.mark.parametrize("key", ["run.storage", "dataset.columns", "run.init_from"])
+def test_a_file_sends_credentials_to_no_server_of_its_choice(key, url, project):
+    value = [url] if key == "dataset.columns" else url
+    write("configs/evil.yaml", yaml.safe_dump({"defaults": ["digits", "_self_"], **_nested(key, value)}))
+    assert key in refused("evil")
+    assert check("evil", f"allow=[{key}]")
+    write("configs/good.yaml", yaml.safe_dump({"defaults": ["digits"], **_nested(key, "s3://b/x?region=eu-west-1")}))
+    assert key == "dataset.columns" or check("good")
+
+
+def test_a_sweep_of_a_file_names_no_server_either(project):
+    params = {"run.storage": [STORES[0], None]}
+    write("configs/evil.yaml", yaml.safe_dump({"defaults": ["digits"], "hydra": {"sweeper": {"params": params}}}))
+    with Session("evil", [], SCHEMAS) as session, pytest.raises(ConfigError, match=r"run\.storage"):
+        each_trial(session, lambda *_: None)
+
+
+def test_the_files_of_logging_lie_in_the_run(project, tmp_path):
+    handlers = {"x": {"class": "logging.FileHandler", "filename": "", "mode": "w"}}
+    write("runs/other/1/manifest.json", "{}")
+    for root, filename in (
+        (str(tmp_path), "${oc.env:HOME}/.bashrc"),
+        (".", "models.py"),
+        ("runs", "runs/other/1/x.log"),
+    ):
+        handlers["x"]["filename"] = filename
+        section = {"version": 1, "root": {"handlers": ["x"]}, "handlers": handlers}
+        for name in ("job_logging", "hydra_logging"):
+            data = {"run": {"root_dir": root}, "hydra": {name: section}}
+            write("configs/evil.yaml", yaml.safe_dump({"defaults": ["digits"], **data}))
+            assert "filename" in refused("evil")
+            with Session("evil", ["seed=1,2"], SCHEMAS) as session, pytest.raises(ConfigError, match="filename"):
+                each_trial(session, lambda *_: None)
+    assert "class Net" in Path("models.py").read_text()
+
+
+def test_a_name_in_lists_of_lists_is_seen(project):
+    for depth in range(1, 5):
+        value: Any = "ext://os.system"
+        for _ in range(depth):
+            value = [value]
+        for wrong in (value, {"b": value}):
+            with pytest.raises(TargetError, match=r"os\.system"):
+                gate().check_logging({"handlers": {"x": {"()": "logging.NullHandler", "a": wrong}}}, "logging")
+
+
+@pytest.mark.parametrize("name", ["x", "x.y", "x y", "ä-b"])
+def test_the_hint_can_be_pasted(name, project):
+    node = {"version": 1, "handlers": {name: {"class": "logging.NullHandler", ".": {"x": 1}}}}
+    write("configs/evil.yaml", yaml.safe_dump({"defaults": ["digits"], "hydra": {"job_logging": node}}))
+    hint = refused("evil").rpartition("try: ")[2]
+    assert check("evil", hint.partition(", or ")[0])

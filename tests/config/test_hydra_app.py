@@ -5,15 +5,17 @@ from __future__ import annotations
 import logging
 import re
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 import yaml
+from hydra.conf import HydraConf
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.utils import JobStatus
-from omegaconf import OmegaConf
-from tests_config import SCHEMAS, check, each_trial, write
+from omegaconf import DictConfig, OmegaConf
+from tests_config import SCHEMAS, check, each_trial, refused, write
 
 from rtrain.config.allowed import project_forgotten
 from rtrain.config.session import Session
@@ -217,3 +219,51 @@ def test_another_sweeper_than_rtrains_own_is_refused(project):
     words = ["lr=0.1,0.2", "hydra.sweeper._target_=hydra_plugins.hydra_optuna_sweeper.OptunaSweeper"]
     with pytest.raises(ConfigError, match="sweep=optuna"), Session("digits", words, SCHEMAS) as session:
         each_trial(session, lambda composed, folder: None)
+
+
+def hydras_keys(node, path="hydra"):
+    yield path
+    for name in node:
+        child = node._get_node(name)
+        if isinstance(child, DictConfig) and child._content is not None and not child._is_missing():
+            yield from hydras_keys(child, f"{path}.{name}")
+        else:
+            yield f"{path}.{name}"
+
+
+@pytest.mark.parametrize("key", list(hydras_keys(OmegaConf.structured(HydraConf))))
+def test_no_setting_of_hydras_ends_in_a_traceback(key, project):
+    for value in (None, "x", ["NOPE"]):
+        node = value
+        for part in reversed(key.split(".")):
+            node = {part: node}
+        write("configs/odd.yaml", yaml.safe_dump({"defaults": ["digits"], **node}))
+        with Session("odd", [], SCHEMAS) as session, suppress(ConfigError):
+            session.check()
+
+
+def test_what_hydra_can_t_use_is_told(project):
+    for words, said in (
+        (["hydra.job.env_copy=[NOPE]"], "NOPE"),
+        (["hydra.verbose=null"], "hydra.verbose"),
+        (["hydra.verbose={a: 1}"], "hydra.verbose"),
+    ):
+        assert said in refused("digits", *words)
+    write("configs/odd.yaml", "defaults: [digits]\nhydra: null\n")
+    assert refused("odd").startswith("hydra: ")
+    with Session("digits", ["hydra.verbose=[mine]"], SCHEMAS) as session:
+        session.run(lambda *_: None)
+
+
+@pytest.mark.parametrize("what", ["all", "hydra"])
+def test_what_only_a_trial_has_is_shown_as_missing(what, project):
+    with Session("digits", [], SCHEMAS) as session:
+        shown = yaml.safe_load(session.show_cfg(what, None, True))["hydra"]
+    assert shown["sweep"]["subdir"] == shown["job"]["num"] == "???"
+    assert shown["run"]["dir"].startswith("runs/digits/")
+
+
+def test_a_callback_of_hydras_that_can_t_work_is_refused(project):
+    callback = "hydra.callbacks.x._target_=hydra.experimental.callbacks."
+    assert "PickleJobInfoCallback" in refused("digits", f"+{callback}PickleJobInfoCallback")
+    assert check("digits", f"+{callback}LogJobReturnCallback")

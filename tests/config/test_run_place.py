@@ -29,8 +29,46 @@ def test_no_file_places_a_run_outside_of_the_root(project, place):
     assert not (project / "elsewhere").exists()
 
 
+def tree(root: Path) -> set[Path]:
+    return set(root.rglob("*"))
+
+
+@pytest.mark.parametrize("root", [".", "/", "${oc.env:HOME}", "taken", "configs"])
+def test_no_file_puts_a_run_where_other_files_are(root, project, tmp_path, monkeypatch):
+    home = tmp_path / "home"
+    write(str(home / ".config/x/config.yaml"), "a: 1\n")
+    write("taken/config.yaml", "a: 1\n")
+    monkeypatch.setenv("HOME", str(home))
+    write("configs/odd.yaml", f"defaults: [digits]\nrun: {{root_dir: '{root}'}}\nhydra: {{run: {{dir: '{root}'}}}}\n")
+    before = tree(tmp_path)
+    assert "hydra.run.dir leads to" in refused("odd")
+    write("configs/odd.yaml", f"defaults: [digits]\nrun: {{root_dir: '{root}'}}\nhydra: {{sweep: {{dir: '{root}'}}}}\n")
+    with Session("odd", ["seed=1,2"], SCHEMAS) as session, pytest.raises(ConfigError, match=r"hydra\.sweep\.dir leads"):
+        each_trial(session, lambda composed, folder: folder)
+    assert tree(tmp_path) == before | {project / "configs/odd.yaml"}
+
+
+def test_the_name_of_a_sweep_is_none_of_another_folder(project):
+    words, said = ["seed=1,2", "run.root_dir=.", "+sweep.name=configs"], r"sweep\.name leads to"
+    with Session("digits", words, SCHEMAS) as session, pytest.raises(ConfigError, match=said):
+        session.trials()
+
+
+def test_a_run_root_may_be_anywhere_since_each_run_is_a_new_folder(project, tmp_path):
+    for place in (tmp_path / "scratch/me", "~runs"):
+        write("configs/far.yaml", f"defaults: [digits]\nrun: {{root_dir: '{place}'}}\n")
+        with Session("far", [], SCHEMAS) as session:
+            folder = session.run(lambda composed, folder: folder)
+        assert Path(place).absolute() in folder.parents
+    write("configs/far.yaml", f"defaults: [digits]\nhydra: {{run: {{dir: '{folder}'}}}}\nrun: {{root_dir: '~runs'}}\n")
+    assert "holds other files" in refused("far")
+    (folder / "manifest.json").touch()  # what to do with a run is decided elsewhere
+    with Session("far", [], SCHEMAS) as session:
+        assert session.check().run_dir == folder
+
+
 def test_what_hydra_writes_stays_in_the_run(project):
-    for place in ("../x", "/x", "${vars.up}/x"):
+    for place in ("../x", "/x", "${vars.up}/x", "."):
         assert "hydra.output_subdir" in refused("digits", f"hydra.output_subdir='{place}'", "+vars.up=.hydra/../..")
 
 
