@@ -16,7 +16,7 @@ from rtrain.config.closest import nearest_or_all
 from rtrain.config.schema import RunConf, ScalingConf
 from rtrain.config.scrub import Scrubber
 from rtrain.errors import RtrainError, TrainingError, first_line
-from rtrain.interrupts import StopRequest
+from rtrain.interrupts import StopRequest, is_by_signal
 from rtrain.preparation import Prepared
 from rtrain.resuming import Resumption, describe_changes
 from rtrain.runs.facts import describe_git, describe_host, installed_versions, num_cores
@@ -61,11 +61,12 @@ def recorded(
                 check_rows(manifest)
                 _finish(manifest, prepared.stop)
                 tell_missing_goals(manifest, prepared.composed.conf.run, observer)
-            except KeyboardInterrupt:
+            except BaseException as error:
                 prepared.stop.ending = True
-                _finish(manifest, prepared.stop, at_once=True)
-                patience = 0
-            except Exception as error:
+                if is_by_signal(error, prepared.stop):
+                    _finish(manifest, prepared.stop, at_once=True)
+                    patience = 0
+                    return
                 scrub = prepared.composed.scrub
                 manifest.status, manifest.exit_reason = "failed", scrub(first_line(error))
                 manifest.error = scrub.clean_data(_describe_error(error, recorder))
@@ -205,7 +206,7 @@ def _finish(manifest: Manifest, stop: StopRequest, *, at_once: bool = False) -> 
         manifest.status, manifest.exit_reason = "succeeded", manifest.exit_reason or "trained to the end"
 
 
-def _describe_error(error: Exception, recorder: Recorder) -> dict[str, Any]:
+def _describe_error(error: BaseException, recorder: Recorder) -> dict[str, Any]:
     if recorder.failures:
         first = min(recorder.failures, key=lambda failure: failure["time"])
         return {key: value for key, value in first.items() if key != "time"}

@@ -110,7 +110,7 @@ def copied_output(
         try:
             with masked_output(scrub):
                 yield
-        except (Exception, SystemExit) as error:
+        except BaseException as error:  # user code may raise CancelledError, SystemExit, one of its own
             text = scrub("".join(traceback.format_exception(error)))
             log(text)
             facts = {"type": type(error).__name__, "message": scrub(str(error)), "traceback": text}
