@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -55,6 +56,7 @@ class Recorder:
         self._keep, self._keep_best = keep, keep_best
         self._lock = threading.RLock()
         self._written = 0.0
+        self._is_closed = False
         self._config = config
         self._news: list[Callable[[], None]] = []
         """What the observer gets once it is written: an error of a display is not the run directory's."""
@@ -83,6 +85,7 @@ class Recorder:
         """Write what is open for the last time."""
         with self._writing():
             self._write()
+            self._is_closed = True
             self._events.close()
             self._logs.close()
             if self.manifest.status == "succeeded":
@@ -92,6 +95,9 @@ class Recorder:
         """Take one record of a worker; its ``kind`` names the method below that knows what to do with it."""
         # Not by _writing(), which takes longer: user code may print a million lines.
         with self._lock:
+            if self._is_closed:  # a thread that user code has left behind
+                logging.getLogger(__name__).warning("%s is over; a late %s is ignored", self.run_dir, record["kind"])
+                return
             try:
                 getattr(self, f"_accept_{record['kind']}")(record)
             except OSError as error:
