@@ -34,6 +34,10 @@ def fails():
     raise ValueError("no luck")
 
 
+def says(config):
+    raise ValueError("begin" + "x" * config["steps"] + "end")
+
+
 class Own(BaseException):
     pass
 
@@ -94,6 +98,18 @@ def test_a_loop_that_raises_what_is_no_exception_has_failed(project, name):
     manifest = Run.load(path).manifest
     assert (manifest.status, manifest.error["type"]) == ("failed", name)
     assert "own_loops.py" in manifest.error["traceback"]
+
+
+def test_what_an_error_says_is_whole_in_the_log_alone(project):
+    with pytest.raises(TrainingError, match="characters left out") as caught:
+        fit_loop(project, "says", 5_000_000)
+    (path,) = (project / "runs" / "loop").iterdir()
+    assert len(str(caught.value)) < 3000
+    assert (path / "manifest.json").stat().st_size < 100_000
+    assert (path / "logs" / "worker-0.log").stat().st_size > 5_000_000
+    message = Run.load(path).manifest.error["message"]
+    assert message.startswith("begin")
+    assert message.endswith("end")
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import socket
 from collections.abc import Mapping
 from typing import Any
 
-from rtrain.errors import RtrainError, TrainingError
+from rtrain.errors import RtrainError, TrainingError, shortened
 from rtrain.interrupts import StopRequest, is_by_signal
 from rtrain.runs.facts import num_cores
 from rtrain.runs.recorder import Recorder
@@ -90,4 +90,4 @@ def train_in_process(
         hint = f"The whole traceback is in {log}"
         if is_out_of_memory(type(error).__name__, str(error)):
             hint = f"{memory_hint(str(error))}\n{hint}"
-        raise TrainingError(f"{type(error).__name__}: {error}", hint) from error
+        raise TrainingError(f"{type(error).__name__}: {shortened(str(error))}", hint) from error
