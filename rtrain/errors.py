@@ -27,9 +27,22 @@ class RtrainError(Exception):
         return self.message if self.hint is None else f"{self.message}\n{self.hint}"
 
 
+MOST_CHARACTERS = 2000
+"""Of a message in a manifest or on a terminal."""
+MOST_OF_TRACEBACK = 20_000
+
+
+def shortened(text: str, most: int = MOST_CHARACTERS) -> str:
+    """Return a text without its middle, if it has more than ``most`` characters; the logs have all of it."""
+    if len(text) <= most:
+        return text
+    left_out = len(text) - most
+    return f"{text[: most // 2]} [... {left_out:,} characters left out ...] {text[len(text) - most // 2 :]}"
+
+
 def first_line(error: BaseException) -> str:
-    """Return the first line of what an error says; its type if it says nothing."""
-    return str(error).strip().partition("\n")[0] or type(error).__name__
+    """Return the first line of what an error says, without its middle if it is long; its type if it says nothing."""
+    return shortened(str(error).strip().partition("\n")[0]) or type(error).__name__
 
 
 class ConfigError(RtrainError):

@@ -32,12 +32,17 @@ class StopRequest:
     def __init__(self) -> None:
         self.reason: str | None = None
         self.signal: signal.Signals | None = None
-        self.num_signals = 0
+        self._num_signals = 0
         self._pid, self._received = os.getpid(), 0.0
         self.asked: tuple[str, str] | None = None
         """The status and the reason that the run is to end with, where it is not a signal that ends it."""
         self.ending = False
-        """The run is over and its record is being written: signals are counted, and interrupt nothing."""
+        """The run is over and its record is being written: signals interrupt nothing."""
+
+    @property
+    def num_signals(self) -> int:
+        """How many signals have come, those that count as one counted once."""
+        return self._num_signals
 
     def ask(self, status: str, reason: str) -> None:
         """Have the run end soon, as a signal would."""
@@ -65,19 +70,24 @@ class StopRequest:
             self._take(number)
 
     def _is_repeated(self, number: signal.Signals) -> bool:
-        """Tell whether a signal of the system belongs to the one before. A terminal that goes away sends several."""
-        if self.signal in (None, signal.SIGINT) or number is signal.SIGINT:
+        """Return whether a signal adds nothing to the one before it.
+
+        A SIGHUP never does: the terminal of a run that is already stopping may be closed. The other signals of the
+        system are sent to the process and to its group.
+        """
+        if self.signal is None or number is signal.SIGHUP:
+            return self.signal is not None
+        if signal.SIGINT in (self.signal, number):
             return False
-        return number is signal.SIGHUP or time.monotonic() - self._received < REPEAT_SECONDS
+        return time.monotonic() - self._received < REPEAT_SECONDS
 
     def _take(self, number: signal.Signals) -> None:
-        self.num_signals += 1
-        if self.ending:
-            return
-        if self.reason is not None:
+        self._num_signals += 1
+        if self.signal is None:
+            self.signal, self._received = number, time.monotonic()
+            self.reason = REASONS[number]
+        elif not self.ending:
             raise KeyboardInterrupt
-        self.signal, self._received = number, time.monotonic()
-        self.reason = REASONS[number]
 
 
 @contextmanager
@@ -93,6 +103,11 @@ def stop_on_signals() -> Iterator[StopRequest]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def is_by_signal(error: BaseException, request: StopRequest) -> bool:
+    """Return whether a signal caused an exception; user code raises KeyboardInterrupt without one as well."""
+    return isinstance(error, KeyboardInterrupt) and request.num_signals > 0
 
 
 def _end_by(number: signal.Signals) -> None:

@@ -15,11 +15,12 @@ from rtrain.cluster import Cluster
 from rtrain.config.closest import nearest_or_all
 from rtrain.config.schema import RunConf, ScalingConf
 from rtrain.config.scrub import Scrubber
-from rtrain.errors import RtrainError, TrainingError, first_line
-from rtrain.interrupts import StopRequest
+from rtrain.errors import MOST_OF_TRACEBACK, RtrainError, TrainingError, first_line, shortened
+from rtrain.interrupts import StopRequest, is_by_signal
 from rtrain.preparation import Prepared
 from rtrain.resuming import Resumption, describe_changes
 from rtrain.runs.facts import describe_git, describe_host, installed_versions, num_cores
+from rtrain.runs.files import unshare
 from rtrain.runs.lock import locked
 from rtrain.runs.manifest import Manifest, utc_now
 from rtrain.runs.plain_files import check_run_dir
@@ -45,13 +46,13 @@ def recorded(
     began = time.monotonic()
     run_dir.mkdir(parents=True, exist_ok=True)
     check_run_dir(run_dir)
-    with locked(run_dir):
+    with locked(run_dir) as lock:
         manifest = _first_manifest(prepared, run_dir)
         if resumption is not None:
             _take_up(manifest, resumption, prepared, observer)
         config = with_seal(prepared.composed.yaml, str(prepared.composed.project_root))
         cadence = prepared.composed.conf.run.checkpoint
-        recorder = Recorder(run_dir, manifest, observer, cadence.keep, cadence.best.keep, config)
+        recorder = Recorder(run_dir, manifest, observer, cadence.keep, cadence.best.keep, config, lock)
         mirror = _start_mirror(prepared, recorder)
         patience = prepared.composed.conf.run.storage_timeout_seconds
         with _driver_log(run_dir, prepared.composed.scrub):
@@ -61,11 +62,12 @@ def recorded(
                 check_rows(manifest)
                 _finish(manifest, prepared.stop)
                 tell_missing_goals(manifest, prepared.composed.conf.run, observer)
-            except KeyboardInterrupt:
+            except BaseException as error:
                 prepared.stop.ending = True
-                _finish(manifest, prepared.stop, at_once=True)
-                patience = 0
-            except Exception as error:
+                if is_by_signal(error, prepared.stop):
+                    _finish(manifest, prepared.stop, at_once=True)
+                    patience = 0
+                    return
                 scrub = prepared.composed.scrub
                 manifest.status, manifest.exit_reason = "failed", scrub(first_line(error))
                 manifest.error = scrub.clean_data(_describe_error(error, recorder))
@@ -122,7 +124,7 @@ def _take_up(manifest: Manifest, resumption: Resumption, prepared: Prepared, obs
         "error_before": before.error,
     }
     manifest.resumes = [*before.resumes, entry]
-    lasting = ("started_at", "command", "workers", "model", "step", "epoch", "metrics", "attempts")
+    lasting = ("started_at", "command", "workers", "model", "step", "epoch", "metrics", "attempts", "events_lost_until")
     for name in (*lasting, "parent_run", "lineage"):
         setattr(manifest, name, getattr(before, name))
 
@@ -205,12 +207,12 @@ def _finish(manifest: Manifest, stop: StopRequest, *, at_once: bool = False) -> 
         manifest.status, manifest.exit_reason = "succeeded", manifest.exit_reason or "trained to the end"
 
 
-def _describe_error(error: Exception, recorder: Recorder) -> dict[str, Any]:
+def _describe_error(error: BaseException, recorder: Recorder) -> dict[str, Any]:
     if recorder.failures:
         first = min(recorder.failures, key=lambda failure: failure["time"])
         return {key: value for key, value in first.items() if key != "time"}
-    text = "".join(traceback.format_exception(error))
-    return {"type": type(error).__name__, "message": str(error), "rank": None, "traceback": text}
+    text = shortened("".join(traceback.format_exception(error)), MOST_OF_TRACEBACK)
+    return {"type": type(error).__name__, "message": shortened(str(error)), "rank": None, "traceback": text}
 
 
 class _CleanFormatter(logging.Formatter):
@@ -227,6 +229,7 @@ class _CleanFormatter(logging.Formatter):
 @contextmanager
 def _driver_log(run_dir: Path, scrub: Scrubber) -> Iterator[None]:
     """Send the log messages of rtrain and Ray to ``logs/driver.log`` while the block runs."""
+    unshare(run_dir, "logs/driver.log")
     handler = logging.FileHandler(run_dir / "logs" / "driver.log", encoding="utf-8")
     handler.setFormatter(_CleanFormatter(scrub))
     loggers = [logging.getLogger(name) for name in ("rtrain", "ray")]

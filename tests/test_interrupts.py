@@ -10,6 +10,7 @@ import pytest
 
 from rtrain import interrupts
 from rtrain.interrupts import StopRequest, leave_signals_to_driver, stop_on_signals
+from rtrain.sweeps.in_turn import TrialStop
 
 OF_THE_SYSTEM = [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1]
 HEARD = {signal.SIGINT: "interrupted", **dict.fromkeys(OF_THE_SYSTEM, "preempted")}
@@ -47,13 +48,35 @@ def test_a_signal_that_comes_twice_at_once_is_one(clock, number):
             request.receive(number)
 
 
-def test_a_terminal_that_is_closed_may_say_so_any_number_of_times(clock):
+@pytest.mark.parametrize("first", sorted(HEARD))
+def test_a_terminal_that_is_closed_may_say_so_any_number_of_times(clock, first):
     request = StopRequest()
-    request.receive(signal.SIGTERM)
+    request.receive(first)
     for _ in range(3):
         clock[0] += 5
         request.receive(signal.SIGHUP)
-    assert request.verdict() == ("preempted", "stopped by SIGTERM")
+    assert request.reason == HEARD[first]
+    assert request.num_signals == 1
+
+
+@pytest.mark.parametrize("make", [StopRequest, lambda: TrialStop(StopRequest())], ids=["run", "trial"])
+def test_the_first_signal_counts_while_the_record_is_written_and_none_interrupts_that(make):
+    stop = make()
+    stop.ending = True
+    heard = getattr(stop, "_sweep", stop)
+    heard.receive(signal.SIGINT)
+    heard.receive(signal.SIGINT)
+    assert stop.verdict() == ("interrupted", "stopped by Ctrl-C")
+    assert stop.num_signals == 2
+
+
+def test_a_signal_counts_as_the_first_where_something_else_ends_the_run(clock):
+    request = StopRequest()
+    request.ask("interrupted", "paused by the scheduler")
+    request.receive(signal.SIGINT)
+    assert request.verdict() == ("interrupted", "paused by the scheduler")
+    with pytest.raises(KeyboardInterrupt):
+        request.receive(signal.SIGINT)
 
 
 def test_two_ctrl_c_end_at_once_however_fast(clock):

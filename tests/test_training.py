@@ -18,6 +18,9 @@ from rtrain.runs.run import Run
 RTRAIN = Path(sys.executable).with_name("rtrain")
 
 LOOPS = """
+import asyncio
+import builtins
+
 import ray.train
 
 
@@ -31,8 +34,18 @@ def fails():
     raise ValueError("no luck")
 
 
-def leaves():
-    raise SystemExit(3)
+def says(config):
+    raise ValueError("begin" + "x" * config["steps"] + "end")
+
+
+class Own(BaseException):
+    pass
+
+
+def raises(config):
+    known = {"Own": Own, "CancelledError": asyncio.CancelledError}
+    name = config["steps"]
+    raise known.get(name) or getattr(builtins, name)
 """
 
 
@@ -43,8 +56,8 @@ def project(tmp_path):
     return tmp_path
 
 
-def fit_loop(project, loop):
-    text = f"trainer: {{type: torch, train_loop: 'own_loops:{loop}', train_loop_config: {{steps: 3}}}}\n"
+def fit_loop(project, loop, steps=3):
+    text = f"trainer: {{type: torch, train_loop: 'own_loops:{loop}', train_loop_config: {{steps: {steps}}}}}\n"
     (project / "loop.yaml").write_text(text)
     return rtrain.fit(str(project / "loop.yaml"), ["num_workers=0", f"run.root_dir={project}/runs"])
 
@@ -77,11 +90,26 @@ def test_a_failed_run_keeps_its_error(project):
     assert (path / "logs" / "worker-0.log").read_text().startswith("about to fail")
 
 
-def test_a_loop_that_ends_the_process_has_failed(project):
-    with pytest.raises(TrainingError, match="SystemExit: 3"):
-        fit_loop(project, "leaves")
+@pytest.mark.parametrize("name", ["SystemExit", "CancelledError", "GeneratorExit", "KeyboardInterrupt", "Own"])
+def test_a_loop_that_raises_what_is_no_exception_has_failed(project, name):
+    with pytest.raises(TrainingError, match=name):
+        fit_loop(project, "raises", name)
     (path,) = (project / "runs" / "loop").iterdir()
-    assert Run.load(path).status == "failed"
+    manifest = Run.load(path).manifest
+    assert (manifest.status, manifest.error["type"]) == ("failed", name)
+    assert "own_loops.py" in manifest.error["traceback"]
+
+
+def test_what_an_error_says_is_whole_in_the_log_alone(project):
+    with pytest.raises(TrainingError, match="characters left out") as caught:
+        fit_loop(project, "says", 5_000_000)
+    (path,) = (project / "runs" / "loop").iterdir()
+    assert len(str(caught.value)) < 3000
+    assert (path / "manifest.json").stat().st_size < 100_000
+    assert (path / "logs" / "worker-0.log").stat().st_size > 5_000_000
+    message = Run.load(path).manifest.error["message"]
+    assert message.startswith("begin")
+    assert message.endswith("end")
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 from rtrain.errors import CheckpointError, RtrainError, first_line
@@ -19,6 +20,8 @@ from rtrain.runs.seal import is_signed, sign
 RECORD_NAME = "checkpoint.json"
 SIGNS = {"max": 1, "min": -1, "newest": 0}
 """What a score is multiplied with, by its mode, for the best one to be the largest. ``newest`` is in older records."""
+PROBE_BYTES = 1 << 16
+"""What is written to find out whether a folder can be written."""
 Writer = Callable[[Path], None]
 """Fills the empty folder of a checkpoint; other threads may go on meanwhile."""
 
@@ -63,15 +66,24 @@ def writing(target: Path, temporary: Path | None) -> Iterator[None]:
     except RtrainError:
         raise
     except Exception as error:  # frameworks have their own for a disk that is full
-        raise unwritable(target, reason_of(error)) from error
+        raise unwritable(target, reason_of(error, target.parent)) from error
     finally:
         if temporary is not None:
             shutil.rmtree(temporary, ignore_errors=True)
 
 
-def reason_of(error: BaseException) -> str:
-    """Return in a few words why something can't be written."""
-    return (error.strerror if isinstance(error, OSError) else None) or first_line(error)
+def reason_of(error: BaseException, folder: Path) -> str:
+    """Return in a few words why something can't be written into a folder."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    # torch, TensorFlow and others tell of their own code where a disk is full.
+    said = first_line(error)
+    try:
+        with TemporaryFile(dir=folder) as file:
+            file.write(bytes(PROBE_BYTES))
+    except OSError as refused:
+        return f"{refused.strerror} ({said})"
+    return said
 
 
 def unwritable(target: Path, reason: str) -> CheckpointError:

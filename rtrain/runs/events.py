@@ -14,7 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
-from rtrain.runs.files import to_json
+from rtrain.errors import TrainingError
+from rtrain.runs.files import to_json, unshare
 from rtrain.runs.manifest import utc_now
 from rtrain.runs.plain_files import open_inside, parse_json
 
@@ -57,15 +58,13 @@ class EventLog:
     """Appends events to ``events.jsonl``; each line is written at once, so that a reader never waits for a buffer."""
 
     def __init__(self, path: Path) -> None:
+        unshare(path.parent, path.name)
         _drop_torn_line(path)
         self._file: IO[str] = open_inside(path.parent, path.name, "a", encoding="utf-8", buffering=1)
 
     def append(self, event: Event) -> None:
-        """Add one line; NaN and infinity become null."""
-        facts = asdict(event)
-        if not event.values:
-            del facts["values"]
-        self._file.write(to_json(facts) + "\n")
+        """Add one line."""
+        self._file.write(event_line(event))
 
     def go_back(self, step: int) -> None:
         """Note that training goes on from a step: later ones that are there already come again."""
@@ -107,6 +106,31 @@ def newest_first(path: Path) -> Iterator[Event]:
                 yield entry
         elif entry is not None:
             before = min(before, entry)
+
+
+def reaches_step(path: Path, step: int) -> bool:
+    """Return whether a file holds a report of this step or a later one, training that was done again included."""
+    entries = map(_entry, _lines_from_the_end(path))
+    return any(isinstance(entry, Event) and entry.step >= step for entry in entries)
+
+
+def event_line(event: Event) -> str:
+    """Return the line of an event; NaN and infinity become null.
+
+    Raises:
+        TrainingError: It is longer than what is read back.
+    """
+    facts = asdict(event)
+    if not event.values:
+        del facts["values"]
+    line = to_json(facts) + "\n"
+    if len(line) > LINE_BYTES:  # JSON escapes what is not ASCII
+        raise TrainingError(
+            f"the report of step {event.step} takes {len(line):,} bytes in events.jsonl, more than {LINE_BYTES:,}: "
+            f"it has {len(event.metrics):,} metrics and {len(event.values):,} other values.",
+            "Report fewer metrics with shorter names, and write large values to a file of the checkpoint.",
+        )
+    return line
 
 
 def damaged_lines(path: Path) -> Iterator[int]:

@@ -9,10 +9,14 @@ import os
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rtrain.errors import RunDirError, StrangeFileError
+from rtrain.runs.plain_files import open_inside
+
+BLOCK_BYTES = 1 << 20
 
 
 @contextmanager
@@ -45,6 +49,22 @@ def write_chunks(path: Path, chunks: Iterable[bytes]) -> None:
     finally:
         temporary.unlink(missing_ok=True)
     sync_directory(path.parent)
+
+
+def unshare(folder: Path, name: str) -> None:
+    """Give a file that has other names, hard links, a content of its own, so that appending leaves theirs alone.
+
+    Args:
+        folder: The folder.
+        name: Relative path of the file, which need not exist.
+    """
+    try:
+        file = open_inside(folder, name)
+    except FileNotFoundError:
+        return
+    with file:
+        if os.fstat(file.fileno()).st_nlink > 1:
+            write_chunks(folder / name, iter(partial(file.read, BLOCK_BYTES), b""))
 
 
 @contextmanager
@@ -105,6 +125,11 @@ def sync_file(path: Path) -> None:
     """Make the content of a written file durable."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
+
+
+def sha256_of_text(text: str) -> str:
+    """Return the hexadecimal sha256 of a text as it is in a file."""
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def sha256_of(path: Path) -> str:

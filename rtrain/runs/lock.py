@@ -5,9 +5,11 @@ from __future__ import annotations
 import fcntl
 import os
 import platform
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from rtrain.errors import RunInUseError
 from rtrain.runs.plain_files import open_inside
@@ -15,32 +17,56 @@ from rtrain.runs.plain_files import open_inside
 FILE_NAME = ".lock"
 LENGTH = 200
 """Characters that are read of what a lock says."""
+_FILES: weakref.WeakSet[IO[str]] = weakref.WeakSet()
+"""Of the locks that this process holds."""
 
 
-@contextmanager
-def locked(run_dir: Path) -> Iterator[None]:
-    """Hold the lock of a run directory; the system frees it when the process ends, however it ends.
+class Lock:
+    """The lock of a run directory; the system frees it when the process ends, however it ends.
+
+    Args:
+        run_dir: The run directory.
 
     Raises:
         RunInUseError: Another process holds it; names that.
         FileNotFoundError: The directory, or the lock in it, has been removed.
         StrangeFileError: Its place is taken by a link, a pipe or the like.
     """
-    with open_inside(run_dir, FILE_NAME, "a+", encoding="utf-8", errors="replace") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            raise RunInUseError(
-                f"{run_dir} is in use by {file.read(LENGTH).strip() or 'another process'}.",
-                "Wait until it ends, or start a run of its own: run.resume=never",
-            ) from None
-        if not os.path.samestat(os.fstat(file.fileno()), (run_dir / FILE_NAME).stat()):
-            raise FileNotFoundError(f"{run_dir / FILE_NAME} was removed while it was being locked.")
-        file.truncate(0)
-        file.write(f"process {os.getpid()} on {platform.node()}\n")
-        file.flush()
-        yield
+
+    def __init__(self, run_dir: Path) -> None:
+        self._run_dir = run_dir
+        self._file = _acquire(run_dir)
+
+    def renew(self) -> None:
+        """Lock the directory that has this name now, if this one, or the lock in it, was moved or removed.
+
+        Raises:
+            RunInUseError: Another process has locked it meanwhile.
+        """
+        if not _is_in_place(self._file, self._run_dir):
+            self._run_dir.mkdir(parents=True, exist_ok=True)
+            self._file, moved = _acquire(self._run_dir), self._file
+            moved.close()
+
+    def close(self) -> None:
+        """Free it."""
+        self._file.close()
+
+
+@contextmanager
+def locked(run_dir: Path) -> Iterator[Lock]:
+    """Hold the lock of a run directory in the block.
+
+    Raises:
+        RunInUseError: Another process holds it; names that.
+        FileNotFoundError: The directory, or the lock in it, has been removed.
+        StrangeFileError: Its place is taken by a link, a pipe or the like.
+    """
+    lock = Lock(run_dir)
+    try:
+        yield lock
+    finally:
+        lock.close()
 
 
 def is_locked(run_dir: Path) -> bool:
@@ -53,3 +79,45 @@ def is_locked(run_dir: Path) -> bool:
     except BlockingIOError:
         return True
     return False
+
+
+def _acquire(run_dir: Path) -> IO[str]:
+    """Return the locked file."""
+    file = open_inside(run_dir, FILE_NAME, "a+", encoding="utf-8", errors="replace")
+    _FILES.add(file)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not _is_in_place(file, run_dir):
+            raise FileNotFoundError(f"{run_dir / FILE_NAME} was removed while it was being locked.")
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on {platform.node()}\n")
+        file.flush()
+    except BlockingIOError:
+        file.seek(0)
+        holder = file.read(LENGTH).strip() or "another process"
+        file.close()
+        raise RunInUseError(
+            f"{run_dir} is in use by {holder}.", "Wait until it ends, or start a run of its own: run.resume=never"
+        ) from None
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def _is_in_place(file: IO[str], run_dir: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), (run_dir / FILE_NAME).lstat())
+    except FileNotFoundError:
+        return False
+
+
+def _leave_to_parent() -> None:
+    """Close the locks in a fork of the process, which would hold them for as long as it lives."""
+    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    for file in (one for one in _FILES if not one.closed):
+        os.dup2(null, file.fileno(), inheritable=False)
+    os.close(null)
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)

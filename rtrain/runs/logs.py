@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import IO
 
+from rtrain.runs.files import unshare
 from rtrain.runs.plain_files import open_inside
 
 MOST_OPEN = 16
@@ -28,6 +29,7 @@ class WorkerLogs:
             if len(self._open) >= MOST_OPEN:
                 self._open.pop(next(iter(self._open))).close()
             name = f"{self._folder.name}/worker-{rank}.log"
+            unshare(self._folder.parent, name)
             self._open[rank] = open_inside(self._folder.parent, name, "a", encoding="utf-8", buffering=1)
         self._open[rank].write(text)
 

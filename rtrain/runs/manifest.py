@@ -14,6 +14,8 @@ from rtrain.runs.plain_files import is_plain_name, read_json
 
 SCHEMA_VERSION = 1
 FILE_NAME = "manifest.json"
+CONFIG_NAME = "config.yaml"
+"""Of the config from which a run is resumed."""
 
 
 def utc_now() -> str:
@@ -85,6 +87,10 @@ class Manifest:
     resumes: list[dict[str, Any]] = field(default_factory=list)
     """Each time the run was taken up again: when, by which command, what of the config had changed, and how it had
     ended before (``status``, ``exit_reason``)."""
+    config_sha256: str | None = None
+    """Of ``config.yaml``; None in runs of older versions."""
+    events_lost_until: int | None = None
+    """The step up to which reports are missing, if ``events.jsonl`` was deleted or moved while the run went on."""
     storage: dict[str, Any] | None = None
     """The copy of the run (``run.storage``): ``url``, and whether it is ``complete``; if it is not although the run is
     over, the ``missing`` checkpoints and the ``error``. The copy itself says when it was ``copied_at``."""

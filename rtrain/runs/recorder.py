@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import takewhile
@@ -13,10 +14,12 @@ from typing import Any, Protocol
 
 from rtrain.runs.checkpoints import all_checkpoints, best_record, checkpoints_dir, prune_checkpoints, read_record
 from rtrain.runs.events import Event, EventLog, events_file, newest_first, read_events
-from rtrain.runs.files import named_errors, unwritable, write_atomic
+from rtrain.runs.files import named_errors, sha256_of_text, unwritable, write_atomic
 from rtrain.runs.leftovers import clear_leftovers
+from rtrain.runs.lock import Lock
 from rtrain.runs.logs import WorkerLogs
-from rtrain.runs.manifest import Manifest, utc_now
+from rtrain.runs.manifest import CONFIG_NAME, Manifest, utc_now
+from rtrain.runs.manifest import FILE_NAME as MANIFEST_NAME
 
 MANIFEST_INTERVAL_SECONDS = 2.0
 
@@ -47,7 +50,14 @@ class Recorder:
     """Keeps the files of one run up to date; safe to call from several threads."""
 
     def __init__(
-        self, run_dir: Path, manifest: Manifest, observer: Observer, keep: int = 1, keep_best: int = 1, config: str = ""
+        self,
+        run_dir: Path,
+        manifest: Manifest,
+        observer: Observer,
+        keep: int = 1,
+        keep_best: int = 1,
+        config: str = "",
+        run_lock: Lock | None = None,
     ) -> None:
         self.run_dir, self.manifest, self.observer = run_dir, manifest, observer
         self.failures: list[dict[str, Any]] = []
@@ -55,7 +65,8 @@ class Recorder:
         self._keep, self._keep_best = keep, keep_best
         self._lock = threading.RLock()
         self._written = 0.0
-        self._config = config
+        self._is_closed = False
+        self._config, self._run_lock = config, run_lock
         self._news: list[Callable[[], None]] = []
         """What the observer gets once it is written: an error of a display is not the run directory's."""
         self._logs = WorkerLogs(run_dir / "logs")
@@ -67,7 +78,8 @@ class Recorder:
         """Make what the run directory lacks, and list the checkpoints that are there."""
         checkpoints_dir(self.run_dir).mkdir(parents=True, exist_ok=True)
         (self.run_dir / "logs").mkdir(exist_ok=True)
-        write_atomic(self.run_dir / "config.yaml", self._config)
+        write_atomic(self.run_dir / CONFIG_NAME, self._config)
+        self.manifest.config_sha256 = sha256_of_text(self._config)
         events = EventLog(events_file(self.run_dir))
         # A driver that was killed may have left more, or less, than its manifest says.
         self._list([read_record(folder) for folder in all_checkpoints(self.run_dir)])
@@ -83,6 +95,7 @@ class Recorder:
         """Write what is open for the last time."""
         with self._writing():
             self._write()
+            self._is_closed = True
             self._events.close()
             self._logs.close()
             if self.manifest.status == "succeeded":
@@ -92,6 +105,9 @@ class Recorder:
         """Take one record of a worker; its ``kind`` names the method below that knows what to do with it."""
         # Not by _writing(), which takes longer: user code may print a million lines.
         with self._lock:
+            if self._is_closed:  # a thread that user code has left behind
+                logging.getLogger(__name__).warning("%s is over; a late %s is ignored", self.run_dir, record["kind"])
+                return
             try:
                 getattr(self, f"_accept_{record['kind']}")(record)
             except OSError as error:
@@ -111,14 +127,27 @@ class Recorder:
             self._news.pop(0)()
 
     def _write(self) -> None:
-        """Write the manifest, into a run directory that is there."""
-        if not events_file(self.run_dir).exists():
-            self._events.close()
-            self._logs.close()
-            self._events = self._open()
-            self._tell(f"{self.run_dir} was deleted; it is made again, without what was reported before")
+        """Write the manifest, into a run directory that is there and that no other process writes."""
+        if self._run_lock is not None:
+            self._run_lock.renew()
+        names = (events_file(self.run_dir).name, CONFIG_NAME)
+        if missing := [name for name in names if not (self.run_dir / name).exists()]:
+            self._make_again(missing)
         self.manifest.write(self.run_dir)
         self._written = time.monotonic()
+
+    def _make_again(self, missing: Sequence[str]) -> None:
+        """Write what has been deleted, or moved, while the run goes on."""
+        whole = (self.run_dir / MANIFEST_NAME).exists()
+        what = ", ".join(str(self.run_dir / name) for name in missing) if whole else str(self.run_dir)
+        lost = events_file(self.run_dir).name in missing
+        if lost:
+            self.manifest.events_lost_until = self.manifest.step
+        self._events.close()
+        self._logs.close()
+        self._events = self._open()
+        without = ", without what was reported before" if lost else ""
+        self._tell(f"{what} was deleted or moved; it is made again{without}")
 
     def _accept_metrics(self, record: Mapping[str, Any]) -> None:
         known = {name: record[name] for name in ("step", "epoch", "metrics", "values") if name in record}

@@ -10,10 +10,10 @@ from typing import Any
 
 from rtrain.errors import CheckpointError, StrangeFileError
 from rtrain.runs.checkpoints import RECORD_NAME, all_checkpoints, checkpoints_dir, read_record
-from rtrain.runs.events import damaged_lines, events_file
-from rtrain.runs.files import sha256_of
-from rtrain.runs.manifest import read_manifest
-from rtrain.runs.plain_files import strange_entries, strange_files
+from rtrain.runs.events import damaged_lines, events_file, reaches_step
+from rtrain.runs.files import sha256_of, sha256_of_text
+from rtrain.runs.manifest import CONFIG_NAME, Manifest, read_manifest
+from rtrain.runs.plain_files import read_text, strange_entries, strange_files
 
 MOST_LINES = 100
 """Damaged lines of events that are named one by one."""
@@ -107,8 +107,9 @@ def verify_run(run_dir: Path) -> list[Finding]:
     Raises:
         RtrainError: It is no run directory.
     """
-    listed = {record["name"]: record for record in read_manifest(run_dir).checkpoints}
-    found = list(_wrong_entries(run_dir))
+    manifest = read_manifest(run_dir)
+    listed = {record["name"]: record for record in manifest.checkpoints}
+    found = [*_wrong_entries(run_dir), *_missing_events(run_dir, manifest), *_wrong_config(run_dir, manifest)]
     for folder in sorted(checkpoints_dir(run_dir).glob("*")):
         if folder.is_dir():
             found += _wrong_checkpoint(folder, listed.pop(folder.name, None))
@@ -130,6 +131,37 @@ def _wrong_entries(run_dir: Path) -> Iterator[Finding]:
         yield Finding(run_dir, path, "damaged", f"line {number} can't be read")
     if len(lines) > MOST_LINES:
         yield Finding(run_dir, path, "damaged", "more lines can't be read")
+
+
+def _missing_events(run_dir: Path, manifest: Manifest) -> Iterator[Finding]:
+    """Find that reports which the manifest knows of are not in the file, which breaks off at a whole line."""
+    path = events_file(run_dir)
+    if manifest.events_lost_until is not None:
+        yield Finding(run_dir, path, "missing", f"no reports up to step {manifest.events_lost_until}: it was deleted")
+    try:
+        reaches = not manifest.metrics or reaches_step(path, manifest.step)
+    except StrangeFileError:
+        return
+    if not reaches and path.exists():
+        yield Finding(run_dir, path, "damaged", f"it ends before step {manifest.step}, which was reported")
+
+
+def _wrong_config(run_dir: Path, manifest: Manifest) -> Iterator[Finding]:
+    """Find that ``config.yaml``, from which the run is resumed, is not what was written."""
+    path = run_dir / CONFIG_NAME
+    if manifest.config_sha256 is None:  # of an older version
+        return
+    try:
+        content = read_text(run_dir, CONFIG_NAME)
+    except FileNotFoundError:
+        yield Finding(run_dir, path, "missing")
+    except StrangeFileError:  # it is among the wrong entries
+        return
+    except (OSError, ValueError) as error:
+        yield Finding(run_dir, path, "damaged", f"it can't be read: {error}")
+    else:
+        if sha256_of_text(content) != manifest.config_sha256:
+            yield Finding(run_dir, path, "damaged", "its content is not what was written")
 
 
 def _wrong_checkpoint(folder: Path, listed: object) -> Iterator[Finding]:

@@ -6,6 +6,7 @@ next-generation hyperparameter optimization framework" (KDD 2019).
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -57,7 +58,8 @@ class Search(base.Search):
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         directions = ["maximize" if goal.mode == "max" else "minimize" for goal in goals]
         self._study = optuna.create_study(directions=directions)
-        self._begun = False
+        self._number: int | None = None
+        """Of the newest trial that was asked for."""
         self._space = {axis.name: _distribution(axis) for axis in axes}
         self._asked: dict[Point, list[Any]] = {}
         """What Optuna has not been told of yet, by point."""
@@ -85,8 +87,9 @@ class Search(base.Search):
 
     def propose(self, number: int) -> Point:
         """Ask Optuna."""
-        if not self._begun:  # where a sweep goes on, what was drawn at random is not drawn again
-            self._study.sampler, self._begun = self._sampler(self.conf.seed + number), True
+        if number != self._number:  # a sweep that was interrupted before it proposes what it would have proposed
+            self._number = number
+            self._study.sampler = self._sampler(random.Random(f"{self.conf.seed}/{number}").getrandbits(31))
         trial = self._study.ask(self._space)
         point = tuple(_text(axis, trial.params[axis.name]) for axis in self.axes)
         self._asked.setdefault(point, []).append(trial)

@@ -31,6 +31,11 @@ class TrialStop(StopRequest):
         self._reason = value
 
     @property
+    def num_signals(self) -> int:
+        """How many signals the sweep has received."""
+        return self._sweep.num_signals
+
+    @property
     def ending(self) -> bool:
         """The trial is over and its record is being written: a signal to the sweep interrupts nothing."""
         return self._sweep.ending
@@ -80,6 +85,7 @@ class InTurn:
             error = {"type": type(raised).__name__, "message": str(raised)}
         else:
             error = train_trial(task, data, telling, self._stop)
+            self._stop.ending = False
             del data  # or it would outlive the trial
         self._next = None
         self._hearer.over(number, error)

@@ -49,7 +49,6 @@ class Planner:
         _reorder_points(record, trials)
         self._there = {one.name.partition("-")[2]: one for one in record.trials}
         self._proposed, self._has_more = 0, True
-        self._rng = random.Random(f"{trials.conf.seed}/{len(record.trials)}")
         self.changing: frozenset[str] = frozenset()
         """Keys of the config that differ between trials, where a scheduler changes them in runs that go on."""
 
@@ -83,7 +82,8 @@ class Planner:
             return None
         if tries < PATIENCE:
             return self._search.propose(number)
-        return tuple(axis.draw(self._rng) for axis in self._trials.axes)
+        rng = random.Random(f"{self._trials.conf.seed}/{number}/{tries}")
+        return tuple(axis.draw(rng) for axis in self._trials.axes)
 
     def known(self) -> Iterator[tuple[Trial, Plan]]:
         """Yield the trials that are there already, composed and checked.

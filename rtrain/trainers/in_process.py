@@ -7,8 +7,8 @@ import socket
 from collections.abc import Mapping
 from typing import Any
 
-from rtrain.errors import RtrainError, TrainingError
-from rtrain.interrupts import StopRequest
+from rtrain.errors import RtrainError, TrainingError, shortened
+from rtrain.interrupts import StopRequest, is_by_signal
 from rtrain.runs.facts import num_cores
 from rtrain.runs.recorder import Recorder
 from rtrain.trainers.base import Job, TrainerPlugin
@@ -54,6 +54,7 @@ def train_in_process(
 
     Raises:
         TrainingError: The loop raised; its own exception is the cause.
+        KeyboardInterrupt: A second signal ends the run.
     """
     channel = DirectChannel(recorder, stop)
     worker = Worker(
@@ -82,9 +83,11 @@ def train_in_process(
             plugin.train_loop(job.conf.trainer)(worker)
     except RtrainError:
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
+        if is_by_signal(error, stop):
+            raise
         log = recorder.run_dir / "logs" / "worker-0.log"
         hint = f"The whole traceback is in {log}"
         if is_out_of_memory(type(error).__name__, str(error)):
             hint = f"{memory_hint(str(error))}\n{hint}"
-        raise TrainingError(f"{type(error).__name__}: {error}", hint) from error
+        raise TrainingError(f"{type(error).__name__}: {shortened(str(error))}", hint) from error

@@ -11,7 +11,7 @@ from io import BufferedIOBase, TextIOBase
 from typing import TYPE_CHECKING, Any, TextIO
 
 from rtrain.config.scrub import Scrubber
-from rtrain.errors import RtrainError
+from rtrain.errors import MOST_OF_TRACEBACK, RtrainError, shortened
 from rtrain.trainers.masked_output import masked_logging, masked_output
 
 if TYPE_CHECKING:
@@ -110,10 +110,11 @@ def copied_output(
         try:
             with masked_output(scrub):
                 yield
-        except (Exception, SystemExit) as error:
+        except BaseException as error:  # user code may raise CancelledError, SystemExit, one of its own
             text = scrub("".join(traceback.format_exception(error)))
             log(text)
-            facts = {"type": type(error).__name__, "message": scrub(str(error)), "traceback": text}
+            message, stack = shortened(scrub(str(error))), shortened(text, MOST_OF_TRACEBACK)
+            facts = {"type": type(error).__name__, "message": message, "traceback": stack}
             mistake = isinstance(error, RtrainError)
             send({"kind": "failure", "rank": rank, "time": time.time(), "mistake": mistake, **facts})
             raise

@@ -15,6 +15,7 @@ from ray.train.v2._internal.exceptions import (
 )
 from ray.train.v2.api.exceptions import PreemptionError
 
+from rtrain.errors import shortened
 from rtrain.trainers.failures import is_collateral
 
 MEMORY_EVENTS = (Path("/sys/fs/cgroup/memory.events"), Path("/sys/fs/cgroup/memory/memory.oom_control"))
@@ -50,7 +51,7 @@ def oom_kills() -> int:
 
 def _worker(rank: int, failure: BaseException) -> dict[str, Any]:
     inner = failure.health_check_failure if isinstance(failure, WorkerHealthCheckFailedError) else failure
-    message = str(inner).strip()
+    message = shortened(str(inner).strip())
     fate = "hang" if isinstance(inner, WorkerHealthCheckTimeoutError) else "raised"
     if isinstance(inner, RayActorError):
         node_lost = "node has died" in message or "node was terminated" in message

@@ -93,7 +93,7 @@ def _together(savers: Savers, target: Path) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        savers.gather(reason_of(error))
+        savers.gather(reason_of(error, target.parent))
         raise
     for reason in filter(None, savers.gather(None)):
         raise unwritable(target, reason)

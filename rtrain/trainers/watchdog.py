@@ -40,6 +40,23 @@ class Life:
         self.sign_at = None
 
 
+class _Silence:
+    """How long a worker has been silent; time in which its whole process was stopped (SIGSTOP) does not count."""
+
+    def __init__(self) -> None:
+        self._looked_at, self._stopped = time.monotonic(), 0.0
+        self._sign_at: float | None = None
+
+    def seconds(self, sign_at: float | None, interval: float) -> float:
+        """Return the seconds since a sign of life; called every ``interval`` seconds, unless the process is stopped."""
+        now = time.monotonic()
+        if sign_at != self._sign_at:
+            self._sign_at, self._stopped = sign_at, 0.0
+        self._stopped += max(0.0, now - self._looked_at - 2 * interval)
+        self._looked_at = now
+        return 0.0 if sign_at is None else now - sign_at - self._stopped
+
+
 class HangChannel(Protocol):
     """What a watchdog tells the other workers, and hears of them."""
 
@@ -87,8 +104,9 @@ class Watchdog:
         self._thread.join(timeout=2 * GRACE_SECONDS)
 
     def _watch(self) -> None:
-        while not self._closing.wait(min(1.0, self._seconds / 10)):
-            quiet = 0.0 if self._life.sign_at is None else time.monotonic() - self._life.sign_at
+        silence, interval = _Silence(), min(1.0, self._seconds / 10)
+        while not self._closing.wait(interval):
+            quiet = silence.seconds(self._life.sign_at, interval)
             # Where one hangs, the others wait for it, and shall tell where before they lose their connection.
             if quiet > self._seconds or (quiet > self._seconds / 2 and self._channel.told_of_hang()):
                 self._channel.tell_hang()

@@ -15,7 +15,7 @@ from rtrain.config.scrub import Scrubber
 from rtrain.datasets.base import Dataset
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import RECORD_NAME, Writer, checkpoint_dir, note_in_checkpoint, write_checkpoint
-from rtrain.runs.events import Event, events_file, write_events
+from rtrain.runs.events import Event, event_line, events_file, write_events
 from rtrain.trainers.directions import Directions
 from rtrain.trainers.saver import Saver, in_turn
 from rtrain.trainers.sharded import Savers, write_shards
@@ -98,12 +98,17 @@ class Worker:
             step: Optimizer steps done.
             epoch: Epochs done, counted from 0 while the first one runs.
             values: What is not a number, as JSON can hold it.
+
+        Raises:
+            TrainingError: It is longer than a line of ``events.jsonl`` may be.
         """
         if self.rank == 0:
             numbers = {self.scrub(name): float(value) for name, value in metrics.items()}
             record = {"kind": "metrics", "step": step, "epoch": epoch, "time": (now := time.time()), "metrics": numbers}
+            event = Event.at(now, step=step, epoch=epoch, metrics=numbers, values=values)
+            event_line(event)  # one that is too long fails here, where it is reported
             self.channel.send({**record, "values": dict(values)} if values else record)
-            self.unsaved.append(Event.at(now, step=step, epoch=epoch, metrics=numbers, values=values))
+            self.unsaved.append(event)
 
     def progress(self, *, step: int, epoch: int, steps_per_epoch: int | None, rows: int) -> None:
         """Tell the display how far the run is, and the watchdog that it gets on; every rank calls it.

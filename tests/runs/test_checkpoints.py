@@ -1,4 +1,5 @@
 import json
+import resource
 
 import pytest
 
@@ -85,6 +86,20 @@ def test_the_best_one_goes_by_its_mode_and_of_equal_ones_the_newest_wins(tmp_pat
 
 def test_without_scores_there_is_no_best_one(tmp_path):
     assert best_record([write_one(tmp_path, 10)]) is None
+
+
+def test_a_full_disk_is_named_where_a_framework_tells_only_of_its_own_code(tmp_path):
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def write(_):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+        raise RuntimeError("[enforce fail at inline_container.cc:664] . unexpected pos 0 vs 64")
+
+    try:
+        with pytest.raises(CheckpointError, match=r"File too large \(\[enforce fail at inline_container"):
+            write_checkpoint(checkpoint_dir(tmp_path, step=1, epoch=0), write, {})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 def test_record_on_disk_is_json(tmp_path):

@@ -14,6 +14,7 @@ from rtrain.training import SilentObserver
 
 METRICS = {"kind": "metrics", "step": 1, "epoch": 0, "time": 0.0, "metrics": {"train/loss": 1.0}}
 PROGRESS = {"kind": "progress", "step": 1, "epoch": 0, "steps_per_epoch": None, "rows": 1}
+LOG = {"kind": "log", "rank": 0, "text": "line"}
 NOTICE = {"kind": "notice", "text": "note"}
 
 
@@ -46,6 +47,16 @@ def test_an_error_of_the_run_directory_names_it(tmp_path, monkeypatch):
     with pytest.raises(RunDirError, match=str(tmp_path)):
         recorder.accept(METRICS)
     recorder.close()
+
+
+@pytest.mark.parametrize("record", [METRICS, LOG], ids=lambda record: record["kind"])
+def test_what_comes_after_the_end_is_ignored(tmp_path, record, caplog):
+    recorder = Recorder(tmp_path, make_manifest(), SilentObserver())
+    recorder.close()
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    recorder.accept(record)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    assert f"{tmp_path} is over; a late {record['kind']} is ignored" in caplog.text
 
 
 def test_what_hundreds_of_workers_print_is_in_their_files_at_once_with_few_files_open(tmp_path):

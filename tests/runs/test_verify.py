@@ -7,8 +7,10 @@ import pytest
 from rtrain.cli.app import run as rtrain
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import checkpoint_dir, write_checkpoint
+from rtrain.runs.recorder import Recorder
 from rtrain.runs.verify import check_whole, newest_whole, set_aside, verify_run
 from rtrain.testing.workers import make_manifest
+from rtrain.training import SilentObserver
 
 
 @pytest.fixture
@@ -22,6 +24,40 @@ def run_dir(tmp_path):
     make_manifest(checkpoints=records).write(tmp_path)
     (tmp_path / "events.jsonl").write_text('{"step":1,"epoch":0,"time":"2026-01-01T00:00:00+00:00","metrics":{}}\n')
     return tmp_path
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    """A run whose record is whole, with reports of three steps; two of the last one."""
+    recorder = Recorder(tmp_path, make_manifest(), SilentObserver(), config="trainer: {}\n")
+    for step in (1, 2, 3, 3):
+        recorder.accept({"kind": "metrics", "step": step, "epoch": 0, "time": 0.0, "metrics": {"loss": 1.0}})
+    recorder.close()
+    return tmp_path
+
+
+@pytest.mark.parametrize("cut", [b"", b"line", b"all"])
+def test_events_that_are_cut_at_the_end_of_a_line_are_found(recorded, cut):
+    assert problems(recorded) == []
+    path = recorded / "events.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes({b"": b"", b"line": lines[0], b"all": b"".join(lines[:2])}[cut])
+    assert problems(recorded) == [("damaged", "events.jsonl")]
+    path.unlink()
+    assert problems(recorded) == [("missing", "events.jsonl")]
+
+
+def test_steps_that_are_done_again_are_not_missing(recorded):
+    with (recorded / "events.jsonl").open("a") as file:
+        file.write('{"from_step":1,"time":"2026-01-01T00:00:00+00:00"}\n')
+    assert problems(recorded) == []
+
+
+@pytest.mark.parametrize("content", ["", "trainer:", "trainer: {}\n# mine\n", "\udcff", None])
+def test_a_config_that_is_cut_changed_or_gone_is_found(recorded, content):
+    path = recorded / "config.yaml"
+    path.unlink() if content is None else path.write_bytes(content.encode("utf-8", "surrogateescape"))
+    assert problems(recorded) == [("missing" if content is None else "damaged", "config.yaml")]
 
 
 def newest(run_dir):

@@ -83,6 +83,23 @@ def test_a_search_that_is_told_of_the_past_goes_on_from_it(name):
     assert sorted(map(loss, proposed))[10] < sorted(map(loss, past))[15] / 2
 
 
+@pytest.mark.parametrize("sampler", ["tpe", "random", "gp"])
+def test_optuna_proposes_the_same_wherever_it_was_interrupted(sampler):
+    numbers, conf = range(8), {"sampler": sampler, "num_startup_trials": 3, "seed": 5}
+    whole = run(make("optuna", **conf), numbers)
+    for begin in numbers[1:]:
+        again = make("optuna", **conf)
+        for point in whole[:begin]:
+            again.learn(point, [loss(point)])
+        assert again.propose(begin) == whole[begin]
+
+
+def test_optuna_proposes_something_else_when_the_same_trial_is_asked_for_again():
+    search = make("optuna", num_startup_trials=3)
+    run(search, range(5))
+    assert len({search.propose(5) for _ in range(5)}) == 5
+
+
 def test_trials_at_the_same_time_try_different_points():
     search = make("optuna", num_startup_trials=3, axes=(AXES[0],))
     run(search, range(10), judge=lambda point: math.log10(float(point[0])) ** 2)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pkgutil
 import random
 import signal
 import subprocess
@@ -47,6 +48,26 @@ def whole(tmp_path_factory):
     root = tmp_path_factory.mktemp("whole")
     assert rtrain([*IN_TURN, f"run.root_dir={root}"]) == 0
     return only_sweep(root)
+
+
+@pytest.mark.usefixtures("tiny")
+@pytest.mark.parametrize("moment", ["record", "between"])
+def test_a_signal_at_the_end_of_a_trial_ends_the_sweep(monkeypatch, moment):
+    """``record``: while the trial's record is written; ``between``: before the next trial starts."""
+
+    def then_ctrl_c(function):
+        def called(*args):
+            result = function(*args)
+            signal.raise_signal(signal.SIGINT)
+            return result
+
+        return called
+
+    place = {"record": "rtrain.sweeps.host.Telling.ended", "between": "rtrain.sweeps.in_turn.train_trial"}[moment]
+    monkeypatch.setattr(place, then_ctrl_c(pkgutil.resolve_name(place)))
+    data, _ = swept(TWO, code=130)
+    assert [one["status"] for one in data["trials"]] == ["succeeded", "planned"]
+    assert data["status"] == "interrupted"
 
 
 class Sweeping:

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import traceback
 import types
+from asyncio import CancelledError
 
 import pytest
 
@@ -189,6 +190,7 @@ ERRORS = {
     "group": lambda one: ExceptionGroup(f"gr {one}", [ValueError(one), KeyError({"k": one})]),
     "group of one that tells": lambda one: ExceptionGroup("gr", [ExceptionGroup("in", [Telling(one)])]),
     "exit": SystemExit,
+    "cancelled": CancelledError,
     "spelled twice": lambda one: ValueError(repr(json.dumps({"k": one}))),
 }
 

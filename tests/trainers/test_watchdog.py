@@ -90,6 +90,21 @@ def test_a_worker_that_waits_for_one_that_hangs_tells_where_before_its_own_time_
     assert channel.records[0]["rank"] == 1
 
 
+def test_time_in_which_the_whole_process_is_stopped_does_not_count(watched, monkeypatch):
+    monotonic, stopped = time.monotonic, [0.0]
+    monkeypatch.setattr("rtrain.trainers.watchdog.time.monotonic", lambda: monotonic() + stopped[0])
+    life = Life()
+    life.sign(step=1)
+    ends, _ = watched(life, 0.6)
+    for seconds in (20.0, 300.0):
+        time.sleep(0.1)
+        stopped[0] += seconds  # what a clock shows after SIGSTOP and SIGCONT
+        time.sleep(0.1)
+    assert ends == []
+    time.sleep(0.6)
+    assert ends == [EXIT_CODE]
+
+
 def test_one_that_takes_steps_is_not_ended_because_another_one_hangs(watched):
     life = Life()
     ends, _ = watched(life, 0.8, told=True)

@@ -86,7 +86,7 @@ def _write(tensors: dict[str, Tensor], folder: Path, group: Any) -> None:
         state_dict_saver.save(tensors, storage_writer=writer, process_group=group)
     except CheckpointException as error:
         rank, (cause, _) = min(error.failures.items())
-        raise RuntimeError(f"{reason_of(cause)}, on worker {rank}") from cause
+        raise RuntimeError(f"{reason_of(cause, folder)}, on worker {rank}") from cause
 
 
 def load(state: TrainState, folder: Path, device: torch.device) -> None:

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any
 
-from ray.train.v2._internal.execution.train_fn_utils import TrainFnUtils, set_train_fn_utils
+from ray.train.v2._internal.execution.train_fn_utils import set_train_fn_utils
 
 from rtrain.config.targets import locate, locate_function
 from rtrain.errors import ConfigError
@@ -30,7 +30,7 @@ def train_custom(worker: Worker, path: str, config: Mapping[str, Any]) -> None:
     with ExitStack() as stack:
         stack.enter_context(one_model(worker))
         function = locate(path, "trainer.train_loop", worker.allow)
-        stack.enter_context(_train_fn_utils(utils))
+        stack.enter_context(reached_by_ray_train(utils))
         ray.train.get_checkpoint()  # the first call imports modules that draw random numbers
         stack.enter_context(_seeded(worker, utils.number))
         with suppress(StopTraining):
@@ -39,12 +39,13 @@ def train_custom(worker: Worker, path: str, config: Mapping[str, Any]) -> None:
 
 
 @contextmanager
-def _train_fn_utils(utils: TrainFnUtils) -> Iterator[None]:
+def reached_by_ray_train(utils: LocalReports | RayReports) -> Iterator[None]:
     """Have the functions of ``ray.train`` reach ``utils`` in the block."""
     set_train_fn_utils(utils)
     try:
         yield
     finally:
+        utils.close()
         if not utils.is_distributed():  # the user's process may use Ray Train afterwards
             set_train_fn_utils(None)
 

@@ -7,7 +7,9 @@ name; once all of them have, rank 0 completes it.
 
 from __future__ import annotations
 
+import logging
 import secrets
+import threading
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -22,6 +24,7 @@ from rtrain.runs.checkpoints import all_checkpoints, latest_checkpoint, read_rec
 from rtrain.trainers.monitor import Goals, Monitor
 from rtrain.trainers.stopping import SIGNALS
 from rtrain.trainers.torch.custom.folders import Upload, clear_leftovers, free_name
+from rtrain.trainers.torch.custom.leftovers import is_leftover, mark_leftovers, threads_now
 from rtrain.trainers.torch.custom.metrics import split_metrics, whole_number
 from rtrain.trainers.torch.custom.shards import LocalShard, check_name
 from rtrain.trainers.torch.custom.turns import Board, Turns, shard_in_turn
@@ -84,6 +87,8 @@ class _Reports(TrainFnUtils):
 
     def __init__(self, worker: Worker) -> None:
         self.worker, self._log = worker, _Log(worker)
+        self._threads = threads_now()
+        self._is_over = self._has_warned = False
         self._pending: Callable[[], None] | None = None
         """Completes the checkpoint of the newest report, once all ranks have copied their files."""
         if worker.rank == 0:
@@ -109,7 +114,9 @@ class _Reports(TrainFnUtils):
         Raises:
             TrainingError: It asks for something that rtrain does not do.
             CheckpointError: The checkpoint can't be written.
+            SystemExit: The loop that has started this thread is over; ends the thread.
         """
+        self._refuse_leftover()
         _check_name(checkpoint_dir_name, self.worker.scrub)
         _check_wishes(checkpoint_dir_name, checkpoint_upload_mode, validation)
         beside = checkpoint_upload_mode is CheckpointUploadMode.ASYNC
@@ -128,6 +135,23 @@ class _Reports(TrainFnUtils):
         )
         self._keep(upload, metrics, checkpoint, beside=beside)
         self._leave(self._agreed_reason(metrics, beside=beside))
+
+    def close(self) -> None:
+        """Note that the loop is over, however it ended."""
+        self._is_over = True
+        mark_leftovers(self._threads)
+
+    def _refuse_leftover(self) -> None:
+        """End a thread of a loop that is over: its reports would count as those of this one."""
+        if not (self._is_over or is_leftover()):
+            return
+        text = f"{threading.current_thread().name} called ray.train.report after its train loop had ended: ignored"
+        if self._is_over:  # nobody listens any more
+            logging.getLogger(__name__).warning(text)
+        elif not self._has_warned:
+            self._has_warned = True
+            self.worker.notice(text)
+        raise SystemExit
 
     def _agreed_name(self, wanted: str | None) -> tuple[str, str]:
         """Let rank 0 choose the name of a checkpoint, and what its temporary name ends with."""

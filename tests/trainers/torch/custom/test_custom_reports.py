@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import ray.train
 from ray.train import Checkpoint, CheckpointUploadMode
 
 from rtrain.errors import CheckpointError, TrainingError
@@ -17,6 +18,7 @@ from rtrain.runs.files import sha256_of
 from rtrain.testing.workers import RecordingChannel, make_worker
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.custom import folders
+from rtrain.trainers.torch.custom.loop import reached_by_ray_train
 from rtrain.trainers.torch.custom.reports import LocalReports, StopTraining, _Reports
 
 ASYNC = CheckpointUploadMode.ASYNC
@@ -34,6 +36,54 @@ def made(folder, **files):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     return Checkpoint(str(folder))
+
+
+def in_thread(function, *args):
+    thread = threading.Thread(target=function, args=args)
+    thread.start()
+    return thread
+
+
+def test_a_thread_that_outlives_its_loop_reports_to_no_other(tmp_path):
+    over, channels = threading.Event(), [RecordingChannel(), RecordingChannel()]
+    ignored = []
+
+    def report_late():
+        ray.train.report({"loss": 0.5})
+        in_time.set()
+        over.wait()
+        try:
+            ray.train.report({"loss": -1000.0})
+        except SystemExit:
+            ignored.append(True)
+
+    with reached_by_ray_train(make_reports(tmp_path / "1", channel=channels[0])):
+        in_time = threading.Event()
+        late = [in_thread(report_late), in_thread(report_late)]
+        in_time.wait()
+        while len(channels[0].of("metrics")) < 2:
+            in_time.wait(0.01)
+    with reached_by_ray_train(make_reports(tmp_path / "2", channel=channels[1])):
+        over.set()
+        for thread in late:
+            thread.join()
+        in_thread(ray.train.report, {"loss": 2.0}).join()
+        ray.train.report({"loss": 3.0})
+    assert len(ignored) == 2
+    assert [[record["metrics"]["loss"] for record in one.of("metrics")] for one in channels] == [[0.5, 0.5], [2.0, 3.0]]
+    (notice,) = channels[1].of("notice")
+    assert "after its train loop had ended: ignored" in notice["text"]
+
+
+def test_a_report_to_a_loop_that_is_over_is_ignored(tmp_path, caplog):
+    channel = RecordingChannel()
+    one = make_reports(tmp_path, channel=channel)
+    with reached_by_ray_train(one):
+        pass
+    with pytest.raises(SystemExit):
+        one.report({"loss": 1.0})
+    assert channel.of("metrics") == []
+    assert "after its train loop had ended: ignored" in caplog.text
 
 
 def names(run_dir):
