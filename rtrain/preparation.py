@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from rtrain.cluster import Cluster, StartingCluster, connect
-from rtrain.config.secrets import is_secret
+from rtrain.config.secret_names import is_secret
 from rtrain.config.session import Composed
 from rtrain.datasets import registry as datasets
 from rtrain.datasets.base import Dataset, ResidentSplit

@@ -272,3 +272,53 @@ def test_a_module_that_prints_a_secret_where_it_is_imported(tmp_path, monkeypatc
     ]
     assert any("imported with ***" in text for text in files)
     assert not any("hunterX77" in text for text in [shown, *files])
+
+
+READS = """
+import html
+import sys
+import urllib.parse
+
+
+def loop(config):
+    import ray.train
+
+    told = config["decoded"]["password"]
+    for half in (told[:8], told[8:], "\\n"):
+        sys.stdout.write(half)
+    for text in (config["login"], config["header"], config["sub"], config["values"], config["inner"], told):
+        print(text, urllib.parse.quote(str(text)), html.escape(str(text)), config["decoded"])
+    ray.train.report({"loss": 1.0})
+"""
+REFERS = """
+defaults: [{trainer: torch}, {scaling: local}]
+vars:
+  api_token: sk-hunterX77-1/+a
+  pin: 72617261557
+  dbcfg: {password: sk-hunterX77-2<>}
+  credentials: {user: bob-hunterX77, list: [sk-hunterX77-3]}
+  decoded: ${oc.decode:${oc.env:SETTINGS}}
+trainer:
+  train_loop: reads_it:loop
+  train_loop_config:
+    login: ${vars.api_token}
+    header: Bearer ${vars.api_token}
+    sub: ${vars.dbcfg.password}
+    values: ${oc.dict.values:vars.dbcfg}
+    inner: ${vars.credentials}
+    decoded: ${vars.decoded}
+"""
+
+
+def test_what_a_loop_reads_by_reference(tmp_path, monkeypatch, capfd):
+    monkeypatch.setenv("SETTINGS", "{user: bob, password: sk-hunterX77-4}")
+    for name, text in {"reads_it.py": READS, "pyproject.toml": "", "refers.yaml": REFERS}.items():
+        Path(name).write_text(text)
+    words = [r"+vars.typed={api_key: 'a\'hunterX77'}", "+vars.spell={tokens: 5, token: ${vars.pin}}"]
+    assert command(["fit", "refers.yaml", *words, "num_workers=0"]) == 0
+    shown = "".join(capfd.readouterr())
+    (run,) = (tmp_path / "runs" / "refers").iterdir()
+    assert "***\n" in (run / "logs" / "worker-0.log").read_text()
+    Path("refers.yaml").unlink()
+    told = [shown, *(path.read_text(errors="replace") for path in run.rglob("*") if path.is_file())]
+    assert not [text for text in told if "hunterX77" in text or "72617261557" in text]

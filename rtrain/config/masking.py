@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from omegaconf import DictConfig, flag_override
+from omegaconf import AnyNode, DictConfig, Node, flag_override
 
-from rtrain.config.nodes import Container, children, words_of
-from rtrain.config.referred import mask_referred, mask_words, referred_by_secrets
-from rtrain.config.secrets import MASK, mask_value
+from rtrain.config.nodes import Container, children, joined, words_of
+from rtrain.config.referred import is_literal, mask_words, referred_by_secrets
+from rtrain.config.secret_names import is_secret
+from rtrain.config.secret_urls import MASK
+from rtrain.config.secrets import mask_value
+
+OVERRIDES = "smoke.overrides"
+"""Where a config holds words as a command line does."""
 
 
 def masked_config(cfg: DictConfig) -> DictConfig:
@@ -21,35 +28,60 @@ def masked_config(cfg: DictConfig) -> DictConfig:
 
 def mask_in_place(masked: DictConfig) -> None:
     """Take the secrets out of a composed config."""
-    names = referred_by_secrets(masked)
-    with flag_override(masked, ["readonly", "struct"], False):
-        mask_referred(masked, names)
-        _mask_nodes(masked)
-        smoke = masked.get("smoke")
-        if isinstance(smoke, DictConfig) and "overrides" in smoke:
-            smoke.overrides = mask_words(words_of(smoke.overrides), names)
-        hydra = masked.hydra
-        with flag_override(hydra, ["readonly", "struct"], False):
-            words = words_of(hydra.overrides.task)
-            hydra.overrides.task = mask_words(words, names)
-            hydra.overrides.hydra = mask_words(words_of(hydra.overrides.hydra), names)
-            hydra.job.env_set = dict.fromkeys(hydra.job.env_set, MASK)
-            dirname: Any = hydra.job._get_node("override_dirname")
-            dirname = dirname._value()
-            for word in words:
-                dirname = dirname.replace(word, mask_words([word], names)[0])
-            hydra.job.override_dirname = dirname
+    names, hydra = referred_by_secrets(masked), masked.hydra
+    words = words_of(hydra.overrides.task)
+    shown = mask_words(words, names)
+    dirname: Any = hydra.job._get_node("override_dirname")
+    dirname = dirname._value()
+    for word, other in zip(words, shown, strict=True):
+        dirname = dirname.replace(word, other)
+    with flag_override(masked, ["readonly", "struct"], False), flag_override(hydra, ["readonly", "struct"], False):
+        hydra.overrides.task = shown
+        hydra.overrides.hydra = mask_words(words_of(hydra.overrides.hydra), names)
+        hydra.job.env_set = dict.fromkeys(hydra.job.env_set, MASK)
+        hydra.job.override_dirname = dirname
+    _hide(masked)
 
 
-def _mask_nodes(node: Container, key: str = "") -> None:
-    """Mask the scalars below ``node`` in place; the items of a list go by the key of the list."""
-    for name, _, child in children(node):
-        own = name if isinstance(node, DictConfig) else key
-        if isinstance(child, Container):
-            _mask_nodes(child, own)
-            continue
+@contextmanager
+def secrets_hidden(cfg: DictConfig) -> Iterator[None]:
+    """Take the secrets out of a composed config while the block runs: references then lead to masks."""
+    before = _hide(cfg)
+    try:
+        yield
+    finally:
+        for parent, key, child in before:
+            parent.__dict__["_content"][key] = child
+
+
+def _hide(cfg: DictConfig) -> list[tuple[Container, Any, Node]]:
+    """Put masks in place of secrets, whatever their types; return what stood where."""
+    names, before = referred_by_secrets(cfg), []
+    for path, parent, key, child, secret in list(_scalars(cfg)):
         value = child._value()
-        masked = mask_value(own, value)
+        value = value._value() if isinstance(value, Node) else value  # a union holds another node
+        masked = _masked(path, value, names, secret=secret)
         if masked is not value and masked != value:
-            with flag_override(child, "readonly", False):
-                child._set_value(masked)
+            before.append((parent, key, child))
+            parent.__dict__["_content"][key] = AnyNode(masked, key, parent)
+    return before
+
+
+def _masked(path: str, value: Any, names: Collection[str], *, secret: bool) -> Any:
+    if path in names and is_literal(value):
+        return MASK
+    if path.startswith(OVERRIDES) and isinstance(value, str) and not secret:
+        return mask_words([value], names)[0]
+    return mask_value("", value, secret=secret)
+
+
+def _scalars(
+    node: Container, path: str = "", *, secret: bool = False
+) -> Iterator[tuple[str, Container, Any, Node, bool]]:
+    """Yield each value: full key, where it is, and whether it, or what it lies in, is named like a secret."""
+    for name, key, child in children(node):
+        own = secret or (isinstance(node, DictConfig) and is_secret(name))
+        if isinstance(child, Container) and not child._is_interpolation():
+            yield from _scalars(child, joined(path, name), secret=own)
+        else:
+            yield joined(path, name), node, key, child, own

@@ -6,10 +6,12 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from omegaconf import DictConfig, flag_override
+from omegaconf import DictConfig
 
 from rtrain.config.nodes import Container, children, joined
-from rtrain.config.secrets import MASK, is_secret, mask_word, secrets_in_url
+from rtrain.config.secret_names import is_secret
+from rtrain.config.secret_urls import MASK, secrets_in_url
+from rtrain.config.secrets import mask_word
 
 SECTION = "vars"
 _REFERENCE = re.compile(r"\$\{\s*(\.*)([\w\-]+(?:\.[\w\-]+|\[[\w\-]+\])*)\s*\}")
@@ -19,7 +21,7 @@ _PART = re.compile(r"[\w\-]+")
 def referred_by_secrets(cfg: DictConfig) -> frozenset[str]:
     """Return the full keys of values in ``vars`` that secrets and URLs with secrets are made of; resolves nothing."""
     values = dict(_leaves(cfg))
-    waiting = [(path, part) for path, (key, value) in values.items() for part in _secret_parts(key, value)]
+    waiting = [(path, part) for path, (secret, value) in values.items() for part in _secret_parts(secret, value)]
     found = set[str]()
     while waiting:
         path, text = waiting.pop()
@@ -31,41 +33,16 @@ def referred_by_secrets(cfg: DictConfig) -> frozenset[str]:
     return frozenset(one for one in found if one.startswith(f"{SECTION}."))
 
 
-def mask_referred(cfg: DictConfig, names: Collection[str]) -> None:
-    """Mask what stands under these keys in place; references stay."""
-    for name in names:
-        *outer, last = name.split(".")
-        node: Any = cfg
-        for part in outer:
-            node = dict(_by_name(node))[part]
-        child: Any = dict(_by_name(node))[last]
-        if is_literal(child._value()):
-            with flag_override(child, "readonly", False):
-                child._set_value(MASK)
-
-
 def mask_words(words: Collection[str], names: Collection[str]) -> list[str]:
     """Return overrides as they may be written; Hydra can still parse them."""
     return [mask_word(_without_referred(word, names)) for word in words]
 
 
-def hide_referred(data: dict[str, Any], names: Collection[str]) -> None:
-    """Mask what stands under these keys in plain data that was resolved, in place; a text with marks stays."""
-    for name in names:
-        *outer, last = name.split(".")
-        node: Any = data
-        for part in outer:
-            node = node[int(part)] if isinstance(node, list) else node[part]
-        key: Any = int(last) if isinstance(node, list) else last
-        if is_literal(node[key]):
-            node[key] = MASK
-
-
 def is_literal(value: Any) -> bool:
     """Tell whether a value is a text or a number, and names no variable or other value."""
     if isinstance(value, str):
-        return bool(value) and "${" not in value and "\ue000" not in value
-    return isinstance(value, int | float) and not isinstance(value, bool)
+        return bool(value) and "${" not in value
+    return isinstance(value, bytes | int | float) and not isinstance(value, bool)
 
 
 def _without_referred(word: str, names: Collection[str]) -> str:
@@ -78,25 +55,21 @@ def _without_referred(word: str, names: Collection[str]) -> str:
     return word
 
 
-def _leaves(node: Container, path: str = "", key: str = "") -> Iterator[tuple[str, tuple[str, Any]]]:
-    """Yield the full key of each value, with the key that it goes by: in a list, that of the list."""
+def _leaves(node: Container, path: str = "", *, secret: bool = False) -> Iterator[tuple[str, tuple[bool, Any]]]:
+    """Yield the full key of each value, with whether it is a secret by its key, or by that of what it lies in."""
     for name, _, child in children(node):
-        own = name if isinstance(node, DictConfig) else key
+        own = secret or (isinstance(node, DictConfig) and is_secret(name))
         if isinstance(child, Container) and not child._is_interpolation():
-            yield from _leaves(child, joined(path, name), own)
+            yield from _leaves(child, joined(path, name), secret=own)
         else:
             yield joined(path, name), (own, child._value())
 
 
-def _by_name(node: Container) -> Iterator[tuple[str, Any]]:
-    return ((name, child) for name, _, child in children(node))
-
-
-def _secret_parts(key: str, value: Any) -> list[str]:
+def _secret_parts(secret: bool, value: Any) -> list[str]:
     """Return the parts of a value that are secrets."""
     if not isinstance(value, str) or "${" not in value:
         return []
-    return [value] if is_secret(key) else secrets_in_url(value)
+    return [value] if secret else secrets_in_url(value)
 
 
 def _references(path: str, text: str) -> Iterator[str]:

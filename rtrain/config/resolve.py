@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,11 @@ from omegaconf.errors import InterpolationToMissingValueError, OmegaConfBaseExce
 
 from rtrain.config.hydra_app import sanitized
 from rtrain.config.hydra_parts import hydra_config
-from rtrain.config.masking import mask_in_place
+from rtrain.config.marks import spell_out, symbolic_environment
+from rtrain.config.masking import mask_in_place, secrets_hidden
 from rtrain.config.nodes import Container, children, joined, plain, unresolved
-from rtrain.config.referred import hide_referred, referred_by_secrets
 from rtrain.config.scrub import Scrubber, scrubber
-from rtrain.config.secrets import mask, spell_out, symbolic_environment
+from rtrain.config.secrets import mask
 
 _Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 """libyaml's takes a third of the time, but not each PyYAML is built with it."""
@@ -159,23 +160,45 @@ def secrets_of(cfg: DictConfig) -> Scrubber:
     """Return what knows the secrets of a config, which may lack values."""
     with hydra_config(cfg):
         true = plain(cfg, _referred_or_text)
-        with _untyped_references(cfg), symbolic_environment():
+        with secrets_hidden(cfg), _untyped_references(cfg), symbolic_environment():
             marked = plain(cfg, _referred_or_text)
     return scrubber(true, mask(spell_out(marked, escape=False)), {})
 
 
-def symbolic(cfg: DictConfig) -> tuple[dict[str, Any], str]:
-    """Return the resolved job of ``cfg`` for the record, and the text of ``config.yaml``; neither holds a secret."""
-    with _hydra_apart(cfg):
-        names = referred_by_secrets(cfg)
-    with _hydra_apart(cfg), _untyped_references(cfg), symbolic_environment():
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """What is written of a job. It holds no secret."""
+
+    resolved: dict[str, Any]
+    """Resolved, but for variables of the environment."""
+    yaml: str
+    """The text of ``config.yaml``."""
+    scrub: Scrubber
+    """Takes the secrets of the job out of texts."""
+
+
+def recorded(cfg: DictConfig, true: dict[str, Any], env: Mapping[str, str]) -> Record:
+    """Return what is written of the job of ``cfg``.
+
+    Secrets are hidden before anything is resolved, so that a reference to one, or to what holds one, leads to a mask.
+
+    Args:
+        cfg: The composed config.
+        true: The same as plain data, with the true values.
+        env: What it sets in the environment.
+    """
+    with _hydra_apart(cfg), secrets_hidden(cfg), _untyped_references(cfg), symbolic_environment():
         data = plain(cfg, _referred_or_text)
+    scrub = scrubber(true, mask(spell_out(data, escape=False)), env)
     for key in ("smoke", "sweep"):  # belong to the recipe and to all trials: a run is the same without them
         data.pop(key, None)
-    hide_referred(data, names)
-    shown = _type_first(mask(spell_out(data, escape=False)))
+    data = scrub.for_records.clean_data(data)
     sections = _type_first(mask(spell_out(data, escape=True)))
-    return shown, "".join(_yaml(pickle.dumps(section)) for section in sections.items())
+    return Record(
+        resolved=_type_first(mask(spell_out(data, escape=False))),
+        yaml="".join(_yaml(pickle.dumps(section)) for section in sections.items()),
+        scrub=scrub,
+    )
 
 
 @lru_cache(maxsize=64)
@@ -248,7 +271,7 @@ def _referred_or_text(node: Container, key: Any) -> Any:
     """Return what a reference leads to; where a resolver can't work on the mark of a variable, its text, marked too."""
     try:
         value = node[key]
-    except OmegaConfBaseException:
+    except (OmegaConfBaseException, RecursionError):
         return unresolved(node, key).replace("${", "\ue000").replace("}", "\ue001")
     return plain(value, _referred_or_text) if isinstance(value, Container) else value
 

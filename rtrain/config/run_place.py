@@ -8,11 +8,13 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
+from rtrain.config.masking import secrets_hidden
 from rtrain.config.nodes import joined
 from rtrain.config.scrub import variables_in
-from rtrain.config.secrets import MASK, is_secret
+from rtrain.config.secret_names import is_secret
+from rtrain.config.secret_urls import MASK
 from rtrain.errors import ConfigError
 
 RECORDS = ("manifest.json", "sweep.json")
@@ -69,15 +71,17 @@ def check_unused(key: str, folder: Path) -> None:
 
 
 def check_no_secret(cfg: DictConfig, run: Mapping[str, Any]) -> None:
-    """Refuse to name folders by a variable that is named like a secret: everybody sees their names.
+    """Refuse to name folders by a secret, or a variable that is named like one: everybody sees their names.
 
     Args:
         cfg: The composed config.
-        run: Its section ``run``, with variables by their names.
+        run: Its section ``run`` without secrets, with variables by their names.
 
     Raises:
-        ConfigError: Names the key and the variable.
+        ConfigError: Names the key, and the variable.
     """
+    with secrets_hidden(cfg):
+        resolved = {f"hydra.{key}.dir": str(OmegaConf.select(cfg, f"hydra.{key}.dir")) for key in ("run", "sweep")}
     hydras = {f"hydra.{key}.dir": cfg.hydra[key]._get_node("dir")._value() for key in ("run", "sweep")}
     for key, text in {"run.name": run["name"], "run.root_dir": run["root_dir"], **hydras}.items():
         secret = next((name for name in variables_in(str(text)) if is_secret(name)), None)
@@ -85,6 +89,8 @@ def check_no_secret(cfg: DictConfig, run: Mapping[str, Any]) -> None:
             raise ConfigError(
                 f"{key}: the variable {secret} is named like a secret, and everybody sees names of folders."
             )
+        if MASK in f"{text}{resolved.get(key, '')}":
+            raise ConfigError(f"{key} refers to a secret, and everybody sees names of folders.")
 
 
 def check_not_masked(data: Mapping[str, Any], *, of_run: bool) -> None:
@@ -97,7 +103,7 @@ def check_not_masked(data: Mapping[str, Any], *, of_run: bool) -> None:
     Raises:
         ConfigError: Names the keys.
     """
-    found = [path for path, key in _masked(data) if of_run or is_secret(key)]
+    found = [path for path, secret in _masked(data) if of_run or secret]
     if found:
         raise ConfigError(
             f"{', '.join(found)}: the value is {MASK}, since secrets are not written down.",
@@ -105,16 +111,16 @@ def check_not_masked(data: Mapping[str, Any], *, of_run: bool) -> None:
         )
 
 
-def _masked(data: Any, path: str = "", key: str = "") -> Iterator[tuple[str, str]]:
-    """Yield where values are masked: the whole path and the last key of each."""
+def _masked(data: Any, path: str = "", *, secret: bool = False) -> Iterator[tuple[str, bool]]:
+    """Yield where values are masked: the full key of each, and whether it is a secret by it."""
     if isinstance(data, Mapping):
         for name, value in data.items():
-            yield from _masked(value, joined(path, str(name)), str(name))
+            yield from _masked(value, joined(path, str(name)), secret=secret or is_secret(str(name)))
     elif isinstance(data, list | tuple):
         for value in data:
-            yield from _masked(value, path, key)
+            yield from _masked(value, path, secret=secret)
     elif isinstance(data, str) and (data == MASK or _MASKED_PARAMETER.search(data)):
-        yield path, key
+        yield path, secret
 
 
 def _check_inside(key: str, folder: Path, root: Path, *, below: bool = False) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rtrain.config.shown_lines import masked_lines, masked_message
+
 CONTEXT_LINES = 1
 MAX_WIDTH = 116
 
@@ -21,7 +23,7 @@ class Spot:
 
     def render(self) -> list[str]:
         """Return the place as lines: file, line and column, then the line itself with carets, and one around it."""
-        lines = self.text.split("\n")
+        lines = masked_lines(self.text)[0]
         out = [f"  --> {self.file}:{self.line + 1}:{self.column + 1}"]
         last = min(self.line + CONTEXT_LINES, len(lines) - 1)
         for number in range(max(self.line - CONTEXT_LINES, 0), last + 1):
@@ -54,7 +56,9 @@ class Typed:
 
 
 def render(message: str, spot: Spot | Typed | None = None) -> str:
-    """Return the message with the place that it is about below it."""
+    """Return the message with the place that it is about below it, both without secrets of the file."""
+    if isinstance(spot, Spot):
+        message = masked_message(message, masked_lines(spot.text)[1])
     return "\n".join([message, *(spot.render() if spot is not None else [])])
 
 

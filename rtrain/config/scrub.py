@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import re
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote, quote_plus, unquote
 
-from rtrain.config.secrets import MASK, is_secret, secrets_in_url
+from rtrain.config.secret_names import is_secret
+from rtrain.config.secret_urls import MASK, secrets_in_url
+from rtrain.config.secrets import secrets_in_text
 
 MIN_LENGTH = 6
 """Shorter values are parts of too many other words."""
 MIN_ODD_LENGTH = 12
 MAX_DEPTH = 8
 """Of data in an exception."""
+_ESCAPE = re.compile("%[0-9A-F]{2}")
 _SPELLINGS: tuple[Callable[[str], str], ...] = (
     str,
     lambda one: quote(one, safe=""),
+    quote,
+    quote_plus,
+    lambda one: _ESCAPE.sub(lambda found: found[0].lower(), quote(one)),
+    lambda one: _ESCAPE.sub(lambda found: found[0].lower(), quote(one, safe="")),
     unquote,
+    html.escape,
+    lambda one: one.replace("[", "\\["),
     lambda one: json.dumps(one)[1:-1],
     lambda one: json.dumps(one, ensure_ascii=False)[1:-1],
     lambda one: repr(one)[1:-1],
@@ -31,7 +41,7 @@ _SPELLINGS: tuple[Callable[[str], str], ...] = (
     lambda one: ascii(one)[1:-1],
     lambda one: repr(one.encode(errors="surrogateescape"))[2:-1],
 )
-"""As it is, in addresses, in JSON, and in Python: alone, in a text with both quotes, in ASCII and in bytes."""
+"""As it is, in addresses, in HTML, in Rich's markup, in JSON; in Python alone, with both quotes, in ASCII, in bytes."""
 _VARIABLE = re.compile(r"oc\.env:([^,}]+)")
 
 
@@ -46,12 +56,25 @@ class Scrubber:
         return self._pattern.sub(MASK, text) if self.values else text
 
     def clean_data(self, data: Any) -> Any:
-        """Return plain data with a mask in place of each secret in its texts."""
+        """Return plain data with a mask in place of each secret in its texts, and of what is one."""
         if isinstance(data, dict):
-            return {key: self.clean_data(value) for key, value in data.items()}
-        if isinstance(data, list):
+            return {self.clean_data(key): self.clean_data(value) for key, value in data.items()}
+        if isinstance(data, list | tuple):
             return [self.clean_data(value) for value in data]
-        return self(data) if isinstance(data, str) else data
+        if isinstance(data, str):
+            return self(data)
+        return MASK if data is not None and not isinstance(data, bool) and _text(data) in self.values else data
+
+    @property
+    def for_records(self) -> Scrubber:
+        """What knows only values that look like keys: others, ``accuracy`` say, may stand in a config by themselves."""
+        return Scrubber(frozenset(filter(_is_odd, self.values)))
+
+    @property
+    def for_targets(self) -> Scrubber:
+        """What knows the beginnings of its values too: what is wrong with a ``_target_`` is said of its modules."""
+        modules = {one.rpartition(".")[0] for one in self.values} | {one.partition(".")[0] for one in self.values}
+        return Scrubber(self.values | {one for one in modules if len(one) >= MIN_LENGTH})
 
     @cached_property
     def forms(self) -> list[str]:
@@ -158,27 +181,49 @@ def scrubber(true: Any, shown: Any, variables: Mapping[str, str]) -> Scrubber:
         variables: What the config sets in the environment.
     """
     odd = {value for name, value in variables.items() if is_secret(name) or _is_odd(value)}
-    return Scrubber(frozenset(value for value in (*_hidden(true, shown, ""), *odd) if len(value) >= MIN_LENGTH))
+    return Scrubber(frozenset(value for value in (*_hidden(true, shown), *odd) if len(value) >= MIN_LENGTH))
 
 
-def _hidden(true: Any, shown: Any, key: str) -> Iterator[str]:
-    """Yield the values that ``true`` has and ``shown`` has not."""
+def _hidden(true: Any, shown: Any, *, secret: bool = False) -> Iterator[str]:
+    """Yield the values that ``true`` has and ``shown`` has not.
+
+    Args:
+        true: A part of the resolved config.
+        shown: The same as it may be shown.
+        secret: Whether it is a secret by its key, or lies in one.
+    """
     if isinstance(shown, Mapping) and isinstance(true, Mapping):
         for name, value in true.items():
-            yield from _hidden(value, shown.get(str(name)), str(name))
+            yield from _hidden(value, shown.get(str(name)), secret=secret or is_secret(str(name)))
     elif isinstance(shown, list | tuple) and isinstance(true, list | tuple):
         for one, other in zip(true, shown, strict=False):
-            yield from _hidden(one, other, key)
+            yield from _hidden(one, other, secret=secret)
     elif isinstance(shown, str) and shown != true:
-        yield from _parts(str(true), shown, key)
+        whole = shown == MASK or (secret and shown.endswith(f",{MASK}}}"))  # of a variable that may have a default
+        named = [(name, os.environ.get(name, "")) for name in variables_in(shown)]
+        told = [value for name, value in named if secret or is_secret(name) or _is_odd(value)]
+        yield from told
+        decoded = not isinstance(true, str) or shown.startswith("${oc.decode:")
+        yield from _leaves(true, secret=whole or (decoded and bool(told)))
 
 
-def _parts(true: str, shown: str, key: str) -> Iterable[str]:
-    if shown == MASK or (is_secret(key) and shown.endswith(f",{MASK}}}")):  # of a variable that may have a default
-        return [true]
-    named = [(name, os.environ.get(name, "")) for name in variables_in(shown)]
-    variables = [value for name, value in named if is_secret(name) or is_secret(key) or _is_odd(value)]
-    return [*variables, *secrets_in_url(true)]
+def _leaves(true: Any, *, secret: bool) -> Iterator[str]:
+    """Yield the secrets in a value; one that was decoded from a text, of a variable say, may have parts."""
+    if isinstance(true, Mapping):
+        for name, value in true.items():
+            yield from _leaves(value, secret=secret or is_secret(str(name)))
+    elif isinstance(true, list | tuple):
+        for one in true:
+            yield from _leaves(one, secret=secret)
+    elif secret and true is not None and not isinstance(true, bool):
+        yield _text(true)
+        yield from secrets_in_text(_text(true))
+    elif isinstance(true, str):
+        yield from (*secrets_in_url(true), *secrets_in_text(true))
+
+
+def _text(value: Any) -> str:
+    return value.decode(errors="surrogateescape") if isinstance(value, bytes) else str(value)
 
 
 def variables_in(text: str) -> list[str]:

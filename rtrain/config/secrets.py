@@ -1,89 +1,171 @@
-"""Keep secrets out of what is written: masked by key, cut from URLs, environment variables left symbolic."""
+"""Keep secrets out of what is written: masked by key, cut from URLs, in data and in overrides."""
 
 from __future__ import annotations
 
+import json
+import operator
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
-from omegaconf import OmegaConf
-from omegaconf.resolvers import oc
+from rtrain.config.secret_names import is_in_secret, is_secret
+from rtrain.config.secret_urls import MASK, without_secrets
 
-MASK = "***"
-_SECRET_KEY = re.compile(
-    r"(^|_)(secret|password|passwd|passphrase|(api|access|private|account|secret)_?key|credential|connection_?string)s?(_|$)"
-    r"|(^|_)token_*$|(^|_)(hf|api|auth|access|bearer|refresh|secret)_tokens$|(^|_)authorization$",
-    re.IGNORECASE,
-)
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|-")
-_TEXT_TOKENS = re.compile(r"(pad|eos|bos|unk|sep|cls|mask|start|end|image|special)_token$", re.IGNORECASE)
-_ENDS = re.compile(r"([@\s'\"])")
-_USERINFO = re.compile(
-    r"(?<=://)(?!anonymous\Z)(?:(?<!abfs://)(?<!abfss://)[^/:]+\Z|[^/:]*:(?!\d+[/?]).+\Z)", re.DOTALL
-)
-"""User and password before the ``@`` of a URL; Azure's container and ``gs://anonymous@`` are no users.
-
-The password may hold a slash. All patterns here take a time that grows like the text, whatever that is.
-"""
-_SIGNATURE = re.compile(
-    r"([?&](?:[\w-]*(?:signature|token|secret|passwd|password|credential|(?:access|secret|api|private|account)_?key)|sig)=)[^&\s'\"]+",
-    re.IGNORECASE,
-)
-_SIGNATURE_PARTS = re.compile(f"({_SIGNATURE.pattern})", re.IGNORECASE)
-_KEY = re.compile(r"""(['"]?)(?<![\w\-])([\w\-]+)\1\s*:\s*""")
-_QUOTED = re.compile(r"""'[^']*(?:'|\Z)|"[^"]*(?:"|\Z)""")
-_VALUE = re.compile(rf"""{_QUOTED.pattern}|\[[^\]]*(?:\]|\Z)|[^,}}\]\s{{[][^,}}\]]*""")
+_NAME = re.compile(r"[\w\-]+")
 _SCHEME = re.compile(r"(?:Bearer|Basic|Token|Bot) (?=\$)", re.IGNORECASE)
 _NODE = re.compile(r"\$\{[^:{}$]+\}")
 _CALL = re.compile(r"\$\{oc\.(env|decode):(.*)\}", re.DOTALL)
 _VARIABLE = re.compile(r"([^,{}]*)(?:,(.*))?", re.DOTALL)
 _BRACE = re.compile(r"[{}]|\Z")
-_REST = re.compile(r"[^,}\]]*")
+_DATA = re.compile(r"\s*(?:[{\[]|(?:choice|shuffle|sort|extend_list|tag)\()")
+"""How a mapping or a list begins in a text, and what Hydra makes of several."""
+_QUOTING = re.compile(r"[\s'\"\\]")
+"""URLs without can be cut without parsing."""
 MAX_NESTED = 8
-_OPEN, _CLOSE = "\ue000", "\ue001"
+MAX_PARSED = 5000
+"""Longest override, in characters, that is parsed to mask a part of it."""
 
 
-@cache
-def is_secret(key: str) -> bool:
-    """Return whether a key is named like a secret."""
-    words = _HUMP.sub("_", key)
-    return _SECRET_KEY.search(words) is not None and _TEXT_TOKENS.search(words) is None
+def mask(data: Any, key: str = "", *, secret: bool = False) -> Any:
+    """Return plain data with secrets masked.
+
+    Args:
+        data: What stands under ``key``.
+        key: Its name; the items of a list go by that of the list.
+        secret: Whether it lies in something that is a secret.
+    """
+    secret = secret or is_secret(key)
+    if isinstance(data, dict):
+        return {name: mask(value, str(name), secret=secret) for name, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [mask(value, key, secret=secret) for value in data]
+    return mask_value(key, data, secret=secret)
 
 
-def without_secrets(text: str) -> str:
-    """Return text without the users, passwords and signatures of the URLs in it."""
-    return _SIGNATURE.sub(rf"\1{MASK}", _take_users(text)[0])
-
-
-def secrets_in_url(text: str) -> list[str]:
-    """Return the passwords and signatures of the URLs in ``text``; of a user without a password, the user."""
-    users = [found.partition(":") for found in _take_users(text)[1]]
-    signed = [found[0].removeprefix(found[1]) for found in _SIGNATURE_PARTS.findall(text)]
-    return [password if colon else user for user, colon, password in users] + signed
-
-
-def _take_users(text: str) -> tuple[str, list[str]]:
-    """Return a text without the users of the URLs in it, and these."""
-    if "://" not in text:
-        return text, []
-    parts, users = _ENDS.split(text), list[str]()
-    for index in range(0, len(parts) - 1, 2):
-        user = _USERINFO.search(parts[index]) if parts[index + 1] == "@" else None
-        if user is not None:
-            users.append(user.group())
-            parts[index], parts[index + 1] = parts[index][: user.start()], ""
-    return "".join(parts), users
-
-
-def mask_value(key: str, value: Any) -> Any:
+def mask_value(key: str, value: Any, *, secret: bool = False) -> Any:
     """Return a scalar as it may be written under ``key``; a reference to another value stays."""
     if value is None or isinstance(value, bool):
         return value
-    if is_secret(key):
+    if secret or is_secret(key):
         return _shown_secret(value) if isinstance(value, str) else MASK
-    return without_secrets(value) if isinstance(value, str) else value
+    return _mask_text(value) if isinstance(value, str) else value
+
+
+def mask_word(word: str) -> str:
+    """Return an override as it may be written; Hydra can still parse it, if it could before.
+
+    One that can't be parsed, and names a secret, loses its whole value.
+    """
+    key, equals, value = word.partition("=")
+    if equals and value and is_in_secret(key):
+        return f"{key}={_shown_override(value, secret=True)}"
+    is_quoted_url = "://" in value and _QUOTING.search(value) is not None
+    if not equals or not (is_quoted_url or _names_secret(value)):
+        return without_secrets(word)
+    return f"{key}={_shown_override(value, secret=False)}"
+
+
+def _mask_text(text: str) -> str:
+    """Return a text without secrets; it may be the text of a mapping, which something parses later."""
+    if not _may_hold(text):
+        return without_secrets(text)
+    shown = _shown_override(text, secret=False)
+    return MASK if shown == f"'{MASK}'" else shown
+
+
+def secrets_in_text(text: str) -> list[str]:
+    """Return the secrets in the text of a mapping, or of a list of them."""
+    if not _may_hold(text) or len(text) > MAX_PARSED:
+        return []
+    parsed = _parsed(text)
+    try:
+        element = json.loads(text) if parsed is None else parsed._value
+    except (ValueError, RecursionError):
+        return [text]
+    return list(_secret_leaves(element, secret=False))
+
+
+def _may_hold(text: str) -> bool:
+    """Tell whether a text may be that of a mapping with a secret, or of several."""
+    return _DATA.match(text) is not None and _names_secret(text)
+
+
+def _secret_leaves(element: Any, *, secret: bool) -> Iterator[str]:
+    """Yield the secrets in what Hydra has read."""
+    if isinstance(element, dict):
+        for name, value in element.items():
+            yield from _secret_leaves(value, secret=secret or is_secret(_text(name)))
+    elif isinstance(element, list) or hasattr(element, "tags"):
+        for one in element if isinstance(element, list) else getattr(element, "list", None) or []:
+            yield from _secret_leaves(one, secret=secret)
+    elif secret:
+        yield _text(element)
+
+
+def _names_secret(text: str) -> bool:
+    return any(map(is_secret, _NAME.findall(text)))
+
+
+def _shown_override(value: str, *, secret: bool) -> str:
+    """Return the value of an override as it may be written."""
+    if shown := _shown_reference(value) if secret else "":
+        return shown
+    parsed = _parsed(value) if len(value) <= MAX_PARSED else None
+    if parsed is None:
+        return f"'{MASK}'" if secret or _names_secret(value) else without_secrets(value)
+    element = parsed._value
+    masked = _masked_element(element, secret=secret)
+    if masked is element:
+        return value
+    return f"'{MASK}'" if parsed.is_sweep_override() else _rendered(masked)
+
+
+@lru_cache(maxsize=256)
+def _parsed(value: str) -> Any:
+    """Return Hydra's reading of a value; None if it can't be read."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    try:
+        return OverridesParser.create().parse_override(f"key={value}")
+    except (HydraException, RecursionError):
+        return None
+
+
+def _masked_element(value: Any, *, secret: bool, key: str = "") -> Any:
+    """Return a part of what Hydra has read with its secrets masked; the part itself if it has none."""
+    from hydra.core.override_parser.types import Quote, QuotedString
+
+    secret = secret or is_secret(key)
+    if isinstance(value, dict):
+        pairs = {name: _masked_element(one, secret=secret, key=_text(name)) for name, one in value.items()}
+        return value if all(pairs[name] is one for name, one in value.items()) else pairs
+    if isinstance(value, list):
+        items = [_masked_element(one, secret=secret, key=key) for one in value]
+        return value if all(map(operator.is_, items, value)) else items
+    if hasattr(value, "tags"):  # a sweep
+        inner = getattr(value, "list", None) or []
+        return MASK if secret or _masked_element(inner, secret=False) is not inner else value
+    true = _text(value) if isinstance(value, QuotedString) else value
+    shown = mask_value(key, true, secret=secret)
+    return value if shown == true else QuotedString(str(shown), Quote.single)
+
+
+def _rendered(value: Any) -> str:
+    """Return what Hydra has read as it reads it again; references stay."""
+    from hydra.core.override_parser.types import Override
+
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_rendered(name)}: {_rendered(one)}" for name, one in value.items()) + "}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_rendered, value))}]"
+    is_reference = type(value) is str and "${" in value
+    return value if is_reference else Override._get_value_element_as_str(value)
+
+
+def _text(name: Any) -> str:
+    return str(getattr(name, "text", name))
 
 
 def _shown_secret(value: str) -> str:
@@ -112,85 +194,3 @@ def _shown_reference(text: str, depth: int = 0) -> str:
         return text
     shown = _shown_reference(default, depth + 1) or ("" if _BRACE.search(default)[0] else MASK)  # type: ignore[index]
     return f"${{oc.env:{variable[1]},{shown}}}" if shown else ""
-
-
-def mask(data: Any, key: str = "") -> Any:
-    """Return plain data with secrets masked."""
-    if isinstance(data, dict):
-        return {name: mask(value, str(name)) for name, value in data.items()}
-    if isinstance(data, list | tuple):
-        return [mask(value, key) for value in data]
-    return mask_value(key, data)
-
-
-def mask_word(word: str) -> str:
-    """Return an override as it may be written; Hydra can still parse it."""
-    key, equals, value = word.partition("=")
-    if equals and is_secret(key.lstrip("+~").rpartition(".")[2]) and value:
-        shown = _shown_secret(value)
-        return f"{key}='{MASK}'" if shown == MASK else f"{key}={shown}"
-    return without_secrets(f"{key}{equals}{_mask_pairs(value)}")
-
-
-@contextmanager
-def symbolic_environment() -> Iterator[None]:
-    """Let ``${oc.env:KEY}`` resolve to a mark for itself while the block runs; ``spell_out`` reads the mark."""
-
-    def env(key: str, *default: Any) -> str:
-        shown = "".join(f",{'null' if one is None else one}" for one in default)
-        return f"{_OPEN}oc.env:{key}{shown}{_CLOSE}"
-
-    def decode(text: Any, *, _parent_: Any, _node_: Any) -> Any:
-        marked = isinstance(text, str) and _OPEN in text
-        return f"{_OPEN}oc.decode:{text}{_CLOSE}" if marked else oc.decode(text, _parent_, _node_)
-
-    OmegaConf.register_new_resolver("oc.env", env, replace=True)
-    OmegaConf.register_new_resolver("oc.decode", decode, replace=True)
-    try:
-        yield
-    finally:
-        OmegaConf.register_new_resolver("oc.env", oc.env, replace=True)
-        OmegaConf.register_new_resolver("oc.decode", oc.decode, replace=True)
-
-
-def spell_out(data: Any, *, escape: bool) -> Any:
-    """Return plain data with the marks of environment variables written as ``${oc.env:KEY}``; its keys are texts.
-
-    Args:
-        data: Data that was resolved inside ``symbolic_environment``.
-        escape: Whether other text that looks like an interpolation is escaped, as a YAML needs it.
-    """
-    if isinstance(data, dict):
-        return {str(key): spell_out(value, escape=escape) for key, value in data.items()}
-    if isinstance(data, list):
-        return [spell_out(value, escape=escape) for value in data]
-    if not isinstance(data, str):
-        return data
-    text = data.replace("${", "\\${") if escape else data
-    return text.replace(_OPEN, "${").replace(_CLOSE, "}")
-
-
-def _mask_pairs(text: str) -> str:
-    """Mask the secrets in mappings of an override."""
-    parts, done, at = list[str](), 0, 0
-    while (pair := _KEY.search(text, at)) is not None:
-        start, secret = pair.end(), is_secret(pair[2])
-        at = _end_of_value(text, start, secret=secret)
-        value = text[start:at]
-        if secret and value and (shown := _shown_secret(value)) != value:
-            parts += [text[done:start], f"'{MASK}'" if shown == MASK else shown]
-            done = at
-    return "".join(parts) + text[done:]
-
-
-def _end_of_value(text: str, start: int, *, secret: bool) -> int:
-    """Return where a value ends; of one that is no secret and may hold some, where it begins."""
-    if secret and text.startswith("${", start):
-        depth = 0
-        for brace in _BRACE.finditer(text, start):
-            depth += {"{": 1, "}": -1, "": 0}[brace[0]]
-            if depth == 0 or not brace[0]:
-                rest = _REST.match(text, brace.end())
-                return brace.end() if rest is None else rest.end()
-    value = (_VALUE if secret else _QUOTED).match(text, start)
-    return start if value is None else value.end()

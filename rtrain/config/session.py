@@ -23,12 +23,12 @@ from rtrain.config.hydra_parts import check_hydra, hydra_config
 from rtrain.config.locations import Primary, find_project_root
 from rtrain.config.referred import mask_words, referred_by_secrets
 from rtrain.config.request import prepare
-from rtrain.config.resolve import place_job, put_job, resolve, secrets_of, shown_config, symbolic
+from rtrain.config.resolve import place_job, put_job, recorded, resolve, secrets_of, shown_config
 from rtrain.config.resolvers import named_variables, register_resolvers
 from rtrain.config.run_place import check_no_secret, check_not_masked, check_place
 from rtrain.config.schema import RtrainConf, Schemas
-from rtrain.config.scrub import Scrubber, scrubber
-from rtrain.config.secrets import without_secrets
+from rtrain.config.scrub import Scrubber
+from rtrain.config.secret_urls import without_secrets
 from rtrain.config.store import DEFAULT_PLUGINS, open_keys, store_schemas
 from rtrain.config.targets import TargetError
 from rtrain.errors import ConfigError, RtrainError
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from rtrain.config.trials import Trials
 
 T = TypeVar("T")
+E = TypeVar("E", bound=Exception)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,6 +136,7 @@ class Session:
         self._config, self._overrides, self._config_dir = config, tuple(overrides), config_dir
         self._schemas, self._project_root, self._typed = schemas, project_root, typed
         self._checked: tuple[DictConfig, Composed] | None = None
+        self._composed: DictConfig | None = None
 
     def __enter__(self) -> Self:
         """Find the config and set Hydra up.
@@ -242,9 +244,9 @@ class Session:
             except TargetError as error:
                 from rtrain.config.explain import place_target
 
-                raise named(place_target(self.request, error)) from error
+                raise self._masked(named(place_target(self.request, error))) from error
             except RtrainError as error:
-                named(error)
+                self._masked(named(error))
                 raise
             except Exception as error:
                 from rtrain.config.explain import explain
@@ -252,7 +254,19 @@ class Session:
                 explained = explain(self.request, self._schemas, error)
                 if explained is error:
                     raise
-                raise named(explained) from error
+                raise self._masked(named(explained)) from error
+
+    def _masked(self, error: E) -> E:
+        """Take the secrets of what was composed last out of what an error says."""
+        if self._composed is not None and isinstance(error, RtrainError):
+            try:
+                with bounded_references():
+                    scrub = secrets_of(self._composed).for_targets
+            except RtrainError:  # what is unbounded is what the error is about
+                return error
+            error.message, error.hint = scrub(error.message), error.hint and scrub(error.hint)
+            error.args = (error.message, *error.args[1:])
+        return error
 
     @cached_property
     def _project(self) -> tuple[Path, tuple[str, ...]]:
@@ -264,7 +278,7 @@ class Session:
         """Resolve and check one composed job."""
         from rtrain.config.validate import validate
 
-        primary = self.request.primary
+        primary, self._composed = self.request.primary, cfg
         place_job(cfg, num)
         with hydra_config(cfg):
             data = resolve(cfg)
@@ -277,13 +291,13 @@ class Session:
             env = check_hydra(cfg, gate)
             conf = validate(data, self._schemas)
             check_place(cfg, conf.run.root_dir, gate.typed, of_sweep=num is not None)
-            resolved, text = symbolic(cfg)
-            check_no_secret(cfg, resolved["run"])
+            record = recorded(cfg, data, env)
+            check_no_secret(cfg, record.resolved["run"])
         use_project_root(root)
         return Composed(
             conf=conf,
-            resolved=resolved,
-            yaml=text,
+            resolved=record.resolved,
+            yaml=record.yaml,
             config_name=primary.name,
             config_path=None if primary.builtin else primary.path,
             run_dir=Path(cfg.hydra.runtime.output_dir),
@@ -293,7 +307,7 @@ class Session:
             config_dir=self.request.config_dir,
             trust=self.trust,
             sweep=None if num is None else Path(cfg.hydra.runtime.output_dir).parent.name,
-            scrub=scrubber(data, resolved, env),
+            scrub=record.scrub,
             gate=gate,
             env=env,
         )

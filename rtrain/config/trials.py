@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +21,7 @@ from rtrain.config.nodes import words_of
 from rtrain.config.referred import mask_words, referred_by_secrets
 from rtrain.config.request import Request
 from rtrain.config.run_place import check_unused
-from rtrain.config.secrets import is_secret
+from rtrain.config.secret_urls import MASK
 from rtrain.config.session import Composed
 from rtrain.config.store import BASE
 from rtrain.config.sweep_conf import SweepConf
@@ -205,7 +205,7 @@ class Trials:
         shared = [key for key in keys if key.split(".")[0].split("/")[0] in SHARED or key == "run.root_dir"]
         if shared:
             raise ConfigError(f"{shared[0]} is the same for all trials: it can't be varied.")
-        secret = [key for key in keys if is_secret(key.rpartition(".")[2])]
+        secret = [split_word(word)[1] for word in _all_words(space) if self._is_secret(word)]
         if secret:
             raise ConfigError(f"{secret[0]} is a secret: it can't be varied, as what is varied is written down.")
         if not space.axes:
@@ -214,6 +214,11 @@ class Trials:
                 "Give several values, optimizer.lr=0.1,0.01 say, or sweep.params in the config.",
             )
         return space
+
+    def _is_secret(self, word: str) -> bool:
+        """Tell whether an override gives a secret, or what one refers to, or a mapping with one."""
+        masked = f"'{MASK}'"
+        return masked in mask_words([word], self._referred)[0] and masked not in word
 
     def _own_folder(self, probe: Composed) -> Path:
         """Return the folder of the sweep: the same for the same command, whatever values are added later."""
@@ -225,6 +230,10 @@ class Trials:
         kind = {"type": type(self.conf).__module__, "scheduler": str(self.conf.scheduler)}
         goal = [self.conf.metric, self.conf.mode, self.conf.seed]
         return _hash([sorted(lasting), sorted(axis.name for axis in self.axes), kind, goal])[:6]
+
+
+def _all_words(space: Space) -> Iterator[str]:
+    return (word for axis in space.axes for value in axis.values or [axis.first] for word in axis.words(value))
 
 
 def _set_place(cfg: DictConfig, **places: str) -> None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote
 
-from rtrain.config.secrets import without_secrets
+from rtrain.config.secret_urls import without_secrets
 from rtrain.config.servers import url_parts
 from rtrain.errors import ConfigError
 

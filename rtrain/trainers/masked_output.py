@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
 from rtrain.config.scrub import Scrubber
-from rtrain.config.secrets import MASK
+from rtrain.config.secret_urls import MASK
 from rtrain.trainers import output_filter
 
 DRAIN_SECONDS = 10.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -11,29 +12,54 @@ from io import BufferedIOBase, TextIOBase
 from typing import TYPE_CHECKING, Any, TextIO
 
 from rtrain.config.scrub import Scrubber
+from rtrain.config.secret_urls import MASK
 from rtrain.errors import MOST_OF_TRACEBACK, RtrainError, shortened
 from rtrain.trainers.masked_output import masked_logging, masked_output
+from rtrain.trainers.output_filter import Masking
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer as Buffer
 
 SCRUBS_NOTHING = Scrubber()
+END = b"\0rtrain ends\0"
+"""Of a stream; no text holds it."""
 
 
 class _Tee(TextIOBase):
-    """Writes to a stream and hands the same text to a function, both without secrets."""
+    """Writes to a stream and hands the same text to a function, both without secrets.
+
+    The end of a text that may be the beginning of a secret waits for what follows it: in the stream until a flush.
+    """
 
     def __init__(self, stream: TextIO, also: Callable[[str], None], scrub: Scrubber) -> None:
-        self._stream, self._also, self._scrub = stream, also, scrub
+        self._stream, self._also = stream, also
+        forms = [form.encode(errors="surrogatepass") for form in scrub.forms]
+        self._maskings = [Masking(forms, END, MASK.encode()) for _ in range(2)] if forms else []
+        self._lock = threading.RLock()
 
     def write(self, text: str) -> int:
-        clean = self._scrub(text)
-        self._also(clean)
-        self._stream.write(clean)
+        data = text.encode(errors="surrogatepass")
+        with self._lock:  # threads of user code print, too
+            for_also, for_stream = [one.feed(data)[0] for one in self._maskings] or [data, data]
+            self._hand_on(self._also, for_also)
+            self._hand_on(self._stream.write, for_stream)
         return len(text)
 
+    def end(self) -> None:
+        """Hand on what waits."""
+        for masking, to in zip(self._maskings, (self._also, self._stream.write), strict=False):
+            self._hand_on(to, masking.rest())
+
     def flush(self) -> None:
+        with self._lock:
+            for masking in self._maskings[1:]:
+                self._hand_on(self._stream.write, masking.rest())
         self._stream.flush()
+
+    @staticmethod
+    def _hand_on(to: Callable[[str], object], text: bytes) -> None:
+        if text:
+            to(text.decode(errors="surrogatepass"))
 
     def isatty(self) -> bool:
         return self._stream.isatty()
@@ -86,11 +112,14 @@ def masked_streams(scrub: Scrubber) -> Iterator[None]:
 @contextmanager
 def _streams(also: Callable[[str], None], scrub: Scrubber) -> Iterator[None]:
     before = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = (_Tee(stream, also, scrub) for stream in before)
+    tees = [_Tee(stream, also, scrub) for stream in before]
+    sys.stdout, sys.stderr = tees
     try:
         yield
     finally:
         sys.stdout, sys.stderr = before
+        for tee in tees:
+            tee.end()
 
 
 @contextmanager

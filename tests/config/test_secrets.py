@@ -9,7 +9,9 @@ import yaml
 from omegaconf import OmegaConf
 from tests_config import SCHEMAS, check, each_trial, refused, write
 
-from rtrain.config.secrets import is_secret, mask_value, mask_word, secrets_in_url, without_secrets
+from rtrain.config.secret_names import is_secret
+from rtrain.config.secret_urls import secrets_in_url, without_secrets
+from rtrain.config.secrets import mask_value, mask_word
 from rtrain.config.session import Session
 from rtrain.errors import ConfigError
 
@@ -115,7 +117,7 @@ def test_keys_that_only_sound_like_secrets(key):
 def test_words():
     assert mask_word("+vars.token=abc") == "+vars.token='***'"
     assert mask_word("vars={keys: {my_token: abc}, size: 3}") == "vars={keys: {my_token: '***'}, size: 3}"
-    assert mask_word("vars={passwords: [abc, def], size: 3}") == "vars={passwords: '***', size: 3}"
+    assert mask_word("vars={passwords: [abc, def], size: 3}") == "vars={passwords: ['***', '***'], size: 3}"
     assert mask_word("vars={token: abc, size: 3}") == "vars={token: '***', size: 3}"
     assert mask_word("x.url=s3://key:abc@bucket/p") == "x.url=s3://bucket/p"
     assert mask_word("x.url=s3://key:a/b@bucket/p") == "x.url=s3://bucket/p"
