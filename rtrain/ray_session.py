@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 import signal
 import stat
 import subprocess
@@ -124,7 +123,7 @@ def clear_finished(root: Path) -> None:
         with suppress(OSError), _opened(folder / LOCK_NAME, os.O_RDWR) as lock:
             if os.fstat(lock).st_uid == os.geteuid():
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # BlockingIOError: it lives
-                shutil.rmtree(folder, ignore_errors=True)
+                ray_watcher.remove_folder(folder)
 
 
 @contextmanager

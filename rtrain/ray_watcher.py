@@ -63,11 +63,11 @@ def members(sessions: set[int]) -> Iterator[int]:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove the folder of a session, and Ray's link to the newest one if it leads there."""
+    """Remove the folder of a session, and Ray's link to the newest one if it leads nowhere: Ray won't replace it."""
     shutil.rmtree(folder, ignore_errors=True)
     link = folder.with_name("session_latest")
     with suppress(OSError):
-        if link.readlink().name == folder.name:
+        if link.is_symlink() and not link.exists():
             link.unlink()
 
 

@@ -2,12 +2,11 @@
 
 import json
 import shutil
-from contextlib import suppress
 
 import pytest
 
 import rtrain
-from rtrain.errors import CheckpointError, RtrainError
+from rtrain.errors import CheckpointError
 from rtrain.testing.damage import replace_file
 from rtrain.testing.trainer_contract import TrainerContract
 
@@ -24,22 +23,20 @@ class TestTransformers(TrainerContract):
     trainer = "transformers"
     framework = "transformers"
 
-    @pytest.mark.parametrize("name", ["config.json", "tokenizer_config.json"])
-    def test_code_beside_the_weights_is_not_run(self, run, tmp_path, name):
+    def test_code_beside_the_weights_is_not_run(self, run, tmp_path):
+        """Whoever trusts a checkpoint trusts its pickles, and gets no code that its configuration names."""
         folder = shutil.copytree(run.best_checkpoint, tmp_path / "stolen")
-        if not (folder / name).exists():
-            pytest.skip(f"{name} is not there: the data are no texts")
         code = f"import pathlib; pathlib.Path({str(tmp_path / 'it-ran')!r}).touch()"
         (folder / "evil.py").write_text(code)
         classes = dict.fromkeys(("AutoConfig", "AutoTokenizer", "AutoModelForSequenceClassification"), "evil.Net")
-        config = json.loads((folder / name).read_text())
+        config = json.loads((folder / "config.json").read_text())
         content = json.dumps({**config, "auto_map": classes, "trust_remote_code": True})
-        replace_file(folder, name, content.encode())
-        rtrain.evaluate(folder)
-        content = json.dumps({**config, "auto_map": classes, "model_type": "evil", "tokenizer_class": "Evil"})
-        replace_file(folder, name, content.encode())
-        with suppress(RtrainError):
-            rtrain.evaluate(folder)
+        replace_file(folder, "config.json", content.encode())
+        rtrain.evaluate(folder, trust=True)
+        content = json.dumps({**config, "auto_map": classes, "model_type": "evil"})
+        replace_file(folder, "config.json", content.encode())
+        with pytest.raises(CheckpointError):
+            rtrain.evaluate(folder, trust=True)
         assert not (tmp_path / "it-ran").exists()
 
     def test_code_of_the_hub_is_not_fetched_for_attention(self, run, tmp_path):
@@ -47,4 +44,4 @@ class TestTransformers(TrainerContract):
         config = json.loads((folder / "config.json").read_text())
         replace_file(folder, "config.json", json.dumps({**config, "attn_implementation": "evil/kernel"}).encode())
         with pytest.raises(CheckpointError, match="code of the hub"):
-            rtrain.evaluate(folder)
+            rtrain.evaluate(folder, trust=True)
