@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-import lightning.pytorch as pl
-import torch
 import torch.distributed as dist
 
 from rtrain.trainers.torch_ranks import TorchRanks
@@ -28,9 +26,9 @@ class Agreement:
             metrics: The newest value of each.
             measured: Those that this rank has just evaluated.
         """
+        first: dict[str, float] = self.first(dict(metrics))
         if self._ranks.size == 1:
-            return dict(metrics)
-        first: dict[str, float] = self._of_first(dict(metrics))
+            return first
         differing = self._ranks.max([float(_differ(measured.get(name, value), value)) for name, value in first.items()])
         # Each worker trains on other rows, and nothing is expected of a single step.
         names = [name for name, one in zip(first, differing, strict=True) if one and not name.startswith("train/")]
@@ -42,27 +40,10 @@ class Agreement:
             self._is_told = True
         return first
 
-    def on_schedules(self, trainer: pl.Trainer, resumed: Callable[[str], float | None]) -> None:
-        """Have schedules that watch a metric see that of rank 0: learning rates would drift apart.
-
-        Args:
-            trainer: Lightning's.
-            resumed: Returns the value of a metric in the checkpoint, by the module's name; Lightning keeps none there.
-        """
-        loop: Any = trainer.fit_loop.epoch_loop
-        own = loop._get_monitor_value
-
-        def value_of_rank_0(key: str) -> torch.Tensor | None:
-            value = own(key)
-            known = resumed(key) if value is None else float(value)
-            # Objects, because a rank may not have logged the metric at all.
-            first: float | None = known if self._ranks.size == 1 else self._of_first(known)
-            return None if first is None else torch.tensor(first, dtype=torch.float64, device=self._ranks.device)
-
-        loop._get_monitor_value = value_of_rank_0
-
-    def _of_first(self, value: Any) -> Any:
-        """Return what rank 0 has given."""
+    def first(self, value: Any) -> Any:
+        """Return what rank 0 has given; every rank calls it."""
+        if self._ranks.size == 1:
+            return value
         sent = [value]
         dist.broadcast_object_list(sent, src=0, device=self._ranks.device, group=self._ranks.group)
         return sent[0]

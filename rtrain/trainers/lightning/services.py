@@ -19,6 +19,7 @@ from rtrain.trainers.lightning.agreement import Agreement
 from rtrain.trainers.lightning.config import default_monitor
 from rtrain.trainers.lightning.data import OurData, SharedData
 from rtrain.trainers.lightning.losses import WAY_OUT, Losses
+from rtrain.trainers.lightning.schedules import Schedules
 from rtrain.trainers.lightning.stored import check_readable, without_objects
 from rtrain.trainers.meter import NotFiniteError
 from rtrain.trainers.monitor import Goals, Monitor, goal_names
@@ -81,6 +82,7 @@ class Services(pl.callbacks.Checkpoint):
         self._stop = StopSignal(worker, ranks, worker.conf.max_seconds, self.progress.seconds)
         self._goals, self._copies = Goals(worker.run.stop, worker.directions), Copies()
         self._agreement = Agreement(worker, ranks)
+        self._schedules = Schedules(worker, ranks, self._agreement)
         self.losses = Losses(worker, ranks, progress)
         self._due, self._leaves = False, ""
         """What the evaluation after the step, or the end of the epoch, has to do: save, and leave for a reason."""
@@ -120,7 +122,8 @@ class Services(pl.callbacks.Checkpoint):
         self._reloads = trainer.reload_dataloaders_every_n_epochs
         self._non_finite = non_finite(weights_of(pl_module))
         before = {} if self._worker.resume_dir() is None else dict(self.progress.metrics)
-        self._agreement.on_schedules(trainer, lambda name: before.get(metric_name(name, self._split)))
+        inside = self.progress.step_in_epoch > 0
+        self._schedules.take_over(trainer, lambda name: before.get(metric_name(name, self._split)), inside=inside)
         self._describe(pl_module)
 
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -226,6 +229,9 @@ class Services(pl.callbacks.Checkpoint):
             self._describe(pl_module)
             return
         progress, cadence = self.progress, self._worker.run.checkpoint
+        # A run that resumes at the end of an epoch with a limit on steps ends it once more.
+        if progress.step_in_epoch > 0:
+            self._schedules.end_epoch(trainer)
         progress.epoch, progress.step_in_epoch, progress.rows = trainer.current_epoch + 1, 0, 0
         closing, self._closing = self._closing, None
         self._report(epoch_metrics(self._logged(trainer), self._split) | (closing or {}))
