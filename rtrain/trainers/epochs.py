@@ -54,6 +54,8 @@ class EpochLoop:
         self.monitor = Monitor.of(worker.run.checkpoint.best, conf, worker.directions, default)
         self.goals = Goals(worker.run.stop, worker.directions)
         self.progress, self.saved_step, self.scored_step = Progress(), -1, -1
+        self.news: dict[str, float] = {}
+        """What the newest evaluation can be judged by."""
         self._resume()
         self.non_finite = learner.non_finite()
         self.stop = StopSignal(worker, self.everyone, conf.max_seconds, self.progress.seconds)
@@ -184,7 +186,9 @@ class EpochLoop:
         progress.evaluated_step = progress.step
         if found:
             self._report(found)
-        return bool(found and new and due) and self._judge()
+        if new:
+            self.news = progress.news()
+        return bool(self.news and new and due) and self._judge()
 
     def _alive(self, steps: Iterable[Any]) -> Iterator[Any]:
         """Yield the steps, each of which tells that this rank gets on."""
@@ -195,18 +199,22 @@ class EpochLoop:
     def _judge(self) -> bool:
         """Let early stopping, and a schedule that watches a metric, see the new metrics.
 
+        A value is seen once: the loss of an epoch says nothing of the evaluations inside of the next one.
         Return whether the weights of this step are among the best, and have to be saved before the next step.
         """
-        metrics, early = self.progress.metrics, self.conf.early_stopping
-        self.learner.watch(metrics.get(str(self.monitor.name)))
-        if early is not None:
-            self.progress.judge(early, self.monitor.stopping(early, self.worker.directions), metrics)
-        is_best = self.progress.is_best(self.monitor, self.worker.run.checkpoint.best.keep)
+        early, news = self.conf.early_stopping, self.news
+        self.progress.unjudged = []
+        self.learner.watch(news.get(str(self.monitor.name)))
+        stopping = None if early is None else self.monitor.stopping(early, self.worker.directions)
+        if early is not None and stopping is not None and stopping.name in news:
+            self.progress.judge(early, stopping, news)
+        keep = self.worker.run.checkpoint.best.keep
+        is_best = self.monitor.name in news and self.progress.is_best(self.monitor, keep)
         # Ranks save together, even if the last bit of a sum differs between them.
         return bool(self.everyone.max([float(is_best)])[0])
 
     def _report(self, metrics: dict[str, float]) -> None:
-        self.progress.metrics.update(metrics)
+        self.progress.add(metrics)
         self.worker.report(metrics, step=self.progress.step, epoch=self.progress.epoch)
 
     def _save(self) -> None:
@@ -214,7 +222,7 @@ class EpochLoop:
         progress = self.progress
         evaluated = progress.evaluated_step == progress.step
         facts: dict[str, Any] = {"step": progress.step, "epoch": progress.epoch, "metrics": progress.metrics}
-        facts["score"] = self.monitor.score(progress.metrics) if evaluated else None
+        facts["score"] = self.monitor.score(self.news) if evaluated else None
         is_scored, self.scored_step = self.scored_step == progress.step, progress.evaluated_step
         if self.saved_step == progress.step:
             if evaluated and not is_scored:

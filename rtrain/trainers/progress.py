@@ -59,6 +59,8 @@ class Progress:
     """Why training has ended for good, if the trainer itself ended it."""
     metrics: dict[str, float] = field(default_factory=dict)
     """The newest value of each metric."""
+    unjudged: list[str] = field(default_factory=list)
+    """Metrics that got a value since an evaluation was last judged."""
 
     @classmethod
     def load(cls, folder: Path) -> Progress:
@@ -72,6 +74,15 @@ class Progress:
     def save(self, folder: Path) -> None:
         """Write it into a checkpoint."""
         write_atomic(folder / FILE_NAME, to_json(asdict(self), indent=2))
+
+    def add(self, metrics: Mapping[str, float]) -> None:
+        """Note new values."""
+        self.metrics.update(metrics)
+        self.unjudged = sorted({*self.unjudged, *metrics})
+
+    def news(self) -> dict[str, float]:
+        """Return the values that no evaluation was judged by so far."""
+        return {name: self.metrics[name] for name in self.unjudged if name in self.metrics}
 
     def began(self, layout: Layout) -> Layout:
         """Return how ranks share the rows of the epoch under way: as when it began, or if it begins, as they do now."""

@@ -11,7 +11,7 @@ from rtrain.datasets.base import ResidentSplit
 from rtrain.testing.small_data import in_memory, streamed
 from rtrain.testing.workers import RecordingChannel, make_worker
 from rtrain.trainers.epochs import EpochLoop
-from rtrain.trainers.epochs_conf import EpochsConf
+from rtrain.trainers.epochs_conf import EarlyStoppingConf, EpochsConf
 from rtrain.trainers.learner import Learner
 
 NUM_ROWS = 83
@@ -73,14 +73,17 @@ def dataset(split):
     return in_memory({"train": columns, "test": columns}, "regression", split)
 
 
-def fit(folder, data, num_workers, stop_after=None, **conf):
+def fit(folder, data, num_workers, stop_after=None, checkpoint=None, channels=None, **conf):
     """Train on so many ranks, and return what each noted."""
     shared = {"values": [[]] * num_workers, "barrier": threading.Barrier(num_workers)}
     conf = EpochsConf(**{"max_epochs": 2, **conf})
 
     def run(rank):
         channel = RecordingChannel(stop_after if rank == num_workers - 1 else None)
-        worker = make_worker(folder, conf, data, channel=channel, rank=rank, world_size=num_workers)
+        if channels is not None:
+            channels.append(channel)
+        keys = {"checkpoint": checkpoint or {}, "rank": rank, "world_size": num_workers}
+        worker = make_worker(folder, conf, data, channel=channel, **keys)
         learner = Noting(rank)
         with worker.finishing():
             EpochLoop(worker, conf, learner, Ranks(rank, shared)).run()
@@ -121,3 +124,22 @@ def test_an_interrupted_run_takes_and_draws_what_an_uninterrupted_one_does(tmp_p
         parts += fit(tmp_path / "parts", dataset(split), 1, stop, **conf)[0]
     assert parts == whole
     assert len({drawn for _, _, drawn in whole}) == len(whole)
+
+
+@pytest.mark.parametrize("name", ["train/epoch_loss", "train/loss"])
+@pytest.mark.parametrize(("num_workers", "stop"), [(1, None), (1, 13), (2, None)])
+def test_a_value_is_judged_once_however_many_evaluations_see_it(tmp_path, name, num_workers, stop):
+    """An epoch has 10 steps, after which both losses are reported; each second step is evaluated."""
+    channels = []
+    keys = {
+        "global_batch_size": 9,
+        "max_epochs": 4,
+        "eval_every_steps": 2,
+        "early_stopping": EarlyStoppingConf(monitor=name, mode="min", patience=4),
+        "checkpoint": {"best": {"keep": 3}, "every_steps": 2},
+    }
+    for stop_after in (stop, None) if stop else (None,):
+        ranks = fit(tmp_path, dataset(ResidentSplit), num_workers, stop_after, channels=channels, **keys)
+    assert ranks[0][-1][0] == 39
+    scored = [record["step"] for one in channels for record in one.of("checkpoint") if record["score"]]
+    assert sorted({*scored}) == [10, 20, 30, 40]

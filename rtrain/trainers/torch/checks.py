@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
+
 import torch
+from torch.optim import Optimizer
 
 from rtrain.config.targets import build, check_node
 from rtrain.datasets.base import DatasetInfo
@@ -16,7 +19,7 @@ from rtrain.trainers.from_dataset import (
     dataset_of,
     fill_from_dataset,
 )
-from rtrain.trainers.tasks import CLASSES
+from rtrain.trainers.tasks import CLASSES, metric_names
 from rtrain.trainers.torch.build import auto_lengths, build_loss, schedule_length
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.strategies.checks import check_strategy
@@ -45,7 +48,8 @@ def check_conf(job: Job) -> None:
 def _check_targets(conf: Conf, info: DatasetInfo, job: Job) -> None:
     check_node(fill_from_dataset(conf.model, info), "trainer.model", job.allow)
     check_node(conf.optimizer, "trainer.optimizer", job.allow, num_args=1)
-    build(conf.optimizer, "trainer.optimizer", job.allow, [torch.zeros(1, 1, requires_grad=True)])  # is lr a number?
+    one_weight = [torch.zeros(1, 1, requires_grad=True)]
+    _check_optimizer(build(conf.optimizer, "trainer.optimizer", job.allow, one_weight))  # is lr a number?
     if conf.scheduler is not None:
         provided = dict.fromkeys(auto_lengths(conf), 1)
         if provided and schedule_length(conf, steps_per_epoch=1) is None:
@@ -60,7 +64,24 @@ def _check_targets(conf: Conf, info: DatasetInfo, job: Job) -> None:
         check_loss(build_loss(conf, job.dataset, job.allow), info)
     for name, node in conf.metrics.items():
         where = f"trainer.metrics.{name}"
+        if name in metric_names(info.task):
+            raise ConfigError(
+                f"{where}: every evaluation has a {name} already, which this one would replace.",
+                f"Give it another name: trainer.metrics.own_{name}",
+            )
         check_node(fill_from_dataset(node, info, where), where, job.allow)
+
+
+def _check_optimizer(optimizer: object) -> None:
+    """Refuse an optimizer whose step computes the gradient itself, as often as it wants: LBFGS."""
+    if not isinstance(optimizer, Optimizer):
+        return
+    closure = inspect.signature(optimizer.step).parameters.get("closure")
+    if closure is not None and closure.default is inspect.Parameter.empty:
+        raise ConfigError(
+            f"trainer.optimizer: {type(optimizer).__name__} needs a closure that computes the gradient anew.",
+            "Choose another optimizer, e.g. trainer/optimizer=adamw, or trainer.train_loop with a loop of your own.",
+        )
 
 
 def _check_device(conf: Conf, job: Job) -> None:

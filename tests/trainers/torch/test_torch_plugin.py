@@ -19,6 +19,8 @@ from rtrain.trainers.torch.plugin import Plugin
 NOT_FOR_TORCH = [("dtype", "object", "are texts"), ("task", "ranking", "for ranking")]
 COSINE = {"_target_": "torch.optim.lr_scheduler.CosineAnnealingLR", "T_max": "auto"}
 
+F1 = {"_target_": "torchmetrics.F1Score", "task": "multiclass", "num_classes": "auto"}
+
 
 def check(conf, *, dataset=None, num_workers=1, monitor=None, use_gpu=False):
     root = RtrainConf(
@@ -45,10 +47,13 @@ def test_a_good_conf_passes():
             {"optimizer": {"_target_": "torch.optim.AdamW", "betas": [0.9]}},
             "trainer.optimizer: torch.optim.AdamW failed",
         ),
+        ({"optimizer": {"_target_": "torch.optim.LBFGS"}}, "LBFGS needs a closure"),
         ({"scheduler": {"_target_": "torch.optim.lr_scheduler.StepLR"}}, "step_size"),
         ({"model": {"_target_": "subprocess.Popen", "args": "ls"}}, "allow"),
         ({"loss": {"_target_": "torch.nn.CrossEntropyLos"}}, "CrossEntropyLoss"),
         ({"metrics": {"f1": {"_target_": "torchmetrics.F1Scor"}}}, "F1Score"),
+        ({"metrics": {"loss": F1}}, "trainer.metrics.loss: every evaluation has a loss already"),
+        ({"metrics": {"f1": F1, "accuracy": F1}}, "trainer.metrics.own_accuracy"),
         ({"scheduler": COSINE, "max_seconds": 3.0}, "max_epochs or trainer.max_steps"),
         ({"evaluate_split": "val"}, "no split val"),
         ({"early_stopping": EarlyStoppingConf(monitor="val/acc")}, "test/accuracy"),
