@@ -31,6 +31,22 @@ def lightgbm_worst(predictions, data):
     return *xgboost_worst(predictions, data), False
 
 
+rounds_left = []
+
+
+def xgboost_rounds_left(predictions, matrix):
+    return "rounds_left", float(rounds_left.pop(0))
+
+
+def lightgbm_rounds_left(predictions, data):
+    return *xgboost_rounds_left(predictions, data), False
+
+
+def scores_of(channel):
+    """What the checkpoints are judged by."""
+    return [record["score"] for record in channel.of("checkpoint")]
+
+
 class BoostingTests:
     """What the two libraries share."""
 
@@ -93,6 +109,17 @@ class BoostingTests:
         channel = self.fit(tmp_path / "b", dataset, allow=(__name__,), **own)
         scores = [one["metrics"]["test/largest_error"] for one in channel.of("metrics")]
         assert len(scores) == int(np.argmin(scores)) + 1 + 5 < 200
+
+    @pytest.mark.parametrize("name", LOADERS)
+    def test_a_metric_of_ones_own_decides_beside_the_usual_objective(self, tmp_path, name):
+        keys = {"metric_functions": [f"{__name__}:{self.trainer}_rounds_left"], "num_boost_round": 9}
+        keys |= {"early_stopping_rounds": 3, "checkpoint": {"best": {"mode": "min"}}}
+        rounds_left[:] = [5, 4, 3, 9, 9, 9, 9, 9, 9]
+        channel = self.fit(tmp_path, real_dataset(name), allow=(__name__,), **keys)
+        assert [record["monitor"] for record in scores_of(channel)] == ["test/rounds_left"]
+        assert len(channel.of("metrics")) == 3 + 3
+        if self.trainer == "lightgbm":
+            assert set(channel.metrics) == {"test/rounds_left"}
 
     @pytest.mark.parametrize("stops", [(), (2, 3)], ids=["at once", "interrupted"])
     def test_trees_that_are_built_on_those_of_another_run_are_those_of_a_longer_one(self, tmp_path, stops):

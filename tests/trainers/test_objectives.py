@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -192,6 +193,26 @@ def test_an_objective_of_lightgbm_is_that_of_lightgbm_alone(objective, tmp_path)
     channel = fit("lightgbm", tmp_path, dataset, **keys)
     assert trees_of((latest_checkpoint(tmp_path) / "model.txt").read_text()) == plain.trees
     check(channel, boosting_runs.load("lightgbm", tmp_path, dataset, **keys), dataset, plain)
+
+
+def all_of_xgboost():
+    """Every objective of this XGBoost, as it lists them itself."""
+    with pytest.raises(xgboost.core.XGBoostError) as caught:
+        xgboost.train({"objective": "none:such"}, xgboost.DMatrix(np.zeros((2, 1)), label=[0, 1]), 1)
+    return re.findall(r"^Objective candidate: (\S+)", str(caught.value), re.MULTILINE)
+
+
+OF_TASKS = {"classification": "two", "regression": "number", "ranking": "grades"}
+
+
+@pytest.mark.parametrize("objective", all_of_xgboost())
+def test_an_objective_of_xgboost_is_refused_for_data_of_another_task(objective):
+    kind = objective.partition(":")[0]
+    own = {"binary": "classification", "multi": "classification", "rank": "ranking"}.get(kind, "regression")
+    both = {own, "classification"} if objective == "reg:logistic" else {own}
+    for task in set(OF_TASKS) - both:
+        with pytest.raises(ConfigError, match=r"trainer\.params\.objective: "):
+            check_passes("xgboost", dataset_of(OF_TASKS[task]), params={"objective": objective})
 
 
 def check_passes(trainer, dataset, **keys):

@@ -101,7 +101,7 @@ def usual_metric(conf: Conf, info: DatasetInfo, objective: str | None) -> dict[s
     Where the config names an objective, that is the objective's own, as in LightGBM alone.
     """
     if conf.metric_functions or needs_margins(conf, info):
-        return {"metric": []}
+        return {"metric": ["None"]}  # an empty list would be the objective's own
     if objective is None or main_objective(objective) in ("binary", "multiclass", "multiclassova"):
         return {"metric": usual_metrics(info)}
     return {}

@@ -53,6 +53,11 @@ UNCUT = {
 }
 """Boosters that give no model of an earlier round; XGBoost's slices and ranges of rounds don't bring it back."""
 BOOSTERS = ("gbtree", "dart", "gblinear")
+TASK_OF = {
+    **{"binary": "classification", "multi": "classification", "rank": "ranking"},
+    **{"reg": "regression", "count": "regression", "survival": "regression"},
+}
+"""What objectives are for, by what their names begin with."""
 OBJECTIVES = (
     *("reg:quantileerror", "reg:tweedie", "reg:pseudohubererror"),
     *("binary:logistic", "multi:softprob", "rank:ndcg"),
@@ -202,8 +207,8 @@ def _sees_gpu() -> bool:
 
 
 def _check_objective(objective: str, info: DatasetInfo) -> None:
-    tasks = {"binary": "classification", "multi": "classification", "rank": "ranking", "reg": "regression"}
     kind = objective.partition(":")[0]
+    task = info.task if objective == "reg:logistic" and info.num_classes == 2 else TASK_OF.get(kind, info.task)
     if objective == "multi:softmax":
         raise ConfigError(
             "trainer.params.objective: multi:softmax gives no probabilities.",
@@ -214,9 +219,9 @@ def _check_objective(objective: str, info: DatasetInfo) -> None:
             "trainer.params.objective: survival:aft needs a lower and an upper bound of each label, and rows have one.",
             "Try: trainer.params.objective=survival:cox, where the label of a censored row is negative.",
         )
-    if tasks.get(kind, info.task) != info.task and objective != "reg:logistic":
+    if task != info.task:
         raise ConfigError(
-            f"trainer.params.objective: {objective} is for {tasks[kind]}, but {info.name} is for {info.task}.",
+            f"trainer.params.objective: {objective} is for {task}, but {info.name} is for {info.task}.",
             f"Leave it out for {usual_objective(info)}, or choose another dataset.task.",
         )
     if kind == "binary" and info.num_classes != 2:
