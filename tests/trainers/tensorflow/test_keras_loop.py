@@ -212,7 +212,14 @@ NOISY = {
         {"_target_": "keras.layers.Dense", "units": 3},
     ],
 }
-AVERAGING = {**ADAM, "use_ema": True, "ema_momentum": 0.9, "clipnorm": 0.1, "gradient_accumulation_steps": 2}
+AVERAGING = {
+    **ADAM,
+    "use_ema": True,
+    "ema_momentum": 0.9,
+    "ema_overwrite_frequency": 3,
+    "clipnorm": 0.1,
+    "gradient_accumulation_steps": 2,
+}
 PLATEAU = {"_target_": "keras.callbacks.ReduceLROnPlateau", "monitor": "val_loss", "patience": 1, "min_delta": 100.0}
 EARLY = {"_target_": "keras.callbacks.EarlyStopping", "monitor": "val_loss", "patience": 4, "min_delta": 100.0}
 

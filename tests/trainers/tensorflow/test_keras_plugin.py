@@ -8,6 +8,7 @@ import keras
 import pytest
 from keras_runs import ADAM, MLP, make_conf
 
+from rtrain.config import allowed
 from rtrain.config.allowed import Untrusted
 from rtrain.config.schema import RtrainConf, ScalingConf
 from rtrain.config.targets import build, locate
@@ -131,3 +132,47 @@ def test_an_object_in_the_form_of_keras_is_not_made_for_somebody_else():
     node = {"_target_": "keras.layers.Dense", "units": 3, "activation": config}
     with pytest.raises(ConfigError, match="a serialized object"):
         build(node, "trainer.model", Untrusted())
+
+
+SGD_EMA = {"_target_": "keras.optimizers.SGD", "use_ema": True}
+
+
+@pytest.mark.parametrize("around", [False, True])
+def test_averages_that_would_never_become_the_weights_are_refused(around):
+    for every in (None, 3):
+        optimizer = {**SGD_EMA, "ema_overwrite_frequency": every}
+        if around:
+            optimizer = {"_target_": "keras.optimizers.LossScaleOptimizer", "inner_optimizer": optimizer}
+        if every is not None:
+            check(make_conf(optimizer=optimizer))
+            continue
+        with pytest.raises(ConfigError, match=r"use_ema has no effect.*\n?.*ema_overwrite_frequency"):
+            check(make_conf(optimizer=optimizer))
+
+
+@pytest.fixture
+def this_file_may_be_named(monkeypatch):
+    monkeypatch.setattr(allowed, "FRAMEWORKS", allowed.FRAMEWORKS | {__name__})
+
+
+UNCALLED = ["test_begin", "test_end", "test_batch_begin", "test_batch_end", "predict_begin", "predict_end"]
+
+
+@pytest.mark.usefixtures("this_file_may_be_named")
+@pytest.mark.parametrize("name", UNCALLED)
+def test_callbacks_that_wait_for_an_evaluation_of_keras_are_refused(monkeypatch, name):
+    waiting = type("Waiting", (keras.callbacks.Callback,), {f"on_{name}": lambda self, *args, **keys: None})
+    monkeypatch.setattr(keras.callbacks, "Waiting", waiting, raising=False)
+    with pytest.raises(ConfigError, match=f"trainer.callbacks.0: Waiting has on_{name}, which rtrain never calls"):
+        check(make_conf(callbacks=[{"_target_": "keras.callbacks.Waiting"}]))
+
+
+@pytest.mark.usefixtures("this_file_may_be_named")
+@pytest.mark.parametrize("derived", [False, True])
+def test_callbacks_that_swap_the_weights_of_checkpoints_are_refused(monkeypatch, derived):
+    swaps = keras.callbacks.SwapEMAWeights
+    monkeypatch.setattr(keras.callbacks, "Swaps", type("Swaps", (swaps,), {}) if derived else swaps, raising=False)
+    for callback in ("EarlyStopping", "TensorBoard", "ReduceLROnPlateau"):
+        check(make_conf(callbacks=[{"_target_": f"keras.callbacks.{callback}"}]))
+    with pytest.raises(ConfigError, match=r"trainer.callbacks.0: Swap\w* has no effect"):
+        check(make_conf(callbacks=[{"_target_": "keras.callbacks.Swaps"}]))
