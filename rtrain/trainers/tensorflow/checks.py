@@ -14,6 +14,7 @@ from rtrain.trainers.base import Job
 from rtrain.trainers.from_dataset import (
     check_float32,
     check_monitors,
+    check_names,
     check_quantities,
     check_task,
     dataset_of,
@@ -26,6 +27,8 @@ from rtrain.trainers.tensorflow.config import Conf
 
 ONE_HOT = ("CategoricalCrossentropy", "CategoricalFocalCrossentropy", "CategoricalHinge")
 """Losses and metrics whose targets are one-hot."""
+SAME = {"mae": "keras.metrics.MeanAbsoluteError", "mse": "keras.metrics.MeanSquaredError"}
+"""Metrics of Keras that are what every evaluation has."""
 UNCALLED = [name for name in dir(keras.callbacks.Callback) if name.startswith(("on_test_", "on_predict_"))]
 """Methods of callbacks that are about evaluations and predictions of Keras."""
 
@@ -59,6 +62,7 @@ def check_conf(job: Job) -> None:
             _check_ignored(loss)
     for name, node in conf.metrics.items():
         check_node(fill(node, info, f"trainer.metrics.{name}"), f"trainer.metrics.{name}", job.allow)
+    check_names(conf, info, SAME)
     for place, node in enumerate(conf.callbacks):
         check_node(node, f"trainer.callbacks.{place}", job.allow)
         _check_callback(node["_target_"], f"trainer.callbacks.{place}", job.allow)
