@@ -146,13 +146,16 @@ def test_a_checkpoint_predicts_what_was_evaluated(tmp_path, name):
         assert loss == pytest.approx(channel.metrics["test/loss"], rel=1e-4)
 
 
-def test_two_classes_can_share_one_output(tmp_path):
+@pytest.mark.parametrize("chosen", [True, False])
+@pytest.mark.parametrize("activation", [None, "sigmoid"])
+def test_two_classes_can_share_one_output(tmp_path, chosen, activation):
     data = small_dataset()
     for split in data.splits.values():
         split.columns["y"] %= 2
     data = Dataset(replace(data.info, num_classes=2), data.splits)
-    loss = {"_target_": "keras.losses.BinaryCrossentropy", "from_logits": True}
-    conf = make_conf(model={**MLP, "num_classes": 1}, loss=loss, max_epochs=10)
+    loss = {"_target_": "keras.losses.BinaryCrossentropy", "from_logits": activation is None} if chosen else None
+    model = local("normalized", input_shape="auto", num_classes=1, activation=activation)
+    conf = make_conf(model=model, loss=loss, max_epochs=10)
     channel = fit(tmp_path, conf, data)
     test = data.splits["test"].columns
     found = load_predictor(newest(tmp_path, conf, data)).predict(test["x"])
