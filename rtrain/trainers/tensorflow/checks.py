@@ -58,8 +58,7 @@ def check_conf(job: Job) -> None:
         _check_targets(conf.loss["_target_"], info)
         loss = build(fill(conf.loss, info, "trainer.loss"), "trainer.loss", job.allow)
         _check_reduction(loss)
-        if job.conf.scaling.num_workers > 1:
-            _check_ignored(loss)
+        _check_ignored(loss)
     for name, node in conf.metrics.items():
         check_node(fill(node, info, f"trainer.metrics.{name}"), f"trainer.metrics.{name}", job.allow)
     check_names(conf, info, SAME)
@@ -116,12 +115,13 @@ def _check_reduction(loss: Any) -> None:
 
 
 def _check_ignored(loss: Any) -> None:
-    """Refuse a loss that leaves rows out, which several workers would divide by differently."""
+    """Refuse a loss that leaves rows out: batches and workers have different numbers of those that count."""
     if getattr(loss, "ignore_class", None) is not None:
         raise ConfigError(
-            "trainer.loss.ignore_class: the loss divides by the rows of other classes in the worker's own batch, so "
-            "that several workers would train something else than one does.",
-            "Try: num_workers=1, or trainer=torch, whose CrossEntropyLoss has ignore_index",
+            "trainer.loss.ignore_class: the loss divides by the rows of other classes in each batch, so that an "
+            "evaluation would depend on eval_batch_size, and the training on num_workers.",
+            "Try: a weight of 0 for these rows (dataset.weight), or trainer=torch, whose CrossEntropyLoss has "
+            "ignore_index",
         )
 
 

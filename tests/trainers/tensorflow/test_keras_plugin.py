@@ -68,11 +68,11 @@ def test_a_loss_that_is_no_mean_over_rows_is_refused(reduction):
         check(conf)
 
 
-def test_a_loss_that_leaves_out_rows_is_refused_with_several_workers():
-    conf = make_conf(loss={"_target_": SPARSE, "from_logits": True, "ignore_class": 1})
-    check(conf, num_workers=1)
-    with pytest.raises(ConfigError, match="ignore_class"):
-        check(conf, num_workers=2)
+@pytest.mark.parametrize("num_workers", [1, 2])
+def test_a_loss_that_leaves_out_rows_is_refused(num_workers):
+    check(make_conf(loss={"_target_": SPARSE, "from_logits": True, "ignore_class": None}), num_workers=num_workers)
+    with pytest.raises(ConfigError, match=r"trainer\.loss\.ignore_class"):
+        check(make_conf(loss={"_target_": SPARSE, "from_logits": True, "ignore_class": 1}), num_workers=num_workers)
 
 
 def test_contradictions_are_refused():
