@@ -298,6 +298,25 @@ def check_monitors(conf: EpochsConf, info: DatasetInfo, job: Job, more: Sequence
         )
 
 
+def check_names(conf: Any, info: DatasetInfo, same: Mapping[str, str] | None = None) -> None:
+    """Refuse metrics of the user's choice that would take the place of those of the task.
+
+    Args:
+        conf: Its ``metrics`` are config nodes by name.
+        info: The dataset.
+        same: Path of what measures the same, by name.
+
+    Raises:
+        ConfigError: Names the key.
+    """
+    for name, node in conf.metrics.items():
+        if name in metric_names(info.task) and node["_target_"] != (same or {}).get(name):
+            raise ConfigError(
+                f"trainer.metrics.{name}: every evaluation has a metric {name} already.",
+                f"Choose another name, e.g. own_{name}.",
+            )
+
+
 def num_steps(conf: EpochsConf, steps_per_epoch: int) -> int | None:
     """Return the steps of the whole run; None when only the clock ends it."""
     limits = [] if conf.max_epochs is None else [conf.max_epochs * steps_per_epoch]

@@ -9,6 +9,7 @@ from rtrain.trainers.from_dataset import (
     channels_last_shape,
     check_float32,
     check_monitors,
+    check_names,
     check_quantities,
     check_task,
     dataset_of,
@@ -47,3 +48,4 @@ def _check_targets(conf: Conf, info: DatasetInfo, job: Job) -> None:
         check_node({**conf.loss, "_partial_": True}, "trainer.loss", job.allow)
     for name, node in conf.metrics.items():
         check_node({**node, "_partial_": True}, f"trainer.metrics.{name}", job.allow)
+    check_names(conf, info)

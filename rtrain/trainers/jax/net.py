@@ -16,6 +16,15 @@ from rtrain.errors import ConfigError
 from rtrain.trainers.from_dataset import channels_last_shape, fill_from_dataset
 from rtrain.trainers.jax.config import Conf
 
+MODES = {
+    "train": True,
+    "training": True,
+    "is_training": True,
+    "deterministic": False,
+    "use_running_average": False,
+}
+"""Arguments that tell a module whether it is trained, and their values then."""
+
 
 class Net(Protocol):
     """A model: ``weights`` are what is optimized, ``state`` what else changes in training, batch statistics say."""
@@ -48,7 +57,7 @@ def build_net(conf: Conf, info: DatasetInfo, seed: int, allow: tuple[str, ...]) 
 
 
 class Linen:
-    """A ``flax.linen`` module. It is told by its argument train, training or deterministic, if it has one."""
+    """A ``flax.linen`` module. It is told what it is for by an argument of one of ``MODES``, if it has one."""
 
     def __init__(self, module: flax.linen.Module, seed: int) -> None:
         self._module, self._seed = module, seed
@@ -68,8 +77,7 @@ class Linen:
         return output, {**state, **changed}
 
     def _mode(self, training: bool) -> dict[str, bool]:
-        said = {"train": training, "training": training, "deterministic": not training}
-        return {name: value for name, value in said.items() if name in self._known}
+        return {name: training == means for name, means in MODES.items() if name in self._known}
 
 
 class Nnx:

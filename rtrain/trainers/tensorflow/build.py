@@ -64,10 +64,20 @@ def build_optimizer(conf: Conf, steps: int | None, allow: tuple[str, ...]) -> An
     return optimizer
 
 
-def build_loss(conf: Conf, model: Any, info: DatasetInfo, allow: tuple[str, ...]) -> Any:
-    """Build the loss, or the usual one of the task."""
+def build_loss(conf: Conf, model: Any, info: DatasetInfo, allow: tuple[str, ...], *, single: bool = False) -> Any:
+    """Build the loss, or the usual one of the task.
+
+    Args:
+        conf: It may name one.
+        model: Its last layer tells whether outputs are logits.
+        info: The dataset.
+        allow: What the config may name.
+        single: Two classes share one output.
+    """
     if conf.loss is not None:
         return build(fill(conf.loss, info, "trainer.loss"), "trainer.loss", allow)
+    if single:
+        return keras.losses.BinaryCrossentropy(from_logits=ends_in_logits(model))
     if info.task in CLASSES:
         return keras.losses.SparseCategoricalCrossentropy(from_logits=ends_in_logits(model))
     return keras.losses.MeanSquaredError()

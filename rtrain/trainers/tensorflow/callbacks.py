@@ -10,6 +10,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from rtrain.errors import TrainingError
 from rtrain.runs.checkpoints import read_state
 
 FILE_NAME = "callbacks.json"
@@ -31,6 +32,8 @@ class Callbacks:
         self._own, self._model = own, model
         self._list = keras.callbacks.CallbackList(own, model=model, epochs=epochs) if own else None
         self._epoch, self._in_epoch = 0, False
+        foreign = [type(one).__name__ for one in own if type(one).__module__.partition(".")[0] != "keras"]
+        self._watched = ", ".join(foreign)
         if self._list is not None:
             self._list.on_train_begin()
         self._before = [_plain(one) for one in own]
@@ -52,11 +55,23 @@ class Callbacks:
             self._list.on_train_batch_end(step, {"loss": float(loss)})
 
     def end_epoch(self, epoch: int, logs: Mapping[str, float]) -> str:
-        """Tell of so many epochs that are done; return why training should end, or an empty string."""
+        """Tell of so many epochs that are done; return why training should end, or an empty string.
+
+        Raises:
+            TrainingError: A callback of the user's changes weights that were evaluated.
+        """
         self._epoch, self._in_epoch = epoch, False
         if self._list is None:
             return ""
+        before = self._model.get_weights() if self._watched else []
         self._list.on_epoch_end(epoch - 1, dict(logs))
+        after = self._model.get_weights() if self._watched else []
+        if not all(np.array_equal(one, other, equal_nan=True) for one, other in zip(before, after, strict=True)):
+            raise TrainingError(
+                f"{self._watched} changes weights at the end of epoch {epoch}, after their evaluation: the checkpoint "
+                "would have the score of others.",
+                "Change them in on_epoch_begin or on_train_batch_end.",
+            )
         return "a callback" if self._model.stop_training else ""
 
     def end(self) -> None:

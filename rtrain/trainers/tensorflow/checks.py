@@ -14,6 +14,7 @@ from rtrain.trainers.base import Job
 from rtrain.trainers.from_dataset import (
     check_float32,
     check_monitors,
+    check_names,
     check_quantities,
     check_task,
     dataset_of,
@@ -26,6 +27,10 @@ from rtrain.trainers.tensorflow.config import Conf
 
 ONE_HOT = ("CategoricalCrossentropy", "CategoricalFocalCrossentropy", "CategoricalHinge")
 """Losses and metrics whose targets are one-hot."""
+SAME = {"mae": "keras.metrics.MeanAbsoluteError", "mse": "keras.metrics.MeanSquaredError"}
+"""Metrics of Keras that are what every evaluation has."""
+UNCALLED = [name for name in dir(keras.callbacks.Callback) if name.startswith(("on_test_", "on_predict_"))]
+"""Methods of callbacks that are about evaluations and predictions of Keras."""
 
 
 def check_conf(job: Job) -> None:
@@ -47,22 +52,54 @@ def check_conf(job: Job) -> None:
     steps = num_steps(conf, steps_per_epoch=1)
     check_node(fill_lengths(conf.optimizer, steps, "trainer.optimizer"), "trainer.optimizer", job.allow)
     # The signatures of Keras's optimizers take any keyword: only their constructors know better.
-    build_optimizer(conf, steps, job.allow)
+    _check_averages(build_optimizer(conf, steps, job.allow))
     if conf.loss is not None:
         check_node(fill(conf.loss, info, "trainer.loss"), "trainer.loss", job.allow)
         _check_targets(conf.loss["_target_"], info)
         loss = build(fill(conf.loss, info, "trainer.loss"), "trainer.loss", job.allow)
         _check_reduction(loss)
-        if job.conf.scaling.num_workers > 1:
-            _check_ignored(loss)
+        _check_ignored(loss)
     for name, node in conf.metrics.items():
         check_node(fill(node, info, f"trainer.metrics.{name}"), f"trainer.metrics.{name}", job.allow)
+    check_names(conf, info, SAME)
     for place, node in enumerate(conf.callbacks):
-        where = f"trainer.callbacks.{place}"
-        check_node(node, where, job.allow)
-        kind = locate(node["_target_"], where, job.allow)
-        if inspect.isclass(kind) and not issubclass(kind, keras.callbacks.Callback):
-            raise ConfigError(f"{where}: {node['_target_']} is no Keras callback.")
+        check_node(node, f"trainer.callbacks.{place}", job.allow)
+        _check_callback(node["_target_"], f"trainer.callbacks.{place}", job.allow)
+
+
+def _check_callback(target: str, where: str, allow: tuple[str, ...]) -> None:
+    """Refuse a callback that wants to be told of evaluations, which rtrain does without ``model.evaluate``.
+
+    What Keras's own callbacks do then is to log them, but for one.
+    """
+    kind = locate(target, where, allow)
+    if not inspect.isclass(kind):
+        return
+    if not issubclass(kind, keras.callbacks.Callback):
+        raise ConfigError(f"{where}: {target} is no Keras callback.")
+    if issubclass(kind, keras.callbacks.SwapEMAWeights):
+        raise ConfigError(
+            f"{where}: {kind.__name__} has no effect, or leaves checkpoints of other weights than were evaluated.",
+            "Leave it out; the optimizer's ema_overwrite_frequency makes the average the weights themselves.",
+        )
+    for name in UNCALLED:
+        if getattr(kind, name).__module__.partition(".")[0] != "keras":
+            raise ConfigError(
+                f"{where}: {kind.__name__} has {name}, which rtrain never calls.",
+                "Use on_epoch_end, whose logs hold the evaluation as val_loss and so on.",
+            )
+
+
+def _check_averages(optimizer: Any) -> None:
+    """Refuse averages of weights that only the end of ``model.fit`` would put in place of the weights."""
+    inner = getattr(optimizer, "inner_optimizer", None)
+    for one in (optimizer, *([] if inner is None else [inner]), *getattr(inner or optimizer, "optimizers", ())):
+        if one.use_ema and not one.ema_overwrite_frequency:
+            raise ConfigError(
+                "trainer.optimizer.use_ema has no effect: the averages become the weights only where model.fit ends, "
+                "after the last evaluation.",
+                "Set trainer.optimizer.ema_overwrite_frequency, or take trainer=torch and ema_decay.",
+            )
 
 
 def _check_reduction(loss: Any) -> None:
@@ -78,12 +115,13 @@ def _check_reduction(loss: Any) -> None:
 
 
 def _check_ignored(loss: Any) -> None:
-    """Refuse a loss that leaves rows out, which several workers would divide by differently."""
+    """Refuse a loss that leaves rows out: batches and workers have different numbers of those that count."""
     if getattr(loss, "ignore_class", None) is not None:
         raise ConfigError(
-            "trainer.loss.ignore_class: the loss divides by the rows of other classes in the worker's own batch, so "
-            "that several workers would train something else than one does.",
-            "Try: num_workers=1, or trainer=torch, whose CrossEntropyLoss has ignore_index",
+            "trainer.loss.ignore_class: the loss divides by the rows of other classes in each batch, so that an "
+            "evaluation would depend on eval_batch_size, and the training on num_workers.",
+            "Try: a weight of 0 for these rows (dataset.weight), or trainer=torch, whose CrossEntropyLoss has "
+            "ignore_index",
         )
 
 

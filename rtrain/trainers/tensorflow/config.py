@@ -25,7 +25,8 @@ class Conf(EpochsConf):
 
     loss: dict[str, Any] | None = None
     """The Keras loss, by ``_target_``; targets are numbers of classes, not one-hot. Null: cross entropy, of logits
-    unless the last layer is a softmax, or squared error for a regression."""
+    unless the last layer ends in softmax or sigmoid, binary where two classes share one output, or squared error for a
+    regression."""
 
     metrics: dict[str, Any] = field(default_factory=dict)
     """More metrics of each evaluation, beside loss and accuracy or errors: name to a Keras metric by ``_target_``."""

@@ -22,7 +22,7 @@ from rtrain.trainers.from_dataset import (
     tried_model,
 )
 from rtrain.trainers.learner import Learner
-from rtrain.trainers.tasks import derived_metrics, metric_names
+from rtrain.trainers.tasks import CLASSES, derived_metrics, metric_names
 from rtrain.trainers.tensorflow.build import (
     build_callbacks,
     build_loss,
@@ -71,10 +71,12 @@ class KerasLearner(Learner):
         self.model, inputs = build_model(conf, info, allow), Inputs(info)
         with tried_model(conf.model, info, channels_last_shape(info)):
             output = call(self.model, inputs.ready(zeros(inputs.x, num_tried_rows(info))), training=False)
-        check_output(output, zeros(target_spec(info), num_tried_rows(info)), info)
+        target = zeros(target_spec(info), num_tried_rows(info))
+        check_output(output, target, info)
+        single = info.task in CLASSES and (output.shape.rank == target.shape.rank or output.shape[-1] == 1)
         steps_per_epoch = -(-worker.dataset.splits["train"].num_rows // conf.rows_per_step(world.size))
         optimizer = build_optimizer(conf, num_steps(conf, steps_per_epoch), allow)
-        loss = build_loss(conf, self.model, info, allow)
+        loss = build_loss(conf, self.model, info, allow, single=single)
         self.model.compile(optimizer=optimizer, loss=loss, jit_compile=False)
         optimizer.build(self.model.trainable_variables)
         try_loss(self.model, output, info)

@@ -16,6 +16,7 @@ from rtrain.errors import DatasetError, TrainingError
 from rtrain.testing.small_data import small_dataset
 from rtrain.testing.workers import RecordingChannel, make_worker, newest
 from rtrain.trainers.jax.models import MLP as Module
+from rtrain.trainers.jax.net import Linen
 from rtrain.trainers.jax.predictor import load_predictor
 
 HERE = f"{__name__}"
@@ -172,6 +173,23 @@ def test_own_loss_and_metrics_are_functions_of_rows(tmp_path):
 def test_a_model_that_does_not_fit_the_data_is_told(tmp_path, model, task, says):
     with pytest.raises(TrainingError, match=says):
         fit(tmp_path, make_conf(model=model), small_dataset(task))
+
+
+@pytest.mark.parametrize("name", ["train", "training", "is_training", "deterministic", "use_running_average"])
+def test_a_module_is_told_whether_it_is_trained(name):
+    off = name in ("deterministic", "use_running_average")
+
+    def call(self, x, **mode):
+        return linen.Dropout(0.5, deterministic=mode[name] if off else not mode[name])(x)
+
+    source = f"def __call__(self, x, {name}={off}): return call(self, x, {name}={name})"
+    found = {"call": call}
+    exec(source, found)
+    kind = type("Dropping", (linen.Module,), {"__call__": linen.compact(found["__call__"])})
+    net, rows = Linen(kind(), 0), jnp.ones((4, 50))
+    trained, evaluated = (net.apply({}, {}, rows, jax.random.key(0), training=one)[0] for one in (True, False))
+    assert (evaluated == 1).all()
+    assert (trained == 0).any()
 
 
 def own_function(worker):

@@ -8,6 +8,7 @@ import pytest
 
 keras = pytest.importorskip("keras")
 
+from rtrain.errors import TrainingError  # noqa: E402
 from rtrain.trainers.tensorflow.callbacks import FILE_NAME, Callbacks  # noqa: E402
 
 
@@ -54,3 +55,20 @@ def test_numbers_are_counted_on(tmp_path, model):
     (tmp_path / FILE_NAME).write_text(json.dumps(first.state()))
     second.load(tmp_path)
     assert second.state() == first.state()
+
+
+@pytest.mark.parametrize("when", ["epoch_end", "epoch_begin", "train_batch_end", "train_batch_begin"])
+def test_weights_that_were_evaluated_stay(model, when):
+    def change(self, *args, **keys):
+        self.model.set_weights([one + 1 for one in self.model.get_weights()])
+
+    changing = type("Changing", (keras.callbacks.Callback,), {f"on_{when}": change})()
+    told = Callbacks([keras.callbacks.EarlyStopping(restore_best_weights=True), changing], model, 2)
+    model.stop_training = False
+    told.begin_step(0)
+    told.end_step(0, 1.0)
+    if when != "epoch_end":
+        assert told.end_epoch(1, {"val_loss": 1.0}) == ""
+        return
+    with pytest.raises(TrainingError, match="Changing changes weights at the end of epoch 1"):
+        told.end_epoch(1, {"val_loss": 1.0})

@@ -146,13 +146,16 @@ def test_a_checkpoint_predicts_what_was_evaluated(tmp_path, name):
         assert loss == pytest.approx(channel.metrics["test/loss"], rel=1e-4)
 
 
-def test_two_classes_can_share_one_output(tmp_path):
+@pytest.mark.parametrize("chosen", [True, False])
+@pytest.mark.parametrize("activation", [None, "sigmoid"])
+def test_two_classes_can_share_one_output(tmp_path, chosen, activation):
     data = small_dataset()
     for split in data.splits.values():
         split.columns["y"] %= 2
     data = Dataset(replace(data.info, num_classes=2), data.splits)
-    loss = {"_target_": "keras.losses.BinaryCrossentropy", "from_logits": True}
-    conf = make_conf(model={**MLP, "num_classes": 1}, loss=loss, max_epochs=10)
+    loss = {"_target_": "keras.losses.BinaryCrossentropy", "from_logits": activation is None} if chosen else None
+    model = local("normalized", input_shape="auto", num_classes=1, activation=activation)
+    conf = make_conf(model=model, loss=loss, max_epochs=10)
     channel = fit(tmp_path, conf, data)
     test = data.splits["test"].columns
     found = load_predictor(newest(tmp_path, conf, data)).predict(test["x"])
@@ -212,7 +215,14 @@ NOISY = {
         {"_target_": "keras.layers.Dense", "units": 3},
     ],
 }
-AVERAGING = {**ADAM, "use_ema": True, "ema_momentum": 0.9, "clipnorm": 0.1, "gradient_accumulation_steps": 2}
+AVERAGING = {
+    **ADAM,
+    "use_ema": True,
+    "ema_momentum": 0.9,
+    "ema_overwrite_frequency": 3,
+    "clipnorm": 0.1,
+    "gradient_accumulation_steps": 2,
+}
 PLATEAU = {"_target_": "keras.callbacks.ReduceLROnPlateau", "monitor": "val_loss", "patience": 1, "min_delta": 100.0}
 EARLY = {"_target_": "keras.callbacks.EarlyStopping", "monitor": "val_loss", "patience": 4, "min_delta": 100.0}
 

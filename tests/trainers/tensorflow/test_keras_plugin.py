@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import keras
 import pytest
-from keras_runs import ADAM, MLP, make_conf
+from keras_runs import ADAM, METRIC, MLP, make_conf
 
+from rtrain.config import allowed
 from rtrain.config.allowed import Untrusted
 from rtrain.config.schema import RtrainConf, ScalingConf
 from rtrain.config.targets import build, locate
@@ -16,6 +17,7 @@ from rtrain.errors import CheckpointError, ConfigError
 from rtrain.testing.small_data import small_dataset
 from rtrain.testing.workers import make_job
 from rtrain.trainers.epochs_conf import EarlyStoppingConf
+from rtrain.trainers.tasks import metric_names
 from rtrain.trainers.tensorflow.plugin import Plugin
 from rtrain.trainers.trained import Trained
 
@@ -66,11 +68,11 @@ def test_a_loss_that_is_no_mean_over_rows_is_refused(reduction):
         check(conf)
 
 
-def test_a_loss_that_leaves_out_rows_is_refused_with_several_workers():
-    conf = make_conf(loss={"_target_": SPARSE, "from_logits": True, "ignore_class": 1})
-    check(conf, num_workers=1)
-    with pytest.raises(ConfigError, match="ignore_class"):
-        check(conf, num_workers=2)
+@pytest.mark.parametrize("num_workers", [1, 2])
+def test_a_loss_that_leaves_out_rows_is_refused(num_workers):
+    check(make_conf(loss={"_target_": SPARSE, "from_logits": True, "ignore_class": None}), num_workers=num_workers)
+    with pytest.raises(ConfigError, match=r"trainer\.loss\.ignore_class"):
+        check(make_conf(loss={"_target_": SPARSE, "from_logits": True, "ignore_class": 1}), num_workers=num_workers)
 
 
 def test_contradictions_are_refused():
@@ -131,3 +133,64 @@ def test_an_object_in_the_form_of_keras_is_not_made_for_somebody_else():
     node = {"_target_": "keras.layers.Dense", "units": 3, "activation": config}
     with pytest.raises(ConfigError, match="a serialized object"):
         build(node, "trainer.model", Untrusted())
+
+
+SGD_EMA = {"_target_": "keras.optimizers.SGD", "use_ema": True}
+
+
+@pytest.mark.parametrize("around", [False, True])
+def test_averages_that_would_never_become_the_weights_are_refused(around):
+    for every in (None, 3):
+        optimizer = {**SGD_EMA, "ema_overwrite_frequency": every}
+        if around:
+            optimizer = {"_target_": "keras.optimizers.LossScaleOptimizer", "inner_optimizer": optimizer}
+        if every is not None:
+            check(make_conf(optimizer=optimizer))
+            continue
+        with pytest.raises(ConfigError, match=r"use_ema has no effect.*\n?.*ema_overwrite_frequency"):
+            check(make_conf(optimizer=optimizer))
+
+
+@pytest.fixture
+def this_file_may_be_named(monkeypatch):
+    monkeypatch.setattr(allowed, "FRAMEWORKS", allowed.FRAMEWORKS | {__name__})
+
+
+UNCALLED = ["test_begin", "test_end", "test_batch_begin", "test_batch_end", "predict_begin", "predict_end"]
+
+
+@pytest.mark.usefixtures("this_file_may_be_named")
+@pytest.mark.parametrize("name", UNCALLED)
+def test_callbacks_that_wait_for_an_evaluation_of_keras_are_refused(monkeypatch, name):
+    waiting = type("Waiting", (keras.callbacks.Callback,), {f"on_{name}": lambda self, *args, **keys: None})
+    monkeypatch.setattr(keras.callbacks, "Waiting", waiting, raising=False)
+    with pytest.raises(ConfigError, match=f"trainer.callbacks.0: Waiting has on_{name}, which rtrain never calls"):
+        check(make_conf(callbacks=[{"_target_": "keras.callbacks.Waiting"}]))
+
+
+@pytest.mark.usefixtures("this_file_may_be_named")
+@pytest.mark.parametrize("derived", [False, True])
+def test_callbacks_that_swap_the_weights_of_checkpoints_are_refused(monkeypatch, derived):
+    swaps = keras.callbacks.SwapEMAWeights
+    monkeypatch.setattr(keras.callbacks, "Swaps", type("Swaps", (swaps,), {}) if derived else swaps, raising=False)
+    for callback in ("EarlyStopping", "TensorBoard", "ReduceLROnPlateau"):
+        check(make_conf(callbacks=[{"_target_": f"keras.callbacks.{callback}"}]))
+    with pytest.raises(ConfigError, match=r"trainer.callbacks.0: Swap\w* has no effect"):
+        check(make_conf(callbacks=[{"_target_": "keras.callbacks.Swaps"}]))
+
+
+@pytest.mark.parametrize("task", ["classification", "token-classification", "language-modeling", "regression"])
+def test_metrics_of_the_task_keep_their_names(task):
+    data = small_dataset(task)
+    for name in ("loss", "accuracy", "perplexity", "mae", "mse"):
+        conf = make_conf(metrics={name: METRIC})
+        if name not in metric_names(task):
+            check(conf, data)
+            continue
+        with pytest.raises(ConfigError, match=f"trainer.metrics.{name}: every evaluation has a metric {name} already"):
+            check(conf, data)
+
+
+@pytest.mark.parametrize(("name", "kind"), [("mae", "MeanAbsoluteError"), ("mse", "MeanSquaredError")])
+def test_a_metric_may_have_the_name_of_what_is_the_same(name, kind):
+    check(make_conf(metrics={name: {"_target_": f"keras.metrics.{kind}"}}), small_dataset("regression", shape=(4,)))
