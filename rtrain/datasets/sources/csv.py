@@ -139,7 +139,7 @@ class CsvFormat:
         from pyarrow import csv
 
         types = {**dict.fromkeys(self.texts, pa.string()), **types}
-        return csv.ConvertOptions(include_columns=columns, column_types=types, strings_can_be_null=True)
+        return csv.ConvertOptions(include_columns=columns, column_types=types)
 
 
 def _blocks(file: Path) -> Any:
@@ -162,12 +162,16 @@ def _names(reader: Any, file: Path) -> list[str]:
 
 
 def _checked(table: pa.Table, file: Path) -> pa.Table:
-    """Return the table, whose texts can all be read."""
+    """Return the table, whose texts can all be read; of texts only the empty one is missing, NA and null are none."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    for field in table.schema:
+    for index, field in enumerate(table.schema):
         if field.type == pa.binary():
             raise _not_utf8(f"{file}: column '{field.name}' is")
+        if field.type == pa.string():
+            values = table.column(index)
+            table = table.set_column(index, field.name, pc.if_else(pc.equal(values, ""), None, values))
     return table
 
 
