@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from rtrain.datasets.categories import is_number, is_text, mostly_numbers
+from rtrain.datasets.categories import is_number, is_text, mostly_numbers, numbers_but_for
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -238,11 +238,16 @@ class LabelScan:
         """Refuse text that may be meant as numbers.
 
         Raises:
-            DatasetError: Nearly all texts are numbers, or all of them.
+            DatasetError: Nearly all texts are numbers, all of them, or would be without a sign.
         """
         if self._text and mostly_numbers(self._values):
             message = f"{self._text}, but nearly all other labels are numbers."
             raise DatasetError(message, "Correct the value, or take each text as a class: dataset.task=classification")
+        sign = numbers_but_for(self._values) if self._text else None
+        if sign:
+            message = f"{self._text}: without '{sign}', nearly all labels are numbers."
+            hint = "Write them as numbers, or take each text as a class: dataset.task=classification"
+            raise DatasetError(message, hint)
         if self._may_be_numbers and not self._text:
             raise DatasetError(
                 f"{self._where}: the label '{self._column}' is text, but each text is a number, such as "

@@ -159,3 +159,24 @@ def test_of_numbers_only_0_and_1_are_booleans(kind, wrong):
     assert labels.encode(pa.array([1, 0, 1], kind), "a", 0).tolist() == [1, 0, 1]
     with pytest.raises(DatasetError, match=rf"row 2 has the label y={wrong}"):
         labels.encode(pa.array([1, wrong], kind), "a", 0)
+
+
+@pytest.mark.parametrize("written", ["{:,}", "{},5", "{}%", "${}", "{} 000"])
+def test_numbers_written_with_signs_are_no_classes_unless_asked_for(written):
+    texts = pa.array([written.format(1000 + i) for i in range(30)])
+    scan = LabelScan("y", "auto")
+    scan.add(texts, "a", 0)
+    with pytest.raises(DatasetError, match=r"row 1 has y=.*: without '.', nearly all labels are numbers"):
+        scan.labels()
+    scan = LabelScan("y", "classification")
+    scan.add(texts, "a", 0)
+    assert len(scan.labels().classes or ()) == 30
+
+
+@pytest.mark.parametrize(
+    "texts", [["a,b", "c"], ["18-25", "26-40"], ["10 a", "20 b"], [",", "%", "$"], ["$", "1", "b"]]
+)
+def test_texts_with_signs_are_classes(texts):
+    scan = LabelScan("y", "auto")
+    scan.add(pa.array(texts), "a", 0)
+    assert scan.labels().classes == tuple(sorted(texts))
