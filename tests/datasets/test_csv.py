@@ -82,3 +82,12 @@ def test_numbers_are_missing_where_a_text_says_so(load, tmp_path, memory, dtypes
     dataset = load("csv", path=str(tmp_path), label="y", **keys)
     (columns,) = dataset.splits["train"].own_rows(0, 1)
     assert sum(value != value for value in columns["x"][:, 0].tolist()) == 10
+
+
+@pytest.mark.parametrize("memory", ["resident", "stream"])
+def test_a_feature_without_a_name_is_told_of(load, tmp_path, memory, caplog):
+    (tmp_path / "x.csv").write_text(",a,y\n" + "".join(f"{i},{i / 2},{i % 2}\n" for i in range(20)))
+    load("csv", path=str(tmp_path), label="y", memory=memory, ids=[""])
+    assert "without a name" not in caplog.text
+    load("csv", path=str(tmp_path), label="y", memory=memory)
+    assert "a column without a name is a feature" in caplog.text

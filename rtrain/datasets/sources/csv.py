@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+log = logging.getLogger(__name__)
 
 COMPRESSED_FACTOR = 5
 """How much larger a compressed text is guessed to be once unpacked."""
@@ -41,7 +44,12 @@ class Csv(Source):
         """Read, or open for streaming, the files at ``path``."""
         from rtrain.datasets.table_source import load_table
 
-        return load_table("csv", CsvFormat(conf.delimiter, tuple(conf.dtypes or {})), conf)
+        dataset = load_table("csv", CsvFormat(conf.delimiter, tuple(conf.dtypes or {})), conf)
+        if "" in dataset.info.feature_names:
+            log.warning(
+                "a column without a name is a feature; if pandas wrote its index, keep it out: 'dataset.ids=[\"\"]'"
+            )
+        return dataset
 
     def open_rows(self, conf: CsvConf, encoding: Mapping[str, Any]) -> RowReader | None:
         """Open all rows at ``path``; of the columns only the features of training are needed."""
