@@ -69,6 +69,14 @@ class DatasetInfo:
     std: tuple[float, ...] = ()
     """Per channel (images) or feature; applied to each batch as ``(x - mean) / std`` after uint8 was divided by 255."""
 
+    def __post_init__(self) -> None:
+        names = set[str]()
+        for name in self.class_names:
+            if name in names:
+                message = f"dataset '{self.name}' has two classes that are called '{name}'."
+                raise DatasetError(message, "Give each class a name of its own.")
+            names.add(name)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:

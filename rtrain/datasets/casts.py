@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 WHOLE = 2.0**53
 """Below it, a float64 that is whole is exactly that number."""
 
+MISSING = ["", "NA", "N/A", "n/a", "#N/A", "#N/A N/A", "#NA", "NULL", "null", "NaN", "nan", "-NaN", "-nan"]
+MISSING += ["1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"]
+"""Texts that stand for a missing number, in CSV as in pandas."""
+
 
 def cast_table(table: pa.Table, dtypes: Mapping[str, str], where: str, first_row: int = 0) -> pa.Table:
     """Return the table with these columns as another type; those that it lacks are left alone.
@@ -106,7 +110,8 @@ def _converted(values: pa.ChunkedArray, dtype: str) -> pa.ChunkedArray:
 
     if is_text(values.type):
         values = pc.utf8_trim_whitespace(values.cast(pa.string()))
-        values = pc.if_else(pc.equal(values, ""), None, values)
+        names_values = dtype in ("string", "category")
+        values = pc.if_else(pc.is_in(values, pa.array([""] if names_values else MISSING)), None, values)
     if pa.types.is_floating(values.type):
         values = pc.if_else(pc.is_nan(values), None, values)
     if dtype in ("string", "category"):

@@ -21,6 +21,9 @@ MANY_ROWS = 100
 NUMBERS_SHARE = 0.9
 """Of the different values of a column of text, how many make it a column of numbers that can't be read."""
 
+SIGNS = (",", "%", "$", " ")
+"""What numbers are written with that no reader takes for a part of them."""
+
 
 def is_text(kind: pa.DataType) -> bool:
     """Return whether a column of this type holds text, also by reference to a dictionary."""
@@ -189,6 +192,11 @@ def mostly_numbers(texts: Collection[Any]) -> bool:
     """Return whether different texts make a column of numbers, some of which can't be read maybe."""
     numbers = sum(map(is_number, texts))
     return numbers > 0 and numbers >= NUMBERS_SHARE * len(texts)
+
+
+def numbers_but_for(texts: Collection[str]) -> str | None:
+    """Return the sign that keeps numbers from being read, as in ``1,5``, ``12%`` or ``$3``; None if there is none."""
+    return next((sign for sign in SIGNS if mostly_numbers({text.replace(sign, "") for text in texts})), None)
 
 
 def _in_order(name: str) -> tuple[int, int, str]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from rtrain.datasets.categories import is_number, mostly_numbers
+from rtrain.datasets.categories import is_number, is_text, mostly_numbers, numbers_but_for
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -82,9 +82,8 @@ class Labels:
                 raise _not_a_number(self.column, values.type, where)
             return self._numbers(values, where, first_row)
         known = _arrow(self.classes)
-        if values.type != known.type:
-            values = _as_type(values, known.type, self.column, where)
-        codes = pc.index_in(values, value_set=known)
+        read = values if values.type == known.type else _as_type(values, known.type, self.column, where)
+        codes = pc.index_in(read, value_set=known)
         if codes.null_count:
             row = codes.is_null().index(True).as_py()
             raise DatasetError(
@@ -239,11 +238,16 @@ class LabelScan:
         """Refuse text that may be meant as numbers.
 
         Raises:
-            DatasetError: Nearly all texts are numbers, or all of them.
+            DatasetError: Nearly all texts are numbers, all of them, or would be without a sign.
         """
         if self._text and mostly_numbers(self._values):
             message = f"{self._text}, but nearly all other labels are numbers."
             raise DatasetError(message, "Correct the value, or take each text as a class: dataset.task=classification")
+        sign = numbers_but_for(self._values) if self._text else None
+        if sign:
+            message = f"{self._text}: without '{sign}', nearly all labels are numbers."
+            hint = "Write them as numbers, or take each text as a class: dataset.task=classification"
+            raise DatasetError(message, hint)
         if self._may_be_numbers and not self._text:
             raise DatasetError(
                 f"{self._where}: the label '{self._column}' is text, but each text is a number, such as "
@@ -302,10 +306,15 @@ def _arrow(classes: Sequence[Any]) -> pa.Array:
 
 
 def _as_type(values: pa.Array, kind: Any, column: str, where: str) -> pa.Array:
+    """Return labels as values of another type; numbers but 0 and 1, which are no booleans, become null."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     try:
-        return values.cast(kind)
+        found = values.cast(kind)
+        if pa.types.is_boolean(kind) and not is_text(values.type):
+            found = pc.if_else(pc.equal(found.cast(values.type), values), found, None)
+        return found
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise DatasetError(f"{where}: the label '{column}' can't be read as {kind}: {error}") from error
 
@@ -325,4 +334,4 @@ def _as_numbers(column: str) -> str:
 def _name(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return str(int(value)) if isinstance(value, float) and value.is_integer() and abs(value) < WHOLE else str(value)

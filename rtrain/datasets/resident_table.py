@@ -15,7 +15,7 @@ from rtrain.datasets.preprocessing import Preprocessing, fit, taken_columns
 from rtrain.datasets.preprocessor_conf import TEXT_STEPS
 from rtrain.datasets.resident import Content, resident_dataset
 from rtrain.datasets.roles import Roles, grouped
-from rtrain.datasets.split_keys import SplitKeys, split_table
+from rtrain.datasets.split_keys import SplitKeys, check_times, split_table
 from rtrain.datasets.splits import ROW
 from rtrain.datasets.table_rows import encoding_of
 from rtrain.datasets.tables import TableSpec, check_alike
@@ -41,8 +41,9 @@ def resident_table(name: str, tables: Tables, features: tuple[str, ...], conf: C
     Raises:
         DatasetError: A value is unusable; names column and row.
     """
-    every = ((where, table.schema) for part in tables.values() for where, table in part)
-    check_alike(every, [*features, conf.label], conf)
+    every = [(where, table.schema) for part in tables.values() for where, table in part]
+    check_alike(every, [*features, *([conf.group] if conf.group else []), conf.label], conf)
+    check_times(every, SplitKeys.of(conf.split))
     if not conf.preprocessors:
         return _resident(name, tables, features, conf, reason)
     ready = _split(tables, features, conf)

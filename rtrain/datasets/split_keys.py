@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -172,8 +172,10 @@ def _times(values: pa.Array, what: str) -> np.ndarray:
             values = values.cast(pa.timestamp("us", "UTC" if len(values) and _has_zone(values[0].as_py()) else None))
         elif pa.types.is_timestamp(kind):
             values = values.cast(pa.timestamp("us", kind.tz), safe=False)
-        elif pa.types.is_duration(kind) or pa.types.is_time(kind):
-            values = values.cast(pa.int64())
+        elif pa.types.is_duration(kind):
+            values = values.cast(pa.duration("us"), safe=False).cast(pa.int64())
+        elif pa.types.is_time(kind):
+            values = values.cast(pa.time64("us"), safe=False).cast(pa.int64())
         if pa.types.is_timestamp(values.type):
             values = values.cast(pa.int64())
         return np.asarray(values.cast(pa.float64(), safe=False))
@@ -182,6 +184,35 @@ def _times(values: pa.Array, what: str) -> np.ndarray:
         raise DatasetError(
             message, "Times are dates, numbers, or text such as 2024-12-31 or 2024-12-31 23:59:59."
         ) from error
+
+
+def check_times(schemas: Iterable[tuple[str, pa.Schema]], keys: SplitKeys) -> None:
+    """Refuse tables whose columns of ``by_time`` can't be compared.
+
+    Raises:
+        DatasetError: The column holds dates in one table and numbers in another, say; names both.
+    """
+    found: dict[str, tuple[str, str]] = {}
+    for where, schema in schemas:
+        for name in (name for name in keys.names.get("by_time", ()) if name in schema.names):
+            holds = _scale(schema.field(name).type)
+            other, there = found.setdefault(name, (holds, where))
+            if holds != other:
+                message = f"{where}: dataset.split.by_time '{name}' holds {holds}, but in {there} it holds {other}."
+                raise DatasetError(message, "Write the column in the same way in all files.")
+
+
+def _scale(kind: pa.DataType) -> str:
+    """Return in a word what ``_times`` makes numbers of."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind) or is_text(kind):
+        return "dates"
+    if pa.types.is_duration(kind):
+        return "durations"
+    return "times of day" if pa.types.is_time(kind) else "numbers"
 
 
 def _has_zone(text: str) -> bool:

@@ -18,7 +18,7 @@ from rtrain.datasets.moments import given_statistics, tell_of_digits
 from rtrain.datasets.preprocessing import fit
 from rtrain.datasets.resident_table import label_scan, resident_table, task_of
 from rtrain.datasets.roles import Roles
-from rtrain.datasets.split_keys import SplitKeys
+from rtrain.datasets.split_keys import SplitKeys, check_times
 from rtrain.datasets.splits import KEY, NAMED, SPLITS, TIME, borders, check_not_empty, check_way, num_wanted, shares
 from rtrain.datasets.stream import Piece, Share, StreamSplit
 from rtrain.datasets.table_rows import encoding_of
@@ -121,8 +121,9 @@ class TableReader:
 def _load_stream(table: _Table, choice: MemoryChoice) -> Dataset:
     conf, keys = table.conf, SplitKeys.of(table.conf.split)
     keys.check_alone(table.files)
-    every = ((str(file), table.reading.schema(file)) for part in table.files.values() for file in part)
+    every = [(str(file), table.reading.schema(file)) for part in table.files.values() for file in part]
     check_alike(every, [*table.features, conf.label], conf)
+    check_times(every, keys)
     taken = shares(conf.split, table.files)
     files = {split: part for split, part in table.files.items() if split not in taken}
     pieces, labels, deciding = _scan(table, keys, files)

@@ -283,7 +283,7 @@ def check_alike(schemas: Iterable[tuple[str, pa.Schema]], columns: Sequence[str]
     Args:
         schemas: The columns of each table, with what to call it in messages.
         columns: Those that are used. Features that are asked to be categories may be written in both ways.
-        conf: Which one is the label, and which ones are categories.
+        conf: Which ones are the label and the group, and which ones are categories.
 
     Raises:
         DatasetError: A column is text in one table and numbers in another; names both.
@@ -291,17 +291,17 @@ def check_alike(schemas: Iterable[tuple[str, pa.Schema]], columns: Sequence[str]
     found: dict[str, tuple[str, str]] = {}
     for where, schema in schemas:
         for name in (name for name in columns if name not in (conf.categorical or ())):
-            holds = _holds(schema.field(name).type, name == conf.label)
+            holds = _holds(schema.field(name).type, name in (conf.label, conf.group))
             other, there = found.setdefault(name, (holds, where)) if holds else (holds, where)
             if holds != other:
-                kind = "string" if name == conf.label else "category"
+                kind = "string" if name in (conf.label, conf.group) else "category"
                 raise DatasetError(
                     f"{where}: column '{name}' holds {holds}, but in {there} it holds {other}.",
                     f"Say what it is: 'dataset.dtypes={{{name}: {kind}}}', or correct the file.",
                 )
 
 
-def _holds(kind: pa.DataType, is_label: bool) -> str:
+def _holds(kind: pa.DataType, is_name: bool) -> str:
     """Return what a column holds, in a word; nothing where all of it is missing."""
     import pyarrow as pa
 
@@ -311,7 +311,7 @@ def _holds(kind: pa.DataType, is_label: bool) -> str:
         return ""
     if is_text(kind) or pa.types.is_binary(kind):
         return "text"
-    if is_label and pa.types.is_boolean(kind):
+    if is_name and pa.types.is_boolean(kind):
         return "booleans"
     return "numbers" if is_numeric(kind) else str(kind)
 

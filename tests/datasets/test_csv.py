@@ -55,3 +55,39 @@ def test_broken_compression_is_named(load, tmp_path):
     (tmp_path / "x.csv.gz").write_bytes(b"not gzip at all")
     with pytest.raises(DatasetError, match=r"x\.csv\.gz"):
         load("csv", path=str(tmp_path), label="y")
+
+
+NAMES = ["NA", "null", "nan", "N/A", "EU"]
+
+
+@pytest.mark.parametrize("memory", ["resident", "stream"])
+@pytest.mark.parametrize("text", NAMES[:-1])
+def test_of_texts_only_the_empty_one_is_missing(load, open_rows, tmp_path, memory, text):
+    lines = [f"{(text, 'EU', '')[i % 3]},{text if i % 2 else 'other'}\n" for i in range(30)]
+    (tmp_path / "x.csv").write_text("place,y\n" + "".join(lines))
+    dataset = load("csv", path=str(tmp_path), label="y", memory=memory, on_missing="keep", split={"test": 0})
+    assert set(dataset.info.class_names) == {text, "other"}
+    assert set(dataset.info.categories["place"]) == {text, "EU"}
+    codes = open_rows("csv", dataset, path=str(tmp_path), label="y").x[:3, 0].tolist()
+    assert [dataset.info.categories["place"][int(code)] for code in codes[:2]] == [text, "EU"]
+    assert codes[2] != codes[2]
+
+
+@pytest.mark.parametrize("memory", ["resident", "stream"])
+@pytest.mark.parametrize("dtypes", [None, {"size": "float64"}])
+@pytest.mark.parametrize("text", ["", *NAMES[:-1]])
+def test_numbers_are_missing_where_a_text_says_so(load, tmp_path, memory, dtypes, text):
+    (tmp_path / "x.csv").write_text("size,y\n" + "".join(f"{i if i % 3 else text},{i % 2}\n" for i in range(30)))
+    keys = {"memory": memory, "on_missing": "keep", "dtypes": dtypes, "split": {"test": 0}, "normalize": False}
+    dataset = load("csv", path=str(tmp_path), label="y", **keys)
+    (columns,) = dataset.splits["train"].own_rows(0, 1)
+    assert sum(value != value for value in columns["x"][:, 0].tolist()) == 10
+
+
+@pytest.mark.parametrize("memory", ["resident", "stream"])
+def test_a_feature_without_a_name_is_told_of(load, tmp_path, memory, caplog):
+    (tmp_path / "x.csv").write_text(",a,y\n" + "".join(f"{i},{i / 2},{i % 2}\n" for i in range(20)))
+    load("csv", path=str(tmp_path), label="y", memory=memory, ids=[""])
+    assert "without a name" not in caplog.text
+    load("csv", path=str(tmp_path), label="y", memory=memory)
+    assert "a column without a name is a feature" in caplog.text

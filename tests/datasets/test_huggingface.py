@@ -95,3 +95,17 @@ def test_new_rows_of_tables_images_and_texts(load, open_rows, tmp_path):
     dataset = load("huggingface", path=save(tmp_path / "d", texts), input="text", split={"test": 0})
     found = open_rows("huggingface", dataset, path=save(tmp_path / "e", {"text": ["new"]}), input="text")
     assert (found.x.tolist(), found.y) == (["new"], None)
+
+
+@pytest.mark.parametrize("kind", ["table", "text", "image"])
+def test_a_label_that_is_the_number_of_no_class_is_missing(load, tmp_path, kind):
+    column = {
+        "table": [float(i) for i in range(20)],
+        "text": [f"text {i}" for i in range(20)],
+        "image": [Image.new("L", (4, 4), i) for i in range(20)],
+    }[kind]
+    columns = {"x": column, "label": [-1 if i in (3, 7) else i % 2 for i in range(20)]}
+    path = save(tmp_path / "x", columns, {"label": datasets.ClassLabel(names=["no", "yes"])})
+    keys = {} if kind == "table" else {"input": "x"}
+    with pytest.raises(DatasetError, match="row 4 has no label"):
+        load("huggingface", path=path, **keys)

@@ -64,3 +64,17 @@ def test_broken_compression_is_named(load, tmp_path):
     (tmp_path / "x.jsonl.gz").write_bytes(gzip.compress(LINES.encode())[:-20])
     with pytest.raises(DatasetError, match=r"x\.jsonl\.gz"):
         load("json", path=str(tmp_path), label="y")
+
+
+@pytest.mark.parametrize("memory", ["resident", "stream"])
+@pytest.mark.parametrize("late", [1, 10, 19])
+@pytest.mark.parametrize("as_text", [json.dumps, lambda rows: "\n".join(map(json.dumps, rows))])
+def test_every_object_of_a_list_brings_its_columns(load, tmp_path, memory, late, as_text):
+    rows = [{"a": i, "y": i % 2, **({"b": i / 2} if i >= late else {})} for i in range(20)]
+    (tmp_path / "x.json").write_text(as_text(rows))
+    keys = {"label": "y", "on_missing": "keep", "split": {"test": 0}, "normalize": False}
+    dataset = load("json", path=str(tmp_path), memory=memory, **keys)
+    assert dataset.info.feature_names in (("a", "b"), ("b", "a"))
+    (columns,) = dataset.splits["train"].own_rows(0, 1)
+    found = columns["x"][:, dataset.info.feature_names.index("b")].tolist()
+    assert [value for value in found if value == value] == [i / 2 for i in range(late, 20)]

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rtrain.datasets.labels import LabelScan, Targets
+from rtrain.datasets.base import DatasetInfo
+from rtrain.datasets.labels import Labels, LabelScan, Targets
 from rtrain.errors import DatasetError
 
 ROWS = 300
@@ -127,3 +128,55 @@ def test_labels_of_several_types_are_each_their_value_or_an_error(task, kinds):
     for part, y in zip(parts, found, strict=True):
         expected = y if labels.classes is None else [labels.classes[code] for code in y]
         assert list(expected) == part.to_pylist()
+
+
+FLOATS = {
+    "days": ([20240101.0, 20240102.0], ("20240101", "20240102")),
+    "fractions": ([0.1234567, 0.1234568, 2.0], ("0.1234567", "0.1234568", "2")),
+    "large": ([2.0**53, 2.0**53 + 2, 1e300], (str(2.0**53), str(2.0**53 + 2), "1e+300")),
+    "signs": ([-1.0, 0.0, 1.0], ("-1", "0", "1")),
+}
+
+
+@pytest.mark.parametrize("kind", FLOATS)
+def test_different_numbers_are_classes_of_different_names(kind):
+    values, names = FLOATS[kind]
+    scan = LabelScan("y", "classification")
+    scan.add(pa.array(values), "a", 0)
+    assert scan.labels().class_names == names
+
+
+def test_two_classes_of_one_name_are_refused():
+    facts = {"task": "classification", "input_shape": (1,), "num_classes": 3, "num_rows": {}, "fingerprint": ""}
+    with pytest.raises(DatasetError, match="two classes that are called 'a'"):
+        DatasetInfo(name="x", memory="", memory_reason="", class_names=("a", "b", "a"), **facts)
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int64(), pa.uint64(), pa.float32(), pa.float64()])
+@pytest.mark.parametrize("wrong", [2, 3, 100])
+def test_of_numbers_only_0_and_1_are_booleans(kind, wrong):
+    labels = Labels("y", (False, True))
+    assert labels.encode(pa.array([1, 0, 1], kind), "a", 0).tolist() == [1, 0, 1]
+    with pytest.raises(DatasetError, match=rf"row 2 has the label y={wrong}"):
+        labels.encode(pa.array([1, wrong], kind), "a", 0)
+
+
+@pytest.mark.parametrize("written", ["{:,}", "{},5", "{}%", "${}", "{} 000"])
+def test_numbers_written_with_signs_are_no_classes_unless_asked_for(written):
+    texts = pa.array([written.format(1000 + i) for i in range(30)])
+    scan = LabelScan("y", "auto")
+    scan.add(texts, "a", 0)
+    with pytest.raises(DatasetError, match=r"row 1 has y=.*: without '.', nearly all labels are numbers"):
+        scan.labels()
+    scan = LabelScan("y", "classification")
+    scan.add(texts, "a", 0)
+    assert len(scan.labels().classes or ()) == 30
+
+
+@pytest.mark.parametrize(
+    "texts", [["a,b", "c"], ["18-25", "26-40"], ["10 a", "20 b"], [",", "%", "$"], ["$", "1", "b"]]
+)
+def test_texts_with_signs_are_classes(texts):
+    scan = LabelScan("y", "auto")
+    scan.add(pa.array(texts), "a", 0)
+    assert scan.labels().classes == tuple(sorted(texts))

@@ -462,3 +462,39 @@ def test_a_column_that_tears_a_query_apart_is_refused(load, tmp_path, key):
     path = write(tmp_path, **ROWS, query=np.arange(40) // 4, user=np.arange(40) // 3)
     with pytest.raises(DatasetError, match=f"{key}: rows of one dataset.group differ in it"):
         load("parquet", path=path, label="y", task="ranking", group="query", split={key: "user"})
+
+
+DAYS = [datetime.datetime(2024, 1, 1) + datetime.timedelta(days=day) for day in range(20)]
+TIMES = {
+    "date": pa.array([day.date() for day in DAYS]),
+    "timestamp": pa.array(DAYS, pa.timestamp("ms")),
+    "nanoseconds": pa.array(DAYS, pa.timestamp("ns")),
+    "text": pa.array([str(day.date()) for day in DAYS]),
+    "number": pa.array(range(20)),
+    "seconds": pa.array(range(20), pa.duration("s")),
+    "microseconds": pa.array([day * 10**6 for day in range(20)], pa.duration("us")),
+    "of day": pa.array(range(20), pa.time32("s")),
+    "of day, exact": pa.array([day * 10**6 for day in range(20)], pa.time64("us")),
+}
+ALIKE = [{"date", "timestamp", "nanoseconds", "text"}, {"number"}, {"seconds", "microseconds"}]
+ALIKE += [{"of day", "of day, exact"}]
+
+
+@pytest.mark.parametrize("memory", ["resident", "stream"])
+@pytest.mark.parametrize("first", TIMES)
+@pytest.mark.parametrize("second", TIMES)
+def test_times_of_several_files_are_on_one_scale_or_refused(load, tmp_path, memory, first, second):
+    for name, rows in ((first, slice(0, None, 2)), (second, slice(1, None, 2))):
+        x = np.arange(20)[rows]
+        table = pa.table({"x": x.astype(float), "at": TIMES[name].take(pa.array(x)), "y": x / 7})
+        parquet.write_table(table, tmp_path / f"{rows.start}.parquet")
+    keys = {"path": str(tmp_path), "label": "y", "split": {"by_time": "at", "val": 0.2, "test": 0.2}}
+    if not any({first, second} <= one for one in ALIKE):
+        with pytest.raises(DatasetError, match=r"by_time 'at' holds .*, but in .* it holds"):
+            load("parquet", **keys, memory=memory)
+        return
+    splits = load("parquet", **keys, memory=memory, normalize=False).splits
+    found = {
+        name: sorted(v for part in split.own_rows(0, 1) for v in part["x"][:, 0]) for name, split in splits.items()
+    }
+    assert found == {"train": [*range(12)], "val": [*range(12, 16)], "test": [*range(16, 20)]}

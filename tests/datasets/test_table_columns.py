@@ -336,3 +336,25 @@ def test_texts_that_name_rows_are_told_of(load, tmp_path, memory, caplog):
     told = [record.getMessage() for record in caplog.records]
     assert len(told) == 1
     assert told[0].startswith("feature 'id' has 200 different texts in 200 rows")
+
+
+QUERIES = {"whole": pa.int64(), "small": pa.int16(), "fractions": pa.float64(), "text": pa.string()}
+
+
+@pytest.mark.parametrize("first", QUERIES)
+@pytest.mark.parametrize("second", QUERIES)
+def test_queries_of_several_files_are_named_alike_or_refused(load, tmp_path, first, second):
+    rows = np.arange(80)
+    for name in (first, second):
+        query = pa.array(rows % 40).cast(QUERIES[name])
+        table = pa.table({"x": rows / 3, "query": query, "y": rows % 3})
+        parquet.write_table(table, tmp_path / f"{len(list(tmp_path.iterdir()))}.parquet")
+    keys = {"path": str(tmp_path), "label": "y", "task": "ranking", "group": "query"}
+    if (first == "text") != (second == "text"):
+        with pytest.raises(DatasetError, match=r"column 'query' holds .*, but in .* it holds"):
+            load("parquet", **keys)
+        assert load("parquet", **keys, dtypes={"query": "string"})
+        return
+    splits = load("parquet", **keys).splits
+    groups = [set(part["group"]) for split in splits.values() for part in split.own_rows(0, 1)]
+    assert len(set.union(*groups)) == sum(map(len, groups)) == 40

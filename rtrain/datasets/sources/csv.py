@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+log = logging.getLogger(__name__)
 
 COMPRESSED_FACTOR = 5
 """How much larger a compressed text is guessed to be once unpacked."""
@@ -41,7 +44,12 @@ class Csv(Source):
         """Read, or open for streaming, the files at ``path``."""
         from rtrain.datasets.table_source import load_table
 
-        return load_table("csv", CsvFormat(conf.delimiter, tuple(conf.dtypes or {})), conf)
+        dataset = load_table("csv", CsvFormat(conf.delimiter, tuple(conf.dtypes or {})), conf)
+        if "" in dataset.info.feature_names:
+            log.warning(
+                "a column without a name is a feature; if pandas wrote its index, keep it out: 'dataset.ids=[\"\"]'"
+            )
+        return dataset
 
     def open_rows(self, conf: CsvConf, encoding: Mapping[str, Any]) -> RowReader | None:
         """Open all rows at ``path``; of the columns only the features of training are needed."""
@@ -139,7 +147,7 @@ class CsvFormat:
         from pyarrow import csv
 
         types = {**dict.fromkeys(self.texts, pa.string()), **types}
-        return csv.ConvertOptions(include_columns=columns, column_types=types, strings_can_be_null=True)
+        return csv.ConvertOptions(include_columns=columns, column_types=types)
 
 
 def _blocks(file: Path) -> Any:
@@ -162,12 +170,16 @@ def _names(reader: Any, file: Path) -> list[str]:
 
 
 def _checked(table: pa.Table, file: Path) -> pa.Table:
-    """Return the table, whose texts can all be read."""
+    """Return the table, whose texts can all be read; of texts only the empty one is missing, NA and null are none."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    for field in table.schema:
+    for index, field in enumerate(table.schema):
         if field.type == pa.binary():
             raise _not_utf8(f"{file}: column '{field.name}' is")
+        if field.type == pa.string():
+            values = table.column(index)
+            table = table.set_column(index, field.name, pc.if_else(pc.equal(values, ""), None, values))
     return table
 
 

@@ -152,17 +152,29 @@ def _arrow(part: Any, columns: Sequence[str]) -> Any:
     return part.select_columns(list(columns)).with_format("arrow")[:]
 
 
+def _labelled(part: Any, columns: Sequence[str], label: str) -> Any:
+    """Return these columns as ``_arrow`` does; a label that is the number of no class, such as -1, is missing."""
+    import pyarrow.compute as pc
+
+    table, names = _arrow(part, columns), getattr(part.features.get(label), "names", None)
+    if not names:
+        return table
+    codes = table[label]
+    known = pc.and_(pc.greater_equal(codes, 0), pc.less(codes, len(names)))
+    return table.set_column(table.column_names.index(label), label, pc.if_else(known, codes, None))
+
+
 def _table(parts: Mapping[str, Any], conf: HuggingfaceConf) -> Dataset:
     from rtrain.datasets.arrow import load_arrow
 
-    tables = {split: _arrow(part, part.column_names) for split, part in parts.items()}
+    tables = {split: _labelled(part, part.column_names, conf.label) for split, part in parts.items()}
     return load_arrow("huggingface", tables, conf, conf.path)
 
 
 def _texts(parts: Mapping[str, Any], conf: HuggingfaceConf) -> Dataset:
     from rtrain.datasets.text_source import load_text_tables
 
-    tables = {split: _arrow(part, part.column_names) for split, part in parts.items()}
+    tables = {split: _labelled(part, part.column_names, conf.label) for split, part in parts.items()}
     return load_text_tables("huggingface", tables, _text_conf(conf))
 
 
@@ -202,7 +214,7 @@ def _image_arrays(part: Any, split: str, conf: HuggingfaceConf, shape: tuple[int
     from rtrain.datasets.arrays import Arrays
 
     x = _pixels(part, _image_column(part, conf), shape, conf)
-    y = _arrow(part, [conf.label])[conf.label].to_numpy() if conf.label in part.column_names else None
+    y = _labelled(part, [conf.label], conf.label)[conf.label].to_numpy() if conf.label in part.column_names else None
     return Arrays(where=f"{conf.path} ({split})", x=x, y=y)
 
 

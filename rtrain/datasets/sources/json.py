@@ -179,7 +179,8 @@ def _whole(file: Path) -> pa.Table:
     with _text(file) as stream:
         found = _parsed(stream.read())
     if isinstance(found, list) and found and all(isinstance(row, Mapping) for row in found):
-        return pa.Table.from_pylist(found)
+        names = dict.fromkeys(name for row in found for name in row)
+        return pa.Table.from_pydict({name: [row.get(name) for row in found] for name in names})
     if isinstance(found, Mapping) and found and all(isinstance(values, list) for values in found.values()):
         return pa.Table.from_pydict(dict(found))
     kind = "an object" if isinstance(found, Mapping) else f"a {type(found).__name__}"
