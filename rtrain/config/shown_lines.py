@@ -8,11 +8,11 @@ from rtrain.config.secret_names import is_secret
 from rtrain.config.secret_urls import MASK, secrets_in_url, without_secrets
 from rtrain.config.secrets import mask_value
 
-_KEY = re.compile(r"([\w\-]+)['\"\\]*\s*[:=]\s*|^\s*(?:- +)*([\w\-]+)\s+")
+_KEY = re.compile(r"(?<![\w\-])([\w\-]+)['\"\\]*\s*[:=]\s*|^\s*(?:- +)*([\w\-]+)\s+")
 """At the beginning of a line, which may be no YAML, the colon may lack."""
 _BLOCK = re.compile(r"[|>][+\-\d]*\s*(?:#.*)?|#.*|[&!]\S*\s*")
 """What stands after a key whose value begins in the next line."""
-_WORD = re.compile(r"[^\s,\[\]{}'\"]+(?<!:)(?=[\s,\[\]{}'\"]|\Z)")
+_WORD = re.compile(r"[^\s,\[\]{}'\"]+")
 MIN_LENGTH = 6
 """Shorter values are parts of too many other words of a message."""
 
@@ -56,4 +56,5 @@ def _end_of_secret_key(line: str) -> int | None:
 
 
 def _words(value: str) -> set[str]:
-    return {value.strip().strip("'\""), *_WORD.findall(value)} - {"", "-", "|", ">", "#"}
+    words = (word for word in _WORD.findall(value) if not word.endswith(":"))
+    return {value.strip().strip("'\""), *words} - {"", "-", "|", ">", "#"}

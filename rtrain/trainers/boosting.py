@@ -33,6 +33,8 @@ from rtrain.trainers.stopping import SIGNALS, StopSignal
 from rtrain.trainers.worker import Worker
 
 PROGRESS = "progress.json"
+CHOSEN = {"eval_metric", "metric", "metrics", "metric_types"}
+"""Parameters by which users choose metrics."""
 USUAL_PATIENCE = 10
 """Rounds without improvement after which a notice recommends early stopping."""
 TASKS = ("classification", "regression", "ranking")
@@ -128,32 +130,6 @@ def group_sizes(group: np.ndarray) -> np.ndarray:
     """Return the rows of each query, (queries,), of (rows,) numbers that are equal within a query."""
     borders = np.flatnonzero(np.diff(group)) + 1
     return np.diff(np.concatenate([[0], borders, [len(group)]]))
-
-
-def probabilities_of_margins(margins: np.ndarray) -> np.ndarray:
-    """Return probabilities, (rows, classes), of sums of trees: (rows,) for the second of two, or one per class."""
-    if margins.ndim == 1:
-        second = 1 / (1 + np.exp(-margins))
-        return np.stack([1 - second, second], axis=1)
-    powers = np.exp(margins - margins.max(axis=1, keepdims=True))
-    shares: np.ndarray = powers / powers.sum(axis=1, keepdims=True)
-    return shares
-
-
-def sums_of_margins(margins: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-    """Return (3,) sums over rows, by weight: of wrong ones, of the logarithmic loss, and of the weights.
-
-    Args:
-        margins: As ``probabilities_of_margins`` takes them.
-        y: (rows,) numbers of classes.
-        weight: (rows,), or None.
-    """
-    margins = margins.astype(np.float64)
-    both = np.stack([np.zeros_like(margins), margins], axis=1) if margins.ndim == 1 else margins
-    rest = both - both.max(axis=1, keepdims=True)
-    loss = np.log(np.exp(rest).sum(axis=1)) - np.take_along_axis(rest, y.astype(int)[:, None], axis=1)[:, 0]
-    counts = np.ones(len(y)) if weight is None else weight.astype(np.float64)
-    return np.array([counts @ (both.argmax(axis=1) != y), counts @ loss, counts.sum()])
 
 
 def usable_names(info: DatasetInfo) -> list[str] | None:
@@ -303,14 +279,25 @@ class Rounds:
     def _check_finite(self, value: float) -> None:
         """Fail, or have training end, where the deciding metric is NaN or infinite.
 
+        One of the config's own choice that never was finite, beside others that are, is noted where it decides nothing.
+
         Raises:
             NotFiniteError: ``run.failure.nan_loss`` is ``raise``.
         """
         if math.isfinite(value):
             return
         assert self._monitor is not None
+        name, progress = str(self._monitor.name), self.progress
+        decides = self._conf.early_stopping_rounds or self._worker.run.checkpoint.best.monitor
+        chosen = self._conf.metric_functions or CHOSEN & self._conf.params.keys()
+        split = name.rpartition("/")[0]
+        others = [one for key, one in progress.metrics.items() if key.rpartition("/")[0] == split and key != name]
+        if chosen and not decides and progress.best is None and any(map(math.isfinite, others)):
+            if progress.rounds == 1:
+                self._worker.notice(f"{name} is {value:g} in the first round: it may not be defined for these rows")
+            return
         error = NotFiniteError(
-            f"{self._monitor.name} of round {self.progress.rounds} is {value:g}, not a finite number.",
+            f"{name} of round {progress.rounds} is {value:g}, not a finite number.",
             "Labels or weights are too large, or it is not defined for the rows of its split: auc needs both classes. "
             "Correct them, or name another metric: run.checkpoint.best.monitor",
         )

@@ -82,6 +82,27 @@ def test_a_deciding_metric_that_is_not_finite_fails_the_run_or_ends_it_with_the_
         assert [one.name for one in all_checkpoints(tmp_path / folder)][-1] == "epoch-0003-step-00000003"
 
 
+UNDEFINED = {"xgboost": {"eval_metric": ["rmse", "rmsle"]}, "lightgbm": {"metric": ["l2"]}}
+
+
+@pytest.mark.parametrize("decides", [False, True])
+@pytest.mark.parametrize("trainer", TRAINERS)
+def test_a_metric_that_was_never_finite_is_noted_where_it_decides_nothing(trainer, decides, tmp_path):
+    calls[:] = [1] * 4
+    own = {"metric_functions": [f"{__name__}:{trainer}_nan"]} if trainer == "lightgbm" else {}
+    keys = {"params": UNDEFINED[trainer], "num_boost_round": 12, **own}
+    name = "test/odd" if own else "test/rmsle"
+    best = {"best": {"monitor": name if decides else None, "mode": "min"}}
+    if decides:
+        with pytest.raises(NotFiniteError, match=f"{name} of round 1 is"):
+            boosting_runs.fit(trainer, tmp_path, dataset(), checkpoint=best, allow=(__name__,), **keys)
+        return
+    channel = boosting_runs.fit(trainer, tmp_path, dataset(), checkpoint=best, allow=(__name__,), **keys)
+    told = [one["text"] for one in channel.of("notice")]
+    assert [name in one and "first round" in one for one in told] == ([True] if trainer == "xgboost" else [])
+    assert len(channel.of("metrics")) == 12
+
+
 @pytest.mark.parametrize("scale", [1e-15, 1e-12, 1e-6, 1e-4, 1e-2, 1.0, 1e9, 1e18, 1e20, 1e30])
 @pytest.mark.parametrize("trainer", TRAINERS)
 def test_labels_of_any_size_are_learned_or_the_user_is_told(trainer, scale, tmp_path, caplog):

@@ -8,7 +8,7 @@ import lightgbm
 import numpy as np
 
 from rtrain.datasets.base import DatasetInfo
-from rtrain.trainers.boosting import sums_of_margins
+from rtrain.trainers.boosting_margins import sums_of_margins
 from rtrain.trainers.directions import Directions
 from rtrain.trainers.lightgbm.config import Conf
 from rtrain.trainers.lightgbm.names import main_name
