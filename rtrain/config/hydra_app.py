@@ -266,7 +266,7 @@ def collector_paused() -> Iterator[None]:
 
 
 def _unusable(error: Exception) -> ConfigError:
-    """Return the error for what Hydra can't read of its own section."""
+    """Return the error for a ``hydra`` section that Hydra can't read."""
     if isinstance(error, KeyError):
         return ConfigError(
             f"hydra.job.env_copy: the environment variable {error} is not set.", "Set it, or leave it out."

@@ -52,7 +52,7 @@ def check_place(cfg: DictConfig, root_dir: str, typed: Collection[str], *, of_sw
 
 
 def check_unused(key: str, folder: Path) -> None:
-    """Refuse a folder that holds files already and is no run's or sweep's: what is recorded could replace them.
+    """Refuse a folder with files of something else than a run or sweep, which records could replace.
 
     Args:
         key: What names it.

@@ -72,7 +72,7 @@ class Scrubber:
 
     @property
     def for_targets(self) -> Scrubber:
-        """What knows the beginnings of its values too: what is wrong with a ``_target_`` is said of its modules."""
+        """The scrubber that knows the beginnings of values too: errors of a ``_target_`` name its modules."""
         modules = {one.rpartition(".")[0] for one in self.values} | {one.partition(".")[0] for one in self.values}
         return Scrubber(self.values | {one for one in modules if len(one) >= MIN_LENGTH})
 

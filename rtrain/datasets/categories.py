@@ -22,7 +22,7 @@ NUMBERS_SHARE = 0.9
 """Of the different values of a column of text, how many make it a column of numbers that can't be read."""
 
 SIGNS = (",", "%", "$", " ")
-"""What numbers are written with that no reader takes for a part of them."""
+"""Signs that people write numbers with and that readers don't accept."""
 
 
 def is_text(kind: pa.DataType) -> bool:

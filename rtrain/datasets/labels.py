@@ -306,7 +306,7 @@ def _arrow(classes: Sequence[Any]) -> pa.Array:
 
 
 def _as_type(values: pa.Array, kind: Any, column: str, where: str) -> pa.Array:
-    """Return labels as values of another type; numbers but 0 and 1, which are no booleans, become null."""
+    """Return labels as values of another type; as booleans, numbers other than 0 and 1 become null."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -279,7 +279,7 @@ class Rounds:
     def _check_finite(self, value: float) -> None:
         """Fail, or have training end, where the deciding metric is NaN or infinite.
 
-        One of the config's own choice that never was finite, beside others that are, is noted where it decides nothing.
+        A metric that the config adds, that was never finite while others are, and that decides nothing is only noted.
 
         Raises:
             NotFiniteError: ``run.failure.nan_loss`` is ``raise``.

@@ -224,7 +224,7 @@ def tried(what: str, info: DatasetInfo, shapes: str) -> Iterator[None]:
     Args:
         what: The key of the config, and what it names.
         info: The dataset.
-        shapes: What the part is called with.
+        shapes: The shapes of its arguments.
 
     Raises:
         TrainingError: The part fails.

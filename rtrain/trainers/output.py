@@ -139,7 +139,7 @@ def copied_output(
         try:
             with masked_output(scrub):
                 yield
-        except BaseException as error:  # user code may raise CancelledError, SystemExit, one of its own
+        except BaseException as error:  # user code may raise CancelledError, SystemExit or a class that it defines
             text = scrub("".join(traceback.format_exception(error)))
             log(text)
             message, stack = shortened(scrub(str(error))), shortened(text, MOST_OF_TRACEBACK)

@@ -57,7 +57,7 @@ def build_net(conf: Conf, info: DatasetInfo, seed: int, allow: tuple[str, ...]) 
 
 
 class Linen:
-    """A ``flax.linen`` module. It is told what it is for by an argument of one of ``MODES``, if it has one."""
+    """A ``flax.linen`` module. It gets its mode as an argument of one of ``MODES``, if it has one."""
 
     def __init__(self, module: flax.linen.Module, seed: int) -> None:
         self._module, self._seed = module, seed

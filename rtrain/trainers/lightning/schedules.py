@@ -27,7 +27,7 @@ class Schedules:
         Args:
             trainer: Lightning's.
             resumed: Returns the value of a metric in the checkpoint, by the module's name; Lightning keeps none there.
-            inside: Training goes on inside of an epoch.
+            inside: Training continues in the middle of an epoch.
         """
         loop: Any = trainer.fit_loop.epoch_loop
         own, self._update, self._began_inside = loop._get_monitor_value, loop.update_lr_schedulers, inside

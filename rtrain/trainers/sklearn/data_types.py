@@ -6,7 +6,7 @@ Not listed:
 - what calls a method whose name is in the file (stacking, scorers, thresholds), and bound methods themselves;
 - SciPy's distributions, whose ``__setstate__`` runs code;
 - what hands indices of the file to compiled code that doesn't check them (nearest neighbours, support vectors, one-hot
-  encoders and sparse matrices, the older gradient boosting). What the listed ones hand over is checked: see
+  encoders and sparse matrices, the older gradient boosting). The arguments that the listed ones pass are checked: see
   ``trees`` and ``members``.
 """
 

@@ -87,7 +87,7 @@ def _only_checks(transformer: Any) -> bool:
 
 
 def _check_weights(part: Any) -> None:
-    """Check the weights, and what stochastic gradient descent keeps beside them: compiled code fills them all."""
+    """Check the weights, and the other arrays of stochastic gradient descent: compiled code fills them all."""
     num_features = _num_features(part)
     for name in ("coef", "intercept"):
         weights = vars(part).get(f"{name}_")

@@ -55,7 +55,7 @@ class Callbacks:
             self._list.on_train_batch_end(step, {"loss": float(loss)})
 
     def end_epoch(self, epoch: int, logs: Mapping[str, float]) -> str:
-        """Tell of so many epochs that are done; return why training should end, or an empty string.
+        """Report so many finished epochs; return why training should end, or an empty string.
 
         Raises:
             TrainingError: A callback of the user's changes weights that were evaluated.

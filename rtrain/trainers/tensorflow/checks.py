@@ -68,7 +68,7 @@ def check_conf(job: Job) -> None:
 
 
 def _check_callback(target: str, where: str, allow: tuple[str, ...]) -> None:
-    """Refuse a callback that wants to be told of evaluations, which rtrain does without ``model.evaluate``.
+    """Refuse a callback that needs the events of ``model.evaluate``, which rtrain does not call.
 
     What Keras's own callbacks do then is to log them, but for one.
     """

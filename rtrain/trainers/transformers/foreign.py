@@ -45,7 +45,7 @@ LORA_KEYS = frozenset(_LORA_KEYS.split())
 _ABOUT_LORA = ("auto_mapping", "base_model_name_or_path", "init_lora_weights", "peft_version", "revision")
 """Keys of no effect on a model whose weights are there."""
 _PATTERNS = ("target_modules", "exclude_modules", "layers_pattern", "modules_to_save", "rank_pattern", "alpha_pattern")
-"""Keys whose texts peft takes for regular expressions; some of them never end."""
+"""Keys whose texts peft uses as regular expressions, some of which never end."""
 _NAME = re.compile(r"[\w.-]+")
 
 

@@ -146,7 +146,7 @@ class _Reports(TrainFnUtils):
         if not (self._is_over or is_leftover()):
             return
         text = f"{threading.current_thread().name} called ray.train.report after its train loop had ended: ignored"
-        if self._is_over:  # nobody listens any more
+        if self._is_over:  # the run has ended
             logging.getLogger(__name__).warning(text)
         elif not self._has_warned:
             self._has_warned = True
