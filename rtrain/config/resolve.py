@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -157,8 +157,8 @@ def shown_config(cfg: DictConfig, what: str, package: str | None, resolve: bool)
 
 
 def secrets_of(cfg: DictConfig) -> Scrubber:
-    """Return what knows the secrets of a config, which may lack values."""
-    with hydra_config(cfg):
+    """Return what knows the secrets of a config, which may lack values; that of a planned trial has no ``hydra``."""
+    with hydra_config(cfg) if "hydra" in cfg else nullcontext():
         true = plain(cfg, _referred_or_text)
         with secrets_hidden(cfg), _untyped_references(cfg), symbolic_environment():
             marked = plain(cfg, _referred_or_text)

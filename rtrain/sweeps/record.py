@@ -196,7 +196,7 @@ def read_sweep(folder: Path) -> dict[str, Any]:
         raise ConfigError(f"{path} was written by another version of rtrain.", "Use that version to go on with it.")
     outside = [name for name in names if not is_plain_name(name)]
     if outside:
-        raise _damaged(path, f"the trial {outside[0]!r} would not lie in the folder of the sweep.")
+        raise ConfigError(f"{path} can't be used: the trial {outside[0]!r} would not lie in the folder of the sweep.")
     return data
 
 
