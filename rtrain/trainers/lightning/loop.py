@@ -103,7 +103,11 @@ def make_trainer(worker: Worker, services: Services) -> pl.Trainer:
         plugins = [*plugins, RayLightningEnvironment()]
         strategy = SharedDDP(find_unused_parameters=conf.find_unused_parameters)
     # One batch is enough to know the names of the metrics.
-    usual = {"logger": False, "enable_model_summary": False, "num_sanity_val_steps": int(services.watches_validation)}
+    usual = {
+        "logger": False,
+        "enable_model_summary": False,
+        "num_sanity_val_steps": int(services.watched.of_validation),
+    }
     return pl.Trainer(
         accelerator="gpu" if worker.use_gpu else "cpu",
         devices=1,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -19,10 +18,12 @@ from rtrain.trainers.lightning.agreement import Agreement
 from rtrain.trainers.lightning.config import default_monitor
 from rtrain.trainers.lightning.data import OurData, SharedData
 from rtrain.trainers.lightning.losses import WAY_OUT, Losses
+from rtrain.trainers.lightning.metrics import epoch_metrics, metric_name
 from rtrain.trainers.lightning.schedules import Schedules
 from rtrain.trainers.lightning.stored import check_readable, without_objects
+from rtrain.trainers.lightning.watched import Watched
 from rtrain.trainers.meter import NotFiniteError
-from rtrain.trainers.monitor import Goals, Monitor, goal_names
+from rtrain.trainers.monitor import Goals, Monitor
 from rtrain.trainers.progress import Progress
 from rtrain.trainers.randomness import seed_step
 from rtrain.trainers.stopping import SIGNALS, TIME_LIMIT, StopSignal
@@ -33,39 +34,10 @@ from rtrain.trainers.torch_ranks import TorchRanks
 from rtrain.trainers.worker import Worker
 
 CHECKPOINT, WEIGHTS = "lightning.ckpt", "model.safetensors"
-_NAME = re.compile(r"(train|training|val|valid|validation|test)[_/.](.+)")
 
 
 class StoppedError(Exception):
     """All ranks have agreed to leave at once; the checkpoint is written."""
-
-
-def metric_name(name: str, split: str | None) -> str:
-    """Return a metric of the module's ``self.log`` as ``<split>/<name>``.
-
-    Args:
-        name: As the module logged it: ``val_loss``, ``train/acc_epoch`` or ``loss``.
-        split: What ``validation_step`` is called on.
-    """
-    found = _NAME.fullmatch(name)
-    if found is None:
-        return name if "/" in name else f"train/{name}"
-    of, rest = found.groups()
-    rest = f"epoch_{rest.removesuffix('_epoch')}" if of.startswith("train") and rest.endswith("_epoch") else rest
-    rest = rest.removesuffix("_step").removesuffix("_epoch")
-    return f"train/{rest}" if of.startswith("train") else f"{split if of.startswith('val') else of}/{rest}"
-
-
-def epoch_metrics(logged: Mapping[str, Any], split: str | None) -> dict[str, float]:
-    """Return what a module logged of a whole epoch of training, under names that no single step has.
-
-    Args:
-        logged: Under Lightning's names: one that is logged for steps and epochs is there twice.
-        split: What ``validation_step`` is called on.
-    """
-    once = {name: float(value) for name, value in logged.items() if f"{name}_epoch" not in logged}
-    found = {metric_name(name, split): value for name, value in once.items()}
-    return {"train/epoch_loss" if name == "train/loss" else name: value for name, value in found.items()}
 
 
 class Services(pl.callbacks.Checkpoint):
@@ -77,6 +49,7 @@ class Services(pl.callbacks.Checkpoint):
         self._worker, self._ranks, self._data, self._split = worker, ranks, data, split
         best, conf = worker.run.checkpoint.best, worker.conf
         self._monitor = Monitor.of(best, conf, worker.directions, default_monitor(split))
+        self.watched = Watched(worker, self._monitor, split)
         self.progress, self._saved_step = progress, -1 if worker.resume_dir() is None else progress.step
         self._scored_step = progress.evaluated_step
         self._stop = StopSignal(worker, ranks, worker.conf.max_seconds, self.progress.seconds)
@@ -104,18 +77,13 @@ class Services(pl.callbacks.Checkpoint):
         for optimizer in trainer.optimizers:
             optimizer.register_load_state_dict_pre_hook(checked_state)
 
-    @property
-    def watches_validation(self) -> bool:
-        """Whether a metric of the validation decides something: the module may not log it."""
-        return any(name.startswith(f"{self._split}/") for _, name in self._watched())
-
     def on_sanity_check_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Fail before training if the validation logs other metrics than those that are watched."""
         logged = {metric_name(name, self._split): float(one) for name, one in trainer.callback_metrics.items()}
         logged = self._agreement.on(logged, {})
         if logged:
             more = " If it logs nothing while trainer.sanity_checking: trainer.trainer_args.num_sanity_val_steps=0"
-            self._check_known(logged, f"{self._split}/", more)
+            self.watched.check(logged, f"{self._split}/", more)
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Tell the manifest where and on how much this rank trains."""
@@ -209,7 +177,7 @@ class Services(pl.callbacks.Checkpoint):
         """Stop early, or for a goal, as all ranks agree; return whether this step's weights are among the best."""
         progress, early = self.progress, self._worker.conf.early_stopping
         progress.metrics = self._agreement.on(progress.metrics, measured)
-        self._check_known(progress.metrics)
+        self.watched.check(progress.metrics)
         if early is not None:
             progress.judge(early, self._monitor.stopping(early, self._worker.directions), progress.metrics)
         reached = self.reached()
@@ -272,30 +240,6 @@ class Services(pl.callbacks.Checkpoint):
         self.progress.metrics.update(found)
         if found:
             self._worker.report(found, step=self.progress.step, epoch=self.progress.epoch)
-
-    def _watched(self) -> list[tuple[str, str]]:
-        """Return the metrics that decide something, each after the key that is why."""
-        conf, named = self._worker.conf, self._worker.run.checkpoint.best.monitor
-        watched = [("run.checkpoint.best.monitor", named)]
-        if conf.early_stopping is not None:
-            watched.append(("trainer.early_stopping.monitor", conf.early_stopping.monitor or self._monitor.name))
-        watched += [(key, name) for name, key in goal_names(self._worker.run.stop).items()]
-        return [(key, name) for key, name in watched if name is not None]
-
-    def _check_known(self, logged: Mapping[str, float], of: str = "", more: str = "") -> None:
-        """Fail at the first opportunity, rather than never, if the module doesn't log what is watched.
-
-        Args:
-            logged: What it logs.
-            of: How the names begin of what should be there.
-            more: Another hint.
-        """
-        for key, name in self._watched():
-            if name.startswith(of) and name not in logged:
-                raise TrainingError(
-                    f"{key}: the module logs no {name}, only {', '.join(sorted(logged))}.",
-                    f"Log it with self.log in validation_step, or set {key} to another.{more}",
-                )
 
     def _save(self, trainer: pl.Trainer) -> None:
         """Write a checkpoint of this step, once, or its score; every rank calls it, rank 0 writes."""

@@ -19,9 +19,10 @@ from rtrain.testing.workers import RecordingChannel, make_worker, newest
 from rtrain.trainers.epochs_conf import EarlyStoppingConf
 from rtrain.trainers.lightning.data import EvalBatches, TrainBatches
 from rtrain.trainers.lightning.loop import train
+from rtrain.trainers.lightning.metrics import metric_name
 from rtrain.trainers.lightning.modules import Classifier
 from rtrain.trainers.lightning.predictor import load_predictor
-from rtrain.trainers.lightning.services import Services, metric_name
+from rtrain.trainers.lightning.services import Services
 from rtrain.trainers.torch_ranks import TorchRanks
 
 HERE = __name__
