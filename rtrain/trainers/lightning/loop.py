@@ -108,7 +108,7 @@ def make_trainer(worker: Worker, services: Services) -> pl.Trainer:
         "enable_model_summary": False,
         "num_sanity_val_steps": int(services.watched.of_validation),
     }
-    return pl.Trainer(
+    trainer = pl.Trainer(
         accelerator="gpu" if worker.use_gpu else "cpu",
         devices=1,
         strategy=strategy,
@@ -122,6 +122,10 @@ def make_trainer(worker: Worker, services: Services) -> pl.Trainer:
         log_every_n_steps=worker.run.log_every_steps,
         **{**usual, **given},
     )
+    # With a limit on steps, Lightning would end the epoch of a checkpoint once more, and count it twice.
+    loop: Any = trainer.fit_loop
+    loop._iteration_based_training = lambda: False
+    return trainer
 
 
 def _built(given: Mapping[str, Any], allow: tuple[str, ...]) -> dict[str, Any]:
