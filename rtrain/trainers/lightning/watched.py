@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from rtrain.config.closest import closest
 from rtrain.errors import TrainingError
+from rtrain.trainers.lightning.metrics import TRAIN
 from rtrain.trainers.monitor import Monitor, goal_names
 from rtrain.trainers.worker import Worker
 
@@ -15,34 +17,80 @@ class Watched:
     Args:
         worker: Its config names them.
         monitor: The metric of the best checkpoint.
-        split: What ``validation_step`` is called on.
     """
 
-    def __init__(self, worker: Worker, monitor: Monitor, split: str | None) -> None:
-        conf, named, self._split = worker.conf, worker.run.checkpoint.best.monitor, split
+    def __init__(self, worker: Worker, monitor: Monitor) -> None:
+        conf, named, self._worker = worker.conf, worker.run.checkpoint.best.monitor, worker
         watched = [("run.checkpoint.best.monitor", named)]
         if conf.early_stopping is not None:
             watched.append(("trainer.early_stopping.monitor", conf.early_stopping.monitor or monitor.name))
         watched += [(key, name) for name, key in goal_names(worker.run.stop).items()]
+        self._chooses = monitor.name
         self._keys = [(key, name) for key, name in watched if name is not None]
         """Each metric after the key that names it."""
+        self._refuses = conf.trainer_args.get("num_sanity_val_steps") != 0
+        self._known: set[str] = set()
+        """Metrics that were logged, or of which the user knows that they are not."""
 
     @property
     def of_validation(self) -> bool:
-        """Whether a metric of the validation is among them."""
-        return any(name.startswith(f"{self._split}/") for _, name in self._keys)
+        """Whether the validation may log some of them."""
+        return any(not name.startswith(f"{TRAIN}/") for _, name in self._keys)
 
-    def check(self, logged: Collection[str], of: str = "", more: str = "") -> None:
-        """Fail at the first opportunity, rather than never, if the module doesn't log what is watched.
+    def look(self, logged: Collection[str], *, evaluated: bool = True, ended: bool = False) -> None:
+        """Look for the metrics that should be there by now; one that comes later is noted once.
 
         Args:
-            logged: What it logs.
-            of: How the names begin of what should be there.
-            more: Another hint.
+            logged: All that was logged so far.
+            evaluated: An evaluation has just come.
+            ended: An epoch has just ended.
+
+        Raises:
+            TrainingError: One is missing and has nearly the name of another one; names its key.
+        """
+        self._known.update(logged)
+        for key, name in self._keys:
+            of, slash, _ = name.partition("/")
+            due = evaluated if not slash or of in ("val", "test") else ended
+            if name not in self._known and due:
+                self._refuse(key, name, logged)
+                self._known.add(name)
+                self._worker.notice(f"{key}: so far the module logs no {name}, only {_listed(logged)}.")
+
+    def _refuse(self, key: str, name: str, logged: Collection[str]) -> None:
+        """Fail if ``name`` is probably a typo; all names that are recorded have a slash."""
+        near, can_come = _near(name, logged), "/" in name
+        if near is not None and (self._refuses or not can_come):
+            later = f"\nIf {name} is logged later: trainer.trainer_args.num_sanity_val_steps=0" if can_come else ""
+            raise TrainingError(
+                f"{key}: the module logs no {name}, only {_listed(logged)}.", f"Did you mean: {near}{later}"
+            )
+
+    def end(self, recorded: Collection[str]) -> None:
+        """Name the metrics that never came.
+
+        Args:
+            recorded: All that has a value.
         """
         for key, name in self._keys:
-            if name.startswith(of) and name not in logged:
-                raise TrainingError(
-                    f"{key}: the module logs no {name}, only {', '.join(sorted(logged))}.",
-                    f"Log it with self.log in validation_step, or set {key} to another.{more}",
+            if name not in recorded:
+                newest = " The newest checkpoint counts as the best." if name == self._chooses else ""
+                self._worker.notice(
+                    f"{key}: the run recorded no {name}, only {_listed(recorded)}.{newest} Log it with "
+                    f"self.log(..., on_epoch=True), or set {key} to another."
                 )
+
+
+def _near(name: str, logged: Collection[str]) -> str | None:
+    """Return the logged metric that ``name`` was probably meant to be, or None."""
+    start = name.partition("/")[0] + "/"
+    rests = [one.removeprefix(start) for one in logged if one.startswith(start)]
+    if not rests:
+        return closest(name, logged)
+    rest = name.removeprefix(start)
+    near = next((one for one in rests if one.startswith(f"{rest}/dataloader_idx_")), None) or closest(rest, rests)
+    return None if near is None else start + near
+
+
+def _listed(names: Collection[str]) -> str:
+    return ", ".join(sorted(names)) or "nothing"
