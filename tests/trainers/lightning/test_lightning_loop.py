@@ -105,9 +105,10 @@ def test_early_stopping_without_validation_goes_by_the_epochs(tmp_path, name, sp
     sent = fit(tmp_path / "a", make_conf(max_epochs=50, early_stopping=early, **keys), dataset())
     assert sent.of("checkpoint")[-1]["epoch"] == 3
     assert sent.of("checkpoint")[-1]["score"]["monitor"] == "train/epoch_loss"
-    with pytest.raises(TrainingError, match=r"the module logs no train/f1, only train/epoch_loss") as raised:
-        fit(tmp_path / "b", make_conf(early_stopping=EarlyStoppingConf(monitor="train/f1"), **keys), dataset())
-    assert "self.log" in raised.value.hint
+    typo = EarlyStoppingConf(monitor="train/epoch_los", mode="min")
+    with pytest.raises(TrainingError, match=r"the module logs no train/epoch_los, only train/epoch_loss") as raised:
+        fit(tmp_path / "b", make_conf(early_stopping=typo, **keys), dataset())
+    assert "train/epoch_loss" in raised.value.hint
     assert latest_checkpoint(tmp_path / "b") is None
 
 
