@@ -51,12 +51,10 @@ class StoppedError(Exception):
 class Services(pl.callbacks.Checkpoint):
     """Lightning calls it last of all callbacks, when everything of a step or epoch is done."""
 
-    def __init__(
-        self, worker: Worker, ranks: TorchRanks, data: OurData | SharedData, split: str | None, progress: Progress
-    ) -> None:
-        self._worker, self._ranks, self._data, self._split = worker, ranks, data, split
+    def __init__(self, worker: Worker, ranks: TorchRanks, data: OurData | SharedData, progress: Progress) -> None:
+        self._worker, self._ranks, self._data, self._split = worker, ranks, data, data.split
         best, conf = worker.run.checkpoint.best, worker.conf
-        self._monitor = Monitor.of(best, conf, worker.directions, default_monitor(split))
+        self._monitor = Monitor.of(best, conf, worker.directions, default_monitor(data.split))
         self.watched = Watched(worker, self._monitor)
         self.progress, self._saved_step = progress, -1 if worker.resume_dir() is None else progress.step
         self._scored_step = progress.evaluated_step
@@ -187,7 +185,7 @@ class Services(pl.callbacks.Checkpoint):
         progress.metrics = self._agreement.on(progress.metrics, measured or {})
         names = names_of_training(trainer, self._split) if ended else sorted(measured or {})
         progress.unjudged, names = self._agreement.first((progress.unjudged, names))
-        evaluated = measured is not None or not trainer.enable_validation
+        evaluated = measured is not None or self._split is None or not trainer.enable_validation
         self.watched.look([*progress.metrics, *names], evaluated=evaluated, ended=ended)
         self._take_news(None if ended else names)
         stopping = None if early is None else self._monitor.stopping(early, self._worker.directions)

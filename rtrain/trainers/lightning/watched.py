@@ -10,6 +10,8 @@ from rtrain.trainers.lightning.metrics import TRAIN
 from rtrain.trainers.monitor import Monitor, goal_names
 from rtrain.trainers.worker import Worker
 
+EVALUATED = ("val", "test")
+
 
 class Watched:
     """The metrics that the config names for a decision.
@@ -51,7 +53,7 @@ class Watched:
         self._known.update(logged)
         for key, name in self._keys:
             of, slash, _ = name.partition("/")
-            due = evaluated if not slash or of in ("val", "test") else ended
+            due = evaluated if not slash or of in EVALUATED else ended
             if name not in self._known and due:
                 self._refuse(key, name, logged)
                 self._known.add(name)
@@ -83,13 +85,15 @@ class Watched:
 
 def _near(name: str, logged: Collection[str]) -> str | None:
     """Return the logged metric that ``name`` was probably meant to be, or None."""
-    start = name.partition("/")[0] + "/"
-    rests = [one.removeprefix(start) for one in logged if one.startswith(start)]
-    if not rests:
-        return closest(name, logged)
-    rest = name.removeprefix(start)
-    near = next((one for one in rests if one.startswith(f"{rest}/dataloader_idx_")), None) or closest(rest, rests)
-    return None if near is None else start + near
+    of, _, rest = name.partition("/")
+    rests = [one.removeprefix(f"{of}/") for one in logged if one.startswith(f"{of}/")]
+    if rests:
+        near = next((one for one in rests if one.startswith(f"{rest}/dataloader_idx_")), None) or closest(rest, rests)
+        return None if near is None else f"{of}/{near}"
+    # A metric of training is not what one of the validation was meant to be.
+    others = [one for one in logged if of not in EVALUATED or not one.startswith(f"{TRAIN}/")]
+    same = [one for one in others if one.endswith(f"/{rest or name}") and (of in EVALUATED or not rest)]
+    return same[0] if same else closest(name, others)
 
 
 def _listed(names: Collection[str]) -> str:

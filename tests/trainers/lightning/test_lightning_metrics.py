@@ -1,5 +1,6 @@
 """Metrics are recorded under the split of the loop that logs them, and each value decides once."""
 
+import lightning.pytorch as pl
 import pytest
 import torchmetrics
 from lightning_runs import Data, dataset, make_conf
@@ -133,6 +134,24 @@ def test_several_loaders_are_told_apart(tmp_path):
     assert "val/loss/dataloader_idx_0" in error.value.hint
 
 
+class NoValidation(Data):
+    """Rows for training alone."""
+
+    val_dataloader = pl.LightningDataModule.val_dataloader
+
+
+USERS_OWN = {"datamodule": {"_target_": f"{HERE}.NoValidation"}, "global_batch_size": None}
+
+
+@pytest.mark.parametrize("keys", [{"evaluate_split": "none"}, USERS_OWN], ids=["a split", "a datamodule"])
+def test_metrics_of_epochs_decide_without_validation(tmp_path, keys):
+    sent = fit(tmp_path / "a", {"loss": EPOCH}, {"loss": {}}, max_epochs=1, **keys)
+    assert sent.of("checkpoint")[-1]["score"]["monitor"] == "train/epoch_loss"
+    best = {"checkpoint": {"best": {"monitor": "val/loss"}}}
+    sent = fit(tmp_path / "b", {"loss": EPOCH}, {"loss": {}}, max_epochs=1, run=best, **keys)
+    assert len(notices(sent, "run.checkpoint.best.monitor: so far the module logs no val/loss")) == 1
+
+
 def test_what_callbacks_add_is_recorded_with_an_evaluation(tmp_path):
     callback = {"_target_": "lightning.pytorch.callbacks.LearningRateMonitor"}
     logger = {"_target_": "lightning.pytorch.loggers.CSVLogger", "save_dir": str(tmp_path)}
@@ -218,6 +237,14 @@ def test_a_name_that_can_never_be_recorded_is_refused(tmp_path, sanity):
     with pytest.raises(TrainingError) as error:
         fit(tmp_path, None, {"loss": {}}, run=best, trainer_args=sanity)
     assert error.value.hint == "Did you mean: val/loss"
+
+
+@pytest.mark.parametrize(("monitor", "near"), [("test/f1", "val/f1"), ("val/f", "val/f1"), ("f1", "val/f1")])
+def test_a_name_that_is_nearly_right_is_refused_before_the_first_step(tmp_path, monitor, near):
+    best = {"checkpoint": {"best": {"monitor": monitor, "mode": "max"}}}
+    with pytest.raises(TrainingError) as error:
+        fit(tmp_path, None, {"f1": {}}, run=best)
+    assert f"Did you mean: {near}" in error.value.hint
 
 
 class Many(Logging):
