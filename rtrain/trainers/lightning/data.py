@@ -9,6 +9,7 @@ from typing import Any
 import lightning.pytorch as pl
 import numpy as np
 import torch
+from lightning.pytorch.utilities.model_helpers import is_overridden
 from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler, SequentialSampler
 
 from rtrain.datasets.base import DatasetInfo, Layout, Pass, Split, joined, share_of, step_rows
@@ -163,6 +164,7 @@ class SharedData(pl.LightningDataModule):
         self._inner, self._ranks, self._seed, self._progress = inner, ranks, seed, progress
         self.train_batches: TrainBatches | None = None
         self.num_own_rows: dict[str, int] = {}
+        self.split = "val" if is_overridden("val_dataloader", inner) else None
 
     def prepare_data(self) -> None:
         """Let the user's module prepare."""
@@ -191,7 +193,9 @@ class SharedData(pl.LightningDataModule):
         return _with_batches(loader, batches, Seeded(loader.dataset))
 
     def val_dataloader(self) -> Any:
-        """Return the user's loaders with this rank's rows, each once."""
+        """Return the user's loaders with this rank's rows, each once; none if there is no validation."""
+        if self.split is None:
+            return []
         found = self._inner.val_dataloader()
         loaders = list(found) if isinstance(found, list | tuple) else [found]
         shared = []
@@ -251,10 +255,11 @@ class OurData(pl.LightningDataModule):
         evaluated: DataLoader[Any] | None,
         train_batches: TrainBatches,
         num_own_rows: dict[str, int],
+        split: str | None,
     ) -> None:
         super().__init__()
         self._train, self._evaluated = train, evaluated
-        self.train_batches, self.num_own_rows = train_batches, num_own_rows
+        self.train_batches, self.num_own_rows, self.split = train_batches, num_own_rows, split
 
     def train_dataloader(self) -> Any:
         """Return this rank's batches."""

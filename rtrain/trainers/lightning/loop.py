@@ -33,7 +33,7 @@ def train(worker: Worker) -> None:
             module.load_state_dict(load_file(weights / WEIGHTS, device="cpu"))
         progress = Progress() if folder is None else Progress.load(folder)
         data = (_our_data if conf.datamodule is None else _shared_data)(worker, ranks, progress)
-        services = Services(worker, ranks, data, "val" if worker.dataset is None else _split(worker), progress)
+        services = Services(worker, ranks, data, progress)
         if ended := services.reached():
             worker.nothing_left(ended)
             worker.describe_end(ended)
@@ -66,23 +66,19 @@ def build_module(worker: Worker) -> Any:
     return build(node, "trainer.module", worker.allow)
 
 
-def _split(worker: Worker) -> str | None:
-    assert worker.dataset is not None
-    return evaluated_split(worker.conf.evaluate_split, worker.dataset.info)
-
-
 def _our_data(worker: Worker, ranks: TorchRanks, progress: Progress) -> OurData:
     assert worker.dataset is not None
     conf, info, splits = worker.conf, worker.dataset.info, worker.dataset.splits
     rows = Rows(splits["train"], info)
     batches = TrainBatches(len(rows), conf.rows_per_step(ranks.size), ranks, worker.run.seed, shuffle=True, drop=False)
     batches.begin(progress.epoch, progress.step_in_epoch, progress.rows)
-    num_own_rows, evaluated, split = {"train": batches.num_own_rows()}, None, _split(worker)
+    num_own_rows, evaluated = {"train": batches.num_own_rows()}, None
+    split = evaluated_split(conf.evaluate_split, info)
     if split is not None:
         held = Rows(splits[split], info)
         parts = EvalBatches(len(held), conf.eval_batch_size, ranks)
         evaluated, num_own_rows[split] = loader_of(held, parts), parts.num_own_rows
-    return OurData(loader_of(rows, batches), evaluated, batches, num_own_rows)
+    return OurData(loader_of(rows, batches), evaluated, batches, num_own_rows, split)
 
 
 def _shared_data(worker: Worker, ranks: TorchRanks, progress: Progress) -> SharedData:
@@ -103,8 +99,12 @@ def make_trainer(worker: Worker, services: Services) -> pl.Trainer:
         plugins = [*plugins, RayLightningEnvironment()]
         strategy = SharedDDP(find_unused_parameters=conf.find_unused_parameters)
     # One batch is enough to know the names of the metrics.
-    usual = {"logger": False, "enable_model_summary": False, "num_sanity_val_steps": int(services.watches_validation)}
-    return pl.Trainer(
+    usual = {
+        "logger": False,
+        "enable_model_summary": False,
+        "num_sanity_val_steps": int(services.watched.of_validation),
+    }
+    trainer = pl.Trainer(
         accelerator="gpu" if worker.use_gpu else "cpu",
         devices=1,
         strategy=strategy,
@@ -118,6 +118,10 @@ def make_trainer(worker: Worker, services: Services) -> pl.Trainer:
         log_every_n_steps=worker.run.log_every_steps,
         **{**usual, **given},
     )
+    # With a limit on steps, Lightning would end the epoch of a checkpoint once more, and count it twice.
+    loop: Any = trainer.fit_loop
+    loop._iteration_based_training = lambda: False
+    return trainer
 
 
 def _built(given: Mapping[str, Any], allow: tuple[str, ...]) -> dict[str, Any]:

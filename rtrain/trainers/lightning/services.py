@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,10 +18,20 @@ from rtrain.trainers.lightning.agreement import Agreement
 from rtrain.trainers.lightning.config import default_monitor
 from rtrain.trainers.lightning.data import OurData, SharedData
 from rtrain.trainers.lightning.losses import WAY_OUT, Losses
+from rtrain.trainers.lightning.metrics import (
+    TRAIN,
+    names_here,
+    names_of_evaluation,
+    names_of_training,
+    of_epoch,
+    of_evaluation,
+    of_steps,
+)
 from rtrain.trainers.lightning.schedules import Schedules
 from rtrain.trainers.lightning.stored import check_readable, without_objects
+from rtrain.trainers.lightning.watched import Watched
 from rtrain.trainers.meter import NotFiniteError
-from rtrain.trainers.monitor import Goals, Monitor, goal_names
+from rtrain.trainers.monitor import Goals, Monitor
 from rtrain.trainers.progress import Progress
 from rtrain.trainers.randomness import seed_step
 from rtrain.trainers.stopping import SIGNALS, TIME_LIMIT, StopSignal
@@ -33,50 +42,20 @@ from rtrain.trainers.torch_ranks import TorchRanks
 from rtrain.trainers.worker import Worker
 
 CHECKPOINT, WEIGHTS = "lightning.ckpt", "model.safetensors"
-_NAME = re.compile(r"(train|training|val|valid|validation|test)[_/.](.+)")
 
 
 class StoppedError(Exception):
     """All ranks have agreed to leave at once; the checkpoint is written."""
 
 
-def metric_name(name: str, split: str | None) -> str:
-    """Return a metric of the module's ``self.log`` as ``<split>/<name>``.
-
-    Args:
-        name: As the module logged it: ``val_loss``, ``train/acc_epoch`` or ``loss``.
-        split: What ``validation_step`` is called on.
-    """
-    found = _NAME.fullmatch(name)
-    if found is None:
-        return name if "/" in name else f"train/{name}"
-    of, rest = found.groups()
-    rest = f"epoch_{rest.removesuffix('_epoch')}" if of.startswith("train") and rest.endswith("_epoch") else rest
-    rest = rest.removesuffix("_step").removesuffix("_epoch")
-    return f"train/{rest}" if of.startswith("train") else f"{split if of.startswith('val') else of}/{rest}"
-
-
-def epoch_metrics(logged: Mapping[str, Any], split: str | None) -> dict[str, float]:
-    """Return what a module logged of a whole epoch of training, under names that no single step has.
-
-    Args:
-        logged: Under Lightning's names: one that is logged for steps and epochs is there twice.
-        split: What ``validation_step`` is called on.
-    """
-    once = {name: float(value) for name, value in logged.items() if f"{name}_epoch" not in logged}
-    found = {metric_name(name, split): value for name, value in once.items()}
-    return {"train/epoch_loss" if name == "train/loss" else name: value for name, value in found.items()}
-
-
 class Services(pl.callbacks.Checkpoint):
     """Lightning calls it last of all callbacks, when everything of a step or epoch is done."""
 
-    def __init__(
-        self, worker: Worker, ranks: TorchRanks, data: OurData | SharedData, split: str | None, progress: Progress
-    ) -> None:
-        self._worker, self._ranks, self._data, self._split = worker, ranks, data, split
+    def __init__(self, worker: Worker, ranks: TorchRanks, data: OurData | SharedData, progress: Progress) -> None:
+        self._worker, self._ranks, self._data, self._split = worker, ranks, data, data.split
         best, conf = worker.run.checkpoint.best, worker.conf
-        self._monitor = Monitor.of(best, conf, worker.directions, default_monitor(split))
+        self._monitor = Monitor.of(best, conf, worker.directions, default_monitor(data.split))
+        self.watched = Watched(worker, self._monitor)
         self.progress, self._saved_step = progress, -1 if worker.resume_dir() is None else progress.step
         self._scored_step = progress.evaluated_step
         self._stop = StopSignal(worker, ranks, worker.conf.max_seconds, self.progress.seconds)
@@ -88,8 +67,8 @@ class Services(pl.callbacks.Checkpoint):
         """What the evaluation after the step, or the end of the epoch, has to do: save, and leave for a reason."""
         self._closing: dict[str, float] | None = None
         """What the evaluation at the end of the epoch has found, until the epoch has its own metrics."""
-        self._of_training: set[str] = set()
-        """Names, Lightning's, that are logged in training: they keep their old values in an evaluation."""
+        self._news: dict[str, float] = {}
+        """What the newest decision was made by."""
         self._non_finite: set[str] = set()
         """Weights that were not finite when training began."""
         self._reloads = 0
@@ -104,26 +83,17 @@ class Services(pl.callbacks.Checkpoint):
         for optimizer in trainer.optimizers:
             optimizer.register_load_state_dict_pre_hook(checked_state)
 
-    @property
-    def watches_validation(self) -> bool:
-        """Whether a metric of the validation decides something: the module may not log it."""
-        return any(name.startswith(f"{self._split}/") for _, name in self._watched())
-
-    def on_sanity_check_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Fail before training if the validation logs other metrics than those that are watched."""
-        logged = {metric_name(name, self._split): float(one) for name, one in trainer.callback_metrics.items()}
-        logged = self._agreement.on(logged, {})
-        if logged:
-            more = " If it logs nothing while trainer.sanity_checking: trainer.trainer_args.num_sanity_val_steps=0"
-            self._check_known(logged, f"{self._split}/", more)
-
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Tell the manifest where and on how much this rank trains."""
         self._reloads = trainer.reload_dataloaders_every_n_epochs
         self._non_finite = non_finite(weights_of(pl_module))
         before = {} if self._worker.resume_dir() is None else dict(self.progress.metrics)
         inside = self.progress.step_in_epoch > 0
-        self._schedules.take_over(trainer, lambda name: before.get(metric_name(name, self._split)), inside=inside)
+
+        def resumed(name: str) -> float | None:
+            return next((before[one] for one in names_here(name, self._split) if one in before), None)
+
+        self._schedules.take_over(trainer, resumed, inside=inside)
         self._describe(pl_module)
 
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -154,10 +124,7 @@ class Services(pl.callbacks.Checkpoint):
         self._show(trainer)
         if new and progress.step % run.log_every_steps == 0:
             self.losses.look()
-            logged = self._logged(trainer)
-            self._report(
-                {metric_name(name, self._split): float(one) for name, one in logged.items()} | self._loss(outputs)
-            )
+            self._report(of_steps(trainer, self._split) | self._loss(outputs))
         every = run.checkpoint.every_steps
         due = new and every is not None and progress.step % every == 0
         reason = self._stop.agreed(progress.step) if new else ""
@@ -193,10 +160,11 @@ class Services(pl.callbacks.Checkpoint):
         Lightning evaluates an epoch before it ends it.
         """
         if trainer.sanity_checking:
+            # A module may log nothing in a sanity check.
+            if logged := self._agreement.first(names_of_evaluation(trainer, self._split)):
+                self.watched.look(logged)
             return
-        self.progress.evaluated_step = self.progress.step
-        every = trainer.callback_metrics.items()
-        found = {metric_name(name, self._split): float(one) for name, one in every if name not in self._of_training}
+        found = of_evaluation(trainer, self._split)
         if trainer.is_last_batch:
             self._closing = found
         else:
@@ -205,19 +173,44 @@ class Services(pl.callbacks.Checkpoint):
             is_best = self._judge(trainer, found)
             self._leave_or_save(trainer, due=is_best or trainer.should_stop or self._saved_step == self.progress.step)
 
-    def _judge(self, trainer: pl.Trainer, measured: Mapping[str, float]) -> bool:
-        """Stop early, or for a goal, as all ranks agree; return whether this step's weights are among the best."""
+    def _judge(self, trainer: pl.Trainer, measured: Mapping[str, float] | None, *, ended: bool = False) -> bool:
+        """Stop early, or for a goal, as all ranks agree; return whether this step's weights are among the best.
+
+        Args:
+            trainer: Lightning's.
+            measured: What an evaluation of this step has found; None without one.
+            ended: The epoch has ended, so that metrics of training count too.
+        """
         progress, early = self.progress, self._worker.conf.early_stopping
-        progress.metrics = self._agreement.on(progress.metrics, measured)
-        self._check_known(progress.metrics)
-        if early is not None:
-            progress.judge(early, self._monitor.stopping(early, self._worker.directions), progress.metrics)
+        progress.metrics = self._agreement.on(progress.metrics, measured or {})
+        names = names_of_training(trainer, self._split) if ended else sorted(measured or {})
+        progress.unjudged, names = self._agreement.first((progress.unjudged, names))
+        evaluated = measured is not None or self._split is None or not trainer.enable_validation
+        self.watched.look([*progress.metrics, *names], evaluated=evaluated, ended=ended)
+        self._take_news(None if ended else names)
+        stopping = None if early is None else self._monitor.stopping(early, self._worker.directions)
+        if early is not None and stopping is not None and stopping.name in self._news:
+            progress.judge(early, stopping, self._news)
         reached = self.reached()
         if reached:
             self._end(trainer, reached)
         # A callback of one rank may have asked for the end.
         trainer.should_stop = bool(self._ranks.max([float(trainer.should_stop)])[0])
-        return progress.is_best(self._monitor, self._worker.run.checkpoint.best.keep)
+        keep = self._worker.run.checkpoint.best.keep
+        return self._monitor.name in self._news and progress.is_best(self._monitor, keep)
+
+    def _take_news(self, evaluated: Collection[str] | None) -> None:
+        """Take the values that no decision was made by; those of training wait for the end of the epoch.
+
+        Args:
+            evaluated: What an evaluation inside of the epoch has measured; None at the end.
+        """
+        progress = self.progress
+        progress.evaluated_step = progress.step
+        news = progress.news()
+        if evaluated is not None:
+            news = {one: news[one] for one in news if one in evaluated and not one.startswith(f"{TRAIN}/")}
+        self._news, progress.unjudged = news, [name for name in progress.unjudged if name not in news]
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Report the epoch, and save if it is due or the last one.
@@ -229,15 +222,11 @@ class Services(pl.callbacks.Checkpoint):
             self._describe(pl_module)
             return
         progress, cadence = self.progress, self._worker.run.checkpoint
-        # A run that resumes at the end of an epoch with a limit on steps ends it once more.
-        if progress.step_in_epoch > 0:
-            self._schedules.end_epoch(trainer)
+        self._schedules.end_epoch(trainer)
         progress.epoch, progress.step_in_epoch, progress.rows = trainer.current_epoch + 1, 0, 0
         closing, self._closing = self._closing, None
-        self._report(epoch_metrics(self._logged(trainer), self._split) | (closing or {}))
-        if self._split is None or not trainer.enable_validation:
-            progress.evaluated_step, closing = progress.step, {}
-        is_best = closing is not None and self._judge(trainer, closing)
+        self._report(of_epoch(trainer, self._split) | (closing or {}))
+        is_best = self._judge(trainer, closing, ended=True)
         due = is_best or (cadence.every_epochs is not None and progress.epoch % cadence.every_epochs == 0)
         steps = -1 if trainer.max_steps is None else trainer.max_steps
         self._describe(pl_module)
@@ -252,6 +241,10 @@ class Services(pl.callbacks.Checkpoint):
             batches.begin(self.progress.epoch)
             trainer.reload_dataloaders_every_n_epochs = 1
 
+    def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Name the metrics that were to decide something and never came."""
+        self.watched.end(self.progress.metrics)
+
     def _loss(self, outputs: Any) -> dict[str, float]:
         """Return the training loss of the step, as the mean over the rows of all ranks; none of what was left out."""
         loss = outputs.get("loss") if isinstance(outputs, Mapping) else outputs
@@ -262,47 +255,17 @@ class Services(pl.callbacks.Checkpoint):
         mean = self._ranks.sum([float(loss) * share])[0] / self._ranks.size
         return {"train/loss": mean} if math.isfinite(mean) else {}
 
-    def _logged(self, trainer: pl.Trainer) -> dict[str, Any]:
-        """Return what the module has logged in the epoch under way: of its newest steps, or at its end, of all."""
-        logged = dict(trainer._logger_connector.metrics["callback"])
-        self._of_training |= logged.keys()
-        return logged
-
     def _report(self, found: Mapping[str, float]) -> None:
-        self.progress.metrics.update(found)
+        self.progress.add(found)
         if found:
             self._worker.report(found, step=self.progress.step, epoch=self.progress.epoch)
-
-    def _watched(self) -> list[tuple[str, str]]:
-        """Return the metrics that decide something, each after the key that is why."""
-        conf, named = self._worker.conf, self._worker.run.checkpoint.best.monitor
-        watched = [("run.checkpoint.best.monitor", named)]
-        if conf.early_stopping is not None:
-            watched.append(("trainer.early_stopping.monitor", conf.early_stopping.monitor or self._monitor.name))
-        watched += [(key, name) for name, key in goal_names(self._worker.run.stop).items()]
-        return [(key, name) for key, name in watched if name is not None]
-
-    def _check_known(self, logged: Mapping[str, float], of: str = "", more: str = "") -> None:
-        """Fail at the first opportunity, rather than never, if the module doesn't log what is watched.
-
-        Args:
-            logged: What it logs.
-            of: How the names begin of what should be there.
-            more: Another hint.
-        """
-        for key, name in self._watched():
-            if name.startswith(of) and name not in logged:
-                raise TrainingError(
-                    f"{key}: the module logs no {name}, only {', '.join(sorted(logged))}.",
-                    f"Log it with self.log in validation_step, or set {key} to another.{more}",
-                )
 
     def _save(self, trainer: pl.Trainer) -> None:
         """Write a checkpoint of this step, once, or its score; every rank calls it, rank 0 writes."""
         progress = self.progress
         evaluated = progress.evaluated_step == progress.step
         facts: dict[str, Any] = {"step": progress.step, "epoch": progress.epoch, "metrics": progress.metrics}
-        facts["score"] = self._monitor.score(progress.metrics) if evaluated else None
+        facts["score"] = self._monitor.score(self._news) if evaluated else None
         is_scored, self._scored_step = self._scored_step == progress.step, progress.evaluated_step
         if self._saved_step == progress.step:
             if evaluated and not is_scored:

@@ -11,7 +11,7 @@ from lightning_runs import MODULE, arrays, dataset, fit, make_conf
 from safetensors.torch import load_file
 
 import rtrain
-from rtrain.config.schema import BoundsConf, FailureConf, StopConf
+from rtrain.config.schema import FailureConf
 from rtrain.errors import TrainingError
 from rtrain.runs.checkpoints import latest_checkpoint
 from rtrain.testing.small_data import with_infinite_row
@@ -21,7 +21,7 @@ from rtrain.trainers.lightning.data import EvalBatches, TrainBatches
 from rtrain.trainers.lightning.loop import train
 from rtrain.trainers.lightning.modules import Classifier
 from rtrain.trainers.lightning.predictor import load_predictor
-from rtrain.trainers.lightning.services import Services, metric_name
+from rtrain.trainers.lightning.services import Services
 from rtrain.trainers.torch_ranks import TorchRanks
 
 HERE = __name__
@@ -48,7 +48,7 @@ def test_a_stopped_run_resumes_to_the_same_weights(tmp_path, stop_after):
 def test_a_datamodule_trains_without_a_dataset(tmp_path):
     module = {"_target_": "rtrain.trainers.lightning.modules.Classifier", "in_features": 6, "num_classes": 3}
     conf = make_conf(module=module, datamodule={"_target_": "lightning_runs.Data"})
-    from rtrain.testing.workers import RecordingChannel, make_worker
+    from rtrain.testing.workers import make_worker
     from rtrain.trainers.lightning.loop import train
 
     channel = RecordingChannel()
@@ -105,9 +105,10 @@ def test_early_stopping_without_validation_goes_by_the_epochs(tmp_path, name, sp
     sent = fit(tmp_path / "a", make_conf(max_epochs=50, early_stopping=early, **keys), dataset())
     assert sent.of("checkpoint")[-1]["epoch"] == 3
     assert sent.of("checkpoint")[-1]["score"]["monitor"] == "train/epoch_loss"
-    with pytest.raises(TrainingError, match=r"the module logs no train/f1, only train/epoch_loss") as raised:
-        fit(tmp_path / "b", make_conf(early_stopping=EarlyStoppingConf(monitor="train/f1"), **keys), dataset())
-    assert "self.log" in raised.value.hint
+    typo = EarlyStoppingConf(monitor="train/epoch_los", mode="min")
+    with pytest.raises(TrainingError, match=r"the module logs no train/epoch_los, only train/epoch_loss") as raised:
+        fit(tmp_path / "b", make_conf(early_stopping=typo, **keys), dataset())
+    assert "train/epoch_loss" in raised.value.hint
     assert latest_checkpoint(tmp_path / "b") is None
 
 
@@ -219,40 +220,6 @@ def test_two_workers_leave_out_a_step_that_is_no_number_on_one_of_them(tmp_path)
 def test_an_evaluation_belongs_to_the_epoch_that_it_closes(tmp_path):
     found = fit(tmp_path, make_conf(), dataset()).of("metrics")
     assert [one["epoch"] for one in found if "val/loss" in one["metrics"]] == [1, 2, 3]
-
-
-WATCHED = {
-    "run.checkpoint.best.monitor": {"checkpoint": {"best": {"monitor": "val/f1"}}},
-    "trainer.early_stopping.monitor": {},
-    "run.stop.target": {"stop": StopConf(target={"val/f1": 0.9})},
-    "run.stop.bounds": {"stop": StopConf(bounds={"val/f1": BoundsConf(min=0.9)})},
-}
-
-
-@pytest.mark.parametrize("key", WATCHED)
-@pytest.mark.parametrize("sanity", [{}, {"num_sanity_val_steps": 0}])
-def test_a_metric_that_is_never_logged_is_an_error_before_the_first_step(tmp_path, key, sanity):
-    early = EarlyStoppingConf(monitor="val/f1") if key.startswith("trainer") else None
-    conf, channel = make_conf(early_stopping=early, trainer_args=sanity), RecordingChannel()
-    worker = make_worker(tmp_path, conf, dataset(), channel=channel, **WATCHED[key])
-    with pytest.raises(TrainingError, match=rf"{key}: the module logs no val/f1, only .*val/loss"):
-        train(worker)
-    assert bool(channel.of("progress")) == bool(sanity), "only a run without a sanity check begins to train"
-    assert channel.of("checkpoint") == []
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("val_loss", "test/loss"),
-        ("valid/acc_epoch", "test/acc"),
-        ("train_loss_epoch", "train/epoch_loss"),
-        ("loss", "train/loss"),
-        ("lr/group1", "lr/group1"),
-    ],
-)
-def test_names_of_metrics_tell_their_split(name, expected):
-    assert metric_name(name, "test") == expected
 
 
 @pytest.mark.parametrize(("num_rows", "size"), [(75, 2), (33, 2), (17, 3), (16, 1)])
