@@ -18,6 +18,7 @@ from rtrain.trainers.from_dataset import (
     num_steps,
 )
 from rtrain.trainers.jax.config import Conf
+from rtrain.trainers.jax.modes import MODES
 from rtrain.trainers.tasks import CLASSES
 
 
@@ -41,7 +42,7 @@ def check_conf(job: Job) -> None:
 
 def _check_targets(conf: Conf, info: DatasetInfo, job: Job) -> None:
     model = fill_from_dataset(conf.model, info, input_shape=channels_last_shape(info))
-    check_node(model, "trainer.model", job.allow, provided=("rngs",))
+    check_node(model, "trainer.model", job.allow, provided=("rngs", *MODES))
     steps = num_steps(conf, steps_per_epoch=1)
     check_node(fill_lengths(conf.optimizer, steps, "trainer.optimizer"), "trainer.optimizer", job.allow)
     if conf.loss is not None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -47,7 +49,7 @@ class Inputs:
 def padded(batch: Batch, slots: int, inputs: Inputs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return x, y and weight of ``slots`` rows: those of the batch, then copies of them that have no weight.
 
-    With the same shapes at every step, nothing is compiled twice. Copies, unlike zeros, leave batch statistics sane.
+    With the same shapes at every step, nothing is compiled twice.
     """
     count = len(batch.y)
     weight = np.zeros(slots, "float32")
@@ -59,3 +61,23 @@ def padded(batch: Batch, slots: int, inputs: Inputs) -> tuple[np.ndarray, np.nda
         return np.zeros((slots, *x.shape[1:]), x.dtype), np.zeros((slots, *y.shape[1:]), y.dtype), weight
     rows = np.arange(slots) % count
     return x[rows], y[rows], weight
+
+
+def without_padding(step: Callable[..., Any], place: Any) -> Callable[..., Any]:
+    """Return ``step`` of (model, rows, key, number), which may get the number of real rows too and then sees no others.
+
+    Its rows are x, y and weight, and with ``num_rows`` also (rows,) bool: which ones ``padded`` did not add.
+
+    Args:
+        step: What is compiled, once for each ``num_rows``.
+        place: The sharding of the rows, whose number it needs not divide.
+    """
+
+    def real_step(at: Any, rows: Sequence[Any], key: Any, number: Any, num_rows: int | None = None) -> Any:
+        if num_rows is not None:
+            *columns, is_real = rows
+            (kept,) = jnp.nonzero(is_real, size=num_rows)
+            rows = [jax.lax.with_sharding_constraint(values[kept], place) for values in columns]
+        return step(at, rows, key, number)
+
+    return real_step

@@ -17,7 +17,7 @@ from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.from_dataset import channels_last_shape, num_steps, tried_model
 from rtrain.trainers.jax import arrays
 from rtrain.trainers.jax.build import RowLoss, build_loss, build_metrics, build_optimizer
-from rtrain.trainers.jax.inputs import Inputs, padded
+from rtrain.trainers.jax.inputs import Inputs, padded, without_padding
 from rtrain.trainers.jax.net import Net, build_net
 from rtrain.trainers.jax.outputs import fit_output
 from rtrain.trainers.jax.trial import try_rows
@@ -58,16 +58,22 @@ class JaxLearner(Learner):
         measured = {f"trainer.metrics.{name}": one for name, one in self._metrics.items()}
         try_rows(conf, net, (weights, state), inputs, {"trainer.loss": loss, **measured}, info)
         self._key, self._step = jax.random.key(worker.run.seed), 0
+        self._has_statistics = bool(jax.tree.leaves(state))
         step = train_step(net, inputs, optimizer, loss, info, skips=worker.run.failure.nan_loss == "skip")
-        self._train = jax.jit(step, donate_argnums=0, out_shardings=world.everywhere)
+        step, everywhere = without_padding(step, world.rows), world.everywhere
+        self._train = jax.jit(step, donate_argnums=0, static_argnames="num_rows", out_shardings=everywhere)
         self._evaluate = jax.jit(
-            evaluate_step(net, inputs, {"loss": loss, **self._metrics}, info), out_shardings=world.everywhere
+            evaluate_step(net, inputs, {"loss": loss, **self._metrics}, info), out_shardings=everywhere
         )
 
     def take(self, batch: Batch, step: int) -> Any:
         """Do one step; its loss is computed while this returns."""
-        rows = tuple(self._world.gather_rows(values) for values in padded(batch, self._slots, self._inputs))
-        self._at, loss = self._train(self._at, rows, self._key, np.int32(step))
+        rows = self._gathered(padded(batch, self._slots, self._inputs))
+        num_rows = None
+        if self._has_statistics and batch.num_global < rows[0].shape[0]:
+            num_rows = batch.num_global
+            rows = (*rows, *self._gathered([np.arange(self._slots) < len(batch.y)]))
+        self._at, loss = self._train(self._at, rows, self._key, np.int32(step), num_rows=num_rows)
         self._step = step + 1
         return loss, batch.num_global
 
@@ -80,10 +86,13 @@ class JaxLearner(Learner):
         names = ("loss", *self._metrics)
         sums = np.zeros(1 + len(names))
         for batch in batches:
-            rows = tuple(self._world.gather_rows(values) for values in padded(batch, self._eval_slots, self._inputs))
+            rows = self._gathered(padded(batch, self._eval_slots, self._inputs))
             sums += np.asarray(self._evaluate(self._at[:2], rows), np.float64)
         means = {name: float(total / max(sums[0], TINY)) for name, total in zip(names, sums[1:], strict=True)}
         return derived_metrics(self._info.task, means)
+
+    def _gathered(self, own: Sequence[np.ndarray]) -> tuple[Any, ...]:
+        return tuple(self._world.gather_rows(values) for values in own)
 
     def rate(self) -> float | None:
         """Return the learning rate of the next step, if the config says it."""

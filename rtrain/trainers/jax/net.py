@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+import flax.errors
 import flax.linen
 import jax
 import jax.numpy as jnp
@@ -15,15 +18,7 @@ from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.from_dataset import channels_last_shape, fill_from_dataset
 from rtrain.trainers.jax.config import Conf
-
-MODES = {
-    "train": True,
-    "training": True,
-    "is_training": True,
-    "deterministic": False,
-    "use_running_average": False,
-}
-"""Arguments that tell a module whether it is trained, and their values then."""
+from rtrain.trainers.jax.modes import MODES, call_parameters, hidden_mode, mode_of
 
 
 class Net(Protocol):
@@ -34,6 +29,9 @@ class Net(Protocol):
 
     def apply(self, weights: Any, state: Any, x: Any, key: Any, training: bool) -> tuple[Any, Any]:
         """Return output and new state; ``key`` decides all that is random."""
+
+    def hidden_mode(self, weights: Any, state: Any, x: Any) -> str | None:
+        """Return the boolean argument or field that switches to training, if nothing sets it."""
 
 
 def build_net(conf: Conf, info: DatasetInfo, seed: int, allow: tuple[str, ...]) -> Net:
@@ -47,43 +45,79 @@ def build_net(conf: Conf, info: DatasetInfo, seed: int, allow: tuple[str, ...]) 
     # A class of nnx has a signature of its own that hides its arguments.
     is_class = inspect.isclass(target)
     arguments = inspect.signature(target.__init__ if is_class else target).parameters
-    more = {"rngs": nnx.Rngs(seed)} if "rngs" in arguments else {}
+    more: dict[str, Any] = {"rngs": nnx.Rngs(seed)} if "rngs" in arguments else {}
+    if is_class and issubclass(target, flax.linen.Module):
+        needed = [name for name, one in arguments.items() if one.default is one.empty and name not in node]
+        more |= mode_of(needed, training=False)
     module = build(node, "trainer.model", allow, **more)
     if isinstance(module, flax.linen.Module):
-        return Linen(module, seed)
+        return Linen(module, seed, given=tuple(node) if is_class else ())
     if isinstance(module, nnx.Module):
         return Nnx(module)
     raise ConfigError(f"trainer.model: {node['_target_']} makes a {type(module).__name__}, not a Flax module.")
 
 
 class Linen:
-    """A ``flax.linen`` module. It gets its mode as an argument of one of ``MODES``, if it has one."""
+    """A ``flax.linen`` module. Its mode is set by arguments and fields in ``MODES``.
 
-    def __init__(self, module: flax.linen.Module, seed: int) -> None:
+    Args:
+        module: The module.
+        seed: Decides its first weights.
+        given: Fields that the config sets.
+    """
+
+    def __init__(self, module: flax.linen.Module, seed: int, given: Sequence[str] = ()) -> None:
         self._module, self._seed = module, seed
-        self._known = inspect.signature(type(module).__call__).parameters
+        self._arguments = call_parameters(type(module))
+        fields = {one.name: getattr(module, one.name, None) for one in dataclasses.fields(module)}
+        self._fields = {name: one for name, one in fields.items() if name not in self._arguments}
+        free = [name for name, one in self._fields.items() if name not in given and isinstance(one, bool | None)]
+        self._told = {*self._arguments, *free}
+        self._given = set(given) - MODES.keys()
 
     def init(self, x: Any) -> tuple[Any, Any]:
         """Return new weights, and all other collections of variables as state."""
-        variables = self._module.init(jax.random.key(self._seed), x, **self._mode(training=False))
+        module, mode = self._in_mode(mode_of(self._told, training=False))
+        variables = module.init(jax.random.key(self._seed), x, **mode)
         return variables.get("params", {}), {name: one for name, one in variables.items() if name != "params"}
 
     def apply(self, weights: Any, state: Any, x: Any, key: Any, training: bool) -> tuple[Any, Any]:
         """Return output and new state; an evaluation changes none."""
-        variables, mode = {"params": weights, **state}, self._mode(training)
+        variables, (module, mode) = {"params": weights, **state}, self._in_mode(mode_of(self._told, training))
         if not training:
-            return self._module.apply(variables, x, **mode), state
-        output, changed = self._module.apply(variables, x, rngs={"dropout": key}, mutable=list(state), **mode)
+            return module.apply(variables, x, **mode), state
+        output, changed = module.apply(variables, x, rngs={"dropout": key}, mutable=list(state), **mode)
         return output, {**state, **changed}
 
-    def _mode(self, training: bool) -> dict[str, bool]:
-        return {name: training == means for name, means in MODES.items() if name in self._known}
+    def hidden_mode(self, weights: Any, state: Any, x: Any) -> str | None:
+        """Return the argument or field that makes an evaluation draw random numbers or change statistics."""
+
+        def is_training(name: str, value: bool) -> bool:
+            module, mode = self._in_mode({name: value})
+            try:
+                jax.eval_shape(lambda rows: module.apply({"params": weights, **state}, rows, **mode), x)
+            except (flax.errors.InvalidRngError, flax.errors.ModifyScopeVariableError):
+                return True
+            except Exception:  # another value need not work at all
+                return False
+            return False
+
+        if mode_of(self._told, training=False):  # one name is enough, and each trial takes time
+            return None
+        values = {**self._fields, **{name: one.default for name, one in self._arguments.items()}}
+        return hidden_mode({name: values[name] for name in sorted(values.keys() - self._given)}, is_training)
+
+    def _in_mode(self, values: Mapping[str, bool]) -> tuple[flax.linen.Module, dict[str, bool]]:
+        """Return the module with those of ``values`` that are fields, and the others as arguments of its call."""
+        fields = {name: value for name, value in values.items() if name in self._fields}
+        return self._module.clone(**fields), {name: values[name] for name in values.keys() - fields.keys()}
 
 
 class Nnx:
-    """A ``flax.nnx`` module. It is told by its methods ``train`` and ``eval``."""
+    """A ``flax.nnx`` module. Its mode is set by ``train()`` and ``eval()``, and by an argument in ``MODES``."""
 
     def __init__(self, module: nnx.Module) -> None:
+        self._arguments = call_parameters(type(module))
         self._graph, self._weights, self._keys, self._state = nnx.split(module, nnx.Param, nnx.RngState, ...)
 
     def init(self, x: Any) -> tuple[Any, Any]:
@@ -99,8 +133,31 @@ class Nnx:
             module.train()
         else:
             module.eval()
-        output = module(x)
+        output = module(x, **mode_of(self._arguments, training))
         return output, nnx.split(module, nnx.Param, nnx.RngState, ...)[3] if training else state
+
+    def hidden_mode(self, weights: Any, state: Any, x: Any) -> str | None:
+        """Return the argument that makes an evaluation draw random numbers or change statistics."""
+
+        def is_training(name: str, value: bool) -> bool:
+            changed = []
+
+            def evaluate(keys: Any, some: Any, rows: Any) -> None:
+                module = nnx.merge(self._graph, weights, keys, some, copy=True)
+                module.eval()
+                before = jax.tree.leaves(nnx.split(module, nnx.Param, ...)[2])
+                module(rows, **{**mode_of(self._arguments, training=False), name: value})
+                after = jax.tree.leaves(nnx.split(module, nnx.Param, ...)[2])
+                changed.append([id(one) for one in before] != [id(one) for one in after])
+
+            try:
+                jax.eval_shape(evaluate, self._keys, state, x)
+            except Exception:  # another value need not work at all
+                return False
+            return changed[0]
+
+        unknown = {name: one.default for name, one in self._arguments.items() if name not in MODES}
+        return hidden_mode(unknown, is_training)
 
 
 def _is_key(value: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import jax
@@ -14,6 +15,7 @@ from rtrain.trainers.from_dataset import channels_last_shape, num_tried_rows, tr
 from rtrain.trainers.jax.build import RowLoss
 from rtrain.trainers.jax.config import Conf
 from rtrain.trainers.jax.inputs import Inputs
+from rtrain.trainers.jax.modes import MODES
 from rtrain.trainers.jax.net import Net
 from rtrain.trainers.jax.outputs import fit_output
 from rtrain.trainers.tasks import CLASSES, PLACES
@@ -40,15 +42,30 @@ def try_rows(
     places = info.input_shape[:1] if info.task in PLACES else ()
     target = np.zeros((count, *places), "int32" if info.task in CLASSES else "float32")
 
-    def output(rows: Any) -> Any:
-        found, _ = net.apply(*at, inputs.ready(rows), jax.random.key(0), training=False)
+    def output(rows: Any, training: bool) -> Any:
+        found, _ = net.apply(*at, inputs.ready(rows), jax.random.key(0), training=training)
         return fit_output(found, target, info)
 
     with tried_model(conf.model, info, channels_last_shape(info)):
-        given = jax.eval_shape(output, x)
+        given = jax.eval_shape(partial(output, training=False), x)
+        jax.eval_shape(partial(output, training=True), x)
+    _check_mode(conf, net.hidden_mode(*at, jax.eval_shape(inputs.ready, x)))
     shapes = f"outputs of shape {given.shape} and targets of shape {target.shape}"
     for key, function in functions.items():
         with tried(key, info, shapes):
             found = jax.eval_shape(function, given, target)
         if found.shape != (count,):
             raise TrainingError(f"{key} gives {found.shape} for {shapes} of {info.name}, not a number for each row.")
+
+
+def _check_mode(conf: Conf, name: str | None) -> None:
+    """Refuse a model that would be trained in the mode of an evaluation."""
+    if name is not None:
+        raise TrainingError(
+            f"trainer.model: {conf.model['_target_']} has {name}, which turns on dropout or batch statistics, but it "
+            "would stay as it is in training.",
+            f"Leave {name} out: rtrain sets it."
+            if name in MODES
+            else f"Rename it to train, deterministic or use_running_average, which rtrain sets. A field may also be "
+            f"set on purpose: trainer.model.{name}",
+        )

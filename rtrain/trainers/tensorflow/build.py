@@ -64,6 +64,26 @@ def build_optimizer(conf: Conf, steps: int | None, allow: tuple[str, ...]) -> An
     return optimizer
 
 
+def averaging(optimizer: Any) -> list[Any]:
+    """Return those optimizers that keep averages of weights: this one, or the ones inside of it."""
+    inner = getattr(optimizer, "inner_optimizer", None)
+    parts = (optimizer, *([] if inner is None else [inner]), *getattr(inner or optimizer, "optimizers", ()))
+    return [one for one in parts if one.use_ema]
+
+
+def note_on_averages(optimizer: Any, steps: int) -> str | None:
+    """Return a notice if averages are not the weights after ``steps`` steps; ``model.fit`` ends with averages."""
+    for one in averaging(optimizer):
+        every = one.ema_overwrite_frequency
+        if every and steps % every:
+            return (
+                f"trainer.optimizer.ema_overwrite_frequency: averages become the weights every {every} steps, but not "
+                f"after step {steps}, the last one: the last checkpoint holds weights that were trained since, where "
+                f"model.fit ends with averages. For the same, choose a divisor of {steps}."
+            )
+    return None
+
+
 def build_loss(conf: Conf, model: Any, info: DatasetInfo, allow: tuple[str, ...], *, single: bool = False) -> Any:
     """Build the loss, or the usual one of the task.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -22,11 +23,22 @@ from rtrain.trainers.from_dataset import (
     num_steps,
 )
 from rtrain.trainers.tasks import CLASSES
-from rtrain.trainers.tensorflow.build import build_optimizer, check_model_class, fill
+from rtrain.trainers.tensorflow.build import averaging, build_optimizer, check_model_class, fill
 from rtrain.trainers.tensorflow.config import Conf
 
 ONE_HOT = ("CategoricalCrossentropy", "CategoricalFocalCrossentropy", "CategoricalHinge")
 """Losses and metrics whose targets are one-hot."""
+SPARSE = {
+    "Accuracy": "SparseCategoricalAccuracy; every evaluation has accuracy already",
+    "CategoricalAccuracy": "SparseCategoricalAccuracy",
+    "CategoricalCrossentropy": "SparseCategoricalCrossentropy",
+    "TopKCategoricalAccuracy": "SparseTopKCategoricalAccuracy",
+    "OneHotIoU": "IoU and sparse_y_pred=false",
+    "OneHotMeanIoU": "MeanIoU and sparse_y_pred=false",
+    "IoU": "IoU and sparse_y_pred=false, or BinaryIoU where two classes share one output",
+    "MeanIoU": "MeanIoU and sparse_y_pred=false, or BinaryIoU where two classes share one output",
+}
+"""Metrics of Keras that want one-hot targets or classes as outputs, and what works in their place."""
 SAME = {"mae": "keras.metrics.MeanAbsoluteError", "mse": "keras.metrics.MeanSquaredError"}
 """Metrics of Keras that are what every evaluation has."""
 UNCALLED = [name for name in dir(keras.callbacks.Callback) if name.startswith(("on_test_", "on_predict_"))]
@@ -61,6 +73,7 @@ def check_conf(job: Job) -> None:
         _check_ignored(loss)
     for name, node in conf.metrics.items():
         check_node(fill(node, info, f"trainer.metrics.{name}"), f"trainer.metrics.{name}", job.allow)
+        _check_metric(node, f"trainer.metrics.{name}", info, job.allow)
     check_names(conf, info, SAME)
     for place, node in enumerate(conf.callbacks):
         check_node(node, f"trainer.callbacks.{place}", job.allow)
@@ -92,9 +105,8 @@ def _check_callback(target: str, where: str, allow: tuple[str, ...]) -> None:
 
 def _check_averages(optimizer: Any) -> None:
     """Refuse averages of weights that only the end of ``model.fit`` would put in place of the weights."""
-    inner = getattr(optimizer, "inner_optimizer", None)
-    for one in (optimizer, *([] if inner is None else [inner]), *getattr(inner or optimizer, "optimizers", ())):
-        if one.use_ema and not one.ema_overwrite_frequency:
+    for one in averaging(optimizer):
+        if not one.ema_overwrite_frequency:
             raise ConfigError(
                 "trainer.optimizer.use_ema has no effect: the averages become the weights only where model.fit ends, "
                 "after the last evaluation.",
@@ -122,6 +134,19 @@ def _check_ignored(loss: Any) -> None:
             "evaluation would depend on eval_batch_size, and the training on num_workers.",
             "Try: a weight of 0 for these rows (dataset.weight), or trainer=torch, whose CrossEntropyLoss has "
             "ignore_index",
+        )
+
+
+def _check_metric(node: Mapping[str, Any], where: str, info: DatasetInfo, allow: tuple[str, ...]) -> None:
+    """Refuse a metric of Keras that would compare outputs, or one-hot targets, with the numbers of classes."""
+    kind = locate(node["_target_"], where, allow)
+    name = getattr(kind, "__name__", "")
+    is_sparse = name in ("IoU", "MeanIoU") and node.get("sparse_y_pred") is False
+    if info.task in CLASSES and getattr(keras.metrics, name, None) is kind and name in SPARSE and not is_sparse:
+        raise ConfigError(
+            f"{where}: {name} wants one-hot targets, or classes as outputs, but targets are numbers of classes and "
+            "outputs a number for each class.",
+            f"Try: keras.metrics.{SPARSE[name]}",
         )
 
 

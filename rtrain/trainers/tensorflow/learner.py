@@ -30,6 +30,7 @@ from rtrain.trainers.tensorflow.build import (
     build_model,
     build_optimizer,
     gives_logits,
+    note_on_averages,
 )
 from rtrain.trainers.tensorflow.callbacks import FILE_NAME as CALLBACKS
 from rtrain.trainers.tensorflow.callbacks import Callbacks
@@ -37,6 +38,7 @@ from rtrain.trainers.tensorflow.config import Conf
 from rtrain.trainers.tensorflow.copies import Copies
 from rtrain.trainers.tensorflow.inputs import Inputs
 from rtrain.trainers.tensorflow.outputs import check_output
+from rtrain.trainers.tensorflow.shapes import OfColumns, is_single, update
 from rtrain.trainers.tensorflow.steps import (
     call,
     check_loss,
@@ -44,9 +46,9 @@ from rtrain.trainers.tensorflow.steps import (
     seed_states,
     target_spec,
     train_step,
-    try_loss,
     zeros,
 )
+from rtrain.trainers.tensorflow.trial import check_mask, try_loss, try_metrics
 from rtrain.trainers.tensorflow.weights import FILE_NAME as WEIGHTS
 from rtrain.trainers.tensorflow.weights import load_weights
 from rtrain.trainers.tensorflow.world import World
@@ -73,16 +75,24 @@ class KerasLearner(Learner):
             output = call(self.model, inputs.ready(zeros(inputs.x, num_tried_rows(info))), training=False)
         target = zeros(target_spec(info), num_tried_rows(info))
         check_output(output, target, info)
-        single = info.task in CLASSES and (output.shape.rank == target.shape.rank or output.shape[-1] == 1)
+        check_mask(output, world.size)
+        single = info.task in CLASSES and is_single(output, target)
         steps_per_epoch = -(-worker.dataset.splits["train"].num_rows // conf.rows_per_step(world.size))
-        optimizer = build_optimizer(conf, num_steps(conf, steps_per_epoch), allow)
+        steps = num_steps(conf, steps_per_epoch)
+        optimizer = build_optimizer(conf, steps, allow)
+        note = note_on_averages(optimizer, steps or steps_per_epoch)
+        if note is not None:
+            worker.notice(note)
         loss = build_loss(conf, self.model, info, allow, single=single)
-        self.model.compile(optimizer=optimizer, loss=loss, jit_compile=False)
+        taken = OfColumns(loss) if output.shape.rank == 1 else loss
+        self.model.compile(optimizer=optimizer, loss=taken, jit_compile=False)
         optimizer.build(self.model.trainable_variables)
-        try_loss(self.model, output, info)
+        computes = type(self.model).compute_loss is not keras.Model.compute_loss
+        try_loss(self.model, inputs, output, info, own=computes or conf.loss is not None)
         if world.size > 1 and conf.loss is not None:
             check_loss(self.model, inputs, next(iter(worker.dataset.splits["train"].own_rows(0, 1))))
         self._metrics = build_metrics(conf, info, allow)
+        try_metrics(self._metrics, output, info)
         self._train = train_step(self.model, inputs, info, world, skips=worker.run.failure.nan_loss == "skip")
         self._evaluate = evaluate_step(self.model, inputs, info, gives_logits(loss, self.model))
         self._callbacks = Callbacks(build_callbacks(conf, allow), self.model, conf.max_epochs)
@@ -115,7 +125,7 @@ class KerasLearner(Learner):
             output, found = self._evaluate(x, y, counts)
             sums += found.numpy()
             for metric in self._metrics.values():
-                metric.update_state(y, output, sample_weight=counts)
+                update(metric, y, output, counts if "weight" in self._info.columns else None)
         weight, *totals = self._world.sum(sums.tolist())
         means = {name: total / max(weight, TINY) for name, total in zip(names, totals, strict=True)}
         return derived_metrics(self._info.task, means) | self._own_metrics()

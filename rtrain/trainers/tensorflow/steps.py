@@ -12,7 +12,6 @@ import tensorflow as tf
 
 from rtrain.datasets.base import Columns, DatasetInfo
 from rtrain.errors import TrainingError
-from rtrain.trainers.from_dataset import tried
 from rtrain.trainers.tasks import CLASSES, PLACES
 from rtrain.trainers.tensorflow.inputs import Inputs
 from rtrain.trainers.tensorflow.outputs import row_metrics
@@ -54,8 +53,9 @@ def train_step(model: Any, inputs: Inputs, info: DatasetInfo, world: World, *, s
         variables = model.trainable_variables
         before = [tf.identity(one.value) for one in shared] if skips else []
         with tf.GradientTape() as tape:
-            output = call(model, inputs.ready(x), training=True)
-            loss = model.compute_loss(x=x, y=y, y_pred=output, sample_weight=weight, training=True) * share
+            rows = inputs.ready(x)
+            output = call(model, rows, training=True)
+            loss = model.compute_loss(x=rows, y=y, y_pred=output, sample_weight=weight, training=True) * share
             scaled = model.optimizer.scale_loss(loss)
         found = tape.gradient(scaled, [one.value for one in variables])
         trained = [one for one, part in zip(variables, found, strict=True) if part is not None]
@@ -82,23 +82,6 @@ def train_step(model: Any, inputs: Inputs, info: DatasetInfo, world: World, *, s
     return graph
 
 
-def try_loss(model: Any, output: Any, info: DatasetInfo) -> None:
-    """Compute the loss of some rows of zeros, of which the model gave ``output``.
-
-    Raises:
-        TrainingError: It fails, or gives more than one number.
-    """
-    y = zeros(target_spec(info), len(output))
-    shapes = f"outputs of shape {tuple(output.shape)} and targets of shape {tuple(y.shape)}"
-    with tried("trainer.loss", info, shapes):
-        loss = model.compute_loss(x=None, y=y, y_pred=output, training=False)
-    if tf.rank(loss) != 0:
-        raise TrainingError(
-            f"trainer.loss gives {tuple(loss.shape)} numbers for {shapes} of {info.name}, not their mean.",
-            "Try: trainer.loss.reduction=sum_over_batch_size",
-        )
-
-
 def check_loss(model: Any, inputs: Inputs, columns: Columns, num_rows: int = 64) -> None:
     """Find a loss of the user's that is not a mean over rows, as far as some rows tell.
 
@@ -109,7 +92,8 @@ def check_loss(model: Any, inputs: Inputs, columns: Columns, num_rows: int = 64)
     chosen = np.argsort(firsts.reshape(len(firsts), -1)[:, 0], kind="stable")  # parts that differ as much as they can
     x, y = tf.constant(columns["x"][chosen]), tf.constant(firsts[chosen])
     y = tf.cast(y, tf.float32) if y.dtype.is_floating else y
-    output = call(model, inputs.ready(x), training=False)
+    x = inputs.ready(x)
+    output = call(model, x, training=False)
 
     def loss(some: slice) -> float:
         return float(model.compute_loss(x=x[some], y=y[some], y_pred=output[some], training=False))
@@ -128,10 +112,11 @@ def evaluate_step(model: Any, inputs: Inputs, info: DatasetInfo, is_logits: bool
     """Return the graph of one batch: outputs, and the sums of weights, loss and metrics over its rows, by weight."""
 
     def step(x: Any, y: Any, weight: Any) -> tuple[Any, Any]:
-        output = call(model, inputs.ready(x), training=False)
+        rows = inputs.ready(x)
+        output = call(model, rows, training=False)
         # Keras takes the mean over rows whatever they weigh.
         scaled = weight / tf.maximum(tf.reduce_mean(weight), TINY)
-        loss = model.compute_loss(x=x, y=y, y_pred=output, sample_weight=scaled, training=False)
+        loss = model.compute_loss(x=rows, y=y, y_pred=output, sample_weight=scaled, training=False)
         counts = tf.cast(tf.reshape(weight, (-1,)), tf.float64)
         measured = [tf.reduce_sum(one * counts) for one in row_metrics(output, y, is_logits, info.task)]
         total = tf.reduce_sum(counts)

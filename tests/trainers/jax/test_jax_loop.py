@@ -7,42 +7,19 @@ import numpy as np
 import optax
 import pytest
 from epoch_tests import EpochsOnOneRank, assert_same
-from flax import linen, nnx
+from flax import linen
 from flax.traverse_util import flatten_dict
 from jax_runs import DROPOUT, MLP, fit, make_conf, weights
+from normalized import LINEN, NNX
 
 from rtrain.datasets.base import Dataset, ResidentSplit
 from rtrain.errors import DatasetError, TrainingError
 from rtrain.testing.small_data import small_dataset
 from rtrain.testing.workers import RecordingChannel, make_worker, newest
 from rtrain.trainers.jax.models import MLP as Module
-from rtrain.trainers.jax.net import Linen
 from rtrain.trainers.jax.predictor import load_predictor
 
 HERE = f"{__name__}"
-
-
-class Normalized(linen.Module):
-    """Has batch statistics."""
-
-    num_classes: int
-
-    @linen.compact
-    def __call__(self, x, train):
-        x = linen.BatchNorm(use_running_average=not train)(x.reshape(len(x), -1))
-        return linen.Dense(self.num_classes)(x)
-
-
-class Nnx(nnx.Module):
-    """The same in nnx, with dropout."""
-
-    def __init__(self, in_features, num_classes, rngs):
-        self.norm = nnx.BatchNorm(in_features, rngs=rngs)
-        self.dropout = nnx.Dropout(0.5, rngs=rngs)
-        self.dense = nnx.Linear(in_features, num_classes, rngs=rngs)
-
-    def __call__(self, x):
-        return self.dense(self.dropout(self.norm(x.reshape(len(x), -1))))
 
 
 class Bigrams(linen.Module):
@@ -72,13 +49,13 @@ def local(name, **keys):
 def this_file_may_be_named(monkeypatch):
     from rtrain.config import allowed
 
-    monkeypatch.setattr(allowed, "FRAMEWORKS", allowed.FRAMEWORKS | {HERE})
+    monkeypatch.setattr(allowed, "FRAMEWORKS", allowed.FRAMEWORKS | {HERE, "normalized"})
 
 
 MODELS = {
     "dropout": DROPOUT,
-    "batch statistics": local("Normalized", num_classes="auto"),
-    "nnx": local("Nnx", in_features="auto", num_classes="auto"),
+    "batch statistics": LINEN,
+    "nnx": NNX,
 }
 
 
@@ -173,23 +150,6 @@ def test_own_loss_and_metrics_are_functions_of_rows(tmp_path):
 def test_a_model_that_does_not_fit_the_data_is_told(tmp_path, model, task, says):
     with pytest.raises(TrainingError, match=says):
         fit(tmp_path, make_conf(model=model), small_dataset(task))
-
-
-@pytest.mark.parametrize("name", ["train", "training", "is_training", "deterministic", "use_running_average"])
-def test_a_module_is_told_whether_it_is_trained(name):
-    off = name in ("deterministic", "use_running_average")
-
-    def call(self, x, **mode):
-        return linen.Dropout(0.5, deterministic=mode[name] if off else not mode[name])(x)
-
-    source = f"def __call__(self, x, {name}={off}): return call(self, x, {name}={name})"
-    found = {"call": call}
-    exec(source, found)
-    kind = type("Dropping", (linen.Module,), {"__call__": linen.compact(found["__call__"])})
-    net, rows = Linen(kind(), 0), jnp.ones((4, 50))
-    trained, evaluated = (net.apply({}, {}, rows, jax.random.key(0), training=one)[0] for one in (True, False))
-    assert (evaluated == 1).all()
-    assert (trained == 0).any()
 
 
 def own_function(worker):

@@ -2,10 +2,12 @@
 
 import jax_runs
 import pytest
-from epoch_tests import EpochsOnTwoRanks
-from jax_runs import DROPOUT, make_conf
+from epoch_tests import EpochsOnTwoRanks, assert_same
+from jax_runs import CLOSE, DROPOUT, make_conf, weights
+from normalized import LINEN
 
 import rtrain
+from rtrain.config import allowed
 from rtrain.errors import TrainingError
 from rtrain.testing.small_data import small_dataset
 from rtrain.testing.workers import make_worker
@@ -17,6 +19,19 @@ class TestTwoRanks(EpochsOnTwoRanks):
     def test_two_ranks_draw_the_random_numbers_of_one(self, tmp_path, ranks):
         data = small_dataset(num_rows=(160, 37))
         self.assert_same_training(tmp_path, ranks, make_conf(model=DROPOUT), data)
+
+    def test_two_ranks_have_the_batch_statistics_of_one(self, tmp_path, ranks):
+        """Steps of 33, 33 and 1 row: none of them can be shared out evenly."""
+        conf, data = make_conf(model=LINEN, global_batch_size=33, max_epochs=2), small_dataset(num_rows=(67, 9))
+        _fit_normalized(0, tmp_path / "one", conf, data, world_size=1)
+        ranks.run(_fit_normalized, tmp_path / "two", conf, data)
+        assert_same(weights(tmp_path / "one"), weights(tmp_path / "two"), **CLOSE)
+
+
+def _fit_normalized(rank, folder, conf, data, world_size=2):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(allowed, "FRAMEWORKS", allowed.FRAMEWORKS | {"normalized"})
+        jax_runs.fit(folder, conf, data, rank=rank, world_size=world_size)
 
 
 def test_workers_that_are_no_world_are_a_failure(tmp_path):

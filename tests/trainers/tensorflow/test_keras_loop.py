@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 from epoch_tests import EpochsOnOneRank, assert_same
 from exactness import assert_exact
-from keras_runs import ADAM, DROPOUT, MLP, MODELS, fit, make_conf, weights
+from keras_runs import ADAM, DROPOUT, MLP, MODELS, SGD, fit, make_conf, weights
 
 from rtrain.config.schema import FailureConf
 from rtrain.datasets.base import Dataset
 from rtrain.errors import ConfigError, TrainingError
-from rtrain.testing.small_data import small_dataset, with_infinite_row
+from rtrain.testing.small_data import small_dataset, small_text, with_infinite_row
 from rtrain.testing.workers import RecordingChannel, make_worker, newest
 from rtrain.trainers.tensorflow.learner import WEIGHTS, KerasLearner
+from rtrain.trainers.tensorflow.models import mlp
 from rtrain.trainers.tensorflow.predictor import load_predictor
 from rtrain.trainers.tensorflow.world import World
 
@@ -35,9 +36,9 @@ def normalized(input_shape, num_classes, activation=None):
     )
 
 
-def bigrams(input_shape, vocab_size):
+def bigrams(input_shape, vocab_size, mask_zero=False):
     """Predicts the next token from the one before."""
-    layers = [keras.layers.Embedding(vocab_size, 8), keras.layers.Dense(vocab_size)]
+    layers = [keras.layers.Embedding(vocab_size, 8, mask_zero=mask_zero), keras.layers.Dense(vocab_size)]
     return keras.Sequential([keras.layers.Input(tuple(input_shape), dtype="int64"), *layers])
 
 
@@ -231,6 +232,38 @@ def test_an_interrupted_run_ends_with_the_same_numbers_callbacks_included(tmp_pa
     conf = make_conf(model=NOISY, optimizer=AVERAGING, callbacks=[PLATEAU, EARLY], max_epochs=9)
     _, last = assert_exact(tmp_path, lambda folder, channel: fit(folder, conf, channel=channel), [2, 9])
     assert last.of("checkpoint")[-1]["epoch"] == 5, "the early stop counts the evaluations before the interruptions"
+
+
+@pytest.mark.parametrize("masked", [True, False])
+def test_outputs_with_a_mask_are_for_one_worker(tmp_path, masked):
+    model = local("bigrams", input_shape="auto", vocab_size="auto", mask_zero=masked)
+    conf = make_conf(model=model, max_steps=1)
+    assert fit(tmp_path, conf, small_text()).of("checkpoint")
+    two = make_worker(tmp_path, conf, small_text(), world_size=2)
+    if not masked:
+        KerasLearner(two, World(0, 2))
+        return
+    with pytest.raises(TrainingError, match="outputs with a mask"):
+        KerasLearner(two, World(0, 2))
+
+
+@pytest.mark.parametrize("every", [5, 4])
+def test_averages_end_as_those_of_fit_if_their_frequency_divides_the_steps(tmp_path, every):
+    data, keys = small_dataset(shape=(4,)), {"use_ema": True, "ema_momentum": 0.9, "ema_overwrite_frequency": every}
+    channel = fit(tmp_path, make_conf(optimizer={**SGD, **keys}, shuffle=False), data)
+    keras.utils.set_random_seed(0)
+    model = mlp((4,), 3, hidden=[16])
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(keras.optimizers.SGD(0.1, **keys), loss)
+    x, y = data.splits["train"].columns["x"], data.splits["train"].columns["y"]
+    model.fit((x - np.float32(0.1)) / np.float32(2), y, batch_size=32, epochs=3, shuffle=False, verbose=0)
+    found = [one for name, one in sorted(weights(tmp_path).items()) if "dense" in name]
+    same = [
+        np.allclose(one, other, rtol=1e-5, atol=1e-6) for one, other in zip(found, model.get_weights(), strict=True)
+    ]
+    assert all(same) == (every == 5)
+    notes = [record["text"] for record in channel.of("notice")]
+    assert notes == [] if every == 5 else "choose a divisor of 15" in notes[0]
 
 
 def test_a_new_run_takes_only_the_weights_of_an_older_checkpoint_that_holds_the_optimizer_with_them(tmp_path):
