@@ -82,7 +82,7 @@ def is_numeric(kind: pa.DataType) -> bool:
 
 
 def numeric_hint(numeric: Sequence[str]) -> str:
-    """Return what to do about a feature that is no number, with the override to paste."""
+    """Return what to do about a feature that is not numeric, with the override to paste."""
     if not numeric:
         return "Features are numbers or booleans; encode them as such."
     return f"Use the numeric ones: 'dataset.features=[{','.join(numeric)}]'"

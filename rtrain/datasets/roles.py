@@ -123,7 +123,7 @@ def _finite(table: pa.Table, column: str, key: str, where: str, first_row: int) 
 def _groups(table: pa.Table, column: str, where: str, first_row: int) -> np.ndarray:
     """Return a number for each row, (rows,) int64: whole numbers as they are, and a hash of the text of all else.
 
-    It depends on the value alone, not on the others of its file: 1 is the same group beside 1.5 as beside 2.
+    It depends on the value alone: 1 is the same group in a file with 1.5 and in one without.
     """
     import numpy as np
     import pyarrow as pa

@@ -20,8 +20,8 @@ def typed_names(texts: Collection[str]) -> set[str] | None:
     """Return what booleans or numbers that are written as these texts are called as categories.
 
     Returns:
-        The names, without those that stand for a missing value; None where the texts are no booleans and no numbers:
-        ``01234`` is none.
+        The names, without those that stand for a missing value; None where a text is neither a boolean nor a number,
+        such as ``01234``.
     """
     there = [text for text in texts if text not in MISSING]
     for read in (_boolean, _number):
@@ -32,7 +32,7 @@ def typed_names(texts: Collection[str]) -> set[str] | None:
 
 
 def is_whole(name: str) -> bool:
-    """Return whether a name of ``typed_names`` is no fraction."""
+    """Return whether a name of ``typed_names`` is a whole number or a boolean."""
     return "." not in name
 
 

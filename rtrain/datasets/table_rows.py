@@ -70,7 +70,7 @@ def spec_of(encoding: Mapping[str, Any], conf: ColumnsConf) -> TableSpec:
 def text_columns(conf: ColumnsConf, encoding: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the columns that a format without types has to read as text.
 
-    Those are the ones with a type of their own, what preprocessors take as text, and categories.
+    Those are the columns in ``dtypes``, what preprocessors take as text, and categories.
     """
     kinds = (encoding.get("preprocessing") or {}).get("kinds", {})
     texts = [column for column, kind in kinds.items() if kind == "text"]
@@ -140,7 +140,9 @@ def check_row_columns(schema: pa.Schema, spec: TableSpec, ids: Sequence[str], wh
     several = [name for name, count in Counter(schema.names).items() if count > 1]
     if several and not ids:
         others = ",".join(name for name in schema.names if name not in (*several, *spec.inputs))
-        message = f"{where}: there are several columns '{several[0]}', which each prediction would be kept beside."
+        message = (
+            f"{where}: there are several columns '{several[0]}', and a prediction keeps every column but the features."
+        )
         raise DatasetError(message, f"Keep others: 'dataset.ids=[{others}]'" if others else "Rename them.")
 
 

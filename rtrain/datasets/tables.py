@@ -125,7 +125,7 @@ class TableSpec:
         """Return the features, and by column of categories how many of how many values training never saw.
 
         Raises:
-            DatasetError: A value is missing or is no number; names column and row.
+            DatasetError: A value is missing or not numeric; names column and row.
         """
         import numpy as np
 

@@ -240,7 +240,7 @@ def tag_values(texts: Texts, column: str) -> pa.Array:
         raise DatasetError(
             f"{texts.where}: row {row + 1} has no tag for word {word + 1}, {texts.texts[row][word]!r}: '{column}' is "
             f"empty, {IGNORED} or the number of no class there.",
-            "Each word needs a tag: give such words one of their own, or remove them with their tags.",
+            "Each word needs a tag: give such words a class for it, or remove them with their tags.",
         )
     return flat
 
