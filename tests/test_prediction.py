@@ -1,6 +1,7 @@
 """Predictions and evaluations from a checkpoint, on new rows of the user's."""
 
 import json
+import re
 import shutil
 
 import numpy as np
@@ -148,6 +149,14 @@ def test_words_that_would_mix_rows_of_training_into_the_test_are_refused(trained
     with pytest.raises(ConfigError, match=f"{word} has no effect: all rows are read"):
         rtrain.evaluate(trained.path, [f"dataset.path={path}", word])
     rtrain.evaluate(trained.path, [f"dataset.path={path}", word], split="test")
+
+
+@pytest.mark.parametrize("word", ["dataset.ids=[a]", "dataset.max_unseen=0.5"])
+def test_words_about_raw_rows_are_refused_for_a_split_which_has_none(trained, tmp_path, word):
+    with pytest.raises(ConfigError, match=re.escape(f"{word} has no effect: a split is decoded as in training")):
+        rtrain.predict(trained.path, tmp_path / "out.csv", [word], split="test")
+    with pytest.raises(ConfigError, match=re.escape(f"{word} has no effect")):
+        rtrain.evaluate(trained.path, [word])
 
 
 def test_scores_to_start_from_count_for_new_rows_too(tmp_path):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rtrain.datasets.categories import is_text
+from rtrain.datasets.spellings import MISSING
 from rtrain.datasets.tables import TableFormat
 from rtrain.errors import DatasetError
 
@@ -17,10 +18,6 @@ if TYPE_CHECKING:
 
 WHOLE = 2.0**53
 """Below it, a float64 that is whole is exactly that number."""
-
-MISSING = ["", "NA", "N/A", "n/a", "#N/A", "#N/A N/A", "#NA", "NULL", "null", "NaN", "nan", "-NaN", "-nan"]
-MISSING += ["1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"]
-"""Texts that stand for a missing number, in CSV as in pandas."""
 
 
 def cast_table(table: pa.Table, dtypes: Mapping[str, str], where: str, first_row: int = 0) -> pa.Table:

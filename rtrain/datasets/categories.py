@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rtrain.datasets.base import Columns
+from rtrain.datasets.spellings import MISSING, is_whole, places_of, typed_names
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -52,11 +53,13 @@ class CategoryScan:
     """Looks at the rows of ``train`` to find out which features are categories, and what they are called.
 
     Those asked for are; else columns of dictionaries, and those of text unless nearly all that they hold are numbers:
-    that is a column of numbers, with a mistake in it maybe.
+    that is a column of numbers, with a mistake in it maybe. ``untyped`` ones were read as text because their files have
+    no types: where all that they hold are booleans or whole numbers, they are called as in files that have some.
     """
 
-    def __init__(self, features: Sequence[str], asked: Sequence[str] | None) -> None:
-        self._features, self._asked = features, asked
+    def __init__(self, features: Sequence[str], asked: Sequence[str] | None, untyped: Collection[str] = ()) -> None:
+        self._features, self._asked, self._untyped = features, asked, untyped
+        self._texts: set[str] = set()
         self._names: dict[str, set[str]] = {name: set() for name in asked or ()}
         self._sure = set(asked or ())
         self._numbers: set[str] = set()
@@ -81,6 +84,7 @@ class CategoryScan:
             if name in self._numbers:
                 continue
             values = names_of(table[name], f"{where}: feature '{name}'")
+            self._texts |= {name} if is_text(table[name].type) else set()
             known = self._names.setdefault(name, set())
             known.update(value for value in pc.unique(values).to_pylist() if value is not None)
             if len(known) > MAX_CATEGORIES and self._holds_numbers(name):
@@ -96,9 +100,27 @@ class CategoryScan:
         return name not in self._sure and mostly_numbers(self._names[name])
 
     def categories(self) -> dict[str, tuple[str, ...]]:
-        """Return the names of each category, whole numbers in their order and texts by the alphabet."""
+        """Return the names of each category, whole numbers in their order and texts by the alphabet.
+
+        Raises:
+            DatasetError: An untyped column holds numbers, and fractions among them.
+        """
         found = [name for name in self._features if name in self._names and not self._holds_numbers(name)]
-        return {name: tuple(sorted(self._names[name], key=_in_order)) for name in found}
+        return {name: tuple(sorted(self._spelled(name), key=_in_order)) for name in found}
+
+    def texts(self) -> tuple[str, ...]:
+        """Return the categories whose names are text as it was read: 01 and 1 are two of them."""
+        return tuple(name for name in self.categories() if name in self._texts)
+
+    def _spelled(self, name: str) -> set[str]:
+        typed = typed_names(self._names[name]) if name in self._untyped else None
+        fraction = next((one for one in typed or () if not is_whole(one)), None)
+        if fraction is not None:
+            raise DatasetError(
+                f"feature '{name}' is to be a category, but holds fractions such as {fraction}.",
+                f"Leave it out of dataset.categorical, or take them as texts: 'dataset.dtypes={{{name}: category}}'",
+            )
+        return self._names[name] if typed is None else typed
 
 
 def names_of(values: pa.ChunkedArray, what: str) -> pa.ChunkedArray:
@@ -119,24 +141,47 @@ def names_of(values: pa.ChunkedArray, what: str) -> pa.ChunkedArray:
         raise DatasetError(f"{what} is to be a category, but holds {values.type} values: {error}") from error
 
 
-def codes_of(values: pa.ChunkedArray, names: Sequence[str], what: str) -> np.ndarray:
-    """Return the code of each value, (rows,) float64; NaN for what is missing or not among ``names``."""
+def codes_of(values: pa.ChunkedArray, names: Sequence[str], what: str, *, zeros_count: bool = False) -> np.ndarray:
+    """Return the code of each value, (rows,) float64; NaN for what is missing or not among ``names``.
+
+    A value in a spelling that is none of the names has the code of the only name for the same boolean, number or time.
+
+    Args:
+        values: A column.
+        names: Of its categories, in the order of their codes.
+        what: Where the column is, for messages.
+        zeros_count: Whether the text 01 is another category than 1.
+
+    Raises:
+        DatasetError: It holds fractions, or is nested.
+    """
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    codes = pc.index_in(names_of(values, what), value_set=pa.array(names, pa.string()))
+    found = names_of(values, what)
+    codes = pc.index_in(found, value_set=pa.array(names, pa.string()))
+    if codes.null_count > found.null_count:
+        others = pc.unique(found.filter(codes.is_null())).drop_null().to_pylist()
+        places = places_of(others, names, zeros_count=zeros_count and is_text(values.type))
+        alike = pc.index_in(found, value_set=pa.array(list(places), pa.string()))
+        codes = pc.coalesce(codes, pc.take(pa.array(list(places.values()), pa.int32()), alike))
     return np.asarray(codes.cast(pa.float64()).to_numpy())
 
 
-def num_missing(values: pa.ChunkedArray) -> int:
-    """Return how many values of a column are empty or NaN."""
+def num_missing(values: pa.ChunkedArray, names: Sequence[str]) -> int:
+    """Return how many values of a column are empty or NaN; where all names are numbers or booleans, also as text."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
-    return int(pc.sum(pc.is_null(values, nan_is_null=True)).as_py() or 0)
+    missing = pc.is_null(values, nan_is_null=True)
+    if is_text(values.type):
+        written = pc.is_in(values, value_set=pa.array(MISSING, values.type))
+        if pc.any(written).as_py() and typed_names(names) is not None and not set(names) & set(MISSING):
+            missing = pc.or_(missing, written)
+    return int(pc.sum(missing).as_py() or 0)
 
 
 def seen_only(
@@ -178,9 +223,19 @@ def is_number(value: Any) -> bool:
     return True
 
 
-def tell_of_names(categories: Mapping[str, Sequence[str]], num_rows: int) -> None:
-    """Warn of features whose texts seem to name the rows of ``train``: nothing can be learned of them."""
+def tell_of_names(categories: Mapping[str, Sequence[str]], num_rows: int, *, asked: bool) -> None:
+    """Warn of features whose texts seem to name the rows of ``train``: nothing can be learned of them.
+
+    Warn also of texts that would be numbers without a sign, unless the config has ``asked`` for the categories.
+    """
     for name, names in categories.items():
+        sign = None if asked else numbers_but_for(names)
+        if sign:
+            log.warning(
+                "feature '%s' is taken as a category, but its texts, such as '%s', would be numbers without '%s'; "
+                "write them as numbers, or say which features are categories: 'dataset.categorical=[%s]'",
+                *(name, names[0], sign, ",".join(categories)),
+            )
         if num_rows >= MANY_ROWS and 2 * len(names) > num_rows:
             log.warning(
                 "feature '%s' has %d different texts in %d rows; if it names them, keep it out: 'dataset.ids=[%s]'",

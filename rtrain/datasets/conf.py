@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 
@@ -228,6 +228,15 @@ class ColumnsConf(RowsConf):
 
     on_missing: Annotated[str, *one_of("error", "keep", "mean")] = "error"
     """Empty numbers: stop with a message; ``keep`` as NaN, for trees; or the ``mean`` of the train split."""
+
+    # Whether files say what type a column has; else it is guessed from the texts of the first rows.
+    has_types: ClassVar[bool] = True
+
+    @property
+    def untyped(self) -> tuple[str, ...]:
+        """Categories that are read as text: a guess in another file could be another one."""
+        names = () if self.has_types else self.categorical or ()
+        return tuple(name for name in names if name not in (self.dtypes or ()))
 
 
 @dataclass(kw_only=True)

@@ -158,6 +158,8 @@ class LabelScan:
         import pyarrow as pa
         import pyarrow.compute as pc
 
+        if not len(values):
+            return  # a file without rows says nothing of types: CSV's have none then
         is_declared = pa.types.is_dictionary(values.type)
         values = plain(values, self._column, where)
         check_present(values, self._column, where, first_row)

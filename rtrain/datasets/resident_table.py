@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rtrain.datasets.base import Columns, Dataset, joined
 from rtrain.datasets.categories import CategoryScan, is_declared, is_text, seen_only, tell_of_names, unscaled
+from rtrain.datasets.column_types import check_alike
 from rtrain.datasets.conf import ColumnsConf, TableSplitConf
 from rtrain.datasets.labels import Labels, LabelScan
 from rtrain.datasets.moments import Moments
@@ -18,7 +19,7 @@ from rtrain.datasets.roles import Roles, grouped
 from rtrain.datasets.split_keys import SplitKeys, check_times, split_table
 from rtrain.datasets.splits import ROW
 from rtrain.datasets.table_rows import encoding_of
-from rtrain.datasets.tables import TableSpec, check_alike
+from rtrain.datasets.tables import TableSpec
 
 if TYPE_CHECKING:
     import numpy as np
@@ -63,7 +64,7 @@ def _resident(name: str, tables: Tables, features: tuple[str, ...], conf: Column
     task = task_of(spec.labels, conf)
     splits = split_table(parts, keys, conf, task == "classification")
     splits, categories = seen_only(splits, features, dict(spec.categories))
-    tell_of_names(categories, len(splits["train"]["y"]))
+    tell_of_names(categories, len(splits["train"]["y"]), asked=conf.categorical is not None)
     spec = replace(spec, categories=categories)
     if spec.on_missing == "mean":
         moments = Moments()
@@ -153,7 +154,7 @@ def _conf_after(conf: ColumnsConf, splits: Tables, preprocessing: Preprocessing)
 
 
 def _scanned(train: Sequence[tuple[str, pa.Table]], features: tuple[str, ...], conf: ColumnsConf) -> TableSpec:
-    labels, categories = label_scan(conf), CategoryScan(features, conf.categorical)
+    labels, categories = label_scan(conf), CategoryScan(features, conf.categorical, conf.untyped)
     for where, table in train:
         labels.add(table[conf.label], where, 0)
         categories.add(table, where)
@@ -163,6 +164,7 @@ def _scanned(train: Sequence[tuple[str, pa.Table]], features: tuple[str, ...], c
         on_missing=conf.on_missing,
         dtype=conf.dtype,
         categories=categories.categories(),
+        texts=categories.texts(),
         roles=Roles.of(conf),
     )
 

@@ -7,6 +7,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from rtrain.datasets.base import Columns
+from rtrain.datasets.categories import is_fraction
 from rtrain.datasets.conf import ColumnsConf
 from rtrain.errors import DatasetError
 
@@ -120,7 +121,10 @@ def _finite(table: pa.Table, column: str, key: str, where: str, first_row: int) 
 
 
 def _groups(table: pa.Table, column: str, where: str, first_row: int) -> np.ndarray:
-    """Return a number for each row, (rows,) int64: whole numbers as they are, and a hash of the text of all else."""
+    """Return a number for each row, (rows,) int64: whole numbers as they are, and a hash of the text of all else.
+
+    It depends on the value alone: 1 is the same group in a file with 1.5 and in one without.
+    """
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -133,11 +137,32 @@ def _groups(table: pa.Table, column: str, where: str, first_row: int) -> np.ndar
         row = first_row + missing.index(True).as_py() + 1
         raise DatasetError(f"{where}: dataset.group '{column}' is empty in row {row}.")
     try:
-        whole = pa.types.is_floating(values.type) and pc.all(pc.equal(pc.trunc(values), values)).as_py()
-        if whole or pa.types.is_integer(values.type):
+        if pa.types.is_integer(values.type):
             return np.asarray(values.cast(pa.int64()))
-        coded = values.cast(pa.string()).dictionary_encode()
+        if not is_fraction(values.type):
+            return _hashes(values.cast(pa.string()))
+        whole = pc.equal(pc.trunc(values), values)
+        found = np.empty(len(values), np.int64)
+        found[np.asarray(whole)] = values.filter(whole).cast(pa.int64())
+        found[~np.asarray(whole)] = _hashes(_fractions(values.filter(pc.invert(whole))))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise DatasetError(f"{where}: dataset.group '{column}' names no groups: {error}") from error
+    return found
+
+
+def _fractions(values: pa.Array) -> pa.Array:
+    """Return fractions as text: 1.5 and the decimal 1.50 are the same."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    texts = values.cast(pa.string())
+    return pc.utf8_rtrim(texts, "0") if pa.types.is_decimal(values.type) else texts
+
+
+def _hashes(texts: pa.Array) -> np.ndarray:
+    """Return a number for each text, (rows,) int64."""
+    import numpy as np
+
+    coded = texts.dictionary_encode()
     numbers = [int.from_bytes(blake2b(text.encode(), digest_size=7).digest()) for text in coded.dictionary.to_pylist()]
     return np.take(np.asarray(numbers, np.int64), np.asarray(coded.indices))

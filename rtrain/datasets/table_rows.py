@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
-from rtrain.datasets.base import RawChunk, check_kind
+from rtrain.datasets.base import Dataset, RawChunk, Source, check_kind
 from rtrain.datasets.casts import CastFormat, cast_table
 from rtrain.datasets.conf import ColumnsConf, TableConf
 from rtrain.datasets.files import files_by_split
@@ -35,6 +36,7 @@ def encoding_of(spec: TableSpec, task: str, dtypes: Mapping[str, str]) -> dict[s
         "fill": [None if value != value else value for value in spec.fill],
         "dtype": spec.dtype,
         "categories": {name: list(names) for name, names in spec.categories.items()},
+        "texts": list(spec.texts),
         "roles": asdict(spec.roles),
         "dtypes": dict(dtypes),
         "preprocessing": preprocessing,
@@ -55,6 +57,7 @@ def spec_of(encoding: Mapping[str, Any], conf: ColumnsConf) -> TableSpec:
         fill=tuple(float("nan") if value is None else value for value in encoding["fill"]),
         dtype=encoding["dtype"],
         categories={name: tuple(names) for name, names in encoding["categories"].items()},
+        texts=tuple(encoding["texts"] if "texts" in encoding else _texts_of_before(encoding)),
         roles=Roles(
             weight=conf.weight,
             group=encoding["roles"]["group"],
@@ -67,17 +70,35 @@ def spec_of(encoding: Mapping[str, Any], conf: ColumnsConf) -> TableSpec:
 def text_columns(conf: ColumnsConf, encoding: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the columns that a format without types has to read as text.
 
-    Those are the ones with a type of their own, what preprocessors take as text, and categories with a name that no
-    number has: 01234, or A.
+    Those are the columns in ``dtypes``, what preprocessors take as text, and categories.
     """
     kinds = (encoding.get("preprocessing") or {}).get("kinds", {})
     texts = [column for column, kind in kinds.items() if kind == "text"]
-    named = [
+    return (*_dtypes(conf, encoding), *texts, *encoding["categories"])
+
+
+def _texts_of_before(encoding: Mapping[str, Any]) -> list[str]:
+    """Return the categories of an older checkpoint that have a name that no number has: 01234, or A.
+
+    CSV files were read without their zeros where all other names were numbers.
+    """
+    return [
         column
-        for column, names in encoding["categories"].items()
+        for column, names in encoding.get("categories", {}).items()
         if any(not name.isdecimal() or str(int(name)) != name for name in names)
     ]
-    return (*_dtypes(conf, encoding), *texts, *named)
+
+
+def load_as_trained(source: Source, conf: Any, encoding: Mapping[str, Any]) -> Dataset:
+    """Load the data of training again; for an older checkpoint, with the numbers that it read categories of CSV as."""
+    numbers: set[str] = set()
+    if isinstance(conf, ColumnsConf) and "texts" not in encoding:
+        numbers = set(conf.untyped) & set(encoding.get("categories", ())) - set(_texts_of_before(encoding))
+    if not numbers:
+        return source.load(conf)
+    dataset = source.load(replace(conf, dtypes={**(conf.dtypes or {}), **dict.fromkeys(numbers, "int64")}))
+    dtypes = {name: dtype for name, dtype in dataset.encoding["dtypes"].items() if name not in numbers}
+    return replace(dataset, encoding={**dataset.encoding, "dtypes": dtypes})
 
 
 def _dtypes(conf: ColumnsConf, encoding: Mapping[str, Any]) -> dict[str, str]:
@@ -116,6 +137,13 @@ def check_row_columns(schema: pa.Schema, spec: TableSpec, ids: Sequence[str], wh
     check_has(spec.inputs, schema, where, "the model takes")
     check_columns(spec.roles.base_margin, schema, where, "base_margin")
     check_has(ids, schema, where, "dataset.ids keeps beside each prediction")
+    several = [name for name, count in Counter(schema.names).items() if count > 1]
+    if several and not ids:
+        others = ",".join(name for name in schema.names if name not in (*several, *spec.inputs))
+        message = (
+            f"{where}: there are several columns '{several[0]}', and a prediction keeps every column but the features."
+        )
+        raise DatasetError(message, f"Keep others: 'dataset.ids=[{others}]'" if others else "Rename them.")
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rtrain.datasets.base import Columns, Dataset, DatasetInfo
 from rtrain.datasets.casts import CastFormat
 from rtrain.datasets.categories import CategoryScan, tell_of_names, unscaled
+from rtrain.datasets.column_types import check_alike
 from rtrain.datasets.conf import TableConf
 from rtrain.datasets.files import files_by_split, files_fingerprint
 from rtrain.datasets.labels import Labels
@@ -22,7 +23,7 @@ from rtrain.datasets.split_keys import SplitKeys, check_times
 from rtrain.datasets.splits import KEY, NAMED, SPLITS, TIME, borders, check_not_empty, check_way, num_wanted, shares
 from rtrain.datasets.stream import Piece, Share, StreamSplit
 from rtrain.datasets.table_rows import encoding_of
-from rtrain.datasets.tables import TableFormat, TableSpec, check_alike, check_has, choose_features, used_columns
+from rtrain.datasets.tables import TableFormat, TableSpec, check_has, choose_features, used_columns
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -133,9 +134,10 @@ def _load_stream(table: _Table, choice: MemoryChoice) -> Dataset:
         for split, (own, share, counts) in _shares(pieces, deciding, keys, conf).items()
     }
     reader = _preprocessed(splits["train"], reader, conf)
-    categories = _categories(splits["train"], reader, conf)
-    tell_of_names(categories, splits["train"].num_rows)
-    reader = replace(reader, spec=replace(reader.spec, categories=categories))
+    scan = _categories(splits["train"], reader, conf)
+    categories = scan.categories()
+    tell_of_names(categories, splits["train"].num_rows, asked=conf.categorical is not None)
+    reader = replace(reader, spec=replace(reader.spec, categories=categories, texts=scan.texts()))
     for split in splits.values():
         split.reader, split.row_bytes = reader, reader.spec.row_bytes
     (mean, std), missing, spec = _statistics(splits, reader, conf)
@@ -164,18 +166,18 @@ def _load_stream(table: _Table, choice: MemoryChoice) -> Dataset:
     return Dataset(info, splits, encoding_of(spec, task, conf.dtypes or {}))
 
 
-def _categories(train: StreamSplit, reader: TableReader, conf: TableConf) -> dict[str, tuple[str, ...]]:
+def _categories(train: StreamSplit, reader: TableReader, conf: TableConf) -> CategoryScan:
     """Read the columns of categories of the train split once, for their names."""
     spec = reader.spec
     asked = None if conf.categorical is None else [name for name in conf.categorical if name in spec.features]
-    scan = CategoryScan(spec.features, asked)
+    scan = CategoryScan(spec.features, asked, conf.untyped)
     for piece in train.pieces:
         where = piece.key[0]
         names = scan.candidates(reader.reading.schema(Path(where)))
         columns = (spec.inputs, spec.inputs) if spec.preprocessing else (names,)
         for table in _train_rows(train, reader, piece, *columns) if names else ():
             scan.add(spec.preprocessing.apply(table, where) if spec.preprocessing else table, where)
-    return scan.categories()
+    return scan
 
 
 def _preprocessed(train: StreamSplit, reader: TableReader, conf: TableConf) -> TableReader:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from rtrain.config.closest import closest, nearest_or_all
 from rtrain.datasets.base import Columns
-from rtrain.datasets.categories import codes_of, is_declared, is_number, is_text, num_missing
+from rtrain.datasets.categories import codes_of, is_number, num_missing
+from rtrain.datasets.column_types import check_types, is_numeric
 from rtrain.datasets.conf import ColumnsConf
 from rtrain.datasets.labels import Labels
-from rtrain.datasets.preprocessing import Preprocessing, taken_columns
+from rtrain.datasets.preprocessing import Preprocessing
 from rtrain.datasets.roles import Roles
 from rtrain.datasets.split_keys import SplitKeys
 from rtrain.errors import DatasetError
@@ -70,6 +71,8 @@ class TableSpec:
     """Of ``x``."""
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Features that are categories, with the names of their codes."""
+    texts: tuple[str, ...] = ()
+    """Those of them whose names are text as it was read: 01 is another one than 1."""
     roles: Roles = field(default_factory=Roles)
     preprocessing: Preprocessing | None = None
     """What makes the features of other columns."""
@@ -119,16 +122,24 @@ class TableSpec:
     def decode_new(
         self, table: pa.Table, where: str, first_row: int = 0
     ) -> tuple[np.ndarray, dict[str, tuple[int, int]]]:
-        """Return the features, and by column of categories how many of how many values training never saw."""
+        """Return the features, and by column of categories how many of how many values training never saw.
+
+        Raises:
+            DatasetError: A value is missing or not numeric; names column and row.
+        """
         import numpy as np
 
         prepared, counts = table, dict[str, tuple[int, int]]()
         if self.preprocessing is not None:
             prepared, counts = self.preprocessing.apply_counted(table, where)
-        x = self._decoded(prepared, where, first_row)
+        try:
+            x = self._decoded(prepared, where, first_row)
+        except DatasetError as error:  # its hint is about keys that a prediction can't change
+            hint = "Correct it: rows are read as in training, which had none like it."
+            raise DatasetError(error.message, hint) from error
         for name in self.categories:
             known = int(np.count_nonzero(~np.isnan(x[:, self.features.index(name)])))
-            num_values = len(x) - num_missing(prepared[name])
+            num_values = len(x) - num_missing(prepared[name], self.categories[name])
             counts[name] = (num_values - known, num_values)
         return x, counts
 
@@ -150,7 +161,9 @@ class TableSpec:
 
     def _values(self, values: pa.ChunkedArray, name: str, where: str) -> np.ndarray:
         names = self.categories.get(name)
-        return _numbers(values, self.dtype) if names is None else codes_of(values, names, f"{where}: feature '{name}'")
+        if names is None:
+            return _numbers(values, self.dtype)
+        return codes_of(values, names, f"{where}: feature '{name}'", zeros_count=name in self.texts)
 
     def _not_numeric(self, table: pa.Table, name: str, where: str, first_row: int) -> DatasetError:
         place = _first_text(table[name], first_row)
@@ -216,29 +229,12 @@ def _numbers(values: pa.ChunkedArray, dtype: str) -> np.ndarray:
         return np.asarray(values.cast(kind, safe=False).to_numpy())
 
 
-def is_numeric(kind: pa.DataType) -> bool:
-    """Return whether a column of this type can be a feature."""
-    import pyarrow as pa
-
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    checks = (pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_null)
-    return any(check(kind) for check in checks)
-
-
 def _first_text(values: pa.ChunkedArray, first_row: int) -> str:
     """Name the first value that is no number, or the first one if all are numbers written as text."""
     found = [(row, value.as_py()) for row, value in enumerate(values) if value.is_valid]
     row, value = next(((row, value) for row, value in found if not is_number(value)), found[0])
     shown = repr(value) if len(repr(value)) <= 40 else f"{repr(value)[:37]}..."
     return f"row {first_row + row + 1} holds {'the text ' if is_number(value) else ''}{shown}"
-
-
-def numeric_hint(numeric: Sequence[str]) -> str:
-    """Return what to do about a feature that is no number, with the override to paste."""
-    if not numeric:
-        return "Features are numbers or booleans; encode them as such."
-    return f"Use the numeric ones: 'dataset.features=[{','.join(numeric)}]'"
 
 
 def choose_features(conf: ColumnsConf, schema: pa.Schema, where: str) -> tuple[str, ...]:
@@ -273,47 +269,8 @@ def choose_features(conf: ColumnsConf, schema: pa.Schema, where: str) -> tuple[s
         raise DatasetError(f"dataset.features holds '{name}', which has another use here.", "Name it in one place.")
     if not features:
         raise DatasetError(f"{where}: there is no column besides the label '{conf.label}' that can be a feature.")
-    _check_types(features, schema, where, conf)
+    check_types(features, schema, where, conf)
     return tuple(features)
-
-
-def check_alike(schemas: Iterable[tuple[str, pa.Schema]], columns: Sequence[str], conf: ColumnsConf) -> None:
-    """Refuse tables that don't agree on what a column holds; whole numbers and fractions go together.
-
-    Args:
-        schemas: The columns of each table, with what to call it in messages.
-        columns: Those that are used. Features that are asked to be categories may be written in both ways.
-        conf: Which ones are the label and the group, and which ones are categories.
-
-    Raises:
-        DatasetError: A column is text in one table and numbers in another; names both.
-    """
-    found: dict[str, tuple[str, str]] = {}
-    for where, schema in schemas:
-        for name in (name for name in columns if name not in (conf.categorical or ())):
-            holds = _holds(schema.field(name).type, name in (conf.label, conf.group))
-            other, there = found.setdefault(name, (holds, where)) if holds else (holds, where)
-            if holds != other:
-                kind = "string" if name in (conf.label, conf.group) else "category"
-                raise DatasetError(
-                    f"{where}: column '{name}' holds {holds}, but in {there} it holds {other}.",
-                    f"Say what it is: 'dataset.dtypes={{{name}: {kind}}}', or correct the file.",
-                )
-
-
-def _holds(kind: pa.DataType, is_name: bool) -> str:
-    """Return what a column holds, in a word; nothing where all of it is missing."""
-    import pyarrow as pa
-
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    if pa.types.is_null(kind):
-        return ""
-    if is_text(kind) or pa.types.is_binary(kind):
-        return "text"
-    if is_name and pa.types.is_boolean(kind):
-        return "booleans"
-    return "numbers" if is_numeric(kind) else str(kind)
 
 
 def used_columns(conf: ColumnsConf, features: Sequence[str]) -> list[str]:
@@ -363,21 +320,3 @@ def check_has(names: Sequence[str], schema: pa.Schema, where: str, why: str) -> 
             hint = nearest_or_all(name, schema.names, 0.5)
             raise DatasetError(f"{where}: there is no column '{name}', which {why}.", hint)
     check_columns(names, schema, where, "features")
-
-
-def _check_types(features: Sequence[str], schema: pa.Schema, where: str, conf: ColumnsConf) -> None:
-    """Raise a DatasetError for nested, time and binary columns, which no value can make a number."""
-    import pyarrow as pa
-
-    numeric = [name for name in features if is_numeric(schema.field(name).type)]
-    taken, known = taken_columns(conf.preprocessors), set(numeric)
-    for name in features:
-        kind = schema.field(name).type
-        if name in known or is_text(kind) or is_declared(kind) or (name in taken and pa.types.is_nested(kind)):
-            continue
-        nested = "nested, " if pa.types.is_nested(kind) else ""
-        hint = numeric_hint(numeric)
-        if not nested:
-            dtype = "category" if pa.types.is_binary(kind) else "int64"
-            hint = f"Take it as another type: 'dataset.dtypes={{{name}: {dtype}}}'. {hint}"
-        raise DatasetError(f"{where}: feature '{name}' is not numeric: {nested}of type {kind}.", hint)

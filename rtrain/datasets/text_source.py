@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
+IGNORED = -100
+"""A tag that PyTorch's losses leave out: no class."""
 BYTES_PER_BYTE = {"none": 4, "characters": 24, "bytes": 24}
 """Memory per byte of text: str objects, or tokens and targets of 8 bytes each and the text while it is coded."""
 
@@ -214,9 +216,11 @@ def tag_values(texts: Texts, column: str) -> pa.Array:
     """Return the tags of all words one after another.
 
     Raises:
-        DatasetError: A row has more or fewer tags than words; names it.
+        DatasetError: A row has more or fewer tags than words, or a word has none; names it.
     """
+    import numpy as np
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     tags = texts.labels
     assert tags is not None
@@ -225,7 +229,20 @@ def tag_values(texts: Texts, column: str) -> pa.Array:
     for row, (words, count) in enumerate(zip(texts.texts, tags.value_lengths().to_pylist(), strict=True), start=1):
         if len(words) != count:
             raise DatasetError(f"{texts.where}: row {row} has {len(words)} words but {count or 0} tags.")
-    return tags.flatten()
+    flat = tags.flatten()
+    missing = pc.is_null(flat)
+    if pa.types.is_integer(flat.type):
+        missing = pc.or_kleene(missing, pc.equal(flat, IGNORED))
+    if pc.any(missing).as_py():
+        place = missing.index(True).as_py()
+        row = int(np.searchsorted(np.cumsum([len(words) for words in texts.texts]), place, side="right"))
+        word = place - sum(len(words) for words in texts.texts[:row])
+        raise DatasetError(
+            f"{texts.where}: row {row + 1} has no tag for word {word + 1}, {texts.texts[row][word]!r}: '{column}' is "
+            f"empty, {IGNORED} or the number of no class there.",
+            "Each word needs a tag: give such words a class for it, or remove them with their tags.",
+        )
+    return flat
 
 
 def coded_texts(texts: Texts, labels: Labels, task: str) -> Columns:

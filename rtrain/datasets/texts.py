@@ -115,6 +115,7 @@ def _read_delimited(file: Path, text: str, tabs: bool) -> pa.Table:
 
 def _texts(values: pa.ChunkedArray, column: str, where: str) -> list[Any]:
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     kind = values.type
     if pa.types.is_dictionary(kind):
@@ -127,4 +128,7 @@ def _texts(values: pa.ChunkedArray, column: str, where: str) -> list[Any]:
     if not is_text and not (is_words and pa.types.is_string(kind.value_type)):
         hint = "Choose another dataset.text."
         raise DatasetError(f"{where}: '{column}' is of type {kind}; a text, or a list of words, is needed.", hint)
+    if is_words and pc.list_flatten(values).null_count:
+        row = next(row for row, words in enumerate(values.to_pylist(), start=1) if None in words)
+        raise DatasetError(f"{where}: row {row} has a word that is null in '{column}'.", "Remove it, with its tag.")
     return list(values.to_pylist())

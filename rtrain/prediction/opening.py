@@ -21,6 +21,7 @@ from rtrain.config.session import Composed, Session
 from rtrain.datasets.base import Dataset, DatasetInfo, RawChunk, RowReader, Source, Split
 from rtrain.datasets.conf import ColumnsConf, MemoryConf, PixelsConf
 from rtrain.datasets.registry import confs, load_source
+from rtrain.datasets.table_rows import load_as_trained
 from rtrain.errors import CheckpointError, ConfigError
 from rtrain.prediction.foreign import check_foreign
 from rtrain.prediction.scoring import MAX_BATCH_ROWS, Model
@@ -39,6 +40,8 @@ CHOOSING = tuple(f"dataset.{key}" for key in ("seed", "sample", "limit", "split"
 """Keys that say which of its rows make a split."""
 OWN_COLUMNS = ("label", "ids", "dtypes", "weight", "max_unseen")
 """Keys of a table that new rows may have another way than those of training."""
+OF_ROWS = tuple(f"dataset.{key}" for key in ("ids", "max_unseen"))
+"""Keys that say something of raw rows, and nothing of a split."""
 PREPARING = {f"dataset.{one.name}" for conf in (ColumnsConf, MemoryConf, PixelsConf) for one in fields(conf)} | {
     "dataset.on_error",
     "dataset.tokenizer",
@@ -85,10 +88,12 @@ class Opened:
             self._refuse(CHOOSING, "has no effect: all rows are read", "Leave it out, or ask for a split: --split test")
             self._refuse(PREPARING, "has no effect: rows are prepared as in training", "Leave it out.")
             return reader
+        hint = "Leave it out, or name the file of the split as dataset.path."
+        self._refuse(OF_ROWS, "has no effect: a split is decoded as in training, without ids", hint)
         if not self.other_data:
             message = "makes other splits than training had: the model may have seen their rows"
             self._refuse(CHOOSING, message, "Leave it out, or name other data.")
-        dataset: Dataset = self._source.load(self.conf.dataset)
+        dataset = load_as_trained(self._source, self.conf.dataset, self._encoding)
         _check_same(dataset.info, self.info)
         found = json.loads(to_json(dataset.encoding))
         # Of an older checkpoint, what it knows has to agree.

@@ -91,3 +91,12 @@ def test_a_feature_without_a_name_is_told_of(load, tmp_path, memory, caplog):
     assert "without a name" not in caplog.text
     load("csv", path=str(tmp_path), label="y", memory=memory)
     assert "a column without a name is a feature" in caplog.text
+
+
+@pytest.mark.parametrize("memory", ["resident", "stream"])
+@pytest.mark.parametrize("empty", ["a", "z"])
+def test_a_file_without_rows_makes_no_regression_of_classes(load, tmp_path, memory, empty):
+    (tmp_path / "m.csv").write_text("x,y\n" + "".join(f"{row},{row % 2}\n" for row in range(20)))
+    (tmp_path / f"{empty}.csv").write_text("x,y\n")
+    info = load("csv", path=str(tmp_path), label="y", memory=memory, split={"test": 0}).info
+    assert (info.task, info.num_classes, info.num_rows) == ("classification", 2, {"train": 20})

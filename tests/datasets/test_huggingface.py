@@ -109,3 +109,20 @@ def test_a_label_that_is_the_number_of_no_class_is_missing(load, tmp_path, kind)
     keys = {} if kind == "table" else {"input": "x"}
     with pytest.raises(DatasetError, match="row 4 has no label"):
         load("huggingface", path=path, **keys)
+
+
+@pytest.mark.parametrize("tag", [-1, -100, 2, None])
+def test_a_tag_that_is_the_number_of_no_class_is_an_error(load, tmp_path, tag):
+    kinds = {"tags": datasets.Sequence(datasets.ClassLabel(names=["O", "B"]))}
+    columns = {"tokens": [["a", "b"], ["c"], ["d", "e"]], "tags": [[0, 1], [0], [1, tag]]}
+    path = save(tmp_path / "x", columns, kinds)
+    with pytest.raises(DatasetError, match="row 3 has no tag for word 2, 'e'"):
+        load("huggingface", path=path, input="tokens", label="tags", split={"test": 0})
+
+
+@pytest.mark.parametrize("tag", [-100, None])
+def test_a_word_whose_number_is_to_be_ignored_is_an_error(load, tmp_path, tag):
+    columns = {"tokens": [["a", "b"], ["c"], ["d", "e"]], "tags": [[0, 1], [0], [1, tag]]}
+    path = save(tmp_path / "x", columns)
+    with pytest.raises(DatasetError, match="row 3 has no tag for word 2, 'e'"):
+        load("huggingface", path=path, input="tokens", label="tags", split={"test": 0})

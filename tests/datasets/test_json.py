@@ -78,3 +78,9 @@ def test_every_object_of_a_list_brings_its_columns(load, tmp_path, memory, late,
     (columns,) = dataset.splits["train"].own_rows(0, 1)
     found = columns["x"][:, dataset.info.feature_names.index("b")].tolist()
     assert [value for value in found if value == value] == [i / 2 for i in range(late, 20)]
+
+
+def test_a_byte_order_mark_is_named(load, tmp_path):
+    (tmp_path / "t.jsonl").write_bytes(b'\xef\xbb\xbf{"a": 1, "y": 0}\n{"a": 2, "y": 1}\n')
+    with pytest.raises(DatasetError, match="byte order mark"):
+        load("json", path=str(tmp_path / "t.jsonl"), label="y")

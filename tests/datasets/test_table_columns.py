@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,7 @@ from rtrain.datasets.arrow import load_arrow
 from rtrain.datasets.base import Pass
 from rtrain.datasets.conf import ColumnsConf, TableSplitConf
 from rtrain.datasets.registry import confs, load_source
+from rtrain.datasets.roles import Roles
 from rtrain.datasets.table_rows import open_arrow_rows
 from rtrain.errors import ConfigError, DatasetError
 from rtrain.trainers.from_dataset import check_quantities, check_task
@@ -244,6 +246,40 @@ def test_means_of_training_fill_new_rows(load, tmp_path, source, memory):
     np.testing.assert_array_equal(chunk.x, [[3, 1], [7, 1]])
 
 
+@pytest.mark.parametrize("more", [["id", "note"], ["id"]])
+def test_several_columns_of_one_name_are_kept_beside_no_prediction(load, tmp_path, source, more):
+    dataset = load(source, path=write(source, tmp_path / "t", {"a": range(4), "y": [0, 1] * 2}), label="y")
+    table = pa.table([[1, 2], [3, 4], [5, 6], *([7, 8] for _ in more)], names=["a", "z", "z", *more])
+    path = write(source, tmp_path / "n", table)
+    with pytest.raises(DatasetError, match=rf"several columns 'z'[\s\S]*dataset\.ids=\[{','.join(more)}\]"):
+        predicted(source, dataset.encoding, path=path, label="y")
+    (chunk,) = predicted(source, dataset.encoding, path=path, label="y", ids=more)
+    assert chunk.kept["id"].to_pylist() == [7, 8]
+
+
+def test_what_is_wrong_with_new_rows_is_told_without_keys_that_only_training_has(load, tmp_path, source):
+    dataset = load(source, path=write(source, tmp_path / "t", {"a": range(4), "y": [0, 1] * 2}), label="y")
+    for values in ([None, "x"], [1.5, None], ["2024-01-01", "2024-01-02"]):
+        with pytest.raises(DatasetError, match=r"'a'") as caught:
+            predicted(
+                source, dataset.encoding, path=write(source, tmp_path / "n", {"a": values, "b": [1, 2]}), label="y"
+            )
+        assert "dataset." not in str(caught.value)
+
+
+@pytest.mark.parametrize("texts", [["1,000", "2,500"], ["10%", "20%"], ["$1", "$2"]])
+def test_numbers_that_are_taken_as_categories_are_told_of(load, tmp_path, source, memory, caplog, texts):
+    path = write(source, tmp_path / "t", {"a": texts * 4, "b": ["p", "q"] * 4, "y": [0, 1] * 4})
+    keys = {"path": path, "label": "y", "memory": memory, "split": {"test": 0}}
+    load(source, **keys)
+    (told,) = [record.getMessage() for record in caplog.records]
+    assert f"'{texts[0]}'" in told
+    assert "'dataset.categorical=[a,b]'" in told
+    caplog.clear()
+    load(source, **keys, categorical=["a", "b"])
+    assert not caplog.records
+
+
 def test_a_feature_that_a_new_file_lacks_is_named(load, tmp_path, source):
     dataset = load(source, path=write(source, tmp_path / "t", sales()), **KEYS)
     columns = sales()
@@ -273,7 +309,7 @@ def test_tables_in_memory_are_read_alike():
         ({"task": "ranking"}, "dataset.group="),
         ({"drop": ["sze"]}, "dataset.drop names 'sze'"),
         ({"categorical": ["wrd"]}, r"no feature[\s\S]*Did you mean 'word'"),
-        ({"categorical": ["gap"], "features": ["gap"]}, "'gap' is to be a category, but holds double values"),
+        ({"categorical": ["gap"], "features": ["gap"]}, "'gap' is to be a category, but holds (double|fractions)"),
         ({"features": ["size"], "ids": ["size"]}, "has another use"),
     ],
 )
@@ -358,3 +394,22 @@ def test_queries_of_several_files_are_named_alike_or_refused(load, tmp_path, fir
     splits = load("parquet", **keys).splits
     groups = [set(part["group"]) for split in splits.values() for part in split.own_rows(0, 1)]
     assert len(set.union(*groups)) == sum(map(len, groups)) == 40
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        ([1, 2, 3, 4], [1.5, 1, 2, 2.5]),
+        ([1.0, 2.0, 3.0, 4.0], [1.5, 1, 2, 2.5]),
+        ([1, 2, 3, 4], [Decimal("1.50"), Decimal("1.00"), Decimal("2.00"), Decimal("2.50")]),
+    ],
+)
+def test_a_group_is_the_same_beside_fractions_as_beside_whole_numbers(columns):
+    first, second = (
+        Roles(group="q").decode(pa.table({"q": values}), "frame", 0)["group"].tolist() for values in columns
+    )
+    assert first == [1, 2, 3, 4]
+    assert second[1:3] == [1, 2]
+    assert len({*second, *first}) == 6
+    (alone,) = Roles(group="q").decode(pa.table({"q": [1.5]}), "frame", 0)["group"].tolist()
+    assert alone == second[0]

@@ -277,3 +277,10 @@ def test_texts_without_columns_can_not_be_split_by_one(load, tmp_path):
         load("text", path=str(tmp_path), task="language-modeling", split={"by_time": "day"})
     hashed = load("text", path=str(tmp_path), split={"by_hash": "file", "test": 0.5})
     assert sum(hashed.info.num_rows.values()) == 10
+
+
+def test_a_word_that_is_null_is_an_error(load, tmp_path):
+    rows = [{"words": ["a", "b"], "tags": ["X", "Y"]}, {"words": ["c", None], "tags": ["X", "Y"]}]
+    (tmp_path / "t.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    with pytest.raises(DatasetError, match="row 2 has a word that is null in 'words'"):
+        load("text", path=str(tmp_path / "t.jsonl"), text="words", label="tags")

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -34,6 +34,8 @@ class CsvConf(TableConf):
     delimiter: Annotated[str, Field(min_length=1, max_length=1)] = ","
     """Character between two values."""
 
+    has_types: ClassVar[bool] = False
+
 
 class Csv(Source):
     """CSV files with a header line: one, a folder or a glob; in memory or streamed."""
@@ -44,7 +46,7 @@ class Csv(Source):
         """Read, or open for streaming, the files at ``path``."""
         from rtrain.datasets.table_source import load_table
 
-        dataset = load_table("csv", CsvFormat(conf.delimiter, tuple(conf.dtypes or {})), conf)
+        dataset = load_table("csv", CsvFormat(conf.delimiter, (*(conf.dtypes or ()), *conf.untyped)), conf)
         if "" in dataset.info.feature_names:
             log.warning(
                 "a column without a name is a feature; if pandas wrote its index, keep it out: 'dataset.ids=[\"\"]'"

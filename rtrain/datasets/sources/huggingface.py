@@ -16,6 +16,7 @@ from rtrain.errors import DatasetError, first_line
 
 if TYPE_CHECKING:
     import numpy as np
+    import pyarrow as pa
 
     from rtrain.datasets.arrays import Arrays
     from rtrain.datasets.sources.text import TextConf
@@ -153,15 +154,31 @@ def _arrow(part: Any, columns: Sequence[str]) -> Any:
 
 
 def _labelled(part: Any, columns: Sequence[str], label: str) -> Any:
-    """Return these columns as ``_arrow`` does; a label that is the number of no class, such as -1, is missing."""
-    import pyarrow.compute as pc
-
-    table, names = _arrow(part, columns), getattr(part.features.get(label), "names", None)
+    """Return these columns as ``_arrow`` does; labels and tags that number no class, such as -1, are missing."""
+    table, names = _arrow(part, columns), _class_names(part.features.get(label))
     if not names:
         return table
-    codes = table[label]
-    known = pc.and_(pc.greater_equal(codes, 0), pc.less(codes, len(names)))
-    return table.set_column(table.column_names.index(label), label, pc.if_else(known, codes, None))
+    return table.set_column(table.column_names.index(label), label, _known(table[label].combine_chunks(), len(names)))
+
+
+def _known(codes: pa.Array, num_classes: int) -> pa.Array:
+    """Return numbers of classes, or lists of them, with null for those of no class."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_list(codes.type) or pa.types.is_large_list(codes.type):
+        build = pa.ListArray if pa.types.is_list(codes.type) else pa.LargeListArray
+        offsets = pc.subtract(codes.offsets, codes.offsets[0])
+        return build.from_arrays(offsets, _known(codes.flatten(), num_classes), mask=codes.is_null())
+    known = pc.and_(pc.greater_equal(codes, 0), pc.less(codes, num_classes))
+    return pc.if_else(known, codes, None)
+
+
+def _class_names(kind: Any) -> list[str] | None:
+    """Return the names of the classes of a label's type, or of lists of it."""
+    while kind is not None and not hasattr(kind, "names") and hasattr(kind, "feature"):
+        kind = kind.feature
+    return getattr(kind, "names", None)
 
 
 def _table(parts: Mapping[str, Any], conf: HuggingfaceConf) -> Dataset:
@@ -239,9 +256,7 @@ def _pixels(part: Any, column: str, shape: tuple[int, ...], conf: HuggingfaceCon
 
 def _named(dataset: Dataset, kind: Any) -> Dataset:
     """Return the dataset with the class names that the label's type has."""
-    while kind is not None and not hasattr(kind, "names") and hasattr(kind, "feature"):
-        kind = kind.feature
-    names = getattr(kind, "names", None)
+    names = _class_names(kind)
     if not names or not dataset.info.class_names:
         return dataset
     known = tuple(names[int(one)] for one in dataset.info.class_names)

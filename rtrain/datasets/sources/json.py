@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -265,6 +266,9 @@ def _first_broken_line(file: Path) -> str | None:
     import pyarrow as pa
 
     try:
+        with _text(file) as stream:
+            if stream.read(len(BOM_UTF8)) == BOM_UTF8:
+                return "the file begins with a byte order mark, which JSON has none of: remove its first three bytes."
         if not _is_lines(file):
             return None
         with _text(file) as stream:
