@@ -11,7 +11,8 @@ from tests_config import SCHEMAS, check, refused, write
 
 from rtrain.cli.app import run as command
 from rtrain.config.axes import Space, with_params, with_zip
-from rtrain.config.bounds import MAX_REFERENCES, ExpansionError, bounded_references, check_words
+from rtrain.config.bounds import MAX_PARSED, MAX_REFERENCES, ExpansionError, bounded_references, check_words
+from rtrain.config.marks import symbolic_environment
 from rtrain.config.resolve import resolve
 from rtrain.config.session import Session
 from rtrain.errors import ConfigError
@@ -163,6 +164,15 @@ def test_references_are_counted_for_each_config_alone():
     for _ in range(3):
         with bounded_references():
             assert resolve(cfg)["b"] == 1
+
+
+def test_bounds_outlast_blocks_that_replace_the_same_resolvers():
+    cfg = OmegaConf.create({"hydra": {}, "a": "x" * (MAX_PARSED + 1), "b": "${oc.decode:${a}}"})
+    with bounded_references():
+        with symbolic_environment():
+            pass
+        with pytest.raises(ExpansionError, match="too many signs"):
+            resolve(cfg)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,67 @@
+"""Servers, clusters and launchers: a file sends the credentials and the work of this account to none of its choice."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+from tests_config import SCHEMAS, check, each_trial, gate, nested, refused, write
+
+from rtrain.config.session import Session
+from rtrain.config.targets import TargetError
+from rtrain.errors import ConfigError
+
+STORES = [
+    "s3://b/x?endpoint_override=evil:9000",
+    "s3://b/x?scheme=http",
+    "gs://evil.org:80/x",
+    "s3://u@b/x",
+    "s3://b/x#y",
+]
+
+
+@pytest.mark.parametrize("word", ["hydra.run.dir=/tmp/outside", "cluster.address=evil:1", f"run.storage='{STORES[0]}'"])
+def test_what_a_smoke_block_says_is_not_typed(word, project):
+    assert check("digits", word)
+    with Session("digits", [word], SCHEMAS) as session:
+        session.request.of_file = True
+        with pytest.raises(ConfigError, match=word.partition("=")[0]):
+            session.check()
+
+
+def test_a_file_chooses_no_launcher_that_asks_other_machines(tmp_path):
+    node = {"_target_": "hydra_plugins.hydra_ray_launcher.ray_launcher.RayLauncher", "ray": {"address": "evil:6379"}}
+    with pytest.raises(TargetError, match="other machines"):
+        gate().check_plugin(node, "hydra.launcher", tmp_path)
+    for key in ("hydra.launcher", "hydra.launcher._target_"):
+        gate(typed=frozenset({key})).check_plugin(node, "hydra.launcher", tmp_path)
+
+
+@pytest.mark.parametrize(
+    "address", ["evil:6379", "ray://evil:10001", "evil.module://x", "localhost.evil.org:1", "auto:x"]
+)
+def test_a_file_names_no_cluster_elsewhere(address, project):
+    write("configs/evil.yaml", yaml.safe_dump({"defaults": ["digits"], "cluster": {"address": address}}))
+    assert "cluster.address" in refused("evil")
+    assert check("evil", "allow=[cluster.address]")
+    assert check("digits", f"cluster.address='{address}'")
+    for here in (None, "auto", "local", "localhost:6379", "127.0.0.1:6379", "ray://localhost:10001"):
+        write("configs/good.yaml", yaml.safe_dump({"defaults": ["digits"], "cluster": {"address": here}}))
+        assert check("good")
+
+
+@pytest.mark.parametrize("url", [*STORES, "abfs://c@evil.org/x", "s3://b/x?region=evil.org", "simplecache::s3://b/x"])
+@pytest.mark.parametrize("key", ["run.storage", "dataset.columns", "run.init_from"])
+def test_a_file_sends_credentials_to_no_server_of_its_choice(key, url, project):
+    value = [url] if key == "dataset.columns" else url
+    write("configs/evil.yaml", yaml.safe_dump({"defaults": ["digits", "_self_"], **nested(key, value)}))
+    assert key in refused("evil")
+    assert check("evil", f"allow=[{key}]")
+    write("configs/good.yaml", yaml.safe_dump({"defaults": ["digits"], **nested(key, "s3://b/x?region=eu-west-1")}))
+    assert key == "dataset.columns" or check("good")
+
+
+def test_a_sweep_of_a_file_names_no_server_either(project):
+    params = {"run.storage": [STORES[0], None]}
+    write("configs/evil.yaml", yaml.safe_dump({"defaults": ["digits"], "hydra": {"sweeper": {"params": params}}}))
+    with Session("evil", [], SCHEMAS) as session, pytest.raises(ConfigError, match=r"run\.storage"):
+        each_trial(session, lambda *_: None)
