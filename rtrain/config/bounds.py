@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from typing import Any
 
 import yaml
 from hydra._internal import config_loader_impl
-from hydra._internal.config_repository import CachingConfigRepository
+from hydra._internal.config_repository import CachingConfigRepository, IConfigRepository
 from hydra.plugins.config_source import ConfigResult
 from omegaconf.base import Container as AnyContainer
 from omegaconf.base import Node
@@ -120,8 +121,9 @@ def _bounded_resolvers(spend: Callable[[str], None]) -> dict[str, Callable[..., 
 class _CountingRepository(CachingConfigRepository):
     """Counts what defaults lists load: a file that is included twice counts twice."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, delegate: IConfigRepository) -> None:
+        # Hydra's own copies the sources too, with all schemas; what it changes is which sources there are.
+        self.delegate, self.cache = copy(delegate), {}
         self._loads = 0
 
     def load_config(self, config_path: str) -> ConfigResult | None:
