@@ -207,8 +207,13 @@ SEARCHES = {
 }
 
 
-@pytest.mark.parametrize("way", SEARCHES)
-@pytest.mark.parametrize("path", SEARCHED)
+SEARCHED_EVERY_WAY = ("pkg://canary.inner", "structured://canary")
+
+
+@pytest.mark.parametrize(
+    ("path", "way"),
+    [(path, way) for path in SEARCHED for way in SEARCHES if way == "literal" or path in SEARCHED_EVERY_WAY],
+)
 def test_a_search_path_imports_nothing(path, way, mark, tmp_path, monkeypatch):
     for name in ("canary", "box", "box.inner"):
         monkeypatch.delitem(sys.modules, name, raising=False)
