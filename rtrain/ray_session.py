@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from rtrain import ray_watcher
+from rtrain.runs.lock import is_in_place
 
 LOCK_NAME = "rtrain.lock"
 SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1}
@@ -142,7 +143,6 @@ def _hold(folder: Path) -> int:
         path = folder / LOCK_NAME
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX)
-        # Another process may have seen the file before it was locked, and removed it.
-        if path.exists() and path.stat().st_ino == os.fstat(lock).st_ino:
+        if is_in_place(lock, path):  # another process may have seen the file before it was locked, and removed it
             return lock
         os.close(lock)

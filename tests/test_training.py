@@ -127,16 +127,6 @@ def training(start, tmp_path):
     pytest.fail(f"no events: {process.communicate()[0]}")
 
 
-def test_ctrl_c_stops_saves_and_marks(training):
-    process, path = training
-    process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=30)
-    assert process.returncode == 130, output
-    run = Run.load(path)
-    assert run.status == "interrupted"
-    assert run.manifest.checkpoints[-1]["step"] >= max(event.step for event in run.events())
-
-
 def test_a_killed_run_keeps_a_readable_manifest_and_whole_checkpoints(training):
     process, path = training
     process.kill()

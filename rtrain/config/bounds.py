@@ -5,19 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from typing import Any
 
 import yaml
 from hydra._internal import config_loader_impl
-from hydra._internal.config_repository import CachingConfigRepository
+from hydra._internal.config_repository import CachingConfigRepository, IConfigRepository
 from hydra.plugins.config_source import ConfigResult
-from omegaconf import OmegaConf
 from omegaconf.base import Container as AnyContainer
 from omegaconf.base import Node
 from omegaconf.errors import InterpolationResolutionError
 from omegaconf.resolvers import oc
 
 from rtrain.config.nodes import Container, children
+from rtrain.config.resolvers import replaced_resolvers
 from rtrain.errors import ConfigError
 
 MAX_BYTES = 1_000_000
@@ -90,7 +91,7 @@ def bounded_references() -> Iterator[None]:
     AnyContainer.resolve_parse_tree = resolve  # type: ignore[method-assign]
     config_loader_impl.CachingConfigRepository = _CountingRepository  # type: ignore[attr-defined]
     try:
-        with _bounded_resolvers(spend):
+        with replaced_resolvers(_bounded_resolvers(spend)):
             yield
     except ExpansionError as error:  # OmegaConf adds lines
         raise ExpansionError(error.message.partition("\n")[0]) from None
@@ -99,9 +100,8 @@ def bounded_references() -> Iterator[None]:
         config_loader_impl.CachingConfigRepository = CachingConfigRepository  # type: ignore[attr-defined]
 
 
-@contextmanager
-def _bounded_resolvers(spend: Callable[[str], None]) -> Iterator[None]:
-    """Have the resolvers that parse texts spend their length, and expand no aliases, while the block runs."""
+def _bounded_resolvers(spend: Callable[[str], None]) -> dict[str, Callable[..., Any]]:
+    """Return the resolvers that parse texts, by name: they spend the length of texts and expand no aliases."""
 
     def decode(expr: Any, _parent_: Any, _node_: Any) -> Any:
         if isinstance(expr, str):
@@ -115,20 +115,15 @@ def _bounded_resolvers(spend: Callable[[str], None]) -> Iterator[None]:
                 raise ValueError("a text with YAML aliases is not expanded")
         return oc.create(obj, _parent_)
 
-    OmegaConf.register_new_resolver("oc.decode", decode, replace=True)
-    OmegaConf.register_new_resolver("oc.create", create, replace=True)
-    try:
-        yield
-    finally:
-        OmegaConf.register_new_resolver("oc.decode", oc.decode, replace=True)
-        OmegaConf.register_new_resolver("oc.create", oc.create, replace=True)
+    return {"oc.decode": decode, "oc.create": create}
 
 
 class _CountingRepository(CachingConfigRepository):
     """Counts what defaults lists load: a file that is included twice counts twice."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, delegate: IConfigRepository) -> None:
+        # Hydra's own copies the sources too, with all schemas; what it changes is which sources there are.
+        self.delegate, self.cache = copy(delegate), {}
         self._loads = 0
 
     def load_config(self, config_path: str) -> ConfigResult | None:

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from omegaconf import OmegaConf
 from omegaconf.resolvers import oc
+
+from rtrain.config.resolvers import replaced_resolvers
 
 _OPEN, _CLOSE = "\ue000", "\ue001"
 
@@ -24,13 +25,8 @@ def symbolic_environment() -> Iterator[None]:
         marked = isinstance(text, str) and _OPEN in text
         return f"{_OPEN}oc.decode:{text}{_CLOSE}" if marked else oc.decode(text, _parent_, _node_)
 
-    OmegaConf.register_new_resolver("oc.env", env, replace=True)
-    OmegaConf.register_new_resolver("oc.decode", decode, replace=True)
-    try:
+    with replaced_resolvers({"oc.env": env, "oc.decode": decode}):
         yield
-    finally:
-        OmegaConf.register_new_resolver("oc.env", oc.env, replace=True)
-        OmegaConf.register_new_resolver("oc.decode", oc.decode, replace=True)
 
 
 def spell_out(data: Any, *, escape: bool) -> Any:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
 from omegaconf import OmegaConf
+from omegaconf.basecontainer import BaseContainer
 from omegaconf.resolvers import oc
 
 from rtrain.config.plain_words import MAX_SHOWN
@@ -64,8 +65,17 @@ def named_variables() -> Iterator[Callable[[E], E]]:
                 setattr(error, attribute, said)
         return error
 
-    OmegaConf.register_new_resolver("oc.env", env, replace=True)
-    try:
+    with replaced_resolvers({"oc.env": env}):
         yield named
+
+
+@contextmanager
+def replaced_resolvers(resolvers: Mapping[str, Callable[..., Any]]) -> Iterator[None]:
+    """Let resolvers, by name, stand in for those that are registered while the block runs; blocks may be nested."""
+    before = {name: BaseContainer._resolvers[name] for name in resolvers}
+    for name, resolver in resolvers.items():
+        OmegaConf.register_new_resolver(name, resolver, replace=True)
+    try:
+        yield
     finally:
-        OmegaConf.register_new_resolver("oc.env", oc.env, replace=True)
+        BaseContainer._resolvers.update(before)

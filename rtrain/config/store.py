@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, field, fields, is_dataclass, make_dataclass
+from functools import cache, lru_cache
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -32,12 +33,25 @@ BASE: dict[str, Any] = {
 
 def store_schemas(schemas: Schemas) -> None:
     """Put the base and all schemas into Hydra's store, below ``rtrain_schema``; those of an earlier session go."""
-    store = ConfigStore.instance()
-    store.repo.pop(SCHEMA_GROUP, None)
-    store.store(group=SCHEMA_GROUP, name="base", node=BASE, package="_global_", provider="rtrain")
-    store.store(group=SCHEMA_GROUP, name="config", node=RtrainConf, package="_global_", provider="rtrain")
-    for group in PLUGIN_GROUPS:
-        store.repo[SCHEMA_GROUP][group] = _PluginNodes(schemas.group(group), f"{SCHEMA_GROUP}/{group}")
+    plugins = {group: _PluginNodes(schemas.group(group), f"{SCHEMA_GROUP}/{group}") for group in PLUGIN_GROUPS}
+    ConfigStore.instance().repo[SCHEMA_GROUP] = {**_root_nodes(), **plugins}
+
+
+@cache
+def _root_nodes() -> dict[str, ConfigNode]:
+    """Return the nodes of the base and of the root's schema, of which Hydra's store hands out copies."""
+    nodes = {"base.yaml": BASE, "config.yaml": RtrainConf}
+    return {file: _node(file, node, SCHEMA_GROUP, "_global_") for file, node in nodes.items()}
+
+
+@lru_cache(maxsize=100)
+def _plugin_node(file: str, conf: type, group: str) -> ConfigNode:
+    return _node(file, typed_conf(file.removesuffix(".yaml"), conf), group, None)
+
+
+def _node(file: str, content: Any, group: str, package: str | None) -> ConfigNode:
+    node = OmegaConf.structured(content)
+    return ConfigNode(name=file, node=node, group=group, package=package, provider="rtrain")
 
 
 def open_keys(schemas: Schemas) -> set[str]:
@@ -105,9 +119,7 @@ class _PluginNodes(dict[str, Any]):
 
     def __getitem__(self, file: str) -> Any:
         if super().__getitem__(file) is None:
-            name = file.removesuffix(".yaml")
-            node = OmegaConf.structured(typed_conf(name, self._confs[name]))
-            self[file] = ConfigNode(name=file, node=node, group=self._group, package=None, provider="rtrain")
+            self[file] = _plugin_node(file, self._confs[file.removesuffix(".yaml")], self._group)
         return super().__getitem__(file)
 
 

@@ -43,7 +43,7 @@ class Lock:
         Raises:
             RunInUseError: Another process has locked it meanwhile.
         """
-        if not _is_in_place(self._file, self._run_dir):
+        if not is_in_place(self._file.fileno(), self._run_dir / FILE_NAME):
             self._run_dir.mkdir(parents=True, exist_ok=True)
             self._file, moved = _acquire(self._run_dir), self._file
             moved.close()
@@ -81,13 +81,21 @@ def is_locked(run_dir: Path) -> bool:
     return False
 
 
+def is_in_place(descriptor: int, path: Path) -> bool:
+    """Return whether ``path`` still names the file that is open: else a lock of it keeps nobody else out."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.lstat())
+    except FileNotFoundError:
+        return False
+
+
 def _acquire(run_dir: Path) -> IO[str]:
     """Return the locked file."""
     file = open_inside(run_dir, FILE_NAME, "a+", encoding="utf-8", errors="replace")
     _FILES.add(file)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if not _is_in_place(file, run_dir):
+        if not is_in_place(file.fileno(), run_dir / FILE_NAME):
             raise FileNotFoundError(f"{run_dir / FILE_NAME} was removed while it was being locked.")
         file.truncate(0)
         file.write(f"process {os.getpid()} on {platform.node()}\n")
@@ -103,13 +111,6 @@ def _acquire(run_dir: Path) -> IO[str]:
         file.close()
         raise
     return file
-
-
-def _is_in_place(file: IO[str], run_dir: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(file.fileno()), (run_dir / FILE_NAME).lstat())
-    except FileNotFoundError:
-        return False
 
 
 def _leave_to_parent() -> None:

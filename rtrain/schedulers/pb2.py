@@ -95,11 +95,12 @@ class Scheduler(pbt.Scheduler):
 
     def _best_candidate(self, time: float, rng: random.Random) -> list[float]:
         import numpy as np
+        from threadpoolctl import threadpool_limits
 
         known = [*self._seen[-NUM_NEWEST:], *self._chosen]
         num = len(known[0][0]) - 1
         candidates = np.array([[time, *(rng.random() for _ in range(num))] for _ in range(NUM_CANDIDATES)])
-        with warnings.catch_warnings():
+        with threadpool_limits(1), warnings.catch_warnings():  # threads take longer to meet than such matrices take
             warnings.simplefilter("ignore")  # that the length of a kernel is at its bound
             process = _process(num).fit([features for features, _ in known], [gain for _, gain in known])
         mean, deviation = process.predict(candidates, return_std=True)

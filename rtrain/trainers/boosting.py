@@ -177,10 +177,9 @@ class Progress:
 
     def judge_by(self, monitor: Monitor) -> None:
         """Forget the best round if it is the best one by another metric, as a resume may name one."""
-        judged_by = [monitor.name, monitor.mode]
-        if self.judged_by not in (None, judged_by):
+        if self.judged_by not in (None, monitor.identity):
             self.best, self.best_round, self.best_metrics = None, 0, {}
-        self.judged_by = judged_by
+        self.judged_by = monitor.identity
 
     def rounds_to_predict(self, conf: BoostingConf) -> int:
         """Return the rounds that a prediction should use: up to the best one with early stopping; 0 for all of them."""

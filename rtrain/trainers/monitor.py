@@ -49,6 +49,11 @@ class Monitor:
         mode = self.mode if name == self.name else None
         return Monitor(name, mode or directions.needed(name, "trainer.early_stopping.mode"))
 
+    @property
+    def identity(self) -> list[str | None]:
+        """The metric and its mode, as checkpoints record by what values were judged."""
+        return [self.name, self.mode]
+
     def score(self, metrics: Mapping[str, float]) -> dict[str, Any] | None:
         """Return how good ``metrics`` are, for the record of a checkpoint; None if it is absent or not finite."""
         value = metrics.get(self.name) if self.name is not None and self.mode is not None else None

@@ -98,10 +98,9 @@ class Progress:
             monitor: The metric that is watched.
             metrics: The newest value of each metric.
         """
-        judged_by = [monitor.name, monitor.mode]
-        if self.judged_by not in (None, judged_by):
+        if self.judged_by not in (None, monitor.identity):
             self.early_best, self.bad_evaluations = None, 0
-        self.judged_by = judged_by
+        self.judged_by = monitor.identity
         smaller = metrics.get(str(monitor.name), math.nan) * (1 if monitor.mode == "min" else -1)
         best = math.inf if self.early_best is None else self.early_best
         if smaller < best - early.min_delta:
@@ -125,10 +124,10 @@ class Progress:
         score = monitor.score(self.metrics)
         if score is None:
             return False
-        by, value = [monitor.name, monitor.mode], score["value"]
-        known = self.best[:keep] if self.best_by == by else []
+        value = score["value"]
+        known = self.best[:keep] if self.best_by == monitor.identity else []
         is_best = len(known) < keep or monitor.improves(value, known[-1])
         if is_best:
             known = sorted([*known, value], reverse=monitor.mode == "max")[:keep]
-        self.best, self.best_by = known, by
+        self.best, self.best_by = known, monitor.identity
         return is_best

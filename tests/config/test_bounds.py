@@ -10,8 +10,10 @@ from omegaconf import OmegaConf
 from tests_config import SCHEMAS, check, refused, write
 
 from rtrain.cli.app import run as command
+from rtrain.config import bounds
 from rtrain.config.axes import Space, with_params, with_zip
-from rtrain.config.bounds import MAX_REFERENCES, ExpansionError, bounded_references, check_words
+from rtrain.config.bounds import MAX_PARSED, MAX_REFERENCES, ExpansionError, bounded_references, check_words
+from rtrain.config.marks import symbolic_environment
 from rtrain.config.resolve import resolve
 from rtrain.config.session import Session
 from rtrain.errors import ConfigError
@@ -44,7 +46,9 @@ def armed(request, project):
     return request.param
 
 
-def test_a_check_refuses_it(armed):
+def test_a_check_refuses_it(armed, monkeypatch):
+    for name in ("REFERENCES", "VALUES", "CHARACTERS"):  # a tenth, for time's sake: the next tests take all
+        monkeypatch.setattr(bounds, f"MAX_{name}", getattr(bounds, f"MAX_{name}") // 10)
     with Session("evil", [], SCHEMAS) as session, pytest.raises(ExpansionError, match=r"^vars\.a"):
         session.check()
 
@@ -163,6 +167,15 @@ def test_references_are_counted_for_each_config_alone():
     for _ in range(3):
         with bounded_references():
             assert resolve(cfg)["b"] == 1
+
+
+def test_bounds_outlast_blocks_that_replace_the_same_resolvers():
+    cfg = OmegaConf.create({"hydra": {}, "a": "x" * (MAX_PARSED + 1), "b": "${oc.decode:${a}}"})
+    with bounded_references():
+        with symbolic_environment():
+            pass
+        with pytest.raises(ExpansionError, match="too many signs"):
+            resolve(cfg)
 
 
 @pytest.mark.parametrize(

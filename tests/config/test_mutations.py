@@ -17,7 +17,7 @@ from rtrain.config import locations
 from rtrain.config.locations import builtin_config_dir
 from rtrain.config.session import Session
 from rtrain.config.targets import build, check_node
-from rtrain.datasets.registry import load_source
+from rtrain.datasets.registry import confs, load_source
 from rtrain.errors import ConfigError
 from rtrain.testing.workers import make_job
 from rtrain.trainers.boosting_params import check_names
@@ -39,21 +39,25 @@ def schemas():
     return schemas()
 
 
-def key_lines(path: Path) -> Iterator[tuple[int, int, str]]:
-    """Yield line, column and text of each key of a YAML; the lines of a defaults list are no keys."""
+def key_lines(path: Path) -> Iterator[tuple[int, int, list[str], str]]:
+    """Yield line and column of each key of a YAML, the keys that lead to it with it, and what its section builds.
+
+    The lines of a defaults list are no keys.
+    """
     root = yaml.compose(path.read_text())
 
-    def walk(node):
+    def walk(node, sections):
         if isinstance(node, yaml.MappingNode):
+            target = next((value.value for key, value in node.value if key.value == "_target_"), "")
             for key, value in node.value:
-                yield key.start_mark.line, key.start_mark.column, key.value
+                yield key.start_mark.line, key.start_mark.column, [*sections, key.value], target
                 if key.value != "defaults":
-                    yield from walk(value)
+                    yield from walk(value, [*sections, key.value])
         elif isinstance(node, yaml.SequenceNode):
             for one in node.value:
-                yield from walk(one)
+                yield from walk(one, sections)
 
-    return walk(root)
+    return walk(root, [])
 
 
 def edited(key: str, seed: str) -> str:
@@ -102,9 +106,21 @@ def refuse(config: str, words: list[str], schemas) -> str:
 
 
 def cases() -> Iterator[tuple[Path, int, int, str]]:
+    """Yield each key of each file; one that sources of data, or sections, have in common only where it comes first."""
+    seen = set()
     for path in sorted(SHIPPED.rglob("*.yaml")):
-        for line, column, key in key_lines(path):
-            yield path.relative_to(SHIPPED), line, column, key
+        file = path.relative_to(SHIPPED)
+        for line, column, (*sections, key), target in key_lines(path):
+            place = (file.parent if sections else _declares(file, key), *sections, target, key)
+            if place not in seen:
+                seen.add(place)
+                yield file, line, column, key
+
+
+def _declares(file: Path, key: str) -> object:
+    """Return the dataclass that declares a key of a source of data; for other files, the file."""
+    source = confs().get(file.stem) if file.parent.name == "dataset" else None
+    return next((one for one in getattr(source, "__mro__", ()) if key in vars(one).get("__annotations__", {})), file)
 
 
 def words_for(path: Path) -> tuple[str, list[str]]:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import pytest
 from pydantic import Field
 
+from rtrain.config.gate import Gate
 from rtrain.config.schema import Schemas, one_of
 from rtrain.config.session import Session
 from rtrain.errors import ConfigError
@@ -145,3 +146,25 @@ def refused(config: str, *overrides: str) -> str:
         session.check()
     assert caught.value.exit_code == 2
     return str(caught.value)
+
+
+LOGGING = {
+    "defaults": ["digits"],
+    "hydra": {
+        section: {"root": {"handlers": ["x"]}, "handlers": {"x": {"class": "logging.NullHandler"}}}
+        for section in ("job_logging", "hydra_logging")
+    },
+}
+"""A config whose handlers may be replaced."""
+
+
+def nested(path: str, value: Any) -> dict[str, Any]:
+    """Return a value at its place in a config."""
+    for key in reversed(path.split(".")):
+        value = {key: value}
+    return value
+
+
+def gate(**more: Any) -> Gate:
+    """Return a gate that allows nothing."""
+    return Gate(**{"allow": (), "root": Path.cwd(), "folder": Path("runs/mine").absolute(), **more})
