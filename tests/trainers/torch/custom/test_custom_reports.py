@@ -162,20 +162,27 @@ def test_a_constant_name_works(tmp_path):
     assert [(path / "state").read_text() for path in all_checkpoints(tmp_path)] == ["0", "1", "2"]
 
 
-@pytest.mark.parametrize("name", ["../elsewhere", ".hidden", "a/b"])
-def test_a_name_that_leads_elsewhere_is_refused(tmp_path, name):
+@pytest.mark.parametrize(
+    "name", ["../elsewhere", ".hidden", "a/b", "a\\b", "a\0b", "a\nb", "\udc80", 5, b"a", "x" * 201, "ü" * 101]
+)
+def test_a_name_that_no_folder_should_have_is_refused(tmp_path, name):
     with pytest.raises(TrainingError, match="checkpoint_dir_name"):
         make_reports(tmp_path).report({}, made(tmp_path / "own"), checkpoint_dir_name=name)
 
 
 @pytest.mark.parametrize(
     ("asked", "named"),
-    [({"validation": True}, "validation"), ({"checkpoint_upload_mode": CheckpointUploadMode.NO_UPLOAD}, "NO_UPLOAD")],
+    [
+        ({"validation": True}, "validation"),
+        ({"checkpoint_upload_mode": CheckpointUploadMode.NO_UPLOAD}, "NO_UPLOAD"),
+        ({"checkpoint_upload_mode": "async"}, "'async'"),
+        ({"checkpoint": "/tmp"}, r"checkpoint='/tmp'"),
+    ],
 )
 def test_what_is_not_done_is_refused_by_name(tmp_path, asked, named):
     channel = RecordingChannel()
     with pytest.raises(TrainingError, match=named):
-        make_reports(tmp_path, channel=channel).report({}, made(tmp_path / "own"), **asked)
+        make_reports(tmp_path, channel=channel).report({}, **{"checkpoint": made(tmp_path / "own"), **asked})
     assert channel.records == []
 
 
