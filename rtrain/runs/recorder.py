@@ -160,9 +160,14 @@ class Recorder:
         self._news.append(partial(self.observer.event, event))
 
     def _take(self, event: Event) -> None:
-        """Keep what an event says as the newest values."""
-        self.manifest.metrics.update(event.metrics)
-        self.manifest.values.update(event.values)
+        """Keep what an event says as the newest values; a name may have been a number before, and be a text now."""
+        metrics, values = self.manifest.metrics, self.manifest.values
+        for name in metrics.keys() & event.values.keys():
+            del metrics[name]
+        for name in values.keys() & event.metrics.keys():
+            del values[name]
+        metrics.update(event.metrics)
+        values.update(event.values)
 
     def _accept_progress(self, record: Mapping[str, Any]) -> None:
         self._news.append(partial(self.observer.progress, record))
