@@ -45,8 +45,9 @@ def reached_by_ray_train(utils: LocalReports | RayReports) -> Iterator[None]:
     try:
         yield
     finally:
-        utils.close()
-        if not utils.is_distributed():  # the user's process may use Ray Train afterwards
+        has_leftovers = utils.close()
+        # The user's process may use Ray Train afterwards; in threads of the loop Ray would raise errors.
+        if not utils.is_distributed() and not has_leftovers:
             set_train_fn_utils(None)
 
 

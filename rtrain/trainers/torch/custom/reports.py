@@ -140,15 +140,22 @@ class _Reports(TrainFnUtils):
         self._keep(upload, metrics, checkpoint, beside=beside)
         self._leave(self._agreed_reason(metrics, beside=beside))
 
-    def close(self) -> None:
-        """Note that the loop is over, however it ended."""
+    def close(self) -> bool:
+        """Note that the loop is over, however it ended; return whether threads of it go on."""
         self._is_over = True
-        mark_leftovers(self._threads)
+        return mark_leftovers(self._threads)
 
     def _refuse_leftover(self) -> None:
-        """End a thread of a loop that is over: its reports would count as those of this one."""
+        """End a thread of a loop that is over: its reports would count as those of this one.
+
+        Raises:
+            SystemExit: Ends it.
+            RuntimeError: No loop is running, and this is the thread that runs them.
+        """
         if not (self._is_over or is_leftover()):
             return
+        if threading.current_thread() is threading.main_thread():
+            raise RuntimeError("ray.train.report is for train loops, and none is running.")
         text = f"{threading.current_thread().name} called ray.train.report after its train loop had ended: ignored"
         if self._is_over:  # the run has ended
             logging.getLogger(__name__).warning(text)

@@ -75,15 +75,40 @@ def test_a_thread_that_outlives_its_loop_reports_to_no_other(tmp_path):
     assert "after its train loop had ended: ignored" in notice["text"]
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # SystemExit, which Python ignores
 def test_a_report_to_a_loop_that_is_over_is_ignored(tmp_path, caplog):
     channel = RecordingChannel()
     one = make_reports(tmp_path, channel=channel)
     with reached_by_ray_train(one):
         pass
-    with pytest.raises(SystemExit):
+    in_thread(one.report, {"loss": 1.0}).join()
+    with pytest.raises(RuntimeError, match="none is running"):
         one.report({"loss": 1.0})
     assert channel.of("metrics") == []
     assert "after its train loop had ended: ignored" in caplog.text
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # SystemExit, which Python ignores
+def test_a_thread_that_reports_between_two_loops_raises_no_error_of_rays(tmp_path):
+    over, seen = threading.Event(), []
+
+    def report_late():
+        over.wait()
+        seen.append(ray.train.get_context().get_world_rank())
+        try:
+            ray.train.report({"loss": 1.0})
+        except BaseException as error:
+            seen.append(type(error))
+
+    with reached_by_ray_train(make_reports(tmp_path)):
+        late = in_thread(report_late)
+    over.set()
+    late.join()
+    assert seen == [0, SystemExit]
+    with reached_by_ray_train(make_reports(tmp_path)):
+        pass
+    with pytest.raises(RuntimeError, match="outside"):
+        ray.train.report({})
 
 
 def names(run_dir):
