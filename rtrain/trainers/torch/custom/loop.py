@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, chdir, contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -33,6 +33,7 @@ def train_custom(worker: Worker, path: str, config: Mapping[str, Any]) -> None:
         stack.enter_context(reached_by_ray_train(utils))
         ray.train.get_checkpoint()  # the first call imports modules that draw random numbers
         stack.enter_context(_seeded(worker, utils.number))
+        stack.enter_context(chdir("."))  # the loop may change to another folder, or remove it
         with suppress(StopTraining):
             function(dict(config)) if takes_config(function) else function()
         utils.finish()

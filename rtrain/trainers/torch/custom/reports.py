@@ -8,6 +8,7 @@ name; once all of them have, rank 0 completes it.
 from __future__ import annotations
 
 import logging
+import os
 import secrets
 import threading
 from collections.abc import Callable, Mapping
@@ -91,7 +92,7 @@ class _Reports(TrainFnUtils):
 
     def __init__(self, worker: Worker) -> None:
         self.worker, self._log = worker, _Log(worker)
-        self._threads = threads_now()
+        self._threads, self._pid = threads_now(), os.getpid()
         self._is_over = self._has_warned = False
         self._pending: Callable[[], None] | None = None
         """Completes the checkpoint of the newest report, once all ranks have copied their files."""
@@ -120,7 +121,7 @@ class _Reports(TrainFnUtils):
             CheckpointError: The checkpoint can't be written.
             SystemExit: The loop that has started this thread is over; ends the thread.
         """
-        self._refuse_leftover()
+        self._refuse_others()
         _check_name(checkpoint_dir_name, self.worker.scrub)
         _check_wishes(checkpoint_upload_mode, validation)
         beside = checkpoint_upload_mode is CheckpointUploadMode.ASYNC
@@ -145,13 +146,19 @@ class _Reports(TrainFnUtils):
         self._is_over = True
         return mark_leftovers(self._threads)
 
-    def _refuse_leftover(self) -> None:
-        """End a thread of a loop that is over: its reports would count as those of this one.
+    def _refuse_others(self) -> None:
+        """Refuse a fork, and end a thread of a loop that is over: its reports would count as those of this one.
 
         Raises:
-            SystemExit: Ends it.
+            TrainingError: A fork of the process reports; it has no part in the record of the run.
+            SystemExit: Ends the thread.
             RuntimeError: No loop is running, and this is the thread that runs them.
         """
+        if os.getpid() != self._pid:
+            raise TrainingError(
+                "ray.train.report was called in a fork of the process that trains.",
+                "Report in the process of the train loop: send it the metrics, through a multiprocessing.Queue say.",
+            )
         if not (self._is_over or is_leftover()):
             return
         if threading.current_thread() is threading.main_thread():

@@ -1,10 +1,12 @@
 """Threads that outlive the train loop that has started them: what they report belongs to no run."""
 
+import os
 import threading
 
 import pytest
 import ray.train
 
+from rtrain.errors import TrainingError
 from rtrain.testing.workers import RecordingChannel, make_worker
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.custom.loop import reached_by_ray_train
@@ -86,3 +88,14 @@ def test_a_thread_that_reports_between_two_loops_raises_no_error_of_rays(tmp_pat
         pass
     with pytest.raises(RuntimeError, match="outside"):
         ray.train.report({})
+
+
+def test_a_fork_can_not_report(tmp_path, monkeypatch):
+    one = make_reports(tmp_path, channel=(channel := RecordingChannel()))
+    pid = os.getpid()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "getpid", lambda: pid + 1)
+        with pytest.raises(TrainingError, match="in a fork"):
+            one.report({"loss": 1.0})
+    one.report({"loss": 2.0})
+    assert [record["metrics"] for record in channel.of("metrics")] == [{"loss": 2.0}]
