@@ -11,7 +11,8 @@ from xml.etree.ElementTree import Element, ElementTree, SubElement, indent
 if TYPE_CHECKING:
     from rtrain.smoke import Outcome
 
-NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+NOT_XML = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Sequences that colour a terminal, and characters that XML can't hold or that show nothing."""
 
 
 def write_junit(path: Path, outcomes: Sequence[Outcome]) -> None:
@@ -34,7 +35,7 @@ def write_junit(path: Path, outcomes: Sequence[Outcome]) -> None:
 
 
 def _add_case(suite: Element, outcome: Outcome) -> None:
-    names = {"classname": "smoke", "name": outcome.smoke.name, "file": str(outcome.smoke.primary.path)}
+    names = {"classname": "smoke", "name": _clean(outcome.smoke.name), "file": _clean(str(outcome.smoke.primary.path))}
     case = SubElement(suite, "testcase", {**names, "time": f"{outcome.seconds:.3f}"})
     told = _clean("\n".join(outcome.lines))
     if outcome.status == "passed":
@@ -47,5 +48,5 @@ def _add_case(suite: Element, outcome: Outcome) -> None:
 
 
 def _clean(text: str) -> str:
-    """Return the text without characters that XML can't hold, such as those that colour a terminal."""
+    """Return the text without what XML can't hold."""
     return NOT_XML.sub("", text)

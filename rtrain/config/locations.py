@@ -104,7 +104,7 @@ def shown(path: Path) -> str:
     """Return ``path`` as a user would type it: relative where it lies below the current folder."""
     try:
         return str(path.relative_to(Path.cwd()))
-    except ValueError:
+    except (ValueError, FileNotFoundError):  # the current folder may be gone
         return str(path)
 
 

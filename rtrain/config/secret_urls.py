@@ -10,9 +10,12 @@ from rtrain.config.secret_names import is_in_secret, is_secret_parameter
 MASK = "***"
 _SCHEME = re.compile(r"[\w+.\-]{0,20}://")
 _STOP = re.compile(r"[\s'\"<>]")
-_PORT = re.compile(r"[^/:@]*:\d{1,5}(?:[/?#\s'\"]|\Z)")
+_NUMBER = r"(?:[0-5]?\d{1,4}|6[0-4]\d{3}|65[0-4]\d\d|655[0-2]\d|6553[0-5])"
+_PORT = re.compile(rf"[^/:@]*:{_NUMBER}(?:[/?#\s'\"]|\Z)")
 _HOST = re.compile(r"localhost:|[^/:@]*\.[^/:@]*:|[^/:@]*:\d{4}")
 """A server's name or address; a word without a dot, and a number of few digits, may be a user and a password."""
+_AND_MORE = re.compile(r"@[\w.\-]+(?::\d+)?[/\s]")
+"""A host, where a password seems to go on to a later ``@``: of a version of pip's, or of an address in a text."""
 _PATH = re.compile(r"[^:@]*[/?#\s'\"]")
 """What begins with a server alone, or a bucket: a later ``@`` is part of the path."""
 _NAME = re.compile(r"(^|[?&#;\s'\"])([+~]*[\w.\-\[\]%@/]+)=")
@@ -31,7 +34,8 @@ def secrets_in_url(text: str) -> list[str]:
     """Return the passwords and signatures of the URLs in ``text``; of a user without a password, the user."""
     users = [text[start:end].partition(":") for start, end in _users(text)]
     signed = [text[start:end].strip("'\"") for start, end in _parameters(text)]
-    return [password or user for user, _, password in users] + signed
+    passwords = [password or user for user, _, password in users]
+    return [*passwords, *(one[: found.start()] for one in passwords if (found := _AND_MORE.search(one))), *signed]
 
 
 def _put(text: str, places: Iterable[tuple[int, int]], instead: str) -> str:
@@ -67,10 +71,11 @@ def _users(text: str) -> Iterator[tuple[int, int]]:
     whole = len(schemes) == 1 and not _STOP.search(text, 0, schemes[0].start())  # the text is one URL
     for one, following in zip(schemes, [*schemes[1:], None], strict=True):
         start, end = one.end(), len(text) if following is None else following.start()
-        stop = None if whole else _STOP.search(text, start, end)
-        head = text.rfind("@", start, end if stop is None else stop.start())
-        at = head if head >= 0 else text.rfind("@", start, end)
-        if at >= 0 and _is_user(text[start:at], one[0].lower()):
+        stop = _STOP.search(text, start, end)
+        last, head = text.rfind("@", start, end), text.rfind("@", start, end if stop is None else stop.start())
+        places = [last, head] if whole or head < 0 else [head]
+        at = next((at for at in places if at >= 0 and _is_user(text[start:at], one[0].lower())), None)
+        if at is not None:
             yield start, at
 
 

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from rtrain.runs.checkpoints import all_checkpoints, best_record, checkpoints_dir, prune_checkpoints, read_record
 from rtrain.runs.events import Event, EventLog, events_file, newest_first, read_events
 from rtrain.runs.files import named_errors, sha256_of_text, unwritable, write_atomic
+from rtrain.runs.hydra_files import read_hydra_files, restore_hydra_files
 from rtrain.runs.leftovers import clear_leftovers
 from rtrain.runs.lock import Lock
 from rtrain.runs.logs import WorkerLogs
@@ -72,6 +73,7 @@ class Recorder:
         self._logs = WorkerLogs(run_dir / "logs")
         with named_errors(run_dir):
             clear_leftovers(run_dir)
+            self._hydra_files = read_hydra_files(run_dir)
             self._events = self._open()
 
     def _open(self) -> EventLog:
@@ -79,6 +81,7 @@ class Recorder:
         checkpoints_dir(self.run_dir).mkdir(parents=True, exist_ok=True)
         (self.run_dir / "logs").mkdir(exist_ok=True)
         write_atomic(self.run_dir / CONFIG_NAME, self._config)
+        restore_hydra_files(self.run_dir, self._hydra_files)
         self.manifest.config_sha256 = sha256_of_text(self._config)
         events = EventLog(events_file(self.run_dir))
         # A driver that was killed may have left more, or less, than its manifest says.
@@ -160,9 +163,14 @@ class Recorder:
         self._news.append(partial(self.observer.event, event))
 
     def _take(self, event: Event) -> None:
-        """Keep what an event says as the newest values."""
-        self.manifest.metrics.update(event.metrics)
-        self.manifest.values.update(event.values)
+        """Keep what an event says as the newest values; a name may have been a number before, and be a text now."""
+        metrics, values = self.manifest.metrics, self.manifest.values
+        for name in metrics.keys() & event.values.keys():
+            del metrics[name]
+        for name in values.keys() & event.metrics.keys():
+            del values[name]
+        metrics.update(event.metrics)
+        values.update(event.values)
 
     def _accept_progress(self, record: Mapping[str, Any]) -> None:
         self._news.append(partial(self.observer.progress, record))

@@ -22,6 +22,10 @@ from rtrain.searches import base
 from rtrain.searches.base import Goal, Point
 
 SAMPLERS = ("tpe", "random", "gp", "cmaes", "nsgaii")
+EVOLVING = ("cmaes", "nsgaii")
+"""Samplers that know more than values: which generation a trial was proposed for."""
+MOST_AGAIN = 20
+"""Proposals for one trial of an evolving sampler, when a sweep is resumed."""
 
 
 @dataclass(kw_only=True)
@@ -63,6 +67,8 @@ class Search(base.Search):
         self._space = {axis.name: _distribution(axis) for axis in axes}
         self._asked: dict[Point, list[Any]] = {}
         """What Optuna has not been told of yet, by point."""
+        self._num_again = 0 if conf.sampler in EVOLVING else None
+        """Number of trials of a sweep that is resumed which were proposed again; None where that is of no use."""
 
     @property
     def num_trials(self) -> int:
@@ -100,6 +106,8 @@ class Search(base.Search):
         import optuna
 
         state = optuna.trial.TrialState.FAIL if values is None else optuna.trial.TrialState.COMPLETE
+        if not self._asked.get(point) and self._num_again is not None:
+            self._propose_again(point, self._num_again)
         if self._asked.get(point):
             trial = self._asked[point].pop()
             self._study.tell(trial, None if values is None else list(values), state=state)
@@ -111,6 +119,19 @@ class Search(base.Search):
             told = None if values is None else list(values)
             made = optuna.trial.create_trial(params=params, distributions=self._space, values=told, state=state)
             self._study.add_trial(made)
+
+    def _propose_again(self, point: Point, number: int) -> None:
+        """Have the sampler propose a trial as it did before the sweep was interrupted, so that it knows its generation.
+
+        Of trials that were trained at the same time, the order is another one, and so are the proposals.
+        """
+        for _ in range(MOST_AGAIN):
+            proposed = self.propose(number)
+            if proposed == point:
+                self._num_again = number + 1
+                return
+            self.learn(proposed, None)  # excluded, or there before
+        self._num_again = None
 
 
 def _distribution(axis: Axis) -> Any:

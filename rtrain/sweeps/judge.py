@@ -68,8 +68,9 @@ class Judge:
                     self._scheduler.exploited(number, event)
                 continue
             counts = not trial.lineage or time > trial.lineage[-1]["time"]
-            if trial.hear(self._record.goals, event.step, event.epoch, event.metrics, counts=counts):
-                decision = self._ask(trial, event.step, event.epoch, event.metrics)
+            metrics = _as_read_back(event.metrics)
+            if trial.hear(self._record.goals, event.step, event.epoch, metrics, counts=counts):
+                decision = self._ask(trial, event.step, event.epoch, metrics)
                 due[number] = decision if time > trial.went_on_at else None
         for trial in self._record.trials:
             self._make_up(trial, due.get(trial.number))
@@ -94,6 +95,7 @@ class Judge:
 
     def hear(self, trial: Trial, step: int, epoch: int, metrics: Mapping[str, Any]) -> Stop | Pause | None:
         """Take a report of a trial that is trained; return what is to come of it, once."""
+        metrics = _as_read_back(metrics)
         judged = trial.hear(self._record.goals, step, epoch, metrics)
         if not judged or trial.number in self._decided:
             return None
@@ -191,3 +193,8 @@ class Judge:
         values = [copied["metrics"].get(goal.metric) for goal in self._record.goals]
         trial.values = None if None in values else values
         trial.overrides = [mask_word(word) for word in self._trials.words(trial.point_now(self._trials.axes))]
+
+
+def _as_read_back(metrics: Mapping[str, float | None]) -> dict[str, float]:
+    """Return metrics with NaN for all that is not finite: files hold null for it, and a resumed sweep decides alike."""
+    return {name: math.nan if one is None or not math.isfinite(one) else one for name, one in metrics.items()}

@@ -95,6 +95,19 @@ def test_passwords_of_urls(password, rest):
     assert secrets_in_url(url) == [password]
 
 
+@pytest.mark.parametrize("scheme", ["http", "s3", "git+https", "postgresql", "redis"])
+@pytest.mark.parametrize("password", ["12/S3cret-Zq9", "70000/S3cret-Zq9", "p%2FS3cret-Zq9", "p@/S3cret-Zq9"])
+def test_passwords_of_urls_in_texts(scheme, password):
+    """Urllib, pip and git take ``12`` for the port of a host, and print the URL in their errors."""
+    url = f"{scheme}://me:{password}@host"
+    texts = [f"{url} failed, ask me@x.org", f"see {url} and {url}/x@2", f"no {url}/x.git@v1.0", f"'{url}'"]
+    for text in texts:
+        assert "S3cret" not in without_secrets(text)
+        assert password in secrets_in_url(text)
+    for harmless in ("host/path@2", "host:8080/path@2", "host.com:80/a@b 7", "host:80 mail me@x.org"):
+        assert without_secrets(f"{scheme}://{harmless}") == f"{scheme}://{harmless}"
+
+
 @pytest.mark.parametrize("user", ["S3cret-Zq9", "S3cret-Zq9:"])
 def test_users_without_a_password(user):
     assert without_secrets(f"https://{user}@host") == "https://host"

@@ -64,7 +64,8 @@ def metrics(step):
 def recording(tmp_path):
     """A recorder that holds the lock of its run, and who hears of it."""
     run_dir, listener = tmp_path / "run", Listener()
-    run_dir.mkdir()
+    (run_dir / ".hydra").mkdir(parents=True)
+    (run_dir / ".hydra" / "overrides.yaml").write_text("- a=1\n")
     with locked(run_dir) as lock:
         recorder = Recorder(run_dir, make_manifest(), listener, config="a: 1\n", run_lock=lock)
         recorder.accept(metrics(5))
@@ -92,6 +93,7 @@ def test_a_run_holds_the_lock_of_the_directory_that_it_writes(recording, tmp_pat
     names = ("config.yaml", "manifest.json", "events.jsonl", "logs", "checkpoints")
     assert [name for name in names if not (recorder.run_dir / name).exists()] == []
     assert (recorder.run_dir / "config.yaml").read_text() == "a: 1\n"
+    assert (recorder.run_dir / ".hydra" / "overrides.yaml").read_text() == "- a=1\n"
 
 
 @pytest.mark.parametrize("how", ["moved", "lock"])

@@ -1,5 +1,6 @@
 """What the driver writes, and what it tells whoever watches."""
 
+import math
 import os
 
 import pytest
@@ -47,6 +48,15 @@ def test_an_error_of_the_run_directory_names_it(tmp_path, monkeypatch):
     with pytest.raises(RunDirError, match=str(tmp_path)):
         recorder.accept(METRICS)
     recorder.close()
+
+
+def test_a_name_has_its_newest_value_alone_whether_that_is_a_number_or_not(tmp_path):
+    recorder = Recorder(tmp_path, manifest := make_manifest(), SilentObserver())
+    reports = [({"loss": math.nan, "a": 1.0}, {}), ({}, {"loss": "none", "a": None}), ({"a": 2.0}, {})]
+    for step, (metrics, values) in enumerate(reports):
+        recorder.accept({**METRICS, "step": step, "metrics": metrics, "values": values})
+    recorder.close()
+    assert (manifest.metrics, manifest.values) == ({"a": 2.0}, {"loss": "none"})
 
 
 @pytest.mark.parametrize("record", [METRICS, LOG], ids=lambda record: record["kind"])

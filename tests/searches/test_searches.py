@@ -94,6 +94,34 @@ def test_optuna_proposes_the_same_wherever_it_was_interrupted(sampler):
         assert again.propose(begin) == whole[begin]
 
 
+@pytest.mark.parametrize("sampler", ["nsgaii", "cmaes"])
+def test_an_interrupted_generation_is_completed(sampler):
+    if sampler == "cmaes":
+        pytest.importorskip("cmaes")
+    conf = {"sampler": sampler, "num_startup_trials": 3, "seed": 5}
+    axes = (*AXES[:2], Axis(key="act", low=0.0, high=2.0))
+
+    def judge(point):
+        return loss((*point[:2], "relu")) + float(point[2])
+
+    numbers = range(110)
+    whole = run(make("optuna", axes=axes, **conf), numbers, judge)
+    for begin in (2, 20, 75, 105):
+        again = make("optuna", axes=axes, **conf)
+        for point in whole[:begin]:
+            again.learn(point, [judge(point)])
+        assert run(again, numbers[begin : begin + 5], judge) == whole[begin : begin + 5]
+
+
+def test_points_that_an_evolving_sampler_would_not_propose_are_learned_as_well():
+    search = make("optuna", sampler="nsgaii", seed=5)
+    past = run(make("random", seed=51), range(60))
+    for point in past:
+        search.learn(point, [loss(point)])
+    assert [one.values for one in search._study.trials if one.values] == [[loss(point)] for point in past]
+    assert search.propose(60) not in past
+
+
 def test_optuna_proposes_something_else_when_the_same_trial_is_asked_for_again():
     search = make("optuna", num_startup_trials=3)
     run(search, range(5))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import secrets
 import shutil
@@ -13,9 +12,10 @@ from typing import Any
 
 from ray.train import Checkpoint
 
-from rtrain.errors import CheckpointError, TrainingError
-from rtrain.runs.checkpoints import RECORD_NAME, checkpoints_dir, complete_checkpoint, read_record, writing
+from rtrain.errors import TrainingError
+from rtrain.runs.checkpoints import RECORD_NAME, checkpoints_dir, complete_checkpoint, writing
 from rtrain.runs.events import Event, events_file, write_events
+from rtrain.trainers.torch.custom.copying import copy_files
 
 _OWN_NAME = re.compile(r"report-\d{6,}")
 
@@ -74,17 +74,29 @@ class Upload:
 
         Raises:
             CheckpointError: They can't be read or written.
-            TrainingError: A name is taken, or ``fill`` has put them elsewhere.
+            TrainingError: It is no checkpoint, a name is taken, or ``fill`` has put them elsewhere.
         """
         if checkpoint is None:
             return
-        if self.fill is not None:
-            self._check_filled(self.fill(checkpoint, self.staging.name))
-        else:
-            with writing(self.target, None), checkpoint.as_directory() as source:
-                self._copy_files(Path(source))
+        if not isinstance(checkpoint, Checkpoint):
+            raise TrainingError(
+                f"ray.train.report(checkpoint={checkpoint!r}): this is a {type(checkpoint).__name__}.",
+                "Report a ray.train.Checkpoint: ray.train.Checkpoint.from_directory(folder).",
+            )
+        try:
+            self._copy(checkpoint)
+        except BaseException:
+            shutil.rmtree(self.staging, ignore_errors=True)
+            raise
         if self.delete:
             self._delete(checkpoint)
+
+    def _copy(self, checkpoint: Checkpoint) -> None:
+        if self.fill is not None:
+            self._check_filled(self.fill(checkpoint, self.staging.name))
+            return
+        with writing(self.target, None), checkpoint.as_directory() as source:
+            copy_files(Path(source), self.staging, self.target, f".{self.token}.{self.rank}.part")
 
     def complete(self, facts: Mapping[str, Any], events: Iterable[Event]) -> dict[str, Any] | None:
         """Give the folder its name when all ranks have copied, and return its record; None if none had a checkpoint.
@@ -106,17 +118,6 @@ class Upload:
                 shutil.rmtree(self.target)
             return complete_checkpoint(self.staging, self.target, facts)
 
-    def _copy_files(self, source: Path) -> None:
-        left_out = _own_files(source)
-        for folder, _, names in os.walk(source, followlinks=True, onerror=_raise):
-            into = self.staging / Path(folder).relative_to(source)
-            into.mkdir(parents=True, exist_ok=True)
-            for name in names:
-                if Path(folder, name) not in left_out:
-                    part = into / f".{name}.{self.rank}.part"
-                    shutil.copy(Path(folder, name), part)
-                    part.replace(into / name)  # another rank may copy a file of the same name
-
     def _check_filled(self, filled: Any) -> None:
         where = getattr(filled, "path", None)
         if where is None or Path(where).resolve() != self.staging.resolve():
@@ -135,27 +136,3 @@ class Upload:
                 "Write the checkpoint into a temporary directory.",
             )
         delete_fs_path(checkpoint.filesystem, checkpoint.path)
-
-
-def _own_files(source: Path) -> set[Path]:
-    """Return the files in the folder of a checkpoint that rtrain has written: of one that is reported again.
-
-    Raises:
-        TrainingError: There are files of the same names that rtrain has not written.
-    """
-    own = {source / RECORD_NAME, events_file(source)}
-    if not any(path.exists() for path in own):
-        return set()
-    try:
-        read_record(source)
-    except CheckpointError as error:
-        names = " and ".join(sorted(path.name for path in own if path.exists()))
-        raise TrainingError(
-            f"the checkpoint in {source} has files called {names}, which rtrain writes into checkpoints.",
-            "Give them other names.",
-        ) from error
-    return own
-
-
-def _raise(error: OSError) -> None:
-    raise error

@@ -13,10 +13,16 @@ def threads_now() -> frozenset[threading.Thread]:
     return frozenset(one for one in threading.enumerate() if not isinstance(one, threading._DummyThread))
 
 
-def mark_leftovers(before: Collection[threading.Thread]) -> None:
-    """Mark the threads that were started since ``before`` and are still alive, when the loop that did so is over."""
-    for thread in threads_now() - {*before, threading.current_thread()}:
+def mark_leftovers(before: Collection[threading.Thread]) -> bool:
+    """Mark the threads that were started since ``before`` and are still alive, when the loop that did so is over.
+
+    Returns:
+        Whether there are any.
+    """
+    found = threads_now() - {*before, threading.current_thread()}
+    for thread in found:
         vars(thread)[_MARK] = True
+    return bool(found)
 
 
 def is_leftover() -> bool:

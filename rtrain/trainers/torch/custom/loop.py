@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, chdir, contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -33,6 +33,7 @@ def train_custom(worker: Worker, path: str, config: Mapping[str, Any]) -> None:
         stack.enter_context(reached_by_ray_train(utils))
         ray.train.get_checkpoint()  # the first call imports modules that draw random numbers
         stack.enter_context(_seeded(worker, utils.number))
+        stack.enter_context(chdir("."))  # the loop may change to another folder, or remove it
         with suppress(StopTraining):
             function(dict(config)) if takes_config(function) else function()
         utils.finish()
@@ -45,8 +46,9 @@ def reached_by_ray_train(utils: LocalReports | RayReports) -> Iterator[None]:
     try:
         yield
     finally:
-        utils.close()
-        if not utils.is_distributed():  # the user's process may use Ray Train afterwards
+        has_leftovers = utils.close()
+        # The user's process may use Ray Train afterwards; in threads of the loop Ray would raise errors.
+        if not utils.is_distributed() and not has_leftovers:
             set_train_fn_utils(None)
 
 

@@ -9,6 +9,8 @@ from decimal import Decimal
 from numbers import Real
 from typing import Any
 
+import numpy as np
+
 from rtrain.errors import TrainingError
 
 MAX_VALUES = 1000
@@ -62,9 +64,9 @@ def _split(metrics: Mapping[str, Any], clean: Callable[[str], str]) -> tuple[dic
                 numbers[name] = number
         except RecursionError:
             raise
-        except RuntimeError as error:
+        except Exception as error:  # the text of an object is the user's code
             raise TrainingError(
-                f"ray.train.report: the value of {name}, a {type(value).__name__}, can't be read: {error}",
+                f"ray.train.report: the value of {name}, a {type(value).__name__}, can't be read: {clean(str(error))}",
                 "Report a number, or a tensor that has data.",
             ) from error
     return numbers, values
@@ -92,9 +94,11 @@ def _flat(metrics: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
 def _number(value: Any) -> float | None:
     """Return a scalar of any library as a float; None if it is none."""
     try:
+        if isinstance(value, Decimal) and value.is_nan():  # a signaling one as well
+            return math.nan
         if isinstance(value, Real | Decimal):
             return float(value)
-        if hasattr(value, "item") and _num_values(value) == 1:
+        if hasattr(value, "item") and _num_values(value) == 1 and not _is_masked(value):
             inner = value.item()
             return float(inner) if isinstance(inner, Real) else None
     except (OverflowError, TypeError, ValueError):  # an integer beyond all floats
@@ -106,6 +110,11 @@ def _num_values(value: Any) -> int:
     """Return the number of elements of an array or a tensor; 0 if it is neither."""
     shape = getattr(value, "shape", None)
     return 0 if shape is None else math.prod(int(length) for length in shape)
+
+
+def _is_masked(value: Any) -> bool:
+    """Return whether a masked array of NumPy leaves its only element out: there is no number then."""
+    return isinstance(value, np.ma.MaskedArray) and bool(np.any(value.mask))
 
 
 def _plain(value: Any, clean: Callable[[str], str]) -> Any:

@@ -8,6 +8,7 @@ name; once all of them have, rank 0 completes it.
 from __future__ import annotations
 
 import logging
+import os
 import secrets
 import threading
 from collections.abc import Callable, Mapping
@@ -19,8 +20,9 @@ from ray.train import Checkpoint, CheckpointUploadMode, ReportedCheckpoint, Repo
 from ray.train.v2._internal.execution.train_fn_utils import DistributedTrainFnUtils, LocalTrainFnUtils, TrainFnUtils
 
 from rtrain.config.scrub import Scrubber
-from rtrain.errors import TrainingError
+from rtrain.errors import TrainingError, shortened
 from rtrain.runs.checkpoints import all_checkpoints, latest_checkpoint, read_record
+from rtrain.runs.plain_files import is_plain_name
 from rtrain.trainers.monitor import Goals, Monitor
 from rtrain.trainers.stopping import SIGNALS
 from rtrain.trainers.torch.custom.folders import Upload, clear_leftovers, free_name
@@ -29,6 +31,9 @@ from rtrain.trainers.torch.custom.metrics import split_metrics, whole_number
 from rtrain.trainers.torch.custom.shards import LocalShard, check_name
 from rtrain.trainers.torch.custom.turns import Board, Turns, shard_in_turn
 from rtrain.trainers.worker import Worker
+
+MAX_NAME_BYTES = 200
+"""Of the folder of a checkpoint: a number and a temporary name's ending may follow, and file systems allow 255."""
 
 
 class StopTraining(BaseException):
@@ -87,7 +92,7 @@ class _Reports(TrainFnUtils):
 
     def __init__(self, worker: Worker) -> None:
         self.worker, self._log = worker, _Log(worker)
-        self._threads = threads_now()
+        self._threads, self._pid = threads_now(), os.getpid()
         self._is_over = self._has_warned = False
         self._pending: Callable[[], None] | None = None
         """Completes the checkpoint of the newest report, once all ranks have copied their files."""
@@ -116,9 +121,9 @@ class _Reports(TrainFnUtils):
             CheckpointError: The checkpoint can't be written.
             SystemExit: The loop that has started this thread is over; ends the thread.
         """
-        self._refuse_leftover()
+        self._refuse_others()
         _check_name(checkpoint_dir_name, self.worker.scrub)
-        _check_wishes(checkpoint_dir_name, checkpoint_upload_mode, validation)
+        _check_wishes(checkpoint_upload_mode, validation)
         beside = checkpoint_upload_mode is CheckpointUploadMode.ASYNC
         deletes = beside if delete_local_checkpoint_after_upload is None else delete_local_checkpoint_after_upload
         self.worker.saver.wait()
@@ -136,15 +141,28 @@ class _Reports(TrainFnUtils):
         self._keep(upload, metrics, checkpoint, beside=beside)
         self._leave(self._agreed_reason(metrics, beside=beside))
 
-    def close(self) -> None:
-        """Note that the loop is over, however it ended."""
+    def close(self) -> bool:
+        """Note that the loop is over, however it ended; return whether threads of it go on."""
         self._is_over = True
-        mark_leftovers(self._threads)
+        return mark_leftovers(self._threads)
 
-    def _refuse_leftover(self) -> None:
-        """End a thread of a loop that is over: its reports would count as those of this one."""
+    def _refuse_others(self) -> None:
+        """Refuse a fork, and end a thread of a loop that is over: its reports would count as those of this one.
+
+        Raises:
+            TrainingError: A fork of the process reports; it has no part in the record of the run.
+            SystemExit: Ends the thread.
+            RuntimeError: No loop is running, and this is the thread that runs them.
+        """
+        if os.getpid() != self._pid:
+            raise TrainingError(
+                "ray.train.report was called in a fork of the process that trains.",
+                "Report in the process of the train loop: send it the metrics, through a multiprocessing.Queue say.",
+            )
         if not (self._is_over or is_leftover()):
             return
+        if threading.current_thread() is threading.main_thread():
+            raise RuntimeError("ray.train.report is for train loops, and none is running.")
         text = f"{threading.current_thread().name} called ray.train.report after its train loop had ended: ignored"
         if self._is_over:  # the run has ended
             logging.getLogger(__name__).warning(text)
@@ -286,24 +304,37 @@ def _reported(folder: Path) -> ReportedCheckpoint:
     return ReportedCheckpoint(Checkpoint(str(folder)), metrics, ReportedCheckpointStatus.COMMITTED)
 
 
-def _check_name(name: str | None, scrub: Scrubber) -> None:
-    """Refuse a folder named by a secret.
+def _check_name(name: Any, scrub: Scrubber) -> None:
+    """Refuse a name that a folder can't have, or that is a secret.
 
     Raises:
-        TrainingError: It is one.
+        TrainingError: Names it.
     """
-    if name and (clean := scrub(name)) != name:
+    if name is None:
+        return
+    clean = scrub(str(name))
+    if not isinstance(name, str) or not is_plain_name(name or "x") or name.startswith(".") or not name.isprintable():
+        raise TrainingError(f"checkpoint_dir_name={clean!r} is not a plain folder name.", "Name it by the step.")
+    if len(name.encode()) > MAX_NAME_BYTES:
+        raise TrainingError(
+            f"checkpoint_dir_name={shortened(clean, MAX_NAME_BYTES)!r} is too long for a folder.",
+            f"A name may have {MAX_NAME_BYTES} bytes.",
+        )
+    if clean != name:
         raise TrainingError(f"checkpoint_dir_name={clean!r} holds a secret of the config.", "Name it by the step.")
 
 
-def _check_wishes(name: str | None, mode: CheckpointUploadMode, validation: Any) -> None:
+def _check_wishes(mode: CheckpointUploadMode, validation: Any) -> None:
     """Refuse what reports of a loop can't do.
 
     Raises:
         TrainingError: Names it.
     """
-    if name and (name != Path(name).name or name.startswith(".")):
-        raise TrainingError(f"checkpoint_dir_name={name!r} is not a plain folder name.")
+    if not isinstance(mode, CheckpointUploadMode):
+        raise TrainingError(
+            f"ray.train.report(checkpoint_upload_mode={mode!r}): this is not a ray.train.CheckpointUploadMode.",
+            "Report with ray.train.CheckpointUploadMode.SYNC or ASYNC.",
+        )
     if mode is CheckpointUploadMode.NO_UPLOAD:
         raise TrainingError(
             "ray.train.report(checkpoint_upload_mode=NO_UPLOAD): rtrain keeps a copy of each checkpoint in the run "

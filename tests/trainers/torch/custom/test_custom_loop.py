@@ -2,6 +2,7 @@
 
 import json
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from rtrain.runs.run import Run
 from rtrain.trainers.trained import read_about
 
 LOOPS = """
+import os
 import pathlib
 import random
 import tempfile
@@ -34,6 +36,12 @@ def draws(config):
             ray.train.report(metrics, checkpoint=Checkpoint.from_directory(folder))
         if number + 1 == config["fails_after"]:
             raise ValueError("no luck")
+
+
+def moves_away():
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+    ray.train.report({"a": 1})
 
 
 def asks_for_validation():
@@ -92,6 +100,13 @@ def test_a_loop_that_failed_resumes_whatever_was_pruned_and_draws_other_numbers(
     assert [event.step for event in run.events()] == [1, 2, 3, 4, 5]
     assert len({json.dumps(one) for one in drawn(run)}) == 5
     assert sorted(path.name for path in (run.path / "checkpoints").glob("*")) == ["report-000004", "report-000005"]
+
+
+def test_a_loop_that_changes_to_a_folder_that_is_gone_leaves_the_process_where_it_was(fit):
+    before = Path.cwd()
+    run = fit("trainer.train_loop=seeded_loops:moves_away", "trainer.train_loop_config={}")
+    assert run.status == "succeeded"
+    assert Path.cwd() == before
 
 
 def test_a_finished_loop_can_be_extended(fit):

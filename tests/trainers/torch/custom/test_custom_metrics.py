@@ -42,6 +42,11 @@ OTHERS = [
     (b"bytes", "b'bytes'"),
     (10**400, 10**400),
     (1 + 2j, "(1+2j)"),
+    (np.complex128(1j), "1j"),
+    (torch.tensor(1j), "1j"),
+    (np.ma.masked, None),
+    (np.ma.array([1.0], mask=[True]), [None]),
+    (torch.tensor([1.0, 2.0]), [1.0, 2.0]),
 ]
 
 
@@ -64,9 +69,26 @@ def _endless(kind):
     return inner
 
 
+class Unreadable:
+    """An object whose text can't be had."""
+
+    def __str__(self):
+        raise ValueError("no text")
+
+
 @pytest.mark.parametrize(
     "metrics",
-    [None, 0.5, [("a", 1)], "a", _endless(dict), {"a": _endless(list)}, {"a": [_endless(dict)]}]
+    [
+        {"a": Unreadable()},
+        {"a": [Unreadable()]},
+        None,
+        0.5,
+        [("a", 1)],
+        "a",
+        _endless(dict),
+        {"a": _endless(list)},
+        {"a": [_endless(dict)]},
+    ]
     + [{"a": torch.ones(shape, device="meta")} for shape in ((), (3,))]
     + [{"a": [torch.ones((), device="meta")]}],
     ids=lambda metrics: type(metrics).__name__,
@@ -77,8 +99,9 @@ def test_what_can_not_be_reported_is_told(metrics):
 
 
 def test_numbers_that_are_none_are_numbers():
-    numbers, values = split_metrics({"a": math.nan, "b": math.inf})
-    assert math.isnan(numbers["a"])
+    metrics = {"a": math.nan, "b": math.inf, "c": Decimal("NaN"), "d": Decimal("sNaN"), "e": np.float32("nan")}
+    numbers, values = split_metrics(metrics)
+    assert all(math.isnan(numbers[name]) for name in "acde")
     assert numbers["b"] == math.inf
     assert values == {}
 

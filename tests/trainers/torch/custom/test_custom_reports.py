@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import ray.train
 from ray.train import Checkpoint, CheckpointUploadMode
 
 from rtrain.errors import CheckpointError, TrainingError
@@ -18,7 +17,6 @@ from rtrain.runs.files import sha256_of
 from rtrain.testing.workers import RecordingChannel, make_worker
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.custom import folders
-from rtrain.trainers.torch.custom.loop import reached_by_ray_train
 from rtrain.trainers.torch.custom.reports import LocalReports, StopTraining, _Reports
 
 ASYNC = CheckpointUploadMode.ASYNC
@@ -36,54 +34,6 @@ def made(folder, **files):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     return Checkpoint(str(folder))
-
-
-def in_thread(function, *args):
-    thread = threading.Thread(target=function, args=args)
-    thread.start()
-    return thread
-
-
-def test_a_thread_that_outlives_its_loop_reports_to_no_other(tmp_path):
-    over, channels = threading.Event(), [RecordingChannel(), RecordingChannel()]
-    ignored = []
-
-    def report_late():
-        ray.train.report({"loss": 0.5})
-        in_time.set()
-        over.wait()
-        try:
-            ray.train.report({"loss": -1000.0})
-        except SystemExit:
-            ignored.append(True)
-
-    with reached_by_ray_train(make_reports(tmp_path / "1", channel=channels[0])):
-        in_time = threading.Event()
-        late = [in_thread(report_late), in_thread(report_late)]
-        in_time.wait()
-        while len(channels[0].of("metrics")) < 2:
-            in_time.wait(0.01)
-    with reached_by_ray_train(make_reports(tmp_path / "2", channel=channels[1])):
-        over.set()
-        for thread in late:
-            thread.join()
-        in_thread(ray.train.report, {"loss": 2.0}).join()
-        ray.train.report({"loss": 3.0})
-    assert len(ignored) == 2
-    assert [[record["metrics"]["loss"] for record in one.of("metrics")] for one in channels] == [[0.5, 0.5], [2.0, 3.0]]
-    (notice,) = channels[1].of("notice")
-    assert "after its train loop had ended: ignored" in notice["text"]
-
-
-def test_a_report_to_a_loop_that_is_over_is_ignored(tmp_path, caplog):
-    channel = RecordingChannel()
-    one = make_reports(tmp_path, channel=channel)
-    with reached_by_ray_train(one):
-        pass
-    with pytest.raises(SystemExit):
-        one.report({"loss": 1.0})
-    assert channel.of("metrics") == []
-    assert "after its train loop had ended: ignored" in caplog.text
 
 
 def names(run_dir):
@@ -162,20 +112,27 @@ def test_a_constant_name_works(tmp_path):
     assert [(path / "state").read_text() for path in all_checkpoints(tmp_path)] == ["0", "1", "2"]
 
 
-@pytest.mark.parametrize("name", ["../elsewhere", ".hidden", "a/b"])
-def test_a_name_that_leads_elsewhere_is_refused(tmp_path, name):
+@pytest.mark.parametrize(
+    "name", ["../elsewhere", ".hidden", "a/b", "a\\b", "a\0b", "a\nb", "\udc80", 5, b"a", "x" * 201, "ü" * 101]
+)
+def test_a_name_that_no_folder_should_have_is_refused(tmp_path, name):
     with pytest.raises(TrainingError, match="checkpoint_dir_name"):
         make_reports(tmp_path).report({}, made(tmp_path / "own"), checkpoint_dir_name=name)
 
 
 @pytest.mark.parametrize(
     ("asked", "named"),
-    [({"validation": True}, "validation"), ({"checkpoint_upload_mode": CheckpointUploadMode.NO_UPLOAD}, "NO_UPLOAD")],
+    [
+        ({"validation": True}, "validation"),
+        ({"checkpoint_upload_mode": CheckpointUploadMode.NO_UPLOAD}, "NO_UPLOAD"),
+        ({"checkpoint_upload_mode": "async"}, "'async'"),
+        ({"checkpoint": "/tmp"}, r"checkpoint='/tmp'"),
+    ],
 )
 def test_what_is_not_done_is_refused_by_name(tmp_path, asked, named):
     channel = RecordingChannel()
     with pytest.raises(TrainingError, match=named):
-        make_reports(tmp_path, channel=channel).report({}, made(tmp_path / "own"), **asked)
+        make_reports(tmp_path, channel=channel).report({}, **{"checkpoint": made(tmp_path / "own"), **asked})
     assert channel.records == []
 
 

@@ -1,0 +1,58 @@
+"""What a scheduler hears of trials: the same while they train and from their files, when a sweep is resumed."""
+
+import math
+from types import SimpleNamespace
+
+import pytest
+
+from rtrain.runs.events import Event, events_file, write_events
+from rtrain.searches.base import Goal
+from rtrain.sweeps.judge import Judge
+from rtrain.sweeps.record import SweepRecord
+from rtrain.sweeps.trial import Trial
+
+LOSS = Goal(metric="loss", mode="min")
+
+
+class Ear:
+    """A scheduler that keeps what it hears."""
+
+    conf, longest = SimpleNamespace(unit="epochs"), None
+
+    def __init__(self):
+        self.heard = []
+
+    def add(self, trial, point):
+        pass
+
+    def hear(self, trial, length, value):
+        self.heard.append((trial, length, str(value)))
+
+    def ended(self, trial):
+        pass
+
+
+def _judge(folder):
+    record = SweepRecord(folder, {"axes": []})
+    record.goals = [LOSS]
+    record.trials = [Trial(number=0, point=("1",), overrides=[], name="0", config_hash="", status="succeeded")]
+    ear = Ear()
+    return Judge(ear, SimpleNamespace(axes=()), record, print), record.trials[0], ear.heard
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 0.5])
+def test_a_report_that_is_not_finite_counts_the_same_when_it_is_read_back(tmp_path, value):
+    reports = [{"loss": 0.75}, {"loss": value}, {"other": 1.0}]
+    live, trial, heard = _judge(tmp_path)
+    for epoch, metrics in enumerate(reports):
+        live.hear(trial, epoch, epoch, metrics)
+    (tmp_path / "0").mkdir()
+    write_events(
+        events_file(tmp_path / "0"),
+        [Event.at(float(epoch), step=epoch, epoch=epoch, metrics=one) for epoch, one in enumerate(reports)],
+    )
+    resumed, again, read_back = _judge(tmp_path)
+    resumed.remember()
+    assert read_back == heard
+    assert len(heard) == 2
+    assert again.values == trial.values
