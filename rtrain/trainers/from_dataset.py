@@ -313,7 +313,7 @@ def check_names(conf: Any, info: DatasetInfo, same: Mapping[str, str] | None = N
         if name in metric_names(info.task) and node["_target_"] != (same or {}).get(name):
             raise ConfigError(
                 f"trainer.metrics.{name}: every evaluation has a metric {name} already.",
-                f"Choose another name, e.g. own_{name}.",
+                f"Give it another name: trainer.metrics.own_{name}",
             )
 
 
