@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from rtrain.datasets.base import DatasetInfo
-from rtrain.errors import ConfigError, RtrainError, TrainingError, first_line
+from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
 from rtrain.trainers.directions import Directions, check_modes
 from rtrain.trainers.epochs_conf import EpochsConf
-from rtrain.trainers.failures import is_out_of_memory
 from rtrain.trainers.monitor import goal_names
 from rtrain.trainers.tasks import metric_names, usual_monitor
 
@@ -212,42 +210,6 @@ def check_no_missing(taker: str, info: DatasetInfo, *, ways: str = "take trees: 
         )
 
 
-def num_tried_rows(info: DatasetInfo) -> int:
-    """Return a number of rows that is no other length of the dataset, so that nothing fits it by chance."""
-    return min(set(range(2, 9)) - {info.num_classes, *info.input_shape[:3]})
-
-
-@contextmanager
-def tried(what: str, info: DatasetInfo, shapes: str) -> Iterator[None]:
-    """Let the block call a part of the config with rows of zeros, and make what it raises an error that says so.
-
-    Args:
-        what: The key of the config, and what it names.
-        info: The dataset.
-        shapes: The shapes of its arguments.
-
-    Raises:
-        TrainingError: The part fails.
-    """
-    try:
-        yield
-    except RtrainError:
-        raise
-    except Exception as error:
-        if is_out_of_memory(type(error).__name__, str(error)):
-            raise
-        raise TrainingError(
-            f"{what} fails with {shapes} of {info.name}: {type(error).__name__}: {first_line(error)}",
-            "Choose another one that takes them, or another dataset.",
-        ) from error
-
-
-def tried_model(node: Mapping[str, Any], info: DatasetInfo, shape: Sequence[int]) -> AbstractContextManager[None]:
-    """Return ``tried`` for the model that a part of the config names, and rows of a shape."""
-    kind = "tokens" if info.dtype == "int64" else "numbers"
-    return tried(f"trainer.model: {node['_target_']}", info, f"rows of {kind} of shape {tuple(shape)}")
-
-
 def check_quantities(trainer: str, info: DatasetInfo) -> None:
     """Refuse features that are categories, whose codes a model would take for quantities, or have missing values.
 
@@ -313,7 +275,7 @@ def check_names(conf: Any, info: DatasetInfo, same: Mapping[str, str] | None = N
         if name in metric_names(info.task) and node["_target_"] != (same or {}).get(name):
             raise ConfigError(
                 f"trainer.metrics.{name}: every evaluation has a metric {name} already.",
-                f"Choose another name, e.g. own_{name}.",
+                f"Give it another name: trainer.metrics.own_{name}",
             )
 
 

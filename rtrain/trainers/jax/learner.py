@@ -14,7 +14,7 @@ from safetensors.numpy import save_file
 
 from rtrain.datasets.base import Batch, DatasetInfo
 from rtrain.runs.checkpoints import Writer
-from rtrain.trainers.from_dataset import channels_last_shape, num_steps, tried_model
+from rtrain.trainers.from_dataset import channels_last_shape, num_steps
 from rtrain.trainers.jax import arrays
 from rtrain.trainers.jax.build import RowLoss, build_loss, build_metrics, build_optimizer
 from rtrain.trainers.jax.inputs import Inputs, padded, without_padding
@@ -24,6 +24,7 @@ from rtrain.trainers.jax.trial import try_rows
 from rtrain.trainers.jax.world import World
 from rtrain.trainers.learner import Learner
 from rtrain.trainers.tasks import derived_metrics
+from rtrain.trainers.trial import tried_model
 from rtrain.trainers.worker import Worker
 
 WEIGHTS, TRAINING = "model.safetensors", "optimizer.safetensors"

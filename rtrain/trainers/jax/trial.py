@@ -11,7 +11,7 @@ import numpy as np
 
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import TrainingError
-from rtrain.trainers.from_dataset import channels_last_shape, num_tried_rows, tried, tried_model
+from rtrain.trainers.from_dataset import channels_last_shape
 from rtrain.trainers.jax.build import RowLoss
 from rtrain.trainers.jax.config import Conf
 from rtrain.trainers.jax.inputs import Inputs
@@ -19,12 +19,13 @@ from rtrain.trainers.jax.modes import MODES
 from rtrain.trainers.jax.net import Net
 from rtrain.trainers.jax.outputs import fit_output
 from rtrain.trainers.tasks import CLASSES, PLACES
+from rtrain.trainers.trial import num_tried_rows, tried, tried_model
 
 
 def try_rows(
     conf: Conf, net: Net, at: tuple[Any, Any], inputs: Inputs, functions: Mapping[str, RowLoss], info: DatasetInfo
 ) -> None:
-    """Call model, loss and metrics for the shapes of what they give; nothing is computed.
+    """Call model, loss and metrics for the shapes of what they give; nothing is computed: values don't matter.
 
     Args:
         conf: The trainer's conf.

@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import keras
+import tensorflow as tf
 
 from rtrain.config.targets import build
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
-from rtrain.trainers.from_dataset import channels_last_shape, fill_from_dataset, fill_lengths, tried_model
+from rtrain.trainers.from_dataset import channels_last_shape, fill_from_dataset, fill_lengths
 from rtrain.trainers.tasks import CLASSES
 from rtrain.trainers.tensorflow.config import Conf
+from rtrain.trainers.trial import tried_model
 
 PROBABILITIES = ("softmax", "sigmoid")
 """Activations after which the outputs are probabilities."""
@@ -37,7 +39,8 @@ def build_model(conf: Conf, info: DatasetInfo, allow: tuple[str, ...]) -> Any:
     if not model.built:
         dtype, shape = "int64" if info.dtype == "int64" else "float32", channels_last_shape(info)
         with tried_model(conf.model, info, shape):
-            model(keras.ops.zeros((1, *shape), dtype))
+            # Tracing builds the layers, as calling does, but computes nothing: with zeros honest models may fail.
+            tf.function(lambda x: model(x)).get_concrete_function(tf.TensorSpec((None, *shape), dtype))
     return model
 
 

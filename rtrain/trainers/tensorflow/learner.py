@@ -14,13 +14,7 @@ from safetensors.numpy import load_file, save_file
 from rtrain.datasets.base import Batch
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import Writer
-from rtrain.trainers.from_dataset import (
-    channels_last_shape,
-    evaluated_split,
-    num_steps,
-    num_tried_rows,
-    tried_model,
-)
+from rtrain.trainers.from_dataset import evaluated_split, num_steps
 from rtrain.trainers.learner import Learner
 from rtrain.trainers.tasks import CLASSES, derived_metrics, metric_names
 from rtrain.trainers.tensorflow.build import (
@@ -36,17 +30,13 @@ from rtrain.trainers.tensorflow.callbacks import FILE_NAME as CALLBACKS
 from rtrain.trainers.tensorflow.callbacks import Callbacks
 from rtrain.trainers.tensorflow.config import Conf
 from rtrain.trainers.tensorflow.copies import Copies
+from rtrain.trainers.tensorflow.first_rows import check_loss, try_model
 from rtrain.trainers.tensorflow.inputs import Inputs
-from rtrain.trainers.tensorflow.outputs import check_output
 from rtrain.trainers.tensorflow.shapes import OfColumns, is_single, update
 from rtrain.trainers.tensorflow.steps import (
-    call,
-    check_loss,
     evaluate_step,
     seed_states,
-    target_spec,
     train_step,
-    zeros,
 )
 from rtrain.trainers.tensorflow.trial import check_mask, try_loss, try_metrics
 from rtrain.trainers.tensorflow.weights import FILE_NAME as WEIGHTS
@@ -71,10 +61,7 @@ class KerasLearner(Learner):
         self._info, self._world, self._split = info, world, evaluated_split(conf.evaluate_split, info)
         keras.utils.set_random_seed(worker.run.seed)
         self.model, inputs = build_model(conf, info, allow), Inputs(info)
-        with tried_model(conf.model, info, channels_last_shape(info)):
-            output = call(self.model, inputs.ready(zeros(inputs.x, num_tried_rows(info))), training=False)
-        target = zeros(target_spec(info), num_tried_rows(info))
-        check_output(output, target, info)
+        output, target = try_model(self.model, inputs, worker, world.size)
         check_mask(output, world.size)
         single = info.task in CLASSES and is_single(output, target)
         steps_per_epoch = -(-worker.dataset.splits["train"].num_rows // conf.rows_per_step(world.size))
@@ -89,8 +76,7 @@ class KerasLearner(Learner):
         optimizer.build(self.model.trainable_variables)
         computes = type(self.model).compute_loss is not keras.Model.compute_loss
         try_loss(self.model, inputs, output, info, own=computes or conf.loss is not None)
-        if world.size > 1 and conf.loss is not None:
-            check_loss(self.model, inputs, next(iter(worker.dataset.splits["train"].own_rows(0, 1))))
+        check_loss(self.model, inputs, worker, world.size)
         self._metrics = build_metrics(conf, info, allow)
         try_metrics(self._metrics, output, info)
         self._train = train_step(self.model, inputs, info, world, skips=worker.run.failure.nan_loss == "skip")

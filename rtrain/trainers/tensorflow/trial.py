@@ -13,11 +13,11 @@ import tensorflow as tf
 
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import TrainingError, first_line
-from rtrain.trainers.from_dataset import tried
 from rtrain.trainers.tasks import CLASSES
 from rtrain.trainers.tensorflow.inputs import Inputs
 from rtrain.trainers.tensorflow.shapes import is_of_keras, is_single, update
 from rtrain.trainers.tensorflow.steps import target_spec, weight_spec, zeros
+from rtrain.trainers.trial import tried
 
 Parts = Sequence[tuple[Any, Any]]
 """Targets and outputs of some rows at a time."""

@@ -152,7 +152,7 @@ def build_state(worker: Worker, strategy: Strategy, steps_per_epoch: int, loss: 
     if conf.sync_batchnorm and world.size > 1:
         model = nn.SyncBatchNorm.convert_sync_batchnorm(model)  # type: ignore[no-untyped-call]
     if not strategy.sharded or world.device.type == "cpu":  # a GPU may have no memory for a model that is whole
-        try_model(model.to(world.device), loss, conf, info, world.device)
+        try_model(model.to(world.device), loss, worker, strategy.data)
     model = strategy.place(model)
     optimizer = build_optimizer(conf, model, strategy, worker.allow)
     return TrainState(

@@ -14,12 +14,13 @@ from rtrain.trainers.base import Job
 from rtrain.trainers.from_dataset import (
     check_float32,
     check_monitors,
+    check_names,
     check_quantities,
     check_task,
     dataset_of,
     fill_from_dataset,
 )
-from rtrain.trainers.tasks import CLASSES, metric_names
+from rtrain.trainers.tasks import CLASSES
 from rtrain.trainers.torch.build import auto_lengths, build_loss, schedule_length
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.strategies.checks import check_strategy
@@ -62,13 +63,9 @@ def _check_targets(conf: Conf, info: DatasetInfo, job: Job) -> None:
         check_node(fill_from_dataset(conf.loss, info, "trainer.loss"), "trainer.loss", job.allow)
         assert job.dataset is not None, "it has an info"
         check_loss(build_loss(conf, job.dataset, job.allow), info)
+    check_names(conf, info)
     for name, node in conf.metrics.items():
         where = f"trainer.metrics.{name}"
-        if name in metric_names(info.task):
-            raise ConfigError(
-                f"{where}: every evaluation has a {name} already, which this one would replace.",
-                f"Give it another name: trainer.metrics.own_{name}",
-            )
         check_node(fill_from_dataset(node, info, where), where, job.allow)
 
 

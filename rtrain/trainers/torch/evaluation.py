@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch import nn
+from torch import Tensor, nn
 
 from rtrain.errors import TrainingError
 from rtrain.trainers.tasks import derived_metrics, metric_names
 from rtrain.trainers.torch.data import Step
-from rtrain.trainers.torch.tasks import TINY, counts, fit_output, row_metrics, sum_over_rows
+from rtrain.trainers.torch.tasks import (
+    TINY,
+    counts,
+    fit_output,
+    is_mean_of_rows,
+    is_of_torch,
+    row_metrics,
+    sum_over_rows,
+)
 from rtrain.trainers.torch_ranks import TorchRanks
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -33,12 +41,21 @@ class Evaluation:
         precision: Of the forward pass.
         metrics: The user's metrics by name.
         task: What is counted beside the loss.
+        notice: Shows the user a line.
     """
 
     def __init__(
-        self, loss: nn.Module, ranks: TorchRanks, precision: str, *, metrics: dict[str, Any], task: str
+        self,
+        loss: nn.Module,
+        ranks: TorchRanks,
+        precision: str,
+        *,
+        metrics: dict[str, Any],
+        task: str,
+        notice: Callable[[str], None],
     ) -> None:
         self._loss, self._ranks, self._precision, self._task = loss, ranks, precision, task
+        self._notice, self._is_known_loss = notice, is_of_torch(loss)
         self._metrics = {name: metric.to(ranks.device) for name, metric in metrics.items()}
 
     @torch.no_grad()
@@ -47,7 +64,7 @@ class Evaluation:
         model.eval()
         names = [name for name in metric_names(self._task) if name != "perplexity"]
         sums = torch.zeros(2 + len(names), dtype=torch.float64, device=self._ranks.device)
-        for step in steps:
+        for number, step in enumerate(steps):
             if len(step.y) == 0:
                 # A sharded model gathers its weights on all ranks at once, also where one has no rows.
                 model(step.x.new_zeros((1, *step.x.shape[1:])))
@@ -55,6 +72,8 @@ class Evaluation:
             with autocast(self._precision, self._ranks.device):
                 output, target = fit_output(model(step.x), step.y)
                 loss = self._loss(output, target)
+            if number > 0:
+                self._check_loss(output, target)
             ones = torch.ones(len(step.y), dtype=torch.float64, device=self._ranks.device)
             divisor = counts(self._loss, target) if loss.ndim else None
             divisors = [ones, ones if divisor is None else divisor.double()]
@@ -66,6 +85,18 @@ class Evaluation:
         means = {name: total / max(num_rows, TINY) for name, total in zip(names, totals, strict=True)}
         means["loss"] = totals[0] / max(loss_rows, TINY)
         return derived_metrics(self._task, means) | self._more()
+
+    def _check_loss(self, output: Tensor, target: Tensor) -> None:
+        """Show one notice if the user's loss is not a mean over rows, where there are several batches."""
+        if self._is_known_loss or len(target) < 3:
+            return
+        self._is_known_loss = True
+        if not is_mean_of_rows(self._loss, output, target):
+            self._notice(
+                f"trainer.loss: the {type(self._loss).__name__} of {len(target)} rows is not the mean of that of its "
+                "parts, so that the loss of an evaluation depends on trainer.eval_batch_size. Set it to the number "
+                "of rows of the split, with num_workers=1, for the loss of all rows together"
+            )
 
     def _more(self) -> dict[str, float]:
         """Return the user's metrics; torchmetrics exchanges their states between ranks itself."""

@@ -23,7 +23,7 @@ from rtrain.trainers.torch.evaluation import Evaluation
 from rtrain.trainers.torch.state import TRAINING
 from rtrain.trainers.torch.step import OptimizerStep
 from rtrain.trainers.torch.strategies.base import Strategy
-from rtrain.trainers.torch.transforms import TransformedFeed, transform_of
+from rtrain.trainers.torch.transforms import open_feed
 from rtrain.trainers.torch_finite import non_finite, weights_of
 from rtrain.trainers.trained import read_about
 from rtrain.trainers.worker import Worker
@@ -54,16 +54,12 @@ class TorchLearner(Learner):
             failure=worker.run.failure,
         )
         metrics = build_metrics(conf, info, worker.allow)
-        self._evaluation = Evaluation(loss, data, conf.precision, metrics=metrics, task=info.task)
+        self._evaluation = Evaluation(loss, data, conf.precision, metrics=metrics, task=info.task, notice=worker.notice)
         self.optimizer_step.wrapped.train()
 
     def feed(self, split: Split, info: DatasetInfo, ranks: Ranks) -> TensorFeed:
         """Return the rows as tensors on this rank's device."""
-        training = split is self._train
-        transform = transform_of(self._conf, training, self._allow)
-        if transform is None:
-            return TensorFeed(split, info, self._data, self._conf.channels_last)
-        return TransformedFeed(split, info, self._data, self._conf, transform, is_random=training)
+        return open_feed(split, info, self._data, self._conf, self._allow, training=split is self._train)
 
     def seed(self, number: int) -> None:
         """Seed torch, on the device too."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import math
 from dataclasses import replace
 
@@ -15,12 +14,21 @@ from rtrain.config.schema import FailureConf
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import TrainingError
 from rtrain.trainers.meter import NotFiniteError
+from rtrain.trainers.torch.batch_sizes import single_row
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.data import Step
 from rtrain.trainers.torch.evaluation import autocast
 from rtrain.trainers.torch.state import TrainState
 from rtrain.trainers.torch.strategies.base import Strategy
-from rtrain.trainers.torch.tasks import TINY, check_output, counts, fit_output, is_additive, is_of_torch, sum_over_rows
+from rtrain.trainers.torch.tasks import (
+    TINY,
+    check_output,
+    counts,
+    fit_output,
+    is_mean_of_rows,
+    is_of_torch,
+    sum_over_rows,
+)
 
 
 class OptimizerStep:
@@ -115,13 +123,21 @@ class OptimizerStep:
         if num_rows == 0:
             return self._backward_without_rows(step.x)
         with self._autocast():
-            output, target = fit_output(self.wrapped(step.x), step.y)
+            output, target = fit_output(self._forward(step.x), step.y)
             if self.checks_output:
                 check_output(output, target, self.info)
             self._check_loss(output, target)
             row_losses = sum_over_rows(self.loss(output, target), num_rows, step.weight) * step.weight_scale
         self.strategy.backward(self.state, row_losses * (self.world.size / step.num_global))
         return row_losses.detach().float()
+
+    def _forward(self, x: Tensor) -> object:
+        try:
+            return self.wrapped(x)
+        except ValueError as error:
+            if len(x) > 1:
+                raise
+            raise single_row(error, self.conf, self.info.num_rows["train"], self.world.size) from error
 
     def _backward_without_rows(self, x: Tensor) -> Tensor:
         """Take part in the exchange of gradients with zeros; batch statistics are left alone."""
@@ -140,16 +156,12 @@ class OptimizerStep:
             return contextlib.nullcontext()
         return autocast(self.conf.precision, self.world.device)
 
-    @torch.no_grad()
     def _check_loss(self, output: Tensor, target: Tensor) -> None:
         """Find once, for several workers or parts, a loss of the user's that is not a mean over rows."""
         if self.is_known_loss or len(target) < 3:
             return
         self.is_known_loss = True
-        devices = [output.device] if output.device.type == "cuda" else []
-        with torch.random.fork_rng(devices):
-            additive = is_additive(copy.deepcopy(self.loss), output.detach().float(), target)
-        if not additive:
+        if not is_mean_of_rows(self.loss, output, target):
             raise TrainingError(
                 f"trainer.loss: the {type(self.loss).__name__} of {len(target)} rows is not the mean of that of its "
                 "parts: several workers, or trainer.accumulate_steps, would not train what one step of all rows does.",

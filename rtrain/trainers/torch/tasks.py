@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import torch
@@ -66,6 +67,34 @@ def check_output(output: Tensor, target: Tensor, info: DatasetInfo) -> None:
         )
 
 
+def check_measured(output: Tensor, target: Tensor, info: DatasetInfo) -> None:
+    """Find outputs that may suit a loss of the user's, but not the other metrics of an evaluation.
+
+    Args:
+        output: As ``fit_output`` returns it.
+        target: As ``fit_output`` returns it.
+        info: The dataset.
+
+    Raises:
+        TrainingError: Accuracy or errors can't be counted.
+    """
+    classes = info.task in CLASSES
+    if output.shape[:1] == target.shape and output.ndim == 2 if classes else output.shape == target.shape:
+        return
+    shapes = f"the model gives {tuple(output.shape)} for targets of shape {tuple(target.shape)}"
+    if not classes:
+        raise TrainingError(
+            f"{shapes}, of which evaluations can't measure mae and mse.",
+            "Let the model give one number per row, or don't evaluate: trainer.evaluate_split=none",
+        )
+    hint = f"Give the model {info.num_classes} outputs and take trainer/loss=cross_entropy"
+    if info.num_classes == 2 and output.shape == target.shape:
+        hint += ", or predict one number per row: dataset.task=regression"
+    raise TrainingError(
+        f"{shapes}, of which evaluations can't measure the accuracy of {info.num_classes} classes.", hint
+    )
+
+
 def is_of_torch(loss: nn.Module) -> bool:
     """Return whether a loss is one of torch's own."""
     return type(loss).__module__.startswith("torch.nn.")
@@ -90,6 +119,14 @@ def counts(loss: nn.Module, target: Tensor) -> Tensor | None:
     if loss.weight is None:
         return there.float()
     return loss.weight[torch.where(there, target, 0)] * there
+
+
+@torch.no_grad()
+def is_mean_of_rows(loss: nn.Module, output: Tensor, target: Tensor) -> bool:
+    """Return what ``is_additive`` does, of a copy of the loss: neither it nor random numbers change."""
+    devices = [output.device] if output.device.type == "cuda" else []
+    with torch.random.fork_rng(devices):
+        return is_additive(copy.deepcopy(loss), output.detach().float(), target)
 
 
 def is_additive(loss: nn.Module, output: Tensor, target: Tensor) -> bool:

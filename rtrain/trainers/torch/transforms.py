@@ -115,6 +115,16 @@ class TransformedFeed(TensorFeed):
             yield self._placed(batch, x if len(batch.y) else self._nothing)
 
 
+def open_feed(
+    split: Split, info: DatasetInfo, ranks: TorchRanks, conf: Conf, allow: Sequence[str], *, training: bool
+) -> TensorFeed:
+    """Return the rows of a split as a model takes them, in training or to be evaluated."""
+    transform = transform_of(conf, training, allow)
+    if transform is None:
+        return TensorFeed(split, info, ranks, conf.channels_last)
+    return TransformedFeed(split, info, ranks, conf, transform, is_random=training)
+
+
 def transform_of(conf: Conf, training: bool, allow: Sequence[str]) -> RowTransform | None:
     """Return what the config says for rows of training, or for those to evaluate and predict; None if nothing."""
     key = "transform" if training else "eval_transform"

@@ -1,4 +1,4 @@
-"""Model and loss, tried on a few rows before training: what doesn't fit the data is one error that names both."""
+"""Model and loss, tried on the first rows before training: what doesn't fit the data is one error that names both."""
 
 from __future__ import annotations
 
@@ -6,53 +6,114 @@ import warnings
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
-from rtrain.datasets.base import DatasetInfo
+from rtrain.datasets.base import DatasetInfo, Pass, ResidentSplit
 from rtrain.errors import ConfigError, first_line
-from rtrain.trainers.from_dataset import num_tried_rows, tried_model
-from rtrain.trainers.tasks import CLASSES, PLACES
+from rtrain.trainers.from_dataset import evaluated_split
+from rtrain.trainers.randomness import kept_random_numbers
+from rtrain.trainers.tasks import CLASSES
+from rtrain.trainers.torch.batch_sizes import backward_rows, single_row
 from rtrain.trainers.torch.config import Conf
+from rtrain.trainers.torch.data import Step
 from rtrain.trainers.torch.evaluation import autocast
-from rtrain.trainers.torch.tasks import check_output, counts, fit_output, has_rows, is_of_torch, no_rows
+from rtrain.trainers.torch.tasks import (
+    check_measured,
+    check_output,
+    counts,
+    fit_output,
+    has_rows,
+    is_of_torch,
+    no_rows,
+)
+from rtrain.trainers.torch.transforms import open_feed
+from rtrain.trainers.torch_ranks import TorchRanks
+from rtrain.trainers.trial import FailedTrialError, is_at_hand, tried_model, try_rows
+from rtrain.trainers.worker import Worker
 
 
-def try_model(model: nn.Module, loss: nn.Module, conf: Conf, info: DatasetInfo, device: torch.device) -> None:
-    """Call a new model with rows of zeros, and the loss with what it gives; nothing of them changes.
+def try_model(model: nn.Module, loss: nn.Module, worker: Worker, ranks: TorchRanks) -> None:
+    """Call a new model with the first rows of training, and the loss with what it gives; nothing of them changes.
 
     Args:
         model: On the device.
         loss: On the device.
-        conf: The precision to compute in.
-        info: The dataset as the model sees it.
-        device: Where the rows are.
+        worker: Has the rows, and the precision to compute in.
+        ranks: Those with rows of their own; each of them tries the same rows.
 
     Raises:
-        TrainingError: The model fails with rows of this shape, or its output doesn't fit the targets, or the loss can't
-            weigh rows.
+        TrainingError: The model fails with these rows, or its output doesn't fit the targets or what evaluations
+            measure, or the loss can't weigh rows, or the model fails in training with a single row, and some batch
+            has one.
     """
-    num_rows = num_tried_rows(info)
-    x = torch.zeros((num_rows, *info.input_shape), dtype=torch.int64 if info.dtype == "int64" else torch.float32)
-    places = info.input_shape[:1] if info.task in PLACES else ()
-    y = torch.zeros((num_rows, *places), dtype=torch.int64 if info.task in CLASSES else torch.float32, device=device)
-    with autocast(conf.precision, device), tried_model(conf.model, info, info.input_shape):
-        output = _output(model, x.to(device))
-    output, target = fit_output(output, y)
+    assert worker.dataset is not None, "checked by the plugin"
+    conf, split = worker.conf, worker.dataset.splits["train"]
+    sizes = backward_rows(split.num_rows, conf, ranks.size)
+    shares_statistics = conf.sync_batchnorm and ranks.size > 1
+    has_single_row = 1 in sizes and is_at_hand(split) and not shares_statistics
+
+    def attempt(rows: ResidentSplit) -> Step:
+        step = _step_of(rows, worker, ranks.device)
+        _try(model, loss, step, worker)
+        return step
+
+    devices = [ranks.device] if ranks.device.type == "cuda" else []
+    with torch.random.fork_rng(devices), kept_random_numbers():
+        step = try_rows(worker, max(sizes), attempt)
+        if step is not None and has_single_row:
+            _try_one_row(model, step.x, worker, ranks.size)
+
+
+def _step_of(rows: ResidentSplit, worker: Worker, device: torch.device) -> Step:
+    """Return rows as training has them; ranks have no need of each other for that."""
+    assert worker.dataset is not None, "checked by the plugin"
+    alone = TorchRanks(rank=0, size=1, device=device)
+    feed = open_feed(rows, worker.dataset.info, alone, worker.conf, worker.allow, training=True)
+    count = rows.num_rows
+    one = Pass(rank=0, world_size=1, global_batch_size=count, seed=worker.run.seed, shuffle=False)
+    return next(iter(feed.steps(one)))
+
+
+def _try(model: nn.Module, loss: nn.Module, step: Step, worker: Worker) -> None:
+    assert worker.dataset is not None, "checked by the plugin"
+    conf: Conf = worker.conf
+    info = worker.dataset.info
+    with tried_model(conf.model, info, step.x.shape[1:]):
+        output = _output(model, step.x, conf, training=False)
+    output, target = fit_output(output, step.y)
     if is_of_torch(loss):
         check_output(output, target, info)
+    if evaluated_split(conf.evaluate_split, info) is not None:
+        check_measured(output, target, info)
     if getattr(loss, "reduction", None) == "none" and not has_rows(loss(output.float(), target), len(target)):
         raise no_rows(f"trainer.loss: {type(loss).__name__}")
 
 
+def _try_one_row(model: nn.Module, x: Tensor, worker: Worker, num_ranks: int) -> None:
+    """Find a model that needs several rows in training, as batch norm of vectors does."""
+    assert worker.dataset is not None, "checked by the plugin"
+    conf, info = worker.conf, worker.dataset.info
+    try:
+        with tried_model(conf.model, info, x.shape[1:]):
+            _output(model, x[:1], conf, training=True)
+    except FailedTrialError as error:
+        if len(x) > 1:
+            with tried_model(conf.model, info, x.shape[1:]):  # what fails with several rows too is another mistake
+                _output(model, x, conf, training=True)
+        raise single_row(error.__cause__ or error, conf, info.num_rows["train"], num_ranks) from error
+
+
 @torch.no_grad()
-def _output(model: nn.Module, x: Tensor) -> object:
-    was_training, buffers = model.training, [buffer.clone() for buffer in model.buffers()]
-    with torch.random.fork_rng([x.device] if x.device.type == "cuda" else []):
-        try:
-            return model.eval()(x)
-        finally:
-            model.train(was_training)
-            for buffer, before in zip(model.buffers(), buffers, strict=True):
-                buffer.copy_(before)
+def _output(model: nn.Module, x: Tensor, conf: Conf, *, training: bool) -> object:
+    was_training = model.training
+    buffers = [(buffer, buffer.clone()) for buffer in model.buffers() if not is_lazy(buffer)]
+    try:
+        with autocast(conf.precision, x.device):
+            return model.train(training)(x)
+    finally:
+        model.train(was_training)
+        for buffer, before in buffers:
+            buffer.copy_(before)
 
 
 def check_loss(loss: nn.Module, info: DatasetInfo) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from jax_runs import ADAM, METRIC, MLP, make_conf
+from jax_runs import ADAM, MLP, make_conf
 
 from rtrain.config.schema import RtrainConf, ScalingConf
 from rtrain.datasets.base import Dataset
@@ -14,7 +14,6 @@ from rtrain.trainers.epochs_conf import EarlyStoppingConf
 from rtrain.trainers.jax.checks import check_conf
 from rtrain.trainers.jax.config import Conf
 from rtrain.trainers.jax.predictor import load_predictor
-from rtrain.trainers.tasks import metric_names
 from rtrain.trainers.trained import Trained
 
 SCHEDULE = {"_target_": "optax.cosine_decay_schedule", "init_value": 0.1, "decay_steps": "auto"}
@@ -78,15 +77,3 @@ def test_categories_are_no_quantities():
     data = Dataset(replace(data.info, categories={"color": ("red", "blue")}), data.splits)
     with pytest.raises(ConfigError, match="needs numbers, but color of small are categories"):
         check(make_conf(), data)
-
-
-@pytest.mark.parametrize("task", ["classification", "token-classification", "language-modeling", "regression"])
-def test_metrics_of_the_task_keep_their_names(task):
-    data = small_dataset(task)
-    for name in ("loss", "accuracy", "perplexity", "mae", "mse"):
-        conf = make_conf(metrics={name: METRIC})
-        if name not in metric_names(task):
-            check(conf, data)
-            continue
-        with pytest.raises(ConfigError, match=f"trainer.metrics.{name}: every evaluation has a metric {name} already"):
-            check(conf, data)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import keras
 import pytest
-from keras_runs import ADAM, METRIC, MLP, make_conf
+from keras_runs import ADAM, MLP, make_conf
 
 from rtrain.config import allowed
 from rtrain.config.allowed import Untrusted
@@ -17,7 +17,6 @@ from rtrain.errors import CheckpointError, ConfigError
 from rtrain.testing.small_data import small_dataset
 from rtrain.testing.workers import make_job
 from rtrain.trainers.epochs_conf import EarlyStoppingConf
-from rtrain.trainers.tasks import metric_names
 from rtrain.trainers.tensorflow.plugin import Plugin
 from rtrain.trainers.trained import Trained
 
@@ -177,18 +176,6 @@ def test_callbacks_that_swap_the_weights_of_checkpoints_are_refused(monkeypatch,
         check(make_conf(callbacks=[{"_target_": f"keras.callbacks.{callback}"}]))
     with pytest.raises(ConfigError, match=r"trainer.callbacks.0: Swap\w* has no effect"):
         check(make_conf(callbacks=[{"_target_": "keras.callbacks.Swaps"}]))
-
-
-@pytest.mark.parametrize("task", ["classification", "token-classification", "language-modeling", "regression"])
-def test_metrics_of_the_task_keep_their_names(task):
-    data = small_dataset(task)
-    for name in ("loss", "accuracy", "perplexity", "mae", "mse"):
-        conf = make_conf(metrics={name: METRIC})
-        if name not in metric_names(task):
-            check(conf, data)
-            continue
-        with pytest.raises(ConfigError, match=f"trainer.metrics.{name}: every evaluation has a metric {name} already"):
-            check(conf, data)
 
 
 @pytest.mark.parametrize(("name", "kind"), [("mae", "MeanAbsoluteError"), ("mse", "MeanSquaredError")])

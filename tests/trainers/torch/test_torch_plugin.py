@@ -52,8 +52,6 @@ def test_a_good_conf_passes():
         ({"model": {"_target_": "subprocess.Popen", "args": "ls"}}, "allow"),
         ({"loss": {"_target_": "torch.nn.CrossEntropyLos"}}, "CrossEntropyLoss"),
         ({"metrics": {"f1": {"_target_": "torchmetrics.F1Scor"}}}, "F1Score"),
-        ({"metrics": {"loss": F1}}, "trainer.metrics.loss: every evaluation has a loss already"),
-        ({"metrics": {"f1": F1, "accuracy": F1}}, "trainer.metrics.own_accuracy"),
         ({"scheduler": COSINE, "max_seconds": 3.0}, "max_epochs or trainer.max_steps"),
         ({"evaluate_split": "val"}, "no split val"),
         ({"early_stopping": EarlyStoppingConf(monitor="val/acc")}, "test/accuracy"),

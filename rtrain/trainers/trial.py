@@ -1,0 +1,105 @@
+"""The rows on which trainers try model and loss before training, and what a failure there means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from itertools import count
+from typing import Any, TypeVar
+
+import numpy as np
+
+from rtrain.datasets.base import DatasetInfo, Pass, ResidentSplit, Split
+from rtrain.datasets.mapped import MappedSplit
+from rtrain.errors import RtrainError, TrainingError, first_line
+from rtrain.trainers.failures import is_out_of_memory
+from rtrain.trainers.tasks import CLASSES, PLACES
+from rtrain.trainers.worker import Worker
+
+Found = TypeVar("Found")
+
+
+class FailedTrialError(TrainingError):
+    """A part of the config fails with the rows on which it is tried."""
+
+
+def try_rows(worker: Worker, batch_rows: int, attempt: Callable[[ResidentSplit], Found]) -> Found | None:
+    """Call ``attempt`` with the first rows of the train split, and if it fails with those of a whole batch.
+
+    Rows that are streamed are not read for a trial: zeros take their place, with which honest models may fail.
+
+    Args:
+        worker: Has a dataset; shows a notice of a failure with zeros.
+        batch_rows: Rows of a batch as the model gets it.
+        attempt: Tries what the config names.
+
+    Returns:
+        What ``attempt`` returns; None where it fails with zeros.
+
+    Raises:
+        TrainingError: It fails with the rows of the dataset, or whatever the values of the rows.
+    """
+    assert worker.dataset is not None, "checked by the plugin"
+    split, info = worker.dataset.splits["train"], worker.dataset.info
+    with suppress(FailedTrialError):  # what fails with a whole batch too is raised there
+        return attempt(first_rows(split, info, num_tried_rows(info)))
+    try:
+        return attempt(first_rows(split, info, num_tried_rows(info, batch_rows)))
+    except FailedTrialError as error:
+        if is_at_hand(split):
+            raise
+        worker.notice(f"tried with zeros, as the rows are streamed: {error.message}")
+        return None
+
+
+def first_rows(split: Split, info: DatasetInfo, num_rows: int) -> ResidentSplit:
+    """Return the first rows of a split, at most ``num_rows``; zeros if they are not at hand."""
+    if is_at_hand(split):
+        one = Pass(rank=0, world_size=1, global_batch_size=num_rows, seed=0, shuffle=False)
+        batch = next(iter(split.batches(one)))
+        return ResidentSplit({"x": batch.x, "y": batch.y})
+    places = info.input_shape[:1] if info.task in PLACES else ()
+    y = np.zeros((num_rows, *places), "int64" if info.task in CLASSES else "float32")
+    return ResidentSplit({"x": np.zeros((num_rows, *info.input_shape), info.dtype), "y": y})
+
+
+def is_at_hand(split: Split) -> bool:
+    """Return whether single rows of a split cost nothing to read."""
+    return isinstance(split, ResidentSplit | MappedSplit) and split.num_rows > 0
+
+
+def num_tried_rows(info: DatasetInfo, batch_rows: int | None = None) -> int:
+    """Return a few rows, or some batches of them: no other length of the dataset, so that nothing fits it by chance."""
+    sizes = range(2, 9) if batch_rows is None else count(batch_rows, batch_rows)
+    return next(size for size in sizes if size not in (info.num_classes, *info.input_shape[:3]))
+
+
+@contextmanager
+def tried(what: str, info: DatasetInfo, shapes: str) -> Iterator[None]:
+    """Let the block call a part of the config, and make what it raises an error that says so.
+
+    Args:
+        what: The key of the config, and what it names.
+        info: The dataset.
+        shapes: The shapes of its arguments.
+
+    Raises:
+        FailedTrialError: The part fails.
+    """
+    try:
+        yield
+    except RtrainError:
+        raise
+    except Exception as error:
+        if is_out_of_memory(type(error).__name__, str(error)):
+            raise
+        raise FailedTrialError(
+            f"{what} fails with {shapes} of {info.name}: {type(error).__name__}: {first_line(error)}",
+            "Choose another one that takes them, or another dataset.",
+        ) from error
+
+
+def tried_model(node: Mapping[str, Any], info: DatasetInfo, shape: Sequence[int]) -> AbstractContextManager[None]:
+    """Return ``tried`` for the model that a part of the config names, and rows of a shape."""
+    kind = "tokens" if info.dtype == "int64" else "numbers"
+    return tried(f"trainer.model: {node['_target_']}", info, f"rows of {kind} of shape {tuple(shape)}")
