@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from rtrain.config.closest import closest
@@ -69,7 +69,7 @@ def check_once(params: Mapping[str, Any], main_name: Callable[[str], str]) -> No
         seen[main] = name
 
 
-def check_num_class(given: Any, info: DatasetInfo, allowed: Sequence[int], objective: str) -> None:
+def check_num_class(given: Any, info: DatasetInfo, allowed: Collection[int | None], objective: str) -> None:
     """Refuse a number of classes that is not the data's.
 
     Args:

@@ -142,8 +142,9 @@ def check_params(job: Job) -> None:
     check_once(given, lambda name: ALIASES.get(name, name))
     check_early_stopping(conf, "booster", given.get("booster"), UNCUT, "gbtree")
     _check_objective(str(given.get("objective", "")), info)
-    own, sums = conf.objective_function is not None, _num_sums(conf, info)
-    allowed = [sums, *([info.num_classes] if own else []), *([0] if sums == 1 else [])]  # 0: XGBoost's default
+    sums = _num_sums(conf, info)
+    default = 0 if sums == 1 else sums  # XGBoost takes 0 for 1
+    allowed = {sums, default, sums if conf.objective_function is None else info.num_classes}
     check_num_class(given.get("num_class"), info, allowed, str(given.get("objective", usual_objective(info))))
     params = all_params(conf, info, seed=0, use_gpu=False, num_threads=1)
     check_start(job.dataset, params.get("num_class"))
