@@ -7,11 +7,9 @@ take longer.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,10 +17,11 @@ import numpy as np
 from rtrain.config.targets import locate_function
 from rtrain.datasets.base import Columns, DatasetInfo, Split
 from rtrain.errors import ConfigError, TrainingError
-from rtrain.runs.checkpoints import Writer, read_state
+from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.base import Job
 from rtrain.trainers.boosting_conf import BoostingConf
 from rtrain.trainers.boosting_init import Beginning
+from rtrain.trainers.boosting_progress import Progress
 from rtrain.trainers.directions import check_targets
 from rtrain.trainers.from_dataset import check_float32, check_roles, dataset_of
 from rtrain.trainers.meter import NotFiniteError
@@ -32,11 +31,10 @@ from rtrain.trainers.saver import in_turn
 from rtrain.trainers.stopping import SIGNALS, StopSignal
 from rtrain.trainers.worker import Worker
 
-PROGRESS = "progress.json"
 CHOSEN = {"eval_metric", "metric", "metrics", "metric_types"}
 """Parameters by which users choose metrics."""
 USUAL_PATIENCE = 10
-"""Rounds without improvement after which a notice recommends early stopping."""
+"""Rounds without improvement after which a notice recommends early stopping, or a metric should have a value."""
 TASKS = ("classification", "regression", "ranking")
 DERIVED: Mapping[str, tuple[str, Callable[[float], float]]] = {
     "logloss": ("loss", float),
@@ -54,15 +52,18 @@ DERIVED: Mapping[str, tuple[str, Callable[[float], float]]] = {
 """The libraries' metrics under the names that all of rtrain's trainers share."""
 
 
-def with_shared_names(metrics: Mapping[str, float]) -> dict[str, float]:
-    """Return metrics, ``test/logloss`` say, with ``test/loss``, ``test/accuracy``, ``test/mse`` beside them."""
+def with_shared_names(metrics: Mapping[str, float], task: str) -> dict[str, float]:
+    """Return metrics, ``test/logloss`` say, with ``test/loss``, ``test/accuracy``, ``test/mse`` beside them.
+
+    The squared error is the loss of a regression only: that of a classification is the logarithmic one.
+    """
     found = dict(metrics)
     for name, value in metrics.items():
         split, _, metric = name.rpartition("/")
         if metric in DERIVED:
             shared, convert = DERIVED[metric]
             found.setdefault(f"{split}/{shared}", convert(value))
-        if metric in ("rmse", "l2"):
+        if metric in ("rmse", "l2") and task == "regression":
             found.setdefault(f"{split}/loss", found[f"{split}/mse"])
     return found
 
@@ -97,6 +98,11 @@ def check_boosting(conf: BoostingConf, job: Job) -> None:
             raise ConfigError(f"trainer.eval_splits: {info.name} has no split {name}, only {there}.")
     if conf.early_stopping_rounds is not None and not eval_splits(conf, info):
         raise ConfigError("trainer.early_stopping_rounds needs a split to evaluate on.", "Try: dataset.split.val=0.2")
+    if conf.early_stopping_min_delta and conf.early_stopping_rounds is None:
+        raise ConfigError(
+            "trainer.early_stopping_min_delta says what early stopping takes for an improvement, but it is off.",
+            f"Try: trainer.early_stopping_rounds={USUAL_PATIENCE}",
+        )
     functions(conf, job.allow)
 
 
@@ -146,47 +152,6 @@ def named_importance(info: DatasetInfo, values: Mapping[int, float], limit: int 
     return {names[index]: float(value) for index, value in ordered[:limit] if value > 0}
 
 
-@dataclass
-class Progress:
-    """Where training is; the same on every worker."""
-
-    rounds: int = 0
-    """Rounds done."""
-    rounds_before: int = 0
-    """Rounds of the model that training began with."""
-    best: float | None = None
-    """Best value of the monitored metric."""
-    best_round: int = 0
-    """Rounds that gave it; 0 while there is none."""
-    judged_by: list[str | None] | None = None
-    """The monitored metric and its mode; None in older checkpoints."""
-    seconds: float = 0.0
-    metrics: dict[str, float] = field(default_factory=dict)
-    """The newest value of each metric."""
-    best_metrics: dict[str, float] = field(default_factory=dict)
-    """The metrics of the best round."""
-
-    @classmethod
-    def load(cls, folder: Path) -> Progress:
-        """Read what ``save`` wrote."""
-        return cls(**read_state(folder, PROGRESS))
-
-    def save(self, folder: Path) -> None:
-        """Write ``progress.json``."""
-        (folder / PROGRESS).write_text(json.dumps(asdict(self)), encoding="utf-8")
-
-    def judge_by(self, monitor: Monitor) -> None:
-        """Forget the best round if it is the best one by another metric, as a resume may name one."""
-        if self.judged_by not in (None, monitor.identity):
-            self.best, self.best_round, self.best_metrics = None, 0, {}
-        self.judged_by = monitor.identity
-
-    def rounds_to_predict(self, conf: BoostingConf) -> int:
-        """Return the rounds that a prediction should use: up to the best one with early stopping; 0 for all of them."""
-        stops = conf.early_stopping_rounds is not None and self.best_round > 0
-        return self.rounds_before + self.best_round if stops else 0
-
-
 class Rounds:
     """What happens after each round: reports, checkpoints, early stopping, and stopping when asked to.
 
@@ -212,6 +177,7 @@ class Rounds:
     ) -> None:
         folder = beginning.resumed
         self._worker, self._conf, self._deciding, self._copied = worker, conf, deciding, snapshot
+        self._task = "" if worker.dataset is None else worker.dataset.info.task
         self.progress = Progress() if folder is None else Progress.load(folder)
         self._monitor: Monitor | None = None
         """Known when the library has reported its metrics, whose names only it can tell."""
@@ -259,7 +225,7 @@ class Rounds:
         """
         progress = self.progress
         progress.rounds += 1
-        progress.metrics = with_shared_names(metrics)
+        progress.metrics = with_shared_names(metrics, self._task)
         self._worker.alive(progress.rounds)
         if progress.metrics and self._monitor is None:
             self._monitor = self._monitor_of(list(metrics), modes or {})
@@ -268,17 +234,14 @@ class Rounds:
         if progress.metrics:
             self._worker.report(progress.metrics, step=progress.rounds, epoch=progress.rounds)
             self._check_finite(value)
-        if self._monitor is not None and math.isfinite(value) and self._monitor.improves(value, progress.best):
-            progress.best, progress.best_round = value, progress.rounds
-            progress.best_metrics = progress.metrics
+        if self._monitor is not None:
+            progress.judge(value, self._monitor, self._conf.early_stopping_min_delta)
         every = self._worker.run.checkpoint.every_steps
         if every is not None and progress.rounds % every == 0 and not self._spoilt:
             self.checkpoint()
 
     def _check_finite(self, value: float) -> None:
         """Fail, or have training end, where the deciding metric is NaN or infinite.
-
-        A metric that the config adds, that was never finite while others are, and that decides nothing is only noted.
 
         Raises:
             NotFiniteError: ``run.failure.nan_loss`` is ``raise``.
@@ -287,11 +250,7 @@ class Rounds:
             return
         assert self._monitor is not None
         name, progress = str(self._monitor.name), self.progress
-        decides = self._conf.early_stopping_rounds or self._worker.run.checkpoint.best.monitor
-        chosen = self._conf.metric_functions or CHOSEN & self._conf.params.keys()
-        split = name.rpartition("/")[0]
-        others = [one for key, one in progress.metrics.items() if key.rpartition("/")[0] == split and key != name]
-        if chosen and not decides and progress.best is None and any(map(math.isfinite, others)):
+        if not progress.was_finite and self._may_be_undefined(name):
             if progress.rounds == 1:
                 self._worker.notice(f"{name} is {value:g} in the first round: it may not be defined for these rows")
             return
@@ -303,6 +262,22 @@ class Rounds:
         if self._worker.run.failure.nan_loss != "stop":
             raise error
         self._spoilt = error.message
+
+    def _may_be_undefined(self, name: str) -> bool:
+        """Tell whether a metric that was never finite is none to fail for.
+
+        One that the config names may have no value yet: a correlation with predictions that are all the same. It has
+        the rounds that early stopping waits for an improvement. One that decides nothing beside others that are finite
+        has all rounds.
+        """
+        conf, progress, monitor = self._conf, self.progress, self._worker.run.checkpoint.best.monitor
+        if not (monitor or conf.metric_functions or CHOSEN & conf.params.keys()):
+            return False
+        if progress.rounds < min(conf.early_stopping_rounds or USUAL_PATIENCE, conf.num_boost_round):
+            return True
+        split = name.rpartition("/")[0]
+        others = [one for key, one in progress.metrics.items() if key.rpartition("/")[0] == split and key != name]
+        return not (conf.early_stopping_rounds or monitor) and any(map(math.isfinite, others))
 
     def checkpoint(self) -> None:
         """Write a checkpoint of this round, once."""

@@ -22,6 +22,9 @@ class BoostingConf:
     early_stopping_rounds: Annotated[int, Field(ge=1)] | None = None
     """Stop after so many rounds without an improvement of the monitored metric; null: grow all trees."""
 
+    early_stopping_min_delta: Annotated[float, Field(ge=0)] = 0.0
+    """Change of the monitored metric that counts as an improvement, if it is larger than this."""
+
     eval_splits: list[str] | None = None
     """Splits to evaluate after each round, e.g. ``[train, val]``; the last one decides early stopping and the best
     round. null: ``val``, else ``test``; ``[]``: none."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from rtrain.config.closest import closest
-from rtrain.datasets.base import DatasetInfo
+from rtrain.datasets.base import Dataset, DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.boosting_conf import BoostingConf
 
@@ -67,6 +67,67 @@ def check_once(params: Mapping[str, Any], main_name: Callable[[str], str]) -> No
                 f"trainer.params: {seen[main]} and {name} are the same parameter.", f"Keep one: trainer.params.{main}"
             )
         seen[main] = name
+
+
+def check_num_class(given: Any, info: DatasetInfo, allowed: Collection[int | None], objective: str) -> None:
+    """Refuse a number of classes that is not the data's.
+
+    Args:
+        given: ``num_class`` of the config, or None.
+        info: The dataset.
+        allowed: Numbers that fit.
+        objective: Its name.
+
+    Raises:
+        ConfigError: Names the numbers.
+    """
+    if given is None or str(given) in map(str, allowed):
+        return
+    if str(given) == str(info.num_classes):
+        reason = f"{objective} tells two classes apart by one sum of trees, num_class=1."
+    else:
+        reason = f"{info.name} has {info.num_classes or 'no'} classes."
+    raise ConfigError(f"trainer.params.num_class={given}: {reason}", "Leave it out: it follows from the data.")
+
+
+def check_start(dataset: Dataset, num_class: Any) -> None:
+    """Refuse scores to start from that are not one for each sum of trees.
+
+    Args:
+        dataset: The rows.
+        num_class: Of the library's parameters: sums of trees of a row; None or 0 for one.
+
+    Raises:
+        ConfigError: Names both numbers.
+    """
+    if "base_margin" not in dataset.info.columns:
+        return
+    margin = next(dataset.splits["train"].own_rows(0, 1))["base_margin"]
+    given, sums = 1 if margin.ndim == 1 else margin.shape[1], max(1, int(num_class or 1))
+    if given != sums:
+        raise ConfigError(
+            f"dataset.base_margin: rows bring {given} scores to start from, but have {sums} sums of trees.",
+            "Give a score for each class." if sums > 1 else "Give one score for each row.",
+        )
+
+
+def check_measures(names: Iterable[str], of_probabilities: Sequence[str], key: str) -> None:
+    """Refuse metrics of probabilities for trees that give sums, which the library would take for them.
+
+    Args:
+        names: Metrics that the config asks for.
+        of_probabilities: The library's metrics of probabilities.
+        key: Where the config asks for them.
+
+    Raises:
+        ConfigError: Names the metric.
+    """
+    for name in names:
+        if name in of_probabilities:
+            raise ConfigError(
+                f"{key}: {name} would take the sums of trees, which this objective gives, for probabilities.",
+                "Leave it out: the loss and the errors of the probabilities are then measured. Or use auc.",
+            )
 
 
 def numbered_constraints(params: Mapping[str, Any], info: DatasetInfo) -> dict[str, Any]:

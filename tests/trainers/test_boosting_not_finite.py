@@ -25,18 +25,18 @@ def dataset(scale=1.0):
     return make_dataset({"x": x.astype("float32"), "y": y.astype("float32")}, np.arange(400))
 
 
-def fit(trainer, folder, failure, value, **more):
-    """Train with a metric that is ``value`` from the fourth round on."""
-    channel = RecordingChannel()
+def fit(trainer, folder, failure, value, best=None, channel=None, calls_before=0, **more):
+    """Train with a metric that is ``value`` from the fourth round on, or in the first rounds."""
+    channel = channel or RecordingChannel()
     keys = {"params": QUIET[trainer], "metric_functions": [f"{__name__}:{trainer}_{value}"], "num_boost_round": 12}
     conf = confs()[trainer](**keys, **more)
-    calls.clear()
+    calls[:] = [1] * calls_before
     worker = make_worker(
         folder,
         conf,
         dataset(),
         channel=channel,
-        checkpoint={"every_steps": 1, "keep": 99, "best": {"mode": "min"}},
+        checkpoint={"every_steps": 1, "keep": 99, "best": best or {"mode": "min"}},
         failure=FailureConf(nan_loss=failure),
     )
     worker.allow = (__name__,)
@@ -68,6 +68,63 @@ def lightgbm_inf(predictions, data):
     return "odd", _value(math.inf), False
 
 
+def _late(number):
+    calls.append(1)
+    return math.nan if len(calls) <= number else abs(len(calls) - number - 3)
+
+
+def xgboost_late(predictions, matrix):
+    return "odd", _late(2)
+
+
+def lightgbm_late(predictions, data):
+    return "odd", _late(2), False
+
+
+def xgboost_never(predictions, matrix):
+    return "odd", _late(99)
+
+
+def lightgbm_never(predictions, data):
+    return "odd", _late(99), False
+
+
+DECIDES = {
+    "nothing": {},
+    "when to stop": {"early_stopping_rounds": 3},
+    "which is best": {"best": {"monitor": "test/odd", "mode": "min"}},
+}
+
+
+@pytest.mark.parametrize("decides", DECIDES)
+@pytest.mark.parametrize("trainer", TRAINERS)
+def test_a_metric_that_has_no_value_in_the_first_rounds_decides_from_its_first_value_on(trainer, decides, tmp_path):
+    channel = fit(trainer, tmp_path, "raise", "late", **DECIDES[decides])
+    told = [one["text"] for one in channel.of("notice")]
+    assert sum("test/odd is nan in the first round" in one for one in told) == 1
+    assert len(channel.of("metrics")) == (5 + 3 if decides == "when to stop" else 12)
+    assert channel.of("model")[-1]["facts"]["best_round"] == 5
+    scores = [one["score"] for one in channel.of("checkpoint")]
+    assert scores[:2] == [None, None]
+    assert scores[4]["value"] == 0
+
+
+@pytest.mark.parametrize("trainer", TRAINERS)
+def test_a_run_that_is_interrupted_before_a_metric_has_a_value_goes_on_to_the_same_end(trainer, tmp_path):
+    more = {"early_stopping_rounds": 3, "folder": tmp_path}
+    fit(trainer, failure="raise", value="late", channel=RecordingChannel(stop_after=1), **more)
+    channel = fit(trainer, failure="raise", value="late", calls_before=1, **more)
+    assert [one["step"] for one in channel.of("metrics")] == list(range(2, 9))
+    assert channel.of("model")[-1]["facts"]["best_round"] == 5
+
+
+@pytest.mark.parametrize(("decides", "last"), [("nothing", 10), ("when to stop", 3), ("which is best", 10)])
+@pytest.mark.parametrize("trainer", TRAINERS)
+def test_a_metric_that_never_has_a_value_fails_the_run_after_some_rounds(trainer, decides, last, tmp_path):
+    with pytest.raises(NotFiniteError, match=f"test/odd of round {last} is nan, not a finite number"):
+        fit(trainer, tmp_path, "raise", "never", **DECIDES[decides])
+
+
 @pytest.mark.parametrize("more", [{}, {"early_stopping_rounds": 3}], ids=["all rounds", "stopping early"])
 @pytest.mark.parametrize("value", ["nan", "inf"])
 @pytest.mark.parametrize("trainer", TRAINERS)
@@ -94,7 +151,7 @@ def test_a_metric_that_was_never_finite_is_noted_where_it_decides_nothing(traine
     name = "test/odd" if own else "test/rmsle"
     best = {"best": {"monitor": name if decides else None, "mode": "min"}}
     if decides:
-        with pytest.raises(NotFiniteError, match=f"{name} of round 1 is"):
+        with pytest.raises(NotFiniteError, match=f"{name} of round 10 is"):
             boosting_runs.fit(trainer, tmp_path, dataset(), checkpoint=best, allow=(__name__,), **keys)
         return
     channel = boosting_runs.fit(trainer, tmp_path, dataset(), checkpoint=best, allow=(__name__,), **keys)

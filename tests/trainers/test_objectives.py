@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import boosting_runs
@@ -97,7 +97,7 @@ XGBOOST_CASES["gamma by deviance"] = ("reg:gamma", {"eval_metric": "gamma-devian
 XGBOOST_CASES["logistic by auc"] = ("binary:logistic", {"eval_metric": ["logloss", "auc"]})
 
 
-def plain_xgboost(params, dataset):
+def plain_xgboost(params, dataset, min_delta=0.0):
     matrices = []
     for part in columns(dataset):
         ref = {"ref": matrices[0]} if matrices else {}
@@ -108,7 +108,7 @@ def plain_xgboost(params, dataset):
         matrices[0],
         ROUNDS,
         evals=[(matrices[1], "test")],
-        early_stopping_rounds=PATIENCE,
+        callbacks=[xgboost.callback.EarlyStopping(rounds=PATIENCE, min_delta=min_delta)],
         evals_result=found,
         verbose_eval=False,
     )
@@ -154,7 +154,7 @@ OTHER_NAMES = {"mean_absolute_error": "number", "softmax": "three", "ovr": "thre
 QUIET = {"verbosity": -1, "num_threads": 1, "seed": 0, "deterministic": True, "force_row_wise": True}
 
 
-def plain_lightgbm(params, dataset):
+def plain_lightgbm(params, dataset, min_delta=0.0):
     train, test = columns(dataset)
     sizes = [group_sizes(part["group"]) if "group" in part else None for part in (train, test)]
     first = lightgbm.Dataset(train["x"], train["y"], group=sizes[0])
@@ -167,7 +167,7 @@ def plain_lightgbm(params, dataset):
         valid_names=["test"],
         keep_training_booster=True,
         callbacks=[
-            lightgbm.early_stopping(PATIENCE, first_metric_only=True, verbose=False),
+            lightgbm.early_stopping(PATIENCE, first_metric_only=True, verbose=False, min_delta=min_delta),
             lightgbm.record_evaluation(found),
         ],
     )
@@ -195,6 +195,119 @@ def test_an_objective_of_lightgbm_is_that_of_lightgbm_alone(objective, tmp_path)
     check(channel, boosting_runs.load("lightgbm", tmp_path, dataset, **keys), dataset, plain)
 
 
+PLAIN = {"xgboost": plain_xgboost, "lightgbm": plain_lightgbm}
+METRIC = {"xgboost": "eval_metric", "lightgbm": "metric"}
+
+
+@pytest.mark.parametrize(("kind", "metric", "min_delta"), [("number", "rmse", 0.05), ("two", "auc", 0.01)])
+@pytest.mark.parametrize("trainer", PLAIN)
+def test_an_improvement_is_as_large_as_early_stopping_asks_for(trainer, kind, metric, min_delta, tmp_path):
+    dataset, params = dataset_of(kind), {"learning_rate": 0.2, METRIC[trainer]: metric}
+    objective = {} if kind == "number" else {"objective": {"xgboost": "binary:logistic", "lightgbm": "binary"}[trainer]}
+    keys = {"params": {**params, **objective}, "num_boost_round": ROUNDS, "early_stopping_rounds": PATIENCE}
+    every = fit(trainer, tmp_path / "every", dataset, **keys)
+    keys["early_stopping_min_delta"] = min_delta
+    check_passes(trainer, dataset, **keys)
+    channel = fit(trainer, tmp_path / "large", dataset, **keys)
+    plain = PLAIN[trainer](keys["params"], dataset, min_delta)
+    assert channel.of("checkpoint")[-1]["score"]["step"] == plain.best_round
+    assert len(channel.of("metrics")) == len(plain.values) < len(every.of("metrics"))
+
+
+@pytest.mark.parametrize(("kind", "given", "sums"), [("two", 2, 1), ("three", 1, 3), ("three", 2, 3), ("number", 2, 1)])
+@pytest.mark.parametrize("trainer", PLAIN)
+def test_scores_to_start_from_are_one_for_each_sum_of_trees(trainer, kind, given, sums):
+    for count, refused in ((given, True), (sums, False)):
+        margin = np.zeros((400, count) if count > 1 else 400, "float32")
+        whole = {"x": X, "y": LABELS[kind], "base_margin": margin}
+        dataset = make_dataset(whole, np.arange(400), classes=CLASSES.get(kind, ()))
+        if refused:
+            with pytest.raises(ConfigError, match=rf"base_margin: rows bring {given} scores .* have {sums} sums"):
+                check_passes(trainer, dataset)
+        else:
+            check_passes(trainer, dataset)
+
+
+@pytest.mark.parametrize("trainer", PLAIN)
+def test_a_size_of_improvements_without_early_stopping_is_refused(trainer):
+    with pytest.raises(ConfigError, match=r"min_delta .* is off\.\nTry: trainer\.early_stopping_rounds=10"):
+        check_passes(trainer, dataset_of("number"), early_stopping_min_delta=0.1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "says"),
+    [
+        ("two", 2, "two classes apart by one sum of trees, num_class=1"),
+        *(("two", 3, "real has 2 classes"), ("three", 2, "real has 3 classes"), ("three", 4, "real has 3 classes")),
+        *(("number", 2, "real has no classes"), ("grades", 4, "real has no classes")),
+    ],
+)
+@pytest.mark.parametrize("trainer", PLAIN)
+def test_a_number_of_classes_that_is_not_that_of_the_data_is_refused(trainer, kind, given, says):
+    with pytest.raises(ConfigError, match=rf"trainer\.params\.num_class={given}: .*{says}.*\nLeave it out"):
+        check_passes(trainer, dataset_of(kind), params={"num_class": given})
+    fits = {"two": 1, "three": 3}.get(kind, 1)
+    check_passes(trainer, dataset_of(kind), params={"num_class": fits})
+
+
+@pytest.mark.parametrize(
+    ("trainer", "objective"),
+    [("xgboost", "multi:softprob"), ("lightgbm", "multiclass"), ("lightgbm", "ovr")],
+)
+def test_an_objective_of_many_classes_takes_two_of_them(trainer, objective, tmp_path):
+    dataset, params = dataset_of("two"), {"objective": objective, "learning_rate": 0.5}
+    keys = {"params": params, "num_boost_round": ROUNDS, "early_stopping_rounds": PATIENCE}
+    check_passes(trainer, dataset, **keys)
+    channel = fit(trainer, tmp_path, dataset, **keys)
+    plain = PLAIN[trainer]({**params, "num_class": 2}, dataset)
+    assert channel.of("checkpoint")[-1]["score"]["value"] == pytest.approx(plain.values[plain.best_round - 1])
+    predictor, columns = boosting_runs.load(trainer, tmp_path, dataset, **keys), dataset.splits["test"].columns
+    np.testing.assert_allclose(predictor.predict(columns["x"]), plain.predictions, rtol=1e-5)
+    rows = compared(predictor, dataset.info, RawChunk(columns["x"], columns["y"], {}, None, None))
+    assert metrics_of(dataset.info, [rows])["loss"] == pytest.approx(min(plain.values), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("trainer", "metrics"), [("xgboost", ["rmse", "logloss"]), ("xgboost", ["rmse"]), ("lightgbm", ["l2"])], ids=str
+)
+def test_the_loss_of_a_classification_is_never_a_squared_error(trainer, metrics, tmp_path):
+    dataset, keys = dataset_of("two"), {"params": {METRIC[trainer]: metrics}, "num_boost_round": 3}
+    found = fit(trainer, tmp_path, dataset, **keys).metrics
+    assert found.get("test/loss") == found.get("test/logloss")
+    assert found["test/mse"] > 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "metric"),
+    [("number", "mlogloss"), ("three", "logloss"), ("two", "merror"), ("grades", "merror"), ("two", "aft-nloglik")],
+)
+def test_a_metric_of_xgboost_that_does_not_fit_is_found_before_anything_starts(kind, metric):
+    with pytest.raises(ConfigError, match=r"trainer\.params: XGBoost refuses them: "):
+        check_passes("xgboost", dataset_of(kind), params={"eval_metric": metric})
+
+
+@pytest.mark.parametrize("metric", ["auc", "map", "ndcg", "rmsle", "mape", "gamma-deviance", "quantile"])
+def test_a_metric_of_xgboost_that_some_labels_fit_is_not_refused_for_a_regression(metric):
+    params = {"objective": "reg:quantileerror", "quantile_alpha": 0.5} if metric == "quantile" else {}
+    check_passes("xgboost", dataset_of("count"), params={"eval_metric": metric, **params})
+
+
+@pytest.mark.parametrize(
+    ("trainer", "kind", "metric"),
+    [
+        *(("xgboost", "two", "error"), ("xgboost", "two", "logloss"), ("xgboost", "three", "mlogloss")),
+        *(("lightgbm", "two", "binary"), ("lightgbm", "three", "multi_logloss")),
+    ],
+)
+def test_metrics_of_probabilities_are_refused_for_an_objective_that_gives_sums(trainer, kind, metric):
+    keys = [{"objective_function": f"{__name__}:{trainer}_of_{kind}", "params": {METRIC[trainer]: metric}}]
+    if (trainer, kind) == ("xgboost", "two"):
+        keys.append({"params": {"objective": "binary:logitraw", "eval_metric": metric}})
+    for one in keys:
+        with pytest.raises(ConfigError, match=rf"trainer\.params\.{METRIC[trainer]}: .* sums of trees"):
+            check_passes(trainer, dataset_of(kind), allow=(__name__,), **one)
+
+
 def all_of_xgboost():
     """Every objective of this XGBoost, as it lists them itself."""
     with pytest.raises(xgboost.core.XGBoostError) as caught:
@@ -215,9 +328,9 @@ def test_an_objective_of_xgboost_is_refused_for_data_of_another_task(objective):
             check_passes("xgboost", dataset_of(OF_TASKS[task]), params={"objective": objective})
 
 
-def check_passes(trainer, dataset, **keys):
+def check_passes(trainer, dataset, *, allow=(), **keys):
     conf = RtrainConf(trainer=confs()[trainer](**keys), run=RunConf(name="test"))
-    load_trainer(trainer).check(make_job(conf, dataset, trainer))
+    load_trainer(trainer).check(replace(make_job(conf, dataset, trainer), allow=allow))
 
 
 SHARED = {

@@ -5,10 +5,13 @@ import numpy as np
 import pytest
 from boosting_runs import make_dataset
 
+from rtrain.config.schema import RtrainConf, RunConf
 from rtrain.datasets.base import RawChunk
 from rtrain.errors import ConfigError
 from rtrain.evaluation import compared, metrics_of
+from rtrain.testing.workers import make_job
 from rtrain.trainers.rankings import Ranking
+from rtrain.trainers.registry import confs, load_trainer
 
 QUERIES = 40
 SIZES = np.random.default_rng(0).integers(1, 12, QUERIES)
@@ -16,6 +19,7 @@ GROUP = np.repeat(np.arange(QUERIES), SIZES)
 X = np.random.default_rng(1).normal(size=(len(GROUP), 3)).astype("float32").round(1)
 GRADES = np.clip(np.round(X[:, 0] + 1), 0, 3).astype("float32")
 GRADES[np.isin(GROUP, (3, 7, 33, 36))] = 0  # nothing is relevant
+OF_TEST = np.arange(len(GRADES)) >= len(GRADES) * 4 // 5
 WEIGHTS = {
     "alike": {},
     "weighed": {"weight": np.repeat(np.random.default_rng(2).uniform(0.5, 3, QUERIES), SIZES).astype("float32")},
@@ -59,6 +63,24 @@ def test_an_evaluation_gives_what_the_run_reported(trainer, labels, params, weig
     assert {name.removeprefix("test/") for name in channel.metrics} <= set(found)
     for name, value in channel.metrics.items():
         assert found[name.removeprefix("test/")] == pytest.approx(value, rel=1e-5), name
+
+
+METRICS = [{"eval_metric": one} for one in ("map", ["ndcg", "map@3-"], "pre@2", "aucpr")]
+
+
+@pytest.mark.parametrize("params", [{"objective": "rank:map"}, *METRICS], ids=str)
+def test_what_xgboost_has_for_relevant_rows_only_is_refused_for_grades(params):
+    by_map = "objective" in params
+    for labels, refused in ((GRADES, True), (GRADES > 1, False), (np.where(OF_TEST, GRADES > 1, GRADES), by_map)):
+        data = make_dataset({"x": X, "y": labels.astype("float32"), "group": GROUP}, np.arange(len(X)), task="ranking")
+        job = make_job(RtrainConf(trainer=confs()["xgboost"](params=params), run=RunConf(name="test")), data, "xgboost")
+        if refused:
+            hint = "objective=rank:ndcg" if by_map else "eval_metric=ndcg"
+            says = rf"trainer\.params.* grades 0 and 1 only, .*has the grade [23]\.\nTry: trainer\.params\.{hint}"
+            with pytest.raises(ConfigError, match=says):
+                load_trainer("xgboost").check(job)
+        else:
+            load_trainer("xgboost").check(job)
 
 
 def test_a_grade_that_has_no_gain_is_named():

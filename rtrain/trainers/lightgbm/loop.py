@@ -11,13 +11,14 @@ import lightgbm
 
 from rtrain.datasets.base import DatasetInfo
 from rtrain.runs.checkpoints import Writer
-from rtrain.trainers.boosting import Progress, Rounds, eval_splits, functions, named_importance
+from rtrain.trainers.boosting import Rounds, eval_splits, functions, named_importance
 from rtrain.trainers.boosting_init import Beginning
+from rtrain.trainers.boosting_progress import Progress
 from rtrain.trainers.lightgbm.config import Conf
 from rtrain.trainers.lightgbm.data import make_dataset, shared_bins
 from rtrain.trainers.lightgbm.draws import Draws, starts_again
 from rtrain.trainers.lightgbm.metrics import OfMargins, mode_of, needs_margins
-from rtrain.trainers.lightgbm.params import worker_params
+from rtrain.trainers.lightgbm.params import plain_errors, worker_params
 from rtrain.trainers.reading import reading
 from rtrain.trainers.trained import read_about
 from rtrain.trainers.worker import Worker
@@ -42,6 +43,7 @@ class Ranks:
         return found
 
 
+@plain_errors()
 def train(worker: Worker) -> None:
     """Grow trees until all are there, a metric stops improving, or all workers agree to stop."""
     conf: Conf = worker.conf

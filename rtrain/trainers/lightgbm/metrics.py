@@ -22,6 +22,8 @@ SMALLER = (
 )
 MODES: Mapping[str, str] = dict.fromkeys(LARGER, "max") | dict.fromkeys(SMALLER, "min")
 
+OF_PROBABILITIES = ("binary_logloss", "binary_error", "multi_logloss", "cross_entropy", "kullback_leibler")
+
 
 def directions(metric_functions: list[str]) -> Directions:
     """Return which way LightGBM's own metrics get better; functions of the user say it with each value."""

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import lightgbm
 import numpy as np
 
 from rtrain.datasets.base import DatasetInfo
-from rtrain.errors import ConfigError
+from rtrain.errors import ConfigError, TrainingError
 from rtrain.trainers.base import Job
 from rtrain.trainers.boosting_init import check_trees
-from rtrain.trainers.boosting_params import check_early_stopping, check_names, check_once, numbered_constraints
+from rtrain.trainers.boosting_params import (
+    check_early_stopping,
+    check_measures,
+    check_names,
+    check_num_class,
+    check_once,
+    check_start,
+    numbered_constraints,
+)
 from rtrain.trainers.lightgbm.config import Conf
-from rtrain.trainers.lightgbm.metrics import needs_margins
+from rtrain.trainers.lightgbm.metrics import OF_PROBABILITIES, needs_margins
 from rtrain.trainers.lightgbm.names import all_names, main_name, main_objective
 from rtrain.trainers.trained import About
 from rtrain.trainers.worker import Worker
@@ -35,7 +44,7 @@ OURS = {
     "valid": "dataset",
     "config": "trainer.params",
     "first_metric_only": "run.checkpoint.best.monitor",
-    "early_stopping_min_delta": "trainer.early_stopping_rounds",
+    "early_stopping_min_delta": "trainer.early_stopping_min_delta",
     "input_model": "run.init_from",
     "task": "rtrain fit or rtrain predict",
     "categorical_feature": "dataset.categorical",
@@ -47,6 +56,10 @@ OURS = {
 """By LightGBM's main names: what rtrain sets itself."""
 UNCUT = {"dart": "later rounds change the weights of earlier trees"}
 """Kinds of boosting that give no model of an earlier round; LightGBM itself refuses early stopping with it too."""
+FORESTS = ("rf", "random_forest")
+"""Names of the kind of boosting that averages trees."""
+MULTI = ("multiclass", "multiclassova")
+"""Objectives with one sum of trees for each class."""
 GPUS = ("gpu", "cuda")
 """Values of ``device_type`` that use a GPU: by OpenCL, which LightGBM's wheels have, and by CUDA."""
 
@@ -57,11 +70,24 @@ def all_params(conf: Conf, info: DatasetInfo, *, seed: int, use_gpu: bool, num_t
     usual: dict[str, Any] = {"verbosity": -1, "deterministic": True, "force_row_wise": True}
     if "force_col_wise" in given:
         del usual["force_row_wise"]
-    usual |= usual_objective(info)
+    sums = _num_sums(conf, given, info)
+    usual |= {"objective": "multiclass", "num_class": sums} if sums > 1 else usual_objective(info)
     if "metric" not in given:
-        usual |= usual_metric(conf, info, given.get("objective"))
+        usual |= usual_metric(conf, info, given.get("objective"), sums)
     device = given.get("device_type", GPUS[0]) if use_gpu else "cpu"
     return {**usual, **given, "seed": seed, "num_threads": num_threads, "device_type": device}
+
+
+def _num_sums(conf: Conf, given: Mapping[str, Any], info: DatasetInfo) -> int:
+    """Return how many sums of trees a row has: one for each class, or one of two classes, a regression or a ranking.
+
+    An objective of one's own is free to take both sums of two classes.
+    """
+    if info.task != "classification" or info.num_classes is None:
+        return 1
+    own = conf.objective_function is not None and str(given.get("num_class")) == str(info.num_classes)
+    multi = main_objective(str(given.get("objective"))) in MULTI
+    return info.num_classes if info.num_classes > 2 or multi or own else 1
 
 
 def worker_params(worker: Worker, info: DatasetInfo) -> dict[str, Any]:
@@ -90,30 +116,28 @@ def usual_objective(info: DatasetInfo) -> dict[str, Any]:
         return {"objective": "lambdarank", "eval_at": [1, 3, 5]}
     if info.task == "regression":
         return {"objective": "regression"}
-    return (
-        {"objective": "binary"} if info.num_classes == 2 else {"objective": "multiclass", "num_class": info.num_classes}
-    )
+    return {"objective": "binary" if info.num_classes == 2 else "multiclass"}
 
 
-def usual_metric(conf: Conf, info: DatasetInfo, objective: str | None) -> dict[str, Any]:
+def usual_metric(conf: Conf, info: DatasetInfo, objective: str | None, sums: int) -> dict[str, Any]:
     """Return the parameter ``metric``; early stopping goes by the first one.
 
     Where the config names an objective, that is the objective's own, as in LightGBM alone.
     """
     if conf.metric_functions or needs_margins(conf, info):
         return {"metric": ["None"]}  # an empty list would be the objective's own
-    if objective is None or main_objective(objective) in ("binary", "multiclass", "multiclassova"):
-        return {"metric": usual_metrics(info)}
+    if objective is None or main_objective(objective) in ("binary", *MULTI):
+        return {"metric": usual_metrics(info, sums)}
     return {}
 
 
-def usual_metrics(info: DatasetInfo) -> list[str]:
+def usual_metrics(info: DatasetInfo, sums: int) -> list[str]:
     """Return the metrics of the dataset's task; the first one is that of its objective."""
     if info.task == "ranking":
         return ["ndcg"]
     if info.task == "regression":
         return ["l2", "l1"]
-    return ["binary_logloss", "binary_error"] if info.num_classes == 2 else ["multi_logloss", "multi_error"]
+    return ["binary_logloss", "binary_error"] if sums == 1 else ["multi_logloss", "multi_error"]
 
 
 def check_params(job: Job) -> None:
@@ -129,15 +153,20 @@ def check_params(job: Job) -> None:
     check_once(conf.params, lambda name: main_name(name) or name)
     params = all_params(conf, info, seed=0, use_gpu=False, num_threads=1)
     _check_objective(params, info)
+    check_num_class(params.get("num_class"), info, [_num_sums(conf, params, info)], str(params["objective"]))
+    _check_forest(params, info)
+    check_start(job.dataset, params.get("num_class"))
     _check_device(job, params)
     check_early_stopping(conf, "boosting", params.get("boosting"), UNCUT, "gbdt")
     try:
-        _reported_metrics(params, info)
+        reported = _reported_metrics(params, info)
         unknown = [one for one in _metrics(params) if not _reported_metrics({**params, "metric": one}, info)]
     except (ValueError, TypeError, lightgbm.basic.LightGBMError) as error:
         raise ConfigError(f"trainer.params: LightGBM refuses them: {_plain(error)}") from error
     if unknown:
         raise ConfigError(f"trainer.params.metric: LightGBM has no metric {unknown[0]!r}.")
+    if conf.objective_function is not None and info.task == "classification":
+        check_measures(reported, OF_PROBABILITIES, "trainer.params.metric")
 
 
 def check_init(job: Job, wrote: About) -> None:
@@ -154,10 +183,19 @@ def check_init(job: Job, wrote: About) -> None:
     own = (then["objective_function"], conf.objective_function)
     before, now = (one or params.get("objective", usual) for one, params in zip(own, given, strict=True))
     check_trees(info, wrote, (before, now))
-    if any(params.get("boosting") in ("rf", "random_forest") for params in given):
+    if any(params.get("boosting") in FORESTS for params in given):
         raise ConfigError(
             "run.init_from: a random forest (trainer.params.boosting) is a mean of trees that don't build on others.",
             "Leave run.init_from out.",
+        )
+
+
+def _check_forest(params: Mapping[str, Any], info: DatasetInfo) -> None:
+    if "base_margin" in info.columns and params.get("boosting") in FORESTS:
+        raise ConfigError(
+            "dataset.base_margin: the trees of a random forest (trainer.params.boosting) are averaged, and take no "
+            "scores to start from.",
+            "Leave one of them out.",
         )
 
 
@@ -208,6 +246,19 @@ def _metrics(params: Mapping[str, Any]) -> list[str]:
 def _plain(error: Exception) -> str:
     """Return LightGBM's message without the place in its source."""
     return re.sub(r" at /\S+, line \d+ \.\s*$", "", str(error))
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """Turn an error of LightGBM into one line without the place in its source.
+
+    Raises:
+        TrainingError: LightGBM's own is its cause.
+    """
+    try:
+        yield
+    except lightgbm.basic.LightGBMError as error:
+        raise TrainingError(f"LightGBM: {_plain(error)}") from error
 
 
 def _check_objective(params: Mapping[str, Any], info: DatasetInfo) -> None:

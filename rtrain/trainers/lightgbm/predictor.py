@@ -10,8 +10,9 @@ import numpy as np
 
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import CheckpointError
-from rtrain.trainers.boosting import Progress, flat
+from rtrain.trainers.boosting import flat
 from rtrain.trainers.boosting_margins import probabilities_of_margins
+from rtrain.trainers.boosting_progress import Progress
 from rtrain.trainers.lightgbm.config import Conf
 from rtrain.trainers.lightgbm.loop import MODEL
 from rtrain.trainers.rankings import Ranking, without_splits

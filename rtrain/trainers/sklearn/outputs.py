@@ -6,6 +6,9 @@ from typing import Any
 
 import numpy as np
 
+LEAST_PROBABILITY = float(np.finfo("float64").eps)
+"""What smaller ones count as in the logarithmic loss, as in ``sklearn.metrics.log_loss``: the loss stays finite."""
+
 
 def predict_rows(estimator: Any, x: np.ndarray, num_classes: int | None) -> np.ndarray:
     """Return float64 probabilities (rows, num_classes), or the values of a regression, (rows,).
@@ -54,6 +57,5 @@ class Sums:
             return {"loss": error**2, "mae": np.abs(error), "mse": error**2}
         found = {"accuracy": output.argmax(1) == y}
         if has_probabilities(self._estimator):
-            # As in sklearn.metrics.log_loss, so that a probability of 0 is a large loss and not an infinite one.
-            found["loss"] = -np.log(np.clip(output[np.arange(len(y)), y], np.finfo("float64").eps, 1))
+            found["loss"] = -np.log(np.clip(output[np.arange(len(y)), y], LEAST_PROBABILITY, 1))
         return found

@@ -8,13 +8,15 @@ import numpy as np
 
 from rtrain.datasets.base import DatasetInfo
 from rtrain.trainers.sklearn import estimator_file
-from rtrain.trainers.sklearn.outputs import predict_rows
+from rtrain.trainers.sklearn.outputs import LEAST_PROBABILITY, predict_rows
 from rtrain.trainers.sklearn.rows import Rows
 from rtrain.trainers.trained import Trained, check_shape
 
 
 class Predictor:
     """A fitted estimator that takes rows as the dataset gives them."""
+
+    least_probability = LEAST_PROBABILITY
 
     def __init__(self, estimator: Any, info: DatasetInfo) -> None:
         self.info, self._estimator, self._rows = info, estimator, Rows(info)

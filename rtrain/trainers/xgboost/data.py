@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,8 @@ from rtrain.trainers.boosting import flat, joined, usable_names
 from rtrain.trainers.worker import Worker
 
 log = logging.getLogger(__name__)
+OF_RELEVANCE = ("map", "pre", "aucpr")
+"""Metrics of rankings that XGBoost measures only where rows are relevant or not."""
 MOST_GAIN = 1e-2
 """What all splits together should gain at least, a squared error: 10,000 times the least gain of a split."""
 
@@ -121,6 +123,48 @@ def check_weights(dataset: Dataset | None) -> None:
                 f"dataset.weight: rows of one query of the split '{name}' weigh {weights}, and XGBoost weighs queries.",
                 "Give all rows of a query the same weight, or weigh rows: trainer=lightgbm",
             )
+
+
+def check_grades(dataset: Dataset, params: Mapping[str, Any], evaluated: Collection[str]) -> None:
+    """Refuse metrics and an objective of rankings that XGBoost has only for rows that are relevant or not.
+
+    Args:
+        dataset: The rows.
+        params: XGBoost's parameters.
+        evaluated: Splits that are evaluated.
+
+    Raises:
+        ConfigError: Names what needs grades of 0 and 1, and the grade.
+    """
+    if dataset.info.task != "ranking":
+        return
+    by_map = params.get("objective") == "rank:map"
+    names = metrics_of(params)
+    asked = next((f"eval_metric={one}" for one in names if one.partition("@")[0].rstrip("-") in OF_RELEVANCE), None)
+    needs = dict.fromkeys([*evaluated, "train"], "objective=rank:map") if by_map else dict.fromkeys(evaluated, asked)
+    for name, needing in needs.items():
+        grade = None if needing is None else _first_grade(dataset.splits[name])
+        if grade is not None:
+            raise ConfigError(
+                f"trainer.params.{needing}: XGBoost has it for grades 0 and 1 only, and a row of the split '{name}' "
+                f"has the grade {grade:g}.",
+                f"Try: trainer.params.{'objective=rank:ndcg' if by_map else 'eval_metric=ndcg'}",
+            )
+
+
+def metrics_of(params: Mapping[str, Any]) -> list[str]:
+    """Return the metrics that XGBoost's parameters ask for."""
+    given = params.get("eval_metric", ())
+    return [given] if isinstance(given, str) else list(given)
+
+
+def _first_grade(split: Split) -> float | None:
+    """Return the first grade of a row that is neither 0 nor 1."""
+    for chunk in split.own_rows(0, 1):
+        others = ~np.isin(chunk["y"], (0, 1))
+        if others.any():
+            return float(chunk["y"][others.argmax()])
+    return None
 
 
 def _numbered(group: Any) -> Any:

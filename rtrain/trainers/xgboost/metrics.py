@@ -21,6 +21,8 @@ SMALLER = (
 MODES: Mapping[str, str] = dict.fromkeys(LARGER, "max") | dict.fromkeys(SMALLER, "min")
 """All metrics of XGBoost; ``xgboost.callback.EarlyStopping`` minimises the same ones but for the last of ``LARGER``."""
 
+OF_PROBABILITIES = ("logloss", "mlogloss", "error")
+
 
 def directions() -> Directions:
     """Return which way XGBoost's own metrics get better."""

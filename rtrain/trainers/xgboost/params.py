@@ -17,14 +17,22 @@ from rtrain.config.closest import closest
 from rtrain.datasets.base import Dataset, DatasetInfo, ResidentSplit
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.trainers.base import Job
-from rtrain.trainers.boosting import usable_names
+from rtrain.trainers.boosting import eval_splits, usable_names
 from rtrain.trainers.boosting_init import check_trees
-from rtrain.trainers.boosting_params import check_early_stopping, check_names, check_once, numbered_constraints
+from rtrain.trainers.boosting_params import (
+    check_early_stopping,
+    check_measures,
+    check_names,
+    check_num_class,
+    check_once,
+    check_start,
+    numbered_constraints,
+)
 from rtrain.trainers.trained import About
 from rtrain.trainers.worker import Worker
 from rtrain.trainers.xgboost.config import Conf
-from rtrain.trainers.xgboost.data import feature_types, tell_of_small_labels
-from rtrain.trainers.xgboost.metrics import gives_margins
+from rtrain.trainers.xgboost.data import check_grades, feature_types, metrics_of, tell_of_small_labels
+from rtrain.trainers.xgboost.metrics import OF_PROBABILITIES, gives_margins
 
 NOT_IN_THE_MODEL = (
     *("base_score", "booster", "objective", "num_class", "eval_metric", "disable_default_eval_metric", "verbosity"),
@@ -42,6 +50,8 @@ OURS = {
     "n_estimators": "trainer.num_boost_round",
     "num_boost_round": "trainer.num_boost_round",
     "early_stopping_rounds": "trainer.early_stopping_rounds",
+    "early_stopping_min_delta": "trainer.early_stopping_min_delta",
+    "min_delta": "trainer.early_stopping_min_delta",
     "enable_categorical": "dataset.categorical",
     "feature_types": "dataset.categorical",
 }
@@ -73,7 +83,7 @@ def all_params(conf: Conf, info: DatasetInfo, *, seed: int, use_gpu: bool, num_t
     usual: dict[str, Any] = {"seed_per_iteration": True, "verbosity": 1}
     if conf.objective_function is None:
         usual["objective"] = usual_objective(info)
-    if info.task == "classification" and info.num_classes and info.num_classes > 2:
+    if _num_sums(conf, info) > 1:
         usual["num_class"] = info.num_classes
     if "eval_metric" not in conf.params:
         if info.task == "classification" and gives_margins(conf):
@@ -86,6 +96,12 @@ def all_params(conf: Conf, info: DatasetInfo, *, seed: int, use_gpu: bool, num_t
             given[name] = as_taken(given[name])
     device = "cuda" if use_gpu else "cpu"
     return {**usual, **given, "seed": seed, "nthread": num_threads, "device": device}
+
+
+def _num_sums(conf: Conf, info: DatasetInfo) -> int:
+    """Return how many sums of trees a row has: one for each class, or one of two classes, a regression or a ranking."""
+    classes = info.num_classes or 1 if info.task == "classification" else 1
+    return 1 if classes == 2 and not str(conf.params.get("objective", "")).startswith("multi:") else classes
 
 
 def worker_params(worker: Worker, info: DatasetInfo) -> dict[str, Any]:
@@ -126,12 +142,20 @@ def check_params(job: Job) -> None:
     check_once(given, lambda name: ALIASES.get(name, name))
     check_early_stopping(conf, "booster", given.get("booster"), UNCUT, "gbtree")
     _check_objective(str(given.get("objective", "")), info)
+    sums = _num_sums(conf, info)
+    default = 0 if sums == 1 else sums  # XGBoost takes 0 for 1
+    allowed = {sums, default, sums if conf.objective_function is None else info.num_classes}
+    check_num_class(given.get("num_class"), info, allowed, str(given.get("objective", usual_objective(info))))
     params = all_params(conf, info, seed=0, use_gpu=False, num_threads=1)
+    check_start(job.dataset, params.get("num_class"))
     try:
-        _try_out(params, _few_rows(info))
+        _try_out(params, _few_rows(info)).eval(_few_rows(info, of_metrics=True))
     except (ValueError, xgboost.core.XGBoostError) as error:
         raise ConfigError(f"trainer.params: XGBoost refuses them: {_first_line(error)}", _way_out(error)) from error
+    if info.task == "classification" and gives_margins(conf):
+        check_measures(metrics_of(params), OF_PROBABILITIES, "trainer.params.eval_metric")
     _check_labels(job.dataset)
+    check_grades(job.dataset, params, eval_splits(conf, info))
     tell_of_small_labels(job.dataset, params.get("objective"))
     _check_gpu(job)
 
@@ -251,10 +275,15 @@ def _names(booster: str, objective: str) -> Iterator[str]:
     yield from _leaves(json.loads(_try_out(params, rows).save_config()))
 
 
-def _few_rows(info: DatasetInfo) -> xgboost.DMatrix:
-    """Return a row of zeros for each class, or two of a regression or ranking, with the features' names and kinds."""
-    # Of a regression what any objective takes: positive, and a probability.
-    labels = np.array([0.5, 1.0]) if info.task == "regression" else np.arange(info.num_classes or 2)
+def _few_rows(info: DatasetInfo, *, of_metrics: bool = False) -> xgboost.DMatrix:
+    """Return a row of zeros for each class, or two of a regression or ranking, with the features' names and kinds.
+
+    Args:
+        info: The dataset.
+        of_metrics: Labels of a regression are what any metric takes, 0 and 1; else what any objective does: positive,
+            and a probability.
+    """
+    labels = np.arange(info.num_classes or 2) if info.task != "regression" or of_metrics else np.array([0.5, 1.0])
     return xgboost.DMatrix(
         np.zeros((len(labels), math.prod(info.input_shape))),
         label=labels,

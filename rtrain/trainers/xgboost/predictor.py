@@ -9,8 +9,9 @@ import xgboost
 
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import CheckpointError
-from rtrain.trainers.boosting import Progress, flat, usable_names
+from rtrain.trainers.boosting import flat, usable_names
 from rtrain.trainers.boosting_margins import probabilities_of_margins
+from rtrain.trainers.boosting_progress import Progress
 from rtrain.trainers.rankings import Ranking, without_splits
 from rtrain.trainers.trained import Trained, check_shape
 from rtrain.trainers.xgboost.config import Conf

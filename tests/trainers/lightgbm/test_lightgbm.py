@@ -7,12 +7,12 @@ import boosting_runs
 import lightgbm
 import numpy as np
 import pytest
-from boosting_runs import real_dataset
+from boosting_runs import LOADERS, real_dataset
 from boosting_tests import BoostingTests
 
 from rtrain.config.schema import RtrainConf, RunConf
 from rtrain.datasets.base import Dataset
-from rtrain.errors import ConfigError
+from rtrain.errors import ConfigError, TrainingError
 from rtrain.runs.checkpoints import latest_checkpoint
 from rtrain.testing.small_data import streamed
 from rtrain.testing.workers import make_job
@@ -176,7 +176,7 @@ def largest(predictions, data):
         ({"params": {"num_leafs": 3}}, "params.num_leafs: there is no parameter.*\n.*params.num_leaf"),
         ({"params": {"n_jobs": 3}}, "set by rtrain.\nUse trainer.num_threads"),
         ({"params": {"first_metric_only": True}}, "set by rtrain.\nUse run.checkpoint.best.monitor"),
-        ({"params": {"early_stopping_min_delta": 0.1}}, "set by rtrain.\nUse trainer.early_stopping_rounds"),
+        ({"params": {"early_stopping_min_delta": 0.1}}, "set by rtrain.\nUse trainer.early_stopping_min_delta"),
         ({"params": {"metric": "multi_eror"}}, "LightGBM refuses them: Multiclass objective and metrics don't match"),
         ({"params": {"num_leaves": 1}}, r"refuses them: Check failed: \(num_leaves\) > \(1\)$"),
         ({"params": {"bagging_fraction": 3}}, "LightGBM refuses them"),
@@ -193,6 +193,23 @@ def test_what_is_wrong_is_named_before_anything_starts(keys, message):
         Plugin().check(
             make_job(RtrainConf(trainer=Conf(**keys), run=RunConf(name="test")), real_dataset("iris"), "lightgbm")
         )
+
+
+@pytest.mark.parametrize("name", ["breast_cancer", "diabetes"])
+def test_a_random_forest_that_starts_from_scores_is_refused(name):
+    dataset = real_dataset(name, base_margin=np.zeros(len(LOADERS[name]().target), "float32"))
+    for params, refused in (({}, False), ({"boost": "rf", **RANDOM}, True)):
+        job = make_job(RtrainConf(trainer=Conf(params=params), run=RunConf(name="test")), dataset, "lightgbm")
+        if refused:
+            with pytest.raises(ConfigError, match=r"dataset\.base_margin: the trees of a random forest"):
+                Plugin().check(job)
+        else:
+            Plugin().check(job)
+
+
+def test_what_lightgbm_finds_wrong_while_it_trains_is_one_line(tmp_path):
+    with pytest.raises(TrainingError, match=r"^LightGBM: .*outside \[0, 1\]$"):
+        fit(tmp_path, real_dataset("diabetes"), params={"objective": "cross_entropy"})
 
 
 def test_the_users_own_metric_says_whether_smaller_is_better(tmp_path):

@@ -8,6 +8,7 @@ from sklearn.metrics import accuracy_score, log_loss
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn_runs import RecordingChannel, fit, make_conf, small_dataset
 
+from rtrain.errors import TrainingError
 from rtrain.testing.workers import newest
 from rtrain.trainers.sklearn.config import CrossValidationConf
 from rtrain.trainers.sklearn.predictor import load_predictor
@@ -114,6 +115,13 @@ def test_a_resumed_training_in_epochs_is_the_same(tmp_path, name, keys):
     for name in ("test/accuracy", "test/loss"):
         assert resumed.metrics[name] == whole.metrics[name]
     assert resumed.metrics.get("train/epoch_loss") == whole.metrics.get("train/epoch_loss")
+
+
+def test_predictions_that_are_no_numbers_fail_the_run_and_name_the_estimator(tmp_path):
+    conf = make_conf("neighbors.RadiusNeighborsRegressor", radius=1e-6)
+    with pytest.warns(UserWarning, match="no neighbors"), pytest.raises(TrainingError) as caught:
+        fit(tmp_path, conf, small_dataset("regression"))
+    assert "trainer.estimator" in str(caught.value)
 
 
 def test_early_stopping_ends_the_epochs(tmp_path):

@@ -4,10 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.metrics import log_loss
 from sklearn_runs import fit, make_conf, small_dataset
 
 from rtrain.config.schema import RtrainConf, ScalingConf
+from rtrain.datasets.base import RawChunk
 from rtrain.errors import ConfigError
+from rtrain.evaluation import compared, metrics_of
 from rtrain.testing.workers import make_job, newest
 from rtrain.trainers.epochs_conf import EarlyStoppingConf
 from rtrain.trainers.sklearn.checks import check_conf
@@ -99,12 +102,17 @@ def test_batches_without_epochs_are_refused():
 def test_a_checkpoint_predicts_what_the_estimator_did(tmp_path, name, keys):
     conf, data = make_conf(name, **keys), small_dataset()
     found = fit(tmp_path, conf, data).metrics
-    test = data.splits["test"].columns
-    output = load_predictor(newest(tmp_path, conf, data)).predict(test["x"])
+    test, predictor = data.splits["test"].columns, load_predictor(newest(tmp_path, conf, data))
+    output = predictor.predict(test["x"])
     assert output.shape == (40, 3)
     assert output.dtype == np.float32
     np.testing.assert_allclose(output.sum(1), 1, rtol=1e-5)
     assert (output.argmax(1) == test["y"]).mean() == found["test/accuracy"]
+    if "test/loss" in found:
+        shares = output / output.sum(1, keepdims=True, dtype="float64")
+        assert found["test/loss"] == pytest.approx(log_loss(test["y"], shares), rel=1e-4)
+        rows = compared(predictor, data.info, RawChunk(test["x"], test["y"], {}, None, None))
+        assert metrics_of(data.info, [rows])["loss"] == pytest.approx(found["test/loss"], rel=1e-4)
 
 
 def test_a_regression_predicts_values_and_no_rows_give_none(tmp_path):
