@@ -7,7 +7,7 @@ import os
 import secrets
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,7 +90,7 @@ class StartingCluster:
     def _connect(self) -> None:
         import ray
 
-        common: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
+        common: dict[str, Any] = {"log_to_driver": False, "configure_logging": False, "job_config": _job_config()}
         with _silenced(logging.getLogger("ray")):
             if self._address is not None:
                 ray.init(address=self._address, runtime_env=self._conf.runtime_env or None, **common)
@@ -307,3 +307,22 @@ def connect(conf: ClusterConf, num_cpus: int) -> Iterator[StartingCluster]:
         yield cluster
     finally:
         cluster.close()
+
+
+class _WorkersPath(list[str]):
+    """The folders of the driver's that Ray's workers look for modules in, before all others.
+
+    Ray adds the current folder, whoever may write to it. Here it is one of them only if the driver looks there itself.
+    """
+
+    def extend(self, folders: Iterable[str]) -> None:
+        own = {Path(one).resolve() for one in sys.path}
+        super().extend(one for one in folders if Path(one).resolve() in own)
+
+
+def _job_config() -> Any:
+    from ray.job_config import JobConfig
+
+    config = JobConfig()
+    config._py_driver_sys_path = _WorkersPath()
+    return config

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from processes import alive, descendants, title, until
 
-from rtrain.cluster import StartingCluster, connect, token_path
+from rtrain.cluster import StartingCluster, _job_config, connect, token_path
 from rtrain.config.schema import ClusterConf
 from rtrain.errors import ConfigError
 from rtrain.ray_session import LOCK_NAME, clear_finished
@@ -155,3 +155,24 @@ def test_the_lock_of_somebody_else_is_no_leave_to_remove_a_folder(tmp_path, monk
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
     clear_finished(tmp_path)
     assert (tmp_path / "session_theirs" / LOCK_NAME).exists()
+
+
+@pytest.mark.parametrize("looks_there", [False, True])
+def test_workers_look_for_modules_where_the_driver_does(looks_there, tmp_path, monkeypatch):
+    """Ray would add the current folder: in one like /tmp, anybody could leave a module there."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path, *([str(tmp_path)] if looks_there else [])])
+    folders = _job_config()._py_driver_sys_path
+    folders.extend([str(tmp_path), str(tmp_path / "other")])
+    assert folders == ([str(tmp_path)] if looks_there else [])
+
+
+def test_workers_import_nothing_of_the_current_folder(tmp_path, monkeypatch):
+    import ray
+
+    (tmp_path / "left_behind.py").write_text("")
+    monkeypatch.chdir(tmp_path)
+    with connect(ClusterConf(object_store_bytes=80_000_000), 1) as starting:
+        starting.wait()
+        found = ray.remote(lambda: __import__("importlib.util").util.find_spec("left_behind"))
+        assert ray.get(found.remote()) is None

@@ -17,7 +17,7 @@ from strange import KINDS, guarded, put_strange
 import rtrain
 from rtrain.cli.app import run as command
 from rtrain.config.servers import is_well_known
-from rtrain.errors import CheckpointError, RtrainError
+from rtrain.errors import CheckpointError, DatasetError, RtrainError
 from rtrain.runs.checkpoints import RECORD_NAME
 from rtrain.runs.files import sha256_of
 from rtrain.runs.seal import key_path
@@ -280,7 +280,7 @@ def test_no_variable_of_the_environment_goes_into_an_address_of_a_stranger(stole
         rtrain.evaluate(stolen)
     assert "s3cret" not in str(raised.value)
     (tmp_path / "mine.csv").write_text("y\n1\n")
-    with pytest.raises(CheckpointError, match="how rows were prepared"):  # it gets as far as the user's own file
+    with pytest.raises(DatasetError, match="rows of another kind"):  # it gets as far as the user's own file
         rtrain.evaluate(stolen, [f"dataset.path={tmp_path}/mine.csv"])
 
 
@@ -289,6 +289,7 @@ URLS = [
     *("S3://bucket/x?anonymous=false", "s3://me:key@bucket/x", "gs://bucket/x.csv?endpoint_override=127.0.0.1:9"),
     *("gcs://bucket/x?scheme=http", "abfs://box@evil.example.com/x", "abfss://127.0.0.1:9/box/x", "az://box@evil/x"),
     *("abfs://box@evil.dfs.core.windows.net.evil.com/x", "abfs://b@a.dfs.core.windows.net/x?blob_storage_scheme=http"),
+    *("http://evil/x.csv", "HTTPS://evil/x.csv"),  # none would, but the answer may never end
     *("hdfs://evil:9/x", "sftp://evil/x", "ftp://evil/x", "simplecache::s3://b/x", "reference::file:///x", "smb://e/x"),
 ]
 

@@ -90,14 +90,20 @@ def find_project_root(primary: Primary) -> Path:
     """Return the folder whose modules a config may name.
 
     That is the nearest ancestor with a pyproject.toml or .git; else the config's folder, or the one around it where
-    the folder is called configs, config or conf. A built-in config belongs to the current folder.
+    the folder is called configs, config or conf. A built-in config belongs to the current folder. In a folder that many
+    may write to, what another account put there makes no project of it.
     """
     if primary.builtin:
         return Path.cwd()
     for folder in primary.path.parents:
-        if any((folder / mark).exists() for mark in PROJECT_MARKS):
+        if any(_counts(folder / mark, primary.path) for mark in PROJECT_MARKS):
             return folder
     return primary.folder.parent if primary.folder.name in CONFIG_FOLDERS else primary.folder
+
+
+def _counts(mark: Path, config: Path) -> bool:
+    """Return whether a file is there and belongs to this account, to root, or to whoever wrote the config."""
+    return mark.exists() and mark.lstat().st_uid in (os.geteuid(), 0, config.stat().st_uid)
 
 
 def shown(path: Path) -> str:

@@ -348,6 +348,11 @@ def _allowed_by_project(root: Path) -> tuple[str, ...]:
         return ()
     try:
         settings = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(f"{file} can't be read: {error}") from None
-    return tuple(str(one) for one in settings.get("tool", {}).get("rtrain", {}).get("allow", []))
+    tools = settings.get("tool", {})
+    own = tools.get("rtrain", {}) if isinstance(tools, dict) else {}
+    allowed = own.get("allow", []) if isinstance(own, dict) else own
+    if not isinstance(allowed, list) or not all(isinstance(one, str) for one in allowed):
+        raise ConfigError(f"{file}: allow in [tool.rtrain] has to be a list of modules.", '  try: allow = ["my_pkg.*"]')
+    return tuple(allowed)

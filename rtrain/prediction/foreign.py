@@ -47,6 +47,8 @@ def check_foreign(folder: Path, sections: Mapping[str, Any], replaced: Collectio
             raise _refused(folder, f"{key} is {text}, and a checkpoint of somebody else's gets no value of yours")
         if ENDPOINT.search(key):
             raise _refused(folder, f"{key} decides how a store is asked, which gets credentials of yours")
+        if key.startswith("dataset.") and text.lower().startswith(("http://", "https://")):
+            raise _refused(folder, f"{key} is {shown(text)}, and what a server sends has no end that is known")
         if is_url(text) and not is_well_known(text):
             raise _refused(folder, f"{key} is {shown(text)} with another server or options")
 

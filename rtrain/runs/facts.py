@@ -6,11 +6,17 @@ import hashlib
 import os
 import platform
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+QUIET = {"safe.bareRepository": "explicit", "core.fsmonitor": "false", "core.hooksPath": "/dev/null"}
+"""Settings with which git runs no program of a repository."""
+NO_FILTER = {"clean": "", "process": "", "required": "false"}
+"""Settings of a filter that git doesn't run."""
+OWN = ("system", "global")
+"""Scopes of git's settings that are the user's, not a repository's."""
 FRAMEWORKS = (
     *("ray", "hydra-core", "omegaconf", "numpy", "pandas", "pyarrow", "safetensors", "scikit-learn"),
     *("torch", "torchmetrics", "xgboost", "lightgbm", "lightning", "transformers", "tensorflow", "keras"),
@@ -50,7 +56,7 @@ def describe_git(folder: Path) -> dict[str, Any] | None:
     commit = _git(folder, "rev-parse", "HEAD")
     if commit is None:
         return None
-    diff = _git(folder, "diff", "HEAD", "--no-ext-diff")
+    diff = _git(folder, "diff", "HEAD", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty")
     untracked = _git(folder, "ls-files", "--others", "--exclude-standard")
     dirty = bool(diff or untracked)
     facts: dict[str, Any] = {
@@ -65,9 +71,20 @@ def describe_git(folder: Path) -> dict[str, Any] | None:
 
 
 def _git(folder: Path, *words: str) -> str | None:
+    """Return what git prints. It runs nothing that the repository says, which may be a stranger's."""
+    listed = _run_git(folder, QUIET, "config", "--show-scope", "--name-only", "--get-regexp", r"^filter\.") or ""
+    lines = [line.partition("\t") for line in listed.splitlines()]
+    filters = {name.rpartition(".")[0] for scope, _, name in lines if scope not in OWN}
+    unused = {f"{name}.{key}": value for name in filters for key, value in NO_FILTER.items()}
+    return _run_git(folder, QUIET | unused, *words)
+
+
+def _run_git(folder: Path, settings: Mapping[str, str], *words: str) -> str | None:
+    numbered = [pair for number, pair in enumerate(settings.items()) for pair in _numbered(number, *pair)]
     try:
         done = subprocess.run(
             ["git", "-C", str(folder), *words],
+            env={**os.environ, "GIT_CONFIG_COUNT": str(len(settings)), **dict(numbered)},
             capture_output=True,
             text=True,
             timeout=10,
@@ -77,3 +94,8 @@ def _git(folder: Path, *words: str) -> str | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() if done.returncode == 0 else None
+
+
+def _numbered(number: int, key: str, value: str) -> tuple[tuple[str, str], tuple[str, str]]:
+    """Return the variables by which git takes a setting whose name may hold any character."""
+    return (f"GIT_CONFIG_KEY_{number}", key), (f"GIT_CONFIG_VALUE_{number}", value)

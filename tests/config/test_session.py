@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 from tests_config import BoostConf, TorchConf, check, refused, write
 
+from rtrain.config.locations import find_primary, find_project_root
 from rtrain.errors import ConfigError
 
 
@@ -261,3 +263,24 @@ def test_short_names_in_a_config(project):
     )
     conf = parts("short")
     assert (conf.scaling.num_workers, conf.trainer.max_epochs, conf.trainer.optimizer["lr"]) == (3, 4, 0.7)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+@pytest.mark.parametrize(("mark_owner", "config_owner", "counts"), [(0, 0, True), (1234, 0, False), (1234, 1234, True)])
+def test_what_another_account_put_into_a_shared_folder_makes_no_project_of_it(
+    project, mark_owner, config_owner, counts
+):
+    config = Path(write("mine/experiment/bad.yaml", Path("configs/digits.yaml").read_text()))
+    mark = Path(write("mine/pyproject.toml", ""))
+    os.chown(mark, mark_owner, 0)
+    os.chown(config, config_owner, 0)
+    root = find_project_root(find_primary(str(config)))
+    assert root == (project / "mine" if counts else project)
+
+
+@pytest.mark.parametrize(
+    "text", ["[tool]\nrtrain=3", "[tool.rtrain]\nallow='os'", "[tool.rtrain]\nallow=[1]", "a=" + "[" * 20_000]
+)
+def test_an_odd_pyproject_is_named(project, text):
+    write("pyproject.toml", text)
+    assert "pyproject.toml" in refused("digits")

@@ -126,3 +126,11 @@ def test_a_word_whose_number_is_to_be_ignored_is_an_error(load, tmp_path, tag):
     path = save(tmp_path / "x", columns)
     with pytest.raises(DatasetError, match="row 3 has no tag for word 2, 'e'"):
         load("huggingface", path=path, input="tokens", label="tags", split={"test": 0})
+
+
+@pytest.mark.parametrize("name", ["csv", "pandas", "parquet", "imagefolder"])
+def test_a_file_format_of_the_library_is_no_data_set(load, name, tmp_path, monkeypatch):
+    (tmp_path / "train.csv").write_text("a,label\n1,0\n2,1\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DatasetError, match=f"{name} is a file format to datasets"):
+        load("huggingface", path=name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
@@ -100,6 +101,9 @@ def _opened(conf: HuggingfaceConf) -> Any:
     from rtrain.storage.stores import is_url
 
     folder = existing_path(conf.path) if is_url(conf.path) else Path(conf.path).expanduser()
+    if not folder.is_dir() and conf.path in (one.name for one in iter_modules(datasets.packaged_modules.__path__)):
+        message = f"dataset.path: {conf.path} is a file format to datasets, which would read the files of this folder."
+        raise DatasetError(message, "Name a data set of the hub, or use dataset=parquet, csv, json or images.")
     datasets.disable_progress_bars()
     try:
         if folder.is_dir():

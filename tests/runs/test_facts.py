@@ -1,0 +1,78 @@
+"""What git tells of the code of a run; whatever a repository's settings name, git runs none of it."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from rtrain.runs.facts import describe_git
+
+
+def git(folder: Path, *words: str) -> None:
+    who = ("-c", "user.name=me", "-c", "user.email=me@example.com")
+    subprocess.run(["git", "-C", str(folder), *who, *words], check=True, capture_output=True)
+
+
+@pytest.fixture
+def repository(tmp_path):
+    """A checkout with one file, which has changed since it was committed."""
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    git(folder, "init", "-q", "-b", "main")
+    (folder / "a.txt").write_text("1\n")
+    git(folder, "add", ".")
+    git(folder, "commit", "-qm", "first")
+    (folder / "a.txt").write_text("2\n")
+    return folder
+
+
+def test_commit_branch_and_changes_are_told(repository):
+    facts = describe_git(repository)
+    assert facts["branch"] == "main"
+    assert len(facts["commit"]) == 40
+    assert (facts["dirty"], facts["num_untracked"]) == (True, 0)
+    git(repository, "commit", "-qam", "second")
+    assert describe_git(repository) == {"commit": describe_git(repository)["commit"], "branch": "main", "dirty": False}
+
+
+HOSTILE = {
+    "fsmonitor": {"core.fsmonitor": "PROGRAM; false"},
+    "clean": {"filter.evil.clean": "PROGRAM; cat"},
+    "process": {"filter.evil.process": "PROGRAM; cat"},
+    "required": {"filter.evil.clean": "PROGRAM; cat", "filter.evil.required": "true"},
+    "name with dots": {"filter.e.v=il.clean": "PROGRAM; cat"},
+    "textconv": {"diff.evil.textconv": "PROGRAM; cat"},
+    "driver": {"diff.evil.command": "PROGRAM; true"},
+    "external": {"diff.external": "PROGRAM; true"},
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("included", [False, True], ids=["own", "included"])
+def test_no_program_of_a_repository_is_run(name, included, repository, tmp_path):
+    marker = tmp_path / "ran"
+    place = ("-f", str(repository / "more")) if included else ()
+    for key, value in HOSTILE[name].items():
+        git(repository, "config", *place, key, value.replace("PROGRAM", f"touch {marker}"))
+        driver = key.split(".", 1)[1].rpartition(".")[0] or "evil"
+        (repository / ".gitattributes").write_text(f"*.txt filter={driver} diff={driver}\n")
+    if included:
+        git(repository, "config", "include.path", "../more")
+    facts = describe_git(repository)
+    assert facts is not None
+    assert facts["dirty"]
+    assert not marker.exists()
+
+
+def test_a_bare_repository_inside_a_clone_is_none(tmp_path):
+    marker = tmp_path / "ran"
+    inside = tmp_path / "clone" / "examples"
+    inside.mkdir(parents=True)
+    git(tmp_path / "clone", "init", "-q", "-b", "main")
+    git(inside, "init", "-q", "--bare", ".")
+    for key, value in {"core.bare": "false", "core.worktree": ".", "core.fsmonitor": f"touch {marker}; false"}.items():
+        git(inside, "config", "-f", "config", key, value)
+    describe_git(inside)
+    assert not marker.exists()
