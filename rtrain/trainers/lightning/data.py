@@ -111,9 +111,13 @@ class TrainBatches(BatchSampler):
 
     def share(self, step: int) -> float:
         """Return the weight of this rank's mean loss in the step, such that the mean over ranks is that over rows."""
+        return self.own_rows(step) * self._ranks.size / (self.rows_before(step + 1) - self.rows_before(step))
+
+    def own_rows(self, step: int) -> int:
+        """Return the rows of this rank in the step."""
         rows = self.rows_before(step + 1) - self.rows_before(step)
         low, high = share_of(rows, self._ranks.rank, self._ranks.size)
-        return (high - low) * self._ranks.size / rows
+        return high - low
 
     def num_own_rows(self) -> int:
         """Return the rows of this rank in a whole epoch."""
