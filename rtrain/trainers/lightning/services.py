@@ -190,7 +190,7 @@ class Services(pl.callbacks.Checkpoint):
         progress.metrics = self._agreement.on(progress.metrics, measured or {})
         names = names_of_training(trainer, self._split) if ended else sorted(measured or {})
         progress.unjudged, names = self._agreement.first((progress.unjudged, names))
-        evaluated = measured is not None or self._split is None or not trainer.enable_validation
+        evaluated = measured is not None or self._split is None
         self.watched.look([*progress.metrics, *names], evaluated=evaluated, ended=ended)
         self._take_news(None if ended else names)
         stopping = None if early is None else self._monitor.stopping(early, self._worker.directions)

@@ -106,7 +106,7 @@ def fit(folder, in_training=None, in_validation=None, stop_after=None, run=None,
     node = {"_target_": f"{HERE}.Logging", "in_training": in_training, "in_validation": in_validation}
     data = None if "datamodule" in keys else dataset()
     worker = make_worker(folder, make_conf(**{"module": node, **keys}), data, channel=channel, **(run or {}))
-    worker.allow = (f"{HERE}.*",)
+    worker.allow = (f"{HERE}.*", "lightning_runs.*")
     train(worker)
     return channel
 
@@ -193,16 +193,44 @@ class NoValidation(Data):
     val_dataloader = pl.LightningDataModule.val_dataloader
 
 
+class Unvalidated(Logging):
+    """Has no validation_step."""
+
+    validation_step = pl.LightningModule.validation_step
+
+
 USERS_OWN = {"datamodule": {"_target_": f"{HERE}.NoValidation"}, "global_batch_size": None}
+VALIDATED = {"datamodule": {"_target_": "lightning_runs.Data"}, "global_batch_size": None}
+UNVALIDATED = {"module": {"_target_": f"{HERE}.Unvalidated", "in_training": {"loss": EPOCH}}}
+NO_BATCHES = {"trainer_args": {"limit_val_batches": 0}}
 
 
-@pytest.mark.parametrize("keys", [{"evaluate_split": "none"}, USERS_OWN], ids=["a split", "a datamodule"])
+@pytest.mark.parametrize(
+    "keys",
+    [
+        pytest.param({"evaluate_split": "none"}, id="no split"),
+        pytest.param(USERS_OWN, id="no loader"),
+        pytest.param(UNVALIDATED, id="no step"),
+        pytest.param({**VALIDATED, **UNVALIDATED}, id="no step for a loader"),
+        pytest.param(NO_BATCHES, id="no batches"),
+        pytest.param({**VALIDATED, **NO_BATCHES}, id="no batches of a loader"),
+    ],
+)
 def test_metrics_of_epochs_decide_without_validation(tmp_path, keys):
     sent = fit(tmp_path / "a", {"loss": EPOCH}, {"loss": {}}, max_epochs=1, **keys)
     assert sent.of("checkpoint")[-1]["score"]["monitor"] == "train/epoch_loss"
     best = {"checkpoint": {"best": {"monitor": "val/loss"}}}
     sent = fit(tmp_path / "b", {"loss": EPOCH}, {"loss": {}}, max_epochs=1, run=best, **keys)
     assert len(notices(sent, "run.checkpoint.best.monitor: so far the module logs no val/loss")) == 1
+
+
+@pytest.mark.parametrize(("keys", "name"), [({}, "val/loss"), ({"evaluate_split": "none"}, "train/epoch_loss")])
+def test_a_run_without_the_metric_that_decides_by_default_says_so(tmp_path, keys, name):
+    sent = fit(tmp_path, None, {"acc": {}}, max_epochs=1, **keys)
+    assert scores(sent) == [(5, None)]
+    (told,) = notices(sent, "run.checkpoint.best.monitor: ")
+    assert f"the run recorded no {name}, only " in told
+    assert "newest checkpoint counts as the best" in told
 
 
 def test_what_callbacks_add_is_recorded_with_an_evaluation(tmp_path):
