@@ -216,12 +216,13 @@ NO_BATCHES = {"trainer_args": {"limit_val_batches": 0}}
         pytest.param({**VALIDATED, **NO_BATCHES}, id="no batches of a loader"),
     ],
 )
-def test_metrics_of_epochs_decide_without_validation(tmp_path, keys):
+def test_metrics_of_epochs_decide_without_validation(tmp_path, keys, recwarn):
     sent = fit(tmp_path / "a", {"loss": EPOCH}, {"loss": {}}, max_epochs=1, **keys)
     assert sent.of("checkpoint")[-1]["score"]["monitor"] == "train/epoch_loss"
     best = {"checkpoint": {"best": {"monitor": "val/loss"}}}
     sent = fit(tmp_path / "b", {"loss": EPOCH}, {"loss": {}}, max_epochs=1, run=best, **keys)
     assert len(notices(sent, "run.checkpoint.best.monitor: so far the module logs no val/loss")) == 1
+    assert not [one for one in recwarn if "across ranks is zero" in str(one.message)]
 
 
 @pytest.mark.parametrize(("keys", "name"), [({}, "val/loss"), ({"evaluate_split": "none"}, "train/epoch_loss")])
