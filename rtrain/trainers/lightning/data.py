@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import lightning.pytorch as pl
-import numpy as np
 import torch
 from lightning.pytorch.utilities.model_helpers import is_overridden
 from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler, SequentialSampler
@@ -111,9 +111,13 @@ class TrainBatches(BatchSampler):
 
     def share(self, step: int) -> float:
         """Return the weight of this rank's mean loss in the step, such that the mean over ranks is that over rows."""
+        return self.own_rows(step) * self._ranks.size / (self.rows_before(step + 1) - self.rows_before(step))
+
+    def own_rows(self, step: int) -> int:
+        """Return the rows of this rank in the step."""
         rows = self.rows_before(step + 1) - self.rows_before(step)
         low, high = share_of(rows, self._ranks.rank, self._ranks.size)
-        return (high - low) * self._ranks.size / rows
+        return high - low
 
     def num_own_rows(self) -> int:
         """Return the rows of this rank in a whole epoch."""
@@ -123,21 +127,28 @@ class TrainBatches(BatchSampler):
 
 
 class EvalBatches(BatchSampler):
-    """One contiguous part of the rows for each rank, in as many steps on each, none of them without rows."""
+    """One contiguous part of the rows for each rank, in as many steps on each, none of them without rows.
+
+    One rank alone has all rows, in whole batches and a last one with the rest.
+    """
 
     def __init__(self, num_rows: int, batch_size: int, ranks: TorchRanks) -> None:
         if num_rows < ranks.size:
             raise TrainingError(f"{num_rows} rows can't be evaluated by {ranks.size} workers: one each is needed.")
         low, high = share_of(num_rows, ranks.rank, ranks.size)
-        most = math.ceil(num_rows / ranks.size)
+        least, most = num_rows // ranks.size, math.ceil(num_rows / ranks.size)
         self.num_own_rows = high - low
-        self._parts = np.array_split(np.arange(low, high), math.ceil(most / batch_size))
+        # With batches of one row, a rank that has one row more than others takes it along with its last one.
+        steps = min(math.ceil(most / batch_size), least)
+        # Each step leaves one row at least to each of those that follow.
+        starts = [min(low + step * batch_size, high - (steps - step)) for step in range(steps)]
+        self._parts = [range(start, end) for start, end in pairwise([*starts, high])]
 
     def __len__(self) -> int:
         return len(self._parts)
 
     def __iter__(self) -> Iterator[list[int]]:
-        return (part.tolist() for part in self._parts)
+        return (list(part) for part in self._parts)
 
 
 def loader_of(dataset: Dataset[Any], batches: BatchSampler) -> DataLoader[Any]:
@@ -157,14 +168,17 @@ class SharedData(pl.LightningDataModule):
         ranks: The workers.
         seed: Of the order of the rows.
         progress: Where training begins.
+        validates: The module is validated, if there is something to validate it on.
     """
 
-    def __init__(self, inner: pl.LightningDataModule, ranks: TorchRanks, seed: int, progress: Progress) -> None:
+    def __init__(
+        self, inner: pl.LightningDataModule, ranks: TorchRanks, seed: int, progress: Progress, *, validates: bool
+    ) -> None:
         super().__init__()
         self._inner, self._ranks, self._seed, self._progress = inner, ranks, seed, progress
         self.train_batches: TrainBatches | None = None
         self.num_own_rows: dict[str, int] = {}
-        self.split = "val" if is_overridden("val_dataloader", inner) else None
+        self.split = "val" if validates and is_overridden("val_dataloader", inner) else None
 
     def prepare_data(self) -> None:
         """Let the user's module prepare."""
@@ -182,41 +196,46 @@ class SharedData(pl.LightningDataModule):
     def train_dataloader(self) -> Any:
         """Return the user's loader with this rank's rows."""
         loader = self._inner.train_dataloader()
-        shuffled = self._shuffled(loader, "train_dataloader")
-        if shuffled is None:
+        cut = self._cut(loader, "train_dataloader")
+        if cut is None:
             return loader
-        size = (loader.batch_size or 1) * self._ranks.size
-        batches = TrainBatches(len(loader.dataset), size, self._ranks, self._seed, shuffled, loader.drop_last)
+        size, shuffle = cut.batch_size * self._ranks.size, isinstance(cut.sampler, RandomSampler)
+        batches = TrainBatches(len(loader.dataset), size, self._ranks, self._seed, shuffle, cut.drop_last)
         batches.begin(self._progress.epoch, self._progress.step_in_epoch, self._progress.rows)
         self.train_batches = batches
         self.num_own_rows["train"] = batches.num_own_rows()
         return _with_batches(loader, batches, Seeded(loader.dataset))
 
     def val_dataloader(self) -> Any:
-        """Return the user's loaders with this rank's rows, each once; none if there is no validation."""
+        """Return the user's loaders, each as it is or with this rank's rows; none if there is no validation."""
         if self.split is None:
             return []
         found = self._inner.val_dataloader()
         loaders = list(found) if isinstance(found, list | tuple) else [found]
-        shared = []
-        for loader in loaders:
-            if self._shuffled(loader, "val_dataloader") is None:
-                shared.append(loader)
-                continue
-            batches = EvalBatches(len(loader.dataset), loader.batch_size or 1, self._ranks)
-            self.num_own_rows["val"] = self.num_own_rows.get("val", 0) + batches.num_own_rows
-            shared.append(_with_batches(loader, batches, loader.dataset))
+        self.num_own_rows.pop("val", None)
+        shared = [self._shared(loader) for loader in loaders]
         return shared if isinstance(found, list | tuple) else shared[0]
 
-    def _shuffled(self, loader: Any, name: str) -> bool | None:
-        """Tell whether the loader shuffles; None to leave it alone, which several workers can't.
+    def _shared(self, loader: Any) -> Any:
+        """Return a loader for validation with this rank's rows; one rank alone takes the batches as they are."""
+        cut = self._cut(loader, "val_dataloader")
+        if cut is None:
+            return loader
+        num_rows = len(loader.dataset)
+        kept = num_rows - (num_rows % cut.batch_size if cut.drop_last else 0)
+        batches = EvalBatches(kept, cut.batch_size, self._ranks)
+        self.num_own_rows["val"] = self.num_own_rows.get("val", 0) + batches.num_own_rows
+        return loader if self._ranks.size == 1 else _with_batches(loader, batches, loader.dataset)
+
+    def _cut(self, loader: Any, name: str) -> BatchSampler | None:
+        """Return how the loader cuts its rows, each once, into batches; None to leave it to that.
 
         Raises:
             TrainingError: There are several workers, and the loader can't be shared out.
         """
-        plain = isinstance(loader, DataLoader) and type(loader.batch_sampler) is BatchSampler
-        if plain and type(loader.sampler) in (RandomSampler, SequentialSampler):
-            return isinstance(loader.sampler, RandomSampler)
+        cut = loader.batch_sampler if isinstance(loader, DataLoader) else None
+        if type(cut) is BatchSampler and _takes_each_row(cut.sampler, loader.dataset):
+            return cut
         if self._ranks.size > 1:
             raise TrainingError(
                 f"{name} of the datamodule has a sampler of its own, or no fixed rows: it can't be shared out.",
@@ -232,6 +251,13 @@ class SharedData(pl.LightningDataModule):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Give it back."""
         self._inner.load_state_dict(state_dict)
+
+
+def _takes_each_row(sampler: Any, rows: Any) -> bool:
+    """Return whether a sampler takes each row once, in order or in any order."""
+    if type(sampler) not in (RandomSampler, SequentialSampler):
+        return False
+    return len(sampler) == len(rows) and not getattr(sampler, "replacement", False)
 
 
 def _with_batches(loader: DataLoader[Any], batches: BatchSampler, rows: Dataset[Any]) -> DataLoader[Any]:

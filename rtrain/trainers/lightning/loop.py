@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import lightning.pytorch as pl
+from lightning.pytorch.utilities.model_helpers import is_overridden
 from safetensors.torch import load_file
 
 from rtrain.config.targets import build
@@ -32,7 +33,8 @@ def train(worker: Worker) -> None:
         if weights is not None:
             module.load_state_dict(load_file(weights / WEIGHTS, device="cpu"))
         progress = Progress() if folder is None else Progress.load(folder)
-        data = (_our_data if conf.datamodule is None else _shared_data)(worker, ranks, progress)
+        make_data = _our_data if conf.datamodule is None else _shared_data
+        data = make_data(worker, ranks, progress, validates=_validates(module, conf))
         services = Services(worker, ranks, data, progress)
         if ended := services.reached():
             worker.nothing_left(ended)
@@ -66,14 +68,19 @@ def build_module(worker: Worker) -> Any:
     return build(node, "trainer.module", worker.allow)
 
 
-def _our_data(worker: Worker, ranks: TorchRanks, progress: Progress) -> OurData:
+def _validates(module: pl.LightningModule, conf: Conf) -> bool:
+    """Return whether Lightning validates the module where there is something to validate it on."""
+    return is_overridden("validation_step", module) and conf.trainer_args.get("limit_val_batches") != 0
+
+
+def _our_data(worker: Worker, ranks: TorchRanks, progress: Progress, *, validates: bool) -> OurData:
     assert worker.dataset is not None
     conf, info, splits = worker.conf, worker.dataset.info, worker.dataset.splits
     rows = Rows(splits["train"], info)
     batches = TrainBatches(len(rows), conf.rows_per_step(ranks.size), ranks, worker.run.seed, shuffle=True, drop=False)
     batches.begin(progress.epoch, progress.step_in_epoch, progress.rows)
     num_own_rows, evaluated = {"train": batches.num_own_rows()}, None
-    split = evaluated_split(conf.evaluate_split, info)
+    split = evaluated_split(conf.evaluate_split, info) if validates else None
     if split is not None:
         held = Rows(splits[split], info)
         parts = EvalBatches(len(held), conf.eval_batch_size, ranks)
@@ -81,9 +88,9 @@ def _our_data(worker: Worker, ranks: TorchRanks, progress: Progress) -> OurData:
     return OurData(loader_of(rows, batches), evaluated, batches, num_own_rows, split)
 
 
-def _shared_data(worker: Worker, ranks: TorchRanks, progress: Progress) -> SharedData:
+def _shared_data(worker: Worker, ranks: TorchRanks, progress: Progress, *, validates: bool) -> SharedData:
     inner = build(worker.conf.datamodule, "trainer.datamodule", worker.allow)
-    return SharedData(inner, ranks, worker.run.seed, progress)
+    return SharedData(inner, ranks, worker.run.seed, progress, validates=validates)
 
 
 def make_trainer(worker: Worker, services: Services) -> pl.Trainer:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +27,7 @@ from rtrain.trainers.lightning.metrics import (
     of_steps,
 )
 from rtrain.trainers.lightning.schedules import Schedules
+from rtrain.trainers.lightning.step_loss import StepLoss
 from rtrain.trainers.lightning.stored import check_readable, without_objects
 from rtrain.trainers.lightning.watched import Watched
 from rtrain.trainers.meter import NotFiniteError
@@ -62,7 +62,7 @@ class Services(pl.callbacks.Checkpoint):
         self._goals, self._copies = Goals(worker.run.stop, worker.directions), Copies()
         self._agreement = Agreement(worker, ranks)
         self._schedules = Schedules(worker, ranks, self._agreement)
-        self.losses = Losses(worker, ranks, progress)
+        self.losses, self._step_loss = Losses(worker, ranks, progress), StepLoss(ranks)
         self._due, self._leaves = False, ""
         """What the evaluation after the step, or the end of the epoch, has to do: save, and leave for a reason."""
         self._closing: dict[str, float] | None = None
@@ -98,6 +98,7 @@ class Services(pl.callbacks.Checkpoint):
 
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Begin a new order of the rows."""
+        self._step_loss.clear()
         batches = self._data.train_batches
         if batches is not None:
             batches.begin(trainer.current_epoch)
@@ -119,12 +120,16 @@ class Services(pl.callbacks.Checkpoint):
         progress, run = self.progress, self._worker.run
         new = trainer.global_step != progress.step
         progress.step, progress.step_in_epoch = trainer.global_step, batch_idx + 1
-        if self._data.train_batches is not None:
-            progress.rows = self._data.train_batches.rows_before(batch_idx + 1)
+        batches, own_rows = self._data.train_batches, 1
+        if batches is not None:
+            progress.rows, own_rows = batches.rows_before(batch_idx + 1), batches.own_rows(batch_idx)
+        self._step_loss.add(outputs, own_rows, trainer.accumulate_grad_batches)
         self._show(trainer)
         if new and progress.step % run.log_every_steps == 0:
             self.losses.look()
-            self._report(of_steps(trainer, self._split) | self._loss(outputs))
+            self._report(self._step_loss.mean() | of_steps(trainer, self._split))
+        if new:
+            self._step_loss.clear()
         every = run.checkpoint.every_steps
         due = new and every is not None and progress.step % every == 0
         reason = self._stop.agreed(progress.step) if new else ""
@@ -185,7 +190,7 @@ class Services(pl.callbacks.Checkpoint):
         progress.metrics = self._agreement.on(progress.metrics, measured or {})
         names = names_of_training(trainer, self._split) if ended else sorted(measured or {})
         progress.unjudged, names = self._agreement.first((progress.unjudged, names))
-        evaluated = measured is not None or self._split is None or not trainer.enable_validation
+        evaluated = measured is not None or self._split is None
         self.watched.look([*progress.metrics, *names], evaluated=evaluated, ended=ended)
         self._take_news(None if ended else names)
         stopping = None if early is None else self._monitor.stopping(early, self._worker.directions)
@@ -244,16 +249,6 @@ class Services(pl.callbacks.Checkpoint):
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Name the metrics that were to decide something and never came."""
         self.watched.end(self.progress.metrics)
-
-    def _loss(self, outputs: Any) -> dict[str, float]:
-        """Return the training loss of the step, as the mean over the rows of all ranks; none of what was left out."""
-        loss = outputs.get("loss") if isinstance(outputs, Mapping) else outputs
-        if not isinstance(loss, torch.Tensor):
-            return {}
-        batches, step = self._data.train_batches, self.progress.step_in_epoch - 1
-        share = 1.0 if batches is None else batches.share(step)
-        mean = self._ranks.sum([float(loss) * share])[0] / self._ranks.size
-        return {"train/loss": mean} if math.isfinite(mean) else {}
 
     def _report(self, found: Mapping[str, float]) -> None:
         self.progress.add(found)

@@ -27,7 +27,7 @@ class Watched:
         if conf.early_stopping is not None:
             watched.append(("trainer.early_stopping.monitor", conf.early_stopping.monitor or monitor.name))
         watched += [(key, name) for name, key in goal_names(worker.run.stop).items()]
-        self._chooses = monitor.name
+        self._chooses = str(monitor.name)
         self._keys = [(key, name) for key, name in watched if name is not None]
         """Each metric after the key that names it."""
         self._refuses = conf.trainer_args.get("num_sanity_val_steps") != 0
@@ -69,12 +69,14 @@ class Watched:
             )
 
     def end(self, recorded: Collection[str]) -> None:
-        """Name the metrics that never came.
+        """Name the metrics that never came; also that of the best checkpoint if the config names none.
 
         Args:
             recorded: All that has a value.
         """
-        for key, name in self._keys:
+        is_named = any(name == self._chooses for _, name in self._keys)
+        default = [] if is_named else [("run.checkpoint.best.monitor", self._chooses)]
+        for key, name in [*self._keys, *default]:
             if name not in recorded:
                 newest = " The newest checkpoint counts as the best." if name == self._chooses else ""
                 self._worker.notice(

@@ -2,8 +2,10 @@
 
 import lightning.pytorch as pl
 import pytest
+import torch
 import torchmetrics
-from lightning_runs import Data, dataset, make_conf
+from lightning_runs import Data, arrays, dataset, make_conf
+from torch.utils.data import DataLoader, SubsetRandomSampler, TensorDataset
 
 from rtrain.config.schema import BoundsConf, StopConf
 from rtrain.errors import TrainingError
@@ -42,6 +44,56 @@ class Logging(Classifier):
                 self.log(name, float(self.current_epoch), **{key: one for key, one in how.items() if key != "every"})
 
 
+class Counting(Logging):
+    """The loss of each batch is its number in the epoch, from 1, and 10 more on the next epoch."""
+
+    def training_step(self, batch, batch_idx):
+        return super().training_step(batch, batch_idx) * 0 + 10 * self.current_epoch + batch_idx + 1
+
+
+class OwnBatches(Data):
+    """Batches that rtrain leaves alone: nobody knows how many rows they have."""
+
+    def train_dataloader(self):
+        rows = TensorDataset(*map(torch.tensor, arrays(75, 0)))
+        return DataLoader(rows, batch_size=16, sampler=SubsetRandomSampler(range(75)))
+
+
+COUNTING = {"_target_": f"{HERE}.Counting"}
+MEANS = {
+    1: [1, 2, 3, 4, 5],
+    2: [1.5, 3.5, 5],
+    3: [2, (4 * 16 + 5 * 11) / 27],
+}
+"""By accumulate_grad_batches: the mean loss of each step of an epoch of four batches of 16 rows and one of 11."""
+
+
+@pytest.mark.parametrize("parts", MEANS)
+def test_the_loss_of_a_step_is_the_mean_over_the_rows_of_its_batches(tmp_path, parts):
+    keys = {"module": COUNTING, "max_epochs": 2, "trainer_args": {"accumulate_grad_batches": parts}}
+    sent = fit(tmp_path, run={"log_every_steps": 1}, **keys)
+    losses = [record["metrics"]["train/loss"] for record in sent.of("metrics") if "train/loss" in record["metrics"]]
+    assert losses == pytest.approx([*MEANS[parts], *(10 + mean for mean in MEANS[parts])])
+
+
+def test_batches_whose_rows_are_not_known_count_alike(tmp_path):
+    keys = {"datamodule": {"_target_": f"{HERE}.OwnBatches"}, "global_batch_size": None, "max_epochs": 1}
+    keys |= {"module": COUNTING, "trainer_args": {"accumulate_grad_batches": 3}}
+    assert fit(tmp_path, run={"log_every_steps": 2}, **keys).metrics["train/loss"] == pytest.approx(4.5)
+
+
+def test_decisions_by_the_loss_of_a_step_go_by_the_mean_over_its_batches(tmp_path):
+    best = {"checkpoint": {"best": {"monitor": "train/loss", "mode": "min"}}, "log_every_steps": 1}
+    keys = {"module": COUNTING, "max_epochs": 4, "trainer_args": {"accumulate_grad_batches": 2}}
+    assert scores(fit(tmp_path / "a", run=best, **keys)) == [(3 * epoch, 10 * epoch - 5) for epoch in (1, 2, 3, 4)]
+    stop = StopConf(bounds={"train/loss": BoundsConf(max=20.0)})
+    sent = fit(tmp_path / "b", run={"stop": stop, "log_every_steps": 1}, **keys)
+    assert sent.of("checkpoint")[-1]["epoch"] == 3, "25 in the end"
+    early = EarlyStoppingConf(monitor="train/loss", patience=1, min_delta=-7.0, mode="min")
+    sent = fit(tmp_path / "c", run={"log_every_steps": 1}, early_stopping=early, **keys)
+    assert sent.of("checkpoint")[-1]["epoch"] == 2, "10 worse"
+
+
 class TwoLoaders(Data):
     """Two loaders for validation."""
 
@@ -54,7 +106,7 @@ def fit(folder, in_training=None, in_validation=None, stop_after=None, run=None,
     node = {"_target_": f"{HERE}.Logging", "in_training": in_training, "in_validation": in_validation}
     data = None if "datamodule" in keys else dataset()
     worker = make_worker(folder, make_conf(**{"module": node, **keys}), data, channel=channel, **(run or {}))
-    worker.allow = (f"{HERE}.*",)
+    worker.allow = (f"{HERE}.*", "lightning_runs.*")
     train(worker)
     return channel
 
@@ -111,7 +163,8 @@ def test_a_name_that_both_loops_log_is_recorded_for_both(tmp_path, name, how):
     assert [one[f"val/{name}"] for one in ended if f"val/{name}" in one] == [0.0, 1.0]
     steps = [record for record in sent.of("metrics") if "train/loss" in record["metrics"]]
     assert [record["step"] for record in steps] == list(range(1, 11))
-    assert all(record["metrics"]["train/loss"] not in range(11) for record in steps), "the loss of the step itself"
+    own = [record["metrics"]["train/loss"] in range(11) for record in steps]
+    assert own == [name == "loss" and how.get("on_step", True)] * 10, "what the module logs, or the loss of the step"
     recorded = {one for record in sent.of("metrics") for one in record["metrics"]}
     assert not any(one.endswith(("_step", "_epoch")) for one in recorded)
     on_step, on_epoch = how.get("on_step", True), how.get("on_epoch", False)
@@ -140,16 +193,45 @@ class NoValidation(Data):
     val_dataloader = pl.LightningDataModule.val_dataloader
 
 
+class Unvalidated(Logging):
+    """Has no validation_step."""
+
+    validation_step = pl.LightningModule.validation_step
+
+
 USERS_OWN = {"datamodule": {"_target_": f"{HERE}.NoValidation"}, "global_batch_size": None}
+VALIDATED = {"datamodule": {"_target_": "lightning_runs.Data"}, "global_batch_size": None}
+UNVALIDATED = {"module": {"_target_": f"{HERE}.Unvalidated", "in_training": {"loss": EPOCH}}}
+NO_BATCHES = {"trainer_args": {"limit_val_batches": 0}}
 
 
-@pytest.mark.parametrize("keys", [{"evaluate_split": "none"}, USERS_OWN], ids=["a split", "a datamodule"])
-def test_metrics_of_epochs_decide_without_validation(tmp_path, keys):
+@pytest.mark.parametrize(
+    "keys",
+    [
+        pytest.param({"evaluate_split": "none"}, id="no split"),
+        pytest.param(USERS_OWN, id="no loader"),
+        pytest.param(UNVALIDATED, id="no step"),
+        pytest.param({**VALIDATED, **UNVALIDATED}, id="no step for a loader"),
+        pytest.param(NO_BATCHES, id="no batches"),
+        pytest.param({**VALIDATED, **NO_BATCHES}, id="no batches of a loader"),
+    ],
+)
+def test_metrics_of_epochs_decide_without_validation(tmp_path, keys, recwarn):
     sent = fit(tmp_path / "a", {"loss": EPOCH}, {"loss": {}}, max_epochs=1, **keys)
     assert sent.of("checkpoint")[-1]["score"]["monitor"] == "train/epoch_loss"
     best = {"checkpoint": {"best": {"monitor": "val/loss"}}}
     sent = fit(tmp_path / "b", {"loss": EPOCH}, {"loss": {}}, max_epochs=1, run=best, **keys)
     assert len(notices(sent, "run.checkpoint.best.monitor: so far the module logs no val/loss")) == 1
+    assert not [one for one in recwarn if "across ranks is zero" in str(one.message)]
+
+
+@pytest.mark.parametrize(("keys", "name"), [({}, "val/loss"), ({"evaluate_split": "none"}, "train/epoch_loss")])
+def test_a_run_without_the_metric_that_decides_by_default_says_so(tmp_path, keys, name):
+    sent = fit(tmp_path, None, {"acc": {}}, max_epochs=1, **keys)
+    assert scores(sent) == [(5, None)]
+    (told,) = notices(sent, "run.checkpoint.best.monitor: ")
+    assert f"the run recorded no {name}, only " in told
+    assert "newest checkpoint counts as the best" in told
 
 
 def test_what_callbacks_add_is_recorded_with_an_evaluation(tmp_path):

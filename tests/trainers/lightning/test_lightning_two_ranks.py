@@ -58,6 +58,13 @@ class Unused(Classifier):
         self.spare = torch.nn.Linear(2, 2)
 
 
+class Counting(Classifier):
+    """The loss of each batch is its number, from 1, and 10 more on rank 1."""
+
+    def training_step(self, batch, batch_idx):
+        return super().training_step(batch, batch_idx) * 0 + 10 * self.global_rank + batch_idx + 1
+
+
 def join(rank, addresses):
     size = str(len(addresses))
     os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": size, "NODE_RANK": "0"}
@@ -131,6 +138,13 @@ def test_early_stopping_and_the_rate_go_by_the_values_of_rank_0(tmp_path, ranks,
     assert ["val/loss" in notice["text"] for notice in of(first, "notice")] == ([] if only_first else [True])
     stored = torch.load(latest_checkpoint(tmp_path) / "lightning.ckpt", weights_only=True)
     assert stored["optimizer_states"][0]["param_groups"][0]["lr"] == 1.0
+
+
+def test_the_loss_of_a_step_is_the_mean_over_the_rows_of_all_ranks_and_batches(tmp_path, ranks):
+    conf = conf_of("Counting", max_epochs=1, trainer_args={"accumulate_grad_batches": 2})
+    first, _ = ranks.run(fit_rank, tmp_path, conf, log_every_steps=1)
+    losses = [record["metrics"]["train/loss"] for record in of(first, "metrics") if "train/loss" in record["metrics"]]
+    assert losses == pytest.approx([1.5 + 10 * 13 / 25, 3 + 10 * 13 / 25])
 
 
 def test_weights_stay_alike_when_the_schedules_of_ranks_see_other_metrics(tmp_path, ranks):
