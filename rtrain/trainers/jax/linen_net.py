@@ -23,6 +23,8 @@ from rtrain.trainers.jax.modes import (
 
 CALLS = (flax.linen.Dropout.__call__, flax.linen.MultiHeadDotProductAttention.__call__)
 """Those of layers with dropout."""
+NO_STATISTICS = ["cache", "intermediates"]
+"""Collections that may change in an evaluation."""
 
 
 class Linen:
@@ -100,7 +102,7 @@ class Linen:
         """Return whether an evaluation with ``values`` draws random numbers or changes statistics."""
         try:
             module, arguments, mode = self._in_mode({**mode_of(self._told, training=False), **values})
-            jax.eval_shape(lambda rows: module.apply(variables, rows, *arguments, **mode), x)
+            jax.eval_shape(lambda rows: module.apply(variables, rows, *arguments, mutable=NO_STATISTICS, **mode), x)
         except (flax.errors.InvalidRngError, flax.errors.ModifyScopeVariableError):
             return True
         except Exception:  # another value need not work at all

@@ -53,8 +53,7 @@ class Nnx:
         number = jax.random.bits(key)
         keys = jax.tree.map(lambda one: jax.random.fold_in(one, number) if _is_key(one) else one, self._keys)
         module = self._in_mode(weights, keys, state, training)
-        arguments, mode = arguments_of(self._arguments, mode_of(self._told, training))
-        output = module(x, *arguments, **mode)
+        output = self._call(module, x, mode_of(self._told, training))
         return output, _state_of(module) if training else state
 
     def hidden_mode(self, weights: Any, state: Any, x: Any) -> str | None:
@@ -83,8 +82,7 @@ class Nnx:
 
         def output(keys: Any, rows: Any) -> Any:
             module = self._in_mode(weights, keys, state, training=True)
-            arguments, mode = arguments_of(self._arguments, mode_of(self._told, training=True))
-            return module(rows, *arguments, **mode)
+            return self._call(module, rows, mode_of(self._told, training=True))
 
         drawn = _needed(output, self._keys, x)
         module = nnx.merge(self._graph, weights, self._keys, state)
@@ -102,10 +100,9 @@ class Nnx:
             for _, one in nnx.iter_modules(module):
                 for name in attributes.keys() & vars(one).keys():
                     setattr(one, name, attributes[name])
-            before = jax.tree.leaves(_state_of(module))
-            by_position, by_name = arguments_of(self._arguments, {**mode_of(self._told, training=False), **arguments})
-            output = module(rows, *by_position, **by_name)
-            after = jax.tree.leaves(_state_of(module))
+            before = _statistics_of(module)
+            output = self._call(module, rows, {**mode_of(self._told, training=False), **arguments})
+            after = _statistics_of(module)
             has_changed.append([id(one) for one in before] != [id(one) for one in after])
             return output
 
@@ -114,6 +111,10 @@ class Nnx:
         except Exception:  # another value need not work at all
             return False
         return has_changed[0] or any(drawn.values())
+
+    def _call(self, module: Any, x: Any, values: Mapping[str, Any]) -> Any:
+        by_position, by_name = arguments_of(self._arguments, values)
+        return module(x, *by_position, **by_name)
 
     def _in_mode(self, weights: Any, keys: Any, state: Any, training: bool) -> Any:
         """Return the module; its own ``train()`` and ``eval()`` have the last word on attributes."""
@@ -139,6 +140,12 @@ def _needed(function: Any, keys: Any, x: Any) -> dict[tuple[Any, ...], bool]:
 
 def _state_of(module: nnx.Module) -> Any:
     return nnx.split(module, nnx.Param, nnx.RngState, ...)[3]
+
+
+def _statistics_of(module: nnx.Module) -> list[Any]:
+    """Return the state that no evaluation changes."""
+    parts = nnx.split(module, nnx.Param, nnx.RngState, (nnx.Cache, nnx.Intermediate), ...)
+    return list(jax.tree.leaves(parts[4]))
 
 
 def _is_key(value: Any) -> bool:

@@ -156,7 +156,20 @@ class Frozen(linen.Module):
         return x if mask is None else x * mask
 
 
-@pytest.mark.parametrize("module", [Frozen(), Frozen(0.5), Frozen(0.5, use_dropout=False), Inner()])
+class Caches(linen.Module):
+    """Has a switch that changes what is no statistics."""
+
+    decode: bool = False
+
+    @linen.compact
+    def __call__(self, x):
+        if self.decode:
+            self.sow("intermediates", "seen", x)
+            self.variable("cache", "last", lambda: x).value = x
+        return x
+
+
+@pytest.mark.parametrize("module", [Caches(), Frozen(), Frozen(0.5), Frozen(0.5, use_dropout=False), Inner()])
 def test_honest_linen_modules_are_accepted(module):
     assert found(Linen(module, 0)) == (None, [])
 
@@ -217,10 +230,13 @@ def test_honest_nnx_modules_are_accepted():
     class Honest(nnx.Module):
         def __init__(self, rngs):
             self.drop, self.none = nnx.Dropout(0.5, rngs=rngs), nnx.Dropout(0.0, rngs=rngs)
-            self.use_bias, self.activation = True, "relu"
+            self.use_bias, self.activation, self.capture = True, "relu", False
+            self.last = nnx.Cache(jnp.zeros(()))
             self.norm = nnx.BatchNorm(50, rngs=rngs)
 
         def __call__(self, x, residual=False):
+            if self.capture or residual:
+                self.last[...] = x.mean()
             return self.none(self.drop(getattr(nnx, self.activation)(x))) + 0 * self.norm(x)
 
     assert_told(Nnx(Honest(nnx.Rngs(0))))
