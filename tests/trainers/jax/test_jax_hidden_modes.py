@@ -163,9 +163,9 @@ class Caches(linen.Module):
 
     @linen.compact
     def __call__(self, x):
+        last = self.variable("cache", "last", lambda: x)
         if self.decode:
-            self.sow("intermediates", "seen", x)
-            self.variable("cache", "last", lambda: x).value = x
+            last.value = x
         return x
 
 
