@@ -28,6 +28,10 @@ from rtrain.trainers.trial import tried_model
 from rtrain.trainers.worker import Worker
 
 WEIGHTS, TRAINING = "model.safetensors", "optimizer.safetensors"
+IDLE = (
+    "trainer.model: dropout is off in training ({}). If it should be on, give the module an argument called train: "
+    "rtrain sets it; if not, let its rate be 0"
+)
 TINY = 1e-30
 """Stands for a sum of weights where all are 0."""
 
@@ -57,7 +61,9 @@ class JaxLearner(Learner):
         self._metrics = build_metrics(conf, info, worker.allow)
         loss = build_loss(conf, info, worker.allow)
         measured = {f"trainer.metrics.{name}": one for name, one in self._metrics.items()}
-        try_rows(conf, net, (weights, state), inputs, {"trainer.loss": loss, **measured}, info)
+        idle = try_rows(conf, net, (weights, state), inputs, {"trainer.loss": loss, **measured}, info)
+        if idle:
+            worker.notice(IDLE.format(", ".join(idle)))
         self._key, self._step = jax.random.key(worker.run.seed), 0
         self._has_statistics = bool(jax.tree.leaves(state))
         step = train_step(net, inputs, optimizer, loss, info, skips=worker.run.failure.nan_loss == "skip")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rtrain.errors import ConfigError
@@ -42,12 +42,56 @@ def call_parameters(kind: type) -> Mapping[str, inspect.Parameter]:
     return {one.name: one for one in parameters}
 
 
-def hidden_mode(values: Mapping[str, Any], is_training: Callable[[str, bool], bool]) -> str | None:
-    """Return the boolean that is a mode by its effect: its other value makes the module train in an evaluation.
+def arguments_of(parameters: Mapping[str, inspect.Parameter], values: Mapping[str, Any]) -> tuple[list[Any], Any]:
+    """Return ``values`` as arguments of a call, by position where the call wants that, and by name."""
+    by_position = {
+        name: values.get(name, one.default) for name, one in parameters.items() if one.kind is one.POSITIONAL_ONLY
+    }
+    return list(by_position.values()), {name: one for name, one in values.items() if name not in by_position}
+
+
+def is_switch(value: Any) -> bool:
+    """Return whether a value may be that of a mode: a boolean, 0, 1, or None."""
+    return value is None or (isinstance(value, int) and value in (0, 1))
+
+
+def other_values(value: Any) -> Sequence[Any]:
+    """Return what may mean training where ``value`` means an evaluation."""
+    if value is None:
+        return True, False, "train"
+    if isinstance(value, str):
+        return "train", "training"
+    return (not value,) if is_switch(value) else ()
+
+
+def hidden_mode(values: Mapping[str, Any], is_training: Callable[[str, Any], bool]) -> str | None:
+    """Return what is a mode by its effect: another value makes the module train in an evaluation.
 
     Args:
         values: Arguments and fields that nothing sets, by name.
         is_training: Tells whether an evaluation with another value of a name draws random numbers or changes state.
     """
-    flags = {name: value for name, value in values.items() if isinstance(value, bool)}
-    return next((name for name, value in flags.items() if is_training(name, not value)), None)
+    return next(
+        (name for name, value in values.items() if any(is_training(name, one) for one in other_values(value))), None
+    )
+
+
+def modes_by_keyword(
+    parameters: Mapping[str, inspect.Parameter], is_training: Callable[[str, bool], bool]
+) -> list[str]:
+    """Return the modes that a call takes through ``**keywords``, by their effect.
+
+    Args:
+        parameters: Those of the call.
+        is_training: Tells whether an evaluation with a value of a name draws random numbers or changes state.
+    """
+    if all(one.kind is not one.VAR_KEYWORD for one in parameters.values()):
+        return []
+    free = [name for name in MODES if name not in parameters]
+    return [name for name in free if is_training(name, MODES[name]) and not is_training(name, not MODES[name])]
+
+
+def dropout_rate(layer: Any) -> float:
+    """Return the share that a layer of Flax drops: one of dropout, or of attention; the latter has no ``rate``."""
+    rate: float = layer.rate if hasattr(layer, "rate") else layer.dropout_rate
+    return rate

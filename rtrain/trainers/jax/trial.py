@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+import flax.errors
 import jax
 import numpy as np
 
 from rtrain.datasets.base import DatasetInfo
-from rtrain.errors import TrainingError
+from rtrain.errors import TrainingError, first_line
 from rtrain.trainers.from_dataset import channels_last_shape
 from rtrain.trainers.jax.build import RowLoss
 from rtrain.trainers.jax.config import Conf
@@ -24,7 +26,7 @@ from rtrain.trainers.trial import num_tried_rows, tried, tried_model
 
 def try_rows(
     conf: Conf, net: Net, at: tuple[Any, Any], inputs: Inputs, functions: Mapping[str, RowLoss], info: DatasetInfo
-) -> None:
+) -> list[str]:
     """Call model, loss and metrics for the shapes of what they give; nothing is computed: values don't matter.
 
     Args:
@@ -34,6 +36,9 @@ def try_rows(
         inputs: What makes rows of the dataset those of the model.
         functions: Loss and metrics by their keys in the config.
         info: The dataset.
+
+    Returns:
+        Dropout layers that drop nothing in training.
 
     Raises:
         TrainingError: One of them doesn't fit the data; names it.
@@ -48,15 +53,30 @@ def try_rows(
         return fit_output(found, target, info)
 
     with tried_model(conf.model, info, channels_last_shape(info)):
-        given = jax.eval_shape(partial(output, training=False), x)
+        with _without_random_numbers(conf):
+            given = jax.eval_shape(partial(output, training=False), x)
         jax.eval_shape(partial(output, training=True), x)
-    _check_mode(conf, net.hidden_mode(*at, jax.eval_shape(inputs.ready, x)))
+    rows = jax.eval_shape(inputs.ready, x)
+    _check_mode(conf, net.hidden_mode(*at, rows))
     shapes = f"outputs of shape {given.shape} and targets of shape {target.shape}"
     for key, function in functions.items():
         with tried(key, info, shapes):
             found = jax.eval_shape(function, given, target)
         if found.shape != (count,):
             raise TrainingError(f"{key} gives {found.shape} for {shapes} of {info.name}, not a number for each row.")
+    return net.idle_dropout(*at, rows)
+
+
+@contextmanager
+def _without_random_numbers(conf: Conf) -> Iterator[None]:
+    """Refuse a model that draws random numbers in an evaluation."""
+    try:
+        yield
+    except flax.errors.InvalidRngError as error:
+        raise TrainingError(
+            f"trainer.model: {conf.model['_target_']} draws random numbers in an evaluation: {first_line(error)}",
+            "Draw them in training alone: if the model has an argument or a field called train, rtrain sets it.",
+        ) from error
 
 
 def _check_mode(conf: Conf, name: str | None) -> None:
@@ -67,6 +87,6 @@ def _check_mode(conf: Conf, name: str | None) -> None:
             "would stay as it is in training.",
             f"Leave {name} out: rtrain sets it."
             if name in MODES
-            else f"Rename it to train, deterministic or use_running_average, which rtrain sets. A field may also be "
-            f"set on purpose: trainer.model.{name}",
+            else f"Call it train, deterministic or use_running_average, a boolean that rtrain sets. A field may "
+            f"also be set on purpose: trainer.model.{name}",
         )

@@ -66,11 +66,7 @@ def check_conf(job: Job) -> None:
     # The signatures of Keras's optimizers take any keyword: only their constructors know better.
     _check_averages(build_optimizer(conf, steps, job.allow))
     if conf.loss is not None:
-        check_node(fill(conf.loss, info, "trainer.loss"), "trainer.loss", job.allow)
-        _check_targets(conf.loss["_target_"], info)
-        loss = build(fill(conf.loss, info, "trainer.loss"), "trainer.loss", job.allow)
-        _check_reduction(loss)
-        _check_ignored(loss)
+        _check_loss(fill(conf.loss, info, "trainer.loss"), info, job.allow)
     for name, node in conf.metrics.items():
         check_node(fill(node, info, f"trainer.metrics.{name}"), f"trainer.metrics.{name}", job.allow)
         _check_metric(node, f"trainer.metrics.{name}", info, job.allow)
@@ -112,6 +108,27 @@ def _check_averages(optimizer: Any) -> None:
                 "after the last evaluation.",
                 "Set trainer.optimizer.ema_overwrite_frequency, or take trainer=torch and ema_decay.",
             )
+
+
+def _check_loss(node: Mapping[str, Any], info: DatasetInfo, allow: tuple[str, ...]) -> None:
+    target = locate(node["_target_"], "trainer.loss._target_", allow)
+    if inspect.isfunction(target) and not {"_partial_", "_args_"} & node.keys():
+        missing = [
+            name
+            for name, one in inspect.signature(target).parameters.items()
+            if one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD and name not in node
+        ]
+        if len(missing) == 2:  # targets and outputs
+            raise ConfigError(
+                f"trainer.loss: {node['_target_']} is a function of {' and '.join(missing)}, but a loss is a "
+                "keras.losses.Loss, or a function that is not called yet.",
+                "Try: +trainer.loss._partial_=true",
+            )
+    check_node(node, "trainer.loss", allow)
+    _check_targets(node["_target_"], info)
+    loss = build(node, "trainer.loss", allow)
+    _check_reduction(loss)
+    _check_ignored(loss)
 
 
 def _check_reduction(loss: Any) -> None:

@@ -12,8 +12,9 @@ from rtrain.errors import ConfigError, TrainingError
 from rtrain.testing.small_data import small_dataset
 from rtrain.testing.workers import make_job
 from rtrain.trainers.jax.checks import check_conf
+from rtrain.trainers.jax.linen_net import Linen
 from rtrain.trainers.jax.modes import MODES
-from rtrain.trainers.jax.net import Linen, Nnx
+from rtrain.trainers.jax.nnx_net import Nnx
 
 
 @pytest.fixture(autouse=True)
