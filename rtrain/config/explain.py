@@ -20,16 +20,23 @@ from rtrain.config.schema import Schemas
 from rtrain.config.screen import Spot, Typed
 from rtrain.config.targets import TargetError
 from rtrain.config.validate import InvalidError, Problem
+from rtrain.config.wrong_keys import Check
 from rtrain.errors import ConfigError
 
 MOST = 10
 """Most problems that one screen shows."""
 
 
-def explain(request: Request, schemas: Schemas, error: Exception) -> Exception:
+def explain(request: Request, schemas: Schemas, error: Exception, check: Check) -> Exception:
     """Return the ConfigError that says what ``error``, raised while composing or checking, means to the user.
 
     An error that is none of Hydra's, OmegaConf's or ours comes back as it is.
+
+    Args:
+        request: What was asked for.
+        schemas: Of all plugins.
+        error: What was raised.
+        check: Composes and checks the config under other overrides.
     """
     if isinstance(error, InvalidError):
         return _invalid(request, error.problems)
@@ -40,7 +47,7 @@ def explain(request: Request, schemas: Schemas, error: Exception) -> Exception:
     if isinstance(error, NoPackageError):
         return _no_package(request, error)
     if isinstance(error, HydraException | OmegaConfBaseException | ValueError | RecursionError | AssertionError):
-        return explain_hydra(request, schemas, error).as_error()
+        return explain_hydra(request, schemas, error, check).as_error()
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
         return ConfigError(f"no file has so long a name: {error.filename}")
     return error

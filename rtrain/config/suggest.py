@@ -1,41 +1,89 @@
-"""Guess what a wrong word was meant to be."""
+"""Guess which key a wrong one was meant to be, the likeliest first."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import Field, fields, is_dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import Field, dataclass, fields, is_dataclass
 from typing import Any, get_args, get_type_hints
 
 from rtrain.config.aliases import CHOOSABLE, GROUPS, KEYS
-from rtrain.config.closest import closest
+from rtrain.config.closest import alike, plain
 from rtrain.config.schema import RtrainConf, Schemas
+from rtrain.config.words import Meaning, words_of
 
-ELSEWHERE = 0.8
-"""How alike a word has to be to that of another place; 1: the same."""
+
+@dataclass(frozen=True)
+class Keys:
+    """What can have been meant in one config."""
+
+    known: Sequence[str]
+    """Full keys that are there."""
+    confs: Sequence[tuple[str, type]]
+    """The dataclasses of keys, each by the key at which it stands."""
+    parameters: Callable[[], Mapping[str, str]]
+    """Tells the full key of each parameter of a framework; asked only where nothing else is meant."""
+
+    def meanings(self, wrong: str, value: str | None = None) -> Iterator[Meaning]:
+        """Yield what the dotted key ``wrong``, which is not there, may mean with ``value``."""
+        seen: set[str] = set()
+        for found in self._candidates(wrong, value):
+            if found.key != wrong and found.key not in seen:
+                seen.add(found.key)
+                yield found
+
+    def _candidates(self, wrong: str, value: str | None) -> Iterator[Meaning]:
+        yield from self._of_other_tools(wrong, value)
+        beside = self._corrected(wrong)
+        if beside is not None and plain(beside) == plain(wrong):
+            yield Meaning(beside)
+        yield from self._called(wrong, self.known)
+        parameters = self.parameters()
+        name = wrong.rpartition(".")[2]
+        yield from (Meaning(key) for own, key in parameters.items() if plain(own) == plain(name))
+        if beside is not None:
+            yield Meaning(beside)
+        ends: dict[str, str] = {}
+        for key in (*self.known, *parameters.values()):
+            ends.setdefault(key.rpartition(".")[2], key)
+        meant = alike(name, ends)
+        if meant is not None:
+            yield Meaning(ends[meant])
+
+    def _of_other_tools(self, wrong: str, value: str | None) -> Iterator[Meaning]:
+        """Yield what other tools mean by the end of ``wrong``, the longest first; words of its section come first."""
+        parts = wrong.split(".")
+        near = sorted(self.confs, key=lambda one: not _is_inside(one[0], ".".join(parts[:-1])))
+        for start in range(len(parts)):
+            for where, conf in near:
+                for words in words_of(conf):
+                    found = words.meaning(".".join(parts[start:]), value, where)
+                    if found is not None:
+                        yield found
+
+    def _corrected(self, wrong: str) -> str | None:
+        """Return ``wrong`` with its first part that is not there replaced by one that is misspelt like it."""
+        prefixes = {".".join(key.split(".")[:count]) for key in self.known for count in range(1, key.count(".") + 2)}
+        parts = wrong.split(".")
+        for index, part in enumerate(parts):
+            if ".".join(parts[: index + 1]) in prefixes:
+                continue
+            parent = ".".join(parts[:index])
+            siblings = {prefix.split(".")[index] for prefix in prefixes if _is_below(prefix, parent, index)}
+            fitting = alike(part, sorted(siblings))
+            return ".".join([*parts[:index], fitting, *parts[index + 1 :]]) if fitting is not None else None
+        return None
+
+    @staticmethod
+    def _called(wrong: str, known: Iterable[str]) -> Iterator[Meaning]:
+        """Yield the keys elsewhere with the same last part, those of the same section first."""
+        section, _, name = wrong.rpartition(".")
+        same = [key for key in known if plain(key.rpartition(".")[2]) == plain(name)]
+        yield from map(Meaning, sorted(same, key=lambda key: (not _is_inside(key, section), key.count("."))))
 
 
 def closest_key(wrong: str, keys: Iterable[str]) -> str | None:
-    """Return the full key closest to the dotted key ``wrong``.
-
-    The first part that is not there is compared with its siblings, then with the last part of all keys.
-    """
-    known = list(keys)
-    prefixes = {".".join(key.split(".")[:count]) for key in known for count in range(1, key.count(".") + 2)}
-    parts = wrong.split(".")
-    for index, part in enumerate(parts):
-        parent = ".".join(parts[:index])
-        if ".".join(parts[: index + 1]) in prefixes:
-            continue
-        siblings = {prefix.split(".")[index] for prefix in prefixes if _inside(prefix, parent, index)}
-        fitting = closest(part, sorted(siblings))
-        if fitting is not None:
-            return ".".join([*parts[:index], fitting, *parts[index + 1 :]])
-        break
-    ends: dict[str, str] = {}
-    for key in known:
-        ends.setdefault(key.rpartition(".")[2], key)
-    end = parts[-1] if parts[-1] in ends else closest(parts[-1], ends, ELSEWHERE)
-    return None if end is None else ends[end]
+    """Return the full key that the dotted key ``wrong`` was probably meant to be."""
+    return next((one.key for one in Keys(list(keys), (), dict).meanings(wrong)), None)
 
 
 def all_keys(schemas: Schemas, trainer: str | None = None, dataset: str | None = None) -> Iterator[str]:
@@ -47,6 +95,18 @@ def all_keys(schemas: Schemas, trainer: str | None = None, dataset: str | None =
         if conf is not None:
             yield from _keys(conf, group)
     yield from (*KEYS, *GROUPS, "defaults", "hydra")
+
+
+def all_confs(schemas: Schemas, chosen: Mapping[str, str | None]) -> list[tuple[str, type]]:
+    """Return the dataclasses of keys of a config, each by the key at which it stands.
+
+    Args:
+        schemas: Of all plugins.
+        chosen: The plugin of each group.
+    """
+    plugins = [(group, schemas.group(group).get(name or "")) for group, name in chosen.items()]
+    roots = [*((group, conf) for group, conf in plugins if conf is not None), ("", RtrainConf)]
+    return [one for where, conf in roots for one in ((where, conf), *_sections(conf, where))]
 
 
 def key_of_class(name: str, schemas: Schemas) -> str | None:
@@ -93,5 +153,9 @@ def _sections(conf: Any, where: str, *, deep: bool = True) -> Iterator[tuple[str
                 yield from _sections(inner, full)
 
 
-def _inside(prefix: str, parent: str, index: int) -> bool:
+def _is_inside(key: str, section: str) -> bool:
+    return bool(section) and f"{key}.".startswith(f"{section}.")
+
+
+def _is_below(prefix: str, parent: str, index: int) -> bool:
     return prefix.count(".") >= index and (not parent or prefix.startswith(f"{parent}."))

@@ -1,0 +1,201 @@
+"""A key that is not there: what was meant, and the command that says it, which has been checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from hydra.errors import HydraException
+from omegaconf import DictConfig
+from omegaconf.errors import OmegaConfBaseException
+
+from rtrain.config.aliases import CHOOSABLE, GROUPS, KEYS, expand_key, split_word
+from rtrain.config.finding import Finding, command_with
+from rtrain.config.nodes import Container, children, joined
+from rtrain.config.parameters import parameters_of
+from rtrain.config.request import Request
+from rtrain.config.schema import Schemas
+from rtrain.config.screen import Spot, Typed
+from rtrain.config.store import DEFAULT_PLUGINS, free_keys
+from rtrain.config.suggest import Keys, all_confs, all_keys, names_of, plugins_with
+from rtrain.config.validate import InvalidError
+from rtrain.config.words import Meaning
+from rtrain.errors import ConfigError
+
+Check = Callable[[Sequence[str]], Exception | None]
+"""Returns what is wrong with the config under other overrides, or None."""
+
+
+class WrongKeys:
+    """Explains keys that are not there.
+
+    Args:
+        request: What was asked for.
+        schemas: Of all plugins.
+        check: Composes and checks the config under other overrides.
+    """
+
+    def __init__(self, request: Request, schemas: Schemas, check: Check) -> None:
+        self._request, self._schemas, self._check = request, schemas, check
+
+    def explain(self, key: str, place: Spot | Typed | None, owner: Any = None) -> Finding:
+        """Return what there is to say about ``key``, which is not there.
+
+        Args:
+            key: With dots, from the root.
+            place: Where it was set.
+            owner: The dataclass that lacks it, if it is known.
+        """
+        if not isinstance(place, Typed):
+            return self._in_a_file(key, place, owner)
+        sign, own_key, value = split_word(place.command[place.index])
+        message = f"there is no key '{own_key}'"
+        first: Meaning | None = None
+        for meaning in self._meanings(key, value, owner):
+            if meaning.sentence is not None:
+                return Finding(message, place, note=meaning.sentence)
+            short = in_own_words(own_key, key, meaning.key)
+            word = self._checked_word(place, sign, short, meaning.value if meaning.value is not None else value)
+            if word is not None:
+                shown = split_word(word)[1]
+                return Finding(message, place, shown, command_with(place, word), self._or_added(key, place))
+            first = first or meaning
+        if first is not None:
+            return Finding(message, place, in_own_words(own_key, key, first.key), note=self._or_added(key, place))
+        return self._not_understood(key, place, message)
+
+    def _not_understood(self, key: str, place: Typed, message: str) -> Finding:
+        typed = place.command[place.index].lstrip("+~")
+        if self.is_free(key.rpartition(".")[0]):
+            return Finding(message, place, None, command_with(place, f"+{typed}"))
+        return Finding(message, place, note=plugins_with(key, self._schemas) or self._list_of_keys(key))
+
+    def _in_a_file(self, key: str, place: Spot | None, owner: Any) -> Finding:
+        if note := self._other_plugin(key):
+            return Finding(_no_key(key, None), place, note=note)
+        meaning = next(self._meanings(key, None, owner), None)
+        if meaning is None:
+            note = plugins_with(key, self._schemas) or self._list_of_keys(key)
+            return Finding(_no_key(key, None), place, note=note)
+        if meaning.sentence is not None:
+            return Finding(_no_key(key, None), place, note=meaning.sentence)
+        meant = _short(key, meaning.key)
+        return Finding(_no_key(key, meaning.key), place, f"{meant}: {meaning.value}" if meaning.value else meant)
+
+    def _meanings(self, key: str, value: str | None, owner: Any) -> Iterator[Meaning]:
+        parent = key.rpartition(".")[0]
+        own = [joined(parent, name) for name in names_of(owner)]
+        keys = self.keys
+        yield from Keys([*keys.known, *own], keys.confs, keys.parameters).meanings(key, value)
+
+    def _checked_word(self, place: Typed, sign: str, key: str, value: str | None) -> str | None:
+        """Return the word that sets ``key`` and passes the checks; None if none does."""
+        rest = "" if value is None else f"={value}"
+        before = len(place.command) - len(self._request.overrides)
+        for word in dict.fromkeys((f"{sign}{key}{rest}", f"+{key}{rest}")):
+            words = list(self._request.overrides)
+            words[place.index - before] = word
+            if not _blames(self._check(words), expand_key(key)):
+                return word
+        return None
+
+    def _or_added(self, key: str, place: Typed) -> str | None:
+        typed = place.command[place.index].lstrip("+~")
+        return f"or add it with +{typed}" if self.is_free(key.rpartition(".")[0]) else None
+
+    def _other_plugin(self, key: str) -> str | None:
+        """Return the line that says that the user has chosen a plugin for which the config is not written."""
+        chosen = next((word.text for word in self._request.words if word.key == key.partition(".")[0]), None)
+        known = plugins_with(key, self._schemas)
+        return f"{self._request.primary.name} is not written for {chosen}: {known}" if chosen and known else None
+
+    def _list_of_keys(self, key: str) -> str:
+        """Return the line that says where the keys are listed that could have been meant."""
+        section = key.partition(".")[0]
+        if section in ("trainer", "dataset") and (name := self.chosen[section]):
+            return f"all its keys: rtrain {section}s {name}"
+        trainer = self.chosen["trainer"]
+        return f"all keys of this config: rtrain fit {self._request.config} --cfg job" + (
+            f"; of its trainer: rtrain trainers {trainer}" if trainer else ""
+        )
+
+    def is_free(self, parent: str) -> bool:
+        """Return whether any key may be added below ``parent``."""
+        return any(f"{parent}.".startswith(f"{key}.") for key in ("vars", *free_keys(self._schemas)))
+
+    @cached_property
+    def keys(self) -> Keys:
+        """What could have been meant: keys of the schemas, and of the config without the user's values."""
+        found = list(all_keys(self._schemas, self.chosen["trainer"], self.chosen["dataset"]))
+        if self._composed is not None:
+            found.extend(_leaves(self._composed))
+        there = set(found)
+        known = [key for key in found if KEYS.get(key, key) in there]
+        trainer = self._composed.get("trainer") if self._composed is not None else None
+        conf = self._schemas.trainer.get(self.chosen["trainer"] or "")
+        return Keys(known, all_confs(self._schemas, self.chosen), lambda: parameters_of(conf, trainer))
+
+    @cached_property
+    def chosen(self) -> dict[str, str | None]:
+        """The plugin of each group."""
+        found: dict[str, str | None] = {}
+        for group in CHOOSABLE:
+            node = self._composed.get(group) if self._composed is not None else None
+            found[group] = node.get("type") if isinstance(node, DictConfig) else DEFAULT_PLUGINS.get(group)
+        return found
+
+    @cached_property
+    def _composed(self) -> Mapping[str, Any] | None:
+        choices = [word.text for word in self._request.words if self._request.is_choice(word)]
+        for words in (choices, []):
+            try:
+                cfg = self._request.app.compose(words)
+            except (HydraException, OmegaConfBaseException, ValueError, ConfigError):
+                continue
+            return {str(key): cfg._get_node(key) for key in cfg if key != "hydra"}
+        return None
+
+
+def _blames(error: Exception | None, key: str) -> bool:
+    """Return whether a failed check has to do with ``key``; that other keys are wrong too doesn't count."""
+    if isinstance(error, InvalidError):
+        return any(f"{key}.".startswith(f"{one.key}.") or f"{one.key}.".startswith(f"{key}.") for one in error.problems)
+    return error is not None and key.rpartition(".")[2] in str(error)
+
+
+def in_own_words(typed: str, key: str, full: str) -> str:
+    """Return ``full`` as the user would type it.
+
+    It has the short name that they used for its beginning; where they gave no section, its own short name.
+    """
+    head = typed.partition(".")[0]
+    if (head in GROUPS or head in KEYS) and full.startswith(f"{expand_key(head)}."):
+        return head + full[len(expand_key(head)) :]
+    if "." in typed:
+        return full
+    shorts = [(short, expand_key(short)) for short in (*KEYS, *GROUPS)]
+    return next((s + full[len(own) :] for s, own in shorts if f"{full}.".startswith(f"{own}.")), full)
+
+
+def _leaves(nodes: Any, path: str = "") -> Iterator[str]:
+    pairs = nodes.items() if isinstance(nodes, dict) else ((name, child) for name, _, child in children(nodes))
+    for name, child in pairs:
+        full = joined(path, str(name))
+        yield full
+        if isinstance(child, Container):
+            yield from _leaves(child, full)
+
+
+def _no_key(key: str, full: str | None) -> str:
+    parts, other = key.split("."), (full or "").split(".")
+    different = [part for part, one in zip(parts, other, strict=False) if part != one]
+    wrong = different[0] if len(parts) == len(other) and len(different) == 1 else parts[-1]
+    return f"{key}: there is no key '{wrong}' here"
+
+
+def _short(key: str, full: str) -> str:
+    """Return the one part of ``full`` that differs from ``key``; all of it if it belongs elsewhere."""
+    parts, other = key.split("."), full.split(".")
+    different = [one for part, one in zip(parts, other, strict=False) if part != one]
+    return different[0] if len(parts) == len(other) and len(different) == 1 else full
