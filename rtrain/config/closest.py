@@ -79,7 +79,7 @@ def _parts_alike(left: str, right: str) -> bool:
 
 
 def _part_alike(left: str, right: str) -> bool:
-    if left == right:
+    if left == right or (min(len(left), len(right)) > 2 and (left.startswith(right) or right.startswith(left))):
         return True
     if min(len(left), len(right)) < LONG:
         return min(len(left), len(right)) > 2 and one_edit(left, right)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
 from typing import Any
 
 from omegaconf import DictConfig
@@ -13,25 +12,21 @@ from rtrain.config.targets import locate
 from rtrain.errors import ConfigError
 
 
-def parameters_of(conf: type | None, trainer: Any) -> dict[str, str]:
-    """Return the full key of each parameter of the framework, by its name; imports the framework.
-
-    Args:
-        conf: The trainer's dataclass of keys; its ``parameters`` tells those of the library itself.
-        trainer: The section of the composed config, whose targets have arguments.
-    """
-    found: dict[str, str] = dict(_of_targets(trainer)) if isinstance(trainer, DictConfig) else {}
-    library = getattr(conf, "parameters", None)
-    return {**(library() if library is not None else {}), **found}
+def library_of(conf: type | None) -> Mapping[str, str]:
+    """Return the full key of each parameter of a trainer's library, by its name, as its dataclass of keys tells them."""
+    tell = getattr(conf, "parameters", None)
+    return tell() if tell is not None else {}
 
 
-def _of_targets(trainer: DictConfig) -> Iterator[tuple[str, str]]:
-    for name in trainer:
+def arguments_of(trainer: Any) -> dict[str, str]:
+    """Return the full key of each argument of the targets in a trainer's section, by its name; imports frameworks."""
+    found: dict[str, str] = {}
+    for name in trainer if isinstance(trainer, DictConfig) else ():
         node = trainer._get_node(name)
         target = node.get("_target_") if isinstance(node, DictConfig) else None
         if isinstance(target, str) and target.partition(".")[0] in FRAMEWORKS:
-            for argument in _arguments(target):
-                yield argument, f"trainer.{name}.{argument}"
+            found |= {argument: f"trainer.{name}.{argument}" for argument in _arguments(target)}
+    return found
 
 
 def _arguments(target: str) -> list[str]:

@@ -20,8 +20,10 @@ class Keys:
     """Full keys that are there."""
     confs: Sequence[tuple[str, type]]
     """The dataclasses of keys, each by the key at which it stands."""
-    parameters: Callable[[], Mapping[str, str]]
-    """Tells the full key of each parameter of a framework; asked only where nothing else is meant."""
+    library: Callable[[], Mapping[str, str]] = dict
+    """Tells the full key of each parameter of the trainer's library."""
+    arguments: Callable[[], Mapping[str, str]] = dict
+    """Tells the full key of each argument of the trainer's targets; asked only where nothing else is meant."""
 
     def meanings(self, wrong: str, value: str | None = None) -> Iterator[Meaning]:
         """Yield what the dotted key ``wrong``, which is not there, may mean with ``value``."""
@@ -32,33 +34,26 @@ class Keys:
                 yield found
 
     def _candidates(self, wrong: str, value: str | None) -> Iterator[Meaning]:
-        yield from self._of_other_tools(wrong, value)
+        section, _, name = wrong.rpartition(".")
+        near = [one for one in self.confs if _is_inside(one[0], section)]
+        yield from _of_other_tools(wrong, value, near or self.confs[:1])
+        library = self.library()
+        yield from _same_name(name, library)
+        yield from _of_other_tools(wrong, value, self.confs)
         beside = self._corrected(wrong)
         if beside is not None and plain(beside) == plain(wrong):
             yield Meaning(beside)
         yield from self._called(wrong, self.known)
-        parameters = self.parameters()
-        name = wrong.rpartition(".")[2]
-        yield from (Meaning(key) for own, key in parameters.items() if plain(own) == plain(name))
+        arguments = self.arguments()
+        yield from _same_name(name, arguments)
         if beside is not None:
             yield Meaning(beside)
         ends: dict[str, str] = {}
-        for key in (*self.known, *parameters.values()):
+        for key in (*self.known, *library.values(), *arguments.values()):
             ends.setdefault(key.rpartition(".")[2], key)
         meant = alike(name, ends)
         if meant is not None:
             yield Meaning(ends[meant])
-
-    def _of_other_tools(self, wrong: str, value: str | None) -> Iterator[Meaning]:
-        """Yield what other tools mean by the end of ``wrong``, the longest first; words of its section come first."""
-        parts = wrong.split(".")
-        near = sorted(self.confs, key=lambda one: not _is_inside(one[0], ".".join(parts[:-1])))
-        for start in range(len(parts)):
-            for where, conf in near:
-                for words in words_of(conf):
-                    found = words.meaning(".".join(parts[start:]), value, where)
-                    if found is not None:
-                        yield found
 
     def _corrected(self, wrong: str) -> str | None:
         """Return ``wrong`` with its first part that is not there replaced by one that is misspelt like it."""
@@ -81,9 +76,24 @@ class Keys:
         yield from map(Meaning, sorted(same, key=lambda key: (not _is_inside(key, section), key.count("."))))
 
 
+def _of_other_tools(wrong: str, value: str | None, confs: Sequence[tuple[str, type]]) -> Iterator[Meaning]:
+    """Yield what other tools mean by the end of the key ``wrong``, as much of it as possible first."""
+    parts = wrong.split(".")
+    for start in range(len(parts)):
+        for where, conf in confs:
+            for words in words_of(conf):
+                found = words.meaning(".".join(parts[start:]), value, where)
+                if found is not None:
+                    yield found
+
+
+def _same_name(name: str, parameters: Mapping[str, str]) -> Iterator[Meaning]:
+    yield from (Meaning(key) for own, key in parameters.items() if plain(own) == plain(name))
+
+
 def closest_key(wrong: str, keys: Iterable[str]) -> str | None:
     """Return the full key that the dotted key ``wrong`` was probably meant to be."""
-    return next((one.key for one in Keys(list(keys), (), dict).meanings(wrong)), None)
+    return next((one.key for one in Keys(list(keys), ()).meanings(wrong)), None)
 
 
 def all_keys(schemas: Schemas, trainer: str | None = None, dataset: str | None = None) -> Iterator[str]:
@@ -106,6 +116,7 @@ def all_confs(schemas: Schemas, chosen: Mapping[str, str | None]) -> list[tuple[
     """
     plugins = [(group, schemas.group(group).get(name or "")) for group, name in chosen.items()]
     roots = [*((group, conf) for group, conf in plugins if conf is not None), ("", RtrainConf)]
+    roots.sort(key=lambda one: one[0] == "sweep")  # its words are those of a search: elsewhere they mean something else
     return [one for where, conf in roots for one in ((where, conf), *_sections(conf, where))]
 
 

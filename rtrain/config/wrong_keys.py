@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -13,7 +14,7 @@ from omegaconf.errors import OmegaConfBaseException
 from rtrain.config.aliases import CHOOSABLE, GROUPS, KEYS, expand_key, split_word
 from rtrain.config.finding import Finding, command_with
 from rtrain.config.nodes import Container, children, joined
-from rtrain.config.parameters import parameters_of
+from rtrain.config.parameters import arguments_of, library_of
 from rtrain.config.request import Request
 from rtrain.config.schema import Schemas
 from rtrain.config.screen import Spot, Typed
@@ -87,13 +88,14 @@ class WrongKeys:
         parent = key.rpartition(".")[0]
         own = [joined(parent, name) for name in names_of(owner)]
         keys = self.keys
-        yield from Keys([*keys.known, *own], keys.confs, keys.parameters).meanings(key, value)
+        yield from replace(keys, known=[*keys.known, *own]).meanings(key, value)
 
     def _checked_word(self, place: Typed, sign: str, key: str, value: str | None) -> str | None:
         """Return the word that sets ``key`` and passes the checks; None if none does."""
         rest = "" if value is None else f"={value}"
         before = len(place.command) - len(self._request.overrides)
-        for word in dict.fromkeys((f"{sign}{key}{rest}", f"+{key}{rest}")):
+        class_path = [f"{key}._target_{rest}"] if "." in rest and rest[1:].replace(".", "").isidentifier() else []
+        for word in dict.fromkeys((f"{sign}{key}{rest}", f"+{key}{rest}", *class_path)):
             words = list(self._request.overrides)
             words[place.index - before] = word
             if not _blames(self._check(words), expand_key(key)):
@@ -111,14 +113,16 @@ class WrongKeys:
         return f"{self._request.primary.name} is not written for {chosen}: {known}" if chosen and known else None
 
     def _list_of_keys(self, key: str) -> str:
-        """Return the line that says where the keys are listed that could have been meant."""
+        """Return the line that says which keys there are, where ``key`` was set."""
         section = key.partition(".")[0]
         if section in ("trainer", "dataset") and (name := self.chosen[section]):
             return f"all its keys: rtrain {section}s {name}"
-        trainer = self.chosen["trainer"]
-        return f"all keys of this config: rtrain fit {self._request.config} --cfg job" + (
-            f"; of its trainer: rtrain trainers {trainer}" if trainer else ""
-        )
+        parent = key.rpartition(".")[0]
+        there = {one for one in self.keys.known if one.rpartition(".")[0] == parent and one != "hydra"}
+        while parent and not there:
+            parent = parent.rpartition(".")[0]
+            there = {one for one in self.keys.known if one.rpartition(".")[0] == parent}
+        return f"there are: {', '.join(sorted(one.rpartition('.')[2] for one in there))}"
 
     def is_free(self, parent: str) -> bool:
         """Return whether any key may be added below ``parent``."""
@@ -134,7 +138,9 @@ class WrongKeys:
         known = [key for key in found if KEYS.get(key, key) in there]
         trainer = self._composed.get("trainer") if self._composed is not None else None
         conf = self._schemas.trainer.get(self.chosen["trainer"] or "")
-        return Keys(known, all_confs(self._schemas, self.chosen), lambda: parameters_of(conf, trainer))
+        return Keys(
+            known, all_confs(self._schemas, self.chosen), lambda: library_of(conf), lambda: arguments_of(trainer)
+        )
 
     @cached_property
     def chosen(self) -> dict[str, str | None]:

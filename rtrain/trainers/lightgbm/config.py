@@ -10,3 +10,11 @@ from rtrain.trainers.boosting_conf import BoostingConf
 @dataclass(kw_only=True)
 class Conf(BoostingConf):
     """Boosts trees with LightGBM, on one worker or with the rows shared by many."""
+
+    @classmethod
+    def parameters(cls) -> dict[str, str]:
+        """Return the full key of each parameter of LightGBM, by each of its names."""
+        from rtrain.trainers.lightgbm.names import all_names, main_name
+        from rtrain.trainers.lightgbm.params import OURS
+
+        return {name: OURS.get(main_name(name) or "", f"trainer.params.{name}") for name in all_names()}

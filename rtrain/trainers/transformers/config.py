@@ -88,6 +88,13 @@ class Conf(EpochsConf):
     num_threads: Annotated[int, Field(ge=1)] | None = None
     """Threads of each worker; null: as many as it has cores."""
 
+    @classmethod
+    def parameters(cls) -> dict[str, str]:
+        """Return the full key of each of the ``TrainingArguments``, by its name."""
+        from rtrain.trainers.transformers.arguments import FOLLOWED, OURS
+
+        return {name: f"trainer.arguments.{name}" for name in FOLLOWED} | OURS
+
     def __post_init__(self) -> None:
         self.check_limits()
         if bool(self.model.config) == bool(self.model.pretrained):
