@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from typing import Any
 
 from omegaconf import DictConfig
@@ -13,7 +14,7 @@ from rtrain.errors import ConfigError
 
 
 def library_of(conf: type | None) -> Mapping[str, str]:
-    """Return the full key of each parameter of a trainer's library, by its name, as its dataclass of keys tells them."""
+    """Return the full key of each parameter of a trainer's library, by its name, as its dataclass tells them."""
     tell = getattr(conf, "parameters", None)
     return tell() if tell is not None else {}
 
