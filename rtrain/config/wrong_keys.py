@@ -38,7 +38,7 @@ class WrongKeys:
     """
 
     def __init__(self, request: Request, schemas: Schemas, check: Check) -> None:
-        self._request, self._schemas, self._check = request, schemas, check
+        self.request, self._schemas, self._check = request, schemas, check
 
     def explain(self, key: str, place: Spot | Typed | None, owner: Any = None) -> Finding:
         """Return what there is to say about ``key``, which is not there.
@@ -93,11 +93,10 @@ class WrongKeys:
     def _checked_word(self, place: Typed, sign: str, key: str, value: str | None) -> str | None:
         """Return the word that sets ``key`` and passes the checks; None if none does."""
         rest = "" if value is None else f"={value}"
-        before = len(place.command) - len(self._request.overrides)
+        before = len(place.command) - len(self.request.overrides)
         class_path = [f"{key}._target_{rest}"] if "." in rest and rest[1:].replace(".", "").isidentifier() else []
         for word in dict.fromkeys((f"{sign}{key}{rest}", f"+{key}{rest}", *class_path)):
-            words = list(self._request.overrides)
-            words[place.index - before] = word
+            words = [*place.command[before : place.index], word, *place.command[place.index + 1 :]]
             if not _blames(self._check(words), expand_key(key)):
                 return word
         return None
@@ -108,9 +107,9 @@ class WrongKeys:
 
     def _other_plugin(self, key: str) -> str | None:
         """Return the line that says that the user has chosen a plugin for which the config is not written."""
-        chosen = next((word.text for word in self._request.words if word.key == key.partition(".")[0]), None)
+        chosen = next((word.text for word in self.request.words if word.key == key.partition(".")[0]), None)
         known = plugins_with(key, self._schemas)
-        return f"{self._request.primary.name} is not written for {chosen}: {known}" if chosen and known else None
+        return f"{self.request.primary.name} is not written for {chosen}: {known}" if chosen and known else None
 
     def _list_of_keys(self, key: str) -> str:
         """Return the line that says which keys there are, where ``key`` was set."""
@@ -153,10 +152,10 @@ class WrongKeys:
 
     @cached_property
     def _composed(self) -> Mapping[str, Any] | None:
-        choices = [word.text for word in self._request.words if self._request.is_choice(word)]
+        choices = [word.text for word in self.request.words if self.request.is_choice(word)]
         for words in (choices, []):
             try:
-                cfg = self._request.app.compose(words)
+                cfg = self.request.app.compose(words)
             except (HydraException, OmegaConfBaseException, ValueError, ConfigError):
                 continue
             return {str(key): cfg._get_node(key) for key in cfg if key != "hydra"}

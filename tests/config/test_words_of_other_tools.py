@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import inspect
 import re
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,11 +20,13 @@ from lightning.pytorch import Trainer
 from omegaconf import OmegaConf
 from peft import LoraConfig
 
-from rtrain.config.aliases import GROUPS, expand_key
+from rtrain.config.aliases import GROUPS, expand_key, split_word
+from rtrain.config.screen import Typed
 from rtrain.config.session import Session
 from rtrain.config.suggest import all_keys, names_of
 from rtrain.config.targets import build, check_node
 from rtrain.config.validate import InvalidError, validate
+from rtrain.config.wrong_keys import WrongKeys
 from rtrain.datasets.registry import load_source
 from rtrain.errors import ConfigError
 from rtrain.schemas import schemas
@@ -128,7 +131,7 @@ class Config:
             if f"dataset={kind}" in words and not any(word.startswith(f"dataset.{key}=") for word in words)
         ]
         self._name, self._words = name, [*words, *required]
-        with self._session() as session:
+        with self.session() as session:
             composed = session.check()
             self._allow, self._data = composed.allow, composed.resolved
             if any(word.startswith("sweep") for word in words):  # a trial is recorded without it
@@ -139,7 +142,7 @@ class Config:
         """Return why rtrain refuses ``key=value`` on this config; an empty text if it does not."""
         try:
             if key in CHOICES and not value.startswith("{"):
-                with self._session(f"{key}={value}") as session:
+                with self.session(f"{key}={value}") as session:
                     session.check()
             else:
                 self._check(key, parsed(value))
@@ -149,7 +152,13 @@ class Config:
             return str(error)
         return ""
 
-    def _session(self, *more: str) -> Session:
+    def check_words(self, words: Sequence[str]) -> Exception | None:
+        """Return what is wrong with the last word of a command, whose others are those of the config."""
+        sign, key, value = split_word(words[-1])
+        problem = self.problem(expand_key(key), value or "")
+        return ConfigError(problem) if problem else None
+
+    def session(self, *more: str) -> Session:
         words = [word for word in self._words if word.partition("=")[0] not in [one.partition("=")[0] for one in more]]
         return Session(self._name, [*words, *more], schemas())
 
@@ -244,3 +253,52 @@ def test_every_key_that_a_sentence_names_exists():
     known |= {f"sweep.scheduler.{name}" for conf in schemas().scheduler.values() for name in names_of(conf)}
     named = {word for row in load_rows() for word in row.says if KEY.fullmatch(word) and not word.startswith(FREE)}
     assert not named - known
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the screen of a wrong word says."""
+
+    meant: str
+    """The key after ``did you mean``."""
+    value: str | None
+    """The value in the command after ``try``; None if there is no command."""
+    text: str
+
+    def leads_to(self, row: Row) -> bool:
+        """Return whether it is one of the right answers."""
+        if row.says:
+            return not self.meant and all(
+                word in self.text or word.rpartition(".")[2] in self.text for word in row.says
+            )
+        return any(
+            expand_key(self.meant).replace("/", ".") == key.replace("/", ".")
+            and (value == row.value or self.value == value)
+            for key, value in row.answers
+        )
+
+
+def told(config: Config, wrong: WrongKeys, row: Row) -> Told:
+    """Return what is said of a word."""
+    word = f"{PREFIXES[row.where]}{row.name}={row.value}"
+    place = None if row.where == "file" else Typed([*wrong.request.command, word], len(wrong.request.command))
+    finding = wrong.explain(row.key, place)
+    meant = (finding.meant or "").partition(":")[0]
+    tried = shlex.split(finding.attempt)[-1] if finding.attempt else None
+    return Told(meant, tried and tried.partition("=")[2], str(finding.as_error()))
+
+
+def test_names_lead_to_what_is_meant(configs):
+    """The shares that are promised; a screen that proposes nothing at least says where the keys are."""
+    wrong, blank = [], []
+    for command, config in configs.items():
+        with config.session() as session:
+            keys = WrongKeys(session.request, schemas(), config.check_words)
+            for row in (row for row in load_rows() if row.config == command):
+                found = told(config, keys, row)
+                if not found.leads_to(row):
+                    wrong.append((row, found))
+                if not found.meant and "there are: " not in found.text and "rtrain " not in found.text:
+                    blank.append(row)
+    assert not blank
+    assert len(wrong) <= 0.05 * len(load_rows()), "\n".join(f"{row}: {found}" for row, found in wrong)
