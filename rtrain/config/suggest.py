@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import Field, dataclass, fields, is_dataclass
+from dataclasses import Field, dataclass, fields, is_dataclass, replace
 from typing import Any, get_args, get_type_hints
 
 from rtrain.config.aliases import CHOOSABLE, GROUPS, KEYS
 from rtrain.config.closest import alike, plain
 from rtrain.config.schema import RtrainConf, Schemas
-from rtrain.config.words import Meaning, words_of
+from rtrain.config.words import Meaning, translated, words_of
+
+SHORT = 5
+"""Letters that a name needs to be taken for a misspelt one of another section."""
 
 
 @dataclass(frozen=True)
@@ -31,27 +34,29 @@ class Keys:
         for found in self._candidates(wrong, value):
             if found.key != wrong and found.key not in seen:
                 seen.add(found.key)
-                yield found
+                new = found.value or translated(found.key, value, self.confs)
+                yield replace(found, value=new)
 
     def _candidates(self, wrong: str, value: str | None) -> Iterator[Meaning]:
         section, _, name = wrong.rpartition(".")
+        of_trainer = section.partition(".")[0] in ("", "trainer")
         near = [one for one in self.confs if _is_inside(one[0], section)]
         yield from _of_other_tools(wrong, value, near or self.confs[:1])
-        library = self.library()
-        yield from _same_name(name, library)
-        yield from _of_other_tools(wrong, value, self.confs)
         beside = self._corrected(wrong)
         if beside is not None and plain(beside) == plain(wrong):
             yield Meaning(beside)
-        yield from self._called(wrong, self.known)
-        arguments = self.arguments()
+        yield from self._called(wrong)
+        library = self.library() if of_trainer else {}
+        yield from _same_name(name, library)
+        yield from _of_other_tools(wrong, value, self.confs)
+        arguments = self.arguments() if of_trainer else {}
         yield from _same_name(name, arguments)
         if beside is not None:
             yield Meaning(beside)
         ends: dict[str, str] = {}
         for key in (*self.known, *library.values(), *arguments.values()):
             ends.setdefault(key.rpartition(".")[2], key)
-        meant = alike(name, ends)
+        meant = alike(name, [end for end in ends if len(end) >= SHORT])
         if meant is not None:
             yield Meaning(ends[meant])
 
@@ -68,11 +73,12 @@ class Keys:
             return ".".join([*parts[:index], fitting, *parts[index + 1 :]]) if fitting is not None else None
         return None
 
-    @staticmethod
-    def _called(wrong: str, known: Iterable[str]) -> Iterator[Meaning]:
+    def _called(self, wrong: str) -> Iterator[Meaning]:
         """Yield the keys elsewhere with the same last part, those of the same section first."""
         section, _, name = wrong.rpartition(".")
-        same = [key for key in known if plain(key.rpartition(".")[2]) == plain(name)]
+        same = [key for key in self.known if plain(key.rpartition(".")[2]) == plain(name)]
+        if not _is_inside(section, "sweep"):  # what a search is told means something else elsewhere
+            same = [key for key in same if not _is_inside(key, "sweep")]
         yield from map(Meaning, sorted(same, key=lambda key: (not _is_inside(key, section), key.count("."))))
 
 
@@ -116,7 +122,7 @@ def all_confs(schemas: Schemas, chosen: Mapping[str, str | None]) -> list[tuple[
     """
     plugins = [(group, schemas.group(group).get(name or "")) for group, name in chosen.items()]
     roots = [*((group, conf) for group, conf in plugins if conf is not None), ("", RtrainConf)]
-    roots.sort(key=lambda one: one[0] == "sweep")  # its words are those of a search: elsewhere they mean something else
+    roots.sort(key=lambda one: one[0] == "sweep")  # words of a search mean something else elsewhere
     return [one for where, conf in roots for one in ((where, conf), *_sections(conf, where))]
 
 

@@ -7,7 +7,7 @@ The words for the keys of a dataclass stand beside the module that defines it: t
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -38,7 +38,7 @@ class Words:
 
     Args:
         keys: Names, separated by blanks, by the key that they mean, with dots for what is below it. ``key=value``: each
-            is a switch that is this value of the key.
+            is a switch that is this value of the key. A name may say for which value it holds: ``save_freq=epoch``.
         values: By key, what other tools call its values: names by the value.
         says: ``names``, and the sentence that they get, ``say``, where there is no one key.
     """
@@ -49,31 +49,52 @@ class Words:
         values: Mapping[str, Mapping[str, str]] | None = None,
         says: list[Mapping[str, str]] | None = None,
     ) -> None:
-        self.keys = {plain(name): key for key, names in (keys or {}).items() for name in names.split()}
+        self.keys = {_named(name): key for key, names in (keys or {}).items() for name in names.split()}
         self.values = {
             key: {name.casefold(): value for value, names in by_value.items() for name in names.split()}
             for key, by_value in (values or {}).items()
         }
-        self.sentences = {plain(name): one["say"] for one in says or [] for name in one["names"].split()}
+        self.sentences = {_named(name): one["say"] for one in says or [] for name in one["names"].split()}
 
     def meaning(self, name: str, value: str | None, where: str) -> Meaning | None:
         """Return what ``name``, given ``value``, means for the dataclass at the key ``where``; None if unknown."""
-        name = plain(name)
-        if name in self.sentences:
-            return Meaning(sentence=self.sentences[name])
-        key, _, switched = self.keys.get(name, "").partition("=")
+        names = (_of_value(name, value or ""), plain(name))
+        sentence = next((self.sentences[one] for one in names if one in self.sentences), None)
+        if sentence is not None and names[0] not in self.keys:
+            return Meaning(sentence=sentence)
+        key, _, fixed = next((self.keys[one] for one in names if one in self.keys), "").partition("=")
         if not key:
             return None
         full = f"{where}.{key}" if where else key
-        if not switched:
+        if not fixed:
             return Meaning(full, self.translated(key, value))
-        if value is None or value.casefold() in ON:
-            return Meaning(full, switched)
-        return Meaning(sentence=f"leave it out: {full} decides, and {switched} has to be asked for")
+        if names[0] in self.keys or value is None or value.casefold() in ON:
+            return Meaning(full, fixed)
+        return Meaning(sentence=f"leave it out: {full} decides, and {fixed} has to be asked for")
 
     def translated(self, key: str, value: str | None) -> str | None:
         """Return rtrain's word for a value of ``key``; None if it is the same."""
         return None if value is None else self.values.get(key, {}).get(value.casefold())
+
+
+def translated(key: str, value: str | None, confs: Iterable[tuple[str, type]]) -> str | None:
+    """Return rtrain's word for the value of a full key, by the words for the keys of some dataclasses."""
+    for where, conf in confs:
+        own = key.removeprefix(f"{where}.") if where else key
+        found = [one for words in words_of(conf) if (one := words.translated(own, value)) is not None]
+        if found:
+            return found[0]
+    return None
+
+
+def _named(name: str) -> str:
+    """Return a name of a list of words as it is looked up; it may say for which value it holds."""
+    key, sign, value = name.partition("=")
+    return _of_value(key, value) if sign else plain(name)
+
+
+def _of_value(name: str, value: str) -> str:
+    return f"{plain(name)}={value.casefold()}"
 
 
 def words_of(conf: type) -> Iterator[Words]:

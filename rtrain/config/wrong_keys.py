@@ -92,12 +92,10 @@ class WrongKeys:
 
     def _checked_word(self, place: Typed, sign: str, key: str, value: str | None) -> str | None:
         """Return the word that sets ``key`` and passes the checks; None if none does."""
-        rest = "" if value is None else f"={value}"
-        before = len(place.command) - len(self.request.overrides)
-        class_path = [f"{key}._target_{rest}"] if "." in rest and rest[1:].replace(".", "").isidentifier() else []
-        for word in dict.fromkeys((f"{sign}{key}{rest}", f"+{key}{rest}", *class_path)):
+        before = len(self.request.command) - len(self.request.overrides)
+        for word in _spellings(sign, key, value):
             words = [*place.command[before : place.index], word, *place.command[place.index + 1 :]]
-            if not _blames(self._check(words), expand_key(key)):
+            if not _blames(self._check(words), expand_key(split_word(word)[1])):
                 return word
         return None
 
@@ -162,6 +160,22 @@ class WrongKeys:
         return None
 
 
+def _spellings(sign: str, key: str, value: str | None) -> Iterator[str]:
+    """Yield the words that may set ``key``: as an option of a group, as it is, as a class, and as a list."""
+    if value is None:
+        yield f"{sign}{key}"
+        return
+    group = {"sweep.type": "sweep", "dataset.type": "dataset", "sweep.scheduler": "sweep/scheduler"}.get(key)
+    if group is not None:
+        yield f"{group}={value}"
+    yield f"{sign}{key}={value}"
+    yield f"+{key}={value}"
+    if "." in value and value.replace(".", "").isidentifier():
+        yield f"{key}._target_={value}"
+        yield f"{key}={{_target_: {value}}}"
+    yield f"{sign}{key}=[{value}]"
+
+
 def _blames(error: Exception | None, key: str) -> bool:
     """Return whether a failed check has to do with ``key``; that other keys are wrong too doesn't count."""
     if isinstance(error, InvalidError):
@@ -178,7 +192,7 @@ def in_own_words(typed: str, key: str, full: str) -> str:
     if (head in GROUPS or head in KEYS) and full.startswith(f"{expand_key(head)}."):
         return head + full[len(expand_key(head)) :]
     if "." in typed:
-        return full
+        return full.replace("trainer.", "", 1) if full.replace(".", "/") in GROUPS.values() else full
     shorts = [(short, expand_key(short)) for short in (*KEYS, *GROUPS)]
     return next((s + full[len(own) :] for s, own in shorts if f"{full}.".startswith(f"{own}.")), full)
 

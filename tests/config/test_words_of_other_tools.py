@@ -154,8 +154,10 @@ class Config:
 
     def check_words(self, words: Sequence[str]) -> Exception | None:
         """Return what is wrong with the last word of a command, whose others are those of the config."""
-        sign, key, value = split_word(words[-1])
-        problem = self.problem(expand_key(key), value or "")
+        _, key, value = split_word(words[-1])
+        problem = self.problem(
+            key if key in CHOICES and not (value or "").startswith("{") else expand_key(key), value or ""
+        )
         return ConfigError(problem) if problem else None
 
     def session(self, *more: str) -> Session:
@@ -268,9 +270,7 @@ class Told:
     def leads_to(self, row: Row) -> bool:
         """Return whether it is one of the right answers."""
         if row.says:
-            return not self.meant and all(
-                word in self.text or word.rpartition(".")[2] in self.text for word in row.says
-            )
+            return all(word in self.text or word.rpartition(".")[2] in self.text for word in row.says)
         return any(
             expand_key(self.meant).replace("/", ".") == key.replace("/", ".")
             and (value == row.value or self.value == value)
