@@ -155,9 +155,11 @@ class Config:
     def check_words(self, words: Sequence[str]) -> Exception | None:
         """Return what is wrong with the last word of a command, whose others are those of the config."""
         _, key, value = split_word(words[-1])
-        problem = self.problem(
-            key if key in CHOICES and not (value or "").startswith("{") else expand_key(key), value or ""
-        )
+        full = key if key in CHOICES and not (value or "").startswith("{") else expand_key(key)
+        try:
+            problem = self.problem(full, value or "")
+        except TypeError as error:  # a mapping where a plugin is named, which composing refuses
+            return error
         return ConfigError(problem) if problem else None
 
     def session(self, *more: str) -> Session:
@@ -271,11 +273,16 @@ class Told:
         """Return whether it is one of the right answers."""
         if row.says:
             return all(word in self.text or word.rpartition(".")[2] in self.text for word in row.says)
+        meant = _dotted(self.meant)
         return any(
-            expand_key(self.meant).replace("/", ".") == key.replace("/", ".")
-            and (value == row.value or self.value == value)
+            (meant == _dotted(key) and (value == row.value or self.value == value))
+            or (_dotted(key) == f"{meant}._target_" and self.value == f"{{_target_: {value}}}")
             for key, value in row.answers
         )
+
+
+def _dotted(key: str) -> str:
+    return expand_key(key).replace("/", ".")
 
 
 def told(config: Config, wrong: WrongKeys, row: Row) -> Told:
