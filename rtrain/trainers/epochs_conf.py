@@ -32,6 +32,8 @@ class EarlyStoppingConf:
 class LimitsConf:
     """How long to train, in which steps, and what is measured."""
 
+    exclusive = (("batch_size", "global_batch_size"),)
+
     max_epochs: Annotated[int, Field(ge=1)] | None = None
     """Passes over the training data; null for no limit."""
 

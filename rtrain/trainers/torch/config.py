@@ -59,6 +59,8 @@ class StrategyConf:
 class Conf(EpochsConf):
     """Trains any torch module, declared or by a loop of your own."""
 
+    exclusive = (*EpochsConf.exclusive, ("clip_norm", "clip_value"))
+
     model: dict[str, Any] = field(default_factory=dict)
     """The module, by ``_target_``. ``auto`` for in_channels, in_features, input_shape, num_classes, out_features,
     block_size and vocab_size takes the value from the dataset."""

@@ -24,6 +24,8 @@ TASKS = (
 class ModelConf:
     """A model from scratch, or one that was trained before; give one of the two."""
 
+    exclusive = (("config", "pretrained"),)
+
     config: dict[str, Any] | None = field(default_factory=dict)
     """Configuration of a model with random weights: ``model_type`` and its own keys, e.g. ``hidden_size``. Sizes that
     the dataset and the tokenizer know are filled in. null takes back what a config says, to give ``pretrained``."""
@@ -35,6 +37,8 @@ class ModelConf:
 @dataclass(kw_only=True)
 class TokenizerConf:
     """How texts become tokens; nothing given: by the tokenizer of the pretrained model."""
+
+    exclusive = (("pretrained", "train"),)
 
     pretrained: str | None = None
     """Local folder, or name on the Hugging Face hub, of a tokenizer."""
