@@ -61,14 +61,7 @@ EXCLUSIVE = {
 """By key of an answer, the key that it takes the place of."""
 PARAMETERS = {
     "xgboost": lambda: (sorted(xgboost_params.known_names()), xgboost_params.OURS),
-    "lightgbm": lambda: (
-        lightgbm_params.all_names(),
-        {
-            name: key
-            for name in lightgbm_params.all_names()
-            if (key := lightgbm_params.OURS.get(lightgbm_params.main_name(name) or ""))
-        },
-    ),
+    "lightgbm": lambda: (lightgbm_params.all_names(), lightgbm_params.ours()),
 }
 """The names below ``trainer.params``, and those that rtrain sets itself."""
 CHOICES = (*GROUPS, "trainer", "dataset", "sweep", "sweep/scheduler")
@@ -185,7 +178,7 @@ def check_free_places(key: str, trainer: dict[str, Any], allow: Sequence[str]) -
         if node["_target_"].startswith("keras.optimizers."):
             build(node, f"trainer.{part}", allow)
     elif key.startswith("trainer.params"):
-        check_names(node, *PARAMETERS[trainer["type"]]())
+        check_names(node, *PARAMETERS[trainer["type"]](), schemas().trainer[trainer["type"]])
     elif part == "arguments":
         check_arguments(node)
     elif part == "lora" and not {*(node or {})} <= {*inspect.signature(LoraConfig).parameters}:

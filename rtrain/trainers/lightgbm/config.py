@@ -14,7 +14,14 @@ class Conf(BoostingConf):
     @classmethod
     def parameters(cls) -> dict[str, str]:
         """Return the full key of each parameter of LightGBM, by each of its names."""
-        from rtrain.trainers.lightgbm.names import all_names, main_name
-        from rtrain.trainers.lightgbm.params import OURS
+        from rtrain.trainers.lightgbm.names import all_names
+        from rtrain.trainers.lightgbm.params import ours
 
-        return {name: OURS.get(main_name(name) or "", f"trainer.params.{name}") for name in all_names()}
+        elsewhere = {
+            **ours(),
+            "init_model": "run.init_from",
+            "device": "scaling.use_gpu",
+            "device_type": "scaling.use_gpu",
+        }
+        found = {name: elsewhere.get(name, f"trainer.params.{name}") for name in all_names()} | elsewhere
+        return {name: key for name, key in found.items() if key}
