@@ -12,14 +12,18 @@ from rtrain.datasets.base import Dataset, DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.boosting_conf import BoostingConf
 
-OF_ROWS = {
+ELSEWHERE = {
     **dict.fromkeys(("sample_weight", "weights", "instance_weight", "weight_column"), "dataset.weight"),
     **dict.fromkeys(("qid", "group_id", "query_id", "group_column"), "dataset.group"),
     **dict.fromkeys(("init_score", "base_margin"), "dataset.base_margin"),
     **dict.fromkeys(("cat_features", "categorical_features", "categorical_feature"), "dataset.categorical"),
     **dict.fromkeys(("cat_cols", "categorical_columns", "categorical_cols"), "dataset.categorical"),
+    **dict.fromkeys(("num_actors", "n_actors"), "scaling.num_workers"),
+    "cpus_per_actor": "scaling.cpus_per_worker",
+    "max_actor_restarts": "run.failure.max_failures",
+    "init_model": "run.init_from",
 }
-"""What the libraries' functions, and those of their kind, take with the rows, and the key to use instead."""
+"""What the libraries' functions, and those that run them on Ray, take beside parameters, and the key to use instead."""
 
 
 def check_names(params: Mapping[str, Any], known: Collection[str], ours: Mapping[str, str], conf: type) -> None:

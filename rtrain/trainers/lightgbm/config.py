@@ -19,7 +19,6 @@ class Conf(BoostingConf):
 
         elsewhere = {
             **ours(),
-            "init_model": "run.init_from",
             "device": "scaling.use_gpu",
             "device_type": "scaling.use_gpu",
         }

@@ -17,7 +17,7 @@ from rtrain.errors import ConfigError, TrainingError
 from rtrain.trainers.base import Job
 from rtrain.trainers.boosting_init import check_trees
 from rtrain.trainers.boosting_params import (
-    OF_ROWS,
+    ELSEWHERE,
     check_early_stopping,
     check_measures,
     check_names,
@@ -86,7 +86,7 @@ GPUS = ("gpu", "cuda")
 def ours() -> dict[str, str]:
     """Return what ``OURS`` tells, by all names of the parameters; empty for those that training ignores."""
     by_main = OURS | dict.fromkeys(OF_FILES, "")
-    return OF_ROWS | {name: by_main[main] for name in all_names() if (main := main_name(name) or name) in by_main}
+    return ELSEWHERE | {name: by_main[main] for name in all_names() if (main := main_name(name) or name) in by_main}
 
 
 def all_params(conf: Conf, info: DatasetInfo, *, seed: int, use_gpu: bool, num_threads: int) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from rtrain.trainers.base import Job
 from rtrain.trainers.boosting import eval_splits, usable_names
 from rtrain.trainers.boosting_init import check_trees
 from rtrain.trainers.boosting_params import (
-    OF_ROWS,
+    ELSEWHERE,
     check_early_stopping,
     check_measures,
     check_names,
@@ -62,7 +62,7 @@ OURS = {
     "model_in": "run.init_from",
     "xgb_model": "run.init_from",
     "model_dir": "run.root_dir",
-    **OF_ROWS,
+    **ELSEWHERE,
 }
 ALIASES = {"learning_rate": "eta", "min_split_loss": "gamma", "reg_lambda": "lambda", "reg_alpha": "alpha"}
 """Second names of parameters; XGBoost takes them over the first ones in silence."""
