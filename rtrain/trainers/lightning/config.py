@@ -46,10 +46,10 @@ class Conf(LimitsConf):
 
     @classmethod
     def parameters(cls) -> dict[str, str]:
-        """Return the full key of each argument of Lightning's ``Trainer``, by its name."""
+        """Return the full key of each argument of Lightning's ``Trainer`` that rtrain hands on, by its name."""
         from rtrain.trainers.lightning.checks import OURS, trainer_arguments
 
-        return {name: f"trainer.trainer_args.{name}" for name in trainer_arguments()} | OURS
+        return {name: f"trainer.trainer_args.{name}" for name in trainer_arguments() if name not in OURS}
 
     def __post_init__(self) -> None:
         if "_target_" not in self.module:

@@ -94,10 +94,10 @@ class Conf(EpochsConf):
 
     @classmethod
     def parameters(cls) -> dict[str, str]:
-        """Return the full key of each of the ``TrainingArguments``, by its name."""
-        from rtrain.trainers.transformers.arguments import FOLLOWED, OURS
+        """Return the full key of each of the ``TrainingArguments`` that rtrain follows, by its name."""
+        from rtrain.trainers.transformers.arguments import FOLLOWED
 
-        return {name: f"trainer.arguments.{name}" for name in FOLLOWED} | OURS
+        return {name: f"trainer.arguments.{name}" for name in FOLLOWED}
 
     def __post_init__(self) -> None:
         self.check_limits()
