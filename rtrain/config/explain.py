@@ -20,7 +20,7 @@ from rtrain.config.schema import Schemas
 from rtrain.config.screen import Spot, Typed
 from rtrain.config.targets import TargetError
 from rtrain.config.validate import InvalidError, Problem
-from rtrain.config.wrong_keys import Check
+from rtrain.config.wrong_keys import Check, WrongKeys
 from rtrain.errors import ConfigError
 
 MOST = 10
@@ -39,7 +39,7 @@ def explain(request: Request, schemas: Schemas, error: Exception, check: Check) 
         check: Composes and checks the config under other overrides.
     """
     if isinstance(error, InvalidError):
-        return _invalid(request, error.problems)
+        return _invalid(request, error.problems, WrongKeys(request, schemas, check))
     if isinstance(error, MissingValuesError):
         return _missing(request, schemas, error.keys)
     if isinstance(error, UnresolvedError):
@@ -58,12 +58,12 @@ def place_target(request: Request, error: TargetError) -> ConfigError:
     return Finding(error.message, Places(request).of(error.key), note=error.hint and error.hint.strip()).as_error()
 
 
-def _invalid(request: Request, problems: Sequence[Problem]) -> ConfigError:
+def _invalid(request: Request, problems: Sequence[Problem], wrong: WrongKeys) -> ConfigError:
     places = Places(request)
     if len(problems) == 1:
         one = problems[0]
         place = places.of(one.key)
-        meant = closest(one.word, one.known) if one.word is not None else None
+        meant = wrong.translated(one.key, one.word) or closest(one.word, one.known) if one.word is not None else None
         message = f"{one.key}: {one.message}" if one.key else one.message
         return Finding(message, place, meant, _corrected(place, one.word, meant)).as_error()
     lines = []

@@ -19,15 +19,21 @@ def library_of(conf: type | None) -> Mapping[str, str]:
     return tell() if tell is not None else {}
 
 
+def targets_of(trainer: Any) -> list[tuple[str, str]]:
+    """Return (key, ``_target_``) of each part of a trainer's section that is built by one."""
+    nodes = ((name, trainer._get_node(name)) for name in (trainer if isinstance(trainer, DictConfig) else ()))
+    pairs = ((name, node.get("_target_")) for name, node in nodes if isinstance(node, DictConfig))
+    return [(f"trainer.{name}", target) for name, target in pairs if isinstance(target, str)]
+
+
 def arguments_of(trainer: Any) -> dict[str, str]:
     """Return the full key of each argument of the targets in a trainer's section, by its name; imports frameworks."""
-    found: dict[str, str] = {}
-    for name in trainer if isinstance(trainer, DictConfig) else ():
-        node = trainer._get_node(name)
-        target = node.get("_target_") if isinstance(node, DictConfig) else None
-        if isinstance(target, str) and target.partition(".")[0] in FRAMEWORKS:
-            found |= {argument: f"trainer.{name}.{argument}" for argument in _arguments(target)}
-    return found
+    return {
+        argument: f"{key}.{argument}"
+        for key, target in targets_of(trainer)
+        if target.partition(".")[0] in FRAMEWORKS
+        for argument in _arguments(target)
+    }
 
 
 def _arguments(target: str) -> list[str]:

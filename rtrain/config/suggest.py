@@ -9,7 +9,7 @@ from typing import Any, get_args, get_type_hints
 from rtrain.config.aliases import CHOOSABLE, GROUPS, KEYS
 from rtrain.config.closest import alike, plain
 from rtrain.config.schema import RtrainConf, Schemas
-from rtrain.config.words import Meaning, translated, words_of
+from rtrain.config.words import Meaning, translated, words_of, words_of_target
 
 SHORT = 5
 """Letters that a name needs to be taken for a misspelt one of another section."""
@@ -23,6 +23,8 @@ class Keys:
     """Full keys that are there."""
     confs: Sequence[tuple[str, type]]
     """The dataclasses of keys, each by the key at which it stands."""
+    targets: Sequence[tuple[str, str]] = ()
+    """What the parts of the trainer are built by, each by its key."""
     library: Callable[[], Mapping[str, str]] = dict
     """Tells the full key of each parameter of the trainer's library."""
     arguments: Callable[[], Mapping[str, str]] = dict
@@ -31,6 +33,8 @@ class Keys:
     def meanings(self, wrong: str, value: str | None = None) -> Iterator[Meaning]:
         """Yield what the dotted key ``wrong``, which is not there, may mean with ``value``."""
         seen: set[str] = set()
+        if wrong in self.known and (value_here := translated(wrong, value, self.confs)) is not None:
+            yield Meaning(wrong, value_here)
         for found in self._candidates(wrong, value):
             if found.key != wrong and found.key not in seen:
                 seen.add(found.key)
@@ -41,7 +45,11 @@ class Keys:
         section, _, name = wrong.rpartition(".")
         of_trainer = section.partition(".")[0] in ("", "trainer")
         near = [one for one in self.confs if _is_inside(one[0], section)]
-        yield from _of_other_tools(wrong, value, near or self.confs[:1])
+        yield from self._of_targets(wrong, value)
+        meant = list(_of_other_tools(wrong, value, near or self.confs[:1]))
+        if meant and meant[0].sentence is not None and of_trainer:  # what is said of it where it can't be set
+            yield from map(Meaning, self._built_with(name))
+        yield from meant
         beside = self._corrected(wrong)
         if beside is not None and plain(beside) == plain(wrong):
             yield Meaning(beside)
@@ -55,10 +63,28 @@ class Keys:
             yield Meaning(beside)
         ends: dict[str, str] = {}
         for key in (*self.known, *library.values(), *arguments.values()):
-            ends.setdefault(key.rpartition(".")[2], key)
-        meant = alike(name, [end for end in ends if len(end) >= SHORT])
-        if meant is not None:
-            yield Meaning(ends[meant])
+            if section not in dict(self.targets) or _is_inside(key, section):
+                ends.setdefault(key.rpartition(".")[2], key)
+        similar = alike(name, [end for end in ends if len(end) >= SHORT])
+        if similar is not None:
+            yield Meaning(ends[similar])
+
+    def _of_targets(self, wrong: str, value: str | None) -> Iterator[Meaning]:
+        """Yield what other tools mean by ``wrong``, as an argument of what is built; not if it is a section's own."""
+        section, parts = wrong.rpartition(".")[0], wrong.split(".")
+        sections = {where for where, _ in (*self.confs, *self.targets)} - {"", "trainer"}
+        own = [where for where in sections if _is_inside(section, where)]
+        for where, target in self.targets:
+            if own and where not in own:
+                continue
+            for words in words_of_target(target):
+                meanings = (words.meaning(".".join(parts[start:]), value, where) for start in range(len(parts)))
+                yield from (one for one in meanings if one is not None)
+
+    def _built_with(self, name: str) -> list[str]:
+        """Return the keys of the arguments called ``name`` of what is built."""
+        known = [key for key in self.known if key.rpartition(".")[0] in dict(self.targets)]
+        return [key for key in (*known, *self.arguments().values()) if plain(key.rpartition(".")[2]) == plain(name)]
 
     def _corrected(self, wrong: str) -> str | None:
         """Return ``wrong`` with its first part that is not there replaced by one that is misspelt like it."""

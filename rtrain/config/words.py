@@ -1,7 +1,8 @@
 """What users of other tools call the keys of rtrain.
 
 The words for the keys of a dataclass stand beside the module that defines it: those for ``schema.py`` in
-``schema.words.yaml``, by the name of the class. They are read when a key is wrong.
+``schema.words.yaml``, by the name of the class. Those for the arguments of a ``_target_`` stand in ``targets.words.yaml``,
+by its dotted path. They are read when a key is wrong.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Words:
     ) -> None:
         self.keys = {_named(name): key for key, names in (keys or {}).items() for name in names.split()}
         self.values = {
-            key: {name.casefold(): value for value, names in by_value.items() for name in names.split()}
+            key: {name.casefold(): value for value, names in by_value.items() for name in [value, *names.split()]}
             for key, by_value in (values or {}).items()
         }
         self.sentences = {_named(name): one["say"] for one in says or [] for name in one["names"].split()}
@@ -74,7 +75,8 @@ class Words:
 
     def translated(self, key: str, value: str | None) -> str | None:
         """Return rtrain's word for a value of ``key``; None if it is the same."""
-        return None if value is None else self.values.get(key, {}).get(value.casefold())
+        found = self.values.get(key, {}).get(value.casefold()) if value is not None else None
+        return found if found != value else None
 
 
 def translated(key: str, value: str | None, confs: Iterable[tuple[str, type]]) -> str | None:
@@ -103,6 +105,15 @@ def words_of(conf: type) -> Iterator[Words]:
         found = _read(Path(inspect.getfile(one)).with_suffix(ENDING)).get(one.__name__)
         if found is not None:
             yield found
+
+
+def words_of_target(target: str) -> Iterator[Words]:
+    """Yield the words for the arguments of a ``_target_``, then those for all that its module has."""
+    known = _read(Path(__file__).with_name(f"targets{ENDING}"))
+    while target:
+        if target in known:
+            yield known[target]
+        target = target.rpartition(".")[0]
 
 
 @cache

@@ -8,20 +8,20 @@ from functools import cached_property
 from typing import Any
 
 from hydra.errors import HydraException
-from omegaconf import DictConfig
+from omegaconf import DictConfig, ListConfig, ValueNode
 from omegaconf.errors import OmegaConfBaseException
 
 from rtrain.config.aliases import CHOOSABLE, GROUPS, KEYS, expand_key, split_word
 from rtrain.config.finding import Finding, command_with
 from rtrain.config.nodes import Container, children, joined
-from rtrain.config.parameters import arguments_of, library_of
+from rtrain.config.parameters import arguments_of, library_of, targets_of
 from rtrain.config.request import Request
 from rtrain.config.schema import Schemas
 from rtrain.config.screen import Spot, Typed
 from rtrain.config.store import DEFAULT_PLUGINS, free_keys
 from rtrain.config.suggest import Keys, all_confs, all_keys, names_of, plugins_with
 from rtrain.config.validate import InvalidError
-from rtrain.config.words import Meaning
+from rtrain.config.words import Meaning, translated
 from rtrain.errors import ConfigError
 
 Check = Callable[[Sequence[str]], Exception | None]
@@ -66,6 +66,10 @@ class WrongKeys:
             return Finding(message, place, in_own_words(own_key, key, first.key), note=self._or_added(key, place))
         return self._not_understood(key, place, message)
 
+    def translated(self, key: str, value: str) -> str | None:
+        """Return rtrain's word for what other tools call a value of ``key``; None if it is unknown."""
+        return translated(key, value, self.keys.confs)
+
     def _not_understood(self, key: str, place: Typed, message: str) -> Finding:
         typed = place.command[place.index].lstrip("+~")
         if self.is_free(key.rpartition(".")[0]):
@@ -93,11 +97,19 @@ class WrongKeys:
     def _checked_word(self, place: Typed, sign: str, key: str, value: str | None) -> str | None:
         """Return the word that sets ``key`` and passes the checks; None if none does."""
         before = len(self.request.command) - len(self.request.overrides)
-        for word in _spellings(sign, key, value):
+        for word in _spellings(sign, key, value, self._default(expand_key(key))):
             words = [*place.command[before : place.index], word, *place.command[place.index + 1 :]]
             if not _blames(self._check(words), expand_key(split_word(word)[1])):
                 return word
         return None
+
+    def _default(self, key: str) -> Any:
+        """Return what a key is set to without the user's values; None if it is not set."""
+        node: Any = self._composed
+        for part in key.split("."):
+            is_there = isinstance(node, Mapping | DictConfig) and part in node
+            node = (node._get_node(part) if isinstance(node, DictConfig) else node[part]) if is_there else None
+        return node
 
     def _or_added(self, key: str, place: Typed) -> str | None:
         typed = place.command[place.index].lstrip("+~")
@@ -136,7 +148,11 @@ class WrongKeys:
         trainer = self._composed.get("trainer") if self._composed is not None else None
         conf = self._schemas.trainer.get(self.chosen["trainer"] or "")
         return Keys(
-            known, all_confs(self._schemas, self.chosen), lambda: library_of(conf), lambda: arguments_of(trainer)
+            known,
+            all_confs(self._schemas, self.chosen),
+            targets_of(trainer),
+            lambda: library_of(conf),
+            lambda: arguments_of(trainer),
         )
 
     @cached_property
@@ -150,21 +166,26 @@ class WrongKeys:
 
     @cached_property
     def _composed(self) -> Mapping[str, Any] | None:
-        choices = [word.text for word in self.request.words if self.request.is_choice(word)]
-        for words in (choices, []):
+        choices = tuple(word for word in self.request.words if self.request.is_choice(word))
+        for words in (choices, ()):
             try:
-                cfg = self.request.app.compose(words)
+                cfg = replace(self.request, words=words).compose()
             except (HydraException, OmegaConfBaseException, ValueError, ConfigError):
                 continue
             return {str(key): cfg._get_node(key) for key in cfg if key != "hydra"}
         return None
 
 
-def _spellings(sign: str, key: str, value: str | None) -> Iterator[str]:
-    """Yield the words that may set ``key``: as an option of a group, as it is, as a class, and as a list."""
+def _spellings(sign: str, key: str, value: str | None, default: Any) -> Iterator[str]:
+    """Yield the words that may set ``key``: as a list or not like its default, as an option, as it is, as a class."""
     if value is None:
         yield f"{sign}{key}"
         return
+    is_list = value.startswith("[")
+    if isinstance(default, ListConfig) and not is_list:
+        yield f"{sign}{key}=[{value}]"
+    if isinstance(default, ValueNode) and is_list and "," not in value:
+        yield f"{sign}{key}={value[1:-1]}"
     group = {"sweep.type": "sweep", "dataset.type": "dataset", "sweep.scheduler": "sweep/scheduler"}.get(key)
     if group is not None:
         yield f"{group}={value}"
