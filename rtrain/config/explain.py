@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
 
+from rtrain.config.aliases import split_word
 from rtrain.config.closest import closest
 from rtrain.config.explain_hydra import explain_hydra
 from rtrain.config.finding import Finding, command
@@ -63,9 +64,12 @@ def _invalid(request: Request, problems: Sequence[Problem], wrong: WrongKeys) ->
     if len(problems) == 1:
         one = problems[0]
         place = places.of(one.key)
-        meant = wrong.translated(one.key, one.word) or closest(one.word, one.known) if one.word is not None else None
+        word, meant = one.word, closest(one.word, one.known) if one.word is not None else None
+        if word is None and isinstance(place, Typed):
+            word = split_word(place.command[place.index])[2]
+            meant = wrong.translated(one.key, word)
         message = f"{one.key}: {one.message}" if one.key else one.message
-        return Finding(message, place, meant, _corrected(place, one.word, meant)).as_error()
+        return Finding(message, place, meant, _corrected(place, word, meant)).as_error()
     lines = []
     for one in problems[:MOST]:
         meant = closest(one.word, one.known) if one.word is not None else None

@@ -21,7 +21,7 @@ def library_of(conf: type | None) -> Mapping[str, str]:
 
 def targets_of(trainer: Any) -> list[tuple[str, str]]:
     """Return (key, ``_target_``) of each part of a trainer's section that is built by one."""
-    nodes = ((name, trainer._get_node(name)) for name in (trainer if isinstance(trainer, DictConfig) else ()))
+    nodes = ((str(name), trainer._get_node(name)) for name in (trainer if isinstance(trainer, DictConfig) else ()))
     pairs = ((name, node.get("_target_")) for name, node in nodes if isinstance(node, DictConfig))
     return [(f"trainer.{name}", target) for name, target in pairs if isinstance(target, str)]
 

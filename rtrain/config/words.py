@@ -1,8 +1,8 @@
 """What users of other tools call the keys of rtrain.
 
 The words for the keys of a dataclass stand beside the module that defines it: those for ``schema.py`` in
-``schema.words.yaml``, by the name of the class. Those for the arguments of a ``_target_`` stand in ``targets.words.yaml``,
-by its dotted path. They are read when a key is wrong.
+``schema.words.yaml``, by the name of the class. Those for the arguments of a ``_target_`` stand in
+``targets.words.yaml``, by its dotted path. They are read when a key is wrong.
 """
 
 from __future__ import annotations

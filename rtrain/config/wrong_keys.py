@@ -66,7 +66,7 @@ class WrongKeys:
             return Finding(message, place, in_own_words(own_key, key, first.key), note=self._or_added(key, place))
         return self._not_understood(key, place, message)
 
-    def translated(self, key: str, value: str) -> str | None:
+    def translated(self, key: str, value: str | None) -> str | None:
         """Return rtrain's word for what other tools call a value of ``key``; None if it is unknown."""
         return translated(key, value, self.keys.confs)
 

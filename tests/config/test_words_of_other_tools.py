@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 from lightning.pytorch import Trainer
@@ -24,8 +25,9 @@ from rtrain.config.aliases import GROUPS, expand_key, split_word
 from rtrain.config.screen import Typed
 from rtrain.config.session import Session
 from rtrain.config.suggest import all_keys, names_of
-from rtrain.config.targets import build, check_node
+from rtrain.config.targets import build, check_node, locate
 from rtrain.config.validate import InvalidError, validate
+from rtrain.config.words import Words
 from rtrain.config.wrong_keys import WrongKeys
 from rtrain.datasets.registry import load_source
 from rtrain.errors import ConfigError
@@ -250,6 +252,51 @@ def test_every_key_that_a_sentence_names_exists():
     known |= {f"sweep.scheduler.{name}" for conf in schemas().scheduler.values() for name in names_of(conf)}
     named = {word for row in load_rows() for word in row.says if KEY.fullmatch(word) and not word.startswith(FREE)}
     assert not named - known
+
+
+def refused(config: str, *words: str) -> str:
+    """Return the text of the error."""
+    with pytest.raises(ConfigError) as caught, Session(config, words, schemas()) as session:
+        session.check()
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("config", "word", "said"),
+    [
+        ("mlp", "hidden_size=64", "try: rtrain fit mlp 'model.hidden=[64]'"),
+        ("mlp model=gpt", "hidden_size=64", "model.width=64"),
+        ("mlp", "optimization.lr=[0.1]", "try: rtrain fit mlp lr=0.1"),
+        ("mlp", "momentum=0.9", "optimizer=sgd takes trainer.optimizer.momentum"),
+        ("mlp optimizer=sgd", "trainer.dampening=0.1", "trainer.optimizer.dampening=0.1"),
+        ("mlp", "eta_min=0.1", "scheduler=cosine has trainer.scheduler.eta_min"),
+        ("mlp scheduler=cosine", "min_lr=0.1", "scheduler.eta_min=0.1"),
+        ("mlp scheduler=step", "trainer.scheduler.decay=0.1", "trainer.scheduler.gamma=0.1"),
+        ("mlp loss=huber", "trainer.loss.beta=0.1", "trainer.loss.delta=0.1"),
+    ],
+)
+def test_what_is_built_has_words_of_its_own(config, word, said):
+    assert said in refused(*config.split(" "), word)
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [("trainer.precision=16-mixed", "fp16"), ("trainer.strategy=DDP", "ddp"), ("trainer.evaluate_split=dev", "val")],
+)
+def test_what_other_tools_call_a_value_is_translated(word, meant):
+    assert f"did you mean: {meant}\n  try: rtrain fit mlp {word.partition('=')[0]}={meant}" in refused("mlp", word)
+
+
+def test_words_of_a_target_mean_arguments_of_it():
+    targets = yaml.safe_load(Path(inspect.getfile(Words)).with_name("targets.words.yaml").read_text(encoding="utf-8"))
+    wrong = [
+        f"{target}: {key}"
+        for target, sections in targets.items()
+        if callable(built := locate(target, "_target_", ()))
+        for key in sections.get("keys", {})
+        if key.partition("=")[0] not in inspect.signature(built).parameters
+    ]
+    assert not wrong
 
 
 @dataclass(frozen=True)
