@@ -34,5 +34,6 @@ def _section(cfg: DictConfig, key: str) -> DictConfig | None:
     """Return the part of a config at a dotted key; None if there is none, or it is no section."""
     node: object = cfg
     for part in key.split("."):
-        node = node._get_node(part) if isinstance(node, DictConfig) and not node._is_none() else None
+        is_section = isinstance(node, DictConfig) and not node._is_none() and part in node
+        node = node._get_node(part) if isinstance(node, DictConfig) and is_section else None
     return node if isinstance(node, DictConfig) else None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import Field, dataclass, fields, is_dataclass, replace
 from typing import Any, get_args, get_type_hints
 
-from rtrain.config.aliases import CHOOSABLE, GROUPS, KEYS
+from rtrain.config.aliases import CHOOSABLE, GROUPS, KEYS, expand_key
 from rtrain.config.closest import alike, plain
 from rtrain.config.schema import RtrainConf, Schemas
 from rtrain.config.words import Meaning, translated, words_of, words_of_target
@@ -35,7 +35,9 @@ class Keys:
         seen: set[str] = set()
         if wrong in self.known and (value_here := translated(wrong, value, self.confs)) is not None:
             yield Meaning(wrong, value_here)
-        for found in self._candidates(wrong, value):
+        in_section = "." in wrong  # where the short names of the root mean nothing
+        for one in self._candidates(wrong, value):
+            found = replace(one, key=expand_key(one.key)) if in_section else one
             if found.key != wrong and found.key not in seen:
                 seen.add(found.key)
                 new = found.value or translated(found.key, value, self.confs)

@@ -22,6 +22,7 @@ from rtrain.config.store import DEFAULT_PLUGINS, free_keys
 from rtrain.config.suggest import Keys, all_confs, all_keys, names_of, plugins_with
 from rtrain.config.validate import InvalidError
 from rtrain.config.words import Meaning, translated
+from rtrain.config.yaml_file import read_yaml
 from rtrain.errors import ConfigError
 
 Check = Callable[[Sequence[str]], Exception | None]
@@ -81,7 +82,7 @@ class WrongKeys:
             return Finding(_no_key(key, None), place, note=note)
         meaning = next(self._meanings(key, None, owner), None)
         if meaning is None:
-            note = plugins_with(key, self._schemas) or self._list_of_keys(key)
+            note = plugins_with(key, self._schemas) or self._list_of_keys(key, names_of(owner))
             return Finding(_no_key(key, None), place, note=note)
         if meaning.sentence is not None:
             return Finding(_no_key(key, None), place, note=meaning.sentence)
@@ -91,8 +92,9 @@ class WrongKeys:
     def _meanings(self, key: str, value: str | None, owner: Any) -> Iterator[Meaning]:
         parent = key.rpartition(".")[0]
         own = [joined(parent, name) for name in names_of(owner)]
+        confs = [(parent, owner)] if own else []
         keys = self.keys
-        yield from replace(keys, known=[*keys.known, *own]).meanings(key, value)
+        yield from replace(keys, known=[*keys.known, *own], confs=[*confs, *keys.confs]).meanings(key, value)
 
     def _checked_word(self, place: Typed, sign: str, key: str, value: str | None) -> str | None:
         """Return the word that sets ``key`` and passes the checks; None if none does."""
@@ -121,17 +123,25 @@ class WrongKeys:
         known = plugins_with(key, self._schemas)
         return f"{self.request.primary.name} is not written for {chosen}: {known}" if chosen and known else None
 
-    def _list_of_keys(self, key: str) -> str:
+    def _list_of_keys(self, key: str, own: Sequence[str] = ()) -> str:
         """Return the line that says which keys there are, where ``key`` was set."""
+        if own:
+            return f"there are: {', '.join(sorted(own))}"
         section = key.partition(".")[0]
         if section in ("trainer", "dataset") and (name := self.chosen[section]):
             return f"all its keys: rtrain {section}s {name}"
         parent = key.rpartition(".")[0]
-        there = {one for one in self.keys.known if one.rpartition(".")[0] == parent and one != "hydra"}
+        there = self._below(parent)
         while parent and not there:
             parent = parent.rpartition(".")[0]
-            there = {one for one in self.keys.known if one.rpartition(".")[0] == parent}
-        return f"there are: {', '.join(sorted(one.rpartition('.')[2] for one in there))}"
+            there = self._below(parent)
+        trainer = self.chosen["trainer"] if not parent else None
+        return f"there are: {', '.join(there)}" + (f"; below trainer: rtrain trainers {trainer}" if trainer else "")
+
+    def _below(self, parent: str) -> list[str]:
+        """Return the names of the keys right below one, or of the sections."""
+        names = {key.rpartition(".")[2] for key in self.keys.known if key.rpartition(".")[0] == parent}
+        return sorted(names - ({"hydra", *KEYS, *GROUPS} if not parent else set()))
 
     def is_free(self, parent: str) -> bool:
         """Return whether any key may be added below ``parent``."""
@@ -161,15 +171,26 @@ class WrongKeys:
         found: dict[str, str | None] = {}
         for group in CHOOSABLE:
             node = self._composed.get(group) if self._composed is not None else None
-            found[group] = node.get("type") if isinstance(node, DictConfig) else DEFAULT_PLUGINS.get(group)
+            found[group] = node.get("type") if isinstance(node, DictConfig) else self._declared(group)
         return found
+
+    def _declared(self, group: str) -> str | None:
+        """Return the plugin that the files name, where they can't be composed."""
+        try:
+            node = read_yaml(self.request.primary.path)[0].get(group)
+            options = [one.config_path or "" for one in self.request.app.defaults([])]
+        except (HydraException, OmegaConfBaseException, ValueError, ConfigError):
+            return DEFAULT_PLUGINS.get(group)
+        named = [path.partition("/")[2] for path in options if path.startswith(f"{group}/") and path.count("/") == 1]
+        own = str(node["type"]) if isinstance(node, dict) and "type" in node else None
+        return own or next(iter(named), DEFAULT_PLUGINS.get(group))
 
     @cached_property
     def _composed(self) -> Mapping[str, Any] | None:
-        choices = tuple(word for word in self.request.words if self.request.is_choice(word))
-        for words in (choices, ()):
+        choices = [word.text for word in self.request.words if self.request.is_choice(word)]
+        for words in (choices, []):
             try:
-                cfg = replace(self.request, words=words).compose()
+                cfg = self.request.app.compose(words)
             except (HydraException, OmegaConfBaseException, ValueError, ConfigError):
                 continue
             return {str(key): cfg._get_node(key) for key in cfg if key != "hydra"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -32,7 +32,7 @@ class EarlyStoppingConf:
 class LimitsConf:
     """How long to train, in which steps, and what is measured."""
 
-    exclusive = (("batch_size", "global_batch_size"),)
+    exclusive: ClassVar[tuple[tuple[str, ...], ...]] = (("batch_size", "global_batch_size"),)
 
     max_epochs: Annotated[int, Field(ge=1)] | None = None
     """Passes over the training data; null for no limit."""

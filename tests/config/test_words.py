@@ -23,6 +23,8 @@ def declared():
     """Return each class that has words, and them as they are written."""
     found = []
     for path in FILES:
+        if path.name.startswith("targets."):  # by what is built, not by dataclasses of keys
+            continue
         module = import_module(".".join(path.relative_to(ROOT.parent).parts).removesuffix(ENDING))
         for name, sections in yaml.load(path.read_text(), yaml.BaseLoader).items():
             found.append(pytest.param(getattr(module, name), sections, id=f"{module.__name__}.{name}"))

@@ -340,6 +340,7 @@ def test_names_lead_to_what_is_meant(configs):
     wrong, blank = [], []
     for command, config in configs.items():
         with config.session() as session:
+            session.request.compose()  # which finds out how its words have to be spelled for Hydra
             keys = WrongKeys(session.request, schemas(), config.check_words)
             for row in (row for row in load_rows() if row.config == command):
                 found = told(config, keys, row)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -24,7 +24,7 @@ TASKS = (
 class ModelConf:
     """A model from scratch, or one that was trained before; give one of the two."""
 
-    exclusive = (("config", "pretrained"),)
+    exclusive: ClassVar[tuple[tuple[str, ...], ...]] = (("config", "pretrained"),)
 
     config: dict[str, Any] | None = field(default_factory=dict)
     """Configuration of a model with random weights: ``model_type`` and its own keys, e.g. ``hidden_size``. Sizes that
@@ -38,7 +38,7 @@ class ModelConf:
 class TokenizerConf:
     """How texts become tokens; nothing given: by the tokenizer of the pretrained model."""
 
-    exclusive = (("pretrained", "train"),)
+    exclusive: ClassVar[tuple[tuple[str, ...], ...]] = (("pretrained", "train"),)
 
     pretrained: str | None = None
     """Local folder, or name on the Hugging Face hub, of a tokenizer."""
