@@ -266,7 +266,7 @@ def refused(config: str, *words: str) -> str:
     [
         ("mlp", "hidden_size=64", "try: rtrain fit mlp 'model.hidden=[64]'"),
         ("mlp model=gpt", "hidden_size=64", "model.width=64"),
-        ("mlp", "optimization.lr=[0.1]", "try: rtrain fit mlp lr=0.1"),
+        ("mlp", "optimization.lr=[0.1]", "try: rtrain fit mlp trainer.optimizer.lr=0.1"),
         ("mlp", "momentum=0.9", "optimizer=sgd takes trainer.optimizer.momentum"),
         ("mlp optimizer=sgd", "trainer.dampening=0.1", "trainer.optimizer.dampening=0.1"),
         ("mlp", "eta_min=0.1", "scheduler=cosine has trainer.scheduler.eta_min"),
@@ -308,6 +308,8 @@ class Told:
     value: str | None
     """The value in the command after ``try``; None if there is no command."""
     text: str
+    is_blank: bool
+    """Whether it only says that there is no such key."""
 
     def leads_to(self, row: Row) -> bool:
         """Return whether it is one of the right answers."""
@@ -332,21 +334,24 @@ def told(config: Config, wrong: WrongKeys, row: Row) -> Told:
     finding = wrong.explain(row.key, place)
     meant = (finding.meant or "").partition(":")[0]
     tried = shlex.split(finding.attempt)[-1] if finding.attempt else None
-    return Told(meant, tried and tried.partition("=")[2], str(finding.as_error()))
+    is_blank = not (finding.meant or finding.note or finding.attempt)
+    return Told(meant, tried and tried.partition("=")[2], str(finding.as_error()), is_blank)
 
 
-def test_names_lead_to_what_is_meant(configs):
-    """The shares that are promised; a screen that proposes nothing at least says where the keys are."""
-    wrong, blank = [], []
-    for command, config in configs.items():
+@pytest.mark.parametrize("each", [4, pytest.param(1, marks=pytest.mark.slow)])
+def test_names_lead_to_what_is_meant(each, configs):
+    """19 of 20 lead to the right key or sentence, and none is left without a word."""
+    rows, wrong, blank = load_rows()[::each], [], []
+    for command in dict.fromkeys(row.config for row in rows):
+        config = configs[command]
         with config.session() as session:
             session.request.compose()  # which finds out how its words have to be spelled for Hydra
             keys = WrongKeys(session.request, schemas(), config.check_words)
-            for row in (row for row in load_rows() if row.config == command):
+            for row in (row for row in rows if row.config == command):
                 found = told(config, keys, row)
                 if not found.leads_to(row):
-                    wrong.append((row, found))
-                if not found.meant and "there are: " not in found.text and "rtrain " not in found.text:
+                    wrong.append(f"{row.config} {row.key}={row.value}: {row.expected}, not {found.meant or found.text}")
+                if found.is_blank:
                     blank.append(row)
     assert not blank
-    assert len(wrong) <= 0.05 * len(load_rows()), "\n".join(f"{row}: {found}" for row, found in wrong)
+    assert len(wrong) <= 0.05 * len(rows), "\n".join(wrong)
