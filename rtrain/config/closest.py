@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 
 CUTOFF = 0.6
 MOST = 12
 """Most words that a hint lists."""
+LONG, LONG_CUTOFF = 7, 0.8
+"""Letters from which on a part of a name may have several wrong ones, and how alike it still has to be."""
 
 
 def closest(word: str, known: Iterable[str], cutoff: float = CUTOFF) -> str | None:
-    """Return the known word closest to ``word``; one that is a single edit away always counts as close."""
+    """Return the known word closest to ``word``; one that is a single edit away always counts as close, in any case."""
     words = [one for one in dict.fromkeys(known) if one != word]
-    near = [one for one in words if one_edit(word, one)]
-    if near:
-        return max(near, key=lambda one: _same_start(word, one))
-    found = get_close_matches(word, words, 1, cutoff)
-    return found[0] if found else None
+    near = _nearest(word, words)
+    if near is not None:
+        return near
+    folded = {one.casefold(): one for one in reversed(words)}
+    found = get_close_matches(word.casefold(), folded, 1, cutoff)
+    return folded[found[0]] if found else None
+
+
+def alike(word: str, known: Iterable[str]) -> str | None:
+    """Return the known name that ``word`` is a misspelling of: part by part, so that no other name is taken for it.
+
+    ``max_steps`` is a misspelling of neither ``max_epochs`` nor ``save_steps``, though most of its letters are theirs.
+    """
+    words = [one for one in dict.fromkeys(known) if one != word]
+    near = _nearest(word, words)
+    if near is not None:
+        return near
+    return max((one for one in words if _parts_alike(word, one)), key=lambda one: _ratio(word, one), default=None)
 
 
 def nearest_or_all(word: str, known: Iterable[str], cutoff: float = CUTOFF) -> str:
@@ -29,6 +45,11 @@ def nearest_or_all(word: str, known: Iterable[str], cutoff: float = CUTOFF) -> s
     return f"There are: {', '.join(words[:MOST])}{', ...' if len(words) > MOST else ''}"
 
 
+def plain(name: str) -> str:
+    """Return a name as names are compared: ``maxEpochs``, ``max-epochs`` and ``MAX_EPOCHS`` are one."""
+    return re.sub(r"[\W_]", "", name.casefold())
+
+
 def one_edit(left: str, right: str) -> bool:
     """Return whether one letter added, dropped, changed or swapped with the next one turns ``left`` into ``right``."""
     if abs(len(left) - len(right)) > 1 or len(left) < 2:
@@ -37,6 +58,41 @@ def one_edit(left: str, right: str) -> bool:
     rest_left, rest_right = left[start:], right[start:]
     swapped = rest_left[:2] == rest_right[1::-1] and rest_left[2:] == rest_right[2:] and len(rest_left) > 1
     return swapped or rest_left[1:] == rest_right[1:] or rest_left[1:] == rest_right or rest_left == rest_right[1:]
+
+
+def _nearest(word: str, words: list[str]) -> str | None:
+    """Return the word that is the same but for case and separators, else one that is a single edit away."""
+    bare = plain(word)
+    for similar in (
+        [one for one in words if plain(one) == bare],
+        [one for one in words if one_edit(word, one)],
+        [one for one in words if one_edit(bare, plain(one))],
+    ):
+        if similar:
+            return max(similar, key=lambda one: _same_start(word, one))
+    return None
+
+
+def _parts_alike(left: str, right: str) -> bool:
+    parts, others = _parts(left), _parts(right)
+    return len(parts) == len(others) and all(map(_part_alike, parts, others))
+
+
+def _part_alike(left: str, right: str) -> bool:
+    if left == right or (min(len(left), len(right)) > 2 and (left.startswith(right) or right.startswith(left))):
+        return True
+    if min(len(left), len(right)) < LONG:
+        return min(len(left), len(right)) > 2 and one_edit(left, right)
+    return _ratio(left, right) >= LONG_CUTOFF
+
+
+def _parts(name: str) -> list[str]:
+    """Return the words that a name is made of, in small letters: ``max_epochs``, ``maxEpochs``."""
+    return [part.casefold() for part in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name)]
+
+
+def _ratio(left: str, right: str) -> float:
+    return SequenceMatcher(None, left.casefold(), right.casefold()).ratio()
 
 
 def _same_start(left: str, right: str) -> int:

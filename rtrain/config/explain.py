@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
 
+from rtrain.config.aliases import split_word
 from rtrain.config.closest import closest
 from rtrain.config.explain_hydra import explain_hydra
 from rtrain.config.finding import Finding, command
@@ -20,19 +21,26 @@ from rtrain.config.schema import Schemas
 from rtrain.config.screen import Spot, Typed
 from rtrain.config.targets import TargetError
 from rtrain.config.validate import InvalidError, Problem
+from rtrain.config.wrong_keys import Check, WrongKeys
 from rtrain.errors import ConfigError
 
 MOST = 10
 """Most problems that one screen shows."""
 
 
-def explain(request: Request, schemas: Schemas, error: Exception) -> Exception:
+def explain(request: Request, schemas: Schemas, error: Exception, check: Check) -> Exception:
     """Return the ConfigError that says what ``error``, raised while composing or checking, means to the user.
 
     An error that is none of Hydra's, OmegaConf's or ours comes back as it is.
+
+    Args:
+        request: What was asked for.
+        schemas: Of all plugins.
+        error: What was raised.
+        check: Composes and checks the config under other overrides.
     """
     if isinstance(error, InvalidError):
-        return _invalid(request, error.problems)
+        return _invalid(request, error.problems, WrongKeys(request, schemas, check))
     if isinstance(error, MissingValuesError):
         return _missing(request, schemas, error.keys)
     if isinstance(error, UnresolvedError):
@@ -40,7 +48,7 @@ def explain(request: Request, schemas: Schemas, error: Exception) -> Exception:
     if isinstance(error, NoPackageError):
         return _no_package(request, error)
     if isinstance(error, HydraException | OmegaConfBaseException | ValueError | RecursionError | AssertionError):
-        return explain_hydra(request, schemas, error).as_error()
+        return explain_hydra(request, schemas, error, check).as_error()
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
         return ConfigError(f"no file has so long a name: {error.filename}")
     return error
@@ -51,14 +59,17 @@ def place_target(request: Request, error: TargetError) -> ConfigError:
     return Finding(error.message, Places(request).of(error.key), note=error.hint and error.hint.strip()).as_error()
 
 
-def _invalid(request: Request, problems: Sequence[Problem]) -> ConfigError:
+def _invalid(request: Request, problems: Sequence[Problem], wrong: WrongKeys) -> ConfigError:
     places = Places(request)
     if len(problems) == 1:
         one = problems[0]
         place = places.of(one.key)
-        meant = closest(one.word, one.known) if one.word is not None else None
+        word, meant = one.word, closest(one.word, one.known) if one.word is not None else None
+        if word is None and isinstance(place, Typed):
+            word = split_word(place.command[place.index])[2]
+            meant = wrong.translated(one.key, word)
         message = f"{one.key}: {one.message}" if one.key else one.message
-        return Finding(message, place, meant, _corrected(place, one.word, meant)).as_error()
+        return Finding(message, place, meant, _corrected(place, word, meant)).as_error()
     lines = []
     for one in problems[:MOST]:
         meant = closest(one.word, one.known) if one.word is not None else None

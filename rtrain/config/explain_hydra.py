@@ -4,32 +4,35 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from functools import cached_property
 from typing import Any
 
-from hydra.errors import HydraException, MissingConfigException, OverrideParseException
-from omegaconf import DictConfig
+from hydra.errors import MissingConfigException, OverrideParseException
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
-from rtrain.config.aliases import CHOOSABLE, GROUPS, KEYS, expand_key, split_word
+from rtrain.config.aliases import split_word
 from rtrain.config.closest import closest
 from rtrain.config.finding import Finding, command, command_with
 from rtrain.config.locations import shown
-from rtrain.config.nodes import Container, children, joined
 from rtrain.config.places import Places
 from rtrain.config.plain_words import plain_words
 from rtrain.config.request import Request
 from rtrain.config.schema import Schemas
 from rtrain.config.screen import Spot, Typed
 from rtrain.config.secrets import mask_word
-from rtrain.config.store import free_keys
-from rtrain.config.suggest import all_keys, closest_key, key_of_class, names_of, plugins_with
-from rtrain.errors import ConfigError
+from rtrain.config.suggest import closest_key, key_of_class
+from rtrain.config.wrong_keys import Check, WrongKeys
 
 
-def explain_hydra(request: Request, schemas: Schemas, error: Exception) -> Finding:
-    """Return what ``error``, raised by Hydra or OmegaConf for ``request``, means to the user."""
-    explainer = _Explainer(request, schemas)
+def explain_hydra(request: Request, schemas: Schemas, error: Exception, check: Check) -> Finding:
+    """Return what ``error``, raised by Hydra or OmegaConf for ``request``, means to the user.
+
+    Args:
+        request: What was asked for.
+        schemas: Of all plugins.
+        error: What was raised.
+        check: Composes and checks the config under other overrides.
+    """
+    explainer = _Explainer(request, WrongKeys(request, schemas, check), schemas)
     if isinstance(error, OverrideParseException):
         return explainer.unreadable_word(error)
     if isinstance(error, MissingConfigException):
@@ -38,8 +41,8 @@ def explain_hydra(request: Request, schemas: Schemas, error: Exception) -> Findi
 
 
 class _Explainer:
-    def __init__(self, request: Request, schemas: Schemas) -> None:
-        self.request, self.schemas = request, schemas
+    def __init__(self, request: Request, wrong_keys: WrongKeys, schemas: Schemas) -> None:
+        self.request, self.wrong_keys, self.schemas = request, wrong_keys, schemas
         self.places = Places(request)
 
     def unreadable_word(self, error: OverrideParseException) -> Finding:
@@ -132,31 +135,7 @@ class _Explainer:
         return self._no_group(key, "", place) if "/" in key else self._wrong_key(key, place)
 
     def _wrong_key(self, key: str, place: Spot | Typed | None, owner: Any = None) -> Finding:
-        """Explain a key that is not there."""
-        if not isinstance(place, Typed) and (note := self._other_plugin(key)):
-            return Finding(_no_key(key, None), place, note=note)
-        parent = key.rpartition(".")[0]
-        own = [joined(parent, name) for name in names_of(owner)]
-        full = closest_key(key, own) if own else None
-        full = full or closest_key(key, [*self._keys, *own])
-        elsewhere = None if full else plugins_with(key, self.schemas)
-        typed = place.command[place.index] if isinstance(place, Typed) else ""
-        sign, own_key, value = split_word(typed)
-        if not isinstance(place, Typed) or own_key.startswith("sweep."):  # of sweep.params: what it holds is wrong
-            return Finding(_no_key(key, full), place, _short(key, full), note=elsewhere)
-        if full is None:
-            attempt = command_with(place, f"+{typed.lstrip('+~')}") if self._is_free(parent) else None
-            return Finding(f"there is no key '{own_key}'", place, None, attempt, elsewhere)
-        meant = _in_own_words(own_key, key, full)
-        word = f"{sign}{meant}" + ("" if value is None else f"={value}")
-        note = f"or add it with +{typed.lstrip('+~')}" if self._is_free(parent) else None
-        return Finding(f"there is no key '{own_key}'", place, meant, command_with(place, word), note)
-
-    def _other_plugin(self, key: str) -> str | None:
-        """Return the line that says that the user has chosen a plugin for which the config is not written."""
-        chosen = next((word.text for word in self.request.words if word.key == key.partition(".")[0]), None)
-        known = plugins_with(key, self.schemas)
-        return f"{self.request.primary.name} is not written for {chosen}: {known}" if chosen and known else None
+        return self.wrong_keys.explain(key, place, owner)
 
     def _bad_word(self, match: re.Match[str], error: Exception) -> Finding:
         key = split_word(match[1])[1]
@@ -199,7 +178,7 @@ class _Explainer:
     def _nothing_to_delete(self, match: re.Match[str], _: Exception) -> Finding:
         key = match[1]
         place = self.places.of_word(key)
-        meant = closest_key(key, self._keys)
+        meant = closest_key(key, self.wrong_keys.keys.known)
         attempt = command_with(place, f"~{meant}" if meant else None) if place else None
         return Finding(f"there is no '{key}' to take out", place, meant, attempt)
 
@@ -284,35 +263,6 @@ class _Explainer:
         head, found, tail = typed.rpartition(wrong)
         return command_with(place, f"{head}{meant}{tail}") if found else None
 
-    @cached_property
-    def _keys(self) -> list[str]:
-        """All keys that could have been meant: of the schemas, and of the config without the user's values."""
-        composed = self._composed_choices()
-        plugins = {}
-        for group in CHOOSABLE:
-            node = composed.get(group) if composed is not None else None
-            plugins[group] = node.get("type") if isinstance(node, DictConfig) else None
-        found = list(all_keys(self.schemas, plugins["trainer"], plugins["dataset"]))
-        if composed is None:
-            return found
-        found.extend(_leaves(composed))
-        there = set(found)
-        return [key for key in found if KEYS.get(key, key) in there]
-
-    def _composed_choices(self) -> Any:
-        choices = [word.text for word in self.request.words if self.request.is_choice(word)]
-        for words in (choices, []):
-            try:
-                cfg = self.request.app.compose(words)
-            except (HydraException, OmegaConfBaseException, ValueError, ConfigError):
-                continue
-            return {str(key): cfg._get_node(key) for key in cfg if key != "hydra"}
-        return None
-
-    def _is_free(self, parent: str) -> bool:
-        """Return whether any key may be added below ``parent``."""
-        return any(f"{parent}.".startswith(f"{key}.") for key in ("vars", *free_keys(self.schemas)))
-
 
 def _omegaconf_error(error: BaseException | None) -> OmegaConfBaseException | None:
     while error is not None:
@@ -320,36 +270,3 @@ def _omegaconf_error(error: BaseException | None) -> OmegaConfBaseException | No
             return error
         error = error.__cause__ or error.__context__
     return None
-
-
-def _leaves(nodes: Any, path: str = "") -> Iterator[str]:
-    pairs = nodes.items() if isinstance(nodes, dict) else ((name, child) for name, _, child in children(nodes))
-    for name, child in pairs:
-        full = joined(path, str(name))
-        yield full
-        if isinstance(child, Container):
-            yield from _leaves(child, full)
-
-
-def _no_key(key: str, full: str | None) -> str:
-    parts, other = key.split("."), (full or "").split(".")
-    different = [part for part, one in zip(parts, other, strict=False) if part != one]
-    wrong = different[0] if len(parts) == len(other) and len(different) == 1 else parts[-1]
-    return f"{key}: there is no key '{wrong}' here"
-
-
-def _short(key: str, full: str | None) -> str | None:
-    """Return the one part of ``full`` that differs from ``key``; all of it if it belongs elsewhere."""
-    if full is None:
-        return None
-    parts, other = key.split("."), full.split(".")
-    different = [one for part, one in zip(parts, other, strict=False) if part != one]
-    return different[0] if len(parts) == len(other) and len(different) == 1 else full
-
-
-def _in_own_words(typed: str, key: str, full: str) -> str:
-    """Return ``full`` as the user would type it: with the short name that they used for its beginning."""
-    short = typed.partition(".")[0]
-    if (short in GROUPS or short in KEYS) and full.startswith(f"{expand_key(short)}."):
-        return short + full[len(expand_key(short)) :]
-    return full

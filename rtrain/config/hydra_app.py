@@ -27,6 +27,7 @@ from hydra.types import HydraContext, RunMode
 from omegaconf import DictConfig, OmegaConf, flag_override, open_dict, read_write
 from omegaconf.errors import OmegaConfBaseException
 
+from rtrain.config.exclusive import let_typed_win
 from rtrain.config.gate import Gate
 from rtrain.config.hydra_parts import NO_LOGGING, CheckedCallbacks, hydra_config, put_checked
 from rtrain.config.locations import Primary
@@ -75,7 +76,9 @@ class HydraApp:
     def compose(self, overrides: Sequence[str], mode: RunMode = RunMode.RUN) -> DictConfig:
         """Return the composed config with its node ``hydra``."""
         with collector_paused():
-            return self.loader.load_configuration(self.primary.name, list(overrides), mode)
+            cfg = self.loader.load_configuration(self.primary.name, list(overrides), mode)
+        let_typed_win(cfg, overrides)
+        return cfg
 
     def defaults(self, overrides: Sequence[str]) -> list[ResultDefault]:
         """Return the configs that are merged, in order."""
@@ -159,6 +162,7 @@ class HydraApp:
         cfg = self._choices_composed[chosen].copy()
         values = [one for one, choice in zip(parsed, is_choice, strict=True) if not choice]
         ConfigLoaderImpl._apply_overrides_to_config(values, cfg)
+        let_typed_win(cfg, words)
         with read_write(cfg.hydra), open_dict(cfg.hydra):
             settings = cfg.hydra.job.config.override_dirname
             cfg.hydra.overrides.task = list(words)

@@ -251,10 +251,26 @@ class Session:
             except Exception as error:
                 from rtrain.config.explain import explain
 
-                explained = explain(self.request, self._schemas, error)
+                explained = explain(self.request, self._schemas, error, self._what_is_wrong_with)
                 if explained is error:
                     raise
                 raise self._masked(named(explained)) from error
+
+    def _what_is_wrong_with(self, overrides: Sequence[str]) -> Exception | None:
+        """Return why the config can't be composed or checked with other overrides; None if it can."""
+        other = Session(
+            self._config, overrides, self._schemas, self._config_dir, self._project_root, self.request.typed
+        )
+        try:
+            with other:
+                if "--multirun" in self.request.typed:
+                    _, cfg = other.request.compose_multirun()
+                else:
+                    cfg = other.request.compose()
+                other._finish(cfg, other.request.texts)
+        except Exception as error:
+            return error
+        return None
 
     def _masked(self, error: E) -> E:
         """Take the secrets of what was composed last out of what an error says."""

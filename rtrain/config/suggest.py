@@ -1,41 +1,133 @@
-"""Guess what a wrong word was meant to be."""
+"""Guess which key a wrong one was meant to be, the likeliest first."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import Field, fields, is_dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import Field, dataclass, fields, is_dataclass, replace
 from typing import Any, get_args, get_type_hints
 
-from rtrain.config.aliases import CHOOSABLE, GROUPS, KEYS
-from rtrain.config.closest import closest
+from rtrain.config.aliases import CHOOSABLE, GROUPS, KEYS, expand_key
+from rtrain.config.closest import alike, plain
 from rtrain.config.schema import RtrainConf, Schemas
+from rtrain.config.words import Meaning, translated, words_of, words_of_target
 
-ELSEWHERE = 0.8
-"""How alike a word has to be to that of another place; 1: the same."""
+SHORT = 5
+"""Letters that a name needs to be taken for a misspelt one of another section."""
+
+
+@dataclass(frozen=True)
+class Keys:
+    """What can have been meant in one config."""
+
+    known: Sequence[str]
+    """Full keys that are there."""
+    confs: Sequence[tuple[str, type]]
+    """The dataclasses of keys, each by the key at which it stands."""
+    targets: Sequence[tuple[str, str]] = ()
+    """What the parts of the trainer are built by, each by its key."""
+    library: Callable[[], Mapping[str, str]] = dict
+    """Tells the full key of each parameter of the trainer's library."""
+    arguments: Callable[[], Mapping[str, str]] = dict
+    """Tells the full key of each argument of the trainer's targets; asked only where nothing else is meant."""
+
+    def meanings(self, wrong: str, value: str | None = None) -> Iterator[Meaning]:
+        """Yield what the dotted key ``wrong``, which is not there, may mean with ``value``."""
+        seen: set[str] = set()
+        if wrong in self.known and (value_here := translated(wrong, value, self.confs)) is not None:
+            yield Meaning(wrong, value_here)
+        in_section = "." in wrong  # where the short names of the root mean nothing
+        for one in self._candidates(wrong, value):
+            found = replace(one, key=expand_key(one.key)) if in_section else one
+            if found.key != wrong and found.key not in seen:
+                seen.add(found.key)
+                new = found.value or translated(found.key, value, self.confs)
+                yield replace(found, value=new)
+
+    def _candidates(self, wrong: str, value: str | None) -> Iterator[Meaning]:
+        section, _, name = wrong.rpartition(".")
+        of_trainer = section.partition(".")[0] in ("", "trainer")
+        near = [one for one in self.confs if _is_inside(one[0], section)]
+        yield from self._of_targets(wrong, value)
+        meant = list(_of_other_tools(wrong, value, near or self.confs[:1]))
+        if meant and meant[0].sentence is not None and of_trainer:  # what is said of it where it can't be set
+            yield from map(Meaning, self._built_with(name))
+        yield from meant
+        beside = self._corrected(wrong)
+        if beside is not None and plain(beside) == plain(wrong):
+            yield Meaning(beside)
+        yield from self._called(wrong)
+        library = self.library() if of_trainer else {}
+        yield from _same_name(name, library)
+        yield from _of_other_tools(wrong, value, self.confs)
+        arguments = self.arguments() if of_trainer else {}
+        yield from _same_name(name, arguments)
+        if beside is not None:
+            yield Meaning(beside)
+        ends: dict[str, str] = {}
+        for key in (*self.known, *library.values(), *arguments.values()):
+            if section not in dict(self.targets) or _is_inside(key, section):
+                ends.setdefault(key.rpartition(".")[2], key)
+        similar = alike(name, [end for end in ends if len(end) >= SHORT])
+        if similar is not None:
+            yield Meaning(ends[similar])
+
+    def _of_targets(self, wrong: str, value: str | None) -> Iterator[Meaning]:
+        """Yield what other tools mean by ``wrong``, as an argument of what is built; not if it is a section's own."""
+        section, parts = wrong.rpartition(".")[0], wrong.split(".")
+        sections = {where for where, _ in (*self.confs, *self.targets)} - {"", "trainer"}
+        own = [where for where in sections if _is_inside(section, where)]
+        for where, target in self.targets:
+            if own and where not in own:
+                continue
+            for words in words_of_target(target):
+                meanings = (words.meaning(".".join(parts[start:]), value, where) for start in range(len(parts)))
+                yield from (one for one in meanings if one is not None)
+
+    def _built_with(self, name: str) -> list[str]:
+        """Return the keys of the arguments called ``name`` of what is built."""
+        known = [key for key in self.known if key.rpartition(".")[0] in dict(self.targets)]
+        return [key for key in (*known, *self.arguments().values()) if plain(key.rpartition(".")[2]) == plain(name)]
+
+    def _corrected(self, wrong: str) -> str | None:
+        """Return ``wrong`` with its first part that is not there replaced by one that is misspelt like it."""
+        prefixes = {".".join(key.split(".")[:count]) for key in self.known for count in range(1, key.count(".") + 2)}
+        parts = wrong.split(".")
+        for index, part in enumerate(parts):
+            if ".".join(parts[: index + 1]) in prefixes:
+                continue
+            parent = ".".join(parts[:index])
+            siblings = {prefix.split(".")[index] for prefix in prefixes if _is_below(prefix, parent, index)}
+            fitting = alike(part, sorted(siblings))
+            return ".".join([*parts[:index], fitting, *parts[index + 1 :]]) if fitting is not None else None
+        return None
+
+    def _called(self, wrong: str) -> Iterator[Meaning]:
+        """Yield the keys elsewhere with the same last part, those of the same section first."""
+        section, _, name = wrong.rpartition(".")
+        same = [key for key in self.known if plain(key.rpartition(".")[2]) == plain(name)]
+        if not _is_inside(section, "sweep"):  # what a search is told means something else elsewhere
+            same = [key for key in same if not _is_inside(key, "sweep")]
+        yield from map(Meaning, sorted(same, key=lambda key: (not _is_inside(key, section), key.count("."))))
+
+
+def _of_other_tools(wrong: str, value: str | None, confs: Sequence[tuple[str, type]]) -> Iterator[Meaning]:
+    """Yield what other tools mean by the end of the key ``wrong``, as much of it as possible first."""
+    parts = wrong.split(".")
+    for start in range(len(parts)):
+        for where, conf in confs:
+            for words in words_of(conf):
+                found = words.meaning(".".join(parts[start:]), value, where)
+                if found is not None:
+                    yield found
+
+
+def _same_name(name: str, parameters: Mapping[str, str]) -> Iterator[Meaning]:
+    yield from (Meaning(key) for own, key in parameters.items() if plain(own) == plain(name))
 
 
 def closest_key(wrong: str, keys: Iterable[str]) -> str | None:
-    """Return the full key closest to the dotted key ``wrong``.
-
-    The first part that is not there is compared with its siblings, then with the last part of all keys.
-    """
-    known = list(keys)
-    prefixes = {".".join(key.split(".")[:count]) for key in known for count in range(1, key.count(".") + 2)}
-    parts = wrong.split(".")
-    for index, part in enumerate(parts):
-        parent = ".".join(parts[:index])
-        if ".".join(parts[: index + 1]) in prefixes:
-            continue
-        siblings = {prefix.split(".")[index] for prefix in prefixes if _inside(prefix, parent, index)}
-        fitting = closest(part, sorted(siblings))
-        if fitting is not None:
-            return ".".join([*parts[:index], fitting, *parts[index + 1 :]])
-        break
-    ends: dict[str, str] = {}
-    for key in known:
-        ends.setdefault(key.rpartition(".")[2], key)
-    end = parts[-1] if parts[-1] in ends else closest(parts[-1], ends, ELSEWHERE)
-    return None if end is None else ends[end]
+    """Return the full key that the dotted key ``wrong`` was probably meant to be."""
+    return next((one.key for one in Keys(list(keys), ()).meanings(wrong)), None)
 
 
 def all_keys(schemas: Schemas, trainer: str | None = None, dataset: str | None = None) -> Iterator[str]:
@@ -47,6 +139,19 @@ def all_keys(schemas: Schemas, trainer: str | None = None, dataset: str | None =
         if conf is not None:
             yield from _keys(conf, group)
     yield from (*KEYS, *GROUPS, "defaults", "hydra")
+
+
+def all_confs(schemas: Schemas, chosen: Mapping[str, str | None]) -> list[tuple[str, type]]:
+    """Return the dataclasses of keys of a config, each by the key at which it stands.
+
+    Args:
+        schemas: Of all plugins.
+        chosen: The plugin of each group.
+    """
+    plugins = [(group, schemas.group(group).get(name or "")) for group, name in chosen.items()]
+    roots = [*((group, conf) for group, conf in plugins if conf is not None), ("", RtrainConf)]
+    roots.sort(key=lambda one: one[0] == "sweep")  # words of a search mean something else elsewhere
+    return [one for where, conf in roots for one in ((where, conf), *_sections(conf, where))]
 
 
 def key_of_class(name: str, schemas: Schemas) -> str | None:
@@ -93,5 +198,9 @@ def _sections(conf: Any, where: str, *, deep: bool = True) -> Iterator[tuple[str
                 yield from _sections(inner, full)
 
 
-def _inside(prefix: str, parent: str, index: int) -> bool:
+def _is_inside(key: str, section: str) -> bool:
+    return bool(section) and f"{key}.".startswith(f"{section}.")
+
+
+def _is_below(prefix: str, parent: str, index: int) -> bool:
     return prefix.count(".") >= index and (not parent or prefix.startswith(f"{parent}."))

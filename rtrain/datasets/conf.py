@@ -63,6 +63,8 @@ class TableSplitConf(SplitConf):
     Without ``by_*``, rows are chosen by what they hold: the same ones in any order of the rows.
     """
 
+    exclusive: ClassVar[tuple[tuple[str, ...], ...]] = (("by_group", "by_time", "by_hash"),)
+
     by_group: str | None = None
     """Column whose equal values stay in one split; shares count its values, not rows."""
 

@@ -7,29 +7,57 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from rtrain.config.closest import closest
+from rtrain.config.words import Meaning, words_of
 from rtrain.datasets.base import Dataset, DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.boosting_conf import BoostingConf
 
+ELSEWHERE = {
+    **dict.fromkeys(("sample_weight", "weights", "instance_weight", "weight_column"), "dataset.weight"),
+    **dict.fromkeys(("qid", "group_id", "query_id", "group_column"), "dataset.group"),
+    **dict.fromkeys(("init_score", "base_margin"), "dataset.base_margin"),
+    **dict.fromkeys(("cat_features", "categorical_features", "categorical_feature"), "dataset.categorical"),
+    **dict.fromkeys(("cat_cols", "categorical_columns", "categorical_cols"), "dataset.categorical"),
+    **dict.fromkeys(("num_actors", "n_actors"), "scaling.num_workers"),
+    "cpus_per_actor": "scaling.cpus_per_worker",
+    "max_actor_restarts": "run.failure.max_failures",
+    "init_model": "run.init_from",
+}
+"""What the libraries' functions, and those that run them on Ray, take beside parameters, and the key to use instead."""
 
-def check_names(params: Mapping[str, Any], known: Sequence[str], ours: Mapping[str, str]) -> None:
+
+def check_names(params: Mapping[str, Any], known: Collection[str], ours: Mapping[str, str], conf: type) -> None:
     """Refuse parameters that the library doesn't know, and those that rtrain sets itself.
 
     Args:
         params: ``trainer.params``.
         known: All names that the library takes.
-        ours: Names that rtrain sets, with the key to use instead.
+        ours: Names that rtrain sets, with the key to use instead; empty for what has no effect in training.
+        conf: The trainer's dataclass of keys, whose words say what other names mean.
 
     Raises:
-        ConfigError: Names the key, and the nearest known one.
+        ConfigError: Names the key, and what to use instead.
     """
-    for name in params:
+    for name, value in params.items():
         if name in ours:
-            raise ConfigError(f"trainer.params.{name} is set by rtrain.", f"Use {ours[name]} instead.")
+            reason = " is set by rtrain." if ours[name] else " has no effect in training."
+            raise ConfigError(f"trainer.params.{name}{reason}", _way_out(name, value, known, ours, conf))
         if name not in known:
-            near = closest(name, known)
-            hint = f"Did you mean: trainer.params.{near}" if near else "The library's documentation lists all of them."
+            hint = _way_out(name, value, known, ours, conf)
             raise ConfigError(f"trainer.params.{name}: there is no parameter of this name.", hint)
+
+
+def _way_out(name: str, value: Any, known: Collection[str], ours: Mapping[str, str], conf: type) -> str:
+    found = (words.meaning(name, str(value), "trainer") for words in words_of(conf))
+    meaning = next((one for one in found if one is not None), Meaning())
+    if meaning.sentence is not None:
+        return meaning.sentence
+    if ours.get(name):
+        return f"Use {ours[name]} instead."
+    if meaning.key:
+        return f"Did you mean: {meaning.key}{'' if meaning.value is None else f'={meaning.value}'}"
+    near = closest(name, sorted(known))
+    return f"Did you mean: trainer.params.{near}" if near else "The library's documentation lists all of them."
 
 
 def check_early_stopping(conf: BoostingConf, param: str, kind: Any, uncut: Mapping[str, str], usual: str) -> None:

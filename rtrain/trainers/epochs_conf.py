@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -31,6 +31,8 @@ class EarlyStoppingConf:
 @dataclass(kw_only=True)
 class LimitsConf:
     """How long to train, in which steps, and what is measured."""
+
+    exclusive: ClassVar[tuple[tuple[str, ...], ...]] = (("batch_size", "global_batch_size"),)
 
     max_epochs: Annotated[int, Field(ge=1)] | None = None
     """Passes over the training data; null for no limit."""

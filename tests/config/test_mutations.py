@@ -99,7 +99,7 @@ def refuse(config: str, words: list[str], schemas) -> str:
             digits = load_source("digits").load(composed.conf.dataset)
             load_trainer("transformers").check(make_job(composed.conf, digits, "transformers"))
         if trainer["type"] in PARAMETERS:
-            check_names(trainer["params"], PARAMETERS[trainer["type"]](), {})
+            check_names(trainer["params"], PARAMETERS[trainer["type"]](), {}, schemas.trainer[trainer["type"]])
     except ConfigError as error:
         return str(error)
     return ""

@@ -10,3 +10,17 @@ from rtrain.trainers.boosting_conf import BoostingConf
 @dataclass(kw_only=True)
 class Conf(BoostingConf):
     """Boosts trees with LightGBM, on one worker or with the rows shared by many."""
+
+    @classmethod
+    def parameters(cls) -> dict[str, str]:
+        """Return the full key of each parameter of LightGBM, by each of its names."""
+        from rtrain.trainers.lightgbm.names import all_names
+        from rtrain.trainers.lightgbm.params import ours
+
+        elsewhere = {
+            **ours(),
+            "device": "scaling.use_gpu",
+            "device_type": "scaling.use_gpu",
+        }
+        found = {name: elsewhere.get(name, f"trainer.params.{name}") for name in all_names()} | elsewhere
+        return {name: key for name, key in found.items() if key}

@@ -82,8 +82,13 @@ def _check_class(node: dict[str, Any], where: str, kind: type, job: Job) -> None
         raise ConfigError(f"{where}: {node['_target_']} is no {kind.__name__}.", "For other modules: trainer=torch")
 
 
+def trainer_arguments() -> list[str]:
+    """Return the names of the arguments of Lightning's ``Trainer``."""
+    return list(inspect.signature(pl.Trainer).parameters)
+
+
 def _check_trainer_args(given: dict[str, Any], job: Job) -> None:
-    known = list(inspect.signature(pl.Trainer).parameters)
+    known = trainer_arguments()
     for name, value in given.items():
         where = f"trainer.trainer_args.{name}"
         if name in OURS:

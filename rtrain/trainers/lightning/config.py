@@ -44,6 +44,13 @@ class Conf(LimitsConf):
     num_threads: Annotated[int, Field(ge=1)] | None = None
     """Threads of each worker; null: as many as it has cores."""
 
+    @classmethod
+    def parameters(cls) -> dict[str, str]:
+        """Return the full key of each argument of Lightning's ``Trainer`` that rtrain hands on, by its name."""
+        from rtrain.trainers.lightning.checks import OURS, trainer_arguments
+
+        return {name: f"trainer.trainer_args.{name}" for name in trainer_arguments() if name not in OURS}
+
     def __post_init__(self) -> None:
         if "_target_" not in self.module:
             raise ValueError("module is not chosen: give it the _target_ of a LightningModule")

@@ -11,15 +11,18 @@ from sklearn.utils import get_tags
 from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.validation import has_fit_parameter
 
-from rtrain.config.closest import nearest_or_all
+from rtrain.config.closest import closest, nearest_or_all
 from rtrain.config.targets import check_node
+from rtrain.config.words import translated
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
 from rtrain.trainers.from_dataset import check_monitors, check_no_missing, check_task, dataset_of
 from rtrain.trainers.sklearn.build import build_estimator, takes_categories, weight_argument
-from rtrain.trainers.sklearn.config import Conf
+from rtrain.trainers.sklearn.config import Conf, CrossValidationConf
 from rtrain.trainers.sklearn.loop import epochs_conf
+
+SCORING = "trainer.cross_validation.scoring"
 
 
 def check_conf(job: Job) -> None:
@@ -103,8 +106,10 @@ def _check_scoring(conf: Conf) -> None:
     known = get_scorer_names()
     for name in [] if conf.cross_validation is None else conf.cross_validation.scoring:
         if name not in known:
-            hint = nearest_or_all(name, known)
-            raise ConfigError(f"trainer.cross_validation.scoring: scikit-learn has no scorer '{name}'.", hint)
+            meant = translated(SCORING, name, [("trainer.cross_validation", CrossValidationConf)])
+            meant = meant or closest(name, known)
+            hint = f"Did you mean: {SCORING}=[{meant}]" if meant else nearest_or_all(name, known)
+            raise ConfigError(f"{SCORING}: scikit-learn has no scorer '{name}'.", hint)
 
 
 def _check_missing(estimator: Any, info: DatasetInfo) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -58,6 +58,8 @@ class StrategyConf:
 @dataclass(kw_only=True)
 class Conf(EpochsConf):
     """Trains any torch module, declared or by a loop of your own."""
+
+    exclusive: ClassVar[tuple[tuple[str, ...], ...]] = (*EpochsConf.exclusive, ("clip_norm", "clip_value"))
 
     model: dict[str, Any] = field(default_factory=dict)
     """The module, by ``_target_``. ``auto`` for in_channels, in_features, input_shape, num_classes, out_features,

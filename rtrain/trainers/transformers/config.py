@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -24,6 +24,8 @@ TASKS = (
 class ModelConf:
     """A model from scratch, or one that was trained before; give one of the two."""
 
+    exclusive: ClassVar[tuple[tuple[str, ...], ...]] = (("config", "pretrained"),)
+
     config: dict[str, Any] | None = field(default_factory=dict)
     """Configuration of a model with random weights: ``model_type`` and its own keys, e.g. ``hidden_size``. Sizes that
     the dataset and the tokenizer know are filled in. null takes back what a config says, to give ``pretrained``."""
@@ -35,6 +37,8 @@ class ModelConf:
 @dataclass(kw_only=True)
 class TokenizerConf:
     """How texts become tokens; nothing given: by the tokenizer of the pretrained model."""
+
+    exclusive: ClassVar[tuple[tuple[str, ...], ...]] = (("pretrained", "train"),)
 
     pretrained: str | None = None
     """Local folder, or name on the Hugging Face hub, of a tokenizer."""
@@ -87,6 +91,13 @@ class Conf(EpochsConf):
 
     num_threads: Annotated[int, Field(ge=1)] | None = None
     """Threads of each worker; null: as many as it has cores."""
+
+    @classmethod
+    def parameters(cls) -> dict[str, str]:
+        """Return the full key of each of the ``TrainingArguments`` that rtrain follows, by its name."""
+        from rtrain.trainers.transformers.arguments import FOLLOWED
+
+        return {name: f"trainer.arguments.{name}" for name in FOLLOWED}
 
     def __post_init__(self) -> None:
         self.check_limits()

@@ -10,3 +10,10 @@ from rtrain.trainers.boosting_conf import BoostingConf
 @dataclass(kw_only=True)
 class Conf(BoostingConf):
     """Boosts trees with XGBoost, on one worker or with the rows shared by many."""
+
+    @classmethod
+    def parameters(cls) -> dict[str, str]:
+        """Return the full key of each parameter of XGBoost, by its name."""
+        from rtrain.trainers.xgboost.params import OURS, known_names
+
+        return {name: f"trainer.params.{name}" for name in known_names()} | OURS

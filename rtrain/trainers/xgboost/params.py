@@ -20,6 +20,7 @@ from rtrain.trainers.base import Job
 from rtrain.trainers.boosting import eval_splits, usable_names
 from rtrain.trainers.boosting_init import check_trees
 from rtrain.trainers.boosting_params import (
+    ELSEWHERE,
     check_early_stopping,
     check_measures,
     check_names,
@@ -41,6 +42,8 @@ NOT_IN_THE_MODEL = (
     *("aft_loss_distribution", "aft_loss_distribution_scale"),
 )
 """Parameters that a model's own description leaves out or calls by another name."""
+OF_A_MODEL = ("name", "num_feature", "num_target", "specified_updater", "updater_seq")
+"""What a model's own description says of itself; they are no parameters."""
 OURS = {
     "nthread": "trainer.num_threads",
     "n_jobs": "trainer.num_threads",
@@ -54,6 +57,12 @@ OURS = {
     "min_delta": "trainer.early_stopping_min_delta",
     "enable_categorical": "dataset.categorical",
     "feature_types": "dataset.categorical",
+    "num_trees": "trainer.num_boost_round",
+    "save_period": "run.checkpoint.every_steps",
+    "model_in": "run.init_from",
+    "xgb_model": "run.init_from",
+    "model_dir": "run.root_dir",
+    **ELSEWHERE,
 }
 ALIASES = {"learning_rate": "eta", "min_split_loss": "gamma", "reg_lambda": "lambda", "reg_alpha": "alpha"}
 """Second names of parameters; XGBoost takes them over the first ones in silence."""
@@ -138,7 +147,7 @@ def check_params(job: Job) -> None:
     conf: Conf = job.conf.trainer
     assert job.dataset is not None
     info, given = job.dataset.info, conf.params
-    check_names(given, sorted(known_names()), OURS)
+    check_names(given, known_names(), OURS, Conf)
     check_once(given, lambda name: ALIASES.get(name, name))
     check_early_stopping(conf, "booster", given.get("booster"), UNCUT, "gbtree")
     _check_objective(str(given.get("objective", "")), info)
@@ -262,7 +271,7 @@ def known_names() -> set[str]:
     for booster in BOOSTERS:
         for objective in OBJECTIVES:
             names |= set(_names(booster, objective))
-    return names
+    return names - {*OF_A_MODEL}
 
 
 def _names(booster: str, objective: str) -> Iterator[str]:

@@ -173,9 +173,9 @@ def largest(predictions, data):
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"params": {"num_leafs": 3}}, "params.num_leafs: there is no parameter.*\n.*params.num_leaf"),
+        ({"params": {"num_leafs": 3}}, "params.num_leafs: there is no parameter.*\n.*params.num_leaves"),
         ({"params": {"n_jobs": 3}}, "set by rtrain.\nUse trainer.num_threads"),
-        ({"params": {"first_metric_only": True}}, "set by rtrain.\nUse run.checkpoint.best.monitor"),
+        ({"params": {"first_metric_only": True}}, "set by rtrain.\n.*run.checkpoint.best.monitor"),
         ({"params": {"early_stopping_min_delta": 0.1}}, "set by rtrain.\nUse trainer.early_stopping_min_delta"),
         ({"params": {"metric": "multi_eror"}}, "LightGBM refuses them: Multiclass objective and metrics don't match"),
         ({"params": {"num_leaves": 1}}, r"refuses them: Check failed: \(num_leaves\) > \(1\)$"),

@@ -48,6 +48,18 @@ def test_a_good_config_passes():
         (make_conf(LOGISTIC, max_epochs=2), {}, {}, "LogisticRegression has no partial_fit"),
         (make_conf(LOGISTIC, evaluate_split="val"), {}, {}, "no split val"),
         (make_conf(LOGISTIC, cross_validation=CrossValidationConf(scoring=["acuracy"])), {}, {}, "no scorer 'acuracy'"),
+        (
+            make_conf(LOGISTIC, cross_validation=CrossValidationConf(scoring=["acuracy"])),
+            {},
+            {},
+            r"\nDid you mean: trainer\.cross_validation\.scoring=\[accuracy\]",
+        ),
+        (
+            make_conf(LOGISTIC, cross_validation=CrossValidationConf(scoring=["mcc"])),
+            {},
+            {},
+            r"\nDid you mean: trainer\.cross_validation\.scoring=\[matthews_corrcoef\]",
+        ),
         (make_conf("metrics.accuracy_score", y_true=1, y_pred=1), {}, {}, "accuracy_score"),
     ],
 )

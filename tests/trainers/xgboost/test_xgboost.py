@@ -152,7 +152,7 @@ def test_a_good_conf_passes():
         ({"params": {"max_depth": -3}}, "XGBoost refuses them"),
         ({"params": {"subsample": 3}}, "subsample exceed bound"),
         ({"params": {"nthread": 3}}, "set by rtrain.\nUse trainer.num_threads"),
-        ({"params": {"enable_categorical": True}}, "set by rtrain.\nUse dataset.categorical"),
+        ({"params": {"enable_categorical": True}}, "set by rtrain.\ndataset.categorical names"),
         ({"params": {"objective": "binary:logistic"}}, "is for 2 classes, but real has 3"),
         ({"params": {"objective": "reg:squarederror"}}, "is for regression, but real is for classification"),
         ({"params": {"objective": "multi:softmax"}}, "Try: trainer.params.objective=multi:softprob"),

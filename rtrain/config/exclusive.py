@@ -1,0 +1,39 @@
+"""Of keys that exclude each other, the typed one counts: those that files set give way.
+
+A dataclass of keys names them in its class attribute ``exclusive``: ``(("batch_size", "global_batch_size"),)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from omegaconf import DictConfig, OmegaConf, open_dict, read_write
+
+from rtrain.config.aliases import split_word
+
+
+def let_typed_win(cfg: DictConfig, words: Sequence[str]) -> None:
+    """Set to null what excludes a key that one of the words sets, unless a word sets that too.
+
+    Args:
+        cfg: The composed config; it changes.
+        words: The overrides that it was composed with.
+    """
+    typed = [key for _, key, value in map(split_word, words) if value not in (None, "null")]
+    for key in typed:
+        section, _, name = key.rpartition(".")
+        node = _section(cfg, section)
+        for names in getattr(OmegaConf.get_type(node), "exclusive", ()) if node is not None else ():
+            others = [one for one in names if one != name and f"{section}.{one}" not in typed]
+            if name in names and node is not None:
+                with read_write(node), open_dict(node):
+                    node.update(dict.fromkeys(others))
+
+
+def _section(cfg: DictConfig, key: str) -> DictConfig | None:
+    """Return the part of a config at a dotted key; None if there is none, or it is no section."""
+    node: object = cfg
+    for part in key.split("."):
+        is_section = isinstance(node, DictConfig) and not node._is_none() and part in node
+        node = node._get_node(part) if isinstance(node, DictConfig) and is_section else None
+    return node if isinstance(node, DictConfig) else None

@@ -1,0 +1,262 @@
+"""A key that is not there: what was meant, and the command that says it, which has been checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from hydra.errors import HydraException
+from omegaconf import DictConfig, ListConfig, ValueNode
+from omegaconf.errors import OmegaConfBaseException
+
+from rtrain.config.aliases import CHOOSABLE, GROUPS, KEYS, expand_key, split_word
+from rtrain.config.finding import Finding, command_with
+from rtrain.config.nodes import Container, children, joined
+from rtrain.config.parameters import arguments_of, library_of, targets_of
+from rtrain.config.request import Request
+from rtrain.config.schema import Schemas
+from rtrain.config.screen import Spot, Typed
+from rtrain.config.store import DEFAULT_PLUGINS, free_keys
+from rtrain.config.suggest import Keys, all_confs, all_keys, names_of, plugins_with
+from rtrain.config.validate import InvalidError
+from rtrain.config.words import Meaning, translated
+from rtrain.config.yaml_file import read_yaml
+from rtrain.errors import ConfigError
+
+Check = Callable[[Sequence[str]], Exception | None]
+"""Returns what is wrong with the config under other overrides, or None."""
+
+
+class WrongKeys:
+    """Explains keys that are not there.
+
+    Args:
+        request: What was asked for.
+        schemas: Of all plugins.
+        check: Composes and checks the config under other overrides.
+    """
+
+    def __init__(self, request: Request, schemas: Schemas, check: Check) -> None:
+        self.request, self._schemas, self._check = request, schemas, check
+
+    def explain(self, key: str, place: Spot | Typed | None, owner: Any = None) -> Finding:
+        """Return what there is to say about ``key``, which is not there.
+
+        Args:
+            key: With dots, from the root.
+            place: Where it was set.
+            owner: The dataclass that lacks it, if it is known.
+        """
+        if not isinstance(place, Typed):
+            return self._in_a_file(key, place, owner)
+        sign, own_key, value = split_word(place.command[place.index])
+        message = f"there is no key '{own_key}'"
+        first: Meaning | None = None
+        for meaning in self._meanings(key, value, owner):
+            if meaning.sentence is not None:
+                return Finding(message, place, note=meaning.sentence)
+            short = in_own_words(own_key, key, meaning.key)
+            word = self._checked_word(place, sign, short, meaning.value if meaning.value is not None else value)
+            if word is not None:
+                shown = split_word(word)[1]
+                return Finding(message, place, shown, command_with(place, word), self._or_added(key, place))
+            first = first or meaning
+        if first is not None:
+            return Finding(message, place, in_own_words(own_key, key, first.key), note=self._or_added(key, place))
+        return self._not_understood(key, place, message)
+
+    def translated(self, key: str, value: str | None) -> str | None:
+        """Return rtrain's word for what other tools call a value of ``key``; None if it is unknown."""
+        return translated(key, value, self.keys.confs)
+
+    def _not_understood(self, key: str, place: Typed, message: str) -> Finding:
+        typed = place.command[place.index].lstrip("+~")
+        if self.is_free(key.rpartition(".")[0]):
+            return Finding(message, place, None, command_with(place, f"+{typed}"))
+        return Finding(message, place, note=plugins_with(key, self._schemas) or self._list_of_keys(key))
+
+    def _in_a_file(self, key: str, place: Spot | None, owner: Any) -> Finding:
+        if note := self._other_plugin(key):
+            return Finding(_no_key(key, None), place, note=note)
+        meaning = next(self._meanings(key, None, owner), None)
+        if meaning is None:
+            note = plugins_with(key, self._schemas) or self._list_of_keys(key, names_of(owner))
+            return Finding(_no_key(key, None), place, note=note)
+        if meaning.sentence is not None:
+            return Finding(_no_key(key, None), place, note=meaning.sentence)
+        meant = _short(key, meaning.key)
+        return Finding(_no_key(key, meaning.key), place, f"{meant}: {meaning.value}" if meaning.value else meant)
+
+    def _meanings(self, key: str, value: str | None, owner: Any) -> Iterator[Meaning]:
+        parent = key.rpartition(".")[0]
+        own = [joined(parent, name) for name in names_of(owner)]
+        confs = [(parent, owner)] if own else []
+        keys = self.keys
+        yield from replace(keys, known=[*keys.known, *own], confs=[*confs, *keys.confs]).meanings(key, value)
+
+    def _checked_word(self, place: Typed, sign: str, key: str, value: str | None) -> str | None:
+        """Return the word that sets ``key`` and passes the checks; None if none does."""
+        before = len(self.request.command) - len(self.request.overrides)
+        for word in _spellings(sign, key, value, self._default(expand_key(key))):
+            words = [*place.command[before : place.index], word, *place.command[place.index + 1 :]]
+            if not _blames(self._check(words), expand_key(split_word(word)[1])):
+                return word
+        return None
+
+    def _default(self, key: str) -> Any:
+        """Return what a key is set to without the user's values; None if it is not set."""
+        node: Any = self._composed
+        for part in key.split("."):
+            is_there = isinstance(node, Mapping | DictConfig) and part in node
+            node = (node._get_node(part) if isinstance(node, DictConfig) else node[part]) if is_there else None
+        return node
+
+    def _or_added(self, key: str, place: Typed) -> str | None:
+        typed = place.command[place.index].lstrip("+~")
+        return f"or add it with +{typed}" if self.is_free(key.rpartition(".")[0]) else None
+
+    def _other_plugin(self, key: str) -> str | None:
+        """Return the line that says that the user has chosen a plugin for which the config is not written."""
+        chosen = next((word.text for word in self.request.words if word.key == key.partition(".")[0]), None)
+        known = plugins_with(key, self._schemas)
+        return f"{self.request.primary.name} is not written for {chosen}: {known}" if chosen and known else None
+
+    def _list_of_keys(self, key: str, own: Sequence[str] = ()) -> str:
+        """Return the line that says which keys there are, where ``key`` was set."""
+        if own:
+            return f"there are: {', '.join(sorted(own))}"
+        section = key.partition(".")[0]
+        if section in ("trainer", "dataset") and (name := self.chosen[section]):
+            return f"all its keys: rtrain {section}s {name}"
+        parent = key.rpartition(".")[0]
+        there = self._below(parent)
+        while parent and not there:
+            parent = parent.rpartition(".")[0]
+            there = self._below(parent)
+        trainer = self.chosen["trainer"] if not parent else None
+        return f"there are: {', '.join(there)}" + (f"; below trainer: rtrain trainers {trainer}" if trainer else "")
+
+    def _below(self, parent: str) -> list[str]:
+        """Return the names of the keys right below one, or of the sections."""
+        names = {key.rpartition(".")[2] for key in self.keys.known if key.rpartition(".")[0] == parent}
+        return sorted(names - ({"hydra", *KEYS, *GROUPS} if not parent else set()))
+
+    def is_free(self, parent: str) -> bool:
+        """Return whether any key may be added below ``parent``."""
+        return any(f"{parent}.".startswith(f"{key}.") for key in ("vars", *free_keys(self._schemas)))
+
+    @cached_property
+    def keys(self) -> Keys:
+        """What could have been meant: keys of the schemas, and of the config without the user's values."""
+        found = list(all_keys(self._schemas, self.chosen["trainer"], self.chosen["dataset"]))
+        if self._composed is not None:
+            found.extend(_leaves(self._composed))
+        there = set(found)
+        known = [key for key in found if KEYS.get(key, key) in there]
+        trainer = self._composed.get("trainer") if self._composed is not None else None
+        conf = self._schemas.trainer.get(self.chosen["trainer"] or "")
+        return Keys(
+            known,
+            all_confs(self._schemas, self.chosen),
+            targets_of(trainer),
+            lambda: library_of(conf),
+            lambda: arguments_of(trainer),
+        )
+
+    @cached_property
+    def chosen(self) -> dict[str, str | None]:
+        """The plugin of each group."""
+        found: dict[str, str | None] = {}
+        for group in CHOOSABLE:
+            node = self._composed.get(group) if self._composed is not None else None
+            found[group] = node.get("type") if isinstance(node, DictConfig) else self._declared(group)
+        return found
+
+    def _declared(self, group: str) -> str | None:
+        """Return the plugin that the files name, where they can't be composed."""
+        try:
+            node = read_yaml(self.request.primary.path)[0].get(group)
+            options = [one.config_path or "" for one in self.request.app.defaults([])]
+        except (HydraException, OmegaConfBaseException, ValueError, ConfigError):
+            return DEFAULT_PLUGINS.get(group)
+        named = [path.partition("/")[2] for path in options if path.startswith(f"{group}/") and path.count("/") == 1]
+        own = str(node["type"]) if isinstance(node, dict) and "type" in node else None
+        return own or next(iter(named), DEFAULT_PLUGINS.get(group))
+
+    @cached_property
+    def _composed(self) -> Mapping[str, Any] | None:
+        choices = [word.text for word in self.request.words if self.request.is_choice(word)]
+        for words in (choices, []):
+            try:
+                cfg = self.request.app.compose(words)
+            except (HydraException, OmegaConfBaseException, ValueError, ConfigError):
+                continue
+            return {str(key): cfg._get_node(key) for key in cfg if key != "hydra"}
+        return None
+
+
+def _spellings(sign: str, key: str, value: str | None, default: Any) -> Iterator[str]:
+    """Yield the words that may set ``key``: as a list or not like its default, as an option, as it is, as a class."""
+    if value is None:
+        yield f"{sign}{key}"
+        return
+    is_list = value.startswith("[")
+    if isinstance(default, ListConfig) and not is_list:
+        yield f"{sign}{key}=[{value}]"
+    if isinstance(default, ValueNode) and is_list and "," not in value:
+        yield f"{sign}{key}={value[1:-1]}"
+    group = {"sweep.type": "sweep", "dataset.type": "dataset", "sweep.scheduler": "sweep/scheduler"}.get(key)
+    if group is not None:
+        yield f"{group}={value}"
+    yield f"{sign}{key}={value}"
+    yield f"+{key}={value}"
+    if "." in value and value.replace(".", "").isidentifier():
+        yield f"{key}._target_={value}"
+        yield f"{key}={{_target_: {value}}}"
+    yield f"{sign}{key}=[{value}]"
+
+
+def _blames(error: Exception | None, key: str) -> bool:
+    """Return whether a failed check has to do with ``key``; that other keys are wrong too doesn't count."""
+    if isinstance(error, InvalidError):
+        return any(f"{key}.".startswith(f"{one.key}.") or f"{one.key}.".startswith(f"{key}.") for one in error.problems)
+    return error is not None and key.rpartition(".")[2] in str(error)
+
+
+def in_own_words(typed: str, key: str, full: str) -> str:
+    """Return ``full`` as the user would type it.
+
+    It has the short name that they used for its beginning; where they gave no section, its own short name.
+    """
+    head = typed.partition(".")[0]
+    if (head in GROUPS or head in KEYS) and full.startswith(f"{expand_key(head)}."):
+        return head + full[len(expand_key(head)) :]
+    if "." in typed:
+        return full.replace("trainer.", "", 1) if full.replace(".", "/") in GROUPS.values() else full
+    shorts = [(short, expand_key(short)) for short in (*KEYS, *GROUPS)]
+    return next((s + full[len(own) :] for s, own in shorts if f"{full}.".startswith(f"{own}.")), full)
+
+
+def _leaves(nodes: Any, path: str = "") -> Iterator[str]:
+    pairs = nodes.items() if isinstance(nodes, dict) else ((name, child) for name, _, child in children(nodes))
+    for name, child in pairs:
+        full = joined(path, str(name))
+        yield full
+        if isinstance(child, Container):
+            yield from _leaves(child, full)
+
+
+def _no_key(key: str, full: str | None) -> str:
+    parts, other = key.split("."), (full or "").split(".")
+    different = [part for part, one in zip(parts, other, strict=False) if part != one]
+    wrong = different[0] if len(parts) == len(other) and len(different) == 1 else parts[-1]
+    return f"{key}: there is no key '{wrong}' here"
+
+
+def _short(key: str, full: str) -> str:
+    """Return the one part of ``full`` that differs from ``key``; all of it if it belongs elsewhere."""
+    parts, other = key.split("."), full.split(".")
+    different = [one for part, one in zip(parts, other, strict=False) if part != one]
+    return different[0] if len(parts) == len(other) and len(different) == 1 else full
