@@ -25,7 +25,7 @@ def closest(word: str, known: Iterable[str], cutoff: float = CUTOFF) -> str | No
 
 
 def alike(word: str, known: Iterable[str]) -> str | None:
-    """Return the known name that ``word`` is a misspelling of: part by part, so that no other name is taken for it.
+    """Return the known name that ``word`` is a misspelling of: part by part, so that other names don't match.
 
     ``max_steps`` is a misspelling of neither ``max_epochs`` nor ``save_steps``, though most of its letters are theirs.
     """

@@ -31,7 +31,7 @@ def let_typed_win(cfg: DictConfig, words: Sequence[str]) -> None:
 
 
 def _section(cfg: DictConfig, key: str) -> DictConfig | None:
-    """Return the part of a config at a dotted key; None if there is none, or it is no section."""
+    """Return the part of a config at a dotted key; None if it doesn't exist or is not a section."""
     node: object = cfg
     for part in key.split("."):
         is_section = isinstance(node, DictConfig) and not node._is_none() and part in node

@@ -20,7 +20,7 @@ class Keys:
     """What can have been meant in one config."""
 
     known: Sequence[str]
-    """Full keys that are there."""
+    """Full keys that exist."""
     confs: Sequence[tuple[str, type]]
     """The dataclasses of keys, each by the key at which it stands."""
     targets: Sequence[tuple[str, str]] = ()
@@ -31,7 +31,7 @@ class Keys:
     """Tells the full key of each argument of the trainer's targets; asked only where nothing else is meant."""
 
     def meanings(self, wrong: str, value: str | None = None) -> Iterator[Meaning]:
-        """Yield what the dotted key ``wrong``, which is not there, may mean with ``value``."""
+        """Yield what the unknown dotted key ``wrong`` may mean with ``value``."""
         seen: set[str] = set()
         if wrong in self.known and (value_here := translated(wrong, value, self.confs)) is not None:
             yield Meaning(wrong, value_here)
@@ -89,7 +89,7 @@ class Keys:
         return [key for key in (*known, *self.arguments().values()) if plain(key.rpartition(".")[2]) == plain(name)]
 
     def _corrected(self, wrong: str) -> str | None:
-        """Return ``wrong`` with its first part that is not there replaced by one that is misspelt like it."""
+        """Return ``wrong`` with its first unknown part replaced by the key that it misspells."""
         prefixes = {".".join(key.split(".")[:count]) for key in self.known for count in range(1, key.count(".") + 2)}
         parts = wrong.split(".")
         for index, part in enumerate(parts):
@@ -105,7 +105,7 @@ class Keys:
         """Yield the keys elsewhere with the same last part, those of the same section first."""
         section, _, name = wrong.rpartition(".")
         same = [key for key in self.known if plain(key.rpartition(".")[2]) == plain(name)]
-        if not _is_inside(section, "sweep"):  # what a search is told means something else elsewhere
+        if not _is_inside(section, "sweep"):  # the keys of a search mean something else elsewhere
             same = [key for key in same if not _is_inside(key, "sweep")]
         yield from map(Meaning, sorted(same, key=lambda key: (not _is_inside(key, section), key.count("."))))
 

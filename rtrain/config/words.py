@@ -1,6 +1,6 @@
 """What users of other tools call the keys of rtrain.
 
-The words for the keys of a dataclass stand beside the module that defines it: those for ``schema.py`` in
+The words for the keys of a dataclass stand next to the module that defines it: those for ``schema.py`` in
 ``schema.words.yaml``, by the name of the class. Those for the arguments of a ``_target_`` stand in
 ``targets.words.yaml``, by its dotted path. They are read when a key is wrong.
 """
@@ -25,7 +25,7 @@ ON = ("true", "yes", "on", "1")
 
 @dataclass(frozen=True)
 class Meaning:
-    """What a word of another tool is here: a key, maybe with a value of its own, or one sentence."""
+    """What a word of another tool is here: a key, maybe with another value, or one sentence."""
 
     key: str = ""
     """With dots, from the root; empty where ``sentence`` says it all."""

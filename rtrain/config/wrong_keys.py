@@ -1,4 +1,4 @@
-"""A key that is not there: what was meant, and the command that says it, which has been checked."""
+"""An unknown key: what was meant, and the checked command that says it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Check = Callable[[Sequence[str]], Exception | None]
 
 
 class WrongKeys:
-    """Explains keys that are not there.
+    """Explains unknown keys.
 
     Args:
         request: What was asked for.
@@ -42,7 +42,7 @@ class WrongKeys:
         self.request, self._schemas, self._check = request, schemas, check
 
     def explain(self, key: str, place: Spot | Typed | None, owner: Any = None) -> Finding:
-        """Return what there is to say about ``key``, which is not there.
+        """Return what there is to say about the unknown ``key``.
 
         Args:
             key: With dots, from the root.

@@ -100,7 +100,7 @@ def check_boosting(conf: BoostingConf, job: Job) -> None:
         raise ConfigError("trainer.early_stopping_rounds needs a split to evaluate on.", "Try: dataset.split.val=0.2")
     if conf.early_stopping_min_delta and conf.early_stopping_rounds is None:
         raise ConfigError(
-            "trainer.early_stopping_min_delta says what early stopping takes for an improvement, but it is off.",
+            "trainer.early_stopping_min_delta is the improvement that early stopping asks for, but it is off.",
             f"Try: trainer.early_stopping_rounds={USUAL_PATIENCE}",
         )
     functions(conf, job.allow)

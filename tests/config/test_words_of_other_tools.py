@@ -226,6 +226,7 @@ def test_the_corpus_is_large_and_says_nothing_twice():
     assert order == sorted(order)
 
 
+@pytest.mark.slow
 def test_every_typed_name_is_one_that_rtrain_refuses(configs):
     accepted = [
         f"{row.config} {row.key}={row.value}"
@@ -235,6 +236,7 @@ def test_every_typed_name_is_one_that_rtrain_refuses(configs):
     assert not accepted, "\n".join(accepted)
 
 
+@pytest.mark.slow
 def test_every_answer_passes_the_check(configs):
     answers = {(row.config, key, value) for row in load_rows() for key, value in row.answers}
     wrong = [
@@ -338,7 +340,7 @@ def told(config: Config, wrong: WrongKeys, row: Row) -> Told:
     return Told(meant, tried and tried.partition("=")[2], str(finding.as_error()), is_blank)
 
 
-@pytest.mark.parametrize("each", [4, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("each", [8, pytest.param(1, marks=pytest.mark.slow)])
 def test_names_lead_to_what_is_meant(each, configs):
     """19 of 20 lead to the right key or sentence, and none is left without a word."""
     rows, wrong, blank = load_rows()[::each], [], []

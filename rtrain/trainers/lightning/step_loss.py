@@ -17,7 +17,7 @@ class StepLoss:
     def __init__(self, ranks: TorchRanks) -> None:
         self._ranks = ranks
         self._held: list[tuple[torch.Tensor, float]] = []
-        """Loss and weight of each batch of the step under way; they stay on the device until somebody asks."""
+        """Loss and weight of each batch of the step under way; they stay on the device until they are read."""
 
     def add(self, outputs: Any, weight: float, parts: int) -> None:
         """Hold the loss of a batch, if it has one.
@@ -32,7 +32,7 @@ class StepLoss:
             self._held.append((loss.detach() * parts if parts > 1 else loss.detach(), weight))
 
     def mean(self) -> dict[str, float]:
-        """Return ``train/loss``, or nothing if a loss is no number or none was held; every rank calls it."""
+        """Return ``train/loss``, or nothing if a loss is not a number or none was held; every rank calls it."""
         total = math.fsum(float(loss) * weight for loss, weight in self._held)
         total, weight = self._ranks.sum([total, math.fsum(weight for _, weight in self._held)])
         return {"train/loss": total / weight} if weight and math.isfinite(total) else {}

@@ -15,7 +15,7 @@ def backward_rows(num_rows: int, conf: Conf, num_ranks: int) -> set[int]:
     Args:
         num_rows: Rows of the train split.
         conf: Its batch sizes, and the steps after which training ends.
-        num_ranks: Ranks with rows of their own.
+        num_ranks: Ranks that have different rows.
     """
     per_step = conf.rows_per_step(num_ranks)
     whole, rest = divmod(num_rows, per_step)

@@ -39,7 +39,7 @@ def try_model(model: nn.Module, loss: nn.Module, worker: Worker, ranks: TorchRan
         model: On the device.
         loss: On the device.
         worker: Has the rows, and the precision to compute in.
-        ranks: Those with rows of their own; each of them tries the same rows.
+        ranks: Those that have different rows; each of them tries the same rows.
 
     Raises:
         TrainingError: The model fails with these rows, or its output doesn't fit the targets or what evaluations

@@ -14,7 +14,7 @@ from rtrain.errors import CheckpointError, TrainingError, first_line
 from rtrain.runs.checkpoints import RECORD_NAME, read_record, unwritable
 from rtrain.runs.events import events_file
 
-OWN_FOLDER = "Write the checkpoint into a folder of its own, tempfile.mkdtemp() say, and report that."
+OWN_FOLDER = "Write the checkpoint into a new folder, e.g. tempfile.mkdtemp(), and report that."
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ def copy_files(source: Path, into: Path, target: Path, part_name: str) -> None:
         part_name: Of a file while it is copied; no other process uses it.
 
     Raises:
-        TrainingError: The folder is no checkpoint: it holds other things than files, or this run.
+        TrainingError: The folder is not a checkpoint: it holds other things than files, or this run.
         CheckpointError: A file can't be read or written.
     """
     found = find_files(source, target.parent)
