@@ -42,8 +42,12 @@ Start = Callable[..., "subprocess.Popen[Any]"]
 
 
 def pytest_configure() -> None:
-    """Leave no process behind: SIGTERM ends the tests as Ctrl-C does, and what they fork is killed with them."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    """Leave no process behind: SIGTERM ends the tests as Ctrl-C does, and what they fork is killed with them.
+
+    A job in the background ignores Ctrl-C, as all do that it starts; here it is heard, wherever the tests were started.
+    """
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.default_int_handler)
     if sys.platform == "linux":
         prctl = ctypes.CDLL(None).prctl
         os.register_at_fork(after_in_child=lambda: prctl(PR_SET_PDEATHSIG, signal.SIGKILL))

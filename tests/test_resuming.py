@@ -239,7 +239,7 @@ def test_seconds_between_checkpoints(tmp_path):
 def test_a_signal_saves_marks_the_run_and_it_goes_on_to_the_same_end(start, tmp_path, whole, number, code):
     words = [RTRAIN, "fit", "mlp", "num_workers=0", f"run.root_dir={tmp_path}", "trainer.max_epochs=2000"]
     words += ["run.checkpoint.every_epochs=100", "run.log_every_steps=1"]
-    process = start(words, stdout=subprocess.PIPE, text=True, preexec_fn=_interruptible)
+    process = start(words, stdout=subprocess.PIPE, text=True)
     for _ in process.stdout:
         if next(tmp_path.glob("mlp/*/events.jsonl"), None) is not None and "epoch 1/" in _:
             break
@@ -253,10 +253,6 @@ def test_a_signal_saves_marks_the_run_and_it_goes_on_to_the_same_end(start, tmp_
     assert run.manifest.checkpoints[-1]["step"] == run.manifest.step == max(event.step for event in run.events())
     if run.manifest.epoch < 2:
         assert_same(weights(rtrain.resume(path, ["trainer.max_epochs=2"])), weights(whole))
-
-
-def _interruptible():
-    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.mark.parametrize(

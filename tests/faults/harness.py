@@ -200,7 +200,6 @@ class Child:
 def _train(folder: str, words: tuple[str, ...], at: Watch | None) -> None:
     from rtrain.cli.app import run
 
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     for stream in (1, 2):
         os.dup2(os.open(f"{folder}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND), stream)
     if at is not None:
