@@ -41,7 +41,7 @@ PR_SET_PDEATHSIG = 1
 Start = Callable[..., "subprocess.Popen[Any]"]
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Leave no process behind: SIGTERM ends the tests as Ctrl-C does, and what they fork is killed with them.
 
     A job in the background ignores Ctrl-C, as all do that it starts; here it is heard, wherever the tests were started.
@@ -51,6 +51,16 @@ def pytest_configure() -> None:
     if sys.platform == "linux":
         prctl = ctypes.CDLL(None).prctl
         os.register_at_fork(after_in_child=lambda: prctl(PR_SET_PDEATHSIG, signal.SIGKILL))
+    if not hasattr(config, "workerinput"):  # of pytest-xdist, whose processes inherit the variables
+        compile_once(config)
+
+
+def compile_once(config: pytest.Config) -> None:
+    """Have all processes of the tests share what JAX compiles: each small model takes seconds."""
+    folder = tempfile.TemporaryDirectory(prefix="rtrain-jax-")
+    config.add_cleanup(folder.cleanup)
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = folder.name
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
 
 
 def pytest_collection_finish() -> None:

@@ -64,6 +64,7 @@ def test_the_best_evaluation_has_a_checkpoint(tmp_path, stopped_early, trainer, 
     assert_best_is_kept(run)
 
 
+@pytest.mark.slow
 def test_the_best_evaluation_of_two_workers_has_a_checkpoint(tmp_path):
     run = fit(tmp_path, "torch", "num_workers=2", "trainer.batch_size=16", "trainer.strategy=fsdp")
     assert len(run.manifest.checkpoints[0]["files"]) > 3, "each worker writes a part"

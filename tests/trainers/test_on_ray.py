@@ -74,6 +74,7 @@ def test_a_loop_of_ones_own_averages_gradients_over_workers_and_gets_each_row_on
     assert sorted(run.manifest.workers) == ["0", "1"]
 
 
+@pytest.mark.slow
 def test_a_cluster_of_someone_else_is_joined_and_left_running(tmp_path):
     import ray
 

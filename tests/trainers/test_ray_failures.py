@@ -199,6 +199,7 @@ def test_a_killed_worker_is_replaced_and_training_goes_on_from_the_checkpoint(tm
     assert run.manifest.step == 8
 
 
+@pytest.mark.slow
 def test_a_loop_of_ones_own_goes_on_from_its_checkpoint(tmp_path, cluster):
     run, notices = fit_loop(tmp_path, cluster, "fails_once", "run.failure.max_failures=1")
     assert run.status == "succeeded", notices

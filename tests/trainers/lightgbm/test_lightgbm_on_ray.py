@@ -30,6 +30,7 @@ def fit(table, num_workers):
     return rtrain.fit("lightgbm", [*words, f"num_workers={num_workers}", f"run.root_dir={table}/runs"])
 
 
+@pytest.mark.slow
 def test_lightgbm_shares_all_rows_and_gives_the_trees_of_one_worker(table):
     """LightGBM alone would take the bins of a feature from one worker's rows, and be far worse on sorted ones."""
     alone, shared = fit(table, 0), fit(table, 2)
