@@ -1,7 +1,8 @@
 # `make demo` and `make test` need nothing but Python 3.11+, git and make.
 PYTHON ?= python3
 BIN := .venv/bin
-PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# Python compiles what it imports; pip would compile all of it, which takes a minute or more.
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
 
 .PHONY: demo test test-all test-faults lint bench clean
 
