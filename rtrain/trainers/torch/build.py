@@ -121,13 +121,20 @@ def build_scheduler(worker: Worker, optimizer: Optimizer, num_steps: int | None)
     if conf.scheduler is None:
         return None
     filled: dict[str, Any] = dict.fromkeys(auto_lengths(conf), num_steps)
-    kind = locate(str(conf.scheduler["_target_"]), "trainer.scheduler._target_", worker.allow)
-    if isinstance(kind, type) and issubclass(kind, ReduceLROnPlateau) and "mode" not in conf.scheduler:
+    if watches_metric(conf, worker.allow) and "mode" not in conf.scheduler:
         assert worker.dataset is not None, "checked by the plugin"
         default = default_monitor(conf.evaluate_split, worker.dataset.info)
         filled["mode"] = Monitor.of(worker.run.checkpoint.best, conf, worker.directions, default).mode
     scheduler: LRScheduler = build({**conf.scheduler, **filled}, "trainer.scheduler", worker.allow, optimizer)
     return scheduler
+
+
+def watches_metric(conf: Conf, allow: tuple[str, ...]) -> bool:
+    """Tell whether the schedule moves by the monitored metric."""
+    if conf.scheduler is None:
+        return False
+    kind = locate(str(conf.scheduler["_target_"]), "trainer.scheduler._target_", allow)
+    return isinstance(kind, type) and issubclass(kind, ReduceLROnPlateau)
 
 
 def auto_lengths(conf: Conf) -> list[str]:
