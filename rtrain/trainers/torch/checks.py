@@ -26,6 +26,7 @@ from rtrain.trainers.tasks import CLASSES
 from rtrain.trainers.torch.build import auto_lengths, build_loss, schedule_length, watches_metric
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.metrics import directions as metric_directions
+from rtrain.trainers.torch.own_losses import is_function
 from rtrain.trainers.torch.strategies.checks import check_strategy
 from rtrain.trainers.torch.transforms import check_transforms
 from rtrain.trainers.torch.trial import check_loss
@@ -64,7 +65,8 @@ def _check_targets(conf: Conf, info: DatasetInfo, job: Job) -> None:
             )
         check_node({**conf.scheduler, **provided}, "trainer.scheduler", job.allow, num_args=1)
     if conf.loss is not None:
-        check_node(fill_from_dataset(conf.loss, info, "trainer.loss"), "trainer.loss", job.allow)
+        filled, num_args = fill_from_dataset(conf.loss, info, "trainer.loss"), 2 * is_function(conf.loss, job.allow)
+        check_node(filled, "trainer.loss", job.allow, num_args=num_args)
         assert job.dataset is not None, "it has an info"
         check_loss(build_loss(conf, job.dataset, job.allow), info)
     check_names(conf, info)

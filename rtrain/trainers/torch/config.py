@@ -77,7 +77,8 @@ class Conf(EpochsConf):
     the metric of the best checkpoint, in its direction."""
 
     loss: dict[str, Any] | None = None
-    """The loss of (output, target), by ``_target_``; null: cross entropy, or squared error for a regression."""
+    """The loss of (output, target), by ``_target_``: a module or a function; null: cross entropy, or squared error for
+    a regression."""
 
     metrics: dict[str, Any] = field(default_factory=dict)
     """More metrics of each evaluation, beside loss and accuracy or errors: name to a torchmetrics class by
