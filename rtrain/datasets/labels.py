@@ -63,7 +63,7 @@ class Labels:
     @property
     def class_names(self) -> tuple[str, ...]:
         """What the classes are called: their value as text."""
-        return tuple(_name(value) for value in self.classes or ())
+        return tuple(class_name(value) for value in self.classes or ())
 
     def encode(self, values: pa.Array, where: str, first_row: int) -> np.ndarray:
         """Return ``y``, (rows,): int64 classes, or targets of ``targets.dtype``.
@@ -212,7 +212,7 @@ class LabelScan:
             )
         if len(self._values) == 1:
             raise DatasetError(
-                f"{self._where}: the label '{self._column}' is {_name(next(iter(self._values)))} in every row; "
+                f"{self._where}: the label '{self._column}' is {class_name(next(iter(self._values)))} in every row; "
                 "there is nothing to learn.",
                 "Choose another dataset.label.",
             )
@@ -333,7 +333,8 @@ def _as_numbers(column: str) -> str:
     return f"in tables: 'dataset.dtypes={{{column}: float64}}'"
 
 
-def _name(value: Any) -> str:
+def class_name(value: Any) -> str:
+    """Return what a class is called: its value as text."""
     if isinstance(value, bool):
         return str(value).lower()
     return str(int(value)) if isinstance(value, float) and value.is_integer() and abs(value) < WHOLE else str(value)

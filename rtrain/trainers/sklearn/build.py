@@ -11,14 +11,15 @@ from sklearn.utils.validation import has_fit_parameter
 from rtrain.config.targets import build
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
+from rtrain.trainers.sklearn.class_names import take_class_names
 from rtrain.trainers.sklearn.config import Conf
 
 
 def build_estimator(conf: Conf, info: DatasetInfo, seed: int, allow: tuple[str, ...]) -> Any:
-    """Build the estimator, with the seed and the features that are categories, where it takes them.
+    """Build the estimator, with the seed, the features that are categories, and classes by number, where it takes them.
 
     Raises:
-        ConfigError: It is no estimator.
+        ConfigError: It is no estimator, or names a class that the data has not.
     """
     estimator = build(conf.estimator, "trainer.estimator", allow)
     if not hasattr(estimator, "fit") or not hasattr(estimator, "get_params"):
@@ -28,6 +29,7 @@ def build_estimator(conf: Conf, info: DatasetInfo, seed: int, allow: tuple[str, 
     if takes_categories(estimator) and "categorical_features" not in conf.estimator and info.categories:
         places = [place for place, name in enumerate(info.feature_names) if name in info.categories]
         estimator.set_params(categorical_features=places)
+    take_class_names(estimator, info)
     return estimator
 
 

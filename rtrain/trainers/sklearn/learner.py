@@ -15,6 +15,7 @@ from rtrain.trainers.learner import Learner
 from rtrain.trainers.sklearn import estimator_file
 from rtrain.trainers.sklearn.arguments import take_arguments
 from rtrain.trainers.sklearn.build import weight_argument
+from rtrain.trainers.sklearn.class_names import named
 from rtrain.trainers.sklearn.outputs import Sums
 from rtrain.trainers.sklearn.rows import Rows
 
@@ -100,7 +101,7 @@ class SklearnLearner(Learner):
         facts: dict[str, Any] = {}
         found = getattr(self.estimator, "best_params_", None)
         if found is not None:
-            facts["best_params"] = {name: _plain(value) for name, value in found.items()}
+            facts["best_params"] = {name: _plain(named(name, value, self._info)) for name, value in found.items()}
             facts["best_score"] = float(getattr(self.estimator, "best_score_", np.nan))
         best = getattr(self.estimator, "best_estimator_", self.estimator)
         importances = getattr(best, "feature_importances_", None)

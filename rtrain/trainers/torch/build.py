@@ -18,6 +18,7 @@ from rtrain.trainers.from_dataset import AUTO, default_monitor, fill_from_datase
 from rtrain.trainers.monitor import Monitor
 from rtrain.trainers.tasks import PLACES
 from rtrain.trainers.torch.config import Conf
+from rtrain.trainers.torch.own_losses import own_loss
 from rtrain.trainers.torch.state import TrainState, make_ema
 from rtrain.trainers.torch.strategies.base import Strategy
 from rtrain.trainers.torch.tasks import usual_loss
@@ -25,8 +26,6 @@ from rtrain.trainers.torch.transforms import transformed_info
 from rtrain.trainers.torch.trial import try_model
 from rtrain.trainers.worker import Worker
 
-TENSORS = ("weight", "pos_weight")
-"""Arguments of torch's losses that are tensors, and lists or numbers in a config."""
 SCHEDULE_LENGTHS = ("T_max", "total_steps", "total_iters", "num_training_steps")
 """Arguments of schedules that mean the number of their steps in the whole run."""
 
@@ -53,7 +52,7 @@ def build_loss(conf: Conf, dataset: Dataset, allow: tuple[str, ...]) -> nn.Modul
     """
     info = dataset.info
     weighted = "weight" in info.columns
-    loss = usual_loss(info.task) if conf.loss is None else _own_loss(conf.loss, info, allow)
+    loss = usual_loss(info.task) if conf.loss is None else own_loss(conf.loss, info, allow)
     reduction = getattr(loss, "reduction", None)
     if isinstance(reduction, str):
         _check_reduction(reduction)
@@ -63,17 +62,6 @@ def build_loss(conf: Conf, dataset: Dataset, allow: tuple[str, ...]) -> nn.Modul
             f"trainer.loss: {type(loss).__name__} has no reduction, so that the rows' weights can't be used.",
             "Take the column of the weights out of the dataset, or a loss of torch.nn.",
         )
-    return loss
-
-
-def _own_loss(node: Mapping[str, Any], info: DatasetInfo, allow: tuple[str, ...]) -> nn.Module:
-    """Build the loss that ``node`` names; the numbers that losses of torch keep as tensors become such."""
-    node = fill_from_dataset(node, info, "trainer.loss")
-    kind = locate(str(node["_target_"]), "trainer.loss._target_", allow)
-    names = TENSORS if isinstance(kind, type) and issubclass(kind, torch.nn.modules.loss._Loss) else ()
-    numbers = {name: node[name] for name in names if isinstance(node.get(name), list | int | float)}
-    tensors = {name: torch.tensor(value, dtype=torch.float32) for name, value in numbers.items()}
-    loss: nn.Module = build(node, "trainer.loss", allow, **tensors)
     return loss
 
 
@@ -121,13 +109,20 @@ def build_scheduler(worker: Worker, optimizer: Optimizer, num_steps: int | None)
     if conf.scheduler is None:
         return None
     filled: dict[str, Any] = dict.fromkeys(auto_lengths(conf), num_steps)
-    kind = locate(str(conf.scheduler["_target_"]), "trainer.scheduler._target_", worker.allow)
-    if isinstance(kind, type) and issubclass(kind, ReduceLROnPlateau) and "mode" not in conf.scheduler:
+    if watches_metric(conf, worker.allow) and "mode" not in conf.scheduler:
         assert worker.dataset is not None, "checked by the plugin"
         default = default_monitor(conf.evaluate_split, worker.dataset.info)
         filled["mode"] = Monitor.of(worker.run.checkpoint.best, conf, worker.directions, default).mode
     scheduler: LRScheduler = build({**conf.scheduler, **filled}, "trainer.scheduler", worker.allow, optimizer)
     return scheduler
+
+
+def watches_metric(conf: Conf, allow: tuple[str, ...]) -> bool:
+    """Tell whether the schedule moves by the monitored metric."""
+    if conf.scheduler is None:
+        return False
+    kind = locate(str(conf.scheduler["_target_"]), "trainer.scheduler._target_", allow)
+    return isinstance(kind, type) and issubclass(kind, ReduceLROnPlateau)
 
 
 def auto_lengths(conf: Conf) -> list[str]:

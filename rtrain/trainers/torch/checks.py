@@ -18,11 +18,15 @@ from rtrain.trainers.from_dataset import (
     check_quantities,
     check_task,
     dataset_of,
+    default_monitor,
     fill_from_dataset,
 )
+from rtrain.trainers.monitor import Monitor
 from rtrain.trainers.tasks import CLASSES
-from rtrain.trainers.torch.build import auto_lengths, build_loss, schedule_length
+from rtrain.trainers.torch.build import auto_lengths, build_loss, schedule_length, watches_metric
 from rtrain.trainers.torch.config import Conf
+from rtrain.trainers.torch.metrics import directions as metric_directions
+from rtrain.trainers.torch.own_losses import is_function
 from rtrain.trainers.torch.strategies.checks import check_strategy
 from rtrain.trainers.torch.transforms import check_transforms
 from rtrain.trainers.torch.trial import check_loss
@@ -43,6 +47,7 @@ def check_conf(job: Job) -> None:
     _check_targets(conf, seen, job)
     _check_device(conf, job)
     check_monitors(conf, info, job, tuple(conf.metrics))
+    _check_watched(conf, info, job)
     check_strategy(conf, seen, job)
 
 
@@ -60,7 +65,8 @@ def _check_targets(conf: Conf, info: DatasetInfo, job: Job) -> None:
             )
         check_node({**conf.scheduler, **provided}, "trainer.scheduler", job.allow, num_args=1)
     if conf.loss is not None:
-        check_node(fill_from_dataset(conf.loss, info, "trainer.loss"), "trainer.loss", job.allow)
+        filled, num_args = fill_from_dataset(conf.loss, info, "trainer.loss"), 2 * is_function(conf.loss, job.allow)
+        check_node(filled, "trainer.loss", job.allow, num_args=num_args)
         assert job.dataset is not None, "it has an info"
         check_loss(build_loss(conf, job.dataset, job.allow), info)
     check_names(conf, info)
@@ -78,6 +84,22 @@ def _check_optimizer(optimizer: object) -> None:
         raise ConfigError(
             f"trainer.optimizer: {type(optimizer).__name__} needs a closure that computes the gradient anew.",
             "Choose another optimizer, e.g. trainer/optimizer=adamw, or trainer.train_loop with a loop of your own.",
+        )
+
+
+def _check_watched(conf: Conf, info: DatasetInfo, job: Job) -> None:
+    """Refuse a schedule that takes the monitored metric for better in the other direction."""
+    said = (conf.scheduler or {}).get("mode")
+    if said is None or not watches_metric(conf, job.allow):
+        return
+    best = job.conf.run.checkpoint.best
+    directions = metric_directions(conf.metrics, job.allow).configured(best, conf)
+    watched = Monitor.of(best, conf, directions, default_monitor(conf.evaluate_split, info))
+    if watched.mode not in (None, said):
+        raise ConfigError(
+            f"trainer.scheduler.mode={said}: the schedule watches {watched.name}, of which a "
+            f"{'smaller' if watched.mode == 'min' else 'larger'} one is better.",
+            "Leave the mode out, or name another metric to watch: run.checkpoint.best.monitor=...",
         )
 
 

@@ -73,10 +73,12 @@ class Conf(EpochsConf):
     total_iters and num_training_steps is the number of its steps in the whole run. Null: a constant rate."""
 
     scheduler_interval: Annotated[str, *one_of("step", "epoch")] = "step"
-    """When the schedule moves on; one that watches a metric (ReduceLROnPlateau) does at each evaluation."""
+    """When the schedule moves on; one that watches a metric (ReduceLROnPlateau) does at each evaluation, by
+    the metric of the best checkpoint, in its direction."""
 
     loss: dict[str, Any] | None = None
-    """The loss of (output, target), by ``_target_``; null: cross entropy, or squared error for a regression."""
+    """The loss of (output, target), by ``_target_``: a module or a function; null: cross entropy, or squared error for
+    a regression."""
 
     metrics: dict[str, Any] = field(default_factory=dict)
     """More metrics of each evaluation, beside loss and accuracy or errors: name to a torchmetrics class by

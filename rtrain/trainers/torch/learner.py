@@ -20,6 +20,7 @@ from rtrain.trainers.torch.build import build_loss, build_metrics, build_state, 
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.data import Step, TensorFeed
 from rtrain.trainers.torch.evaluation import Evaluation
+from rtrain.trainers.torch.own_losses import untrained
 from rtrain.trainers.torch.state import TRAINING
 from rtrain.trainers.torch.step import OptimizerStep
 from rtrain.trainers.torch.strategies.base import Strategy
@@ -43,6 +44,8 @@ class TorchLearner(Learner):
         self._conf, self._data = conf, data
         self._train, self._allow = worker.dataset.splits["train"], worker.allow
         loss = build_loss(conf, worker.dataset, worker.allow).to(data.device)
+        if note := untrained(loss):
+            worker.notice(note)
         self.state = build_state(worker, strategy, steps_per_epoch, loss)
         self.optimizer_step = OptimizerStep(
             conf,

@@ -18,6 +18,7 @@ from rtrain.trainers.torch.plugin import Plugin
 
 NOT_FOR_TORCH = [("dtype", "object", "are texts"), ("task", "ranking", "for ranking")]
 COSINE = {"_target_": "torch.optim.lr_scheduler.CosineAnnealingLR", "T_max": "auto"}
+PLATEAU = {"_target_": "torch.optim.lr_scheduler.ReduceLROnPlateau"}
 
 F1 = {"_target_": "torchmetrics.F1Score", "task": "multiclass", "num_classes": "auto"}
 
@@ -127,6 +128,28 @@ def test_more_workers_than_rows_of_a_batch_are_refused():
 def test_a_monitor_that_is_never_reported_is_refused():
     with pytest.raises(ConfigError, match="val/accuracy"):
         check(make_conf(), monitor="val/accuracy")
+
+
+@pytest.mark.parametrize(
+    ("mode", "monitor", "watched"),
+    [
+        ("min", None, "test/accuracy, of which a larger"),
+        ("max", "test/loss", "test/loss, of which a smaller"),
+        ("min", "test/own", "test/own, of which a larger"),  # what torchmetrics says of it
+    ],
+)
+def test_a_schedule_that_watches_a_metric_in_the_wrong_direction_is_refused(mode, monitor, watched):
+    with pytest.raises(ConfigError, match=f"scheduler.mode={mode}: the schedule watches {watched}"):
+        check(make_conf(scheduler={**PLATEAU, "mode": mode}, metrics={"own": F1}), monitor=monitor)
+
+
+def test_a_schedule_watches_in_the_direction_that_is_known_or_said():
+    check(make_conf(scheduler=PLATEAU))
+    check(make_conf(scheduler={**PLATEAU, "mode": "min"}), monitor="test/loss")
+    own = make_conf(
+        scheduler={**PLATEAU, "mode": "max"}, early_stopping=EarlyStoppingConf(monitor="test/loss", mode="max")
+    )
+    check(own)
 
 
 def test_images_are_needed_where_channels_are():
