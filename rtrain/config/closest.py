@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from difflib import SequenceMatcher, get_close_matches
+from functools import lru_cache
 
 CUTOFF = 0.6
 MOST = 12
@@ -45,6 +46,7 @@ def nearest_or_all(word: str, known: Iterable[str], cutoff: float = CUTOFF) -> s
     return f"There are: {', '.join(words[:MOST])}{', ...' if len(words) > MOST else ''}"
 
 
+@lru_cache(maxsize=20_000)
 def plain(name: str) -> str:
     """Return a name as names are compared: ``maxEpochs``, ``max-epochs`` and ``MAX_EPOCHS`` are one."""
     return re.sub(r"[\W_]", "", name.casefold())
@@ -86,9 +88,10 @@ def _part_alike(left: str, right: str) -> bool:
     return _ratio(left, right) >= LONG_CUTOFF
 
 
-def _parts(name: str) -> list[str]:
+@lru_cache(maxsize=20_000)
+def _parts(name: str) -> tuple[str, ...]:
     """Return the words that a name is made of, in small letters: ``max_epochs``, ``maxEpochs``."""
-    return [part.casefold() for part in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name)]
+    return tuple(part.casefold() for part in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name))
 
 
 def _ratio(left: str, right: str) -> float:

@@ -19,7 +19,7 @@ from rtrain.config.request import Request
 from rtrain.config.schema import Schemas
 from rtrain.config.screen import Spot, Typed
 from rtrain.config.secrets import mask_word
-from rtrain.config.suggest import closest_key, key_of_class
+from rtrain.config.suggest import closest_group, closest_key, key_of_class
 from rtrain.config.wrong_keys import Check, WrongKeys
 
 
@@ -185,7 +185,7 @@ class _Explainer:
     def _unknown_group(self, match: re.Match[str], _: Exception) -> Finding:
         word, group = match[1], match[2]
         place = self.places.of_word(word)
-        meant = closest(group, self.request.app.groups())
+        meant = closest_group(group, self.request.app.groups())
         return Finding(f"there is no config group '{group}'", place, meant, self._swapped(place, group, meant))
 
     def _no_group(self, group: str, option: str, place: Spot | Typed | None) -> Finding:
@@ -193,7 +193,7 @@ class _Explainer:
             meant = closest(option, [path.stem for folder in self._folders_of("") for path in folder.glob("*.yaml")])
             return Finding(f"there is no config '{option}'", place, meant, self._swapped(place, option, meant))
         groups = [one for one in self.request.app.groups() if not one.startswith(("hydra", "rtrain_schema"))]
-        meant = closest(group, groups)
+        meant = closest_group(group, groups)
         return Finding(f"there is no config group '{group}'", place, meant, self._swapped(place, group, meant))
 
     def _sweep_without_multirun(self, match: re.Match[str], _: Exception) -> Finding:

@@ -22,7 +22,7 @@ from omegaconf import OmegaConf
 from peft import LoraConfig
 
 from rtrain.config.aliases import GROUPS, expand_key, split_word
-from rtrain.config.screen import Typed
+from rtrain.config.screen import Spot, Typed
 from rtrain.config.session import Session
 from rtrain.config.suggest import all_keys, names_of
 from rtrain.config.targets import build, check_node, locate
@@ -126,6 +126,7 @@ class Config:
             if f"dataset={kind}" in words and not any(word.startswith(f"dataset.{key}=") for word in words)
         ]
         self._name, self._words = name, [*words, *required]
+        self._problems: dict[tuple[str, str], str] = {}
         with self.session() as session:
             composed = session.check()
             self._allow, self._data = composed.allow, composed.resolved
@@ -135,6 +136,11 @@ class Config:
 
     def problem(self, key: str, value: str) -> str:
         """Return why rtrain refuses ``key=value`` on this config; an empty text if it does not."""
+        if (key, value) not in self._problems:
+            self._problems[key, value] = self._problem(key, value)
+        return self._problems[key, value]
+
+    def _problem(self, key: str, value: str) -> str:
         try:
             if key in CHOICES and not value.startswith("{"):
                 with self.session(f"{key}={value}") as session:
@@ -209,11 +215,11 @@ def parsed(value: str) -> Any:
 
 @pytest.fixture(scope="module")
 def configs(tmp_path_factory):
-    """Return the configs of the corpus by name; each is composed once."""
+    """Return what composes a config of the corpus, each once."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path_factory.mktemp("project"))
         patch.setattr(sys, "path", list(sys.path))
-        yield {name: Config(name) for name in dict.fromkeys(row.config for row in load_rows())}
+        yield cache(Config)
 
 
 def test_the_corpus_is_large_and_says_nothing_twice():
@@ -231,7 +237,7 @@ def test_every_typed_name_is_one_that_rtrain_refuses(configs):
     accepted = [
         f"{row.config} {row.key}={row.value}"
         for row in load_rows()
-        if not configs[row.config].problem(row.key, row.value)
+        if not configs(row.config).problem(row.key, row.value)
     ]
     assert not accepted, "\n".join(accepted)
 
@@ -242,7 +248,7 @@ def test_every_answer_passes_the_check(configs):
     wrong = [
         f"{config} {key}={value}: {why}"
         for config, key, value in sorted(answers)
-        if not key.endswith("._target_") and (why := configs[config].problem(key, value))
+        if not key.endswith("._target_") and (why := configs(config).problem(key, value))
     ]
     assert not wrong, "\n".join(wrong)
 
@@ -282,6 +288,64 @@ def test_what_is_built_has_words_of_its_own(config, word, said):
 
 
 @pytest.mark.parametrize(
+    ("config", "word", "meant"),
+    [
+        ("mlp", "hydra.launcher.n_jobs=4", "sweep.max_concurrent=4"),  # all of a dotted name before its last part
+        ("mlp", "tune_config.mode=min", "sweep.mode=min"),
+        ("mlp", "data.seed=3", "dataset.seed=3"),  # a section written in full
+        ("xgboost", "params.max_depth=3", "trainer.params.max_depth=3"),
+        ("lightgbm", "params.num_leaves=3", "trainer.params.num_leaves=3"),
+        ("mlp", "init_from=resume", "run.resume=auto"),  # a name that means something of its own for this value
+        ("resnet", "MODEL.WEIGHTS=weights.pt", "run.init_from=weights.pt"),  # a file, and no class to build
+    ],
+)
+def test_all_of_a_name_counts_before_a_part_of_it(config, word, meant):
+    assert f"try: rtrain fit {config} {meant}" in refused(config, word)
+
+
+@pytest.mark.parametrize("word", ["use_ema=true", "ema_momentum=0.99", "ema_overwrite_frequency=10"])
+def test_a_key_that_needs_another_one_is_told_with_it(word):
+    said = refused("keras", word)
+    assert "trainer.optimizer.use_ema and trainer.optimizer.ema_overwrite_frequency" in said
+    assert "try:" not in said
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("precision: bf16-mixed", "did you mean: trainer.precision: bf16"),
+        ("device: cuda", "did you mean: scaling.use_gpu: true"),
+        ("ckpt_path: last", "did you mean: run.resume: auto"),
+        ("init_from: [1, 2]", "did you mean: run.init_from"),
+        ("learning_rate: 0.1", "did you mean: trainer.optimizer.lr"),
+    ],
+)
+def test_values_in_files_are_translated(line, said, tmp_path):
+    own = tmp_path / "own.yaml"
+    own.write_text(f"defaults: [trainer: torch, dataset: digits, optimizer: sgd, model: mlp, _self_]\n{line}\n")
+    assert said in refused(str(own)).split("\n")[-1]
+
+
+@pytest.mark.parametrize("word", ["max_faileds=1", "tyep=grid", "nam=x", "esed=1"])
+def test_below_sweep_the_typed_word_is_blamed(word, tmp_path):
+    own = tmp_path / "own.yaml"
+    own.write_text("defaults: [mlp, sweep: random, _self_]\nsweep: {num_trials: 3}\n")
+    said = refused(str(own), f"sweep.{word}")
+    assert said.startswith(f"there is no key 'sweep.{word.partition('=')[0]}'")
+    assert "did you mean: sweep." in said
+
+
+@pytest.mark.parametrize(
+    "entry", ["modle: mlp", "models: gpt", "moddel: resnet", "MODEL: mlp", "los: mse", "Loss: mse"]
+)
+def test_in_defaults_lists_short_names_are_meant(entry, tmp_path):
+    own = tmp_path / "own.yaml"
+    own.write_text(f"defaults: [trainer: torch, {entry}, dataset: digits]\n")
+    meant = "loss" if entry[0] in "lL" else "model"
+    assert refused(str(own)).split("\n")[-1] == f"  did you mean: {meant}"
+
+
+@pytest.mark.parametrize(
     ("word", "meant"),
     [("trainer.precision=16-mixed", "fp16"), ("trainer.strategy=DDP", "ddp"), ("trainer.evaluate_split=dev", "val")],
 )
@@ -294,7 +358,7 @@ def test_words_of_a_target_mean_arguments_of_it():
     wrong = [
         f"{target}: {key}"
         for target, sections in targets.items()
-        if callable(built := locate(target, "_target_", ()))
+        if "." in target and callable(built := locate(target, "_target_", ()))
         for key in sections.get("keys", {})
         if key.partition("=")[0] not in inspect.signature(built).parameters
     ]
@@ -319,10 +383,19 @@ class Told:
             return all(word in self.text or word.rpartition(".")[2] in self.text for word in row.says)
         meant = _dotted(self.meant)
         return any(
-            (meant == _dotted(key) and (value == row.value or self.value == value))
+            (meant in (_dotted(key), f"{key}.type") and (value == row.value or self.value == value))
             or (_dotted(key) == f"{meant}._target_" and self.value == f"{{_target_: {value}}}")
             for key, value in row.answers
         )
+
+    def misleads(self, row: Row, config: Config) -> bool:
+        """Return whether it is a suggestion that rtrain would take, and none of the right answers."""
+        if not self.meant or self.leads_to(row):
+            return False
+        if row.where != "file":
+            return self.value is not None  # the command has been checked
+        same_key = self.value is None and any(_dotted(key) == _dotted(self.meant) for key, _ in row.answers)
+        return not same_key and not config.problem(_dotted(self.meant), self.value or row.value)
 
 
 def _dotted(key: str) -> str:
@@ -332,28 +405,31 @@ def _dotted(key: str) -> str:
 def told(config: Config, wrong: WrongKeys, row: Row) -> Told:
     """Return what is said of a word."""
     word = f"{PREFIXES[row.where]}{row.name}={row.value}"
-    place = None if row.where == "file" else Typed([*wrong.request.command, word], len(wrong.request.command))
+    place = Typed([*wrong.request.command, word], len(wrong.request.command))
+    if row.where == "file":
+        place = Spot("config.yaml", f"{row.name}: {row.value}", 0, 0, len(row.name), row.value)
     finding = wrong.explain(row.key, place)
-    meant = (finding.meant or "").partition(":")[0]
-    tried = shlex.split(finding.attempt)[-1] if finding.attempt else None
+    meant, _, value = (finding.meant or "").partition(": ")
+    tried = shlex.split(finding.attempt)[-1].partition("=")[2] if finding.attempt else value or None
     is_blank = not (finding.meant or finding.note or finding.attempt)
-    return Told(meant, tried and tried.partition("=")[2], str(finding.as_error()), is_blank)
+    return Told(meant, tried, str(finding.as_error()), is_blank)
 
 
 @pytest.mark.parametrize("each", [8, pytest.param(1, marks=pytest.mark.slow)])
 def test_names_lead_to_what_is_meant(each, configs):
-    """19 of 20 lead to the right key or sentence, and none is left without a word."""
-    rows, wrong, blank = load_rows()[::each], [], []
+    """19 of 20 lead to the right key or sentence, no wrong suggestion passes, and none is left without a word."""
+    rows, wrong, misled, blank = load_rows()[::each], [], [], []
     for command in dict.fromkeys(row.config for row in rows):
-        config = configs[command]
+        config = configs(command)
         with config.session() as session:
             session.request.compose()  # which finds out how its words have to be spelled for Hydra
             keys = WrongKeys(session.request, schemas(), config.check_words)
             for row in (row for row in rows if row.config == command):
                 found = told(config, keys, row)
-                if not found.leads_to(row):
-                    wrong.append(f"{row.config} {row.key}={row.value}: {row.expected}, not {found.meant or found.text}")
-                if found.is_blank:
-                    blank.append(row)
+                line = f"{row.config} {row.key}={row.value}: {row.expected}, not {found.meant or found.text}"
+                wrong += [line] if not found.leads_to(row) else []
+                misled += [line] if found.misleads(row, config) else []
+                blank += [line] if found.is_blank else []
     assert not blank
+    assert not misled, "\n".join(misled)
     assert len(wrong) <= 0.05 * len(rows), "\n".join(wrong)
