@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from hydra.errors import MissingConfigException, OverrideParseException
@@ -13,6 +14,7 @@ from rtrain.config.aliases import split_word
 from rtrain.config.closest import closest
 from rtrain.config.finding import Finding, command, command_with
 from rtrain.config.locations import shown
+from rtrain.config.other_options import own_form
 from rtrain.config.places import Places
 from rtrain.config.plain_words import plain_words
 from rtrain.config.request import Request
@@ -87,11 +89,14 @@ class _Explainer:
                 None,
                 f"mv {shown(file)} {shown(file.with_suffix('.yaml'))}",
             )
+        message = f"there is no '{option}' in config group '{group}'"
+        typed = place if isinstance(place, Typed) else None
+        form = own_form(self.wrong_keys, self.schemas, group, option, typed, message)
+        if form is not None:
+            return replace(form, place=place)
         meant = closest(option, options)
         note = f"there are: {', '.join(options[:12])}{', ...' if len(options) > 12 else ''}"
-        return Finding(
-            f"there is no '{option}' in config group '{group}'", place, meant, self._swapped(place, option, meant), note
-        )
+        return Finding(message, place, meant, self._swapped(place, option, meant), note)
 
     def composition(self, error: Exception) -> Finding:
         """Explain what went wrong while configs and overrides were merged."""

@@ -53,6 +53,9 @@ class Keys:
 
     def _candidates(self, wrong: str, value: str | None) -> Iterator[Meaning]:
         section, _, name = wrong.rpartition(".")
+        if name == "_target_":
+            return
+        yield from (Meaning(key) for key in self.known if _plain(key) == _plain(wrong))
         of_trainer = section.partition(".")[0] in ("", "trainer")
         near = [one for one in self.confs if _is_inside(one[0], section)]
         yield from self._of_targets(wrong, value)

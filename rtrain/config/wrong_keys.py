@@ -58,7 +58,7 @@ class WrongKeys:
             if meaning.sentence is not None:
                 return Finding(message, place, note=meaning.sentence)
             short = in_own_words(own_key, key, meaning.key)
-            word = self._checked_word(place, sign, short, meaning.value if meaning.value is not None else value)
+            word = self.checked_word(place, sign, short, meaning.value if meaning.value is not None else value)
             if word is not None:
                 shown = split_word(word)[1]
                 return Finding(message, place, shown, command_with(place, word), self._or_added(key, place))
@@ -97,7 +97,7 @@ class WrongKeys:
             keys = replace(keys, known=[*keys.known, *own], confs=[(parent, owner), *keys.confs])
         yield from keys.meanings(key, value)
 
-    def _checked_word(self, place: Typed, sign: str, key: str, value: str | None) -> str | None:
+    def checked_word(self, place: Typed, sign: str, key: str, value: str | None) -> str | None:
         """Return the word that sets ``key`` and passes the checks; None if none does."""
         before = len(self.request.command) - len(self.request.overrides)
         full = expand_key(key)
