@@ -42,8 +42,13 @@ def nearest_or_all(word: str, known: Iterable[str], cutoff: float = CUTOFF) -> s
     words = list(dict.fromkeys(known))
     near = closest(word, words, cutoff)
     if near is not None:
-        return f"Did you mean '{near}'?"
+        return did_you_mean(near)
     return f"There are: {', '.join(words[:MOST])}{', ...' if len(words) > MOST else ''}"
+
+
+def did_you_mean(*meant: object) -> str:
+    """Return the line that names what was probably meant, as all messages say it."""
+    return f"did you mean: {' or '.join(map(str, meant))}"
 
 
 @lru_cache(maxsize=20_000)

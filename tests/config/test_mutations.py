@@ -15,6 +15,7 @@ import yaml
 from tests_config import SCHEMAS
 
 from rtrain.config import locations
+from rtrain.config.closest import closest
 from rtrain.config.locations import builtin_config_dir
 from rtrain.config.session import Session
 from rtrain.config.targets import build, check_node
@@ -186,6 +187,15 @@ def test_an_edit_of_any_key_is_refused_and_the_key_suggested(edited, share, each
     assert total > 10
     assert not accepted
     assert len(unsuggested) <= max(1, (1 - share) * total), "\n".join(unsuggested)
+
+
+@pytest.mark.parametrize(
+    "group", sorted({path.parent for path in SHIPPED.glob("*/**/*.yaml")}), ids=lambda one: one.name
+)
+def test_an_option_in_another_case_is_suggested(group):
+    options = [path.stem for path in group.glob("*.yaml")]
+    wrong = {option: closest(recased(option, group.name), options) for option in options}
+    assert [option for option, meant in wrong.items() if meant != option] == []
 
 
 def tells(message: str, key: str) -> bool:

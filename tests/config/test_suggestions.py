@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+import rtrain
 from rtrain.config.session import Session
 from rtrain.errors import ConfigError
 from rtrain.schemas import schemas
@@ -108,3 +111,10 @@ def test_a_suggestion_is_checked_as_what_the_session_is_for(tmp_path):
         session.needs_secrets = False  # as predictions and evaluations need none
         session.trust = True
         assert session._what_is_wrong_with([]) is None
+
+
+def test_what_was_meant_is_said_in_one_place():
+    saying = [
+        path.name for path in Path(rtrain.__file__).parent.rglob("*.py") if "did you mean" in path.read_text().lower()
+    ]
+    assert set(saying) <= {"closest.py", "explain.py", "explain_hydra.py"}  # the last one reads what Hydra says
