@@ -14,7 +14,7 @@ from pathlib import Path
 from rtrain.cluster import StartingCluster, connect
 from rtrain.config.allowed import project_forgotten
 from rtrain.config.bounds import check_words
-from rtrain.config.closest import closest
+from rtrain.config.closest import closest, did_you_mean
 from rtrain.config.locations import Primary, builtin_dir, find_primary
 from rtrain.config.schema import BoundsConf, ClusterConf, RtrainConf
 from rtrain.config.scrub import Scrubber
@@ -177,7 +177,7 @@ def _judge(metric: str, bounds: BoundsConf, metrics: Mapping[str, float | None])
     if metric not in metrics:
         close = closest(metric, metrics)
         return False, f"{metric} was not reported; " + (
-            f"did you mean {close}?" if close else f"there are {', '.join(metrics)}"
+            did_you_mean(close) if close else f"there are {', '.join(metrics)}"
         )
     value = metrics[metric]
     limits = [(">=", bounds.min), ("<=", bounds.max)]

@@ -239,7 +239,7 @@ def test_a_failed_prediction_leaves_no_file(trained, tmp_path):
 
 def test_a_missing_feature_is_named_with_the_nearest_column(trained, tmp_path):
     (tmp_path / "bad.csv").write_text("a,bb\n1,2\n")
-    with pytest.raises(ConfigError, match=r"bad.csv: .*no column 'b', which the model takes.\nDid you mean 'bb'"):
+    with pytest.raises(ConfigError, match=r"bad.csv: .*no column 'b', which the model takes.\ndid you mean: bb"):
         rtrain.predict(trained.path, tmp_path / "out.csv", [f"dataset.path={tmp_path}/bad.csv"])
 
 

@@ -97,7 +97,7 @@ def test_recipes_are_listed_and_shown(capsys):
 def test_a_recipe_that_is_not_there_is_told_with_the_nearest_one(capsys):
     name = sorted(RECIPES)[0]
     assert run(["recipes", "show", name[:-1]]) == 2
-    assert f"Did you mean '{name}'?" in capsys.readouterr().err
+    assert f"did you mean: {name}" in capsys.readouterr().err
 
 
 def test_a_copy_never_overwrites(tmp_path, capsys):

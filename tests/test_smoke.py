@@ -90,7 +90,7 @@ def test_each_metric_is_held_to_its_bounds_and_misses_come_first(folder):
     low, unknown, good = found["bad"].lines
     assert low.startswith("test/accuracy 0.")
     assert low.endswith(" has to be >= 0.999")
-    assert unknown == "test/acuracy was not reported; did you mean test/accuracy?"
+    assert unknown == "test/acuracy was not reported; did you mean: test/accuracy"
     assert good.endswith("(<= 0.5)")
     assert found["bad"].run.path.parent == folder / "runs/smoke/bad"
 

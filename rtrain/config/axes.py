@@ -15,6 +15,7 @@ from omegaconf import OmegaConf
 
 from rtrain.config.aliases import expand_word, split_word
 from rtrain.config.bounds import check_words
+from rtrain.config.closest import did_you_mean
 from rtrain.config.suggest import closest_key
 from rtrain.errors import ConfigError
 
@@ -283,7 +284,7 @@ def _matches(resolved: dict[str, Any], key: str, wanted: Any) -> bool:
     there = OmegaConf.select(OmegaConf.create(resolved), full, default=Ellipsis)
     if there is Ellipsis:
         near = closest_key(full, _leaves(resolved))
-        hint = f"Did you mean: {near}" if near else "Write keys as on the command line."
+        hint = did_you_mean(near) if near else "Write keys as on the command line."
         raise ConfigError(f"sweep.exclude: there is no key '{key}'.", hint)
     if OmegaConf.is_dict(there) and "type" in there:
         there = there["type"]  # of a config group

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from difflib import SequenceMatcher, get_close_matches
+from functools import lru_cache
 
 CUTOFF = 0.6
 MOST = 12
@@ -41,10 +42,16 @@ def nearest_or_all(word: str, known: Iterable[str], cutoff: float = CUTOFF) -> s
     words = list(dict.fromkeys(known))
     near = closest(word, words, cutoff)
     if near is not None:
-        return f"Did you mean '{near}'?"
+        return did_you_mean(near)
     return f"There are: {', '.join(words[:MOST])}{', ...' if len(words) > MOST else ''}"
 
 
+def did_you_mean(*meant: object) -> str:
+    """Return the line that names what was probably meant, as all messages say it."""
+    return f"did you mean: {' or '.join(map(str, meant))}"
+
+
+@lru_cache(maxsize=20_000)
 def plain(name: str) -> str:
     """Return a name as names are compared: ``maxEpochs``, ``max-epochs`` and ``MAX_EPOCHS`` are one."""
     return re.sub(r"[\W_]", "", name.casefold())
@@ -86,9 +93,10 @@ def _part_alike(left: str, right: str) -> bool:
     return _ratio(left, right) >= LONG_CUTOFF
 
 
-def _parts(name: str) -> list[str]:
+@lru_cache(maxsize=20_000)
+def _parts(name: str) -> tuple[str, ...]:
     """Return the words that a name is made of, in small letters: ``max_epochs``, ``maxEpochs``."""
-    return [part.casefold() for part in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name)]
+    return tuple(part.casefold() for part in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name))
 
 
 def _ratio(left: str, right: str) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from hydra.errors import MissingConfigException, OverrideParseException
@@ -13,13 +14,14 @@ from rtrain.config.aliases import split_word
 from rtrain.config.closest import closest
 from rtrain.config.finding import Finding, command, command_with
 from rtrain.config.locations import shown
+from rtrain.config.other_options import own_form
 from rtrain.config.places import Places
 from rtrain.config.plain_words import plain_words
 from rtrain.config.request import Request
 from rtrain.config.schema import Schemas
 from rtrain.config.screen import Spot, Typed
 from rtrain.config.secrets import mask_word
-from rtrain.config.suggest import closest_key, key_of_class
+from rtrain.config.suggest import closest_group, closest_key, key_of_class
 from rtrain.config.wrong_keys import Check, WrongKeys
 
 
@@ -87,11 +89,14 @@ class _Explainer:
                 None,
                 f"mv {shown(file)} {shown(file.with_suffix('.yaml'))}",
             )
+        message = f"there is no '{option}' in config group '{group}'"
+        typed = place if isinstance(place, Typed) else None
+        form = own_form(self.wrong_keys, self.schemas, group, option, typed, message)
+        if form is not None:
+            return replace(form, place=place)
         meant = closest(option, options)
         note = f"there are: {', '.join(options[:12])}{', ...' if len(options) > 12 else ''}"
-        return Finding(
-            f"there is no '{option}' in config group '{group}'", place, meant, self._swapped(place, option, meant), note
-        )
+        return Finding(message, place, meant, self._swapped(place, option, meant), note)
 
     def composition(self, error: Exception) -> Finding:
         """Explain what went wrong while configs and overrides were merged."""
@@ -185,7 +190,7 @@ class _Explainer:
     def _unknown_group(self, match: re.Match[str], _: Exception) -> Finding:
         word, group = match[1], match[2]
         place = self.places.of_word(word)
-        meant = closest(group, self.request.app.groups())
+        meant = closest_group(group, self.request.app.groups())
         return Finding(f"there is no config group '{group}'", place, meant, self._swapped(place, group, meant))
 
     def _no_group(self, group: str, option: str, place: Spot | Typed | None) -> Finding:
@@ -193,7 +198,7 @@ class _Explainer:
             meant = closest(option, [path.stem for folder in self._folders_of("") for path in folder.glob("*.yaml")])
             return Finding(f"there is no config '{option}'", place, meant, self._swapped(place, option, meant))
         groups = [one for one in self.request.app.groups() if not one.startswith(("hydra", "rtrain_schema"))]
-        meant = closest(group, groups)
+        meant = closest_group(group, groups)
         return Finding(f"there is no config group '{group}'", place, meant, self._swapped(place, group, meant))
 
     def _sweep_without_multirun(self, match: re.Match[str], _: Exception) -> Finding:

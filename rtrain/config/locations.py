@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rtrain.config.closest import closest
+from rtrain.config.closest import closest, did_you_mean
 from rtrain.errors import ConfigError
 
 CONFIG_FOLDERS = ("configs", "config", "conf")
@@ -114,10 +114,10 @@ def shown(path: Path) -> str:
         return str(path)
 
 
-def did_you_mean(word: str, known: Sequence[str]) -> str | None:
+def nearest_line(word: str, known: Sequence[str]) -> str | None:
     """Return the line that names the known word closest to ``word``, if one is close."""
     close = closest(word, known)
-    return f"  did you mean: {close}" if close else None
+    return f"  {did_you_mean(close)}" if close else None
 
 
 def _readable(config: str, path: Path) -> Path:
@@ -145,7 +145,7 @@ def _missing(config: str, path: Path) -> ConfigError:
     if not folder.is_dir():
         return ConfigError(f"{config} doesn't exist: there is no folder {folder}.")
     names = [one.name for one in sorted(folder.glob("*.yaml"))]
-    hint = did_you_mean(path.name, names) or _listing(folder)
+    hint = nearest_line(path.name, names) or _listing(folder)
     return ConfigError(f"{config} doesn't exist.", hint)
 
 
@@ -176,7 +176,7 @@ def _by_name(config: str) -> Primary:
     if builtin.is_file():
         return Primary(path=builtin, builtin=True)
     names = sorted(set(_known_names()))
-    hint = did_you_mean(config, names) or f"  there are: {_few(names)}" if names else None
+    hint = nearest_line(config, names) or f"  there are: {_few(names)}" if names else None
     folders = ", ".join(f"./{folder}" for folder in CONFIG_FOLDERS)
     raise ConfigError(f"there is no config called '{config}' in {folders} or built in.", hint)
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.errors import ConfigCompositionException
+from hydra.errors import ConfigCompositionException, HydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig
+from omegaconf.errors import OmegaConfBaseException
 
 from rtrain.config.aliases import CHOOSABLE, GROUPS, Word, expand, split_word
 from rtrain.config.axes import read_space
@@ -138,10 +139,18 @@ class Request:
     def _add_default(self, group: str) -> bool:
         """Choose the default of a group, since a key of it is set and no config has it."""
         word = Word(f"+{group}={DEFAULT_PLUGINS[group]}", 0)
-        missing = not any(one.key == group for one in self.words)
+        missing = not any(one.key == group for one in self.words) and not self._is_in_a_file(group)
         if missing:
             self.words = (word, *self.words)
         return missing
+
+    def _is_in_a_file(self, section: str) -> bool:
+        """Return whether the files say something of a section."""
+        choices = [word.text for word in self.words if self.is_choice(word)]
+        try:
+            return self.app.compose(choices).get(section) is not None
+        except (HydraException, OmegaConfBaseException, ConfigError):
+            return False
 
     def _choose(self, group: str) -> bool:
         """Choose the group as if it had been typed without ``++``."""

@@ -16,6 +16,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.core.utils import env_override
 from omegaconf import DictConfig
 
+from rtrain.config.aliases import GROUPS
 from rtrain.config.allowed import use_project_root
 from rtrain.config.bounds import bounded_references
 from rtrain.config.gate import Gate, leaves
@@ -261,6 +262,7 @@ class Session:
         other = Session(
             self._config, overrides, self._schemas, self._config_dir, self._project_root, self.request.typed
         )
+        other.trust, other.needs_secrets = self.trust, self.needs_secrets
         try:
             with other:
                 if "--multirun" in self.request.typed:
@@ -305,6 +307,10 @@ class Session:
             gate = self._gate(cfg, data, allow, root, of_sweep=num is not None)
             gate.check_job(data)
             env = check_hydra(cfg, gate)
+            if any(word.key in GROUPS.values() for word in self.request.words):
+                from rtrain.config.other_options import refuse_foreign_options
+
+                refuse_foreign_options(self.request, self._schemas, data["trainer"], self._what_is_wrong_with)
             conf = validate(data, self._schemas)
             check_place(cfg, conf.run.root_dir, gate.typed, of_sweep=num is not None)
             record = recorded(cfg, data, env)

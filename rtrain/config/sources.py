@@ -11,7 +11,7 @@ from hydra.plugins.config_source import ConfigLoadError, ConfigResult, ConfigSou
 from omegaconf import OmegaConf
 
 from rtrain.config.aliases import expand_defaults, expand_keys
-from rtrain.config.locations import builtin_config_dir, did_you_mean, shown
+from rtrain.config.locations import builtin_config_dir, nearest_line, shown
 from rtrain.config.screen import render
 from rtrain.config.store import DEFAULT_PLUGINS, PLUGIN_GROUPS, SCHEMA_GROUP, knows_plugin, schema_of
 from rtrain.config.yaml_file import YamlFile, read_yaml
@@ -222,5 +222,5 @@ def localize(path: str, folder: Path) -> str:
     found = next((one for one in (Path.cwd() / here, folder / here) if one.is_dir()), None)
     if found is None:
         names = [one.name for one in here.parent.iterdir() if one.is_dir()] if here.parent.is_dir() else []
-        raise ConfigError(f"hydra.searchpath: there is no folder {bare}.", did_you_mean(here.name, names))
+        raise ConfigError(f"hydra.searchpath: there is no folder {bare}.", nearest_line(here.name, names))
     return source_uri(found.resolve())

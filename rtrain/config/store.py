@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, field, fields, is_dataclass, make_dataclass
 from functools import cache, lru_cache
 from types import UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Union, get_args, get_origin
 
 from hydra.core.config_store import ConfigNode, ConfigStore
 from hydra.core.object_type import ObjectType
 from omegaconf import OmegaConf
 
 from rtrain.config.aliases import GROUPS
+from rtrain.config.hints import hints_of
 from rtrain.config.schema import RtrainConf, Schemas
 
 SCHEMA_GROUP = "rtrain_schema"
@@ -77,7 +78,7 @@ def free_keys(schemas: Schemas) -> set[str]:
 
 def _own_fields() -> Iterator[tuple[str, Any, Mapping[Any, Any]]]:
     """Yield the fields of the sections that no plugin owns."""
-    hints = get_type_hints(RtrainConf)
+    hints = hints_of(RtrainConf)
     for one in fields(RtrainConf):
         if is_dataclass(hints[one.name]):
             yield from _fields(hints[one.name], one.name)
@@ -91,7 +92,7 @@ def _plugin_fields(schemas: Schemas) -> Iterator[tuple[str, Any, Mapping[Any, An
 
 def _fields(conf: type, where: str) -> Iterator[tuple[str, Any, Mapping[Any, Any]]]:
     """Yield key, type and metadata of each field of a dataclass and those in it."""
-    hints = get_type_hints(conf)
+    hints = hints_of(conf)
     for one in fields(conf):
         key, hint = f"{where}.{one.name}", hints[one.name]
         if isinstance(hint, type) and is_dataclass(hint):
@@ -125,7 +126,7 @@ class _PluginNodes(dict[str, Any]):
 
 def typed_conf(name: str, conf: type) -> type:
     """Return ``conf`` as Hydra composes it: with the key ``type``, and with free nodes that can be replaced or null."""
-    hints = get_type_hints(conf)
+    hints = hints_of(conf)
     free: list[tuple[str, Any, Any]] = [
         (one.name, Any, _same_default(one)) for one in fields(conf) if one.init and _is_free(hints[one.name])
     ]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import Field, dataclass, fields, is_dataclass, replace
-from typing import Any, get_args, get_type_hints
+from functools import cached_property
+from typing import Any, get_args
 
 from rtrain.config.aliases import CHOOSABLE, GROUPS, KEYS, expand_key
-from rtrain.config.closest import alike, plain
+from rtrain.config.closest import alike, closest, plain
+from rtrain.config.hints import hints_of
 from rtrain.config.schema import RtrainConf, Schemas
 from rtrain.config.words import Meaning, translated, words_of, words_of_target
 
@@ -43,11 +45,22 @@ class Keys:
                 new = found.value or translated(found.key, value, self.confs)
                 yield replace(found, value=new)
 
+    @cached_property
+    def _prefixes(self) -> Mapping[str, None]:
+        """The known keys, and their sections."""
+        keys = (key.split(".") for key in self.known)
+        return dict.fromkeys(".".join(parts[:count]) for parts in keys for count in range(1, len(parts) + 1))
+
     def _candidates(self, wrong: str, value: str | None) -> Iterator[Meaning]:
         section, _, name = wrong.rpartition(".")
+        if name == "_target_":
+            return
+        yield from (Meaning(key) for key in self.known if _plain(key) == _plain(wrong))
         of_trainer = section.partition(".")[0] in ("", "trainer")
         near = [one for one in self.confs if _is_inside(one[0], section)]
         yield from self._of_targets(wrong, value)
+        yield from _in_full(wrong, value, self.confs)
+        yield from self._in_full_section(wrong)
         meant = list(_of_other_tools(wrong, value, near or self.confs[:1]))
         if meant and meant[0].sentence is not None and of_trainer:  # what is said of it where it can't be set
             yield from map(Meaning, self._built_with(name))
@@ -83,6 +96,19 @@ class Keys:
                 meanings = (words.meaning(".".join(parts[start:]), value, where) for start in range(len(parts)))
                 yield from (one for one in meanings if one is not None)
 
+    def _in_full_section(self, wrong: str) -> Iterator[Meaning]:
+        """Yield the known key that ``wrong`` is where its section is written in full: ``params.eta``, ``data.seed``."""
+        head, _, rest = wrong.partition(".")
+        if not rest or head in self._prefixes:
+            return
+        heads = [prefix for prefix in self._prefixes if prefix.count(".") < 2]
+        same = [prefix for prefix in heads if plain(prefix.rpartition(".")[2]) == plain(head)]
+        near = alike(head, [prefix for prefix in heads if "." not in prefix])
+        known = {*self.known, *(self.library().values() if same else ())}
+        for section in [*same, *([near] if near is not None else [])]:
+            full = expand_key(f"{section}.{rest}")
+            yield from (Meaning(key) for key in known if _plain(key) == _plain(full))
+
     def _built_with(self, name: str) -> list[str]:
         """Return the keys of the arguments called ``name`` of what is built."""
         known = [key for key in self.known if key.rpartition(".")[0] in dict(self.targets)]
@@ -90,7 +116,7 @@ class Keys:
 
     def _corrected(self, wrong: str) -> str | None:
         """Return ``wrong`` with its first unknown part replaced by the key that it misspells."""
-        prefixes = {".".join(key.split(".")[:count]) for key in self.known for count in range(1, key.count(".") + 2)}
+        prefixes = self._prefixes
         parts = wrong.split(".")
         for index, part in enumerate(parts):
             if ".".join(parts[: index + 1]) in prefixes:
@@ -108,6 +134,16 @@ class Keys:
         if not _is_inside(section, "sweep"):  # the keys of a search mean something else elsewhere
             same = [key for key in same if not _is_inside(key, "sweep")]
         yield from map(Meaning, sorted(same, key=lambda key: (not _is_inside(key, section), key.count("."))))
+
+
+def _in_full(wrong: str, value: str | None, confs: Sequence[tuple[str, type]]) -> Iterator[Meaning]:
+    """Yield what all of ``wrong`` means: a name that is known with its section, or for this very value."""
+    for where, conf in confs:
+        for name in (wrong, *([wrong.removeprefix(f"{where}.")] if _is_inside(wrong, where) else [])):
+            for words in words_of(conf):
+                found = words.meaning(name, value, where) if words.has(name, value) else None
+                if found is not None:
+                    yield found
 
 
 def _of_other_tools(wrong: str, value: str | None, confs: Sequence[tuple[str, type]]) -> Iterator[Meaning]:
@@ -130,6 +166,11 @@ def closest_key(wrong: str, keys: Iterable[str]) -> str | None:
     return next((one.key for one in Keys(list(keys), ()).meanings(wrong)), None)
 
 
+def closest_group(wrong: str, groups: Iterable[str]) -> str | None:
+    """Return the config group that ``wrong`` was probably meant to be, by its short name where it has one."""
+    return closest(wrong, groups if "/" in wrong else [*GROUPS, *groups])
+
+
 def all_keys(schemas: Schemas, trainer: str | None = None, dataset: str | None = None) -> Iterator[str]:
     """Yield the full keys of the config, with the plugins' own where the plugin is known, and the short names."""
     yield from _keys(RtrainConf, "")
@@ -138,7 +179,7 @@ def all_keys(schemas: Schemas, trainer: str | None = None, dataset: str | None =
         conf = schemas.group(group).get(plugin or "")
         if conf is not None:
             yield from _keys(conf, group)
-    yield from (*KEYS, *GROUPS, "defaults", "hydra")
+    yield from (*KEYS, *GROUPS, "sweep.type", "defaults", "hydra")
 
 
 def all_confs(schemas: Schemas, chosen: Mapping[str, str | None]) -> list[tuple[str, type]]:
@@ -190,12 +231,16 @@ def _keys(conf: Any, where: str) -> Iterator[str]:
 
 def _sections(conf: Any, where: str, *, deep: bool = True) -> Iterator[tuple[str, Any]]:
     """Yield (key, dataclass) of the dataclasses inside ``conf``."""
-    for name, hint in get_type_hints(conf).items():
+    for name, hint in hints_of(conf).items():
         full = f"{where}.{name}" if where else name
         for inner in (one for one in (hint, *get_args(hint)) if isinstance(one, type) and is_dataclass(one)):
             yield full, inner
             if deep:
                 yield from _sections(inner, full)
+
+
+def _plain(key: str) -> list[str]:
+    return [plain(part) for part in key.split(".")]
 
 
 def _is_inside(key: str, section: str) -> bool:

@@ -14,7 +14,7 @@ from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from rtrain.config.allowed import SPECIAL, Untrusted, is_allowed, targets_in
-from rtrain.config.closest import closest
+from rtrain.config.closest import closest, did_you_mean
 from rtrain.config.harmless import is_harmless, unwanted_argument
 from rtrain.errors import ConfigError
 
@@ -141,7 +141,7 @@ def check_names(node: Any, where: str, allow: Sequence[str], roots: Sequence[Pat
     for key, value in targets_in(node, where):
         name = key.rpartition(".")[2]
         if name != "_target_":
-            raise TargetError(key, f"there is no key '{name}' here", f"  did you mean: {closest(name, SPECIAL)}")
+            raise TargetError(key, f"there is no key '{name}' here", f"  {did_you_mean(closest(name, SPECIAL))}")
         if not isinstance(value, str):
             raise TargetError(key, f"must be a dotted path, not {value!r}", "  try: _target_: torch.optim.SGD")
         refuse_unless_allowed(value, key, allow, roots)
@@ -279,7 +279,7 @@ def raised_at(error: BaseException) -> str | None:
 def _no_attribute(found: Any, walked: str, name: str, where: str, path: str) -> ConfigError:
     known = [one for one in dir(found) if not one.startswith("_")]
     meant = closest(name, known)
-    hint = f"  did you mean: {walked}.{meant}" if meant else None
+    hint = f"  {did_you_mean(f'{walked}.{meant}')}" if meant else None
     return ConfigError(f"{where}: {path} is not there: {walked} has no '{name}'.", hint)
 
 
@@ -309,7 +309,7 @@ def _check_names_known(
     for name in names:
         if name not in known:
             meant = closest(name, known)
-            hint = f"  did you mean: {meant}" if meant else f"  it has: {', '.join(known) or 'none at all'}"
+            hint = f"  {did_you_mean(meant)}" if meant else f"  it has: {', '.join(known) or 'none at all'}"
             raise ConfigError(f"{where}.{name}: {path} has no argument '{name}'.", hint)
 
 

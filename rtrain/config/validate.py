@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from rtrain.config.closest import one_edit
+from rtrain.config.hints import hints_of
 from rtrain.config.schema import RtrainConf, Schemas
 from rtrain.config.store import DEFAULT_PLUGINS, PLUGIN_GROUPS
 from rtrain.errors import ConfigError
@@ -196,7 +197,7 @@ def _owner(conf: type, location: list[str]) -> type | None:
     """Return the dataclass that holds the keys at ``location`` below ``conf``."""
     for part in location:
         if is_dataclass(conf) and part in key_names(conf):
-            inner = [one for one in _mentioned(get_type_hints(conf)[part]) if is_dataclass(one)]
+            inner = [one for one in _mentioned(hints_of(conf)[part]) if is_dataclass(one)]
             if not inner:
                 return None
             conf = _as_class(inner[0])
@@ -215,7 +216,7 @@ def _dataclasses(conf: Any, seen: set[type]) -> Iterator[Any]:
         return
     seen.add(conf)
     yield conf
-    for hint in get_type_hints(conf).values():
+    for hint in hints_of(conf).values():
         for one in _mentioned(hint):
             yield from _dataclasses(one, seen)
 

@@ -56,6 +56,8 @@ class Words:
             for key, by_value in (values or {}).items()
         }
         self.sentences = {_named(name): one["say"] for one in says or [] for name in one["names"].split()}
+        names = [*(keys or {}).values(), *(one["names"] for one in says or [])]
+        self._sectioned = {_with_dots(name) for some in names for name in some.split() if "." in name}
 
     def meaning(self, name: str, value: str | None, where: str) -> Meaning | None:
         """Return what ``name``, given ``value``, means for the dataclass at the key ``where``; None if unknown."""
@@ -72,6 +74,11 @@ class Words:
         if names[0] in self.keys or value is None or value.casefold() in ON:
             return Meaning(full, fixed)
         return Meaning(sentence=f"leave it out: {full} decides, and {fixed} has to be asked for")
+
+    def has(self, name: str, value: str | None) -> bool:
+        """Tell whether ``name`` is here with the section that it has, or for this very value."""
+        one = _of_value(name, value or "")
+        return one in self.keys or one in self.sentences or ("." in name and _with_dots(name) in self._sectioned)
 
     def translated(self, key: str, value: str | None) -> str | None:
         """Return rtrain's word for a value of ``key``; None if it is the same."""
@@ -93,6 +100,10 @@ def _named(name: str) -> str:
     """Return a name of a list of words as it is looked up; it may say for which value it holds."""
     key, sign, value = name.partition("=")
     return _of_value(key, value) if sign else plain(name)
+
+
+def _with_dots(name: str) -> str:
+    return ".".join(map(plain, name.partition("=")[0].split(".")))
 
 
 def _of_value(name: str, value: str) -> str:

@@ -58,7 +58,7 @@ class WrongKeys:
             if meaning.sentence is not None:
                 return Finding(message, place, note=meaning.sentence)
             short = in_own_words(own_key, key, meaning.key)
-            word = self._checked_word(place, sign, short, meaning.value if meaning.value is not None else value)
+            word = self.checked_word(place, sign, short, meaning.value if meaning.value is not None else value)
             if word is not None:
                 shown = split_word(word)[1]
                 return Finding(message, place, shown, command_with(place, word), self._or_added(key, place))
@@ -80,7 +80,7 @@ class WrongKeys:
     def _in_a_file(self, key: str, place: Spot | None, owner: Any) -> Finding:
         if note := self._other_plugin(key):
             return Finding(_no_key(key, None), place, note=note)
-        meaning = next(self._meanings(key, None, owner), None)
+        meaning = next(self._meanings(key, place.value if place is not None else None, owner), None)
         if meaning is None:
             note = plugins_with(key, self._schemas) or self._list_of_keys(key, names_of(owner))
             return Finding(_no_key(key, None), place, note=note)
@@ -92,14 +92,16 @@ class WrongKeys:
     def _meanings(self, key: str, value: str | None, owner: Any) -> Iterator[Meaning]:
         parent = key.rpartition(".")[0]
         own = [joined(parent, name) for name in names_of(owner)]
-        confs = [(parent, owner)] if own else []
         keys = self.keys
-        yield from replace(keys, known=[*keys.known, *own], confs=[*confs, *keys.confs]).meanings(key, value)
+        if own:
+            keys = replace(keys, known=[*keys.known, *own], confs=[(parent, owner), *keys.confs])
+        yield from keys.meanings(key, value)
 
-    def _checked_word(self, place: Typed, sign: str, key: str, value: str | None) -> str | None:
+    def checked_word(self, place: Typed, sign: str, key: str, value: str | None) -> str | None:
         """Return the word that sets ``key`` and passes the checks; None if none does."""
         before = len(self.request.command) - len(self.request.overrides)
-        for word in _spellings(sign, key, value, self._default(expand_key(key))):
+        full = expand_key(key)
+        for word in _spellings(sign, key, value, self._default(full), is_built=full in self._free):
             words = [*place.command[before : place.index], word, *place.command[place.index + 1 :]]
             if not _blames(self._check(words), expand_key(split_word(word)[1])):
                 return word
@@ -145,7 +147,11 @@ class WrongKeys:
 
     def is_free(self, parent: str) -> bool:
         """Return whether any key may be added below ``parent``."""
-        return any(f"{parent}.".startswith(f"{key}.") for key in ("vars", *free_keys(self._schemas)))
+        return any(f"{parent}.".startswith(f"{key}.") for key in self._free)
+
+    @cached_property
+    def _free(self) -> tuple[str, ...]:
+        return ("vars", *free_keys(self._schemas))
 
     @cached_property
     def keys(self) -> Keys:
@@ -176,19 +182,25 @@ class WrongKeys:
 
     def _declared(self, group: str) -> str | None:
         """Return the plugin that the files name, where they can't be composed."""
-        try:
-            node = read_yaml(self.request.primary.path)[0].get(group)
-            options = [one.config_path or "" for one in self.request.app.defaults([])]
-        except (HydraException, OmegaConfBaseException, ValueError, ConfigError):
-            return DEFAULT_PLUGINS.get(group)
+        sections, options = self._files
+        node = sections.get(group)
         named = [path.partition("/")[2] for path in options if path.startswith(f"{group}/") and path.count("/") == 1]
         own = str(node["type"]) if isinstance(node, dict) and "type" in node else None
         return own or next(iter(named), DEFAULT_PLUGINS.get(group))
 
     @cached_property
+    def _files(self) -> tuple[Mapping[str, Any], list[str]]:
+        """What the primary config says, and the paths of the options that it chooses; nothing if it can't be read."""
+        try:
+            sections = read_yaml(self.request.primary.path)[0]
+            return sections, [one.config_path or "" for one in self.request.app.defaults([])]
+        except (HydraException, OmegaConfBaseException, ValueError, ConfigError):
+            return {}, []
+
+    @cached_property
     def _composed(self) -> Mapping[str, Any] | None:
         choices = [word.text for word in self.request.words if self.request.is_choice(word)]
-        for words in (choices, []):
+        for words in (choices, []) if choices else ([],):
             try:
                 cfg = self.request.app.compose(words)
             except (HydraException, OmegaConfBaseException, ValueError, ConfigError):
@@ -197,7 +209,7 @@ class WrongKeys:
         return None
 
 
-def _spellings(sign: str, key: str, value: str | None, default: Any) -> Iterator[str]:
+def _spellings(sign: str, key: str, value: str | None, default: Any, *, is_built: bool) -> Iterator[str]:
     """Yield the words that may set ``key``: as a list or not like its default, as an option, as it is, as a class."""
     if value is None:
         yield f"{sign}{key}"
@@ -212,7 +224,7 @@ def _spellings(sign: str, key: str, value: str | None, default: Any) -> Iterator
         yield f"{group}={value}"
     yield f"{sign}{key}={value}"
     yield f"+{key}={value}"
-    if "." in value and value.replace(".", "").isidentifier():
+    if is_built and "." in value and value.replace(".", "").isidentifier():
         yield f"{key}._target_={value}"
         yield f"{key}={{_target_: {value}}}"
     yield f"{sign}{key}=[{value}]"

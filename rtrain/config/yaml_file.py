@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,16 @@ class YamlFile:
             if entry is None:
                 return None
             mark, node = entry
-        return None if mark is None else self.spot_of(mark)
+        return None if mark is None else replace(self.spot_of(mark), value=self._in_one_line(node))
+
+    def _in_one_line(self, node: yaml.Node | None) -> str | None:
+        """Return a value as it would be typed; None for one of several lines."""
+        if isinstance(node, yaml.ScalarNode):
+            return str(node.value)
+        if not isinstance(node, yaml.CollectionNode) or not node.flow_style:
+            return None
+        text = self.text[node.start_mark.index : node.end_mark.index]
+        return None if "\n" in text else text
 
     def spot_of(self, node: yaml.Node) -> Spot:
         """Return where ``node`` stands in the file."""

@@ -9,6 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from rtrain.config.closest import did_you_mean
 from rtrain.datasets.remote import fetch, is_glob, num_fixed, pattern_in
 from rtrain.errors import DatasetError
 from rtrain.storage.stores import is_url
@@ -42,7 +43,7 @@ def _near_names(name: str, folder: Path) -> str:
     there = sorted(child.name for child in children if not child.name.startswith("."))
     close = get_close_matches(name, there, 3, 0.5)
     if close:
-        return f"Did you mean {' or '.join(str(folder / one) for one in close)}?"
+        return did_you_mean(*(folder / one for one in close))
     return f"There are: {', '.join(there[:8])}" if there else "That folder is empty."
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, WithJsonSchema
 
-from rtrain.config.closest import closest
+from rtrain.config.closest import closest, did_you_mean
 
 _COLUMNS = ("columns",)
 _BINS = ("output_columns", "right", "include_lowest", "duplicates")
@@ -68,7 +68,7 @@ def _unknown(kind: str) -> str:
     if kind in NOT_NEEDED:
         return f"{kind} has no use here: {NOT_NEEDED[kind]}"
     meant = closest(kind, ARGUMENTS, 0.4)
-    hint = f"did you mean {meant}?" if meant else f"there are {', '.join(ARGUMENTS)}"
+    hint = did_you_mean(meant) if meant else f"there are {', '.join(ARGUMENTS)}"
     return f"there is no preprocessor {kind}; {hint}"
 
 
@@ -78,7 +78,7 @@ def _check_arguments(given: Mapping[str, Any], where: str, kind: str) -> None:
     for name in given:
         if name not in known:
             meant = closest(name, known)
-            hint = f"did you mean {meant}?" if meant else f"it has {', '.join(known)}"
+            hint = did_you_mean(meant) if meant else f"it has {', '.join(known)}"
             raise ValueError(f"{where} has no argument '{name}'; {hint}")
     missing = [name for name in needed if name not in given]
     if missing:

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rtrain.config.closest import closest, nearest_or_all
+from rtrain.config.closest import closest, did_you_mean, nearest_or_all
 from rtrain.datasets.base import Columns
 from rtrain.datasets.categories import codes_of, is_number, num_missing
 from rtrain.datasets.column_types import check_types, is_numeric
@@ -301,7 +301,7 @@ def check_columns(names: Sequence[str], schema: pa.Schema, where: str, key: str)
             raise DatasetError(f"{where}: dataset.{key} names '{name}', and there are several of it.")
         if not found:
             close = closest(name, schema.names, 0.5) if key == "label" else None
-            hint = f"Did you mean dataset.label={close}?" if close else nearest_or_all(name, schema.names, 0.5)
+            hint = did_you_mean(f"dataset.label={close}") if close else nearest_or_all(name, schema.names, 0.5)
             raise DatasetError(f"{where}: dataset.{key} names '{name}', which is no column.", hint)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from rtrain.config.closest import did_you_mean
 from rtrain.errors import ConfigError, DamagedSweepError, StrangeFileError
 from rtrain.runs.files import to_json, write_atomic
 from rtrain.runs.manifest import utc_now
@@ -203,7 +204,7 @@ def read_sweep(folder: Path) -> dict[str, Any]:
 def _sweeps_nearby(folder: Path) -> str | None:
     inside = sorted(path.parent for path in folder.glob(f"*/{FILE_NAME}"))
     found = [folder.parent] if is_sweep(folder.parent) else inside[:MOST_NEARBY]
-    return f"Did you mean: {', '.join(map(str, found))}" if found else None
+    return did_you_mean(*found) if found else None
 
 
 def is_sweep(folder: Path) -> bool:

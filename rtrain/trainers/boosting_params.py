@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from rtrain.config.closest import closest
+from rtrain.config.closest import closest, did_you_mean
 from rtrain.config.words import Meaning, words_of
 from rtrain.datasets.base import Dataset, DatasetInfo
 from rtrain.errors import ConfigError
@@ -55,9 +55,9 @@ def _way_out(name: str, value: Any, known: Collection[str], ours: Mapping[str, s
     if ours.get(name):
         return f"Use {ours[name]} instead."
     if meaning.key:
-        return f"Did you mean: {meaning.key}{'' if meaning.value is None else f'={meaning.value}'}"
+        return did_you_mean(meaning.key if meaning.value is None else f"{meaning.key}={meaning.value}")
     near = closest(name, sorted(known))
-    return f"Did you mean: trainer.params.{near}" if near else "The library's documentation lists all of them."
+    return did_you_mean(f"trainer.params.{near}") if near else "The library's documentation lists all of them."
 
 
 def check_early_stopping(conf: BoostingConf, param: str, kind: Any, uncut: Mapping[str, str], usual: str) -> None:
@@ -188,7 +188,7 @@ def _number(feature: Any, info: DatasetInfo, key: str) -> int:
     if feature in names:
         return names.index(feature)
     near = closest(str(feature), names)
-    hint = f"Did you mean: {near}" if near else f"It has {count}: {', '.join(names[:12]) or 'say their numbers'}"
+    hint = did_you_mean(near) if near else f"It has {count}: {', '.join(names[:12]) or 'say their numbers'}"
     raise ConfigError(f"trainer.params.{key}: {info.name} has no feature {feature!r}.", hint)
 
 

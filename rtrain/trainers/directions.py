@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rtrain.config.closest import closest
+from rtrain.config.closest import closest, did_you_mean
 from rtrain.config.schema import BestConf, RunConf
 from rtrain.errors import ConfigError
 from rtrain.trainers.epochs_conf import EarlyStoppingConf
@@ -83,7 +83,7 @@ class Directions:
         near = closest(last, sorted({*self.own, *SMALLER, *LARGER}))
         hint = f"Say it: {key}=min or {key}=max"
         if near:
-            hint += f"\nOr did you mean: {f'{start}/{near}' if start else near}"
+            hint += "\n" + did_you_mean(f"{start}/{near}" if start else near)
         raise ConfigError(f"{key}: auto can't tell whether a smaller or a larger {name} is better.", hint)
 
     def reported(self, modes: Mapping[str, str]) -> Directions:

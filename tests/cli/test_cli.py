@@ -41,7 +41,7 @@ def test_all_keys_of_a_plugin_are_explained(capsys):
 
 def test_a_plugin_that_is_not_there_is_told_with_the_nearest_one(capsys):
     assert run(["trainers", "torhc"]) == 2
-    assert "Did you mean 'torch'?" in capsys.readouterr().err
+    assert "did you mean: torch" in capsys.readouterr().err
 
 
 def test_schema_is_json_for_the_whole_config_and_for_a_group(capsys):

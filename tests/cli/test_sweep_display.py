@@ -139,7 +139,7 @@ def test_show_of_something_else_is_an_error(tmp_path, capsys):
         assert "is damaged" in capsys.readouterr().err
     Path(tmp_path / "sweep.json").write_text("{")
     assert rtrain(["sweep", "show", str(tmp_path / "000-abc")]) == 2
-    assert f"Did you mean: {tmp_path}" in capsys.readouterr().err
+    assert f"did you mean: {tmp_path}" in capsys.readouterr().err
     assert rtrain(["sweep", "show", str(tmp_path)]) == 2
     assert "is damaged" in capsys.readouterr().err
 

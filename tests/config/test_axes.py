@@ -99,5 +99,5 @@ def test_rules_leave_out_what_matches_all_of_their_keys():
     assert is_excluded(config, [{"optimizer.lr": 0.1, "num_workers": [1, 2]}])
     assert is_excluded(config, [{"optimizer.lr": 0.2}, {"trainer": "torch"}])
     assert not is_excluded(config, [{"optimizer.lr": 0.1, "num_workers": 1}])
-    with pytest.raises(ConfigError, match=r"no key 'optimizer\.lrr'[^~]*Did you mean: trainer\.optimizer\.lr"):
+    with pytest.raises(ConfigError, match=r"no key 'optimizer\.lrr'[^~]*did you mean: trainer\.optimizer\.lr"):
         is_excluded(config, [{"optimizer.lrr": 0.1}])

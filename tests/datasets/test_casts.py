@@ -150,7 +150,7 @@ def test_booleans_and_numbers_are_no_labels_together(load, tmp_path, source, mem
 
 def test_a_wrong_name_in_dtypes_is_told_with_the_nearest(load, tmp_path, source):
     path = write(source, tmp_path / "t", {"zip": [1, 2], "y": [0, 1]})
-    with pytest.raises(DatasetError, match=r"dataset\.dtypes names 'zp', which is no column[\s\S]*Did you mean 'zip'"):
+    with pytest.raises(DatasetError, match=r"dataset\.dtypes names 'zp', which is no column[\s\S]*did you mean: zip"):
         load(source, path=path, label="y", dtypes={"zp": "category"})
 
 

@@ -19,7 +19,7 @@ def names(files):
 
 def test_a_missing_path_is_an_error_with_near_names(tmp_path):
     write(tmp_path, "housing.csv", "notes.txt")
-    with pytest.raises(DatasetError, match=r"does not exist[\s\S]*Did you mean .*housing.csv"):
+    with pytest.raises(DatasetError, match=r"does not exist[\s\S]*did you mean: .*housing.csv"):
         existing_path(str(tmp_path / "houses.csv"))
     with pytest.raises(DatasetError, match="there is no 'dta'"):
         existing_path(str(tmp_path / "dta" / "deep" / "x.csv"))

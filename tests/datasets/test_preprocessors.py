@@ -262,10 +262,10 @@ def test_the_arguments_are_those_of_ray():
     ("steps", "message"),
     [
         ([{"columns": ["size"]}], r"\[0\]: needs a type"),
-        ([{"type": "StandardScaller", "columns": ["size"]}], "did you mean StandardScaler"),
+        ([{"type": "StandardScaller", "columns": ["size"]}], "did you mean: StandardScaler"),
         ([STEPS[0], {"type": "LabelEncoder", "columns": ["y"]}], r"\[1\]: LabelEncoder has no use here: the label is"),
         ([{"type": "MinMaxScaler", "columns": ["size"], "feature_range": [0, 1]}], "it has columns, output_columns"),
-        ([{"type": "SimpleImputer", "columns": ["size"], "stategy": "mean"}], "did you mean strategy"),
+        ([{"type": "SimpleImputer", "columns": ["size"], "stategy": "mean"}], "did you mean: strategy"),
         ([{"type": "PowerTransformer", "columns": ["size"]}], r"\[0\] \(PowerTransformer\) needs power"),
         ([{"type": "StandardScaler", "columns": "size"}], "columns must be a list"),
         ([{"type": "StandardScaler", "columns": ["size"], "output_columns": ["a", "b"]}], "same length"),
@@ -282,14 +282,14 @@ def test_a_wrong_name_on_the_command_line_is_told_in_a_line():
     words = ["dataset=csv", "dataset.path=sales.csv", "dataset.label=y", steps]
     with Session("xgboost", words, schemas(), None) as session, pytest.raises(ConfigError) as raised:
         session.check()
-    first = "dataset.preprocessors: [0]: there is no preprocessor StandardScalr; did you mean StandardScaler?"
+    first = "dataset.preprocessors: [0]: there is no preprocessor StandardScalr; did you mean: StandardScaler"
     assert str(raised.value).splitlines()[0] == first
 
 
 @pytest.mark.parametrize(
     ("step", "message"),
     [
-        ({"type": "StandardScaler", "columns": ["sise"]}, "'sise', which is no feature.\nDid you mean 'size'"),
+        ({"type": "StandardScaler", "columns": ["sise"]}, "'sise', which is no feature.\ndid you mean: size"),
         ({"type": "StandardScaler", "columns": ["y"]}, "'y', which is no feature"),
         ({"type": "StandardScaler", "columns": ["colour"]}, "needs numbers, but 'colour' holds text"),
         ({"type": "MultiHotEncoder", "columns": ["colour"]}, "needs lists, but 'colour' holds text"),

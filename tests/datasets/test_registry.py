@@ -25,7 +25,7 @@ def test_built_in_sources_are_found():
 
 
 def test_an_unknown_source_is_an_error_with_the_nearest_name():
-    with pytest.raises(ConfigError, match="Did you mean 'digits'"):
+    with pytest.raises(ConfigError, match="did you mean: digits"):
         load_source("digit")
 
 

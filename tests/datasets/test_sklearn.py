@@ -51,7 +51,7 @@ def test_one_of_several_targets(load):
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"name": "irsi"}, r"Did you mean dataset\.name=iris"),
+        ({"name": "irsi"}, r"did you mean: dataset\.name=iris"),
         ({"name": "california_housing"}, "downloads"),
         ({"name": "files"}, "no data set 'files'"),
         ({"name": "make_moons", "arguments": {"samples": 3}}, r"unexpected keyword argument|It takes: n_samples"),

@@ -286,7 +286,7 @@ ROWS = {"x": np.arange(40.0), "y": np.arange(40) + 0.5}
     [
         (
             {"by_group": "customr"},
-            "by_group names 'customr', which is no column.*Did you mean 'customer'",
+            "by_group names 'customr', which is no column.*did you mean: customer",
         ),
         ({"by_time": "customer"}, r"by_time 'customer' holds no times \(string\)"),
         ({"by_group": "gap"}, "by_group 'gap' is empty in row 3"),

@@ -149,7 +149,7 @@ def test_missing_values_stop_unless_asked_otherwise(load, tmp_path, source, memo
     ("keys", "message"),
     [
         ({"label": "knd"}, "'knd', which is no column"),
-        ({"label": "kind", "features": ["petal_lenght"]}, "Did you mean 'petal_length'"),
+        ({"label": "kind", "features": ["petal_lenght"]}, "did you mean: petal_length"),
         ({"label": "kind", "features": ["kind"]}, "holds the label 'kind'"),
         ({"label": "kind", "features": ["petal_length", "petal_length"]}, "there are several"),
         (

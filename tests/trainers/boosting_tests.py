@@ -200,7 +200,7 @@ class BoostingTests:
     @pytest.mark.parametrize(
         ("keys", "message"),
         [
-            ({"params": {"monotone_constraints": {"widht": 1}}}, "no feature 'widht'.\nDid you mean: width"),
+            ({"params": {"monotone_constraints": {"widht": 1}}}, "no feature 'widht'.\ndid you mean: width"),
             ({"params": {"monotone_constraints": [1]}}, "has 1 numbers, but real has 2 features"),
             ({"params": {"monotone_constraints": {"color": 1}}}, "'color' is a category"),
             ({"params": {"interaction_constraints": [[0, 7]]}}, "no feature 7"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from rtrain.trainers.epochs_conf import EpochsConf
 
@@ -11,6 +11,9 @@ from rtrain.trainers.epochs_conf import EpochsConf
 @dataclass(kw_only=True)
 class Conf(EpochsConf):
     """Trains a Flax module with Optax on one world of JAX processes, or calls a function of your own in it."""
+
+    foreign: ClassVar[tuple[str, ...]] = ("torch", "rtrain.trainers.torch")
+    """Modules whose classes this trainer can't use: options of config groups that build them are refused."""
 
     model: dict[str, Any] = field(default_factory=dict)
     """The ``flax.linen`` or ``flax.nnx`` module, by ``_target_``; images come as (height, width, channels). ``auto``

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from rtrain.config.closest import closest
+from rtrain.config.closest import closest, did_you_mean
 from rtrain.errors import TrainingError
 from rtrain.trainers.lightning.metrics import TRAIN
 from rtrain.trainers.monitor import Monitor, goal_names
@@ -65,7 +65,7 @@ class Watched:
         if near is not None and (self._refuses or not can_come):
             later = f"\nIf {name} is logged later: trainer.trainer_args.num_sanity_val_steps=0" if can_come else ""
             raise TrainingError(
-                f"{key}: the module logs no {name}, only {_listed(logged)}.", f"Did you mean: {near}{later}"
+                f"{key}: the module logs no {name}, only {_listed(logged)}.", did_you_mean(near) + later
             )
 
     def end(self, recorded: Collection[str]) -> None:

@@ -11,7 +11,7 @@ from sklearn.utils import get_tags
 from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.validation import has_fit_parameter
 
-from rtrain.config.closest import closest, nearest_or_all
+from rtrain.config.closest import closest, did_you_mean, nearest_or_all
 from rtrain.config.targets import check_node
 from rtrain.config.words import translated
 from rtrain.datasets.base import DatasetInfo
@@ -108,7 +108,7 @@ def _check_scoring(conf: Conf) -> None:
         if name not in known:
             meant = translated(SCORING, name, [("trainer.cross_validation", CrossValidationConf)])
             meant = meant or closest(name, known)
-            hint = f"Did you mean: {SCORING}=[{meant}]" if meant else nearest_or_all(name, known)
+            hint = did_you_mean(f"{SCORING}=[{meant}]") if meant else nearest_or_all(name, known)
             raise ConfigError(f"{SCORING}: scikit-learn has no scorer '{name}'.", hint)
 
 

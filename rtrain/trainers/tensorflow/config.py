@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -13,6 +13,9 @@ from rtrain.trainers.epochs_conf import EpochsConf
 @dataclass(kw_only=True)
 class Conf(EpochsConf):
     """Trains a Keras 3 model on TensorFlow, with any number of workers."""
+
+    foreign: ClassVar[tuple[str, ...]] = ("torch", "rtrain.trainers.torch")
+    """Modules whose classes this trainer can't use: options of config groups that build them are refused."""
 
     model: dict[str, Any] = field(default_factory=dict)
     """The model, by ``_target_``: a class of ``keras.Model``, or a function that returns one. Images come as (height,

@@ -61,6 +61,9 @@ class TokenizerConf:
 class Conf(EpochsConf):
     """Trains models of Hugging Face transformers on texts or images, from scratch or fine-tuned."""
 
+    foreign: ClassVar[tuple[str, ...]] = ("torch", "rtrain.trainers.torch")
+    """Modules whose classes this trainer can't use: options of config groups that build them are refused."""
+
     task: Annotated[str, *one_of("auto", *TASKS)] = "auto"
     """What the model learns; ``auto``: what the dataset is for, a language by the next token."""
 

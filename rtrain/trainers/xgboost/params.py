@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import xgboost
 
-from rtrain.config.closest import closest
+from rtrain.config.closest import closest, did_you_mean
 from rtrain.datasets.base import Dataset, DatasetInfo, ResidentSplit
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.trainers.base import Job
@@ -329,4 +329,4 @@ def _way_out(error: Exception) -> str | None:
     """Return the objective that a wrong one may mean, of those that XGBoost's message lists."""
     wrong = re.search(r"Unknown objective function: `(.*)`", str(error))
     near = closest(wrong[1], re.findall(r"^Objective candidate: (\S+)", str(error), re.MULTILINE)) if wrong else None
-    return f"Did you mean: trainer.params.objective={near}" if near else None
+    return did_you_mean(f"trainer.params.objective={near}") if near else None

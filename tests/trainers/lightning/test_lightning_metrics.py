@@ -318,7 +318,7 @@ def test_a_name_that_can_never_be_recorded_is_refused(tmp_path, sanity):
     best = {"checkpoint": {"best": {"monitor": "val_loss"}}}
     with pytest.raises(TrainingError) as error:
         fit(tmp_path, None, {"loss": {}}, run=best, trainer_args=sanity)
-    assert error.value.hint == "Did you mean: val/loss"
+    assert error.value.hint == "did you mean: val/loss"
 
 
 @pytest.mark.parametrize(("monitor", "near"), [("test/f1", "val/f1"), ("val/f", "val/f1"), ("f1", "val/f1")])
@@ -326,7 +326,7 @@ def test_a_name_that_is_nearly_right_is_refused_before_the_first_step(tmp_path, 
     best = {"checkpoint": {"best": {"monitor": monitor, "mode": "max"}}}
     with pytest.raises(TrainingError) as error:
         fit(tmp_path, None, {"f1": {}}, run=best)
-    assert f"Did you mean: {near}" in error.value.hint
+    assert f"did you mean: {near}" in error.value.hint
 
 
 class Many(Logging):

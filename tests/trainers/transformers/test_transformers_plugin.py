@@ -24,7 +24,7 @@ def check(conf, data):
         ({"arguments": {"learning_rate": "fast"}}, r"trainer\.arguments\.learning_rate must be a number, not 'fast'"),
         ({"arguments": {"bf16": "yes"}}, r"trainer\.arguments\.bf16 must be true or false"),
         ({"model": {**STILL, "hidden_size": "big"}}, r"trainer\.model\.config: .*'hidden_size'[\s\S]*got str"),
-        ({"lora": {"rr": 8}}, r"trainer\.lora\.rr[\s\S]*Did you mean 'r'"),
+        ({"lora": {"rr": 8}}, r"trainer\.lora\.rr[\s\S]*did you mean: r"),
         ({"model": {**STILL, "hiden_size": 8}}, r"trainer\.model\.config\.hiden_size[\s\S]*hidden_size"),
         ({"model": {"model_type": "berrt"}}, r"model_type: transformers knows no 'berrt'[\s\S]*bert"),
         ({"task": "regression"}, r"regression can't be learned from small"),

@@ -157,7 +157,7 @@ def test_a_good_conf_passes():
         ({"params": {"objective": "reg:squarederror"}}, "is for regression, but real is for classification"),
         ({"params": {"objective": "multi:softmax"}}, "Try: trainer.params.objective=multi:softprob"),
         ({"params": {"objective": "nonsense"}}, "XGBoost refuses them: Unknown objective function: `nonsense`"),
-        ({"params": {"objective": "multi:softprop"}}, "Did you mean: trainer.params.objective=multi:softprob"),
+        ({"params": {"objective": "multi:softprop"}}, "did you mean: trainer.params.objective=multi:softprob"),
         ({"params": {"tree_method": "histt"}}, "refuses them: Invalid Input: 'histt', valid values are: .*'hist'"),
         ({"eval_splits": ["val"]}, "eval_splits: real has no split val, only train, test"),
         ({"objective_function": "xgboost:nothing"}, "trainer.objective_function"),

@@ -1,0 +1,120 @@
+"""What a wrong word of the command line, or a wrong line of a file, comes to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import rtrain
+from rtrain.config.session import Session
+from rtrain.errors import ConfigError
+from rtrain.schemas import schemas
+
+
+def refused(config: str, *words: str) -> str:
+    """Return the text of the error."""
+    with pytest.raises(ConfigError) as caught, Session(config, words, schemas()) as session:
+        session.check()
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("config", "word", "said"),
+    [
+        ("mlp", "hidden_size=64", "try: rtrain fit mlp 'model.hidden=[64]'"),
+        ("mlp model=gpt", "hidden_size=64", "model.width=64"),
+        ("mlp", "optimization.lr=[0.1]", "try: rtrain fit mlp trainer.optimizer.lr=0.1"),
+        ("mlp", "momentum=0.9", "optimizer=sgd takes trainer.optimizer.momentum"),
+        ("mlp optimizer=sgd", "trainer.dampening=0.1", "trainer.optimizer.dampening=0.1"),
+        ("mlp", "eta_min=0.1", "scheduler=cosine has trainer.scheduler.eta_min"),
+        ("mlp scheduler=cosine", "min_lr=0.1", "scheduler.eta_min=0.1"),
+        ("mlp scheduler=step", "trainer.scheduler.decay=0.1", "trainer.scheduler.gamma=0.1"),
+        ("mlp loss=huber", "trainer.loss.beta=0.1", "trainer.loss.delta=0.1"),
+    ],
+)
+def test_what_is_built_has_words_of_its_own(config, word, said):
+    assert said in refused(*config.split(" "), word)
+
+
+@pytest.mark.parametrize(
+    ("config", "word", "meant"),
+    [
+        ("mlp", "hydra.launcher.n_jobs=4", "sweep.max_concurrent=4"),  # all of a dotted name before its last part
+        ("mlp", "tune_config.mode=min", "sweep.mode=min"),
+        ("mlp", "data.seed=3", "dataset.seed=3"),  # a section written in full
+        ("xgboost", "params.max_depth=3", "trainer.params.max_depth=3"),
+        ("lightgbm", "params.num_leaves=3", "trainer.params.num_leaves=3"),
+        ("mlp", "init_from=resume", "run.resume=auto"),  # a name that means something of its own for this value
+        ("resnet", "MODEL.WEIGHTS=weights.pt", "run.init_from=weights.pt"),  # a file, and no class to build
+    ],
+)
+def test_all_of_a_name_counts_before_a_part_of_it(config, word, meant):
+    assert f"try: rtrain fit {config} {meant}" in refused(config, word)
+
+
+@pytest.mark.parametrize("word", ["use_ema=true", "ema_momentum=0.99", "ema_overwrite_frequency=10"])
+def test_a_key_that_needs_another_one_is_told_with_it(word):
+    said = refused("keras", word)
+    assert "trainer.optimizer.use_ema and trainer.optimizer.ema_overwrite_frequency" in said
+    assert "try:" not in said
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("precision: bf16-mixed", "did you mean: trainer.precision: bf16"),
+        ("device: cuda", "did you mean: scaling.use_gpu: true"),
+        ("ckpt_path: last", "did you mean: run.resume: auto"),
+        ("init_from: [1, 2]", "did you mean: run.init_from"),
+        ("learning_rate: 0.1", "did you mean: trainer.optimizer.lr"),
+    ],
+)
+def test_values_in_files_are_translated(line, said, tmp_path):
+    own = tmp_path / "own.yaml"
+    own.write_text(f"defaults: [trainer: torch, dataset: digits, optimizer: sgd, model: mlp, _self_]\n{line}\n")
+    assert said in refused(str(own)).split("\n")[-1]
+
+
+@pytest.mark.parametrize("word", ["max_faileds=1", "tyep=grid", "nam=x", "esed=1"])
+def test_below_sweep_the_typed_word_is_blamed(word, tmp_path):
+    own = tmp_path / "own.yaml"
+    own.write_text("defaults: [mlp, sweep: random, _self_]\nsweep: {num_trials: 3}\n")
+    said = refused(str(own), f"sweep.{word}")
+    assert said.startswith(f"there is no key 'sweep.{word.partition('=')[0]}'")
+    assert "did you mean: sweep." in said
+
+
+@pytest.mark.parametrize(
+    "entry", ["modle: mlp", "models: gpt", "moddel: resnet", "MODEL: mlp", "los: mse", "Loss: mse"]
+)
+def test_in_defaults_lists_short_names_are_meant(entry, tmp_path):
+    own = tmp_path / "own.yaml"
+    own.write_text(f"defaults: [trainer: torch, {entry}, dataset: digits]\n")
+    meant = "loss" if entry[0] in "lL" else "model"
+    assert refused(str(own)).split("\n")[-1] == f"  did you mean: {meant}"
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [("trainer.precision=16-mixed", "fp16"), ("trainer.strategy=DDP", "ddp"), ("trainer.evaluate_split=dev", "val")],
+)
+def test_what_other_tools_call_a_value_is_translated(word, meant):
+    assert f"did you mean: {meant}\n  try: rtrain fit mlp {word.partition('=')[0]}={meant}" in refused("mlp", word)
+
+
+def test_a_suggestion_is_checked_as_what_the_session_is_for(tmp_path):
+    own = tmp_path / "own.yaml"
+    own.write_text("defaults: [mlp, _self_]\ncluster: {runtime_env: {env_vars: {TOKEN: '***'}}}\n")
+    with Session(str(own), [], schemas()) as session:
+        assert "secrets are not written down" in str(session._what_is_wrong_with([]))
+        session.needs_secrets = False  # as predictions and evaluations need none
+        session.trust = True
+        assert session._what_is_wrong_with([]) is None
+
+
+def test_what_was_meant_is_said_in_one_place():
+    saying = [
+        path.name for path in Path(rtrain.__file__).parent.rglob("*.py") if "did you mean" in path.read_text().lower()
+    ]
+    assert set(saying) <= {"closest.py", "explain.py", "explain_hydra.py"}  # the last one reads what Hydra says
