@@ -148,16 +148,17 @@ def _channels_first(images: np.ndarray) -> np.ndarray:
 
 
 def _check_shapes(x: Mapping[str, np.ndarray], parts: Mapping[str, Arrays]) -> None:
+    import numpy as np
+
     for split, values in x.items():
         part = parts[split]
         if values.shape[1:] != x["train"].shape[1:]:
             mine, other = (" x ".join(map(str, one.shape[1:])) for one in (values, x["train"]))
             raise DatasetError(f"{part.where}: rows are of shape {mine}, those of {parts['train'].where} of {other}.")
         for name, column in {"y": part.y, **part.more}.items():
-            if len(column) != len(values):
-                raise DatasetError(
-                    f"{part.where}: there are {len(values)} rows of inputs, but {len(column)} of {name}."
-                )
+            count = len(column) if np.ndim(column) else "a single number"
+            if count != len(values):
+                raise DatasetError(f"{part.where}: there are {len(values)} rows of inputs, but {count} of {name}.")
 
 
 def scanned(parts: Mapping[str, Arrays], label: str, task: str) -> Labels:
@@ -189,7 +190,18 @@ def _values(part: Arrays) -> Any:
         raise DatasetError(f"{part.where}: the targets are of shape {shape}; one per row is needed.", hint)
     if y.dtype.kind == "S":
         y = y.astype(str)
-    return pa.array(y.tolist() if y.dtype.kind in "OU" else y)
+    try:
+        return pa.array(y.tolist() if y.dtype.kind in "OU" else _native(y))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        kind = f"{part.where}: the targets are of type {y.dtype}"
+        raise DatasetError(f"{kind}; a label is text, a boolean or a number.") from error
+
+
+def _native(y: np.ndarray) -> np.ndarray:
+    """Return numbers as Arrow takes them: in the byte order of the machine, of 64 bits at most."""
+    import numpy as np
+
+    return y.astype(np.float64 if y.dtype.kind == "f" and y.itemsize > 8 else y.dtype.newbyteorder("="), copy=False)
 
 
 def _task(train: Columns, labels: Labels, task: str) -> str:

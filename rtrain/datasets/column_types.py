@@ -63,7 +63,8 @@ def check_types(features: Sequence[str], schema: pa.Schema, where: str, conf: Co
         kind = schema.field(name).type
         if name in known or is_text(kind) or is_declared(kind) or (name in taken and pa.types.is_nested(kind)):
             continue
-        nested = "nested, " if pa.types.is_nested(kind) else ""
+        is_nested = pa.types.is_nested(getattr(kind, "storage_type", kind))
+        nested = "nested, " if is_nested else ""
         hint = numeric_hint(numeric)
         if not nested:
             dtype = "category" if pa.types.is_binary(kind) else "int64"

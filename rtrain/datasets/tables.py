@@ -297,8 +297,11 @@ def check_columns(names: Sequence[str], schema: pa.Schema, where: str, key: str)
     there, asked = Counter(schema.names), Counter(names)
     for name in names:
         found = there[name]
-        if found > 1 or asked[name] > 1:
-            raise DatasetError(f"{where}: dataset.{key} names '{name}', and there are several of it.")
+        if found > 1:
+            leave = f", or leave them out: 'dataset.drop=[{name}]'" if key == "features" else ""
+            raise DatasetError(f"{where}: there are {found} columns '{name}'.", f"Rename all but one{leave}")
+        if asked[name] > 1:
+            raise DatasetError(f"{where}: dataset.{key} names '{name}' {asked[name]} times.")
         if not found:
             close = closest(name, schema.names, 0.5) if key == "label" else None
             hint = did_you_mean(f"dataset.label={close}") if close else nearest_or_all(name, schema.names, 0.5)

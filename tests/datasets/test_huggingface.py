@@ -68,6 +68,10 @@ def test_mistakes_are_explained(load, tmp_path):
         load("huggingface", path=path, input="b", label="y")
     with pytest.raises(DatasetError, match="can't be opened"):
         load("huggingface", path=str(tmp_path))
+    columns = {"a": [[[1.0, 2.0]]] * 2, "y": [0, 1]}
+    path = save(tmp_path / "w", columns, {"a": datasets.Array2D((1, 2), "float32")})
+    with pytest.raises(DatasetError, match=r"feature 'a' is not numeric: nested.*\nFeatures are numbers or booleans"):
+        load("huggingface", path=path, label="y")
     path = save(tmp_path / "z", {"a": [1, 2], "y": [0, 1]}, foo=range(2))
     with pytest.raises(DatasetError, match=r"there is no split 'train'; there are: foo"):
         load("huggingface", path=path)
@@ -95,6 +99,64 @@ def test_new_rows_of_tables_images_and_texts(load, open_rows, tmp_path):
     dataset = load("huggingface", path=save(tmp_path / "d", texts), input="text", split={"test": 0})
     found = open_rows("huggingface", dataset, path=save(tmp_path / "e", {"text": ["new"]}), input="text")
     assert (found.x.tolist(), found.y) == (["new"], None)
+
+
+def rows_of(kind, labels, names):
+    """Return the columns and types of rows of a kind, the same ones whatever the labels."""
+    count = len(labels)
+    column = {
+        "table": [float(i) for i in range(count)],
+        "text": [f"text {i}" for i in range(count)],
+        "image": [Image.new("L", (4, 4), i) for i in range(count)],
+    }[kind]
+    return {"x": column, "label": labels}, {"label": datasets.ClassLabel(names=names)}
+
+
+@pytest.mark.parametrize("kind", ["table", "text", "image"])
+def test_new_rows_that_number_classes_in_another_way_are_known_by_name(load, open_rows, tmp_path, kind):
+    keys = {} if kind == "table" else {"input": "x"}
+    path = save(tmp_path / "a", *rows_of(kind, [0, 1, 2] * 4, ["zebra", "ant", "cow"]))
+    trained = load("huggingface", path=path, split={"test": 0}, **keys)
+    path = save(tmp_path / "b", *rows_of(kind, [2, 0, 1] * 4, ["ant", "cow", "zebra"]))
+    found = open_rows("huggingface", trained, with_labels=True, path=path, **keys)
+    assert found.y.tolist() == [0, 1, 2] * 4
+    columns, _ = rows_of(kind, [0, 1, 2] * 4, ["zebra", "ant", "cow"])
+    found = open_rows("huggingface", trained, with_labels=True, path=save(tmp_path / "c", columns), **keys)
+    assert found.y.tolist() == [0, 1, 2] * 4, "numbers without names are those of training"
+    path = save(tmp_path / "d", *rows_of(kind, [0, 1, 1] * 4, ["ant", "dog"]))
+    with pytest.raises(DatasetError, match="row 2 has the label label='dog', which no row of the train files has"):
+        open_rows("huggingface", trained, with_labels=True, path=path, **keys)
+    assert open_rows("huggingface", trained, path=path, **keys).y is None
+
+
+@pytest.mark.parametrize("kind", ["table", "text", "image"])
+def test_splits_that_number_classes_in_another_way_are_known_by_name(load, tmp_path, kind):
+    def part(*given):
+        columns, kinds = rows_of(kind, *given)
+        return datasets.Dataset.from_dict(columns).cast_column("label", kinds["label"])
+
+    keys = {} if kind == "table" else {"input": "x"}
+    train = part([0, 1] * 3, ["zebra", "ant"])
+    test = part([1, 0] * 3, ["ant", "zebra"])
+    datasets.DatasetDict(train=train, test=test).save_to_disk(str(tmp_path / "x"))
+    dataset = load("huggingface", path=str(tmp_path / "x"), **keys)
+    assert dataset.splits["test"].columns["y"].tolist() == [0, 1] * 3
+    test = part([1, 0] * 3, ["ant", "dog"])
+    datasets.DatasetDict(train=train, test=test).save_to_disk(str(tmp_path / "y"))
+    with pytest.raises(DatasetError, match="split 'test' has the class 'dog', which split 'train' has not"):
+        load("huggingface", path=str(tmp_path / "y"), **keys)
+
+
+def test_new_tags_that_are_numbered_in_another_way_are_known_by_name(load, open_rows, tmp_path):
+    def tagged(name, tags, names):
+        kinds = {"tags": datasets.Sequence(datasets.ClassLabel(names=names))}
+        return save(tmp_path / name, {"tokens": [["a", "b"], ["c"]], "tags": tags}, kinds)
+
+    keys = {"input": "tokens", "label": "tags"}
+    trained = load("huggingface", path=tagged("a", [[0, 1], [0]], ["O", "B"]), split={"test": 0}, **keys)
+    path = tagged("b", [[1, 0], [1]], ["B", "O"])
+    found = open_rows("huggingface", trained, with_labels=True, path=path, **keys)
+    assert [row.tolist() for row in found.y] == [[0, 1], [0]]
 
 
 @pytest.mark.parametrize("kind", ["table", "text", "image"])

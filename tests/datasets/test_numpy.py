@@ -79,6 +79,18 @@ def test_a_small_share_of_a_pass_may_have_no_rows(load, tmp_path):
     assert batch.x.shape == (0, 64)
 
 
+@pytest.mark.parametrize("memory", ["resident", "stream"])
+@pytest.mark.parametrize("kind", [">i4", ">f4", ">f8", np.longdouble])
+def test_targets_of_any_byte_order_and_width(load, tmp_path, memory, kind):
+    write(tmp_path / "a", x=X.astype(">f4"), y=Y.astype(kind))
+    found = load("numpy", path=str(tmp_path / "a"), memory=memory, task="classification", split={"test": 0})
+    (batch,) = found.splits["train"].batches(
+        Pass(rank=0, world_size=1, global_batch_size=len(X), seed=0, shuffle=False)
+    )
+    np.testing.assert_array_equal(batch.y, Y)
+    np.testing.assert_array_equal(batch.x, X)
+
+
 def test_missing_values_are_known_by_the_number_of_their_feature(load, tmp_path):
     write(tmp_path / "a", x=np.where(np.arange(64) == 5, np.nan, X), y=Y)
     for memory in ("resident", "stream"):
@@ -110,6 +122,8 @@ def test_new_rows_need_no_targets(load, tmp_path):
         ({"x": X, "y": np.stack([Y, Y], 1)}, "targets are of shape 1797 x 2"),
         ({"x": X, "y": np.array([{}] * len(X))}, "Pickled objects are never loaded"),
         ({"x": X[:0], "y": Y[:0]}, "there are no rows"),
+        ({"x": X, "y": np.array(3)}, "1797 rows of inputs, but a single number of y"),
+        ({"x": X, "y": Y + 1j}, "the targets are of type complex128; a label is"),
     ],
 )
 def test_mistakes_are_explained(load, tmp_path, arrays, message):

@@ -246,6 +246,14 @@ def test_means_of_training_fill_new_rows(load, tmp_path, source, memory):
     np.testing.assert_array_equal(chunk.x, [[3, 1], [7, 1]])
 
 
+def test_several_features_of_one_name_are_refused_or_left_out(load, tmp_path, source):
+    table = pa.table([[1, 2], [3, 4], [5, 6], [0, 1]], names=["a", "z", "z", "y"])
+    path = write(source, tmp_path / "t", table)
+    with pytest.raises(DatasetError, match=r"there are 2 columns 'z'\.\nRename .*dataset\.drop=\[z\]"):
+        load(source, path=path, label="y")
+    assert load(source, path=path, label="y", drop=["z"], split={"test": 0}).info.feature_names == ("a",)
+
+
 @pytest.mark.parametrize("more", [["id", "note"], ["id"]])
 def test_several_columns_of_one_name_are_kept_beside_no_prediction(load, tmp_path, source, more):
     dataset = load(source, path=write(source, tmp_path / "t", {"a": range(4), "y": [0, 1] * 2}), label="y")

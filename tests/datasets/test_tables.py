@@ -151,7 +151,7 @@ def test_missing_values_stop_unless_asked_otherwise(load, tmp_path, source, memo
         ({"label": "knd"}, "'knd', which is no column"),
         ({"label": "kind", "features": ["petal_lenght"]}, "did you mean: petal_length"),
         ({"label": "kind", "features": ["kind"]}, "holds the label 'kind'"),
-        ({"label": "kind", "features": ["petal_length", "petal_length"]}, "there are several"),
+        ({"label": "kind", "features": ["petal_length", "petal_length"]}, "names 'petal_length' 2 times"),
         (
             {"label": "petal_length", "categorical": []},
             r"row 1 holds 'setosa'[\s\S]*categorical=\[kind\]'[\s\S]*drop=\[kind\]'",

@@ -77,9 +77,12 @@ class Huggingface(Source):
         found = _opened(conf)
         parts = dict(found) if isinstance(found, Mapping) else {"train": found}
         kind = _kind(next(iter(parts.values())), conf)
+        names = encoding.get("label_names")
+        if names:
+            encoding = {**encoding, "classes": [names[int(one)] for one in encoding["classes"]]}
         if kind == "image":
             return _image_rows(parts, conf, encoding)
-        tables = {split: _arrow(part, part.column_names) for split, part in parts.items()}
+        tables = {split: _named_labels(part, conf, names) for split, part in parts.items()}
         if kind == "text":
             from rtrain.datasets.text_rows import open_text_tables
 
@@ -157,25 +160,90 @@ def _arrow(part: Any, columns: Sequence[str]) -> Any:
     return part.select_columns(list(columns)).with_format("arrow")[:]
 
 
-def _labelled(part: Any, columns: Sequence[str], label: str) -> Any:
-    """Return these columns as ``_arrow`` does; labels and tags that number no class, such as -1, are missing."""
-    table, names = _arrow(part, columns), _class_names(part.features.get(label))
-    if not names:
+def _labelled(parts: Mapping[str, Any], conf: HuggingfaceConf, *, alone: bool = False) -> dict[str, Any]:
+    """Return all columns of all splits, or the label ``alone``, as ``_arrow`` does, with classes numbered as in train.
+
+    Labels and tags that number no class, such as -1, are missing.
+
+    Raises:
+        DatasetError: A split has a class that train does not know.
+    """
+    import pyarrow as pa
+
+    label, tables = conf.label, {}
+    known = _class_names(parts["train"].features.get(label))
+    for split, part in parts.items():
+        tables[split] = table = _arrow(part, [name for name in part.column_names if name == label or not alone])
+        names = _class_names(part.features.get(label))
+        if names:
+            numbers = [known.index(name) if name in known else None for name in names] if known else range(len(names))
+            codes = table[label].combine_chunks()
+            numbered = _taken(codes, pa.array(numbers, pa.int64()))
+            _check_known(codes, numbered, names, f"{conf.path}: split '{split}'")
+            tables[split] = _with_label(table, label, numbered)
+    return tables
+
+
+def _with_label(table: Any, label: str, values: pa.Array) -> Any:
+    return table.set_column(table.column_names.index(label), label, values)
+
+
+def _check_known(codes: pa.Array, numbered: pa.Array, names: Sequence[str], where: str) -> None:
+    """Raise a DatasetError if a number of a class became none."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_nested(codes.type):
+        codes, numbered = codes.flatten(), numbered.flatten()
+    lost = codes.filter(pc.and_(_is_code(codes, len(names)), pc.is_null(numbered)))
+    if len(lost):
+        message = f"{where} has the class {names[lost[0].as_py()]!r}, which split 'train' has not."
+        raise DatasetError(message, "Give the label of both the same classes.")
+
+
+def _named_labels(part: Any, conf: HuggingfaceConf, known: Sequence[str] | None, *, alone: bool = False) -> Any:
+    """Return the columns of new rows, or the label ``alone``, with the names of classes as labels.
+
+    Args:
+        part: The rows; their labels may be missing.
+        conf: The label's name.
+        known: What training called the classes, also where numbers have no names; None if they had none.
+        alone: Leave out all columns but the label.
+    """
+    import pyarrow as pa
+
+    label = conf.label
+    table = _arrow(part, [name for name in part.column_names if name == label or not alone])
+    if not known or label not in table.column_names or not _are_codes(table[label].type):
         return table
-    return table.set_column(table.column_names.index(label), label, _known(table[label].combine_chunks(), len(names)))
+    names = pa.array(_class_names(part.features[label]) or known, pa.string())
+    return _with_label(table, label, _taken(table[label].combine_chunks(), names))
 
 
-def _known(codes: pa.Array, num_classes: int) -> pa.Array:
-    """Return numbers of classes, or lists of them, with null for those of no class."""
+def _are_codes(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    while pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        kind = kind.value_type
+    return bool(pa.types.is_integer(kind))
+
+
+def _taken(codes: pa.Array, values: pa.Array) -> pa.Array:
+    """Return the values at the numbers of classes, or lists of them; null for those of no class."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if pa.types.is_list(codes.type) or pa.types.is_large_list(codes.type):
         build = pa.ListArray if pa.types.is_list(codes.type) else pa.LargeListArray
         offsets = pc.subtract(codes.offsets, codes.offsets[0])
-        return build.from_arrays(offsets, _known(codes.flatten(), num_classes), mask=codes.is_null())
-    known = pc.and_(pc.greater_equal(codes, 0), pc.less(codes, num_classes))
-    return pc.if_else(known, codes, None)
+        return build.from_arrays(offsets, _taken(codes.flatten(), values), mask=codes.is_null())
+    return values.take(pc.if_else(_is_code(codes, len(values)), codes, None))
+
+
+def _is_code(codes: pa.Array, num_classes: int) -> pa.Array:
+    import pyarrow.compute as pc
+
+    return pc.and_(pc.greater_equal(codes, 0), pc.less(codes, num_classes))
 
 
 def _class_names(kind: Any) -> list[str] | None:
@@ -188,14 +256,14 @@ def _class_names(kind: Any) -> list[str] | None:
 def _table(parts: Mapping[str, Any], conf: HuggingfaceConf) -> Dataset:
     from rtrain.datasets.arrow import load_arrow
 
-    tables = {split: _labelled(part, part.column_names, conf.label) for split, part in parts.items()}
+    tables = _labelled(parts, conf)
     return load_arrow("huggingface", tables, conf, conf.path)
 
 
 def _texts(parts: Mapping[str, Any], conf: HuggingfaceConf) -> Dataset:
     from rtrain.datasets.text_source import load_text_tables
 
-    tables = {split: _labelled(part, part.column_names, conf.label) for split, part in parts.items()}
+    tables = _labelled(parts, conf)
     return load_text_tables("huggingface", tables, _text_conf(conf))
 
 
@@ -211,7 +279,11 @@ def _images(parts: Mapping[str, Any], conf: HuggingfaceConf) -> Dataset:
     from rtrain.datasets.arrays import Names, load_arrays
 
     height, width = conf.image_size or parts["train"][0][_image_column(parts["train"], conf)].size[::-1]
-    found = {split: _image_arrays(part, split, conf, (conf.channels, height, width)) for split, part in parts.items()}
+    labels = _labelled(parts, conf, alone=True)
+    found = {
+        split: _image_arrays(part, split, conf, (conf.channels, height, width), labels[split])
+        for split, part in parts.items()
+    }
     return load_arrays(found, Names(source="huggingface", label=conf.label), conf, conf.task)
 
 
@@ -221,7 +293,10 @@ def _image_rows(parts: Mapping[str, Any], conf: HuggingfaceConf, encoding: Mappi
 
     shape = tuple(encoding.get("input_shape", ()))
     check_kind(len(shape) == 3, "images")
-    return open_array_rows([_image_arrays(part, split, conf, shape) for split, part in parts.items()], encoding)
+    names = encoding.get("label_names")
+    labels = {split: _named_labels(part, conf, names, alone=True) for split, part in parts.items()}
+    found = [_image_arrays(part, split, conf, shape, labels[split]) for split, part in parts.items()]
+    return open_array_rows(found, encoding)
 
 
 def _image_column(part: Any, conf: HuggingfaceConf) -> str:
@@ -230,12 +305,12 @@ def _image_column(part: Any, conf: HuggingfaceConf) -> str:
     return conf.input or next(name for name, kind in part.features.items() if isinstance(kind, datasets.Image))
 
 
-def _image_arrays(part: Any, split: str, conf: HuggingfaceConf, shape: tuple[int, ...]) -> Arrays:
+def _image_arrays(part: Any, split: str, conf: HuggingfaceConf, shape: tuple[int, ...], labels: Any) -> Arrays:
     """Return the images of a split as (rows, *shape), channels first, and the labels if there are some."""
     from rtrain.datasets.arrays import Arrays
 
     x = _pixels(part, _image_column(part, conf), shape, conf)
-    y = _labelled(part, [conf.label], conf.label)[conf.label].to_numpy() if conf.label in part.column_names else None
+    y = labels[conf.label].to_numpy() if conf.label in labels.column_names else None
     return Arrays(where=f"{conf.path} ({split})", x=x, y=y)
 
 
@@ -259,9 +334,10 @@ def _pixels(part: Any, column: str, shape: tuple[int, ...], conf: HuggingfaceCon
 
 
 def _named(dataset: Dataset, kind: Any) -> Dataset:
-    """Return the dataset with the class names that the label's type has."""
+    """Return the dataset with the class names that the label's type has, also for new rows, which may number others."""
     names = _class_names(kind)
     if not names or not dataset.info.class_names:
         return dataset
     known = tuple(names[int(one)] for one in dataset.info.class_names)
-    return replace(dataset, info=replace(dataset.info, class_names=known))
+    encoding = {**dataset.encoding, "label_names": list(names)}
+    return replace(dataset, info=replace(dataset.info, class_names=known), encoding=encoding)

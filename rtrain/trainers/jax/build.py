@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import wraps
 from typing import Any
 
 import jax.numpy as jnp
@@ -55,6 +56,7 @@ def build_metrics(conf: Conf, info: DatasetInfo, allow: tuple[str, ...]) -> dict
 def rowwise(function: Callable[[Any, Any], Any]) -> RowLoss:
     """Return ``function`` with the mean taken over all axes but the first: the places of one row share its weight."""
 
+    @wraps(function)
     def of_rows(output: Any, target: Any) -> Any:
         values = function(output, target)
         return values.reshape(values.shape[0], -1).mean(axis=1)

@@ -58,13 +58,39 @@ def try_rows(
         jax.eval_shape(partial(output, training=True), x)
     rows = jax.eval_shape(inputs.ready, x)
     _check_mode(conf, net.hidden_mode(*at, rows))
-    shapes = f"outputs of shape {given.shape} and targets of shape {target.shape}"
     for key, function in functions.items():
-        with tried(key, info, shapes):
-            found = jax.eval_shape(function, given, target)
-        if found.shape != (count,):
-            raise TrainingError(f"{key} gives {found.shape} for {shapes} of {info.name}, not a number for each row.")
+        _try_function(key, function, (given, target), info)
     return net.idle_dropout(*at, rows)
+
+
+def _try_function(key: str, function: RowLoss, given: tuple[Any, Any], info: DatasetInfo) -> None:
+    """Refuse a loss or metric that gives one number for all rows, or compares each of them with all others.
+
+    What it gives is looked at before the mean of each row is taken, and for one row more: only the first axis may grow.
+    """
+    shapes = f"outputs of shape {given[0].shape} and targets of shape {given[1].shape}"
+    raw, count = getattr(function, "__wrapped__", function), given[0].shape[0]
+    with tried(key, info, shapes):
+        found, longer = (_shape(raw, given, rows) for rows in (count, count + 1))
+    if not (found[:1] == (count,) and longer == (count + 1, *found[1:])):
+        raise TrainingError(
+            f"{key} gives {_told(found)} for {shapes} of {info.name}, not a number for each row.",
+            "Take no mean or sum over rows: rtrain does that."
+            if len(found) == 0
+            else "Let it compare each output with the target of its own row alone.",
+        )
+    with tried(key, info, shapes):
+        jax.eval_shape(function, *given)
+
+
+def _shape(function: RowLoss, given: tuple[Any, Any], rows: int) -> tuple[int, ...]:
+    """Return the shape of what a function gives for so many rows."""
+    arguments = (jax.ShapeDtypeStruct((rows, *one.shape[1:]), one.dtype) for one in given)
+    return np.shape(jax.eval_shape(function, *arguments))
+
+
+def _told(shape: tuple[int, ...]) -> str:
+    return f"an array of shape {shape}" if shape else "a single number"
 
 
 @contextmanager

@@ -45,6 +45,7 @@ OURS = {
 """Arguments of the Trainer that rtrain decides, and what to use in their place."""
 OBJECTS = ("callbacks", "logger")
 """Arguments of the Trainer that are objects, each by its ``_target_``."""
+AVERAGING = "{_target_: lightning.pytorch.callbacks.EMAWeightAveraging, decay: 0.99}"
 
 
 def check_conf(job: Job) -> None:
@@ -100,7 +101,7 @@ def _check_trainer_args(given: dict[str, Any], job: Job) -> None:
                 name in OBJECTS and not isinstance(node, bool | None)
             ):
                 check_node(node, f"{where}.{number}" if isinstance(value, list) else where, job.allow)
-                _refuse_checkpoints(node, where, job)
+                _refuse_callbacks(node, where, job)
     _check_plain_args({name: value for name, value in given.items() if "_target_" not in str(value)})
 
 
@@ -114,10 +115,19 @@ def _check_plain_args(plain: dict[str, Any]) -> None:
         raise ConfigError(f"trainer.trainer_args: Lightning refuses them: {error}") from error
 
 
-def _refuse_checkpoints(node: dict[str, Any], where: str, job: Job) -> None:
+def _refuse_callbacks(node: dict[str, Any], where: str, job: Job) -> None:
+    """Refuse callbacks that write checkpoints, or change the weights after the last evaluation and checkpoint."""
     found = locate(node["_target_"], where, job.allow)
-    if isinstance(found, type) and issubclass(found, pl.callbacks.Checkpoint):
+    if not isinstance(found, type):
+        return
+    if issubclass(found, pl.callbacks.Checkpoint):
         raise ConfigError(f"{where}: checkpoints are rtrain's.", "Use run.checkpoint in place of ModelCheckpoint.")
+    if issubclass(found, pl.callbacks.StochasticWeightAveraging):
+        raise ConfigError(
+            f"{where}: {found.__name__} makes the average the weights only when training has ended, after the last "
+            "evaluation and checkpoint.",
+            f"Take one that evaluates and saves the average: {AVERAGING}",
+        )
 
 
 def _check_sizes(conf: Conf, job: Job) -> None:

@@ -118,25 +118,25 @@ class Services(pl.callbacks.Checkpoint):
     ) -> None:
         """Report and save as far as they are due; leave if all ranks agree to."""
         progress, run = self.progress, self._worker.run
-        new = trainer.global_step != progress.step
+        before, new = progress.step, trainer.global_step != progress.step
         progress.step, progress.step_in_epoch = trainer.global_step, batch_idx + 1
         batches, own_rows = self._data.train_batches, 1
         if batches is not None:
             progress.rows, own_rows = batches.rows_before(batch_idx + 1), batches.own_rows(batch_idx)
         self._step_loss.add(outputs, own_rows, trainer.accumulate_grad_batches)
         self._show(trainer)
-        if new and progress.step % run.log_every_steps == 0:
+        if _passes(run.log_every_steps, before, progress.step):
             self.losses.look()
             self._report(self._step_loss.mean() | of_steps(trainer, self._split))
         if new:
             self._step_loss.clear()
         every = run.checkpoint.every_steps
-        due = new and every is not None and progress.step % every == 0
+        due = every is not None and _passes(every, before, progress.step)
         reason = self._stop.agreed(progress.step) if new else ""
         due = due or self._stop.save_agreed()
         if reason and reason not in SIGNALS:
             self._end(trainer, reason)
-        ends = (new and progress.step == trainer.max_steps) or reason not in ("", *SIGNALS)
+        ends = (new and _has_all_steps(trainer)) or reason not in ("", *SIGNALS)
         self._due, self._leaves = due or ends, reason if reason in SIGNALS else ""
         # Lightning resumes exactly from inside of an epoch or from its end, but not from its last step; and a resumed
         # run doesn't evaluate the step again, so the checkpoint has to hold what the evaluation finds.
@@ -233,10 +233,9 @@ class Services(pl.callbacks.Checkpoint):
         self._report(of_epoch(trainer, self._split) | (closing or {}))
         is_best = self._judge(trainer, closing, ended=True)
         due = is_best or (cadence.every_epochs is not None and progress.epoch % cadence.every_epochs == 0)
-        steps = -1 if trainer.max_steps is None else trainer.max_steps
         self._describe(pl_module)
         self._count_steps_again(trainer)
-        last = trainer.should_stop or progress.epoch == trainer.max_epochs or progress.step == steps
+        last = trainer.should_stop or progress.epoch == trainer.max_epochs or _has_all_steps(trainer)
         self._leave_or_save(trainer, due=due or last)
 
     def _count_steps_again(self, trainer: pl.Trainer) -> None:
@@ -310,6 +309,16 @@ class Services(pl.callbacks.Checkpoint):
                 "num_rows": dict(self._data.num_own_rows),
             }
         )
+
+
+def _passes(every: int, before: int, step: int) -> bool:
+    """Return whether a multiple of ``every`` lies behind the steps of a batch: manual optimization takes several."""
+    return step // every > before // every
+
+
+def _has_all_steps(trainer: pl.Trainer) -> bool:
+    """Return whether the limit on steps is reached, or passed by a batch that took several."""
+    return trainer.max_steps is not None and 0 <= trainer.max_steps <= trainer.global_step
 
 
 def _is_over(trainer: pl.Trainer) -> bool:

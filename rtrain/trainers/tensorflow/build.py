@@ -11,6 +11,7 @@ import tensorflow as tf
 from rtrain.config.targets import build
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
+from rtrain.trainers.directions import known_direction
 from rtrain.trainers.from_dataset import channels_last_shape, fill_from_dataset, fill_lengths
 from rtrain.trainers.tasks import CLASSES
 from rtrain.trainers.tensorflow.config import Conf
@@ -18,6 +19,8 @@ from rtrain.trainers.trial import tried_model
 
 PROBABILITIES = ("softmax", "sigmoid")
 """Activations after which the outputs are probabilities."""
+WATCHING = (keras.callbacks.EarlyStopping, keras.callbacks.ReduceLROnPlateau, keras.callbacks.ModelCheckpoint)
+"""Callbacks that watch a metric, and ask the metrics that a model is compiled with which way is better."""
 
 
 def fill(node: Mapping[str, Any], info: DatasetInfo, where: str) -> dict[str, Any]:
@@ -114,9 +117,21 @@ def build_metrics(conf: Conf, info: DatasetInfo, allow: tuple[str, ...]) -> dict
     }
 
 
-def build_callbacks(conf: Conf, allow: tuple[str, ...]) -> list[Any]:
-    """Build the callbacks."""
-    return [build(node, f"trainer.callbacks.{place}", allow) for place, node in enumerate(conf.callbacks)]
+def build_callbacks(conf: Conf, metrics: Mapping[str, Any], allow: tuple[str, ...]) -> list[Any]:
+    """Build the callbacks; those that watch a metric learn which way it gets better."""
+    found = [build(node, f"trainer.callbacks.{place}", allow) for place, node in enumerate(conf.callbacks)]
+    for one in found:
+        if isinstance(one, WATCHING) and getattr(one, "mode", None) == "auto":
+            one.mode = _mode(one.monitor, metrics)
+    return found
+
+
+def _mode(monitor: str, metrics: Mapping[str, Any]) -> str:
+    """Return which way a metric gets better, as Keras would find out from the metrics that a model is compiled with."""
+    name = monitor.removeprefix("val_")
+    if name in metrics:
+        return {"up": "max", "down": "min"}.get(getattr(metrics[name], "_direction", ""), "auto")
+    return known_direction(name) or "auto"
 
 
 def gives_logits(loss: Any, model: Any) -> bool:

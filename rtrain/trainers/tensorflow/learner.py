@@ -81,7 +81,7 @@ class KerasLearner(Learner):
         try_metrics(self._metrics, output, info)
         self._train = train_step(self.model, inputs, info, world, skips=worker.run.failure.nan_loss == "skip")
         self._evaluate = evaluate_step(self.model, inputs, info, gives_logits(loss, self.model))
-        self._callbacks = Callbacks(build_callbacks(conf, allow), self.model, conf.max_epochs)
+        self._callbacks = Callbacks(build_callbacks(conf, self._metrics, allow), self.model, conf.max_epochs)
         self._copies = Copies((*self.model.variables, *optimizer.variables))
         self._move_seeds(world.rank)
 

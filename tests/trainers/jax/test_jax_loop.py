@@ -152,6 +152,35 @@ def test_a_model_that_does_not_fit_the_data_is_told(tmp_path, model, task, says)
         fit(tmp_path, make_conf(model=model), small_dataset(task))
 
 
+def mean_error(output, target):
+    return jnp.square(output - target).mean()
+
+
+def all_with_all(output, target):
+    return jnp.square(output[:, None] - target[None, :])
+
+
+def of_places(output, target):
+    return jnp.square(output - target)[:, None] * jnp.ones((1, 3))
+
+
+@pytest.mark.parametrize("key", ["loss", "metrics"])
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [("mean_error", "gives a single number for"), ("all_with_all", r"gives an array of shape \((\d), \1\) for")],
+)
+def test_a_function_of_all_rows_together_is_refused(tmp_path, key, name, says):
+    one = local(name)
+    conf = make_conf(**{key: one if key == "loss" else {"mine": one}})
+    with pytest.raises(TrainingError, match=f"trainer.{key}.*{says}.*not a number for each row"):
+        fit(tmp_path, conf, small_dataset("regression", shape=(5,)))
+
+
+def test_a_row_may_have_several_numbers(tmp_path):
+    found = fit(tmp_path, make_conf(loss=local("of_places")), small_dataset("regression", shape=(5,))).metrics
+    assert found["test/loss"] == pytest.approx(found["test/mse"])
+
+
 def own_function(worker):
     """A train function of the user's."""
     worker.report({"loss": worker.conf.train_function_config["loss"]}, step=1, epoch=1)

@@ -1,6 +1,7 @@
 """Lightning trains on our rows, resumes exactly, and tells what it does."""
 
 import json
+from dataclasses import replace
 
 import lightning.pytorch as pl
 import numpy as np
@@ -43,6 +44,28 @@ def test_a_stopped_run_resumes_to_the_same_weights(tmp_path, stop_after):
     assert all(torch.equal(one[name], two[name]) for name in one)
     assert resumed.of("metrics")[-1]["step"] == whole.of("metrics")[-1]["step"] == 15
     assert resumed.metrics["val/loss"] == whole.metrics["val/loss"]
+
+
+@pytest.mark.parametrize("max_steps", [7, 8, 9])
+def test_batches_of_several_steps_end_at_a_limit_and_resume_inside_of_their_epoch(tmp_path, max_steps):
+    """By hand, 5 batches of two steps are an epoch: a limit of 7 or 9 steps is passed in the middle of one."""
+    module = {"_target_": "lightning_runs.ByHand", "in_features": "auto", "num_classes": "auto"}
+    conf, data = make_conf(module=module), dataset()
+    whole = fit(tmp_path / "a", conf, data)
+    first = fit(tmp_path / "b", replace(conf, max_steps=max_steps), data)
+    assert [one["step"] for one in first.of("checkpoint")] == [max_steps + max_steps % 2]
+    resumed = fit(tmp_path / "b", conf, data)
+    one, two = weights(tmp_path / "a"), weights(tmp_path / "b")
+    assert all(torch.equal(one[name], two[name]) for name in one)
+    assert resumed.of("metrics")[-1]["step"] == whole.of("metrics")[-1]["step"] == 30
+
+
+def test_what_is_due_after_some_steps_comes_after_the_batch_that_reaches_them(tmp_path):
+    module = {"_target_": "lightning_runs.ByHand", "in_features": "auto", "num_classes": "auto"}
+    conf = make_conf(module=module, max_epochs=1)
+    channel = fit(tmp_path, conf, dataset(), log_every_steps=3, checkpoint={"every_steps": 5})
+    assert [one["step"] for one in channel.of("metrics") if "train/loss" in one["metrics"]] == [4, 6, 10]
+    assert [one["step"] for one in channel.of("checkpoint")] == [6, 10]
 
 
 def test_a_datamodule_trains_without_a_dataset(tmp_path):

@@ -11,6 +11,8 @@ from rtrain.errors import ConfigError
 from rtrain.testing.workers import make_job
 from rtrain.trainers.lightning.plugin import Plugin
 
+CALLBACKS = "lightning.pytorch.callbacks"
+
 
 def check(conf, data):
     Plugin().check(make_job(RtrainConf(trainer=conf), data, "lightning"))
@@ -24,6 +26,10 @@ def check(conf, data):
         (
             {"trainer_args": {"callbacks": [{"_target_": "lightning.pytorch.callbacks.ModelCheckpoint"}]}},
             r"checkpoints are rtrain's[\s\S]*run\.checkpoint",
+        ),
+        (
+            {"trainer_args": {"callbacks": [{"_target_": f"{CALLBACKS}.StochasticWeightAveraging", "swa_lrs": 0.1}]}},
+            r"only when training has ended[\s\S]*EMAWeightAveraging",
         ),
         ({"module": {**MODULE, "hiden": [3]}}, r"trainer\.module\.hiden[\s\S]*hidden"),
         ({"module": {"_target_": "torch.nn.Identity"}}, r"torch\.nn\.Identity is no LightningModule"),

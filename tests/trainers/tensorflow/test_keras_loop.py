@@ -15,6 +15,7 @@ from rtrain.datasets.base import Dataset
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.testing.small_data import small_dataset, small_text, with_infinite_row
 from rtrain.testing.workers import RecordingChannel, make_worker, newest
+from rtrain.trainers.tensorflow.build import build_callbacks
 from rtrain.trainers.tensorflow.learner import WEIGHTS, KerasLearner
 from rtrain.trainers.tensorflow.models import mlp
 from rtrain.trainers.tensorflow.predictor import load_predictor
@@ -232,6 +233,24 @@ def test_an_interrupted_run_ends_with_the_same_numbers_callbacks_included(tmp_pa
     conf = make_conf(model=NOISY, optimizer=AVERAGING, callbacks=[PLATEAU, EARLY], max_epochs=9)
     _, last = assert_exact(tmp_path, lambda folder, channel: fit(folder, conf, channel=channel), [2, 9])
     assert last.of("checkpoint")[-1]["epoch"] == 5, "the early stop counts the evaluations before the interruptions"
+
+
+@pytest.mark.parametrize(
+    ("monitor", "mode"),
+    [("val_accuracy", "max"), ("val_loss", "min"), ("val_top", "max"), ("val_far", "min"), ("val_riddle", "auto")],
+)
+@pytest.mark.parametrize("kind", ["EarlyStopping", "ReduceLROnPlateau"])
+def test_callbacks_know_which_way_a_metric_gets_better(monitor, mode, kind):
+    callback = {"_target_": f"keras.callbacks.{kind}", "monitor": monitor}
+    metrics = {"top": keras.metrics.SparseTopKCategoricalAccuracy(2), "far": keras.metrics.MeanAbsoluteError()}
+    (found,) = build_callbacks(make_conf(callbacks=[callback]), metrics, ())
+    assert found.mode == mode
+
+
+def test_accuracy_may_end_training_as_in_fit(tmp_path):
+    callback = {"_target_": "keras.callbacks.EarlyStopping", "monitor": "val_accuracy", "min_delta": 1}
+    channel = fit(tmp_path, make_conf(callbacks=[callback], max_epochs=9), small_dataset(shape=(4,)))
+    assert channel.of("checkpoint")[-1]["epoch"] == 2
 
 
 @pytest.mark.parametrize("masked", [True, False])
