@@ -18,7 +18,7 @@ _HINTS = (
     (_CHANNELS, "Images have {1} channels, the layer is made for {0}: change its in_channels."),
     (_ON_DEVICES, "Move what the code makes itself to the device of its input: tensor.to(x.device)."),
     (_LABEL, "A label is outside of what the model predicts: compare num_classes with the labels."),
-    (_TWICE, "A tensor of the step before is used again: detach() it, or compute it anew."),
+    (_TWICE, "A tensor of the step before is used again: detach() it, or compute it again."),
     (_NO_GRAD, "Nothing that is trained leads to the loss: look for detach(), no_grad() or .item() on the way."),
     (_DTYPES, "Convert one of the two: tensor.to(other.dtype)."),
     (_MODULE, "try: pip install {0}, or check the spelling of the import."),
