@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
+from rtrain.printable import printable
+
 MAX_LINE = 1_000
 """Characters of a line that an error about a config shows."""
 MAX_LINES = 200
@@ -22,9 +27,19 @@ class RtrainError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+        self.run_dir: Path | None = None
+        """Path of the run that failed; None where nothing was started."""
+        self.run: Any = None
+        """That run, an ``rtrain.Run``, if the error comes from ``rtrain.fit`` or ``rtrain.resume``."""
+        self.cause: BaseException | None = None
+        """What the user's code raised, where it ran in this process."""
 
     def __str__(self) -> str:
         return self.message if self.hint is None else f"{self.message}\n{self.hint}"
+
+    def _render_traceback_(self) -> list[str]:
+        """Return what a notebook shows: the message alone says what is wrong and where."""
+        return [printable(line, "\t") for line in f"{type(self).__name__}: {self}".split("\n")]
 
 
 MOST_CHARACTERS = 2000

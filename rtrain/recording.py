@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 import traceback
 from collections.abc import Iterator
@@ -14,13 +13,12 @@ from typing import Any
 from rtrain.cluster import Cluster
 from rtrain.config.closest import nearest_or_all
 from rtrain.config.schema import RunConf, ScalingConf
-from rtrain.config.scrub import Scrubber
+from rtrain.driver_log import LoggingObserver, driver_log, log_error
 from rtrain.errors import MOST_OF_TRACEBACK, RtrainError, TrainingError, first_line, shortened
 from rtrain.interrupts import StopRequest, is_by_signal
 from rtrain.preparation import Prepared
 from rtrain.resuming import Resumption, describe_changes
 from rtrain.runs.facts import describe_git, describe_host, installed_versions, num_cores
-from rtrain.runs.files import unshare
 from rtrain.runs.lock import locked
 from rtrain.runs.manifest import Manifest, utc_now
 from rtrain.runs.plain_files import check_run_dir
@@ -52,10 +50,11 @@ def recorded(
             _take_up(manifest, resumption, prepared, observer)
         config = with_seal(prepared.composed.yaml, str(prepared.composed.project_root))
         cadence = prepared.composed.conf.run.checkpoint
+        observer = LoggingObserver(observer)
         recorder = Recorder(run_dir, manifest, observer, cadence.keep, cadence.best.keep, config, lock)
         mirror = _start_mirror(prepared, recorder)
         patience = prepared.composed.conf.run.storage_timeout_seconds
-        with _driver_log(run_dir, prepared.composed.scrub):
+        with driver_log(run_dir, prepared.composed.scrub):
             try:
                 observer.started(run_dir, manifest)
                 yield recorder
@@ -71,6 +70,9 @@ def recorded(
                 scrub = prepared.composed.scrub
                 manifest.status, manifest.exit_reason = "failed", scrub(first_line(error))
                 manifest.error = scrub.clean_data(_describe_error(error, recorder))
+                if isinstance(error, RtrainError):
+                    error.run_dir = run_dir
+                log_error(error)
                 raise
             finally:
                 prepared.stop.ending = True
@@ -210,40 +212,6 @@ def _finish(manifest: Manifest, stop: StopRequest, *, at_once: bool = False) -> 
 def _describe_error(error: BaseException, recorder: Recorder) -> dict[str, Any]:
     if recorder.failures:
         first = min(recorder.failures, key=lambda failure: failure["time"])
-        return {key: value for key, value in first.items() if key != "time"}
+        return {key: value for key, value in first.items() if key not in ("time", "bug")}
     text = shortened("".join(traceback.format_exception(error)), MOST_OF_TRACEBACK)
     return {"type": type(error).__name__, "message": shortened(str(error)), "rank": None, "traceback": text}
-
-
-class _CleanFormatter(logging.Formatter):
-    """Writes a message without the secrets in it."""
-
-    def __init__(self, scrub: Scrubber) -> None:
-        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
-        self._scrub = scrub
-
-    def format(self, record: logging.LogRecord) -> str:
-        return self._scrub(super().format(record))
-
-
-@contextmanager
-def _driver_log(run_dir: Path, scrub: Scrubber) -> Iterator[None]:
-    """Send the log messages of rtrain and Ray to ``logs/driver.log`` while the block runs."""
-    unshare(run_dir, "logs/driver.log")
-    handler = logging.FileHandler(run_dir / "logs" / "driver.log", encoding="utf-8")
-    handler.setFormatter(_CleanFormatter(scrub))
-    loggers = [logging.getLogger(name) for name in ("rtrain", "ray")]
-    before = [(logger.handlers, logger.propagate) for logger in loggers]
-    for logger in loggers:
-        logger.handlers, logger.propagate = [handler], False
-    try:
-        yield
-    except RtrainError:
-        raise
-    except Exception:
-        logging.getLogger("rtrain").exception("the run failed")
-        raise
-    finally:
-        for logger, (handlers, propagate) in zip(loggers, before, strict=True):
-            logger.handlers, logger.propagate = handlers, propagate
-        handler.close()

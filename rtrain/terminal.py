@@ -12,6 +12,7 @@ import sys
 from typing import Any, TextIO
 
 from rtrain.errors import RtrainError
+from rtrain.printable import printable
 
 _lost: dict[int, OSError] = {}
 """Why what was written to a descriptor since has gone nowhere."""
@@ -52,18 +53,6 @@ def say(text: str, *, err: bool = False) -> None:
         err: Print it to the standard error.
     """
     print(printable(text, "\n\t"), file=sys.stderr if err else sys.stdout, flush=True)
-
-
-def printable(text: str, kept: str = "") -> str:
-    """Return a text with codes in the place of what a terminal obeys, or can't show: ``\\r``, ANSI and OSC, surrogates.
-
-    Args:
-        text: What may come from anybody's files.
-        kept: Characters that stay although they are such.
-    """
-    return "".join(
-        one if one.isprintable() or one in kept else one.encode("unicode_escape").decode("ascii") for one in text
-    )
 
 
 def _open(descriptor: int) -> None:

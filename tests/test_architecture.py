@@ -27,13 +27,14 @@ LAYERS = [
     {"schemas"},
     {"trainers.*"},
     {"trainers"},
-    {"datasets", "scaling", "cluster", "interrupts", "schedulers"},
-    {"searches", "ray_session"},
+    {"datasets", "scaling", "cluster", "interrupts", "schedulers", "driver_log"},
+    {"searches", "ray_session", "run_lines"},
     {"plugins", "ray_watcher", "terminal"},
     {"storage"},
     {"config"},
     {"runs"},
     {"errors"},
+    {"printable"},
 ]
 """From top to bottom; a layer imports only layers below it, and siblings don't import each other."""
 OWNERS = {

@@ -81,7 +81,7 @@ def test_a_loop_with_a_config_gets_it(project):
 def test_a_failed_run_keeps_its_error(project):
     with pytest.raises(TrainingError, match="ValueError: no luck") as caught:
         fit_loop(project, "fails")
-    assert isinstance(caught.value.__cause__, ValueError)
+    assert isinstance(caught.value.cause, ValueError)
     (path,) = (project / "runs" / "loop").iterdir()
     manifest = Run.load(path).manifest
     assert (manifest.status, manifest.exit_reason) == ("failed", "ValueError: no luck")

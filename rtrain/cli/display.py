@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rtrain.config.locations import shown
+from rtrain.printable import printable
+from rtrain.run_lines import Limits, end_lines, event_line, is_milestone, start_line
 from rtrain.runs.events import Event
 from rtrain.runs.manifest import Manifest
 from rtrain.runs.recorder import Observer
-from rtrain.terminal import printable
-
-DIGITS = 4
-SPEED = "train/rows_per_second"
 
 
 @contextmanager
@@ -68,83 +64,3 @@ class PlainDisplay(PlainLines):
     def ended(self, run_dir: Path, manifest: Manifest) -> None:
         """Print the five lines that end every run."""
         self._print("\n".join(end_lines(run_dir, manifest)))
-
-
-class Limits:
-    """How far a run is to go, where the config says so."""
-
-    def __init__(self, max_epochs: int | None, max_steps: int | None) -> None:
-        self.max_epochs, self.max_steps = max_epochs, max_steps
-        self.began = time.monotonic()
-
-    @classmethod
-    def of(cls, manifest: Manifest) -> Limits:
-        """Read the limits from the config in the manifest."""
-        trainer = manifest.config.get("trainer") or {}
-        own = trainer.get("train_loop") is not None  # a custom loop decides on its number of epochs
-        return cls(None if own else trainer.get("max_epochs"), trainer.get("max_steps"))
-
-
-def is_milestone(event: Event) -> bool:
-    """Tell whether an event is worth a line of its own: it holds an evaluation or a whole epoch."""
-    return any(not name.startswith("train/") for name in event.metrics) or "train/epoch_loss" in event.metrics
-
-
-def event_line(event: Event, limits: Limits) -> str:
-    """Return one line for a report: where it is, and its metrics."""
-    place = f"epoch {event.epoch}" + (f"/{limits.max_epochs}" if limits.max_epochs else "")
-    told = {name: value for name, value in event.metrics.items() if name not in ("train/lr", SPEED)}
-    rate = event.metrics.get(SPEED)
-    speed = "" if rate is None else f"  {rate:,.0f} rows/s"
-    return f"{place}  step {event.step}  {metrics_text(told)}{speed}"
-
-
-def metrics_text(metrics: Mapping[str, float | None]) -> str:
-    """Return metrics as ``name value`` pairs with four significant digits."""
-    return "  ".join(f"{name} {number_text(value)}" for name, value in metrics.items())
-
-
-def number_text(value: float | None) -> str:
-    """Return a number with four significant digits; None stands for what was no number."""
-    return "nan" if value is None else f"{value:.{DIGITS}g}"
-
-
-def start_line(run_dir: Path, manifest: Manifest) -> str:
-    """Return the line that a run begins with."""
-    workers = manifest.resources["num_workers"]
-    least = manifest.resources.get("min_workers", workers)
-    count = str(workers) if least == workers else f"{least} to {workers}"
-    where = "in this process" if workers == 0 else f"on {count} worker{'s' if workers > 1 else ''}"
-    trainer = (manifest.config.get("trainer") or {}).get("type")
-    data = manifest.dataset
-    what = f" on {data['name']} ({data['num_rows'].get('train', 0):,} rows)" if data else ""
-    return f"training {manifest.run_name} with {trainer}{what} {where} -> {shown(run_dir)}"
-
-
-def end_lines(run_dir: Path, manifest: Manifest) -> list[str]:
-    """Return the end of every run: result, best metric, checkpoint, run directory, next command."""
-    newest = f"checkpoints/{manifest.checkpoints[-1]['name']}" if manifest.checkpoints else None
-    checkpoint = manifest.best_checkpoint or newest
-    return [
-        f"result      {manifest.status} after {manifest.timings_seconds['total']:.1f} s: {manifest.exit_reason}",
-        _best_line(manifest),
-        f"checkpoint  {shown(run_dir / checkpoint) if checkpoint else 'none'}",
-        f"run         {shown(run_dir)}",
-        f"next        {_next_command(run_dir, manifest)}",
-    ]
-
-
-def _best_line(manifest: Manifest) -> str:
-    """Return the best value of the metric that decides; the last values where none does."""
-    best = manifest.best or {}
-    if best.get("value") is None:
-        return f"last        {metrics_text(manifest.metrics) or 'none'}"
-    return f"best        {best['monitor']} {best['value']:.{DIGITS}g} (epoch {best['epoch']}, step {best['step']})"
-
-
-def _next_command(run_dir: Path, manifest: Manifest) -> str:
-    if manifest.status == "failed":
-        return f"less {shown(run_dir)}/logs/driver.log"
-    if manifest.status != "succeeded":
-        return f"rtrain resume {shown(run_dir)}"
-    return f"rtrain fit {shown(run_dir)}/config.yaml"

@@ -26,10 +26,10 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from rtrain.cli.display import Limits, end_lines, event_line, is_milestone, number_text, start_line
+from rtrain.printable import printable
+from rtrain.run_lines import Limits, end_lines, event_line, is_milestone, number_text, start_line
 from rtrain.runs.events import Event
 from rtrain.runs.manifest import Manifest
-from rtrain.terminal import printable
 
 RATE_WINDOW_SECONDS = 5.0
 SHORTEST_SECONDS = 0.2

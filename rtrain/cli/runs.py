@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from rtrain.terminal import printable, say
+from rtrain.printable import printable
+from rtrain.terminal import say
 
 runs = typer.Typer(help="Look after run directories.", no_args_is_help=True)
 HARMLESS = ("unfinished", "extra")

@@ -13,6 +13,7 @@ from rtrain.config.aliases import split_word
 from rtrain.config.axes import is_number
 from rtrain.config.locations import shown
 from rtrain.errors import RtrainError
+from rtrain.printable import printable
 from rtrain.runs.events import events_file, read_events
 from rtrain.runs.lock import is_locked
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
@@ -22,7 +23,6 @@ from rtrain.runs.seal import has_own_seal
 from rtrain.sweeps.importance import importance
 from rtrain.sweeps.record import SweepRecord
 from rtrain.sweeps.trial import OVER, Trial
-from rtrain.terminal import printable
 
 MISSING = "-"
 DAMAGED = "damaged"

@@ -6,7 +6,6 @@ import functools
 import inspect
 import re
 import sys
-import traceback
 from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 from rtrain.config.allowed import SPECIAL, Untrusted, is_allowed, targets_in
 from rtrain.config.closest import closest, did_you_mean
 from rtrain.config.harmless import is_harmless, unwanted_argument
+from rtrain.config.own_lines import own_lines, render_lines
 from rtrain.errors import ConfigError
 
 TRUST_HINT = "  if you trust who wrote it: --trust"
@@ -264,16 +264,8 @@ def _import_failed(name: str, where: str, error: Exception) -> ConfigError:
 
 
 def raised_at(error: BaseException) -> str | None:
-    """Return the line that names the last place in the traceback outside of rtrain and the import system."""
-    frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith("<frozen") and frame.filename != __file__ and "importlib" not in frame.filename
-    ]
-    if not frames:
-        return None
-    last = frames[-1]
-    return f"  --> {last.filename}:{last.lineno}" + (f"\n    {last.line}" if last.line else "")
+    """Return the lines that show where an error comes from: the user's own, else the last one of a framework."""
+    return "\n".join(render_lines(own_lines(error), folded=False)) or None
 
 
 def _no_attribute(found: Any, walked: str, name: str, where: str, path: str) -> ConfigError:

@@ -39,7 +39,8 @@ class Manifest:
     exit_reason: str | None = None
     """Why the run ended, in one line; None while it runs."""
     error: dict[str, Any] | None = None
-    """Of a failed run: ``type``, ``message``, ``rank`` (None for the driver) and ``traceback``."""
+    """Of a failed run: ``type``, ``message``, ``rank`` (None for the driver), ``traceback`` and ``frames``: the user's
+    own ``lines``, innermost first, and how many other frames there are."""
     command: list[str]
     """The command line, with secrets masked."""
     config_file: str | None

@@ -6,9 +6,13 @@ import random
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
+from rtrain.config.locations import shown
+from rtrain.config.own_lines import render_lines
 from rtrain.config.schema import FailureConf
+from rtrain.trainers.known_errors import what_to_try
 from rtrain.trainers.same_error import lasting
 
 HANG = "Hang"
@@ -49,6 +53,10 @@ class Ending:
     hint: str | None = None
     final: bool = False
     """It would come again: rtrain's own errors name a mistake of the config or the data."""
+    bug: bool = False
+    """It is a mistake of the user's code; one that comes before any step comes again."""
+    frames: Mapping[str, Any] | None = None
+    """Where it comes from, as ``own_lines`` tells it."""
 
     def is_like(self, other: Ending | None) -> bool:
         """Tell whether the same came again, on whatever worker and machine, at whatever time."""
@@ -75,6 +83,7 @@ class Retries:
         self._conf, self._chance = conf, chance
         self._failures = self._preemptions = self._in_vain = 0
         self._last: Ending | None = None
+        self._got_further = False
         self.refusal = ""
         """Why there is no other attempt, once there is none."""
 
@@ -86,7 +95,7 @@ class Retries:
             progress: It got further than all before it.
         """
         same = ending.kind in LIKELY_TO_COME_AGAIN and not progress and ending.is_like(self._last)
-        self._last = ending
+        self._last, self._got_further = ending, self._got_further or progress
         self._in_vain = 0 if progress else self._in_vain + 1
         self.refusal = self._refuse(ending, same)
         if self.refusal or ending.final:
@@ -97,6 +106,8 @@ class Retries:
         return longest * (0.5 + 0.5 * self._chance())
 
     def _refuse(self, ending: Ending, same: bool) -> str:
+        if ending.bug and not self._got_further:
+            return "the error is in your code and came before the first step, so it would come again"
         if same:
             return "the same error came again, with no progress in between"
         if ending.kind == "preempted":
@@ -106,6 +117,21 @@ class Retries:
         self._failures += 1
         limit = self._conf.max_failures
         return f"run.failure.max_failures={limit}" if self._failures > limit else ""
+
+
+def frames_to_tell(raised: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return where an error comes from that a worker recorded; of rtrain's own errors, the user's lines alone."""
+    frames: Mapping[str, Any] | None = raised.get("frames")
+    return None if frames is None or (raised.get("mistake") and not frames["own"]) else frames
+
+
+def told(ending: Ending, run_dir: Path, *more: str) -> str | None:
+    """Return what is shown below an error's message: the user's own lines, what to try, and the log that has it all."""
+    lines = render_lines(ending.frames) if ending.frames else []
+    log = run_dir / "logs" / f"worker-{ending.rank}.log"
+    has_log = ending.rank is not None and log.is_file() and log.stat().st_size > 0
+    where = f"The whole traceback is in {shown(log)}" if has_log and ending.type is not None else ""
+    return "\n".join(filter(None, [*lines, ending.hint, *more, where])) or None
 
 
 def is_collateral(error_type: str, message: str) -> bool:
@@ -168,8 +194,10 @@ def _ending_by_exception(raised: Sequence[Mapping[str, Any]]) -> Ending:
         message=f"{first['type']} on worker {first['rank']}{also}: {first['message']}",
         rank=first["rank"],
         type=first["type"],
-        hint=memory_hint(first["message"]) if memory else None,
+        hint=memory_hint(first["message"]) if memory else what_to_try(first["message"]),
         final=bool(first.get("mistake")),
+        bug=bool(first.get("bug")) and not memory and not is_collateral(first["type"], first["message"]),
+        frames=frames_to_tell(first),
     )
 
 

@@ -12,7 +12,8 @@ from rtrain.interrupts import StopRequest, is_by_signal
 from rtrain.runs.facts import num_cores
 from rtrain.runs.recorder import Recorder
 from rtrain.trainers.base import Job, TrainerPlugin
-from rtrain.trainers.failures import is_out_of_memory, memory_hint
+from rtrain.trainers.failures import Ending, frames_to_tell, is_out_of_memory, memory_hint, told
+from rtrain.trainers.known_errors import what_to_try
 from rtrain.trainers.output import copied_output
 from rtrain.trainers.randomness import kept_random_numbers
 from rtrain.trainers.starting import announce, choose_checkpoint, resume
@@ -81,13 +82,31 @@ def train_in_process(
     try:
         with copied_output(0, channel.send, job.scrub), kept_random_numbers(), worker.finishing():
             plugin.train_loop(job.conf.trainer)(worker)
-    except RtrainError:
-        raise
     except BaseException as error:
+        if isinstance(error, RtrainError):
+            _locate(error, recorder)
+            raise
         if is_by_signal(error, stop):
             raise
-        log = recorder.run_dir / "logs" / "worker-0.log"
-        hint = f"The whole traceback is in {log}"
-        if is_out_of_memory(type(error).__name__, str(error)):
-            hint = f"{memory_hint(str(error))}\n{hint}"
-        raise TrainingError(f"{type(error).__name__}: {shortened(str(error))}", hint) from error
+        raise _as_training_error(error, recorder) from error
+
+
+def _locate(error: RtrainError, recorder: Recorder) -> None:
+    """Add the user's own lines to an error of rtrain's that was caused by one of theirs."""
+    ending = _ending(recorder, error.message, error.hint)
+    if ending.frames is not None:
+        error.hint = told(ending, recorder.run_dir)
+
+
+def _as_training_error(error: BaseException, recorder: Recorder) -> TrainingError:
+    kind, message = type(error).__name__, str(error)
+    hint = memory_hint(message) if is_out_of_memory(kind, message) else what_to_try(message)
+    ending = _ending(recorder, f"{kind}: {shortened(message)}" if message else kind, hint)
+    return TrainingError(ending.message, told(ending, recorder.run_dir))
+
+
+def _ending(recorder: Recorder, message: str, hint: str | None) -> Ending:
+    """Return how training ended, with what was recorded of it."""
+    last = recorder.failures[-1] if recorder.failures else {}
+    known: dict[str, Any] = {"type": last.get("type"), "frames": frames_to_tell(last)}
+    return Ending(kind="exception", message=message, hint=hint, rank=0, **known)

@@ -11,9 +11,11 @@ from contextlib import contextmanager
 from io import BufferedIOBase, TextIOBase
 from typing import TYPE_CHECKING, Any, TextIO
 
+from rtrain.config.own_lines import own_lines
 from rtrain.config.scrub import Scrubber
 from rtrain.config.secret_urls import MASK
 from rtrain.errors import MOST_OF_TRACEBACK, RtrainError, shortened
+from rtrain.trainers.known_errors import is_of_code
 from rtrain.trainers.masked_output import masked_logging, masked_output
 from rtrain.trainers.output_filter import Masking
 
@@ -143,7 +145,8 @@ def copied_output(
             text = scrub("".join(traceback.format_exception(error)))
             log(text)
             message, stack = shortened(scrub(str(error))), shortened(text, MOST_OF_TRACEBACK)
-            facts = {"type": type(error).__name__, "message": message, "traceback": stack}
-            mistake = isinstance(error, RtrainError)
-            send({"kind": "failure", "rank": rank, "time": time.time(), "mistake": mistake, **facts})
+            facts: dict[str, Any] = {"type": type(error).__name__, "message": message, "traceback": stack}
+            facts |= {"mistake": isinstance(error, RtrainError), "frames": (frames := own_lines(error, scrub))}
+            bug = frames["own"] and is_of_code(error)
+            send({"kind": "failure", "rank": rank, "time": time.time(), "bug": bug, **facts})
             raise

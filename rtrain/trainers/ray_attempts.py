@@ -13,7 +13,7 @@ from rtrain.config.schema import RtrainConf
 from rtrain.errors import NoRoomError, TrainingError, first_line
 from rtrain.interrupts import StopRequest
 from rtrain.runs.recorder import Recorder
-from rtrain.trainers.failures import Ending, Retries, ending_of
+from rtrain.trainers.failures import Ending, Retries, ending_of, told
 from rtrain.trainers.ray_channel import DriverChannel
 
 WAIT_SECONDS = 0.1
@@ -155,12 +155,12 @@ class Attempts:
         # Errors of workers that only lost their connection are not the run's.
         cause = (self.ending.rank, self.ending.type)
         self._recorder.failures = [one for one in self._recorder.failures if (one["rank"], one["type"]) == cause]
-        refusal, log = self._retries.refusal, ""
-        if self.ending.type is not None and self.ending.rank is not None:
-            log = f"The whole traceback is in {self._recorder.run_dir}/logs/worker-{self.ending.rank}.log"
+        refusal = self._retries.refusal
         tries = f"Gave up after {self._count} attempts: {refusal}." if refusal and self._count > 1 else ""
+        if self.ending.bug and self._count == 1 and refusal:
+            tries = f"Not retried: {refusal}."
         kind = NoRoomError if self.ending.kind == "no workers" and not self._count else TrainingError
-        return kind(self.ending.message, "\n".join(filter(None, [self.ending.hint, tries, log])) or None)
+        return kind(self.ending.message, told(self.ending, self._recorder.run_dir, tries))
 
     def _ending_of(self, question: Mapping[str, Any]) -> Ending:
         if question["cause"] == "resources":

@@ -5,8 +5,8 @@ import io
 import pytest
 from rich.console import Console
 
-from rtrain.cli.display import Limits
 from rtrain.cli.live import LiveDisplay, clock
+from rtrain.run_lines import Limits
 
 
 @pytest.fixture

@@ -14,11 +14,12 @@ from rtrain.cli.display import PlainDisplay
 from rtrain.cli.live import LiveDisplay
 from rtrain.cli.sweep_lines import PlainSweepDisplay
 from rtrain.cli.sweep_live import LiveSweepDisplay
+from rtrain.printable import printable
 from rtrain.runs.events import Event
 from rtrain.searches.base import Goal
 from rtrain.sweeps.record import SweepRecord
 from rtrain.sweeps.trial import Trial
-from rtrain.terminal import printable, say
+from rtrain.terminal import say
 from rtrain.testing.workers import make_manifest
 
 EVIL = "\x1b]0;owned\x07\x9b2J\r\x08\u202e\ud800[bold]x[/bold][link=file:///etc]y[/link] :smile:"

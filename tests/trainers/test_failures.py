@@ -1,9 +1,12 @@
 """Which cause is told when several workers fail, and when a run starts again."""
 
+import json
+
 import pytest
 
 from rtrain.config.schema import FailureConf
 from rtrain.trainers.failures import Ending, Retries, ending_of
+from rtrain.trainers.known_errors import is_of_code, what_to_try
 
 
 def raised(rank, kind, message, time, **more):
@@ -72,6 +75,60 @@ def test_the_same_exception_twice_without_progress_ends_the_run():
     assert retries.wait_after(error, progress=True) is not None
     assert retries.wait_after(error, progress=False) is None
     assert "the same error came again" in retries.refusal
+
+
+def test_a_mistake_of_the_code_before_the_first_step_is_not_tried_again():
+    mistake = Ending(kind="exception", message="KeyError on worker 0: 'a'", type="KeyError", rank=0, bug=True)
+    died = Ending(kind="worker died", message="died")
+    retries = Retries(FailureConf(max_failures=10))
+    assert retries.wait_after(died, progress=False) is not None
+    assert retries.wait_after(mistake, progress=False) is None
+    assert "before the first step" in retries.refusal
+    retries = Retries(FailureConf(max_failures=10))
+    assert retries.wait_after(mistake, progress=True) is not None
+    assert retries.wait_after(died, progress=False) is not None
+    assert retries.wait_after(mistake, progress=False) is not None
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (KeyError("a"), True),
+        (RuntimeError("mat1 and mat2 shapes cannot be multiplied (3x4 and 5x6)"), True),
+        (AssertionError(), True),
+        (RuntimeError("CUDA error: an illegal memory access was encountered"), False),
+        (RuntimeError("the service is temporarily overloaded"), False),
+        (OSError("no such file"), False),
+        (ConnectionError("refused"), False),
+        (json.JSONDecodeError("half a file", "{", 1), False),
+    ],
+)
+def test_mistakes_of_the_code_are_told_from_failures_of_machines_and_services(error, expected):
+    assert is_of_code(error) == expected
+
+
+def test_an_error_of_the_code_is_a_mistake_unless_a_partner_or_memory_failed():
+    bugs = [ending_of([raised(0, "RuntimeError", message, 1.0, bug=True)], []).bug for message in ("no", CLOSED, "OOM")]
+    assert bugs == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("mat1 and mat2 shapes cannot be multiplied (32x7 and 64x10)", "Rows of 7 numbers reach a layer made for 64"),
+        ("Given groups=1, weight of size [8, 3, 3, 3], expected input[2, 1, 8, 8] to have 3 channels, but got 1 "
+         "channels instead", "Images have 1 channels, the layer is made for 3"),
+        ("Target 10 is out of bounds.", "num_classes"),
+        ("Expected all tensors to be on the same device, but found at least two devices", "tensor.to(x.device)"),
+        ("element 0 of tensors does not require grad and does not have a grad_fn", "detach()"),
+        ("mat1 and mat2 must have the same dtype, but got Double and Float", "tensor.to(other.dtype)"),
+        ("No module named 'not_there.at_all'", "pip install not_there.at_all"),
+        ("no luck", None),
+    ],
+)  # fmt: skip
+def test_what_to_try_is_known_of_common_errors(message, expected):
+    found = what_to_try(message)
+    assert found is None if expected is None else expected in found
 
 
 def test_another_exception_and_a_killed_worker_are_retried_without_progress():

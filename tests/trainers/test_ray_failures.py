@@ -121,6 +121,10 @@ def validates_on_rank_0():
         ray.train.report({"epoch": epoch})
 
 
+def fails_at_first():
+    return {"a": 1}["b"]
+
+
 def fails_on_one_rank():
     ray.train.report({"loss": 1.0})
     if ray.train.get_context().get_world_rank() == 1:
@@ -243,6 +247,8 @@ def test_the_true_error_comes_first_with_its_rank(tmp_path, cluster):
     run, said = fit_loop(tmp_path, cluster, "fails_on_one_rank", "run.failure.max_failures=0")
     expected = r"ValueError on worker 1( \(worker 0 failed after it\))?: rank one has had enough"
     assert re.match(expected, said[-1]), said
+    assert "in fails_on_one_rank" in said[-1]
+    assert '| raise ValueError("rank one has had enough")' in said[-1]
     assert run.manifest.status == "failed"
     assert run.manifest.error["rank"] == 1
     assert "rank one has had enough" in run.manifest.error["traceback"]
@@ -282,6 +288,17 @@ def test_an_exception_that_comes_again_ends_the_run_and_is_told_with_its_rank(tm
     assert "Gave up after 2 attempts: the same error came again" in said[-1]
     assert len(run.manifest.attempts) == 2
     assert run.manifest.error["rank"] == 1
+
+
+def test_a_mistake_before_the_first_step_is_not_tried_again(tmp_path, cluster):
+    run, said = fit_loop(tmp_path, cluster, "fails_at_first", "num_workers=1")
+    assert run.status == "failed"
+    assert len(run.manifest.attempts) == 1
+    assert said[-1].startswith("KeyError on worker 0: 'b'\n  --> ")
+    assert '| return {"a": 1}["b"]' in said[-1]
+    assert "Not retried: the error is in your code" in said[-1]
+    assert f"The whole traceback is in {run.path}/logs/worker-0.log" in said[-1]
+    assert "KeyError" in (run.path / "logs" / "driver.log").read_text()
 
 
 @pytest.mark.slow

@@ -163,7 +163,7 @@ def test_the_hint_for_other_trainers_says_what_a_loop_joins():
 
 
 def test_without_a_metric_that_decides_the_end_of_a_run_shows_the_last_values(fit):
-    from rtrain.cli.display import end_lines
+    from rtrain.run_lines import end_lines
 
     run = fit()
     shown = end_lines(run.path, run.manifest)[1]

@@ -1,0 +1,102 @@
+"""``logs/driver.log``: what the driver of a run logged, and what it showed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rtrain.config.scrub import Scrubber
+from rtrain.errors import RtrainError
+from rtrain.printable import printable
+from rtrain.run_lines import Limits, end_lines, event_line, is_milestone, start_line
+from rtrain.runs.events import Event
+from rtrain.runs.files import unshare
+from rtrain.runs.manifest import Manifest
+from rtrain.runs.recorder import Observer
+
+NAME = "driver.log"
+_LOGGERS = ("rtrain", "ray")
+_SHOWN = logging.getLogger("rtrain.shown")
+
+
+@contextmanager
+def driver_log(run_dir: Path, scrub: Scrubber) -> Iterator[None]:
+    """Send the log messages of rtrain and Ray, and the error that the block ends with, to the run's ``driver.log``."""
+    unshare(run_dir, f"logs/{NAME}")
+    handler = logging.FileHandler(run_dir / "logs" / NAME, encoding="utf-8", errors="backslashreplace")
+    handler.setFormatter(_CleanFormatter(scrub))
+    loggers = [logging.getLogger(name) for name in _LOGGERS]
+    before = [(logger.handlers, logger.propagate, logger.level) for logger in loggers]
+    for logger in loggers:
+        logger.handlers, logger.propagate = [handler], False
+    loggers[0].setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        for logger, (handlers, propagate, level) in zip(loggers, before, strict=True):
+            logger.handlers, logger.propagate = handlers, propagate
+            logger.setLevel(level)
+        handler.close()
+
+
+def log_error(error: BaseException) -> None:
+    """Write the error that ends a run: what is shown of it, and of other errors than rtrain's the traceback."""
+    known = isinstance(error, RtrainError)
+    _SHOWN.error("the run failed: %s", error, exc_info=None if known else error)
+
+
+class LoggingObserver:
+    """Writes to ``driver.log`` what an observer of the run is told, and passes it on.
+
+    Args:
+        observer: The display, say.
+    """
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer, self._limits = observer, Limits(None, None)
+
+    def stage(self, name: str) -> None:
+        """Log what the driver does now."""
+        _SHOWN.info("%s", name)
+        self._observer.stage(name)
+
+    def notice(self, text: str) -> None:
+        """Log what the user should know."""
+        _SHOWN.warning("%s", text)
+        self._observer.notice(text)
+
+    def started(self, run_dir: Path, manifest: Manifest) -> None:
+        """Log what starts."""
+        self._limits = Limits.of(manifest)
+        _SHOWN.info("%s", start_line(run_dir, manifest))
+        self._observer.started(run_dir, manifest)
+
+    def progress(self, record: Mapping[str, Any]) -> None:
+        """Pass it on alone: there is one for each step."""
+        self._observer.progress(record)
+
+    def event(self, event: Event) -> None:
+        """Log an epoch or an evaluation."""
+        if is_milestone(event):
+            _SHOWN.info("%s", event_line(event, self._limits))
+        self._observer.event(event)
+
+    def ended(self, run_dir: Path, manifest: Manifest) -> None:
+        """Log how the run ended."""
+        for line in end_lines(run_dir, manifest):
+            _SHOWN.info("%s", line)
+        self._observer.ended(run_dir, manifest)
+
+
+class _CleanFormatter(logging.Formatter):
+    """Writes a message without the secrets in it, and without what a terminal obeys."""
+
+    def __init__(self, scrub: Scrubber) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
+        self._scrub = scrub
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(self._scrub(super().format(record)), "\n\t")
