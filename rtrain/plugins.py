@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from rtrain.config.allowed import stands_before
 from rtrain.errors import ConfigError, NotInstalledError
 
 
@@ -127,7 +128,16 @@ def describe_plugin(name: str, kind: type, requires: Sequence[str], extra: str |
 
 
 def check_installed(what: str, requires: Sequence[str], extra: str | None) -> None:
-    """Raise a NotInstalledError that says what to install if one of the modules ``requires`` is not there."""
+    """Refuse to go on without the modules ``requires``, or with one of the project's in the place of theirs.
+
+    Raises:
+        NotInstalledError: One is not there; says what to install.
+        ConfigError: A file of the project has its name.
+    """
+    for name in requires:
+        if file := stands_before(name.partition(".")[0]):
+            message = f"{what} needs {name}, and {file} has the name of that package: it would be imported instead."
+            raise ConfigError(message, "Give your file another name.")
     missing = missing_modules(requires)
     if missing:
         package = f"'rtrain[{extra}]'" if extra else " ".join(missing)

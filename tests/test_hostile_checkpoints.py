@@ -308,6 +308,24 @@ def test_a_stranger_names_no_server_that_credentials_would_go_to(stolen, monkeyp
         assert command(["predict", str(stolen), "-o", str(stolen / "out.csv")]) == 1
 
 
+def test_a_stranger_names_nothing_of_a_hub(stolen, tmp_path, monkeypatch):
+    def asked(*_, **__):
+        raise ConnectionError("the hub was asked")
+
+    datasets = pytest.importorskip("datasets")
+    monkeypatch.setattr(datasets, "load_dataset", asked)
+    rewrite(stolen, dataset={"type": "huggingface", "path": "stranger/rows", "label": "y"})
+    for words in ([], ["dataset.label=z"]):
+        with pytest.raises(CheckpointError, match=r"dataset\.path is stranger/rows[\s\S]*--trust"):
+            rtrain.evaluate(stolen, words)
+    for path in ("mine/rows", tmp_path):  # the user's own choice, and a folder that is there
+        with pytest.raises(DatasetError, match=r"the hub was asked|can't be opened"):
+            rtrain.evaluate(stolen, [f"dataset.path={path}"])
+    rewrite(stolen, dataset__path=str(tmp_path))
+    with pytest.raises(DatasetError, match="can't be opened"):
+        rtrain.evaluate(stolen)
+
+
 def test_a_stranger_gives_no_options_to_a_store(stolen):
     dataset = {"type": "delta", "path": "s3://bucket/x", "label": "y"}
     for options in ({"AWS_ENDPOINT_URL": "http://127.0.0.1:9"}, {"proxy_url": "http://127.0.0.1:9"}):

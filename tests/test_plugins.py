@@ -1,7 +1,10 @@
 """What trainer plugins and dataset sources share."""
 
+import sys
+
 import pytest
 
+from rtrain.config.allowed import project_forgotten, use_project_root
 from rtrain.errors import ConfigError
 from rtrain.plugins import Confs, check_installed, import_plugin, missing_modules
 
@@ -34,3 +37,26 @@ def test_a_plugin_is_imported_when_it_is_asked_for():
     assert confs["b"] is dict
     assert imported == ["b"]
     assert "c" not in confs
+
+
+@pytest.mark.parametrize("name", ["xgboost.py", "xgboost/__init__.py"])
+def test_a_file_of_the_project_with_the_name_of_a_package_is_told(name, tmp_path):
+    file = tmp_path / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("raise SystemExit")
+    with project_forgotten():
+        use_project_root(tmp_path)
+        with pytest.raises(ConfigError, match=f"trainer 'x' needs xgboost.core, and {file} has the name of"):
+            check_installed("trainer 'x'", ["xgboost.core"], None)
+        check_installed("trainer 'x'", ["lightgbm"], None)
+    check_installed("trainer 'x'", ["xgboost"], None)
+
+
+def test_a_project_that_is_the_package_itself_stands_before_none(tmp_path, monkeypatch):
+    (tmp_path / "my_package").mkdir()
+    (tmp_path / "my_package" / "__init__.py").touch()
+    with project_forgotten():
+        use_project_root(tmp_path)
+        check_installed("trainer 'x'", ["my_package"], None)
+        monkeypatch.setattr("sys.path", [*sys.path, str(tmp_path)])  # as an editable install has it
+        check_installed("trainer 'x'", ["my_package"], None)

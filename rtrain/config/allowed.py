@@ -109,13 +109,23 @@ def _is_misspelt(key: str) -> bool:
     return odd and closest(key, SPECIAL, 0.75) is not None
 
 
+def stands_before(top: str) -> str | None:
+    """Return the file of a project that would be imported in place of an installed package of its name, if one is."""
+    others = [one for one in sys.path if not isinstance(one, ProjectPath)]
+    found = [origin for root in project_roots() if _lies_in(top, root) for origin in _origins(top, sys.path)]
+    return found[0] if found and not set(found) & set(_origins(top, others) or found) else None
+
+
 def _lies_in(top: str, root: Path) -> bool:
     """Return whether the top-level module ``top`` would be imported from a file of the project in ``root``."""
-    spec = PathFinder.find_spec(top, [str(root), *sys.path])
+    return any(_is_own(Path(origin), root) for origin in _origins(top, [str(root), *sys.path]))
+
+
+def _origins(top: str, paths: Sequence[str]) -> list[str]:
+    spec = PathFinder.find_spec(top, paths)
     if spec is None:
-        return False
-    origins = [spec.origin] if spec.origin else list(spec.submodule_search_locations or [])
-    return any(_is_own(Path(origin), root) for origin in origins)
+        return []
+    return [spec.origin] if spec.origin else list(spec.submodule_search_locations or [])
 
 
 def _is_own(path: Path, root: Path) -> bool:

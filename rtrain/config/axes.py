@@ -6,7 +6,7 @@ import math
 import random
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -124,11 +124,13 @@ def read_space(loader: Any, words: Sequence[str], seed: int) -> Space:
 def with_params(space: Space, loader: Any, params: dict[str, Any], seed: int) -> Space:
     """Return the space with the axes of ``sweep.params`` too; a key of the command line wins.
 
+    It takes the sign that the key has without the command line: trials are known by their overrides.
+
     Raises:
         ConfigError: What stands there is no range of values.
     """
     mine = {axis.name for axis in space.axes} | {_key(word) for word in space.fixed}
-    added: list[Axis] = []
+    found: list[Axis] = []
     words = {key: _params_words(key, value) for key, value in params.items()}
     check_words("sweep.params", [word for ones in words.values() for word in ones])
     for key, value in params.items():
@@ -138,8 +140,10 @@ def with_params(space: Space, loader: Any, params: dict[str, Any], seed: int) ->
                 f"sweep.params.{key}: {value} is one value, not several.",
                 "List them: [0.1, 0.01]; or write it as on a command line: 'choice(1,2)', 'interval(0,1)'",
             )
-        added += [axis for axis in inner.axes if axis.name not in mine]
-    return Space(fixed=space.fixed, axes=(*added, *space.axes))
+        found += inner.axes
+    keys = {axis.name: axis.key for axis in found}
+    typed = [replace(axis, key=keys.get(axis.name, axis.key)) for axis in space.axes]
+    return Space(fixed=space.fixed, axes=(*(axis for axis in found if axis.name not in mine), *typed))
 
 
 def with_zip(space: Space, zipped: dict[str, list[Any]]) -> Space:

@@ -78,9 +78,10 @@ class Scrubber:
 
     @cached_property
     def forms(self) -> list[str]:
-        """The secrets as texts may spell them, also twice over, the longest first."""
+        """The secrets as texts may spell them, also twice over, and the lines of each, the longest first."""
         once = {way(value) for value in self.values for way in _SPELLINGS}
-        return sorted(once | {way(form) for form in once for way in _SPELLINGS}, key=len, reverse=True)
+        twice = {way(form) for form in once for way in _SPELLINGS}
+        return sorted(once.union(twice, *map(_lines, self.values)), key=len, reverse=True)
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
@@ -224,6 +225,12 @@ def _leaves(true: Any, *, secret: bool) -> Iterator[str]:
 
 def _text(value: Any) -> str:
     return value.decode(errors="surrogateescape") if isinstance(value, bytes) else str(value)
+
+
+def _lines(value: str) -> Iterator[str]:
+    """Yield the lines of a key of several, which tools indent and quote one by one; of its frame none."""
+    lines = map(str.strip, value.splitlines())
+    return (line for line in lines if len(line) >= MIN_ODD_LENGTH and not line.startswith("-----"))
 
 
 def variables_in(text: str) -> list[str]:

@@ -31,15 +31,14 @@ def check_foreign(folder: Path, sections: Mapping[str, Any], replaced: Collectio
 
     Raises:
         CheckpointError: It names a module that is no framework's, a function or query to read rows with, a variable
-            of the environment, or a server that credentials of the user would go to.
+            of the environment, or a server or a hub that credentials of the user would go to.
     """
     for key, value in (*targets_in(sections["trainer"], "trainer"), *targets_in(sections["dataset"], "dataset")):
         if not isinstance(value, str) or not is_allowed(value.replace(":", "."), (), ()):
             raise _refused(folder, f"{key} is {value}, which is code of another project")
     # A source that the user has chosen has a default where the checkpoint's own has its words.
-    name = sections["dataset"].get("type")
-    if name is not None and load_source(str(name)).runs_code and "defaults" not in sections:
-        raise _refused(folder, f"it reads its rows with dataset.type={name}, which runs what the checkpoint says")
+    if "type" in sections["dataset"] and "defaults" not in sections:
+        _check_source(folder, sections["dataset"], replaced)
     for key, text in _texts(sections, ""):
         if any(key == one or key.startswith(f"{one}.") for one in replaced):
             continue
@@ -51,6 +50,21 @@ def check_foreign(folder: Path, sections: Mapping[str, Any], replaced: Collectio
             raise _refused(folder, f"{key} is {shown(text)}, and what a server sends has no end that is known")
         if is_url(text) and not is_well_known(text):
             raise _refused(folder, f"{key} is {shown(text)} with another server or options")
+
+
+def _check_source(folder: Path, dataset: Mapping[str, Any], replaced: Collection[str]) -> None:
+    name, place = str(dataset["type"]), str(dataset.get("path"))
+    source = load_source(name)
+    if source.runs_code:
+        raise _refused(folder, f"it reads its rows with dataset.type={name}, which runs what the checkpoint says")
+    # The hub learns who asks, and what it sends has no end that is known.
+    if (
+        source.has_hub
+        and "dataset.path" not in replaced
+        and not is_url(place)
+        and not Path(place).expanduser().is_dir()
+    ):
+        raise _refused(folder, f"dataset.path is {place}, no folder here, which would be fetched from a hub")
 
 
 def _refused(folder: Path, why: str) -> CheckpointError:

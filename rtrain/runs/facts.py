@@ -13,6 +13,8 @@ from typing import Any
 
 QUIET = {"safe.bareRepository": "explicit", "core.fsmonitor": "false", "core.hooksPath": "/dev/null"}
 """Settings with which git runs no program of a repository."""
+OFFLINE = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
+"""Variables with which git fetches nothing, for which a partial clone names a program or a server."""
 NO_FILTER = {"clean": "", "process": "", "required": "false"}
 """Settings of a filter that git doesn't run."""
 OWN = ("system", "global")
@@ -58,14 +60,14 @@ def describe_git(folder: Path) -> dict[str, Any] | None:
         return None
     diff = _git(folder, "diff", "HEAD", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty")
     untracked = _git(folder, "ls-files", "--others", "--exclude-standard")
-    dirty = bool(diff or untracked)
+    dirty = diff is None or bool(diff or untracked)  # the objects that a comparison needs may be missing
     facts: dict[str, Any] = {
         "commit": commit,
         "branch": _git(folder, "rev-parse", "--abbrev-ref", "HEAD"),
         "dirty": dirty,
     }
     if dirty:
-        facts["diff_sha256"] = hashlib.sha256((diff or "").encode()).hexdigest()
+        facts["diff_sha256"] = None if diff is None else hashlib.sha256(diff.encode()).hexdigest()
         facts["num_untracked"] = len((untracked or "").splitlines())
     return facts
 
@@ -84,7 +86,7 @@ def _run_git(folder: Path, settings: Mapping[str, str], *words: str) -> str | No
     try:
         done = subprocess.run(
             ["git", "-C", str(folder), *words],
-            env={**os.environ, "GIT_CONFIG_COUNT": str(len(settings)), **dict(numbered)},
+            env={**os.environ, **OFFLINE, "GIT_CONFIG_COUNT": str(len(settings)), **dict(numbered)},
             capture_output=True,
             text=True,
             timeout=10,

@@ -55,7 +55,10 @@ class Manifest:
     versions: Mapping[str, str]
     """Versions of Python, rtrain and every framework that is installed."""
     git: Mapping[str, Any] | None
-    """``commit``, ``dirty`` and, if dirty, ``diff_sha256`` of the project that holds the config; None outside git."""
+    """``commit``, ``dirty`` and, if dirty, ``diff_sha256`` of the project that holds the config; None outside git.
+
+    ``diff_sha256`` is None where git can't compare: objects of a partial clone are missing, say.
+    """
     host: Mapping[str, Any]
     """Name, platform, cores and memory of the machine that started the run, and the process id."""
     resources: Mapping[str, Any] = field(default_factory=dict)

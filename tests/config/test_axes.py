@@ -81,6 +81,12 @@ def test_one_value_is_no_axis_and_a_typed_key_wins():
     assert [axis.values for axis in with_params(space, None, {"a": [5, 6], "b": [7, 8]}, 0).axes] == [("1", "2")]
 
 
+@pytest.mark.parametrize("sign", ["", "+", "++"])
+def test_a_typed_key_has_the_sign_that_it_has_in_the_config(sign):
+    space = read_space(None, [f"{sign}a=1,2", f"{sign}b=3,4"], 0)
+    assert [axis.key for axis in with_params(space, None, {"a": [5, 6]}, 0).axes] == ["a", f"{sign}b"]
+
+
 def test_zipped_keys_vary_together():
     space = with_zip(NOTHING, {"a": [1, 2], "b": ["x", "y"]})
     (axis,) = space.axes

@@ -66,6 +66,31 @@ def test_no_program_of_a_repository_is_run(name, included, repository, tmp_path)
     assert not marker.exists()
 
 
+def test_objects_that_a_partial_clone_lacks_are_not_fetched(repository, tmp_path):
+    marker = tmp_path / "ran"
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\ntouch {marker}\n")
+    program.chmod(0o755)
+    found = subprocess.run(["git", "-C", str(repository), "rev-parse", "HEAD:a.txt"], check=True, capture_output=True)
+    name = found.stdout.decode().strip()
+    (repository / ".git" / "objects" / name[:2] / name[2:]).unlink()
+    remote = {
+        "url": f"ext::{program}",
+        "uploadpack": str(program),
+        "promisor": "true",
+        "partialclonefilter": "blob:none",
+    }
+    for key, value in remote.items():
+        git(repository, "config", f"remote.origin.{key}", value)
+    for key, value in {"extensions.partialClone": "origin", "protocol.ext.allow": "always"}.items():
+        git(repository, "config", key, value)
+    for url in (f"ext::{program}", str(tmp_path)):
+        git(repository, "config", "remote.origin.url", url)
+        facts = describe_git(repository)
+        assert (facts["dirty"], facts["diff_sha256"], facts["num_untracked"]) == (True, None, 0)
+        assert not marker.exists()
+
+
 def test_a_bare_repository_inside_a_clone_is_none(tmp_path):
     marker = tmp_path / "ran"
     inside = tmp_path / "clone" / "examples"

@@ -58,6 +58,18 @@ def test_values_that_are_added_later_run_only_the_new_combinations():
     assert [one["num_starts"] for one in after["trials"]] == [1, 1, 1]
 
 
+def test_values_that_are_typed_later_are_those_of_the_config():
+    estimator = "{_target_: sklearn.naive_bayes.GaussianNB, var_smoothing: 0.1}"
+    Path("tiny.yaml").write_text(
+        CONFIG.replace("xgboost", "sklearn")
+        + f"trainer: {{estimator: {estimator}}}\nsweep: {{params: {{trainer.estimator.var_smoothing: [0.1, 0.2]}}}}\n"
+    )
+    before, folder = swept(["fit", "tiny.yaml", "--multirun", "num_workers=0"])
+    after, _ = swept(["resume", str(folder), "trainer.estimator.var_smoothing=0.1,0.3"])
+    assert [one["name"] for one in after["trials"]][:2] == [one["name"] for one in before["trials"]]
+    assert [one["overrides"][0].rpartition("=")[2] for one in after["trials"]] == ["0.1", "0.2", "0.3"]
+
+
 def test_a_typo_in_any_combination_is_found_before_the_first_starts(capsys):
     assert rtrain([*ROUNDS, "trainer.params.max_depth=1,2,3,deep"]) == 2
     assert "max_depth" in capsys.readouterr().err

@@ -117,6 +117,14 @@ def test_records_are_masked_however_a_formatter_spells_them(value, tmp_path):
     assert not any(form in text for form in (value, repr(value)[1:-1]))
 
 
+def test_a_key_of_several_lines_is_masked_line_by_line():
+    key = "-----BEGIN KEY-----\nMIIEvQ/IBADAN+qqz\r\n  zwertyuiopBBBB==\nshort\n-----END KEY-----\n"
+    indented = "".join(f"\t| {line}\n" for line in key.splitlines())
+    assert Scrubber(frozenset({key}))(indented) == (
+        "\t| -----BEGIN KEY-----\n\t| ***\n\t|   ***\n\t| short\n\t| -----END KEY-----\n"
+    )
+
+
 def test_what_a_crash_says_last_is_masked_and_not_lost():
     crash = SCRIPT + "import ctypes, faulthandler; faulthandler.enable(); ctypes.string_at(0)"
     done = subprocess.run([sys.executable, "-c", crash], capture_output=True, text=True, timeout=60)

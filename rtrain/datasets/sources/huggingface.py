@@ -54,6 +54,7 @@ class Huggingface(Source):
     Conf = HuggingfaceConf
     requires = ("datasets",)
     extra = "huggingface"
+    has_hub = True
 
     def load(self, conf: HuggingfaceConf) -> Dataset:
         """Read all splits of the data set."""
