@@ -9,7 +9,7 @@ import lightgbm
 import numpy as np
 
 from rtrain.datasets.base import DatasetInfo
-from rtrain.errors import CheckpointError
+from rtrain.errors import CheckpointError, first_line
 from rtrain.trainers.boosting import flat
 from rtrain.trainers.boosting_margins import probabilities_of_margins
 from rtrain.trainers.boosting_progress import Progress
@@ -124,7 +124,7 @@ def load_predictor(trained: Trained) -> Predictor:
         booster = lightgbm.Booster(model_file=trained.folder / MODEL)
         progress = Progress.load(trained.folder)
     except (OSError, ValueError, lightgbm.basic.LightGBMError) as error:
-        raise CheckpointError(f"{trained.folder / MODEL} can't be read: {error}") from error
+        raise CheckpointError(f"{trained.folder / MODEL} can't be read: {first_line(error)}") from error
     num_rounds = progress.rounds_to_predict(conf)
     if booster.params.get("objective") == "quantile":
         alpha = float(booster.params["alpha"])

@@ -8,7 +8,7 @@ import numpy as np
 import xgboost
 
 from rtrain.datasets.base import DatasetInfo
-from rtrain.errors import CheckpointError
+from rtrain.errors import CheckpointError, first_line
 from rtrain.trainers.boosting import flat, usable_names
 from rtrain.trainers.boosting_margins import probabilities_of_margins
 from rtrain.trainers.boosting_progress import Progress
@@ -95,7 +95,7 @@ def load_predictor(trained: Trained, device: str = "cpu") -> Predictor:
         booster = xgboost.Booster({"device": device}, model_file=trained.folder / MODEL)
         progress = Progress.load(trained.folder)
     except (OSError, xgboost.core.XGBoostError) as error:
-        raise CheckpointError(f"{trained.folder / MODEL} can't be read: {error}") from error
+        raise CheckpointError(f"{trained.folder / MODEL} can't be read: {first_line(error)}") from error
     objective = json.loads(booster.save_config())["learner"]["objective"]
     if conf.objective_function is None and objective["name"] == "reg:quantileerror":
         alphas = json.loads(objective["quantile_loss_param"]["quantile_alpha"])
