@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from hydra.errors import MissingConfigException, OverrideParseException
@@ -22,6 +23,8 @@ from rtrain.config.schema import Schemas
 from rtrain.config.screen import Spot, Typed
 from rtrain.config.secrets import mask_word
 from rtrain.config.suggest import closest_group, closest_key, key_of_class
+from rtrain.config.unreadable import as_override, closed
+from rtrain.config.values import Values
 from rtrain.config.wrong_keys import Check, WrongKeys
 
 
@@ -34,7 +37,7 @@ def explain_hydra(request: Request, schemas: Schemas, error: Exception, check: C
         error: What was raised.
         check: Composes and checks the config under other overrides.
     """
-    explainer = _Explainer(request, WrongKeys(request, schemas, check), schemas)
+    explainer = _Explainer(request, schemas, check)
     if isinstance(error, OverrideParseException):
         return explainer.unreadable_word(error)
     if isinstance(error, MissingConfigException):
@@ -43,15 +46,25 @@ def explain_hydra(request: Request, schemas: Schemas, error: Exception, check: C
 
 
 class _Explainer:
-    def __init__(self, request: Request, wrong_keys: WrongKeys, schemas: Schemas) -> None:
-        self.request, self.wrong_keys, self.schemas = request, wrong_keys, schemas
+    def __init__(self, request: Request, schemas: Schemas, check: Check) -> None:
+        self.request, self.schemas = request, schemas
+        self.wrong_keys = WrongKeys(request, schemas, check)
         self.places = Places(request)
+        self._check = check
+
+    @cached_property
+    def values(self) -> Values:
+        """Finds what was meant by wrong values."""
+        return Values(self.request, self.wrong_keys.keys.confs, self._check)
 
     def unreadable_word(self, error: OverrideParseException) -> Finding:
         """Explain an override that Hydra can't parse."""
         place = self.places.of_word(error.override)
         sign, key, value = split_word(error.override)
         shown = mask_word(error.override)
+        if place is not None and (meant := as_override(place.command[place.index])) is not None:
+            message = f"'{place.command[place.index]}' can't be read: an override is key=value"
+            return Finding(message, place, None, self.values.checked(place, meant))
         if value is None:
             attempt = command_with(place, f"{place.command[place.index]}=...") if place else None
             return Finding(f"'{shown}' has no value: an override is key=value", place, None, attempt)
@@ -62,6 +75,11 @@ class _Explainer:
         if value.endswith(","):
             attempt = command_with(place, mask_word(f"{sign}{key}={value.rstrip(',')}")) if place else None
             return Finding(f"'{shown}' ends with a comma: a value is missing after it", place, None, attempt)
+        unclosed = closed(value)
+        if unclosed is not None:
+            typed_sign, typed, _ = split_word(place.command[place.index]) if place else (sign, key, "")
+            attempt = self.values.checked(place, f"{typed_sign}{typed}={unclosed[1]}") if place else None
+            return Finding(f"the value of '{typed}' can't be read: {unclosed[0]}", place, None, attempt)
         quoted = value.replace('"', '\\"')
         attempt = command_with(place, mask_word(f'{sign}{key}="{quoted}"')) if place else None
         note = "quote text that has special characters; lists are [a,b] and mappings {a: 1}"
@@ -96,6 +114,9 @@ class _Explainer:
             return replace(form, place=place)
         meant = closest(option, options)
         note = f"there are: {', '.join(options[:12])}{', ...' if len(options) > 12 else ''}"
+        other = self.values.for_option(group, option, place) if isinstance(place, Typed) else None
+        if other is not None:
+            return Finding(message, place, None, other, note)
         return Finding(message, place, meant, self._swapped(place, option, meant), note)
 
     def composition(self, error: Exception) -> Finding:
@@ -173,7 +194,10 @@ class _Explainer:
             attempt = command_with(place, f"{typed}=[{value}]")
         elif isinstance(place, Typed) and "={" in place.command[place.index]:
             problem = "can't be a mapping" if problem == "can't be null" else problem
-        return Finding(f"{key}: {problem}" if key else problem, place, None, attempt)
+        elif isinstance(place, Typed) and key:
+            attempt = self.values.corrected(key, place)
+        note = self.values.keys_of(key) if problem.startswith("must be a mapping") else None
+        return Finding(f"{key}: {problem}" if key else problem, place, None, attempt, note)
 
     def _already_there(self, match: re.Match[str], _: Exception) -> Finding:
         place = self.places.of_word(match[1])
@@ -242,7 +266,9 @@ class _Explainer:
         group = split_word(words[0])[1] if words else "a config group"
         options = self.request.app.loader.get_group_options(group) if words else []
         note = f"there are: {', '.join(options)}" if options else None
-        return Finding(f"'{group}' takes the name of an option", place, None, None, note)
+        option = split_word(words[0])[2] or "" if words else ""
+        attempt = self.values.for_option(group, option, place) if place is not None else None
+        return Finding(f"'{group}' takes the name of an option", place, None, attempt, note)
 
     def _is_group_with_value(self, word: str) -> bool:
         _, key, value = split_word(word)

@@ -245,7 +245,8 @@ class Session:
             except TargetError as error:
                 from rtrain.config.explain import place_target
 
-                raise self._masked(named(place_target(self.request, error))) from error
+                placed = place_target(self.request, self._schemas, error, self._what_is_wrong_with)
+                raise self._masked(named(placed)) from error
             except RtrainError as error:
                 self._masked(named(error))
                 raise
