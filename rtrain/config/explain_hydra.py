@@ -14,7 +14,7 @@ from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBase
 from rtrain.config.aliases import split_word
 from rtrain.config.closest import closest
 from rtrain.config.finding import Finding, command, command_with
-from rtrain.config.locations import shown
+from rtrain.config.locations import builtin_config_dir, shown
 from rtrain.config.other_options import own_form
 from rtrain.config.places import Places
 from rtrain.config.plain_words import plain_words
@@ -26,6 +26,7 @@ from rtrain.config.suggest import closest_group, closest_key, key_of_class
 from rtrain.config.unreadable import as_override, closed
 from rtrain.config.values import Values
 from rtrain.config.wrong_keys import Check, WrongKeys
+from rtrain.config.yaml_file import read_yaml
 
 
 def explain_hydra(request: Request, schemas: Schemas, error: Exception, check: Check) -> Finding:
@@ -161,7 +162,18 @@ class _Explainer:
         return self._no_group(key, "", place) if "/" in key else self._wrong_key(key, place)
 
     def _wrong_key(self, key: str, place: Spot | Typed | None, owner: Any = None) -> Finding:
-        return self.wrong_keys.explain(key, place, owner)
+        found = self.wrong_keys.explain(key, place, owner)
+        written = self._config_of_choice() if not isinstance(place, Typed) and found.note else None
+        return found if written is None else replace(found, attempt=f"rtrain fit {written}")
+
+    def _config_of_choice(self) -> str | None:
+        """Return the built-in config that is written for the trainer that the user has chosen."""
+        chosen = next((split_word(word.text)[2] for word in self.request.words if word.key == "trainer"), None)
+        for path in sorted(builtin_config_dir().glob("*.yaml")):
+            defaults = read_yaml(path)[0].get("defaults") or []
+            if chosen is not None and {"trainer": chosen} in defaults:
+                return path.stem
+        return None
 
     def _bad_word(self, match: re.Match[str], error: Exception) -> Finding:
         key = split_word(match[1])[1]

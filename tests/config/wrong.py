@@ -83,7 +83,6 @@ CASES: dict[str, Wrong] = {
     "word_percent": words("digits", "dataset.split=20"),
     "word_whole_float": words("digits", "epochs=10.0"),
     "word_thousands": words("digits", "epochs=1k", "trainer.gradient_clip=1"),
-    "word_of_a_rule": words("digits", "epochs=2000"),
     "word_duration": words("digits", "scaling.resize_seconds=5q"),
     "word_unreadable": words("digits", "run.name=a b: [c"),
     "word_ends_with_a_comma": words("digits", "lr=0.1,"),
