@@ -16,6 +16,7 @@ from rtrain.datasets import registry as datasets
 from rtrain.datasets.base import Dataset, ResidentSplit
 from rtrain.errors import ConfigError, RtrainError
 from rtrain.interrupts import StopRequest, stop_on_signals
+from rtrain.runs.facts import num_cores
 from rtrain.runs.files import private_files
 from rtrain.runs.recorder import Observer
 from rtrain.runs.seal import signing_key
@@ -215,7 +216,8 @@ def check_shares(dataset: Dataset | None, num_workers: int) -> None:
     num_rows = num_workers if dataset is None else dataset.info.num_rows["train"]
     if num_rows < num_workers:
         raise ConfigError(
-            f"{num_workers} workers can't share {num_rows} rows of the split 'train'.", f"Try: num_workers={num_rows}"
+            f"{num_workers} workers can't share {num_rows} rows of the split 'train'.",
+            f"Try: num_workers={min(num_rows, num_cores())}; this machine has {num_cores()} cores.",
         )
 
 

@@ -6,11 +6,15 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rtrain.config.closest import closest
 from rtrain.config.num_workers import Elastic
 from rtrain.config.schema import ScalingConf
 from rtrain.errors import ConfigError, NotEnoughResourcesError
 from rtrain.runs.facts import num_cores
 
+RAYS_OWN = ("CPU", "GPU", "TPU")
+SAME_RESOURCE = 0.75
+"""How alike two names of resources have to be for one to be the misspelling of the other."""
 RAY_RESOURCE_NAMES = {"cpu": "CPU", "gpu": "GPU", "tpu": "TPU", "Memory": "memory"}
 """Ray takes a misspelt name for a custom resource that nobody has, and waits for it forever."""
 
@@ -98,6 +102,8 @@ def check_feasible(
     have = {name: sum(node.get(name, 0) for node in nodes) for name in wanted}
     asked = ", ".join(f"{conf.min_workers * amount:g} {name}" for name, amount in wanted.items())
     there = ", ".join(f"{have[name]:g} {name}" for name in wanted)
+    if way := _misspelt(conf, nodes):
+        raise NotEnoughResourcesError(way[0], way[1])
     way_out = f"Try: {command} num_workers={fitting}" if fitting else "Ask for less per worker."
     least = "at least " if is_elastic(conf) else ""
     raise NotEnoughResourcesError(
@@ -106,6 +112,17 @@ def check_feasible(
         + (f", with {data_cpus:g} CPU left to read the data." if data_cpus else "."),
         way_out,
     )
+
+
+def _misspelt(conf: ScalingConf, nodes: Sequence[Mapping[str, float]]) -> tuple[str, str] | None:
+    """Return message and hint where a resource that no node has is the misspelling of one that there may be."""
+    there = {name for node in nodes for name in node if ":" not in name} - {"memory", "object_store_memory"}
+    for name in conf.resources_per_worker:
+        near = closest(name, sorted({*there, *RAYS_OWN}), SAME_RESOURCE)
+        if name not in there and name not in RAYS_OWN and near is not None:
+            message = f"scaling.resources_per_worker: there is no resource '{name}' on any node."
+            return message, f"Did you mean: {near}? There are: {', '.join(sorted(there))}"
+    return None
 
 
 def _fitting(wanted: Mapping[str, float], node: Mapping[str, float]) -> int:

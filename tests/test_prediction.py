@@ -254,6 +254,8 @@ def test_what_is_typed_wrong_is_told_with_the_command(trained, tmp_path, capsys)
     assert f"rtrain predict {trained.path} dataset.path=x.csv" in error
     assert command(["predict", str(trained.path), "trainer.num_threads=1", "-o", str(tmp_path / "out.csv")]) == 2
     assert "follows dataset.*, scaling.* and cluster.* only" in capsys.readouterr().err
+    assert command(["predict", str(trained.path), "new.csv", "-o", str(tmp_path / "out.csv")]) == 2
+    assert capsys.readouterr().err.endswith("  try: dataset.path=new.csv\n")
 
 
 def test_an_evaluation_is_a_table_or_json_that_says_what_was_measured(trained, tmp_path, capsys):

@@ -8,6 +8,7 @@ from rtrain.cluster import Cluster
 from rtrain.config.schema import RtrainConf, RunConf, ScalingConf
 from rtrain.errors import ConfigError, NotEnoughResourcesError
 from rtrain.preparation import check_room, check_shares
+from rtrain.runs.facts import num_cores
 from rtrain.testing.small_data import in_memory
 from rtrain.testing.workers import make_job
 from rtrain.trainers.torch.config import Conf
@@ -20,7 +21,8 @@ def test_more_workers_than_rows_to_train_on_are_refused():
     for fits in (0, 1, 3):
         check_shares(dataset, fits)
     check_shares(None, 8)
-    with pytest.raises(ConfigError, match=r"4 workers can't share 3 rows of the split 'train'\.\nTry: num_workers=3"):
+    tried = rf"4 workers can't share 3 rows of the split 'train'\.\nTry: num_workers={min(3, num_cores())};"
+    with pytest.raises(ConfigError, match=tried):
         check_shares(dataset, 4)
 
 

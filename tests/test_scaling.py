@@ -90,3 +90,18 @@ def test_only_a_cluster_that_was_joined_is_followed():
     scaling = ScalingConf(num_workers=Elastic(1, 1000))
     assert ray_scaling_config(scaling, own_cluster=False).num_workers == (1, 1000)
     assert ray_scaling_config(scaling, own_cluster=True).num_workers == num_cores()
+
+
+@pytest.mark.parametrize("typed", ["GPUU", "GUP", "fancyy"])
+def test_a_misspelt_resource_is_told_from_one_that_is_not_enough(typed):
+    conf = ScalingConf(num_workers=1, resources_per_worker={typed: 1})
+    nodes = [{"CPU": 4, "GPU": 1, "fancy": 1, "node:10.0.0.1": 1, "memory": 1e9}]
+    near = "fancy" if typed == "fancyy" else "GPU"
+    with pytest.raises(NotEnoughResourcesError, match=f"no resource '{typed}'[^?]*\nDid you mean: {near}"):
+        check_feasible(conf, nodes, "rtrain fit x")
+
+
+def test_a_resource_of_another_name_is_not_enough():
+    conf = ScalingConf(num_workers=1, resources_per_worker={"accelerator": 1})
+    with pytest.raises(NotEnoughResourcesError, match="0 accelerator"):
+        check_feasible(conf, [{"CPU": 4}], "rtrain fit x")

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from rtrain.cli import INTERRUPTED, completion, fit, listing, predict, recipes, resume, runs, schema, smoke, sweep
+from rtrain.cli.dashes import WithOverrides
 from rtrain.errors import ConfigError, RtrainError
 from rtrain.terminal import say
 
@@ -22,10 +23,10 @@ app = typer.Typer(
     rich_markup_mode="rich" if sys.stdout.isatty() else None,
     pretty_exceptions_enable=False,
 )
-app.command("fit")(fit.fit)
-app.command("resume")(resume.resume)
-app.command("predict")(predict.predict)
-app.command("evaluate")(predict.evaluate)
+app.command("fit", cls=WithOverrides)(fit.fit)
+app.command("resume", cls=WithOverrides)(resume.resume)
+app.command("predict", cls=WithOverrides)(predict.predict)
+app.command("evaluate", cls=WithOverrides)(predict.evaluate)
 app.command("smoke")(smoke.smoke)
 app.add_typer(runs.runs, name="runs")
 app.add_typer(sweep.sweeps, name="sweep")

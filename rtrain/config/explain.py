@@ -21,6 +21,7 @@ from rtrain.config.schema import Schemas
 from rtrain.config.screen import Spot, Typed
 from rtrain.config.targets import TargetError
 from rtrain.config.validate import InvalidError, Problem
+from rtrain.config.values import Values, named_in
 from rtrain.config.wrong_keys import Check, WrongKeys
 from rtrain.errors import ConfigError
 
@@ -40,7 +41,7 @@ def explain(request: Request, schemas: Schemas, error: Exception, check: Check) 
         check: Composes and checks the config under other overrides.
     """
     if isinstance(error, InvalidError):
-        return _invalid(request, error.problems, WrongKeys(request, schemas, check))
+        return _invalid(request, error.problems, WrongKeys(request, schemas, check), check)
     if isinstance(error, MissingValuesError):
         return _missing(request, schemas, error.keys)
     if isinstance(error, UnresolvedError):
@@ -54,22 +55,37 @@ def explain(request: Request, schemas: Schemas, error: Exception, check: Check) 
     return error
 
 
-def place_target(request: Request, error: TargetError) -> ConfigError:
-    """Return ``error`` with the place that names the target."""
-    return Finding(error.message, Places(request).of(error.key), note=error.hint and error.hint.strip()).as_error()
+def place_target(request: Request, schemas: Schemas, error: TargetError, check: Check) -> ConfigError:
+    """Return ``error`` with the place that names the target; the name of an option is told from that of a class."""
+    place, note = Places(request).of(error.key), error.hint and error.hint.strip()
+    key, _, last = error.key.rpartition(".")
+    typed = split_word(place.command[place.index]) if isinstance(place, Typed) else ("", "", None)
+    if last != "_target_" or not isinstance(place, Typed) or not typed[1].endswith("._target_"):
+        return Finding(error.message, place, note=note).as_error()
+    options = request.app.loader.get_group_options(key.replace(".", "/"))
+    value = typed[2] or ""
+    meant = value if value in options else closest(value, options)
+    attempt = f"{typed[1].removesuffix('._target_')}={meant}"
+    confs = WrongKeys(request, schemas, check).keys.confs
+    fixed = Values(request, confs, check).checked(place, attempt) if meant else None
+    return Finding(error.message, place, attempt if fixed else None, fixed, note).as_error()
 
 
-def _invalid(request: Request, problems: Sequence[Problem], wrong: WrongKeys) -> ConfigError:
+def _invalid(request: Request, problems: Sequence[Problem], wrong: WrongKeys, check: Check) -> ConfigError:
     places = Places(request)
     if len(problems) == 1:
         one = problems[0]
-        place = places.of(one.key)
+        place = _place_of_rule(request, places, one) or places.of(one.key)
         word, meant = one.word, closest(one.word, one.known) if one.word is not None else None
         if word is None and isinstance(place, Typed):
             word = split_word(place.command[place.index])[2]
             meant = wrong.translated(one.key, word)
         message = f"{one.key}: {one.message}" if one.key else one.message
-        return Finding(message, place, meant, _corrected(place, word, meant)).as_error()
+        attempt, values = _corrected(place, word, meant), Values(request, wrong.keys.confs, check)
+        if attempt is None and isinstance(place, Typed) and one.word is None and place == places.of(one.key):
+            attempt = values.corrected(one.key, place)
+        note = values.keys_of(one.key) if one.message.startswith("must be a mapping") else None
+        return Finding(message, place, meant, attempt, note).as_error()
     lines = []
     for one in problems[:MOST]:
         meant = closest(one.word, one.known) if one.word is not None else None
@@ -78,6 +94,13 @@ def _invalid(request: Request, problems: Sequence[Problem], wrong: WrongKeys) ->
     if len(problems) > MOST:
         lines.append(f"  and {len(problems) - MOST} more")
     return ConfigError("\n".join([f"{len(problems)} keys are wrong", *lines]))
+
+
+def _place_of_rule(request: Request, places: Places, problem: Problem) -> Typed | None:
+    """Return the typed word that breaks a rule about several keys of a section: the last one that the rule names."""
+    below = {word.key: word for word in request.words if word.key.startswith(f"{problem.key}.")}
+    key = named_in(problem.message, below) if problem.word is None else None
+    return None if key is None else places.of_word(below[key].text)
 
 
 def _missing(request: Request, schemas: Schemas, keys: Sequence[str]) -> ConfigError:

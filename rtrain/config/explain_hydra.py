@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from hydra.errors import MissingConfigException, OverrideParseException
@@ -13,7 +14,7 @@ from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBase
 from rtrain.config.aliases import split_word
 from rtrain.config.closest import closest
 from rtrain.config.finding import Finding, command, command_with
-from rtrain.config.locations import shown
+from rtrain.config.locations import builtin_config_dir, shown
 from rtrain.config.other_options import own_form
 from rtrain.config.places import Places
 from rtrain.config.plain_words import plain_words
@@ -22,7 +23,10 @@ from rtrain.config.schema import Schemas
 from rtrain.config.screen import Spot, Typed
 from rtrain.config.secrets import mask_word
 from rtrain.config.suggest import closest_group, closest_key, key_of_class
+from rtrain.config.unreadable import as_override, closed
+from rtrain.config.values import Values
 from rtrain.config.wrong_keys import Check, WrongKeys
+from rtrain.config.yaml_file import read_yaml
 
 
 def explain_hydra(request: Request, schemas: Schemas, error: Exception, check: Check) -> Finding:
@@ -34,7 +38,7 @@ def explain_hydra(request: Request, schemas: Schemas, error: Exception, check: C
         error: What was raised.
         check: Composes and checks the config under other overrides.
     """
-    explainer = _Explainer(request, WrongKeys(request, schemas, check), schemas)
+    explainer = _Explainer(request, schemas, check)
     if isinstance(error, OverrideParseException):
         return explainer.unreadable_word(error)
     if isinstance(error, MissingConfigException):
@@ -43,15 +47,25 @@ def explain_hydra(request: Request, schemas: Schemas, error: Exception, check: C
 
 
 class _Explainer:
-    def __init__(self, request: Request, wrong_keys: WrongKeys, schemas: Schemas) -> None:
-        self.request, self.wrong_keys, self.schemas = request, wrong_keys, schemas
+    def __init__(self, request: Request, schemas: Schemas, check: Check) -> None:
+        self.request, self.schemas = request, schemas
+        self.wrong_keys = WrongKeys(request, schemas, check)
         self.places = Places(request)
+        self._check = check
+
+    @cached_property
+    def values(self) -> Values:
+        """Finds what was meant by wrong values."""
+        return Values(self.request, self.wrong_keys.keys.confs, self._check)
 
     def unreadable_word(self, error: OverrideParseException) -> Finding:
         """Explain an override that Hydra can't parse."""
         place = self.places.of_word(error.override)
         sign, key, value = split_word(error.override)
         shown = mask_word(error.override)
+        if place is not None and (meant := as_override(place.command[place.index])) is not None:
+            message = f"'{place.command[place.index]}' can't be read: an override is key=value"
+            return Finding(message, place, None, self.values.checked(place, meant))
         if value is None:
             attempt = command_with(place, f"{place.command[place.index]}=...") if place else None
             return Finding(f"'{shown}' has no value: an override is key=value", place, None, attempt)
@@ -62,6 +76,11 @@ class _Explainer:
         if value.endswith(","):
             attempt = command_with(place, mask_word(f"{sign}{key}={value.rstrip(',')}")) if place else None
             return Finding(f"'{shown}' ends with a comma: a value is missing after it", place, None, attempt)
+        unclosed = closed(value)
+        if unclosed is not None:
+            typed_sign, typed, _ = split_word(place.command[place.index]) if place else (sign, key, "")
+            attempt = self.values.checked(place, f"{typed_sign}{typed}={unclosed[1]}") if place else None
+            return Finding(f"the value of '{typed}' can't be read: {unclosed[0]}", place, None, attempt)
         quoted = value.replace('"', '\\"')
         attempt = command_with(place, mask_word(f'{sign}{key}="{quoted}"')) if place else None
         note = "quote text that has special characters; lists are [a,b] and mappings {a: 1}"
@@ -96,6 +115,9 @@ class _Explainer:
             return replace(form, place=place)
         meant = closest(option, options)
         note = f"there are: {', '.join(options[:12])}{', ...' if len(options) > 12 else ''}"
+        other = self.values.for_option(group, option, place) if isinstance(place, Typed) else None
+        if other is not None:
+            return Finding(message, place, None, other, note)
         return Finding(message, place, meant, self._swapped(place, option, meant), note)
 
     def composition(self, error: Exception) -> Finding:
@@ -140,7 +162,18 @@ class _Explainer:
         return self._no_group(key, "", place) if "/" in key else self._wrong_key(key, place)
 
     def _wrong_key(self, key: str, place: Spot | Typed | None, owner: Any = None) -> Finding:
-        return self.wrong_keys.explain(key, place, owner)
+        found = self.wrong_keys.explain(key, place, owner)
+        written = self._config_of_choice() if not isinstance(place, Typed) and found.note else None
+        return found if written is None else replace(found, attempt=f"rtrain fit {written}")
+
+    def _config_of_choice(self) -> str | None:
+        """Return the built-in config that is written for the trainer that the user has chosen."""
+        chosen = next((split_word(word.text)[2] for word in self.request.words if word.key == "trainer"), None)
+        for path in sorted(builtin_config_dir().glob("*.yaml")):
+            defaults = read_yaml(path)[0].get("defaults") or []
+            if chosen is not None and {"trainer": chosen} in defaults:
+                return path.stem
+        return None
 
     def _bad_word(self, match: re.Match[str], error: Exception) -> Finding:
         key = split_word(match[1])[1]
@@ -173,7 +206,10 @@ class _Explainer:
             attempt = command_with(place, f"{typed}=[{value}]")
         elif isinstance(place, Typed) and "={" in place.command[place.index]:
             problem = "can't be a mapping" if problem == "can't be null" else problem
-        return Finding(f"{key}: {problem}" if key else problem, place, None, attempt)
+        elif isinstance(place, Typed) and key:
+            attempt = self.values.corrected(key, place)
+        note = self.values.keys_of(key) if problem.startswith("must be a mapping") else None
+        return Finding(f"{key}: {problem}" if key else problem, place, None, attempt, note)
 
     def _already_there(self, match: re.Match[str], _: Exception) -> Finding:
         place = self.places.of_word(match[1])
@@ -242,7 +278,9 @@ class _Explainer:
         group = split_word(words[0])[1] if words else "a config group"
         options = self.request.app.loader.get_group_options(group) if words else []
         note = f"there are: {', '.join(options)}" if options else None
-        return Finding(f"'{group}' takes the name of an option", place, None, None, note)
+        option = split_word(words[0])[2] or "" if words else ""
+        attempt = self.values.for_option(group, option, place) if place is not None else None
+        return Finding(f"'{group}' takes the name of an option", place, None, attempt, note)
 
     def _is_group_with_value(self, word: str) -> bool:
         _, key, value = split_word(word)

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 
 from rtrain.config.schema import RtrainConf, Schemas
 from rtrain.config.store import DEFAULT_PLUGINS, PLUGIN_GROUPS
+from rtrain.config.units import PATTERNS, unit_of
 from rtrain.config.validate import forbid_extra
 from rtrain.errors import ConfigError
 
@@ -78,7 +79,19 @@ def schema_of(conf: Any) -> dict[str, Any]:
         for node, kind in ((schema, conf), *((schema["$defs"][kind.__name__], kind) for kind in kinds)):
             for name, text in _inherited_docs(kind).items():
                 node["properties"][name].setdefault("description", text)
+        _take_units(schema)
     return schema
+
+
+def _take_units(schema: dict[str, Any]) -> None:
+    """Let keys in seconds and in bytes be texts with a unit, too."""
+    for node in (schema, *schema.get("$defs", {}).values()):
+        for name, value in node.get("properties", {}).items():
+            unit = unit_of(name)
+            kinds = value.get("anyOf", [value])
+            if unit is not None and any(one.get("type") in ("number", "integer") for one in kinds):
+                kept = {key: value.pop(key) for key in list(value) if key not in ("default", "description", "title")}
+                value["anyOf"] = [*kept.get("anyOf", [kept]), {"type": "string", "pattern": PATTERNS[unit]}]
 
 
 def _inherited_docs(conf: type) -> dict[str, str]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from rtrain.config.closest import closest, did_you_mean
+from rtrain.config.data_files import words_for
 from rtrain.errors import ConfigError
 
 CONFIG_FOLDERS = ("configs", "config", "conf")
@@ -64,6 +66,9 @@ def find_primary(config: str) -> Primary:
     path = Path(config).expanduser()
     if path.suffix == ".yml":
         raise _wrong_suffix(config, path)
+    if not path.is_dir() and (words := words_for(config)) is not None:
+        hint = f"  try: {shlex.join(['rtrain', 'fit', 'xgboost', *words])}"
+        raise ConfigError(f"{config} is data, and not a config: a config, or the name of one, comes first.", hint)
     if path.suffix == ".yaml" or path.exists():
         return Primary(path=_readable(config, path), builtin=False)
     return _by_name(config)

@@ -8,6 +8,14 @@ TOO_DEEP = "refers to itself, or is nested too deep"
 _WORDS: tuple[tuple[str, str], ...] = (
     (r"Value '(.*)' of type '\w+' could not be converted to Integer", "must be a whole number, not {0}"),
     (r"Value '(.*)' of type '\w+' could not be converted to Float", "must be a number, not {0}"),
+    (
+        r"Value '(.*)' of type '\w+' could not be converted to Seconds",
+        "must be a number of seconds, or a duration such as 90s, 5m or 1h30m, not {0}",
+    ),
+    (
+        r"Value '(.*)' of type '\w+' could not be converted to Bytes",
+        "must be a number of bytes, or a size such as 500MB or 2GiB, not {0}",
+    ),
     (r"Value '(.*)' is not a valid bool \(type .*\)", "must be true or false, not {0}"),
     (r"Value '(.*)' of type '.*' is incompatible with type hint '(.*)'", "must be {type}, not {0}"),
     (

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from rtrain.config.num_workers import NUM_WORKERS_SCHEMA, Elastic, read_num_workers
+
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+"""What the name of a run or of a sweep looks like: it becomes a folder."""
 
 
 def one_of(*choices: str) -> Any:
@@ -44,6 +47,8 @@ def _store(value: str) -> str:
 @dataclass(kw_only=True)
 class ScalingConf:
     """How many workers train, and what each of them gets."""
+
+    scalar: ClassVar[str] = "num_workers"
 
     num_workers: Annotated[Any, BeforeValidator(read_num_workers), WithJsonSchema(NUM_WORKERS_SCHEMA)] = 1
     """Number of training processes. 0 trains inside this process, without Ray. ``{min: 1, max: 8}``, or ``[1, 8]``,
@@ -191,7 +196,9 @@ class FailureConf:
 class RunConf:
     """Where a run is recorded and what holds for it as a whole."""
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=120)] = "${hydra:job.name}"
+    scalar: ClassVar[str] = "name"
+
+    name: Annotated[str, Field(pattern=NAME, max_length=120)] = "${hydra:job.name}"
     """Folder below ``root_dir`` that collects the runs of this config; unless set, the config's file name, or of a
     config.yaml its folder's."""
 
@@ -233,6 +240,8 @@ class RunConf:
 @dataclass(kw_only=True)
 class ClusterConf:
     """The Ray cluster to train on."""
+
+    scalar: ClassVar[str] = "address"
 
     address: str | None = None
     """Address of a running cluster (``host:6379``, ``auto``); null: ``RAY_ADDRESS``, else one of rtrain's own."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,6 +22,7 @@ from rtrain.config.bounds import bounded_references
 from rtrain.config.gate import Gate, leaves
 from rtrain.config.hydra_parts import check_hydra, hydra_config
 from rtrain.config.locations import Primary, find_project_root
+from rtrain.config.nodes import without
 from rtrain.config.referred import mask_words, referred_by_secrets
 from rtrain.config.request import prepare
 from rtrain.config.resolve import place_job, put_job, recorded, resolve, secrets_of, shown_config
@@ -84,7 +85,7 @@ class Composed:
 
     def hash_without(self, keys: Collection[str]) -> str:
         """Return what ``config_hash`` would be if the config had no such keys, each with dots."""
-        resolved = _without(self.resolved, frozenset(keys))
+        resolved = without(self.resolved, frozenset(keys))
         run = {key: value for key, value in resolved["run"].items() if key != "resume_data"}
         hashed = {**resolved, "run": {**run, "resume": None}}
         canonical = json.dumps(hashed, sort_keys=True, default=str)
@@ -95,15 +96,6 @@ class Composed:
         """The command line that trains it, secrets masked."""
         more = [] if self.config_dir is None else ["--config-dir", self.config_dir]
         return ["rtrain", "fit", str(self.config_path or self.config_name), *more, *self.overrides]
-
-
-def _without(node: Mapping[str, Any], keys: frozenset[str], where: str = "") -> dict[str, Any]:
-    """Return a mapping without the keys that are named, at any depth."""
-    kept = {key: value for key, value in node.items() if f"{where}{key}" not in keys}
-    return {
-        key: _without(value, keys, f"{where}{key}.") if isinstance(value, Mapping) else value
-        for key, value in kept.items()
-    }
 
 
 class Session:
@@ -243,9 +235,7 @@ class Session:
                 with bounded_references():
                     yield
             except TargetError as error:
-                from rtrain.config.explain import place_target
-
-                raise self._masked(named(place_target(self.request, error))) from error
+                raise self._masked(named(self._placed(error))) from error
             except RtrainError as error:
                 self._masked(named(error))
                 raise
@@ -256,6 +246,19 @@ class Session:
                 if explained is error:
                     raise
                 raise self._masked(named(explained)) from error
+
+    @contextmanager
+    def placing(self) -> Iterator[None]:
+        """Name the place that set it where a target, or an argument of one, is refused while the block runs."""
+        try:
+            yield
+        except TargetError as error:
+            raise self._masked(self._placed(error)) from error
+
+    def _placed(self, error: TargetError) -> ConfigError:
+        from rtrain.config.explain import place_target
+
+        return place_target(self.request, self._schemas, error, self._what_is_wrong_with)
 
     def _what_is_wrong_with(self, overrides: Sequence[str]) -> Exception | None:
         """Return why the config can't be composed or checked with other overrides; None if it can."""

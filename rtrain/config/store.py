@@ -15,6 +15,7 @@ from omegaconf import OmegaConf
 from rtrain.config.aliases import GROUPS
 from rtrain.config.hints import hints_of
 from rtrain.config.schema import RtrainConf, Schemas
+from rtrain.config.units import with_units
 
 SCHEMA_GROUP = "rtrain_schema"
 PLUGIN_GROUPS = ("trainer", "dataset", "sweep")
@@ -51,7 +52,7 @@ def _plugin_node(file: str, conf: type, group: str) -> ConfigNode:
 
 
 def _node(file: str, content: Any, group: str, package: str | None) -> ConfigNode:
-    node = OmegaConf.structured(content)
+    node = with_units(OmegaConf.structured(content))
     return ConfigNode(name=file, node=node, group=group, package=package, provider="rtrain")
 
 

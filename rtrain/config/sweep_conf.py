@@ -8,13 +8,14 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from rtrain.config.goals import METRIC_SCHEMA, MODE_SCHEMA, read_metric, read_mode
+from rtrain.config.schema import NAME
 
 
 @dataclass(kw_only=True)
 class SweepConf:
     """What ``--multirun`` varies, what it looks for, and when it ends."""
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=120)] | None = None
+    name: Annotated[str, Field(pattern=NAME, max_length=120)] | None = None
     """Folder below ``run.root_dir`` that holds the trials; null: ``run.name``, and a mark of what is swept: the same
     command goes on with the same sweep."""
 

@@ -6,13 +6,14 @@ import functools
 import inspect
 import re
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from rtrain.config.allowed import SPECIAL, Untrusted, is_allowed, targets_in
+from rtrain.config.argument_types import example_of, misfit, parameters_of
 from rtrain.config.closest import closest, did_you_mean
 from rtrain.config.harmless import is_harmless, unwanted_argument
 from rtrain.config.own_lines import own_lines, render_lines
@@ -117,16 +118,21 @@ def check_node(
         num_args: Number of positional arguments that ``build`` will get.
 
     Raises:
-        ConfigError: A target is not allowed or not there, an argument is unknown, or one is missing.
+        ConfigError: A target is not allowed or not there, an argument is unknown or can't be what it is, or one is
+            missing.
     """
     target = locate(_target(node, where), f"{where}._target_", allow)
     names = [key for key in node if key not in SPECIAL]
     count = num_args or len(node.get("_args_", ()))
-    parameters = _parameters(target)
+    parameters = parameters_of(target)
     if parameters is not None:
         _check_names_known(parameters, names, where, node["_target_"])
         if not node.get("_partial_", False):
             _check_complete(parameters, {*names, *provided}, count, where, node["_target_"])
+        checks_itself = hasattr(target, "_parameter_constraints")  # scikit-learn's, whose defaults don't tell types
+        for name in names:
+            if name in parameters:
+                _check_type(node[name], parameters[name], f"{where}.{name}", by_default=not checks_itself)
     if node.get("_recursive_", True):
         for key in names:
             _check_inside(node[key], f"{where}.{key}", allow)
@@ -285,11 +291,26 @@ def _owner(found: Any) -> str | None:
     return None
 
 
-def _parameters(target: Callable[..., Any]) -> Mapping[str, inspect.Parameter] | None:
+def _check_type(value: Any, parameter: inspect.Parameter, where: str, *, by_default: bool) -> None:
+    """Refuse a value that the annotation or the default of ``parameter`` rules out."""
+    if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
+        return
+    wanted = misfit(value, parameter, by_default=by_default)
+    if wanted is None:
+        return
+    example = example_of(parameter)
+    hint = f"  its default is {example}" if example is not None else None
+    if isinstance(value, str) and _is_number(value):
+        hint = "  it is text; a number of the environment is ${oc.decode:${oc.env:NAME}}"
+    raise TargetError(where, f"must be {wanted}, not {value!r}", hint)
+
+
+def _is_number(text: str) -> bool:
     try:
-        return inspect.signature(target).parameters
-    except (ValueError, TypeError):
-        return None
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _check_names_known(

@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 
 from rtrain.config.closest import one_edit
 from rtrain.config.hints import hints_of
-from rtrain.config.schema import RtrainConf, Schemas
+from rtrain.config.schema import NAME, RtrainConf, Schemas
 from rtrain.config.store import DEFAULT_PLUGINS, PLUGIN_GROUPS
 from rtrain.errors import ConfigError
 
@@ -160,6 +160,7 @@ _BOUNDS = {
     "too_short": ("min_length", "must have at least {} items"),
     "too_long": ("max_length", "may have at most {} items"),
 }
+_PATTERNS = {NAME: "may have letters, digits, . _ and - only, and begins with a letter or a digit"}
 _TYPES = {
     "int": "a whole number",
     "float": "a number",
@@ -177,6 +178,8 @@ def _plain_words(error: ErrorDetails) -> str:
     kind, value = error["type"], _shown(error["input"])
     if kind in _BOUNDS:
         name, text = _BOUNDS[kind]
+        if kind == "string_pattern_mismatch" and error["ctx"]["pattern"] in _PATTERNS:
+            return f"{_PATTERNS[error['ctx']['pattern']]}: not {value}"
         return f"{text.format(error.get('ctx', {}).get(name))}, not {value}"
     if kind == "value_error":
         message = error["msg"].removeprefix("Value error, ")

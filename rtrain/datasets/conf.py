@@ -16,6 +16,8 @@ from rtrain.datasets.preprocessor_conf import Preprocessors
 class SplitConf:
     """Which shares of the train rows are kept back to measure with."""
 
+    scalar: ClassVar[str] = "test"
+
     val: Annotated[float, Field(ge=0, lt=1)] | None = None
     """Share of rows for ``val``. null: the data's own val files, else none; 0: none at all."""
 
@@ -110,6 +112,8 @@ Normalize = Annotated[
 @dataclass(kw_only=True)
 class SharesConf:
     """Which rows are used, and how they are split."""
+
+    counterparts: ClassVar[Mapping[str, str]] = {"sample": "limit", "limit": "sample"}
 
     split: SplitConf = field(default_factory=SplitConf)
     """Shares of the train rows for ``val`` and ``test``; chosen by ``seed``, and per class where ``y`` is a class."""

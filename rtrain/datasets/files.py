@@ -41,7 +41,11 @@ def existing_path(text: str, key: str = "dataset.path") -> Path:
 def _near_names(name: str, folder: Path) -> str:
     children = folder.iterdir() if folder.is_dir() else ()
     there = sorted(child.name for child in children if not child.name.startswith("."))
-    close = get_close_matches(name, there, 3, 0.5)
+    stems: dict[str, list[str]] = {}
+    for one in there:  # most files end alike: that says nothing
+        stems.setdefault(one.partition(".")[0].casefold(), []).append(one)
+    near = get_close_matches(name.partition(".")[0].casefold(), stems, 3)
+    close = [one for stem in near for one in stems[stem]][:3]
     if close:
         return did_you_mean(*(folder / one for one in close))
     return f"There are: {', '.join(there[:8])}" if there else "That folder is empty."

@@ -84,9 +84,10 @@ def named_errors(run_dir: Path) -> Iterator[None]:
 
 def unwritable(run_dir: Path, error: OSError) -> RunDirError:
     """Return the error of a run directory that can't be written."""
+    again = f"Once it can be written again: rtrain resume {run_dir}. For new runs, run.root_dir may be elsewhere."
     return RunDirError(
         f"can't write the run directory {run_dir}: {error.strerror or error}.",
-        f"Once it can be written again: rtrain resume {run_dir}. For new runs, run.root_dir may be elsewhere.",
+        again if run_dir.exists() else "Choose another folder for runs: run.root_dir=...",
     )
 
 

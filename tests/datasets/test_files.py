@@ -25,6 +25,14 @@ def test_a_missing_path_is_an_error_with_near_names(tmp_path):
         existing_path(str(tmp_path / "dta" / "deep" / "x.csv"))
 
 
+def test_names_that_only_end_alike_are_not_near(tmp_path):
+    write(tmp_path, "semi.csv", "t.csv", "empty.csv")
+    with pytest.raises(DatasetError, match=r"There are: empty\.csv, semi\.csv, t\.csv"):
+        existing_path(str(tmp_path / "missing.csv"))
+    with pytest.raises(DatasetError, match=r"Did you mean \S*semi\.csv\?"):
+        existing_path(str(tmp_path / "Semi.parquet"))
+
+
 def test_folder_names_and_file_names_make_splits(tmp_path):
     write(tmp_path, "a/train/1.csv", "a/train/2.csv", "a/valid/1.csv", "b/train.csv", "b/test.csv.gz", "b/readme.md")
     assert names(files_by_split(str(tmp_path / "a"), [".csv"])) == {"train": ["1.csv", "2.csv"], "val": ["1.csv"]}

@@ -43,7 +43,7 @@ def test_a_good_conf_passes():
         ({"model": {**MLP, "hiden": [3]}}, "hiden"),
         ({"model": {"_target_": f"{MODELS}.MPL"}}, "MLP"),
         ({"optimizer": {"_target_": "torch.optim.SGD", "learning_rate": 1}}, "learning_rate"),
-        ({"optimizer": {"_target_": "torch.optim.SGD", "lr": "fast"}}, "trainer.optimizer: torch.optim.SGD failed"),
+        ({"optimizer": {"_target_": "torch.optim.SGD", "lr": "fast"}}, "trainer.optimizer.lr: must be a number"),
         (
             {"optimizer": {"_target_": "torch.optim.AdamW", "betas": [0.9]}},
             "trainer.optimizer: torch.optim.AdamW failed",

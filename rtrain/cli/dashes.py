@@ -1,0 +1,87 @@
+"""Overrides that are typed as options: ``--lr=0.1``, ``--lr 0.1``."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from typer.core import TyperCommand
+
+from rtrain.config.aliases import KEYS
+from rtrain.config.closest import closest
+from rtrain.config.screen import Typed, render
+from rtrain.errors import ConfigError
+
+LIKE_AN_OPTION = 0.75
+"""How alike a word and an option have to be for the option to be meant."""
+
+
+class WithOverrides(TyperCommand):
+    """A command that takes overrides, and says so to those who type them with dashes."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the words of the command.
+
+        Raises:
+            ConfigError: Some are overrides with dashes.
+        """
+        takes_value = {name: not getattr(one, "is_flag", True) for one in self.params for name in one.opts}
+        known = {**takes_value, **dict.fromkeys(self.get_help_option_names(ctx), False)}
+        first, new = without_dashes(args, known)
+        if first is not None:
+            before = ["rtrain", str(ctx.info_name)]
+            problem = render(f"'{args[first]}': overrides have no dashes", Typed([*before, *args], len(before) + first))
+            raise ConfigError(problem, _way_out([*before, *new]) or f"  try: {shlex.join([*before, *new])}")
+        return super().parse_args(ctx, args)
+
+
+def without_dashes(args: Sequence[str], known: Mapping[str, bool]) -> tuple[int | None, list[str]]:
+    """Return where the first override with dashes is, None if nowhere, and the words without dashes, moved to the end.
+
+    Args:
+        args: The words.
+        known: Whether a value follows, by option.
+    """
+    first, kept, moved, position = None, list[str](), list[str](), 0
+    while position < len(args):
+        word = args[position]
+        following = args[position + 1] if position + 1 < len(args) else None
+        name, is_set, value = word.partition("=")
+        if word == "--":
+            return first, [*kept, *moved, *args[position:]]
+        if known.get(word) and following is not None:
+            kept += [word, following]
+            position += 1
+        elif _is_override(name, known):
+            first = position if first is None else first
+            if not is_set and following is not None and "=" not in following and not following.startswith("--"):
+                value, position = following, position + 1
+            moved.append(f"{name.lstrip('-').replace('-', '_')}={value or 'true'}")
+        else:
+            kept.append(word)
+        position += 1
+    return first, [*kept, *moved]
+
+
+def _is_override(name: str, known: Mapping[str, bool]) -> bool:
+    bare = name.lstrip("-").replace("-", "_")
+    if not name.startswith("--") or name in known or not bare.replace(".", "").replace("/", "").isidentifier():
+        return False
+    return bare in KEYS or "." in bare or closest(name, known, LIKE_AN_OPTION) is None
+
+
+def _way_out(command: Sequence[str]) -> str | None:
+    """Return what is wrong with a command without dashes, too; None if nothing is, or another command is meant."""
+    words = [word for word in command[2:] if not word.startswith("-")]
+    if command[1] != "fit" or not words or len(words) < len(command) - 2:
+        return None
+    from rtrain.config.session import Session
+    from rtrain.schemas import schemas
+
+    try:
+        with Session(words[0], words[1:], schemas()) as session:
+            session.check()
+    except ConfigError as error:
+        return f"  {error.message.partition(chr(10))[0]}" + (f"\n{error.hint}" if error.hint else "")
+    return None

@@ -1,0 +1,121 @@
+"""Whether a value can be an argument, as far as the signature tells: its annotation, or else its default."""
+
+from __future__ import annotations
+
+import inspect
+import numbers
+import types
+from collections.abc import Callable, Collection, Iterable, Mapping
+from enum import Enum
+from pathlib import PurePath
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+AUTO = "auto"
+"""What the dataset or the run fills in."""
+_ARRAYS = ("torch.Tensor", "numpy.ndarray", "jax.Array", "jax._src.basearray.Array")
+_WORDS = {
+    "list": "a list",
+    "texts": "a list",
+    "number": "a number",
+    "whole": "a whole number",
+    "bool": "true or false",
+    "text": "text",
+    "callable": "a function",
+    "mapping": "a mapping",
+}
+"""Kind of value -> what a message calls it; other kinds are not for configs."""
+_ANY = frozenset({"any"})
+
+
+def parameters_of(target: Callable[..., Any]) -> Mapping[str, inspect.Parameter] | None:
+    """Return the parameters of a target by name, with annotations that are types; None if it doesn't tell."""
+    for evaluated in (True, False):
+        try:
+            return inspect.signature(target, eval_str=evaluated).parameters
+        except (ValueError, TypeError):
+            return None
+        except Exception:  # an annotation names what is there for type checkers only
+            continue
+    return None
+
+
+def misfit(value: Any, parameter: inspect.Parameter, *, by_default: bool = True) -> str | None:
+    """Return what ``parameter`` has to be, in words, if ``value`` surely can't be it; else None.
+
+    Args:
+        value: Plain data.
+        parameter: As ``parameters_of`` returns it.
+        by_default: Whether a default that is a number means that no text will do, where there is no annotation.
+    """
+    kinds = _kinds(parameter.annotation)
+    if parameter.annotation is parameter.empty and by_default and type(parameter.default) in (int, float):
+        kinds = frozenset({"number", "list", "callable", "bool"})
+    if kinds & _ANY or value is None or isinstance(value, Mapping) or _fits(value, kinds):
+        return None
+    words = [_WORDS[kind] for kind in _WORDS if kind in kinds]
+    if parameter.annotation is parameter.empty:
+        words = ["a number"]
+    elif "number" in kinds and "whole" in kinds:
+        words.remove(_WORDS["whole"])
+    return " or ".join(dict.fromkeys(words)) or None
+
+
+def example_of(parameter: inspect.Parameter) -> str | None:
+    """Return the default of a parameter as a config has it; None if it has none that a config can have."""
+    default = parameter.default
+    if isinstance(default, tuple | list):
+        return f"[{', '.join(map(str, default))}]" if all(isinstance(one, int | float) for one in default) else None
+    if isinstance(default, bool):
+        return str(default).lower()
+    return str(default) if isinstance(default, int | float) else None
+
+
+def _fits(value: Any, kinds: Collection[str]) -> bool:
+    if isinstance(value, str):
+        return value == AUTO or bool({"text", "texts"} & set(kinds))
+    if isinstance(value, bool):
+        return bool({"bool", "whole", "number", "text"} & set(kinds))
+    if isinstance(value, int):
+        return bool({"whole", "number", "array", "text"} & set(kinds)) or (value in (0, 1) and "bool" in kinds)
+    if isinstance(value, float):
+        return bool({"number", "array", "text"} & set(kinds)) or ("whole" in kinds and value.is_integer())
+    return not isinstance(value, list | tuple) or bool({"list", "texts", "array", "mapping"} & set(kinds))
+
+
+def _kinds(hint: Any) -> frozenset[str]:
+    """Return the kinds of values that an annotation admits; ``any`` where it doesn't tell."""
+    origin, inside = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _kinds(inside[0])
+    if origin in (Union, types.UnionType):
+        return frozenset().union(*map(_kinds, inside))
+    if origin is Literal:
+        return frozenset().union(*(_kinds(type(one)) for one in inside))
+    kind = origin or hint
+    if kind is type(None) or kind is None:
+        return frozenset({"none"})
+    if not isinstance(kind, type):
+        return _ANY
+    return frozenset({_kind(kind, inside)})
+
+
+def _kind(kind: type, inside: tuple[Any, ...]) -> str:
+    if kind is bool:
+        return "bool"
+    if kind is int:
+        return "whole"
+    if kind in (float, complex, numbers.Number, numbers.Real):
+        return "number"
+    if issubclass(kind, str | bytes | PurePath | Enum):
+        return "text"
+    if f"{kind.__module__}.{kind.__qualname__}" in _ARRAYS:
+        return "array"
+    if kind.__module__ == "collections.abc" and kind.__name__ == "Callable":
+        return "callable"
+    if kind is not object and issubclass(kind, Mapping):
+        return "mapping"
+    if kind in (list, tuple, set, frozenset) or (kind.__module__ == "collections.abc" and issubclass(kind, Iterable)):
+        elements = [one for one in inside if one is not Ellipsis]
+        numeric = elements and all(_kinds(one) <= {"whole", "number", "bool", "list"} for one in elements)
+        return "list" if numeric else "texts"
+    return "any"

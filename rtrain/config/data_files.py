@@ -1,0 +1,29 @@
+"""A file of data where a config, or the name of a dataset, is wanted."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+_KINDS = {
+    "csv": (".csv", ".tsv"),
+    "parquet": (".parquet", ".pq"),
+    "json": (".json", ".jsonl", ".ndjson"),
+    "libsvm": (".libsvm", ".svm", ".svmlight"),
+}
+"""Which dataset reads files that end so."""
+_WITH_LABEL = ("csv", "parquet", "json")
+
+
+def words_for(file: str, has_label: bool = False) -> list[str] | None:
+    """Return the overrides that train on ``file``; None if it is no file of data.
+
+    Args:
+        file: What was typed.
+        has_label: Whether the column to predict is known.
+    """
+    suffixes = PurePath(file).suffixes
+    kind = next((kind for kind, endings in _KINDS.items() if set(endings) & set(suffixes[-2:])), None)
+    if kind is None:
+        return None
+    label = ["dataset.label=..."] if kind in _WITH_LABEL and not has_label else []
+    return [f"dataset={kind}", f"dataset.path={file}", *label]

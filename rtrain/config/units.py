@@ -1,0 +1,120 @@
+"""Durations and sizes with units: ``5m`` for a key that is in seconds, ``2GiB`` for one that is in bytes.
+
+A key is in seconds, or in bytes, if its name ends so. The config holds the number.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from omegaconf import DictConfig, FloatNode, IntegerNode
+from omegaconf.base import Node
+from omegaconf.errors import ValidationError
+
+_NUMBER_AND_UNIT = re.compile(r"\s*\d*\.?\d+\s*[A-Za-z].*")
+
+
+class SecondsNode(FloatNode):
+    """A number of seconds; takes durations, too."""
+
+    def _validate_and_convert_impl(self, value: Any) -> float:
+        return super()._validate_and_convert_impl(_read(value, seconds, "Seconds"))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> SecondsNode:
+        """Return a copy that takes durations, too; OmegaConf's own would be a FloatNode."""
+        copied = SecondsNode()
+        self._deepcopy_impl(copied, memo)
+        return copied
+
+
+class BytesNode(IntegerNode):
+    """A number of bytes; takes sizes with a unit, too."""
+
+    def _validate_and_convert_impl(self, value: Any) -> int:
+        return super()._validate_and_convert_impl(_read(value, num_bytes, "Bytes"))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> BytesNode:
+        """Return a copy that takes sizes with a unit, too; OmegaConf's own would be an IntegerNode."""
+        copied = BytesNode()
+        self._deepcopy_impl(copied, memo)
+        return copied
+
+
+NODES = {"seconds": (FloatNode, SecondsNode), "bytes": (IntegerNode, BytesNode)}
+"""What the name of a key ends with -> the node that OmegaConf gives it, and the one that reads units."""
+PATTERNS = {"seconds": r"^\s*(\d*\.?\d+\s*[A-Za-z]+\s*)+$", "bytes": r"^\s*\d*\.?\d+\s*[A-Za-z]+\s*$"}
+"""The same -> the texts that it takes besides numbers, for the JSON schema."""
+
+
+def unit_of(key: str) -> str | None:
+    """Return ``seconds`` or ``bytes`` if ``key`` is in them."""
+    last = key.rpartition(".")[2].rpartition("_")[2]
+    return last if last in NODES else None
+
+
+def with_units(node: DictConfig) -> DictConfig:
+    """Return the schema ``node``, whose keys in seconds and in bytes take units from now on."""
+    for owner, key, child in list(_leaves(node)):
+        plain, reading = NODES[unit_of(key) or "seconds"]
+        if type(child) is plain:
+            made = reading(child._value(), key=key, parent=owner, is_optional=child._is_optional())
+            owner.__dict__["_content"][key] = made
+    return node
+
+
+def _leaves(node: DictConfig) -> Iterator[tuple[DictConfig, str, Node]]:
+    content = node.__dict__["_content"]
+    for key, child in content.items() if isinstance(content, dict) else ():
+        if isinstance(child, DictConfig):
+            yield from _leaves(child)
+        elif isinstance(key, str) and unit_of(key) is not None:
+            yield node, key, child
+
+
+def seconds(text: str) -> float:
+    """Return the seconds of a duration: ``5m``, ``1h30m``, ``500ms``, ``2 days``.
+
+    Raises:
+        ValueError: It is none.
+    """
+    if not _NUMBER_AND_UNIT.fullmatch(text):
+        raise ValueError(text)
+    import pandas as pd  # takes a while, and few configs have a duration
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that some of the units may be gone one day
+        return float(pd.Timedelta(text).total_seconds())
+
+
+def num_bytes(text: str) -> int:
+    """Return the bytes of a size: ``2GiB``, ``1.5GB``.
+
+    Raises:
+        ValueError: It is none.
+    """
+    if not _NUMBER_AND_UNIT.fullmatch(text):
+        raise ValueError(text)
+    from pydantic import ByteSize, TypeAdapter
+
+    return int(TypeAdapter(ByteSize).validate_python(text))
+
+
+def _read(value: Any, read: Callable[[str], float], unit: str) -> Any:
+    """Return the number of a text with a unit; other values as they are."""
+    if not isinstance(value, str) or _is_number(value):
+        return value
+    try:
+        return read(value)
+    except ValueError:
+        raise ValidationError(f"Value '$VALUE' of type '$VALUE_TYPE' could not be converted to {unit}") from None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

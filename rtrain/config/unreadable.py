@@ -1,0 +1,49 @@
+"""A word that is no override: what stands between its key and its value, and the bracket or quote that it lacks."""
+
+from __future__ import annotations
+
+import re
+
+_KEY = r"[+~]{0,2}[A-Za-z_][\w.@/-]*"
+_SEPARATED = re.compile(rf"({_KEY})\s*(?:==+|:=|=:|=|:|\s)\s*([^\s=:].*)", re.DOTALL)
+_CLOSING = {"[": "]", "{": "}", "(": ")"}
+
+
+def as_override(word: str) -> str | None:
+    """Return ``key=value`` for a word that says it in another way: ``lr:0.1``, ``lr 0.1``, ``lr==0.1``, ``lr = 0.1``.
+
+    None if it can't be told apart, or is key=value.
+    """
+    match = _SEPARATED.fullmatch(word.strip())
+    if match is None:
+        return None
+    found = f"{match[1]}={match[2]}"
+    return None if found == word else found
+
+
+def closed(value: str) -> tuple[str, str] | None:
+    """Return which sign a value lacks, or has too many, in words, and the value as it should be; None if none does."""
+    if value[:1] not in _CLOSING and value[:1] not in ("'", '"'):
+        return None  # a text, which wants quotes
+    out, open_ones, problem = "", [], None
+    quote: str | None = None
+    for sign in value:
+        if quote is not None or sign in "'\"":
+            quote = (None if sign == quote else quote) if quote is not None else sign
+        elif sign in _CLOSING:
+            open_ones.append(_CLOSING[sign])
+        elif sign in _CLOSING.values():
+            while open_ones and open_ones[-1] != sign and sign in open_ones:
+                problem = problem or f"a {open_ones[-1]} is missing"
+                out += open_ones.pop()
+            if not open_ones or open_ones[-1] != sign:
+                problem = problem or f"there is a {sign} too many"
+                continue
+            open_ones.pop()
+        out += sign
+    if quote is not None:
+        return f"a closing {quote} is missing", f"{value}{quote}"
+    if open_ones:
+        problem = problem or f"a {open_ones[-1]} is missing"
+        out += "".join(reversed(open_ones))
+    return None if problem is None else (problem, out)

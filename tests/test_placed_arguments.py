@@ -1,0 +1,28 @@
+"""An argument that can't be is named under the typed characters, and nothing is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import rtrain
+from rtrain.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("word", "problem"),
+    [
+        ("lr=fast", "trainer.optimizer.lr: must be a number, not 'fast'"),
+        ("model.hidden=64", "trainer.model.hidden: must be a list, not 64"),
+    ],
+)
+def test_a_wrong_argument_is_placed(word, problem, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError) as caught:
+        rtrain.fit("mlp", ["num_workers=0", word])
+    shown = str(caught.value).splitlines()
+    assert shown[0] == problem
+    assert shown[1].endswith(word)
+    assert shown[2].strip() == "^" * len(word)
+    assert not list(Path().iterdir())
