@@ -133,7 +133,7 @@ class TrainerContract:
             assert found[name] == pytest.approx(reported[name], rel=1e-3), name
 
     def test_a_checkpoint_that_lacks_a_file_is_told(self, run: Run, tmp_path: Path) -> None:
-        record, told = run.manifest.checkpoints[-1], {}
+        record, told = run.manifest.checkpoints[-1], set()
         for name in record["files"].keys() - {"about.json"}:
             part = shutil.copytree(run.path / "checkpoints" / record["name"], tmp_path / name.replace("/", "-"))
             (part / name).unlink()
@@ -152,7 +152,8 @@ class TrainerContract:
                 rtrain.evaluate(part)
 
     def test_a_file_that_is_quite_another_is_told(self, run: Run, tmp_path: Path) -> None:
-        record, told = run.manifest.checkpoints[-1], {}
+        record = run.manifest.checkpoints[-1]
+        told: dict[str, str] = {}
         for name in record["files"].keys() - {"about.json"}:
             part = shutil.copytree(run.path / "checkpoints" / record["name"], tmp_path / name.replace("/", "-"))
             replace_file(part, name, b"quite another file")

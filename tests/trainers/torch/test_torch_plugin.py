@@ -84,7 +84,7 @@ def test_a_mistake_is_named(keys, message):
         ({"strategy": "tp", "options": {"tp_plan": {"norm": "colwise"}}}, "norm is a LayerNorm"),
         ({"strategy": "tp", "options": {"tp_plan": {"head": "colwise"}}}, "7 outputs, which 4 workers"),
         ({"strategy": "tp"}, "2 heads can't be shared by 4 workers"),
-        ({"strategy": "accelerate", "options": {"accelerate": {"dynamo_backendd": 1}}}, "mean 'dynamo_backend'"),
+        ({"strategy": "accelerate", "options": {"accelerate": {"dynamo_backendd": 1}}}, "mean: dynamo_backend"),
         ({"strategy": "accelerate", "options": {"accelerate": {"cpu": True}}}, "rtrain sets it"),
         ({"strategy": "accelerate", "precision": "fp16"}, "trainer.precision=bf16"),
         ({"strategy": "fsdp_tp", "options": {"tp_size": 3}}, "tp_size=3 does not divide num_workers=4"),
