@@ -49,7 +49,7 @@ def log_error(error: BaseException) -> None:
 
 
 class LoggingObserver:
-    """Writes to ``driver.log`` what an observer of the run is told, and passes it on.
+    """Writes to ``driver.log`` what an observer of the run hears, and passes it on.
 
     Args:
         observer: The display, say.

@@ -128,10 +128,10 @@ def describe_plugin(name: str, kind: type, requires: Sequence[str], extra: str |
 
 
 def check_installed(what: str, requires: Sequence[str], extra: str | None) -> None:
-    """Refuse to go on without the modules ``requires``, or with one of the project's in the place of theirs.
+    """Refuse to continue without the modules ``requires``, or with one of the project in their place.
 
     Raises:
-        NotInstalledError: One is not there; says what to install.
+        NotInstalledError: One is missing; says what to install.
         ConfigError: A file of the project has its name.
     """
     for name in requires:

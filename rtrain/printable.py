@@ -7,7 +7,7 @@ def printable(text: str, kept: str = "") -> str:
     """Return a text with codes in the place of what a terminal obeys, or can't show: ``\\r``, ANSI and OSC, surrogates.
 
     Args:
-        text: What may come from anybody's files.
+        text: May come from files of any origin.
         kept: Characters that stay although they are such.
     """
     return "".join(

@@ -1,4 +1,4 @@
-"""The lines that tell of a run, on the terminal and in ``logs/driver.log``: how it starts, gets on and ends."""
+"""The lines that report a run, on the terminal and in ``logs/driver.log``: how it starts, gets on and ends."""
 
 from __future__ import annotations
 

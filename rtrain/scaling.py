@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rtrain.config.closest import closest
+from rtrain.config.closest import closest, did_you_mean
 from rtrain.config.num_workers import Elastic
 from rtrain.config.schema import ScalingConf
 from rtrain.errors import ConfigError, NotEnoughResourcesError
@@ -121,7 +121,7 @@ def _misspelt(conf: ScalingConf, nodes: Sequence[Mapping[str, float]]) -> tuple[
         near = closest(name, sorted({*there, *RAYS_OWN}), SAME_RESOURCE)
         if name not in there and name not in RAYS_OWN and near is not None:
             message = f"scaling.resources_per_worker: there is no resource '{name}' on any node."
-            return message, f"Did you mean: {near}? There are: {', '.join(sorted(there))}"
+            return message, f"{did_you_mean(near)}\nThere are: {', '.join(sorted(there))}"
     return None
 
 

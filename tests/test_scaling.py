@@ -97,7 +97,7 @@ def test_a_misspelt_resource_is_told_from_one_that_is_not_enough(typed):
     conf = ScalingConf(num_workers=1, resources_per_worker={typed: 1})
     nodes = [{"CPU": 4, "GPU": 1, "fancy": 1, "node:10.0.0.1": 1, "memory": 1e9}]
     near = "fancy" if typed == "fancyy" else "GPU"
-    with pytest.raises(NotEnoughResourcesError, match=f"no resource '{typed}'[^?]*\nDid you mean: {near}"):
+    with pytest.raises(NotEnoughResourcesError, match=f"no resource '{typed}'[^?]*\ndid you mean: {near}"):
         check_feasible(conf, nodes, "rtrain fit x")
 
 

@@ -15,7 +15,7 @@ _WITH_LABEL = ("csv", "parquet", "json")
 
 
 def words_for(file: str, has_label: bool = False) -> list[str] | None:
-    """Return the overrides that train on ``file``; None if it is no file of data.
+    """Return the overrides that train on ``file``; None if it is not a data file.
 
     Args:
         file: What was typed.

@@ -10,7 +10,7 @@ from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
 
 from rtrain.config.aliases import split_word
-from rtrain.config.closest import closest
+from rtrain.config.closest import closest, did_you_mean
 from rtrain.config.explain_hydra import explain_hydra
 from rtrain.config.finding import Finding, command
 from rtrain.config.places import Places
@@ -89,7 +89,7 @@ def _invalid(request: Request, problems: Sequence[Problem], wrong: WrongKeys, ch
     lines = []
     for one in problems[:MOST]:
         meant = closest(one.word, one.known) if one.word is not None else None
-        suggestion = f" (did you mean: {meant})" if meant else ""
+        suggestion = f" ({did_you_mean(meant)})" if meant else ""
         lines.append(f"  {one.key}: {one.message}{suggestion}{_at(places.of(one.key))}")
     if len(problems) > MOST:
         lines.append(f"  and {len(problems) - MOST} more")

@@ -11,10 +11,11 @@ from typing import Any
 from hydra.errors import MissingConfigException, OverrideParseException
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
+from rtrain.config import locations
 from rtrain.config.aliases import split_word
 from rtrain.config.closest import closest
 from rtrain.config.finding import Finding, command, command_with
-from rtrain.config.locations import builtin_config_dir, shown
+from rtrain.config.locations import shown
 from rtrain.config.other_options import own_form
 from rtrain.config.places import Places
 from rtrain.config.plain_words import plain_words
@@ -169,7 +170,7 @@ class _Explainer:
     def _config_of_choice(self) -> str | None:
         """Return the built-in config that is written for the trainer that the user has chosen."""
         chosen = next((split_word(word.text)[2] for word in self.request.words if word.key == "trainer"), None)
-        for path in sorted(builtin_config_dir().glob("*.yaml")):
+        for path in sorted(locations.builtin_config_dir().glob("*.yaml")):
             defaults = read_yaml(path)[0].get("defaults") or []
             if chosen is not None and {"trainer": chosen} in defaults:
                 return path.stem

@@ -10,5 +10,5 @@ from typing import Any, get_type_hints
 
 @lru_cache(maxsize=1000)
 def hints_of(conf: type) -> Mapping[str, Any]:
-    """Return the type of each field of a dataclass, which Python works out anew each time that it is asked."""
+    """Return the type of each field of a dataclass, which Python works out each time it is asked."""
     return MappingProxyType(get_type_hints(conf))

@@ -160,7 +160,7 @@ def _safe(text: str, scrub: Scrubber) -> str:
 
 
 def _source(file: str, number: int) -> str:
-    """Return a line of a file, or an empty text if it is no file of text, or there is no such line."""
+    """Return a line of a text file; an empty text if the file is something else, or lacks the line."""
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as stream:

@@ -146,7 +146,8 @@ class Request:
 
     def _is_in_a_file(self, section: str) -> bool:
         """Return whether the files say something of a section."""
-        choices = [word.text for word in self.words if self.is_choice(word)]
+        others = [word for word in self.words if word.key.partition("/")[0] != section]
+        choices = [word.text for word in others if self.is_choice(word)]
         try:
             return self.app.compose(choices).get(section) is not None
         except (HydraException, OmegaConfBaseException, ConfigError):

@@ -21,7 +21,7 @@ class Spot:
     column: int
     width: int
     value: str | None = None
-    """What stands after the key that is there, if it fits a line."""
+    """What stands after the key, if it fits a line."""
 
     def render(self) -> list[str]:
         """Return the place as lines: file, line and column, then the line itself with carets, and one around it."""

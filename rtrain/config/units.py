@@ -46,7 +46,7 @@ class BytesNode(IntegerNode):
 NODES = {"seconds": (FloatNode, SecondsNode), "bytes": (IntegerNode, BytesNode)}
 """What the name of a key ends with -> the node that OmegaConf gives it, and the one that reads units."""
 PATTERNS = {"seconds": r"^\s*(\d*\.?\d+\s*[A-Za-z]+\s*)+$", "bytes": r"^\s*\d*\.?\d+\s*[A-Za-z]+\s*$"}
-"""The same -> the texts that it takes besides numbers, for the JSON schema."""
+"""The same -> the texts that it takes as well as numbers, for the JSON schema."""
 
 
 def unit_of(key: str) -> str | None:

@@ -1,4 +1,4 @@
-"""A word that is no override: what stands between its key and its value, and the bracket or quote that it lacks."""
+"""A word that is not an override: what stands between its key and its value, and the bracket or quote that it lacks."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class Values:
         return None
 
     def for_option(self, group: str, option: str, place: Typed) -> str | None:
-        """Return the command for what is no option of a config group: a class, a file of data, or one value of it."""
+        """Return the command for what is not an option of a config group: a class, a data file, or one value of it."""
         own_key = split_word(place.command[place.index])[1]
         has_label = any(word.key == "dataset.label" for word in self._request.words)
         data = words_for(option, has_label) if group == "dataset" else None
@@ -79,7 +79,7 @@ class Values:
         return self.corrected(group.replace("/", "."), place) if _number(option) is not None else None
 
     def keys_of(self, section: str) -> str | None:
-        """Return the line that says which keys a section has, for a value in its place; None if it is no section."""
+        """Return the line that says which keys a section has, for a value in its place; None if it is not a section."""
         conf = dict(self._confs).get(section)
         if conf is None:
             return None
@@ -115,7 +115,7 @@ def _for_section(conf: type, shown: str, value: str) -> Iterator[str]:
         wanted = (float,)
     fitting = [name for kind in wanted for name in _names(conf) if kind in (hints[name], *get_args(hints[name]))]
     declared = [conf.scalar] if hasattr(conf, "scalar") else []
-    for name in dict.fromkeys([*declared, *(fitting if "." in shown else [])]):  # a whole part of the config is no key
+    for name in dict.fromkeys([*declared, *(fitting if "." in shown else [])]):  # not for a whole part of the config
         yield f"{shown}.{name}={value}"
 
 

@@ -307,7 +307,7 @@ class Source(ABC):
     """Whether ``load`` runs what the conf says, a function or a query: not for a checkpoint of somebody else's."""
 
     has_hub: ClassVar[bool] = False
-    """Whether a ``path`` that is no folder here is fetched from a hub."""
+    """Whether a ``path`` that is not a folder here is fetched from a hub."""
 
     allow: Sequence[str] = ()
     """Modules that the config allows beyond the known frameworks and its own project."""

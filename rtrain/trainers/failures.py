@@ -120,7 +120,7 @@ class Retries:
 
 
 def frames_to_tell(raised: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return where an error comes from that a worker recorded; of rtrain's own errors, the user's lines alone."""
+    """Return where an error comes from that a worker recorded; for rtrain's errors, only the user's lines."""
     frames: Mapping[str, Any] | None = raised.get("frames")
     return None if frames is None or (raised.get("mistake") and not frames["own"]) else frames
 

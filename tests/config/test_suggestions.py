@@ -117,4 +117,4 @@ def test_what_was_meant_is_said_in_one_place():
     saying = [
         path.name for path in Path(rtrain.__file__).parent.rglob("*.py") if "did you mean" in path.read_text().lower()
     ]
-    assert set(saying) <= {"closest.py", "explain.py", "explain_hydra.py"}  # the last one reads what Hydra says
+    assert set(saying) <= {"closest.py", "explain_hydra.py"}  # the last one reads what Hydra says

@@ -19,7 +19,7 @@ def build_estimator(conf: Conf, info: DatasetInfo, seed: int, allow: tuple[str, 
     """Build the estimator, with the seed, the features that are categories, and classes by number, where it takes them.
 
     Raises:
-        ConfigError: It is no estimator, or names a class that the data has not.
+        ConfigError: It is not an estimator, or names a class that the data lacks.
     """
     estimator = build(conf.estimator, "trainer.estimator", allow)
     if not hasattr(estimator, "fit") or not hasattr(estimator, "get_params"):

@@ -60,7 +60,7 @@ def _check_scaling(job: Job) -> None:
 def _check_arguments(estimator: Any) -> None:
     """Have the estimator and each part of it check its arguments, as ``fit`` does."""
     for part in (estimator, *estimator.get_params(deep=True).values()):
-        # An estimator of one's own declares no constraints, and checks its arguments itself.
+        # A custom estimator declares no constraints, and checks its arguments itself.
         if isinstance(part, BaseEstimator) and hasattr(part, "_parameter_constraints"):
             try:
                 part._validate_params()

@@ -1,4 +1,4 @@
-"""Losses of the user's own: modules, or functions of (output, target)."""
+"""Custom losses: modules, or functions of (output, target)."""
 
 from __future__ import annotations
 
