@@ -170,9 +170,10 @@ class _Explainer:
     def _config_of_choice(self) -> str | None:
         """Return the built-in config that is written for the trainer that the user has chosen."""
         chosen = next((split_word(word.text)[2] for word in self.request.words if word.key == "trainer"), None)
+        if chosen is None:
+            return None
         for path in sorted(locations.builtin_config_dir().glob("*.yaml")):
-            defaults = read_yaml(path)[0].get("defaults") or []
-            if chosen is not None and {"trainer": chosen} in defaults:
+            if {"trainer": chosen} in (read_yaml(path)[0].get("defaults") or []):
                 return path.stem
         return None
 

@@ -7,10 +7,11 @@ import inspect
 import textwrap
 from dataclasses import is_dataclass
 from itertools import pairwise
-from typing import Any, get_type_hints
+from typing import Any
 
 from pydantic import TypeAdapter
 
+from rtrain.config.hints import hints_of
 from rtrain.config.schema import RtrainConf, Schemas
 from rtrain.config.store import DEFAULT_PLUGINS, PLUGIN_GROUPS
 from rtrain.config.units import PATTERNS, unit_of
@@ -28,7 +29,7 @@ def json_schema(schemas: Schemas, group: str | None = None) -> dict[str, Any]:
     Raises:
         ConfigError: There is no such part.
     """
-    hints = get_type_hints(RtrainConf)
+    hints = hints_of(RtrainConf)
     if group is not None and group not in hints:
         raise ConfigError(f"the config has no part '{group}'; there are: {', '.join(hints)}")
     if group in PLUGIN_GROUPS:
@@ -75,7 +76,7 @@ def schema_of(conf: Any) -> dict[str, Any]:
     if isinstance(conf, type):
         forbid_extra(conf)
         schema.pop("required", None)
-        kinds = [kind for kind in get_type_hints(conf).values() if isinstance(kind, type) and is_dataclass(kind)]
+        kinds = [kind for kind in hints_of(conf).values() if isinstance(kind, type) and is_dataclass(kind)]
         for node, kind in ((schema, conf), *((schema["$defs"][kind.__name__], kind) for kind in kinds)):
             for name, text in _inherited_docs(kind).items():
                 node["properties"][name].setdefault("description", text)

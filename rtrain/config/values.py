@@ -10,10 +10,11 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args
 
 from rtrain.config.aliases import expand_key, split_word
 from rtrain.config.data_files import words_for
+from rtrain.config.hints import hints_of
 from rtrain.config.request import Request
 from rtrain.config.screen import Typed
 from rtrain.config.secrets import mask_word
@@ -107,7 +108,7 @@ def _for_section(conf: type, shown: str, value: str) -> Iterator[str]:
     if value in ("true", "false"):
         yield f"{shown}={{}}" if value == "true" else f"{shown}=null"
         return
-    hints = get_type_hints(conf)
+    hints = hints_of(conf)
     wanted: tuple[type, ...] = (str,) if _number(value) is None else (int, float)
     if _number(value) is None and value[:1].isdigit():
         wanted = (float,)  # a duration
