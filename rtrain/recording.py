@@ -6,7 +6,7 @@ import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,14 @@ from rtrain.errors import MOST_OF_TRACEBACK, RtrainError, TrainingError, first_l
 from rtrain.interrupts import StopRequest, is_by_signal
 from rtrain.preparation import Prepared
 from rtrain.resuming import Resumption, describe_changes
+from rtrain.runs.checkpoints import RECORD_NAME
 from rtrain.runs.facts import describe_git, describe_host, installed_versions, num_cores
 from rtrain.runs.lock import locked
-from rtrain.runs.manifest import Manifest, utc_now
+from rtrain.runs.manifest import Manifest, read_manifest, utc_now
 from rtrain.runs.plain_files import check_run_dir
 from rtrain.runs.recorder import Observer, Recorder
 from rtrain.runs.seal import with_seal
+from rtrain.runs.verify import set_aside, without_record
 from rtrain.scaling import fewest_and_most, worker_resources
 from rtrain.storage.mirror import Mirror, mirror_run
 from rtrain.storage.run_copy import Retention
@@ -47,6 +49,8 @@ def recorded(
     with locked(run_dir) as lock:
         manifest = _first_manifest(prepared, run_dir)
         if resumption is not None:
+            # Another process may have resumed it, and ended, since it was found.
+            resumption = replace(resumption, manifest=read_manifest(run_dir))
             _take_up(manifest, resumption, prepared, observer)
         config = with_seal(prepared.composed.yaml, str(prepared.composed.project_root))
         cadence = prepared.composed.conf.run.checkpoint
@@ -126,9 +130,12 @@ def _take_up(manifest: Manifest, resumption: Resumption, prepared: Prepared, obs
         "error_before": before.error,
     }
     manifest.resumes = [*before.resumes, entry]
-    lasting = ("started_at", "command", "workers", "model", "step", "epoch", "metrics", "attempts", "events_lost_until")
-    for name in (*lasting, "parent_run", "lineage"):
+    lasting = ("started_at", "command", "workers", "model", "step", "epoch", "metrics", "values", "attempts")
+    for name in (*lasting, "events_lost_until", "parent_run", "lineage"):
         setattr(manifest, name, getattr(before, name))
+    for folder, wrong in without_record(resumption.run_dir, before.checkpoints):
+        text = f"the checkpoint {folder.name} is damaged ({RECORD_NAME}: {wrong})"
+        observer.notice(f"{text}. It is now {set_aside(folder).name}")
 
 
 def _first_manifest(prepared: Prepared, run_dir: Path) -> Manifest:

@@ -13,6 +13,7 @@ import rtrain
 from rtrain.cli.app import run as command
 from rtrain.errors import ConfigError
 from rtrain.runs.lock import is_locked, locked
+from rtrain.runs.manifest import read_manifest
 from rtrain.runs.run import Run
 
 RTRAIN = Path(sys.executable).with_name("rtrain")
@@ -121,6 +122,35 @@ def test_a_damaged_newest_checkpoint_is_told_and_the_one_before_serves(begun, wh
     run = Run.load(begun.path)
     assert run.manifest.attempts[-1]["from_step"] == STEPS_PER_EPOCH
     assert_same(weights(run), weights(whole))
+
+
+def cut(record):
+    record.write_text(record.read_text()[:100])
+
+
+@pytest.mark.parametrize("damage", [cut, Path.unlink])
+def test_a_newest_checkpoint_whose_record_is_damaged_is_told_and_written_again(whole, tmp_path, capsys, damage):
+    path = shutil.copytree(whole.path, tmp_path / "run")
+    damage(path / "checkpoints" / whole.checkpoints[-1].name / "checkpoint.json")
+    assert command(["resume", str(path)]) == 0
+    assert f"the checkpoint {whole.checkpoints[-1].name} is damaged (checkpoint.json: " in capsys.readouterr().err
+    run = Run.load(path)
+    assert run.manifest.attempts[-1]["from_step"] == STEPS_PER_EPOCH
+    assert [one.name for one in run.checkpoints] == [one.name for one in whole.checkpoints]
+    assert_same(weights(run), weights(whole))
+
+
+def test_what_another_process_did_with_the_run_since_it_was_found_stays_in_its_record(begun, monkeypatch):
+    def locked_late(path):
+        manifest = read_manifest(path)
+        manifest.resumes, manifest.metrics["seen"] = [{"command": ["of", "another"]}], 5.0
+        manifest.write(path)
+        return locked(path)
+
+    monkeypatch.setattr("rtrain.recording.locked", locked_late)
+    manifest = rtrain.resume(begun.path, ["trainer.max_steps=null"]).manifest
+    assert [one["command"] for one in manifest.resumes][:-1] == [["of", "another"]]
+    assert manifest.metrics["seen"] == 5.0
 
 
 def test_auto_goes_on_with_the_newest_unfinished_run_and_else_begins_a_new_one(begun, tmp_path):

@@ -84,8 +84,7 @@ class Recorder:
         restore_hydra_files(self.run_dir, self._hydra_files)
         self.manifest.config_sha256 = sha256_of_text(self._config)
         events = EventLog(events_file(self.run_dir))
-        # A driver that was killed may have left more, or less, than its manifest says.
-        self._list([read_record(folder) for folder in all_checkpoints(self.run_dir)])
+        self._list_existing()
         self.manifest.write(self.run_dir)
         return events
 
@@ -188,6 +187,7 @@ class Recorder:
         if self.manifest.attempts:
             # Without a checkpoint, the reports of step 0 come again as well.
             again = record["from_step"] == 0 and not record.get("from_checkpoint")
+            self._list_existing()
             self._events.go_back(-1 if again else record["from_step"])
             self._fill_in(record["from_step"])
         self.manifest.attempts.append({"started_at": utc_now(), **{k: v for k, v in record.items() if k != "kind"}})
@@ -229,6 +229,10 @@ class Recorder:
         self._write()
         self._list(prune_checkpoints(self.run_dir, self.manifest.checkpoints, self._keep, self._keep_best))
         self._write()
+
+    def _list_existing(self) -> None:
+        """List what is there: a driver, or a worker, that was killed may have left more, or less, than was listed."""
+        self._list([read_record(folder) for folder in all_checkpoints(self.run_dir)])
 
     def _list(self, checkpoints: list[dict[str, Any]]) -> None:
         list_checkpoints(self.manifest, checkpoints)

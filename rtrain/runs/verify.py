@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -86,6 +86,25 @@ def newest_whole(run_dir: Path) -> tuple[Path | None, list[Finding]]:
             return checkpoint, found
         found += wrong
     return None, found
+
+
+def without_record(run_dir: Path, listed: Iterable[Mapping[str, Any]]) -> Iterator[tuple[Path, str]]:
+    """Yield each checkpoint whose record is missing or can't be read, and which of the two it is.
+
+    Args:
+        run_dir: The run directory.
+        listed: The checkpoints of its manifest: other folders without a record are the user's.
+    """
+    names = {record["name"] for record in listed}
+    for folder in sorted(path for path in checkpoints_dir(run_dir).glob("[!.]*") if path.is_dir()):
+        if not (folder / RECORD_NAME).exists():
+            if folder.name in names:
+                yield folder, "missing"
+            continue
+        try:
+            read_record(folder)
+        except CheckpointError:
+            yield folder, "unreadable"
 
 
 def set_aside(folder: Path) -> Path:

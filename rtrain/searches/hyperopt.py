@@ -46,6 +46,8 @@ class Search(base.Search):
         self._trials = Trials()
         self._asked: dict[Point, list[Any]] = {}
         """What hyperopt has not been told of yet, by point."""
+        self._number, self._num_again = -1, 0
+        """Of the newest trial that was asked for, and how often it was asked for again."""
 
     @property
     def num_trials(self) -> int:
@@ -57,8 +59,10 @@ class Search(base.Search):
         from hyperopt import tpe
 
         ids = self._trials.new_trial_ids(1)
-        # The seed of each proposal is its own, so that a sweep that goes on draws nothing again.
-        seed = (self.conf.seed + 1_000_003 * (number + 1) + ids[0]) % 2**31
+        self._num_again = self._num_again + 1 if number == self._number else 0
+        self._number = number
+        # Each proposal has its own seed, and a sweep that is resumed the same one.
+        seed = (self.conf.seed + 1_000_003 * (number + 1) + number + self._num_again) % 2**31
         startup = self.conf.num_startup_trials
         (made,) = tpe.suggest(ids, self._domain, self._trials, seed, n_startup_jobs=startup, verbose=False)
         point = tuple(_text(axis, made["misc"]["vals"][axis.name][0]) for axis in self.axes)
@@ -66,17 +70,14 @@ class Search(base.Search):
         return point
 
     def learn(self, point: Point, values: Sequence[float] | None) -> None:
-        """Tell hyperopt."""
-        from hyperopt import JOB_STATE_DONE, JOB_STATE_ERROR, STATUS_FAIL, STATUS_OK
+        """Tell hyperopt, unless there is no value: a sweep that is resumed does not know what was refused before."""
+        from hyperopt import JOB_STATE_DONE, STATUS_OK
 
         made = self._asked[point].pop() if self._asked.get(point) else self._document(point)
-        if made is None:
+        if made is None or values is None:
             return
-        if values is None:
-            made["state"], made["result"] = JOB_STATE_ERROR, {"status": STATUS_FAIL}
-        else:
-            loss = -values[0] if self.goals[0].mode == "max" else values[0]
-            made["state"], made["result"] = JOB_STATE_DONE, {"status": STATUS_OK, "loss": float(loss)}
+        loss = -values[0] if self.goals[0].mode == "max" else values[0]
+        made["state"], made["result"] = JOB_STATE_DONE, {"status": STATUS_OK, "loss": float(loss)}
         self._trials.insert_trial_docs([made])
         self._trials.refresh()
 

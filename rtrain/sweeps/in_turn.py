@@ -58,15 +58,16 @@ class InTurn:
         stop: Whether the sweep is to end.
     """
 
+    most_at_once: int | None = 1
+    """A search proposes the next trial once it has learned what this one came to."""
+
     def __init__(self, hearer: Hearer, data: Data, stop: StopRequest) -> None:
         self._hearer, self._data, self._sweep = hearer, data, stop
         self._next: tuple[int, Plan] | None = None
         self._stop = TrialStop(stop)
 
     def try_start(self, number: int, plan: Plan) -> bool:
-        """Take the trial as the next one, unless there is one."""
-        if self._next is not None:
-            return False
+        """Take the trial as the next one."""
         self._next = number, plan
         return True
 

@@ -56,6 +56,8 @@ class Launched:
         hearer: Hears how trials stand.
     """
 
+    most_at_once: int | None = None
+
     def __init__(self, trials: Trials, hearer: Hearer) -> None:
         self._trials, self._hearer = trials, hearer
         config, config_dir = trials.source

@@ -154,6 +154,8 @@ class OnRay:
         data: Reads their data.
     """
 
+    most_at_once: int | None = None
+
     def __init__(self, cluster: Cluster, hearer: Hearer, data: Data) -> None:
         self._cluster, self._hearer, self._data = cluster, hearer, data
         self._room = Room(cluster.nodes) if cluster.own else JoinedRoom(resources_by_node)

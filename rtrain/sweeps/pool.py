@@ -21,6 +21,9 @@ class Hearer(Protocol):
 class Pool(Protocol):
     """Trains trials."""
 
+    most_at_once: int | None
+    """How many trials there can ever be room for at the same time; None: it depends on the trials."""
+
     def try_start(self, number: int, plan: Plan) -> bool:
         """Begin to train a trial if there is room for it; tell whether there was."""
 

@@ -240,7 +240,7 @@ class Sweep:
 
     def _fill(self) -> None:
         """Start trials while there is room."""
-        limit = self._conf.max_concurrent
+        limit = self._pool.most_at_once or self._conf.max_concurrent
         while limit is None or len(self._running) < limit:
             self._decide_paused()
             if not self._queue and not self._ask():

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from rtrain.errors import RunDirError
-from rtrain.runs.checkpoints import checkpoints_dir
+from rtrain.runs.checkpoints import checkpoint_dir, checkpoints_dir, write_checkpoint
 from rtrain.runs.leftovers import clear_leftovers
 from rtrain.runs.logs import MOST_OPEN
 from rtrain.runs.recorder import Recorder
@@ -57,6 +57,18 @@ def test_a_name_has_its_newest_value_alone_whether_that_is_a_number_or_not(tmp_p
         recorder.accept({**METRICS, "step": step, "metrics": metrics, "values": values})
     recorder.close()
     assert (manifest.metrics, manifest.values) == ({"a": 2.0}, {"loss": "none"})
+
+
+def test_a_checkpoint_whose_worker_was_killed_before_it_was_listed_is_listed_by_the_next_attempt(tmp_path):
+    recorder = Recorder(tmp_path, manifest := make_manifest(), SilentObserver())
+    recorder.accept({"kind": "attempt", "num_workers": 2, "from_checkpoint": None, "from_step": 0})
+    score = {"monitor": "val/loss", "mode": "min", "value": 0.5}
+    target = checkpoint_dir(tmp_path, step=4, epoch=1)
+    record = write_checkpoint(target, lambda _: None, {"step": 4, "epoch": 1, "metrics": {}, "score": score})
+    recorder.accept({"kind": "attempt", "num_workers": 2, "from_checkpoint": target.name, "from_step": 4})
+    recorder.close()
+    assert manifest.checkpoints == [record]
+    assert manifest.best == {"step": 4, "epoch": 1, **score}
 
 
 @pytest.mark.parametrize("record", [METRICS, LOG], ids=lambda record: record["kind"])

@@ -94,6 +94,34 @@ def test_optuna_proposes_the_same_wherever_it_was_interrupted(sampler):
         assert again.propose(begin) == whole[begin]
 
 
+FEW = (Axis(key="a", values=("1", "2", "3")), Axis(key="b", values=("1", "2", "3")))
+EVERY = [(a, b) for a in "123" for b in "123"]
+
+
+def next_new(search, number, seen):
+    """Ask again for what was proposed before, as a sweep does."""
+    for _ in range(20):
+        point = search.propose(number)
+        if point not in seen:
+            return point
+        search.learn(point, None)
+    return next(point for point in EVERY if point not in seen)
+
+
+@pytest.mark.parametrize("name", SMART)
+def test_points_that_were_refused_make_no_difference_to_a_search_that_was_interrupted(name):
+    conf = {"axes": FEW, "num_startup_trials": 3}
+    search, whole = make(name, **conf), []
+    for number in range(6):
+        whole.append(next_new(search, number, whole))
+        search.learn(whole[-1], [int(whole[-1][0]) + int(whole[-1][1]) / 2])
+    for begin in range(1, 6):
+        again = make(name, **conf)
+        for point in whole[:begin]:
+            again.learn(point, [int(point[0]) + int(point[1]) / 2])
+        assert next_new(again, begin, whole[:begin]) == whole[begin]
+
+
 @pytest.mark.parametrize("sampler", ["nsgaii", "cmaes"])
 def test_an_interrupted_generation_is_completed(sampler):
     if sampler == "cmaes":

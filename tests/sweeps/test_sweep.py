@@ -12,6 +12,7 @@ from rtrain.cli.app import run as rtrain
 from rtrain.config.session import Session
 from rtrain.runs.run import Run
 from rtrain.schemas import schemas
+from rtrain.searches.registry import SEARCHES
 from rtrain.sweeps.in_turn import InTurn
 from rtrain.sweeps.record import SweepRecord, read_sweep
 
@@ -251,6 +252,24 @@ def test_optuna_goes_on_with_a_sweep_that_is_made_longer():
     assert after["trials"][:3] == before["trials"]
     assert len({json.dumps(one["overrides"]) for one in after["trials"]}) == 5
     assert yaml.safe_load((folder / "optimization_results.yaml").read_text())["name"] == "optuna"
+
+
+def test_a_search_learns_from_each_trial_before_it_proposes_the_next_one(monkeypatch):
+    search, calls = SEARCHES.load("optuna"), []
+
+    def noted(name):
+        function = getattr(search, name)
+
+        def call(*args):
+            calls.append(name)
+            return function(*args)
+
+        return call
+
+    for name in ("propose", "learn"):
+        monkeypatch.setattr(search, name, noted(name))
+    sweep("sweep=optuna", "sweep.num_trials=3", "trainer.params.eta=interval(0.1,0.5)")
+    assert calls == ["propose", "learn"] * 3
 
 
 def test_a_search_that_has_tried_everything_ends(capsys):

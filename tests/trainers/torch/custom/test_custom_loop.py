@@ -33,6 +33,7 @@ def draws(config):
         with tempfile.TemporaryDirectory() as folder:
             (pathlib.Path(folder) / "number").write_text(str(number + 1))
             metrics = {"number": number, "note": ["said", config["api_key"]], **drawn}
+            metrics |= {} if number else {"first": "said once"}
             ray.train.report(metrics, checkpoint=Checkpoint.from_directory(folder))
         if number + 1 == config["fails_after"]:
             raise ValueError("no luck")
@@ -98,6 +99,7 @@ def test_a_loop_that_failed_resumes_whatever_was_pruned_and_draws_other_numbers(
     assert run.status == "succeeded"
     assert [event.metrics["number"] for event in run.events()] == [0, 1, 2, 3, 4]
     assert [event.step for event in run.events()] == [1, 2, 3, 4, 5]
+    assert run.manifest.values["first"] == "said once"
     assert len({json.dumps(one) for one in drawn(run)}) == 5
     assert sorted(path.name for path in (run.path / "checkpoints").glob("*")) == ["report-000004", "report-000005"]
 
@@ -116,8 +118,8 @@ def test_a_finished_loop_can_be_extended(fit):
 
 def test_what_is_no_number_is_in_the_events_and_the_manifest_without_secrets(fit):
     run = fit()
-    assert [event.values for event in run.events()] == [{"note": ["said", "***"]}] * 5
-    assert run.manifest.values == {"note": ["said", "***"]}
+    assert [event.values for event in run.events()][1:] == [{"note": ["said", "***"]}] * 4
+    assert run.manifest.values == {"note": ["said", "***"], "first": "said once"}
 
 
 @pytest.mark.parametrize(
