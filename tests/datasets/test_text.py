@@ -229,6 +229,14 @@ def test_plain_texts_that_are_unusable_are_named(load, tmp_path):
         load("text", path=str(tmp_path), label="y")
 
 
+@pytest.mark.parametrize(("encoding", "guess"), [("latin1", "latin1"), ("utf-16", "utf-16")])
+def test_a_hint_names_the_encoding_where_the_first_bytes_say_it(load, tmp_path, encoding, guess):
+    (tmp_path / "x.txt").write_bytes("naïve ÿ".encode(encoding))
+    with pytest.raises(DatasetError) as raised:
+        load("text", path=str(tmp_path))
+    assert f"iconv -f {guess} -t utf-8" in raised.value.hint
+
+
 REPLIES = [
     {
         "text": f"reply {row}",
