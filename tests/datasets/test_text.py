@@ -133,6 +133,28 @@ def test_a_folder_per_class_below_folders_of_splits(load, tmp_path):
     assert load("text", path=str(tmp_path)).info.num_rows == {"train": 20, "test": 10}
 
 
+def test_a_file_beside_the_class_folders_is_passed_over_where_classes_are_asked_for(load, tmp_path):
+    write_folders(tmp_path)
+    (tmp_path / "README.md").write_text("What this is.")
+    assert load("text", path=str(tmp_path)).info.task == "language-modeling"
+    dataset = load("text", path=str(tmp_path), task="classification")
+    assert (dataset.info.class_names, sum(dataset.info.num_rows.values())) == (("neg", "pos"), 30)
+
+
+def test_folders_in_a_class_folder_are_of_its_class_in_training_and_later(load, tmp_path):
+    write_folders(tmp_path / "data")
+    for inner in ("2024", "neg"):
+        (tmp_path / "data" / "pos" / inner).mkdir()
+        (tmp_path / "data" / "pos" / inner / "x.txt").write_text(f"good {inner}")
+    dataset = load("text", path=str(tmp_path / "data"), split={"test": 0})
+    trained = dict(zip(all_rows(dataset)["x"], all_rows(dataset)["y"], strict=True))
+    chunks = open_rows(dataset, path=str(tmp_path / "data"))
+    assert {chunk.x[0]: chunk.y[0] for chunk in chunks} == trained
+    assert trained["good neg"] == 1
+    alone = open_rows(dataset, path=str(tmp_path / "data" / "pos" / "neg"))
+    assert [chunk.y.tolist() for chunk in alone] == [[0]]
+
+
 @pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl"])
 def test_tables_with_a_label(load, tmp_path, ending):
     file = tmp_path / f"x.{ending}"
