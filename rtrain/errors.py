@@ -67,9 +67,13 @@ class ConfigError(RtrainError):
 
     def __str__(self) -> str:
         """Return the message and the hint, of names that are as long as a book their beginning."""
-        lines = super().__str__().split("\n")
-        shown = [line if len(line) <= MAX_LINE else f"{line[:MAX_LINE]}..." for line in lines[:MAX_LINES]]
-        return "\n".join(shown if len(lines) <= MAX_LINES else [*shown, "..."])
+        return _bounded(super().__str__())
+
+
+def _bounded(text: str) -> str:
+    lines = text.split("\n")
+    shown = [line if len(line) <= MAX_LINE else f"{line[:MAX_LINE]}..." for line in lines[:MAX_LINES]]
+    return "\n".join(shown if len(lines) <= MAX_LINES else [*shown, "..."])
 
 
 class NotInstalledError(ConfigError):
@@ -102,6 +106,10 @@ class RunDirError(RtrainError):
 
 class CheckpointError(RtrainError):
     """A checkpoint can't be written or read."""
+
+    def __str__(self) -> str:
+        """Return the message and the hint, of names in a file that are as long as a book their beginning."""
+        return _bounded(super().__str__())
 
 
 class TrainingError(RtrainError):

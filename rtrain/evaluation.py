@@ -138,16 +138,15 @@ def _places(scores: np.ndarray, y: np.ndarray, weight: np.ndarray) -> Places:
     """Count over all places that have a target and a prediction.
 
     Args:
-        scores: (rows, length, classes); NaN at places that a row lacks, or that were cut off.
+        scores: (rows, length, classes); NaN at places that a row lacks, or that were cut off, if rows differ in length.
         y: (rows, length) or (rows,) arrays of different lengths.
         weight: (rows,).
     """
-    there = ~np.isnan(scores[..., 0])
+    there = np.ones(scores.shape[:2], bool)
+    wanted = y.ravel()
     if y.dtype == object:
-        there &= np.arange(scores.shape[1]) < np.array([len(row) for row in y])[:, None]
+        there = ~np.isnan(scores[..., 0]) & (np.arange(scores.shape[1]) < np.array([len(row) for row in y])[:, None])
         wanted = np.concatenate([row[: scores.shape[1]][mask[: len(row)]] for row, mask in zip(y, there, strict=True)])
-    else:
-        wanted = y[there]
     found = scores[there]
     counts = np.broadcast_to(weight[:, None], there.shape)[there]
     right = float(counts[found.argmax(axis=-1) == wanted].sum())
@@ -221,7 +220,9 @@ def _ranking(rows: Rows) -> dict[str, float]:
 
 
 def _over_places(task: str, parts: Sequence[Places]) -> dict[str, float]:
-    count = sum(part.count for part in parts) or 1
+    count = sum(part.count for part in parts)
+    if not count:
+        raise ConfigError("no place of the rows to evaluate has a target and a prediction that is a number.")
     loss = sum(part.loss for part in parts) / count
     found = {"loss": loss, "accuracy": sum(part.right for part in parts) / count}
     return found | {"perplexity": float(np.exp(loss))} if task == "language-modeling" else found

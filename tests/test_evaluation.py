@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import rtrain
-from rtrain.datasets.base import DatasetInfo
+from rtrain.datasets.base import DatasetInfo, RawChunk, objects
 from rtrain.errors import ConfigError, DatasetError
-from rtrain.evaluation import Rows, metrics_of
+from rtrain.evaluation import Rows, compared, metrics_of
 
 KEYS = ["num_workers=0", "trainer.num_boost_round=3", "dataset.label=y", "dataset.weight=w", "dataset.split.test=0.5"]
 
@@ -121,3 +121,25 @@ def test_a_resume_with_another_metric_forgets_the_best_value_of_the_one_before(c
     values = {event.step: event.metrics[f"test/{names[1]}"] for event in again.events() if event.step > 5}
     assert again.manifest.step == 20
     assert again.manifest.best["value"] == min(values.values())
+
+
+class Broken:
+    """A model of which no output is a number."""
+
+    def predict(self, x):
+        return np.full((len(x), 3, 2), np.nan)
+
+
+def test_outputs_that_are_no_numbers_are_not_left_out():
+    facts = {"name": "x", "input_shape": (3,), "num_classes": 2, "num_rows": {}, "fingerprint": ""}
+    language, tags = (
+        DatasetInfo(**facts, task=task, memory="", memory_reason="")
+        for task in ("language-modeling", "token-classification")
+    )
+    same_length = RawChunk(np.zeros((4, 3), int), np.zeros((4, 3), int), {}, None, None)
+    found = metrics_of(language, [compared(Broken(), language, same_length)])
+    assert np.isnan(found["loss"])
+    assert np.isnan(found["perplexity"])
+    words = RawChunk(objects([["a", "b"]] * 4), objects([np.array([0, 1])] * 4), {}, None, None)
+    with pytest.raises(ConfigError):
+        metrics_of(tags, [compared(Broken(), tags, words)])

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 from attacks import pickles, watched
+from safetensors.torch import load_file, save_file
 from strange import KINDS, guarded, put_strange
 
 import rtrain
@@ -356,6 +357,14 @@ def test_weights_that_are_a_pickle_are_not_unpickled(stolen, mark):
     with pytest.raises(CheckpointError):
         rtrain.evaluate(stolen)
     assert not mark.exists()
+
+
+def test_names_in_a_file_make_no_long_error(stolen, capfd):
+    weights = load_file(stolen / "model.safetensors")
+    save_file({**weights, "n" * 1_000_000: torch.zeros(1)}, stolen / "model.safetensors")
+    recorded(stolen)
+    assert command(["evaluate", str(stolen)]) == 1
+    assert 100 < len(capfd.readouterr().err) < 20_000
 
 
 @pytest.mark.parametrize("kind", KINDS)

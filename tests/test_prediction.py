@@ -11,7 +11,9 @@ from pyarrow import csv, parquet
 
 import rtrain
 from rtrain.cli.app import run as command
+from rtrain.datasets.base import DatasetInfo, RawChunk
 from rtrain.errors import CheckpointError, ConfigError, PredictionError
+from rtrain.prediction.output import prediction_table
 from rtrain.testing.damage import replace_file
 
 
@@ -324,3 +326,53 @@ def test_raw_rows_go_through_the_preprocessors_of_the_checkpoint(tmp_path, memor
     replace_file(run.best_checkpoint, "about.json", json.dumps(about).encode())
     with pytest.raises(CheckpointError, match="how rows were prepared"):
         rtrain.evaluate(run.path, [f"dataset.path={tmp_path}/test.csv"])
+
+
+class Fixed:
+    """A model that always predicts the same."""
+
+    def __init__(self, scores, **more):
+        self._scores = scores
+        vars(self).update(more)
+
+    def predict(self, x):
+        return self._scores
+
+
+def known(task, num_classes):
+    return DatasetInfo(
+        **{
+            "name": "x",
+            "task": task,
+            "input_shape": (),
+            "num_classes": num_classes,
+            "class_names": ("O", "X")[:num_classes],
+        },
+        **{"num_rows": {}, "fingerprint": "", "memory": "", "memory_reason": ""},
+    )
+
+
+def test_the_tag_of_a_word_is_at_the_place_of_the_word():
+    o, x, none = (0.9, 0.1), (0.2, 0.8), (np.nan, np.nan)
+    words = [["", "Anna", "\u200b", "Bob"], ["Bob", "goes", "on and on"], [], ["", ""]]
+    scores = np.array([[none, x, none, x], [x, o, none, none], [none] * 4, [none] * 4])
+    rows = RawChunk(np.array([*words, None], object)[:4], None, {}, None, None)
+    found = prediction_table(Fixed(scores), known("token-classification", 2), rows)
+    assert found["prediction"].to_pylist() == [[None, "X", None, "X"], ["X", "O"], [], []]
+
+
+@pytest.mark.parametrize(
+    ("task", "num_classes", "shape", "more"),
+    [
+        ("classification", 2, (3, 4), {}),
+        ("classification", 2, (3,), {}),
+        ("classification", 2, (3, 2), {"quantiles": (0.1, 0.5)}),
+        ("regression", None, (3, 2), {}),
+        ("regression", None, (3,), {"quantiles": (0.1, 0.5)}),
+        ("token-classification", 2, (3, 2), {}),
+    ],
+)
+def test_a_model_whose_numbers_are_not_of_the_task_is_refused(task, num_classes, shape, more):
+    rows = RawChunk(np.zeros((3, 1)), None, {}, None, None)
+    with pytest.raises(CheckpointError):
+        prediction_table(Fixed(np.full(shape, 0.5), **more), known(task, num_classes), rows)

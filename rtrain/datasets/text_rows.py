@@ -51,9 +51,17 @@ class TextRows:
         else:
             texts = read_plain(file, "file" if whole else self.each)
             texts = texts if texts.kept else replace(texts, kept={"text": texts.texts})
-        if self.conf.label is None and file.parent.name in map(str, self.encoding.get("classes") or ()):
-            texts = replace(texts, labels=pa.array([file.parent.name] * len(texts.texts)))
+        name = None if self.conf.label is not None else self._class_of(file)
+        if name is not None:
+            texts = replace(texts, labels=pa.array([name] * len(texts.texts)))
         yield _chunk(texts, self.conf, self.encoding, with_labels)
+
+    def _class_of(self, file: Path) -> str | None:
+        """Return the outermost folder of a file that has the name of a class, as in training; None if there is none."""
+        root = Path(str(self.conf.path)).expanduser()
+        inside = file.relative_to(root).parts[:-1] if file.is_relative_to(root) else ()
+        classes = {str(name) for name in self.encoding.get("classes") or ()}
+        return next((name for name in (*inside, file.parent.name) if name in classes), None)
 
 
 def open_text_tables(tables: Mapping[str, pa.Table], conf: TextConf, encoding: Mapping[str, Any]) -> TextTableRows:

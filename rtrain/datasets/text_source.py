@@ -82,14 +82,18 @@ def has_class_folders(path: Path) -> bool:
 
 def _files(conf: TextConf) -> dict[str, list[Path]]:
     """Return the files of each split; in folders of classes, class after class."""
-    if conf.label is not None or conf.tokenizer != "none" or not isinstance(conf.path, str):
+    if not _are_class_folders(conf):
         return files_by_split(conf.path, (*PLAIN, *TABLES))
-    folder = Path(conf.path).expanduser()
-    wanted = conf.task == "classification" and folder.is_dir()
-    if not (wanted or (conf.task == "auto" and has_class_folders(folder))):
-        return files_by_split(conf.path, (*PLAIN, *TABLES))
-    folders = class_folders(folder)
+    folders = class_folders(Path(str(conf.path)).expanduser())
     return {split: [file for one in classes.values() for file in _plain(one)] for split, classes in folders.items()}
+
+
+def _are_class_folders(conf: TextConf) -> bool:
+    """Return whether the folder of a text is its class: where that is asked for, or nothing speaks against it."""
+    if conf.label is not None or conf.tokenizer != "none" or not isinstance(conf.path, str):
+        return False
+    folder = Path(conf.path).expanduser()
+    return folder.is_dir() if conf.task == "classification" else conf.task == "auto" and has_class_folders(folder)
 
 
 def _plain(folder: Path) -> list[Path]:
@@ -112,10 +116,9 @@ def _read(file: Path, conf: TextConf) -> Texts:
         )
     if conf.tokenizer != "none":
         return read_plain(file, "file")
-    folder = Path(str(conf.path)).expanduser()
-    if conf.task in ("auto", "classification") and has_class_folders(folder):
+    if _are_class_folders(conf):
         texts = read_plain(file, "line" if conf.each == "line" else "file")
-        parts = file.relative_to(folder).parts
+        parts = file.relative_to(Path(str(conf.path)).expanduser()).parts
         name = parts[1] if parts[0] in SPLIT_NAMES else parts[0]
         return Texts(texts.where, texts.texts, pa.array([name] * len(texts.texts)), texts.kept)
     return read_plain(file, "file" if conf.each == "file" else "line")

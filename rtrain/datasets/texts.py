@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -57,7 +58,9 @@ def read_plain(file: Path, each: str) -> Texts:
             content = stream.read().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         message = f"{file}: byte {error.start} is no UTF-8 ({error.reason})."
-        raise DatasetError(message, f"Convert it, e.g.: iconv -f latin1 -t utf-8 {file}") from error
+        # Any bytes are latin1: those of UTF-16 would become letters with a NUL after each.
+        guess = "utf-16" if error.object.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "latin1"
+        raise DatasetError(message, f"Convert it, e.g.: iconv -f {guess} -t utf-8 {file} > NEW") from error
     except (OSError, pa.ArrowException) as error:
         raise DatasetError(f"{file}: can't be read ({error}).") from error
     if each == "file":

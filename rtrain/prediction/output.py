@@ -148,13 +148,21 @@ def _predicted(scores: np.ndarray, names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _names_of_best(scores: np.ndarray, names: tuple[str, ...]) -> pa.Array:
-    """Return the likeliest class of each row, or a list of those of its places; places that a row lacks are NaN."""
+    """Return the likeliest class of each row, or a list of those of its places.
+
+    Places without a prediction are NaN: the list ends before those at the end, which a row lacks, and holds null for
+    others, words of which the tokenizer makes nothing. So the prediction of a word is at the place of the word.
+    """
     all_names, best = pa.array(names), scores.argmax(axis=-1)
     if scores.ndim == 2:
         return all_names.take(pa.array(best))
-    there = ~np.isnan(scores[..., 0])
-    ends = np.concatenate([[0], there.sum(axis=1).cumsum()])
-    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), all_names.take(pa.array(best[there])))
+    there, places = ~np.isnan(scores[..., 0]), np.arange(1, scores.shape[1] + 1)
+    lengths = (there * places).max(axis=1, initial=0)
+    within = places <= lengths[:, None]
+    ends = np.concatenate([[0], lengths.cumsum()])
+    return pa.ListArray.from_arrays(
+        pa.array(ends, pa.int32()), all_names.take(pa.array(best[within], mask=~there[within]))
+    )
 
 
 def _column(values: Any) -> Any:

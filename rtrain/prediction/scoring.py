@@ -13,10 +13,11 @@ import numpy as np
 
 from rtrain.config.allowed import use_project_root
 from rtrain.datasets.base import DatasetInfo, RawChunk, RowReader
-from rtrain.errors import DatasetError, PredictionError, RtrainError
+from rtrain.errors import CheckpointError, DatasetError, PredictionError, RtrainError
 from rtrain.trainers.reading import reading
 from rtrain.trainers.registry import load_trainer
-from rtrain.trainers.trained import Predictor, StartsFromScores, Trained
+from rtrain.trainers.tasks import CLASSES, PLACES
+from rtrain.trainers.trained import Predictor, QuantileModel, StartsFromScores, Trained
 
 BATCH_BYTES = 32 << 20
 """Inputs, and predictions, that are held at once, about."""
@@ -138,7 +139,25 @@ def answers_here(question: Question[T], reader: RowReader) -> Generator[Answer[T
 
 
 def scores_of(predictor: Predictor, info: DatasetInfo, chunk: RawChunk) -> np.ndarray:
-    """Return the predictions for some rows, which bring the scores to start from where the model needs them."""
+    """Return the predictions for some rows, which bring the scores to start from where the model needs them.
+
+    Raises:
+        CheckpointError: They are not what the task needs.
+    """
+    scores = _scores_of(predictor, info, chunk)
+    quantiles = predictor.quantiles if isinstance(predictor, QuantileModel) else ()
+    last = info.num_classes if info.task in CLASSES else len(quantiles) if len(quantiles) > 1 else None
+    num_axes = 1 + (info.task in CLASSES or len(quantiles) > 1) + (info.task in PLACES)
+    fits = scores.ndim == num_axes and (last is None or scores.shape[-1] == last)
+    if not fits or (quantiles and info.task in CLASSES):
+        raise CheckpointError(
+            f"the model gives numbers of shape {scores.shape[1:]} per row, which are no {info.task} of {info.name}.",
+            "Give the model an output for each class; or copy the checkpoint again, if its files are not of one model.",
+        )
+    return scores
+
+
+def _scores_of(predictor: Predictor, info: DatasetInfo, chunk: RawChunk) -> np.ndarray:
     if "base_margin" not in info.columns or not isinstance(predictor, StartsFromScores):
         return predictor.predict(chunk.x)
     if chunk.base_margin is None:

@@ -133,6 +133,28 @@ def test_a_folder_per_class_below_folders_of_splits(load, tmp_path):
     assert load("text", path=str(tmp_path)).info.num_rows == {"train": 20, "test": 10}
 
 
+def test_a_file_beside_the_class_folders_is_passed_over_where_classes_are_asked_for(load, tmp_path):
+    write_folders(tmp_path)
+    (tmp_path / "README.md").write_text("What this is.")
+    assert load("text", path=str(tmp_path)).info.task == "language-modeling"
+    dataset = load("text", path=str(tmp_path), task="classification")
+    assert (dataset.info.class_names, sum(dataset.info.num_rows.values())) == (("neg", "pos"), 30)
+
+
+def test_folders_in_a_class_folder_are_of_its_class_in_training_and_later(load, tmp_path):
+    write_folders(tmp_path / "data")
+    for inner in ("2024", "neg"):
+        (tmp_path / "data" / "pos" / inner).mkdir()
+        (tmp_path / "data" / "pos" / inner / "x.txt").write_text(f"good {inner}")
+    dataset = load("text", path=str(tmp_path / "data"), split={"test": 0})
+    trained = dict(zip(all_rows(dataset)["x"], all_rows(dataset)["y"], strict=True))
+    chunks = open_rows(dataset, path=str(tmp_path / "data"))
+    assert {chunk.x[0]: chunk.y[0] for chunk in chunks} == trained
+    assert trained["good neg"] == 1
+    alone = open_rows(dataset, path=str(tmp_path / "data" / "pos" / "neg"))
+    assert [chunk.y.tolist() for chunk in alone] == [[0]]
+
+
 @pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl"])
 def test_tables_with_a_label(load, tmp_path, ending):
     file = tmp_path / f"x.{ending}"
@@ -227,6 +249,14 @@ def test_plain_texts_that_are_unusable_are_named(load, tmp_path):
         load("text", path=str(tmp_path))
     with pytest.raises(DatasetError, match="is a plain text without columns"):
         load("text", path=str(tmp_path), label="y")
+
+
+@pytest.mark.parametrize(("encoding", "guess"), [("latin1", "latin1"), ("utf-16", "utf-16")])
+def test_a_hint_names_the_encoding_where_the_first_bytes_say_it(load, tmp_path, encoding, guess):
+    (tmp_path / "x.txt").write_bytes("naïve ÿ".encode(encoding))
+    with pytest.raises(DatasetError) as raised:
+        load("text", path=str(tmp_path))
+    assert f"iconv -f {guess} -t utf-8" in raised.value.hint
 
 
 REPLIES = [

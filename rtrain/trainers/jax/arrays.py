@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
-from safetensors.flax import load_file
+from safetensors import SafetensorError, safe_open
 
 from rtrain.errors import CheckpointError
+from rtrain.printable import printable
+
+LONGEST = 200
+"""Characters of a name in a file that an error shows."""
 
 
 def copied(tree: Any) -> dict[str, np.ndarray]:
@@ -21,18 +26,26 @@ def load(path: Path, like: Any) -> Any:
     """Return a tree like ``like`` with the arrays in ``path``.
 
     Raises:
-        CheckpointError: The file is not there, or has other arrays.
+        CheckpointError: The file is not there, or has other arrays; of these none is read.
     """
+    wanted = {_name(place): leaf for place, leaf in _leaves(like)}
     try:
-        stored = load_file(path)
-    except Exception as error:  # safetensors has an exception of its own beside OSError
+        with safe_open(path, framework="flax") as file:
+            found = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118 (no mapping)
+            _check_same(path, {name: leaf.shape for name, leaf in wanted.items()}, found)
+            stored = {name: file.get_tensor(name) for name in wanted}
+    except (OSError, SafetensorError, ValueError, AttributeError) as error:  # the last one: types that NumPy lacks
         raise CheckpointError(f"{path} can't be read: {error}") from error
-    wanted = {_name(place): leaf.shape for place, leaf in _leaves(like)}
-    found = {name: leaf.shape for name, leaf in stored.items()}
+    # JAX would compute with other types, and train on in them.
+    _check_same(path, *({name: leaf.dtype for name, leaf in tree.items()} for tree in (wanted, stored)))
+    return jax.tree.unflatten(jax.tree.structure(like), list(stored.values()))
+
+
+def _check_same(path: Path, wanted: Mapping[str, Any], found: Mapping[str, Any]) -> None:
     if wanted != found:
         odd = sorted(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
-        raise CheckpointError(f"{path} does not hold the arrays of this model: {', '.join(odd[:5])} differ.")
-    return jax.tree.unflatten(jax.tree.structure(like), [stored[name] for name in wanted])
+        named = ", ".join(printable(name[:LONGEST]) for name in odd[:5])
+        raise CheckpointError(f"{path} does not hold the arrays of this model: {named} differ.")
 
 
 def _leaves(tree: Any) -> list[tuple[Any, Any]]:

@@ -14,7 +14,7 @@ from rtrain.trainers.boosting import flat
 from rtrain.trainers.boosting_margins import probabilities_of_margins
 from rtrain.trainers.boosting_progress import Progress
 from rtrain.trainers.lightgbm.config import Conf
-from rtrain.trainers.lightgbm.loop import MODEL
+from rtrain.trainers.lightgbm.loop import MODEL, read_trees
 from rtrain.trainers.rankings import Ranking, without_splits
 from rtrain.trainers.trained import Trained, check_shape
 
@@ -121,7 +121,7 @@ def load_predictor(trained: Trained) -> Predictor:
     """
     conf: Conf = trained.conf
     try:
-        booster = lightgbm.Booster(model_file=trained.folder / MODEL)
+        booster = read_trees(trained.folder, trusted=trained.own_files)
         progress = Progress.load(trained.folder)
     except (OSError, ValueError, lightgbm.basic.LightGBMError) as error:
         raise CheckpointError(f"{trained.folder / MODEL} can't be read: {first_line(error)}") from error

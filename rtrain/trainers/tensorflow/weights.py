@@ -9,6 +9,7 @@ from typing import Any
 import h5py
 
 from rtrain.errors import CheckpointError
+from rtrain.printable import printable
 
 FILE_NAME = "model.weights.h5"
 MAX_PARTS, MAX_DEPTH = 1_000_000, 100
@@ -58,8 +59,24 @@ def _refused(file: h5py.File) -> Iterator[str]:
                 raise CheckpointError(f"{file.filename} is refused: it has too many parts, or too many in each other.")
             if isinstance(value, h5py.Group):
                 waiting.append((inner, value, depth + 1))
-            elif isinstance(value, h5py.Dataset) and (value.external or value.is_virtual):
-                yield inner
+            elif isinstance(value, h5py.Dataset):
+                if value.external or value.is_virtual:
+                    yield inner
+                _check_size(value)
+
+
+def _check_size(array: h5py.Dataset) -> None:
+    """Refuse what unpacks to more than the file holds: Keras packs nothing.
+
+    Raises:
+        CheckpointError: Names the array.
+    """
+    stored = array.id.get_storage_size()
+    if array.shape is None or array.nbytes != stored:
+        raise CheckpointError(
+            f"{array.file.filename} is refused: {printable(array.name)} in it, {array.dtype} {array.shape}, takes "
+            f"{stored:,} bytes of the file."
+        )
 
 
 def _address(value: Any) -> Any:

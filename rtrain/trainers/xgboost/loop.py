@@ -13,7 +13,7 @@ import xgboost
 from xgboost import collective
 
 from rtrain.datasets.base import DatasetInfo
-from rtrain.errors import TrainingError
+from rtrain.errors import CheckpointError, TrainingError
 from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.boosting import Rounds, eval_splits, functions, named_importance
 from rtrain.trainers.boosting_init import Beginning
@@ -84,12 +84,27 @@ def _trees(begin: Beginning) -> xgboost.Booster | None:
     if begin.folder is None:
         return None
     booster = xgboost.Booster(model_file=begin.folder / MODEL)
-    best = booster.attr("best_iteration")
-    if begin.init is None or best is None:
+    num_rounds = best_rounds(booster)
+    if begin.init is None or num_rounds == 0:
         return booster
-    booster = booster[: int(best) + 1]
+    booster = booster[:num_rounds]
     booster.set_attr(best_iteration=None)
     return booster
+
+
+def best_rounds(booster: xgboost.Booster) -> int:
+    """Return the rounds that a prediction should use; 0 for all of them.
+
+    Raises:
+        CheckpointError: There are fewer. XGBoost itself reads beyond its trees then, which ends the process.
+    """
+    best = booster.attr("best_iteration")
+    if best is None:
+        return 0
+    num_rounds, there = int(best) + 1, booster.num_boosted_rounds()
+    if not 0 < num_rounds <= there:
+        raise CheckpointError(f"{MODEL} has {there} rounds, but says that the best one is number {num_rounds}.")
+    return num_rounds
 
 
 def _deciding(names: Sequence[str]) -> str:

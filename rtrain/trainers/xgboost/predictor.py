@@ -16,7 +16,7 @@ from rtrain.trainers.rankings import Ranking, without_splits
 from rtrain.trainers.trained import Trained, check_shape
 from rtrain.trainers.xgboost.config import Conf
 from rtrain.trainers.xgboost.data import feature_types
-from rtrain.trainers.xgboost.loop import MODEL
+from rtrain.trainers.xgboost.loop import MODEL, best_rounds
 from rtrain.trainers.xgboost.metrics import gives_margins
 
 
@@ -35,8 +35,7 @@ class Predictor:
     ) -> None:
         self.info, self._booster, self._margins = info, booster, margins
         self.ranking = ranking or Ranking()
-        best = booster.attr("best_iteration")
-        self._rounds = (0, 0) if best is None else (0, int(best) + 1)
+        self._rounds = (0, best_rounds(booster))
 
     def predict(self, x: np.ndarray) -> np.ndarray:
         """Return a probability for each class, or the value of a regression or ranking.

@@ -83,3 +83,41 @@ def test_a_file_of_very_many_parts_is_refused(tmp_path, monkeypatch):
         file["layers/dense_1/vars/0"] = np.ones(2, "float32")
     with pytest.raises(CheckpointError):
         load_weights(types.SimpleNamespace(), tmp_path)
+
+
+def packed(file):
+    file.create_dataset("layers/dense/vars/0", data=np.zeros(10_000, "float32"), compression="gzip")
+
+
+def unwritten(file):
+    file.create_dataset("layers/dense/vars/0", (10**11,), "float32", chunks=(10**6,))
+
+
+def texts(file):
+    file["layers/dense/vars/0"] = ["a", "b"]
+
+
+def nothing(file):
+    file["layers/dense/vars/0"] = h5py.Empty("float32")
+
+
+@pytest.mark.parametrize("make", [packed, unwritten, texts, nothing])
+def test_nothing_unpacks_to_more_than_the_file_holds(tmp_path, make):
+    with h5py.File(tmp_path / FILE_NAME, "w") as file:
+        make(file)
+    with pytest.raises(CheckpointError, match="/layers/dense/vars/0"):
+        load_weights(types.SimpleNamespace(), tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["bfloat16", "float16", "float64", "bool", "uint32"])
+def test_arrays_as_keras_writes_them_are_read(tmp_path, kind):
+    import ml_dtypes  # makes bfloat16 known to NumPy
+
+    loaded = []
+    model = types.SimpleNamespace(load_weights=lambda *args, **kwargs: loaded.append(args))
+    kind = ml_dtypes.bfloat16 if kind == "bfloat16" else kind
+    with h5py.File(tmp_path / FILE_NAME, "w") as file:
+        for name, shape in {"0": (3, 2), "1": (), "2": (0, 4)}.items():
+            file.create_dataset(f"vars/{name}", data=np.ones(shape, kind))
+    load_weights(model, tmp_path)
+    assert loaded
