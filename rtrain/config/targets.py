@@ -16,6 +16,7 @@ from rtrain.config.allowed import SPECIAL, Untrusted, is_allowed, targets_in
 from rtrain.config.argument_types import example_of, misfit, parameters_of
 from rtrain.config.closest import closest, did_you_mean
 from rtrain.config.harmless import is_harmless, unwanted_argument
+from rtrain.config.numeric import is_number
 from rtrain.config.own_lines import own_lines, render_lines
 from rtrain.errors import ConfigError
 
@@ -300,17 +301,9 @@ def _check_type(value: Any, parameter: inspect.Parameter, where: str, *, by_defa
         return
     example = example_of(parameter)
     hint = f"  its default is {example}" if example is not None else None
-    if isinstance(value, str) and _is_number(value):
+    if isinstance(value, str) and is_number(value):
         hint = "  it is text; a number of the environment is ${oc.decode:${oc.env:NAME}}"
     raise TargetError(where, f"must be {wanted}, not {value!r}", hint)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _check_names_known(
