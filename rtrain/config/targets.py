@@ -316,7 +316,7 @@ def _check_names_known(
         if name not in known:
             meant = closest(name, known)
             hint = f"  {did_you_mean(meant)}" if meant else f"  it has: {', '.join(known) or 'none at all'}"
-            raise ConfigError(f"{where}.{name}: {path} has no argument '{name}'.", hint)
+            raise TargetError(f"{where}.{name}", f"{path} has no argument '{name}'.", hint)
 
 
 def _check_complete(

@@ -12,6 +12,7 @@ from rtrain.cluster import Cluster, StartingCluster
 from rtrain.config.locations import shown
 from rtrain.config.secrets import mask_word
 from rtrain.config.session import Composed
+from rtrain.config.targets import TargetError
 from rtrain.config.trials import Plan, Trials
 from rtrain.errors import ConfigError, NotEnoughResourcesError
 from rtrain.preparation import check_job, check_room
@@ -185,7 +186,10 @@ class Planner:
 def of_trial(error: ConfigError, overrides: Sequence[str], what: str) -> ConfigError:
     """Return a mistake that says of which trial it is."""
     words = as_typed([mask_word(word) for word in overrides])
-    return ConfigError(f"{error.message}\n  in {what}: {words}", error.hint)
+    message = f"{error.message}\n  in {what}: {words}"
+    if isinstance(error, TargetError):  # the session names the place
+        return TargetError(error.key, message.removeprefix(f"{error.key}: "), error.hint)
+    return ConfigError(message, error.hint)
 
 
 def _is_below(key: str, part: str) -> bool:
