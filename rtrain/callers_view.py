@@ -38,10 +38,10 @@ class CallersView:
 
 
 def _run_of(place: Path) -> Run | None:
-    """Return the run that ``place`` is, or that has it among its checkpoints; None if there is no such run."""
+    """Return the run that ``place`` is, or that has it among its checkpoints; None without one."""
     for folder in (place, place.parent.parent):
         try:
             return Run.load(folder)
-        except RtrainError:  # a folder that is no run, or whose record can't be read, is none to look into
+        except RtrainError:  # not a run directory, or a damaged one
             continue
     return None

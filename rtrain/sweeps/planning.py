@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from rtrain.cluster import Cluster, StartingCluster
+from rtrain.config.closest import to_try
 from rtrain.config.locations import shown
 from rtrain.config.secrets import mask_word
 from rtrain.config.session import Composed
@@ -264,5 +265,5 @@ def _check_places(composed: Composed, cluster: Cluster) -> None:
         raise NotEnoughResourcesError(
             f"scaling.placement_strategy: {shape.num_workers} workers don't fit as {shape.strategy} wants them; the "
             f"cluster has {len(cluster.nodes)} {'node' if len(cluster.nodes) == 1 else 'nodes'}.",
-            "Try: scaling.placement_strategy=PACK, or SPREAD",
+            to_try("scaling.placement_strategy=PACK, or SPREAD"),
         )
