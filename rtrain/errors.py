@@ -51,10 +51,10 @@ class RtrainError(Exception):
 MOST_CHARACTERS = 2000
 """Of a message in a manifest or on a terminal."""
 MOST_OF_TRACEBACK = 20_000
-_BY_KERAS = re.compile(
-    r"Exception encountered when calling [^\n]*\n\n\x1b\[1m(.*?)\x1b\[0m\n\nArguments received by", re.DOTALL
+_BY_TENSORFLOW = re.compile(r"in user code:\n\n(?:    File .*\n(?: {8}.*\n)*)+\n    \w+: (.*)", re.DOTALL)
+_BY_KERAS = re.compile(  # a KeyError shows its text as a literal, escaped
+    r"['\"]?Exception encountered when calling .*?(?:\n|\\n){2}(?:\x1b|\\x1b)\[1m(.*?)(?:\x1b|\\x1b)\[0m", re.DOTALL
 )
-_BY_TENSORFLOW = re.compile(r"in user code:\n\n(?:    File .*\n(?: {8}.*\n)*)+\n    \w+: (.*)")
 
 
 def shortened(text: str, most: int = MOST_CHARACTERS) -> str:
@@ -66,11 +66,12 @@ def shortened(text: str, most: int = MOST_CHARACTERS) -> str:
 
 
 def said_by(error: BaseException) -> str:
-    """Return what an error says, without what Keras and TensorFlow put around the message of an error in a model."""
-    argument = error.args[0] if len(error.args) == 1 else None
-    texts = [str(error), argument] if isinstance(argument, str) else [str(error)]
-    wrapped = [found for text in texts for one in (_BY_KERAS, _BY_TENSORFLOW) if (found := one.match(text))]
-    return wrapped[0][1] if wrapped else texts[0]
+    """Return what an error says, without what TensorFlow and Keras put around the message of an error in a model."""
+    text = str(error)
+    for wrapper in (_BY_TENSORFLOW, _BY_KERAS):
+        found = wrapper.match(text)
+        text = text if found is None else found[1]
+    return text
 
 
 def first_line(error: BaseException) -> str:

@@ -57,7 +57,7 @@ The whole traceback is in RUN/logs/worker-0.log
         KERAS,
         "{model: {_target_: own_model.Net}, optimizer: {_target_: keras.optimizers.SGD}}",
         """
-error: trainer.model: own_model.Net fails with rows of numbers of shape (8, 8, 1) of digits: KeyError: 'scales'
+error: trainer.model: own_model.Net fails with rows of numbers of shape (8, 8, 1) of digits: KeyError: scales
   --> own_model.py:13:25 in rescale
   >   13 | return output / {"scale": 2}["scales"]
          |                 ^^^^^^^^^^^^^^^^^^^^^^
