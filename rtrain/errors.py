@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ MAX_LINE = 1_000
 """Characters of a line that an error about a config shows."""
 MAX_LINES = 200
 """Lines that it shows."""
+MAX_LINES_OF_NOTEBOOK = 15
 
 
 class RtrainError(Exception):
@@ -28,9 +30,9 @@ class RtrainError(Exception):
         self.message = message
         self.hint = hint
         self.run_dir: Path | None = None
-        """Path of the run that failed; None where nothing was started."""
+        """Path of the run that failed, or whose model was asked; None where nothing was started."""
         self.run: Any = None
-        """That run, an ``rtrain.Run``, if the error comes from ``rtrain.fit`` or ``rtrain.resume``."""
+        """That run, an ``rtrain.Run``, if the error comes from a function of ``rtrain``."""
         self.cause: BaseException | None = None
         """What the user's code raised, where it ran in this process."""
 
@@ -39,12 +41,20 @@ class RtrainError(Exception):
 
     def _render_traceback_(self) -> list[str]:
         """Return what a notebook shows: the message alone says what is wrong and where."""
-        return [printable(line, "\t") for line in f"{type(self).__name__}: {self}".split("\n")]
+        lines = [printable(line, "\t") for line in f"{type(self).__name__}: {self}".split("\n")]
+        if len(lines) <= MAX_LINES_OF_NOTEBOOK:
+            return lines
+        shown = lines[: MAX_LINES_OF_NOTEBOOK - 1]
+        return [*shown, f"... {len(lines) - len(shown)} more lines: print(error) shows all of them"]
 
 
 MOST_CHARACTERS = 2000
 """Of a message in a manifest or on a terminal."""
 MOST_OF_TRACEBACK = 20_000
+_BY_TENSORFLOW = re.compile(r"in user code:\n\n(?:    File .*\n(?: {8}.*\n)*)+\n    \w+: (.*)", re.DOTALL)
+_BY_KERAS = re.compile(  # a KeyError shows its text as a literal, escaped
+    r"['\"]?Exception encountered when calling .*?(?:\n|\\n){2}(?:\x1b|\\x1b)\[1m(.*?)(?:\x1b|\\x1b)\[0m", re.DOTALL
+)
 
 
 def shortened(text: str, most: int = MOST_CHARACTERS) -> str:
@@ -55,9 +65,18 @@ def shortened(text: str, most: int = MOST_CHARACTERS) -> str:
     return f"{text[: most // 2]} [... {left_out:,} characters left out ...] {text[len(text) - most // 2 :]}"
 
 
+def said_by(error: BaseException) -> str:
+    """Return what an error says, without what TensorFlow and Keras put around the message of an error in a model."""
+    text = str(error)
+    for wrapper in (_BY_TENSORFLOW, _BY_KERAS):
+        found = wrapper.match(text)
+        text = text if found is None else found[1]
+    return text
+
+
 def first_line(error: BaseException) -> str:
     """Return the first line of what an error says, without its middle if it is long; its type if it says nothing."""
-    return shortened(str(error).strip().partition("\n")[0]) or type(error).__name__
+    return shortened(said_by(error).strip().partition("\n")[0]) or type(error).__name__
 
 
 class ConfigError(RtrainError):

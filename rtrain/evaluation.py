@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rtrain.callers_view import CallersView
 from rtrain.datasets.base import DatasetInfo, RawChunk
 from rtrain.errors import ConfigError
 from rtrain.prediction import Question, answers, open_checkpoint, scores_of
@@ -58,7 +59,8 @@ def evaluate(
         ConfigError: An override is wrong, or the data has no labels.
         PredictionError: The model, or a worker, failed.
     """
-    found = measure(place, overrides, checkpoint=checkpoint, split=split, trust=trust)
+    with CallersView(place):
+        found = measure(place, overrides, checkpoint=checkpoint, split=split, trust=trust)
     return {"num_rows": float(found.num_rows), **found.metrics}
 
 

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from rtrain.config.allowed import stands_before
+from rtrain.config.closest import to_try
 from rtrain.errors import ConfigError, NotInstalledError
 
 
@@ -141,7 +142,7 @@ def check_installed(what: str, requires: Sequence[str], extra: str | None) -> No
     missing = missing_modules(requires)
     if missing:
         package = f"'rtrain[{extra}]'" if extra else " ".join(missing)
-        raise NotInstalledError(f"{what} needs {', '.join(missing)}.", f"Try: pip install {package}")
+        raise NotInstalledError(f"{what} needs {', '.join(missing)}.", to_try(f"pip install {package}"))
 
 
 def missing_modules(requires: Sequence[str]) -> tuple[str, ...]:

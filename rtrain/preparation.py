@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from rtrain.cluster import Cluster, StartingCluster, connect
+from rtrain.config.closest import to_try
 from rtrain.config.secret_names import is_secret
 from rtrain.config.session import Composed
 from rtrain.datasets import registry as datasets
@@ -217,7 +218,7 @@ def check_shares(dataset: Dataset | None, num_workers: int) -> None:
     if num_rows < num_workers:
         raise ConfigError(
             f"{num_workers} workers can't share {num_rows} rows of the split 'train'.",
-            f"Try: num_workers={min(num_rows, num_cores())}; this machine has {num_cores()} cores.",
+            to_try(f"num_workers={min(num_rows, num_cores())}; this machine has {num_cores()} cores."),
         )
 
 

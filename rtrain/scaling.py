@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rtrain.config.closest import closest, did_you_mean
+from rtrain.config.closest import closest, did_you_mean, to_try
 from rtrain.config.num_workers import Elastic
 from rtrain.config.schema import ScalingConf
 from rtrain.errors import ConfigError, NotEnoughResourcesError
@@ -104,7 +104,7 @@ def check_feasible(
     there = ", ".join(f"{have[name]:g} {name}" for name in wanted)
     if way := _misspelt(conf, nodes):
         raise NotEnoughResourcesError(way[0], way[1])
-    way_out = f"Try: {command} num_workers={fitting}" if fitting else "Ask for less per worker."
+    way_out = to_try(f"{command} num_workers={fitting}") if fitting else "Ask for less per worker."
     least = "at least " if is_elastic(conf) else ""
     raise NotEnoughResourcesError(
         f"scaling asks for {least}{conf.min_workers} workers ({asked}), but the cluster has {there} on {len(nodes)} "

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
+from rtrain.callers_view import CallersView
 from rtrain.cluster import StartingCluster
 from rtrain.config.session import Session
-from rtrain.errors import ConfigError, RtrainError, TrainingError
+from rtrain.errors import ConfigError, TrainingError
 from rtrain.from_store import local_run
 from rtrain.preparation import Prepared, prepared
 from rtrain.recording import recorded
@@ -130,24 +130,6 @@ def _run_workers(ready: Prepared, recorder: Recorder) -> None:
             train_on_ray(ready.plugin, ready.job, recorder, ready.stop, ready.cluster, ready.group)
     except OSError as error:  # where the run directory can't be written, the error says so
         raise TrainingError(f"{type(error).__name__}: {error}") from error
-
-
-class CallersView:
-    """Shows an error of rtrain's to who calls it from Python: with the run, and without the frames within rtrain.
-
-    The message names the user's own lines, and the logs of the run have all of it.
-    """
-
-    def __enter__(self) -> None:
-        """Do nothing."""
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
-        if isinstance(error, RtrainError):
-            error.run = None if error.run_dir is None else Run.load(error.run_dir)
-            error.cause = error.cause or error.__cause__
-            error.__cause__, error.__suppress_context__, error.__traceback__ = None, True, None
 
 
 class SilentObserver:

@@ -29,7 +29,7 @@ LAYERS = [
     {"trainers"},
     {"datasets", "scaling", "cluster", "interrupts", "schedulers", "driver_log"},
     {"searches", "ray_session", "run_lines"},
-    {"plugins", "ray_watcher", "terminal"},
+    {"plugins", "ray_watcher", "terminal", "callers_view"},
     {"storage"},
     {"config"},
     {"runs"},

@@ -59,6 +59,10 @@ def objective(predictions, matrix):
 class Estimator(sklearn.base.ClassifierMixin, sklearn.base.BaseEstimator):
     def fit(self, X, y):
         return self.no_such_name
+
+def chained(config):
+    try: {}["b"]
+    except KeyError as error: raise RuntimeError("the rows can't be read") from error
 """
 LOOP = "trainer: {type: torch, train_loop: 'own:loop', train_loop_config: {how: exit}}"
 NET = """
@@ -258,12 +262,38 @@ def test_in_python_an_error_has_the_run_and_is_short(project):
     assert error._render_traceback_()[0] == "TrainingError: KeyError: 'b'"
 
 
-def test_in_python_a_wrong_config_is_short_and_has_no_run(project):
+@pytest.mark.parametrize("verb", [rtrain.fit, rtrain.sweep], ids=["fit", "sweep"])
+def test_in_python_a_wrong_config_is_short_and_has_no_run(project, verb):
     Path("failing.yaml").write_text(LOOP)
     with pytest.raises(ConfigError) as caught:
-        rtrain.fit("failing.yaml", ["num_wrkers=0"])
+        verb("failing.yaml", ["num_wrkers=0"])
     assert caught.value.run is None
     assert len("".join(traceback.format_exception(caught.value)).splitlines()) <= 15
+
+
+def test_a_notebook_shows_the_first_lines_of_a_long_message():
+    error = ConfigError("\n".join(f"key_{number} is wrong" for number in range(30)), "Leave them out.")
+    shown = error._render_traceback_()
+    assert len(shown) == 15
+    assert shown[0] == "ConfigError: key_0 is wrong"
+    assert shown[-1] == "... 17 more lines: print(error) shows all of them"
+    assert len(ConfigError("\n".join("x" * 15))._render_traceback_()) == 15
+
+
+CHAIN = """
+error: RuntimeError: the rows can't be read
+caused by KeyError: 'b'
+  --> own.py:51:10 in chained
+  >   51 | try: {}["b"]
+         |      ^^^^^^^
+"""
+
+
+def test_an_error_raised_from_another_shows_both_messages_once(project, capsys):
+    code, out, err = fail(capsys, LOOP, "trainer.train_loop=own:chained")
+    assert code == 1
+    assert err.startswith(CHAIN.lstrip("\n")), err
+    assert [(out + err).count(text) for text in ("RuntimeError: the", "KeyError: 'b'")] == [1, 1]
 
 
 def test_without_a_log_of_the_worker_the_next_command_names_the_drivers(project, capsys, monkeypatch):

@@ -26,3 +26,15 @@ def test_a_wrong_argument_is_placed(word, problem, tmp_path, monkeypatch):
     assert shown[1].endswith(word)
     assert shown[2].strip() == "^" * len(word)
     assert not list(Path().iterdir())
+
+
+def test_a_wrong_argument_of_a_trial_is_placed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    word = "trainer.optimizer.lr=0.1,fast"
+    with pytest.raises(ConfigError) as caught:
+        rtrain.sweep("mlp", ["num_workers=0", word])
+    shown = str(caught.value).splitlines()
+    assert shown[0] == "trainer.optimizer.lr: must be a number, not 'fast'"
+    assert shown[1] == "  in trial 1: trainer.optimizer.lr=fast"
+    assert shown[2].endswith(word)
+    assert shown[3].strip() == "^" * len(word)

@@ -15,7 +15,7 @@ def test_modules_that_are_not_installed_are_named_with_what_brings_them():
         "no_such_package.inner",
         "json.no_such_module",
     )
-    with pytest.raises(ConfigError, match=r"trainer 'x' needs no_such_package.\nTry: pip install 'rtrain\[x\]'"):
+    with pytest.raises(ConfigError, match=r"trainer 'x' needs no_such_package.\ntry: pip install 'rtrain\[x\]'"):
         check_installed("trainer 'x'", ["no_such_package"], "x")
     with pytest.raises(ConfigError, match="pip install no_such_package"):
         check_installed("dataset 'x'", ["no_such_package"], None)

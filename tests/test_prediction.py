@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import traceback
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +13,7 @@ from pyarrow import csv, parquet
 import rtrain
 from rtrain.cli.app import run as command
 from rtrain.datasets.base import DatasetInfo, RawChunk
-from rtrain.errors import CheckpointError, ConfigError, PredictionError
+from rtrain.errors import CheckpointError, ConfigError, PredictionError, RtrainError
 from rtrain.prediction.output import prediction_table
 from rtrain.testing.damage import replace_file
 
@@ -228,8 +229,34 @@ def test_a_model_that_fails_is_told_in_a_line(trained, new_rows, tmp_path, monke
     monkeypatch.setattr("rtrain.trainers.lightgbm.predictor.Predictor.predict", fail)
     assert command(["predict", str(trained.path), f"dataset.path={new_rows}", "-o", f"{tmp_path}/out.csv"]) == 1
     error = capsys.readouterr().err
-    assert error.startswith("error: ArithmeticError: too hot (in the rows after row 0)\n")
+    assert error.startswith("error: ArithmeticError: too hot (in the rows after row 0)\n  --> ")
+    assert '| raise ArithmeticError("too hot")' in error
     assert "Traceback" not in error
+
+
+@pytest.mark.parametrize("place", ["run", "checkpoint"])
+@pytest.mark.parametrize("verb", ["predict", "evaluate"])
+def test_in_python_an_error_has_the_run_that_was_asked_and_is_short(trained, tmp_path, monkeypatch, verb, place):
+    def fail(self, x):
+        raise ArithmeticError("too hot")
+
+    monkeypatch.setattr("rtrain.trainers.lightgbm.predictor.Predictor.predict", fail)
+    where = trained.path if place == "run" else trained.best_checkpoint
+    with pytest.raises(PredictionError) as caught:
+        rtrain.evaluate(where) if verb == "evaluate" else rtrain.predict(where, tmp_path / "out.csv", split="test")
+    error = caught.value
+    assert error.run == trained
+    assert error.run_dir == trained.path
+    assert "too hot" in str(error.cause)
+    assert error._render_traceback_()[0] == "PredictionError: ArithmeticError: too hot (in the rows after row 0)"
+    assert len(error._render_traceback_()) <= 15
+    assert len("".join(traceback.format_exception(error)).splitlines()) <= 15
+
+
+def test_in_python_an_error_of_a_folder_that_is_no_run_has_none(tmp_path):
+    with pytest.raises(RtrainError) as caught:
+        rtrain.evaluate(tmp_path)
+    assert (caught.value.run, caught.value.run_dir) == (None, None)
 
 
 def test_a_failed_prediction_leaves_no_file(trained, tmp_path):

@@ -23,7 +23,7 @@ def test_too_many_workers_name_numbers_and_the_way_out():
     with pytest.raises(NotEnoughResourcesError) as caught:
         check_feasible(ScalingConf(num_workers=9, use_gpu=True), [{"CPU": 8, "GPU": 2}, {"CPU": 8}], "rtrain fit x")
     assert "9 workers (9 CPU, 9 GPU), but the cluster has 16 CPU, 2 GPU on 2 nodes: room for 2" in str(caught.value)
-    assert "Try: rtrain fit x num_workers=2" in str(caught.value)
+    assert "try: rtrain fit x num_workers=2" in str(caught.value)
 
 
 def test_workers_are_not_cut_over_nodes():

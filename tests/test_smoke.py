@@ -140,7 +140,7 @@ def test_what_lacks_a_framework_is_skipped_with_the_way_to_install_it(folder, mo
     write("good.yaml", TREES % "")
     (outcome,) = outcomes("good.yaml").values()
     assert outcome.status == "skipped"
-    assert outcome.lines[1] == "Try: pip install 'rtrain[xgboost]'"
+    assert outcome.lines[1] == "try: pip install 'rtrain[xgboost]'"
     assert run(["smoke", "good.yaml"]) == 1, "when everything was skipped, nothing is known to work"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from typer.core import TyperCommand
 
 from rtrain.config.aliases import KEYS
-from rtrain.config.closest import closest
+from rtrain.config.closest import closest, to_try
 from rtrain.config.screen import Typed, render
 from rtrain.errors import ConfigError
 
@@ -32,7 +32,7 @@ class WithOverrides(TyperCommand):
         if first is not None:
             before = ["rtrain", str(ctx.info_name)]
             problem = render(f"'{args[first]}': overrides have no dashes", Typed([*before, *args], len(before) + first))
-            raise ConfigError(problem, _way_out([*before, *new]) or f"  try: {shlex.join([*before, *new])}")
+            raise ConfigError(problem, _way_out([*before, *new]) or "  " + to_try(shlex.join([*before, *new])))
         return super().parse_args(ctx, args)
 
 

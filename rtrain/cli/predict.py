@@ -39,11 +39,11 @@ def predict(
 ) -> None:
     """Predict every row that the dataset names, with the model of RUN alone."""
     from rtrain.interrupts import ended_by_sigterm
-    from rtrain.prediction import predict as predict_rows
+    from rtrain.prediction import write_predictions
     from rtrain.trainers.trained import find_checkpoint
 
     with ended_by_sigterm():
-        num_rows = predict_rows(
+        num_rows = write_predictions(
             run, output, overrides or (), checkpoint=checkpoint, split=split, force=force, trust=trust
         )
     say(f"predicted {num_rows:,} rows by {shown(find_checkpoint(run, checkpoint))} -> {output}")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from rtrain.cli.display import PlainLines
 from rtrain.config.aliases import split_word
-from rtrain.config.axes import is_number
 from rtrain.config.locations import shown
+from rtrain.config.numeric import is_number
 from rtrain.errors import RtrainError
 from rtrain.printable import printable
 from rtrain.runs.events import events_file, read_events

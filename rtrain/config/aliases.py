@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from rtrain.config.closest import to_try
 from rtrain.config.screen import render
 from rtrain.config.yaml_file import YamlFile
 from rtrain.errors import ConfigError
@@ -97,7 +98,7 @@ def expand_keys(data: dict[str, Any], file: YamlFile) -> None:
         value = data.pop(short)
         if short in GROUPS and isinstance(value, str):
             message = f"the option '{value}' of '{short}' is chosen in the defaults list"
-            hint = f"  try: defaults: [{short}: {value}, _self_]"
+            hint = "  " + to_try(f"defaults: [{short}: {value}, _self_]")
             raise ConfigError(render(message, spot=file.spot([short])), hint)
         _place(data, short, value, file)
     hydra = data.get("hydra")

@@ -255,15 +255,6 @@ def _leaves(node: dict[str, Any], path: str = "") -> Iterator[str]:
             yield from _leaves(value, f"{path}{name}.")
 
 
-def is_number(text: str) -> bool:
-    """Tell whether a value of an axis is a number."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
 def full_key(key: str) -> str:
     """Return a key of the config, or a group, as the user writes it, in full and with dots."""
     return _key(expand_word(f"{key}=x")[0]).replace("/", ".")

@@ -51,6 +51,16 @@ def did_you_mean(*meant: object) -> str:
     return f"did you mean: {' or '.join(map(str, meant))}"
 
 
+def to_try(attempt: str) -> str:
+    """Return the line that names a command, or words of one, that would do, as all messages say it."""
+    return f"try: {attempt}"
+
+
+def use_instead(ours: str) -> str:
+    """Return the sentence that names what rtrain has for something that it does not take, as all messages say it."""
+    return f"Use {ours} instead."
+
+
 @lru_cache(maxsize=20_000)
 def plain(name: str) -> str:
     """Return a name as names are compared: ``maxEpochs``, ``max-epochs`` and ``MAX_EPOCHS`` are one."""

@@ -10,7 +10,7 @@ from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
 
 from rtrain.config.aliases import split_word
-from rtrain.config.closest import closest, did_you_mean
+from rtrain.config.closest import closest, did_you_mean, to_try
 from rtrain.config.explain_hydra import explain_hydra
 from rtrain.config.finding import Finding, command
 from rtrain.config.places import Places
@@ -107,14 +107,14 @@ def _missing(request: Request, schemas: Schemas, keys: Sequence[str]) -> ConfigE
     if "trainer" in keys:
         names = ", ".join(schemas.trainer)
         attempt = command(request, f"trainer={next(iter(schemas.trainer), '...')}")
-        return ConfigError(f"no trainer is chosen; there are: {names}", f"  try: {attempt}")
+        return ConfigError(f"no trainer is chosen; there are: {names}", "  " + to_try(attempt))
     places = Places(request)
     lines = [f"  {key}{_at(places.of(key))}" for key in keys[:MOST]]
     if len(keys) > MOST:
         lines.append(f"  and {len(keys) - MOST} more")
     message = "one value has to be given" if len(keys) == 1 else f"{len(keys)} values have to be given"
     attempt = command(request, *(f"{key}=..." for key in keys[:MOST]))
-    return ConfigError("\n".join([message, *lines]), f"  try: {attempt}")
+    return ConfigError("\n".join([message, *lines]), "  " + to_try(attempt))
 
 
 def _unresolved(request: Request, errors: dict[str, Exception]) -> ConfigError:

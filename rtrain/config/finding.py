@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
-from rtrain.config.closest import did_you_mean
+from rtrain.config.closest import did_you_mean, to_try
 from rtrain.config.request import Request
 from rtrain.config.screen import Spot, Typed, render
 from rtrain.config.secrets import mask_word
@@ -27,7 +27,7 @@ class Finding:
         hints = [
             f"  {self.note}" if self.note else None,
             f"  {did_you_mean(self.meant)}" if self.meant else None,
-            f"  try: {self.attempt}" if self.attempt else None,
+            "  " + to_try(self.attempt) if self.attempt else None,
         ]
         return ConfigError(render(self.message, self.place), "\n".join(hint for hint in hints if hint) or None)
 

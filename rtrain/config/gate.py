@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rtrain.config.allowed import FRAMEWORKS, matches
+from rtrain.config.closest import to_try
 from rtrain.config.servers import is_foreign_store, is_own_cluster
 from rtrain.config.targets import TargetError, check_names, locate, refuse_unless_allowed
 
@@ -158,7 +159,9 @@ class Gate:
             raise TargetError(where, f"must be a dotted path, not {value!r}")
         framework = any(f"{value}.".startswith(f"{one}.") for one in FRAMEWORKS)
         if framework and not any(matches(value, one) for one in self.allow):
-            raise TargetError(where, f"{value} is not allowed: it is nothing of logging's", f"  try: allow=[{value}]")
+            raise TargetError(
+                where, f"{value} is not allowed: it is nothing of logging's", "  " + to_try(f"allow=[{value}]")
+            )
         refuse_unless_allowed(value, where, self.allow, [self.root])
         if walk:
             locate(value, where, self.allow)
@@ -182,7 +185,7 @@ class Gate:
             return
         plain = _PLAIN_KEY.fullmatch(key)
         hint = f"allow=[{key}], or type {key}=..." if plain else f"""allow=["{key}"]"""
-        raise TargetError(key, f"{why}: a file sets it only where allow names it", f"  try: {hint}")
+        raise TargetError(key, f"{why}: a file sets it only where allow names it", "  " + to_try(hint))
 
     def _lies_in_project(self, name: str, value: Any) -> bool:
         paths = {"working_dir": [value], "py_modules": value}.get(name)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rtrain.config.closest import closest, did_you_mean
+from rtrain.config.closest import closest, did_you_mean, to_try
 from rtrain.config.data_files import words_for
 from rtrain.errors import ConfigError
 
@@ -62,12 +62,12 @@ def find_primary(config: str) -> Primary:
         ConfigError: There is no such file, or it is not a YAML file that can be read.
     """
     if not config.strip():
-        raise ConfigError("the config has no name.", "  try: rtrain fit configs/resnet.yaml")
+        raise ConfigError("the config has no name.", "  " + to_try("rtrain fit configs/resnet.yaml"))
     path = Path(config).expanduser()
     if path.suffix == ".yml":
         raise _wrong_suffix(config, path)
     if not path.is_dir() and (words := words_for(config)) is not None:
-        hint = f"  try: {shlex.join(['rtrain', 'fit', 'xgboost', *words])}"
+        hint = "  " + to_try(shlex.join(["rtrain", "fit", "xgboost", *words]))
         raise ConfigError(f"{config} is data, and not a config: a config, or the name of one, comes first.", hint)
     if path.suffix == ".yaml" or path.exists():
         return Primary(path=_readable(config, path), builtin=False)
@@ -130,15 +130,15 @@ def _readable(config: str, path: Path) -> Path:
         own = path / f"{CONFIG}.yaml"
         if not own.is_file():
             is_sweep = (path / "sweep.json").is_file()
-            hint = f"  it is a sweep; try: rtrain resume {config}" if is_sweep else _listing(path)
+            hint = f"  it is a sweep\n  {to_try(f'rtrain resume {config}')}" if is_sweep else _listing(path)
             raise ConfigError(f"{config} is a folder without a config.yaml.", hint)
         path = own
     if path.suffix != ".yaml":
-        raise ConfigError(f"{config} is not a .yaml file.", f"  try: rtrain fit {path.with_suffix('.yaml')}")
+        raise ConfigError(f"{config} is not a .yaml file.", "  " + to_try(f"rtrain fit {path.with_suffix('.yaml')}"))
     if not path.exists():
         raise _missing(config, path)
     if not os.access(path, os.R_OK):
-        raise ConfigError(f"{config} can't be read: permission denied.", f"  try: chmod +r {config}")
+        raise ConfigError(f"{config} can't be read: permission denied.", "  " + to_try(f"chmod +r {config}"))
     return path.resolve()
 
 
@@ -158,7 +158,7 @@ def _listing(folder: Path) -> str:
     names = [one.name for one in sorted(folder.glob("*.yaml"))]
     if not names:
         return f"  there is no YAML file in {folder}"
-    return f"  in it: {_few(names)}\n  try: rtrain fit {folder / names[0]}"
+    return f"  in it: {_few(names)}\n  {to_try(f'rtrain fit {folder / names[0]}')}"
 
 
 def _few(names: Sequence[str], most: int = 12) -> str:
@@ -169,7 +169,7 @@ def _wrong_suffix(config: str, path: Path) -> ConfigError:
     if not path.exists():
         return ConfigError(f"{config} doesn't exist, and configs end in .yaml.")
     renamed = path.with_suffix(".yaml")
-    return ConfigError(f"{config} ends in .yml; configs end in .yaml.", f"  try: mv {config} {renamed}")
+    return ConfigError(f"{config} ends in .yml; configs end in .yaml.", "  " + to_try(f"mv {config} {renamed}"))
 
 
 def _by_name(config: str) -> Primary:

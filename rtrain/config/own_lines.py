@@ -6,7 +6,7 @@ import os
 import stat
 import sysconfig
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -19,6 +19,7 @@ from rtrain.config.screen import MAX_WIDTH
 from rtrain.config.scrub import Scrubber
 from rtrain.config.secret_urls import without_secrets
 from rtrain.config.shown_lines import masked_lines
+from rtrain.errors import first_line
 
 MOST_LINES = 3
 """Own frames that are shown: the innermost ones."""
@@ -62,35 +63,36 @@ def own_lines(error: BaseException, scrub: Scrubber = NO_SECRETS) -> dict[str, A
     """Return where an error comes from, as plain data.
 
     Args:
-        error: The error. If it passed none of the user's lines, those of its causes are taken.
+        error: The error, and those that it was raised from. If it passed none of the user's lines, those of the error
+            that was being handled are taken.
         scrub: Takes the secrets of the config out of the lines.
 
     Returns:
         ``lines``: the user's own, innermost first, or the innermost one of a framework if there are none; ``own``:
-        whether they are the user's; ``more``: how many more there are; ``folded``: number of other frames by package.
+        whether they are the user's; ``more``: how many more there are; ``folded``: number of other frames by package;
+        ``causes``: type and message of each error that led to it, where the one before does not quote it.
     """
-    best: tuple[list[TracebackType], list[TracebackType]] = [], []
-    for one in _chain(error):
-        frames = list(_walk(one.__traceback__))
-        own = [frame for frame in frames if _package(frame) == _OWN]
-        if own or not best[1]:
-            best = own, frames
-        if own:
-            break
-    own, frames = best
-    chosen = own[::-1] or [frame for frame in frames[::-1] if _package(frame) != _RTRAIN][:1]
-    places = {(frame.tb_frame.f_code.co_filename, frame.tb_lineno): frame for frame in reversed(chosen)}
-    told = list(places.values())[::-1][:MOST_LINES]
-    rest = [frame for frame in frames if frame not in told]
-    counts = Counter(_package(frame) for frame in rest)
+    errors = _told(error)
+    traced = [frames for one in errors if (frames := list(_walk(one.__traceback__)))]
+    with_own = [frames for frames in traced if any(_package(frame) == _OWN for frame in frames)]
+    frames = [frame for part in reversed(with_own or traced[:1]) for frame in reversed(part)]
+    own = [frame for frame in frames if _package(frame) == _OWN]
+    chosen = own or [frame for frame in frames if _package(frame) != _RTRAIN][:1]
+    places: dict[tuple[str, int], TracebackType] = {}
+    for frame in chosen:
+        places.setdefault((frame.tb_frame.f_code.co_filename, frame.tb_lineno), frame)
+    told = list(places.values())[:MOST_LINES]
+    counts = Counter(_package(frame) for frame in frames if frame not in told)
     num_own = counts.pop(_OWN, 0)
     lines = [asdict(_line(frame, scrub)) for frame in told]
-    return {"lines": lines, "own": bool(own), "more": num_own, "folded": dict(counts.most_common())}
+    facts = {"lines": lines, "own": bool(own), "more": num_own, "folded": dict(counts.most_common())}
+    return {**facts, "causes": _causes(errors, scrub)}
 
 
 def render_lines(facts: Mapping[str, Any], *, folded: bool = True) -> list[str]:
     """Return what ``own_lines`` found as lines of text; ``folded``: with one line that counts the other frames."""
     out = [text for one in facts["lines"] for text in Line(**one).render()]
+    out = [*(f"caused by {cause}" for cause in facts.get("causes", ())), *out]
     if not folded or not out:
         return out
     left_out = [f"{facts['more']} of your own"] if facts["more"] else []
@@ -102,14 +104,30 @@ def render_lines(facts: Mapping[str, Any], *, folded: bool = True) -> list[str]:
     return [*out, f"  more frames: {counts}"]
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and what led to it."""
-    current: BaseException | None = error
-    for _ in range(MOST_ERRORS):
-        if current is None:
-            return
-        yield current
-        current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
+def _told(error: BaseException) -> list[BaseException]:
+    """Return an error and those that it was raised from; until the user's lines appear, also those being handled."""
+    told, has_own = [error], False
+    while len(told) < MOST_ERRORS:
+        last = told[-1]
+        has_own = has_own or any(_package(frame) == _OWN for frame in _walk(last.__traceback__))
+        following = last.__cause__
+        if following is None and not last.__suppress_context__ and not has_own:
+            following = last.__context__
+        if following is None:
+            break
+        told.append(following)
+    return told
+
+
+def _causes(errors: Sequence[BaseException], scrub: Scrubber) -> list[str]:
+    """Return one line for each error but the first, unless what was said before quotes it."""
+    said, out = str(errors[0]), []
+    for one in errors[1:]:
+        text = f"{type(one).__name__}: {first_line(one)}" if str(one).strip() else type(one).__name__
+        if text not in said and first_line(one) != said.strip():
+            out.append(_safe(text, scrub))
+        said = f"{said}\n{text}"
+    return out
 
 
 def _walk(frame: TracebackType | None) -> Iterator[TracebackType]:
@@ -128,6 +146,8 @@ def _package(frame: TracebackType) -> str:
             return path.parts[number + 1].removesuffix(".py")
     if path.is_relative_to(_RTRAIN_FOLDER):
         return _RTRAIN
+    if path.name.startswith("__autograph_generated_file"):
+        return "tensorflow"
     is_python = name.startswith("<") or any(path.is_relative_to(folder) for folder in _PYTHON_FOLDERS)
     return _PYTHON if is_python else _OWN
 

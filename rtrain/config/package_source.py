@@ -13,6 +13,7 @@ from hydra._internal.sources_registry import SourcesRegistry
 from hydra.core.object_type import ObjectType
 from hydra.plugins.config_source import ConfigLoadError, ConfigResult
 
+from rtrain.config.closest import to_try
 from rtrain.errors import ConfigError
 
 _CONFIGS = "hydra.searchpath"
@@ -71,7 +72,8 @@ class StructuredConfigSource(structured_config_source.StructuredConfigSource):
     def __init__(self, provider: str, path: str) -> None:
         if provider.startswith(_CONFIGS) and path.partition("://")[2]:
             raise ConfigError(
-                f"hydra.searchpath: {path} would import a module.", "  try: a folder of YAML files, or pkg://PACKAGE"
+                f"hydra.searchpath: {path} would import a module.",
+                "  " + to_try("a folder of YAML files, or pkg://PACKAGE"),
             )
         super().__init__(provider=provider, path=path)
 

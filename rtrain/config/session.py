@@ -17,7 +17,7 @@ from hydra.core.utils import env_override
 from omegaconf import DictConfig
 
 from rtrain.config.aliases import GROUPS
-from rtrain.config.allowed import use_project_root
+from rtrain.config.allowed import allowed_by_project, use_project_root
 from rtrain.config.bounds import bounded_references
 from rtrain.config.gate import Gate, leaves
 from rtrain.config.hydra_parts import check_hydra, hydra_config
@@ -293,7 +293,7 @@ class Session:
     def _project(self) -> tuple[Path, tuple[str, ...]]:
         """The project's folder and what it allows: looked up once for all trials."""
         root = self._project_root or find_project_root(self.request.primary)
-        return root, _allowed_by_project(root)
+        return root, allowed_by_project(root)
 
     def _finish(self, cfg: DictConfig, words: Sequence[str], num: int | None = None) -> Composed:
         """Resolve and check one composed job."""
@@ -362,22 +362,3 @@ def job_place() -> tuple[list[str], Path]:
 def _is_of_run(primary: Primary) -> bool:
     """Tell whether a config is the ``config.yaml`` that a run wrote."""
     return not primary.builtin and (primary.path.parent / "manifest.json").exists()
-
-
-def _allowed_by_project(root: Path) -> tuple[str, ...]:
-    """Return ``allow`` of ``[tool.rtrain]`` in the project's pyproject.toml."""
-    import tomllib
-
-    file = root / "pyproject.toml"
-    if not file.is_file():
-        return ()
-    try:
-        settings = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise ConfigError(f"{file} can't be read: {error}") from None
-    tools = settings.get("tool", {})
-    own = tools.get("rtrain", {}) if isinstance(tools, dict) else {}
-    allowed = own.get("allow", []) if isinstance(own, dict) else own
-    if not isinstance(allowed, list) or not all(isinstance(one, str) for one in allowed):
-        raise ConfigError(f"{file}: allow in [tool.rtrain] has to be a list of modules.", '  try: allow = ["my_pkg.*"]')
-    return tuple(allowed)

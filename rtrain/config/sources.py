@@ -11,6 +11,7 @@ from hydra.plugins.config_source import ConfigLoadError, ConfigResult, ConfigSou
 from omegaconf import OmegaConf
 
 from rtrain.config.aliases import expand_defaults, expand_keys
+from rtrain.config.closest import to_try
 from rtrain.config.locations import builtin_config_dir, nearest_line, shown
 from rtrain.config.screen import render
 from rtrain.config.store import DEFAULT_PLUGINS, PLUGIN_GROUPS, SCHEMA_GROUP, knows_plugin, schema_of
@@ -104,7 +105,7 @@ class RtrainSource(ConfigSource):
 
     def _prepare_primary(self, data: dict[str, Any], file: YamlFile) -> None:
         if not data:
-            raise ConfigError(f"{shown(file.path)} is empty.", "  try: put 'trainer: {type: torch}' into it")
+            raise ConfigError(f"{shown(file.path)} is empty.", "  " + to_try("put 'trainer: {type: torch}' into it"))
         expand_keys(data, file)
         for keys in self.replaced:
             _forget(data, keys.split("."))
@@ -153,7 +154,7 @@ def _inject(
     defaults = data.get("defaults")
     if defaults is not None and not isinstance(defaults, list):
         message = render("defaults must be a list", spot=file.spot(["defaults"]))
-        raise ConfigError(message, "  try: defaults: [_self_]")
+        raise ConfigError(message, "  " + to_try("defaults: [_self_]"))
     defaults = expand_defaults(defaults or [], relative=relative)
     defaults = [_as_override(one, overriding) for one in defaults]
     if not entries and not defaults:
@@ -202,7 +203,7 @@ def _header(file: YamlFile) -> dict[str, str | None]:
     try:
         return ConfigSource._get_header_dict(file.text[:512])
     except ValueError as error:
-        raise ConfigError(f"{shown(file.path)}: {error}", "  try: # @package _global_") from None
+        raise ConfigError(f"{shown(file.path)}: {error}", "  " + to_try("# @package _global_")) from None
 
 
 def _localize_searchpath(data: dict[str, Any], file: YamlFile) -> None:

@@ -130,6 +130,8 @@ class Keys:
     def _called(self, wrong: str) -> Iterator[Meaning]:
         """Yield the keys elsewhere with the same last part, those of the same section first."""
         section, _, name = wrong.rpartition(".")
+        if "." in section and name == "name":  # of what is built there; that of a run is another's
+            return
         same = [key for key in self.known if plain(key.rpartition(".")[2]) == plain(name)]
         if not _is_inside(section, "sweep"):  # the keys of a search mean something else elsewhere
             same = [key for key in same if not _is_inside(key, "sweep")]

@@ -14,8 +14,9 @@ from typing import Any
 
 from rtrain.config.allowed import SPECIAL, Untrusted, is_allowed, targets_in
 from rtrain.config.argument_types import example_of, misfit, parameters_of
-from rtrain.config.closest import closest, did_you_mean
+from rtrain.config.closest import closest, did_you_mean, to_try
 from rtrain.config.harmless import is_harmless, unwanted_argument
+from rtrain.config.numeric import is_number
 from rtrain.config.own_lines import own_lines, render_lines
 from rtrain.errors import ConfigError
 
@@ -149,7 +150,7 @@ def check_names(node: Any, where: str, allow: Sequence[str], roots: Sequence[Pat
         if name != "_target_":
             raise TargetError(key, f"there is no key '{name}' here", f"  {did_you_mean(closest(name, SPECIAL))}")
         if not isinstance(value, str):
-            raise TargetError(key, f"must be a dotted path, not {value!r}", "  try: _target_: torch.optim.SGD")
+            raise TargetError(key, f"must be a dotted path, not {value!r}", "  " + to_try("_target_: torch.optim.SGD"))
         refuse_unless_allowed(value, key, allow, roots)
 
 
@@ -158,7 +159,7 @@ def _target(node: Any, where: str) -> str:
         raise ConfigError(f"{where} must be a mapping with a _target_, not {node!r}.")
     target = node.get("_target_")
     if not isinstance(target, str):
-        raise ConfigError(f"{where} has no _target_.", f"  try: {where}._target_=torch.nn.Identity")
+        raise ConfigError(f"{where} has no _target_.", "  " + to_try(f"{where}._target_=torch.nn.Identity"))
     return target
 
 
@@ -255,7 +256,7 @@ def _import(name: str, where: str, path: str) -> ModuleType:
         return import_module(name)
     except ModuleNotFoundError as error:
         if error.name == name:
-            hint = None if "." in name else f"  try: pip install {name}, or check the spelling of {path}"
+            hint = None if "." in name else "  " + to_try(f"pip install {name}, or check the spelling of {path}")
             raise _NotThereError(f"{where}: there is no module '{name}'.", hint) from None
         raise _import_failed(name, where, error) from error
     except Exception as error:
@@ -300,17 +301,9 @@ def _check_type(value: Any, parameter: inspect.Parameter, where: str, *, by_defa
         return
     example = example_of(parameter)
     hint = f"  its default is {example}" if example is not None else None
-    if isinstance(value, str) and _is_number(value):
+    if isinstance(value, str) and is_number(value):
         hint = "  it is text; a number of the environment is ${oc.decode:${oc.env:NAME}}"
     raise TargetError(where, f"must be {wanted}, not {value!r}", hint)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _check_names_known(
@@ -323,7 +316,7 @@ def _check_names_known(
         if name not in known:
             meant = closest(name, known)
             hint = f"  {did_you_mean(meant)}" if meant else f"  it has: {', '.join(known) or 'none at all'}"
-            raise ConfigError(f"{where}.{name}: {path} has no argument '{name}'.", hint)
+            raise TargetError(f"{where}.{name}", f"{path} has no argument '{name}'.", hint)
 
 
 def _check_complete(
@@ -342,4 +335,4 @@ def _check_complete(
         and name not in filled
     ]
     if missing:
-        raise ConfigError(f"{where}: {path} needs {', '.join(missing)}.", f"  try: +{where}.{missing[0]}=...")
+        raise ConfigError(f"{where}: {path} needs {', '.join(missing)}.", "  " + to_try(f"+{where}.{missing[0]}=..."))

@@ -14,6 +14,8 @@ from omegaconf import DictConfig, FloatNode, IntegerNode
 from omegaconf.base import Node
 from omegaconf.errors import ValidationError
 
+from rtrain.config.numeric import is_number
+
 _NUMBER_AND_UNIT = re.compile(r"\s*\d*\.?\d+\s*[A-Za-z].*")
 
 
@@ -104,17 +106,9 @@ def num_bytes(text: str) -> int:
 
 def _read(value: Any, read: Callable[[str], float], unit: str) -> Any:
     """Return the number of a text with a unit; other values as they are."""
-    if not isinstance(value, str) or _is_number(value):
+    if not isinstance(value, str) or is_number(value):
         return value
     try:
         return read(value)
     except ValueError:
         raise ValidationError(f"Value '$VALUE' of type '$VALUE_TYPE' could not be converted to {unit}") from None
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

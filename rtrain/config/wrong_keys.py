@@ -72,9 +72,9 @@ class WrongKeys:
         return translated(key, value, self.keys.confs)
 
     def _not_understood(self, key: str, place: Typed, message: str) -> Finding:
-        typed = place.command[place.index].lstrip("+~")
-        if self.is_free(key.rpartition(".")[0]):
-            return Finding(message, place, None, command_with(place, f"+{typed}"))
+        added = self._added(key, place)
+        if added is not None:
+            return Finding(message, place, None, command_with(place, added))
         return Finding(message, place, note=plugins_with(key, self._schemas) or self._list_of_keys(key))
 
     def _in_a_file(self, key: str, place: Spot | None, owner: Any) -> Finding:
@@ -99,11 +99,9 @@ class WrongKeys:
 
     def checked_word(self, place: Typed, sign: str, key: str, value: str | None) -> str | None:
         """Return the word that sets ``key`` and passes the checks; None if none does."""
-        before = len(self.request.command) - len(self.request.overrides)
         full = expand_key(key)
         for word in _spellings(sign, key, value, self._default(full), is_built=full in self._free):
-            words = [*place.command[before : place.index], word, *place.command[place.index + 1 :]]
-            if not _blames(self._check(words), expand_key(split_word(word)[1])):
+            if not _blames(self._checked(place, word), expand_key(split_word(word)[1])):
                 return word
         return None
 
@@ -116,8 +114,19 @@ class WrongKeys:
         return node
 
     def _or_added(self, key: str, place: Typed) -> str | None:
-        typed = place.command[place.index].lstrip("+~")
-        return f"or add it with +{typed}" if self.is_free(key.rpartition(".")[0]) else None
+        added = self._added(key, place)
+        return f"or add it with {added}" if added is not None else None
+
+    def _added(self, key: str, place: Typed) -> str | None:
+        """Return the word that adds ``key`` where any key may stand; None if none may, or the checks refuse it."""
+        added = f"+{place.command[place.index].lstrip('+~')}"
+        may_be = self.is_free(key.rpartition(".")[0])
+        return added if may_be and not _blames(self._checked(place, added), key) else None
+
+    def _checked(self, place: Typed, word: str) -> Exception | None:
+        """Return why the command is refused with ``word`` in place of the wrong one; None if it is not."""
+        before = len(self.request.command) - len(self.request.overrides)
+        return self._check([*place.command[before : place.index], word, *place.command[place.index + 1 :]])
 
     def _other_plugin(self, key: str) -> str | None:
         """Return the line that says that the user has chosen a plugin for which the config is not written."""

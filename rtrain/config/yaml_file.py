@@ -12,6 +12,7 @@ import yaml
 from omegaconf._utils import get_yaml_loader
 
 from rtrain.config.bounds import MAX_BYTES, MAX_DEPTH, MAX_KEY, MAX_NODES, MAX_REFERENCES_OF_TEXT, MAX_TEXT
+from rtrain.config.closest import to_try
 from rtrain.config.locations import shown
 from rtrain.config.screen import Spot, render
 from rtrain.errors import ConfigError
@@ -218,7 +219,7 @@ def _syntax_error(path: Path, text: str, error: yaml.MarkedYAMLError) -> ConfigE
     spot = Spot(shown(path), text, min(mark.line, len(lines) - 1), mark.column, 1)
     if "\t" in line[: mark.column + 1]:
         spot = Spot(spot.file, text, mark.line, line.index("\t"), 1)
-        return ConfigError(render("YAML forbids tabs as indentation", spot=spot), "  try: two spaces instead")
+        return ConfigError(render("YAML forbids tabs as indentation", spot=spot), "  " + to_try("two spaces instead"))
     problem = "the file ends too early" if "'<stream end>'" in (error.problem or "") else error.problem
     return ConfigError(render(f"this is no YAML: {problem}", spot=spot), _syntax_hint(error))
 

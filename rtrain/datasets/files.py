@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from rtrain.config.closest import did_you_mean
+from rtrain.config.closest import did_you_mean, to_try
 from rtrain.datasets.remote import fetch, is_glob, num_fixed, pattern_in
 from rtrain.errors import DatasetError
 from rtrain.storage.stores import is_url
@@ -117,7 +117,7 @@ def _check_ending(file: Path, endings: Sequence[str], key: str) -> None:
     wanted = {TABLES[ending] for ending in endings if ending in TABLES}
     if source is not None and wanted and source not in wanted:
         message = f"{key}: {file} is a {file.suffix} file, and dataset={' or '.join(sorted(wanted))} can't read it."
-        raise DatasetError(message, f"Try: dataset={source} {key}={file}")
+        raise DatasetError(message, to_try(f"dataset={source} {key}={file}"))
 
 
 def _hidden(path: Path) -> bool:

@@ -7,12 +7,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import TypeVar
 
+from rtrain.callers_view import CallersView
 from rtrain.prediction.opening import Opened, open_checkpoint
 from rtrain.prediction.output import Output, prediction_table
 from rtrain.prediction.scoring import Failure, Question, answers_here, scores_of
 from rtrain.prediction.unseen import Unseen
 
-__all__ = ["Opened", "Question", "answers", "open_checkpoint", "predict", "scores_of"]
+__all__ = ["Opened", "Question", "answers", "open_checkpoint", "predict", "scores_of", "write_predictions"]
 
 T = TypeVar("T")
 
@@ -44,6 +45,21 @@ def predict(
         ConfigError: An override is wrong, or the data lacks a column.
         PredictionError: The model, or a worker, failed.
     """
+    with CallersView(place):
+        return write_predictions(place, output, overrides, checkpoint=checkpoint, split=split, force=force, trust=trust)
+
+
+def write_predictions(
+    place: str | Path,
+    output: str | Path,
+    overrides: Sequence[str],
+    *,
+    checkpoint: str,
+    split: str | None,
+    force: bool,
+    trust: bool,
+) -> int:
+    """Predict as ``predict`` does; an error keeps its causes, and the frames within rtrain."""
     file = Output.at(str(output), force=force)
     opened = open_checkpoint(place, overrides, checkpoint, trust=trust)
     question = Question(opened.model, prediction_table)

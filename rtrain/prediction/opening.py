@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from rtrain.config.aliases import expand
 from rtrain.config.allowed import Untrusted
+from rtrain.config.closest import to_try
 from rtrain.config.data_files import words_for
 from rtrain.config.locations import builtin_config_dir
 from rtrain.config.schema import RtrainConf
@@ -140,7 +141,7 @@ def open_checkpoint(
     for word, key in zip(words, keys, strict=True):
         if "=" not in word and words_for(word) is not None:
             message = f"{word}: rows to predict are named by the key of the dataset."
-            raise ConfigError(message, f"  try: dataset.path={word}")
+            raise ConfigError(message, "  " + to_try(f"dataset.path={word}"))
         if key.partition(".")[0] not in PARTS:
             message = f"{word}: a prediction follows dataset.*, scaling.* and cluster.* only."
             raise ConfigError(message, "The model is what it is.")

@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from rtrain.config.allowed import use_project_root
+from rtrain.config.own_lines import own_lines, render_lines
 from rtrain.datasets.base import DatasetInfo, RawChunk, RowReader
 from rtrain.errors import CheckpointError, DatasetError, PredictionError, RtrainError
 from rtrain.trainers.reading import reading
@@ -103,20 +104,22 @@ class Failure:
     """In one line."""
     details: str = field(repr=False)
     """The traceback."""
+    hint: str = ""
+    """The user's own lines, and how to see all of them."""
 
     @classmethod
     def of(cls, error: Exception) -> Failure:
         """Return what is to tell of an exception."""
         own = error if isinstance(error, RtrainError) else None
         text = f"{type(error).__name__}: {str(error).strip()}"
-        return cls(own, text, "".join(traceback.format_exception(error)))
+        found = own_lines(error)
+        lines = render_lines(found, folded=False) if found["own"] else []
+        hint = "\n".join([*lines, "RTRAIN_TRACEBACK=1 shows where it was raised."])
+        return cls(own, text, "".join(traceback.format_exception(error)), hint)
 
     def raised(self, num_done: int) -> RtrainError:
         """Return the error to raise after ``num_done`` rows have been answered."""
-        error = self.error or PredictionError(
-            f"{self.text} (in the rows after row {num_done:,})",
-            "RTRAIN_TRACEBACK=1 shows where it was raised.",
-        )
+        error = self.error or PredictionError(f"{self.text} (in the rows after row {num_done:,})", self.hint)
         error.__cause__ = TracebackError(self.details)
         return error
 

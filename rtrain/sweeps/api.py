@@ -21,10 +21,11 @@ def sweep(config: str, overrides: Sequence[str] = (), *, config_dir: str | None 
     Raises:
         ConfigError: Something is wrong with a trial; none has started.
     """
+    from rtrain.callers_view import CallersView
     from rtrain.config.session import Session
     from rtrain.schemas import schemas
     from rtrain.sweeps.sweep import run_sweep
     from rtrain.training import SilentObserver
 
-    with Session(config, overrides, schemas(), config_dir) as session:
+    with CallersView(), Session(config, overrides, schemas(), config_dir) as session:
         return run_sweep(session, SilentObserver()).folder

@@ -9,9 +9,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from rtrain.cluster import Cluster, StartingCluster
+from rtrain.config.closest import to_try
 from rtrain.config.locations import shown
 from rtrain.config.secrets import mask_word
 from rtrain.config.session import Composed
+from rtrain.config.targets import TargetError
 from rtrain.config.trials import Plan, Trials
 from rtrain.errors import ConfigError, NotEnoughResourcesError
 from rtrain.preparation import check_job, check_room
@@ -185,7 +187,10 @@ class Planner:
 def of_trial(error: ConfigError, overrides: Sequence[str], what: str) -> ConfigError:
     """Return a mistake that says of which trial it is."""
     words = as_typed([mask_word(word) for word in overrides])
-    return ConfigError(f"{error.message}\n  in {what}: {words}", error.hint)
+    message = f"{error.message}\n  in {what}: {words}"
+    if isinstance(error, TargetError):  # the session names the place
+        return TargetError(error.key, message.removeprefix(f"{error.key}: "), error.hint)
+    return ConfigError(message, error.hint)
 
 
 def _is_below(key: str, part: str) -> bool:
@@ -260,5 +265,5 @@ def _check_places(composed: Composed, cluster: Cluster) -> None:
         raise NotEnoughResourcesError(
             f"scaling.placement_strategy: {shape.num_workers} workers don't fit as {shape.strategy} wants them; the "
             f"cluster has {len(cluster.nodes)} {'node' if len(cluster.nodes) == 1 else 'nodes'}.",
-            "Try: scaling.placement_strategy=PACK, or SPREAD",
+            to_try("scaling.placement_strategy=PACK, or SPREAD"),
         )

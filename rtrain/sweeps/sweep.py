@@ -67,7 +67,8 @@ def run_sweep(session: Session, observer: SweepObserver, folder: Path | None = N
             observer.stage(f"checking {shown(run.storage)}")
             find_sweep(run.storage, trials.folder, observer.notice)
         sweep = Sweep(trials, observer, starting)
-        sweep.plan()
+        with session.placing():
+            sweep.plan()
         if run.storage is not None:
             patience = run.storage_timeout_seconds
             stack.enter_context(copied(sweep.record, run.storage, patience, observer.notice))

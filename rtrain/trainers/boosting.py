@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from rtrain.config.closest import to_try
 from rtrain.config.targets import locate_function
 from rtrain.datasets.base import Columns, DatasetInfo, Split
 from rtrain.errors import ConfigError, TrainingError
@@ -97,11 +98,13 @@ def check_boosting(conf: BoostingConf, job: Job) -> None:
             there = ", ".join(info.num_rows)
             raise ConfigError(f"trainer.eval_splits: {info.name} has no split {name}, only {there}.")
     if conf.early_stopping_rounds is not None and not eval_splits(conf, info):
-        raise ConfigError("trainer.early_stopping_rounds needs a split to evaluate on.", "Try: dataset.split.val=0.2")
+        raise ConfigError(
+            "trainer.early_stopping_rounds needs a split to evaluate on.", to_try("dataset.split.val=0.2")
+        )
     if conf.early_stopping_min_delta and conf.early_stopping_rounds is None:
         raise ConfigError(
             "trainer.early_stopping_min_delta is the improvement that early stopping asks for, but it is off.",
-            f"Try: trainer.early_stopping_rounds={USUAL_PATIENCE}",
+            to_try(f"trainer.early_stopping_rounds={USUAL_PATIENCE}"),
         )
     functions(conf, job.allow)
 

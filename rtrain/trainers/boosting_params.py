@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from rtrain.config.closest import closest, did_you_mean
+from rtrain.config.closest import closest, did_you_mean, use_instead
 from rtrain.config.words import Meaning, words_of
 from rtrain.datasets.base import Dataset, DatasetInfo
 from rtrain.errors import ConfigError
@@ -53,7 +53,7 @@ def _way_out(name: str, value: Any, known: Collection[str], ours: Mapping[str, s
     if meaning.sentence is not None:
         return meaning.sentence
     if ours.get(name):
-        return f"Use {ours[name]} instead."
+        return use_instead(ours[name])
     if meaning.key:
         return did_you_mean(meaning.key if meaning.value is None else f"{meaning.key}={meaning.value}")
     near = closest(name, sorted(known))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from rtrain.config.closest import to_try
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
@@ -62,7 +63,7 @@ def fill_from_dataset(
                 f"{place}: auto can't be filled in, the rows of {info.name} have the shape {info.input_shape}.",
                 "A language model needs a dataset of tokens, e.g. dataset=text."
                 if key in ("block_size", "vocab_size")
-                else "A model of images needs a dataset of images; for other rows try: model=mlp",
+                else "A model of images needs a dataset of images; for other rows:\n" + to_try("model=mlp"),
             )
         return known[key]
 

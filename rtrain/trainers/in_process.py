@@ -7,7 +7,7 @@ import socket
 from collections.abc import Mapping
 from typing import Any
 
-from rtrain.errors import RtrainError, TrainingError, shortened
+from rtrain.errors import RtrainError, TrainingError, said_by, shortened
 from rtrain.interrupts import StopRequest, is_by_signal
 from rtrain.runs.facts import num_cores
 from rtrain.runs.recorder import Recorder
@@ -99,7 +99,7 @@ def _locate(error: RtrainError, recorder: Recorder) -> None:
 
 
 def _as_training_error(error: BaseException, recorder: Recorder) -> TrainingError:
-    kind, message = type(error).__name__, str(error)
+    kind, message = type(error).__name__, said_by(error)
     hint = memory_hint(message) if is_out_of_memory(kind, message) else what_to_try(message)
     ending = _ending(recorder, f"{kind}: {shortened(message)}" if message else kind, hint)
     return TrainingError(ending.message, told(ending, recorder.run_dir))

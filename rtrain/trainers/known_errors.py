@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from rtrain.config.closest import to_try
+
 _SHAPES = re.compile(r"mat1 and mat2 shapes cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)")
 _CHANNELS = re.compile(r"expected input\[[^\]]*\] to have (\d+) channels, but got (\d+) channels")
 _ON_DEVICES = re.compile(r"all tensors to be on the same device")
@@ -21,7 +23,7 @@ _HINTS = (
     (_TWICE, "A tensor of the step before is used again: detach() it, or compute it again."),
     (_NO_GRAD, "Nothing that is trained leads to the loss: look for detach(), no_grad() or .item() on the way."),
     (_DTYPES, "Convert one of the two: tensor.to(other.dtype)."),
-    (_MODULE, "try: pip install {0}, or check the spelling of the import."),
+    (_MODULE, to_try("pip install {0}, or check the spelling of the import.")),
 )
 _OF_CODE = (
     *(AssertionError, AttributeError, ImportError, ModuleNotFoundError, IndexError, KeyError, LookupError, NameError),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from rtrain.config.own_lines import own_lines
 from rtrain.config.scrub import Scrubber
 from rtrain.config.secret_urls import MASK
-from rtrain.errors import MOST_OF_TRACEBACK, RtrainError, shortened
+from rtrain.errors import MOST_OF_TRACEBACK, RtrainError, said_by, shortened
 from rtrain.trainers.known_errors import is_of_code
 from rtrain.trainers.masked_output import masked_logging, masked_output
 from rtrain.trainers.output_filter import Masking
@@ -144,7 +144,7 @@ def copied_output(
         except BaseException as error:  # user code may raise CancelledError, SystemExit or a class that it defines
             text = scrub("".join(traceback.format_exception(error)))
             log(text)
-            message, stack = shortened(scrub(str(error))), shortened(text, MOST_OF_TRACEBACK)
+            message, stack = shortened(scrub(said_by(error))), shortened(text, MOST_OF_TRACEBACK)
             facts: dict[str, Any] = {"type": type(error).__name__, "message": message, "traceback": stack}
             facts |= {"mistake": isinstance(error, RtrainError), "frames": (frames := own_lines(error, scrub))}
             bug = frames["own"] and is_of_code(error)

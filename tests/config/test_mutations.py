@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import random
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -198,11 +199,10 @@ def test_an_option_in_another_case_is_suggested(group):
 
 
 def tells(message: str, key: str) -> bool:
-    """Return whether a message names ``key``, beside the lines of the file that it shows."""
-    lines = [line for line in message.split("\n") if " | " not in line]
-    return any(
-        word.strip("'?:,;`.") in (key, f"{word.rpartition('.')[0]}.{key}") for line in lines for word in line.split()
-    )
+    """Return whether a message proposes ``key``; that it is in a list of all keys does not count."""
+    proposed = [text for line in message.split("\n") for text in re.split(r"did you mean: |^ *try: ", line)[1:]]
+    names = [name for text in proposed for name in re.findall(r"[\w./-]+", text)]
+    return any(name == key or name.endswith(f".{key}") for name in names)
 
 
 @contextmanager

@@ -50,6 +50,27 @@ def literal():
 
 def long():
     return ["{}"] and {}["bbb"]
+
+def quoted():
+    try:
+        simple()
+    except KeyError as error:
+        raise RuntimeError("failed: KeyError: 'b'") from error
+
+def deep():
+    try:
+        caused()
+    except RuntimeError as error:
+        raise TypeError from error
+
+def handled():
+    try:
+        simple()
+    except KeyError:
+        raise RuntimeError("by itself")
+
+def secret_cause():
+    raise RuntimeError("wrapped") from ValueError("got opensesame\\x1b")
 """.replace('"{}"', '", ".join(' + '"' + "x" * 300 + '")')
 
 
@@ -92,9 +113,9 @@ SCREENS = {
   >   19 | {}["b"],
          | ^^^^^^^
 """,
-    "caused": """
-  --> own.py:27 in caused
-  >   27 | raise RuntimeError("wrapped") from error
+    "handled": """
+  --> own.py:60 in handled
+  >   60 | raise RuntimeError("by itself")
 """,
     "again": """
   --> own.py:30:12 in again
@@ -115,6 +136,52 @@ def test_the_innermost_own_line_comes_first_with_carets_where_they_say_something
     expected = SCREENS[name].strip("\n").split("\n")
     assert lines[: len(expected)] == expected
     assert lines[len(expected) : len(expected) + 2] == ["  --> own.py:5:12 in outer", "  >    5 | return how()"]
+
+
+CHAINS = {
+    "caused": """
+caused by KeyError: 'b'
+  --> own.py:9:12 in simple
+  >    9 | return known["b"] + 1
+         |        ^^^^^^^^^^
+  --> own.py:25 in caused
+  >   25 | simple()
+  --> own.py:27 in caused
+  >   27 | raise RuntimeError("wrapped") from error
+  more frames: 1 of your own
+""",
+    "quoted": """
+  --> own.py:9:12 in simple
+  >    9 | return known["b"] + 1
+         |        ^^^^^^^^^^
+  --> own.py:46 in quoted
+  >   46 | simple()
+  --> own.py:48 in quoted
+  >   48 | raise RuntimeError("failed: KeyError: 'b'") from error
+  more frames: 1 of your own
+""",
+    "deep": """
+caused by RuntimeError: wrapped
+caused by KeyError: 'b'
+  --> own.py:9:12 in simple
+  >    9 | return known["b"] + 1
+         |        ^^^^^^^^^^
+  --> own.py:25 in caused
+  >   25 | simple()
+  --> own.py:27 in caused
+  >   27 | raise RuntimeError("wrapped") from error
+  more frames: 3 of your own
+""",
+}
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_an_error_that_was_raised_from_another_shows_both_messages_and_the_lines_of_the_innermost(screen, name):
+    assert screen(name) == CHAINS[name].strip("\n").split("\n")
+
+
+def test_the_message_of_a_cause_shows_no_secret_and_nothing_that_a_terminal_obeys(screen):
+    assert screen("secret_cause", Scrubber(frozenset({"opensesame"})))[0] == "caused by ValueError: got *** "
 
 
 def test_frames_of_others_and_of_a_recursion_are_counted_in_one_line(screen):

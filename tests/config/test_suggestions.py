@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -51,6 +53,21 @@ def test_what_is_built_has_words_of_its_own(config, word, said):
 )
 def test_all_of_a_name_counts_before_a_part_of_it(config, word, meant):
     assert f"try: rtrain fit {config} {meant}" in refused(config, word)
+
+
+@pytest.mark.parametrize(
+    ("config", "word", "said", "unsaid"),
+    [
+        ("mlp", "target=price", "dataset.label=COLUMN", "run.stop.target"),
+        ("mlp", "rounds=3", "did you mean: epochs", "bounds"),
+        ("mlp", "trainer.model.name=bert", "did you mean: model", "run.name"),  # a name of what is built there
+        ("xgboost", "lr=0.1", "did you mean: trainer.params.learning_rate", "+lr"),  # the checks refuse it
+    ],
+)
+def test_a_word_of_another_thing_is_not_proposed(config, word, said, unsaid):
+    message = refused(config, word)
+    assert said in message
+    assert unsaid not in message
 
 
 @pytest.mark.parametrize("word", ["use_ema=true", "ema_momentum=0.99", "ema_overwrite_frequency=10"])
@@ -118,3 +135,21 @@ def test_what_was_meant_is_said_in_one_place():
         path.name for path in Path(rtrain.__file__).parent.rglob("*.py") if "did you mean" in path.read_text().lower()
     ]
     assert set(saying) <= {"closest.py", "explain_hydra.py"}  # the last one reads what Hydra says
+
+
+FORMS = re.compile(r"did you mean|\btry: |\bUse in its place|\bUse .*instead\.|^ instead\.$", re.IGNORECASE)
+"""What names the word that was meant, a command that would do, or what to use instead."""
+HOMES = {"closest.py", "explain_hydra.py"}
+"""Of the functions that say it, and of the patterns that find it in what Hydra says."""
+PATHS = [path for path in Path(rtrain.__file__).parent.rglob("*.py") if path.name not in HOMES]
+
+
+def test_what_was_meant_and_what_would_do_are_said_by_one_function_each():
+    written = []
+    for path in PATHS:
+        tree = ast.parse(path.read_text())
+        docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        texts = [one for one in ast.walk(tree) if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+        found = [one for one in texts if FORMS.search(one.value) and id(one) not in docs]
+        written += [f"{path.name}:{one.lineno} {one.value}" for one in found]
+    assert written == []

@@ -103,7 +103,7 @@ def test_a_trial_that_is_larger_than_the_cluster_is_refused_before_any_starts(tm
     assert run(["fit", "mlp", "--multirun", "num_workers=1,99", "seed=1,2"]) == 2
     told = capsys.readouterr().err
     assert "99 workers" in told
-    assert "Try: rtrain fit mlp --multirun seed=1,2 num_workers=" in told
+    assert "try: rtrain fit mlp --multirun seed=1,2 num_workers=" in told
     assert not list(tmp_path.rglob("manifest.json"))
 
 

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from rtrain.config.schema import FailureConf
+from rtrain.errors import said_by
 from rtrain.trainers.failures import Ending, Retries, ending_of
 from rtrain.trainers.known_errors import is_of_code, what_to_try
 
@@ -129,6 +130,34 @@ def test_an_error_of_the_code_is_a_mistake_unless_a_partner_or_memory_failed():
 def test_what_to_try_is_known_of_common_errors(message, expected):
     found = what_to_try(message)
     assert found is None if expected is None else expected in found
+
+
+KERAS = (
+    "Exception encountered when calling Net.call().\n\n\x1b[1m{}\x1b[0m\n\nArguments received by Net.call():\n  • x=3"
+)
+TENSORFLOW = """in user code:
+
+    File "/tmp/own.py", line 13, in rescale  *
+        return output / 0
+    File "/keras/utils.py", line 122, in error_handler  **
+        raise e.with_traceback(filtered_tb) from None
+
+    {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (ValueError("plain\nof two lines"), "plain\nof two lines"),
+        (ValueError(KERAS.format("wrong shape\nof two lines")), "wrong shape\nof two lines"),
+        (KeyError(KERAS.format("scales")), "scales"),
+        (ValueError(TENSORFLOW.format("ValueError: wrong shape")), "wrong shape\n"),
+        (ValueError(TENSORFLOW.format("ValueError: " + KERAS.format("wrong shape"))), "wrong shape"),
+    ],
+)
+def test_what_frameworks_put_around_a_message_is_left_out(error, expected):
+    assert said_by(error) == expected
 
 
 def test_another_exception_and_a_killed_worker_are_retried_without_progress():

@@ -230,7 +230,7 @@ def test_scores_to_start_from_are_one_for_each_sum_of_trees(trainer, kind, given
 
 @pytest.mark.parametrize("trainer", PLAIN)
 def test_a_size_of_improvements_without_early_stopping_is_refused(trainer):
-    with pytest.raises(ConfigError, match=r"min_delta .* is off\.\nTry: trainer\.early_stopping_rounds=10"):
+    with pytest.raises(ConfigError, match=r"min_delta .* is off\.\ntry: trainer\.early_stopping_rounds=10"):
         check_passes(trainer, dataset_of("number"), early_stopping_min_delta=0.1)
 
 

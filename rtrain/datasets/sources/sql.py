@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
+from rtrain.config.closest import to_try
 from rtrain.datasets.base import Dataset, RowReader, Source
 from rtrain.datasets.conf import ColumnsConf, TablePath
 from rtrain.errors import DatasetError
@@ -79,7 +80,7 @@ def _engine(text: str) -> Any:
         return sqlalchemy.create_engine(url)
     except ModuleNotFoundError as error:
         message = f"dataset.url: {url.drivername} needs the package '{error.name}'."
-        raise DatasetError(message, f"Try: pip install {error.name}") from error
+        raise DatasetError(message, to_try(f"pip install {error.name}")) from error
     except NoSuchModuleError as error:
         message = f"dataset.url: SQLAlchemy knows no database '{text.partition(':')[0]}'."
         raise DatasetError(message, "Check the beginning of the URL, or install its dialect.") from error

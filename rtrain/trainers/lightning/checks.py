@@ -8,7 +8,7 @@ from typing import Any
 import lightning.pytorch as pl
 from lightning.pytorch.utilities.exceptions import MisconfigurationException
 
-from rtrain.config.closest import nearest_or_all
+from rtrain.config.closest import nearest_or_all, to_try, use_instead
 from rtrain.config.targets import check_node, locate
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
@@ -61,7 +61,9 @@ def check_conf(job: Job) -> None:
             "Add `- dataset: digits` to the defaults list, or give trainer.datamodule a _target_.",
         )
     if job.dataset is not None and conf.datamodule is not None:
-        raise ConfigError("the lightning trainer takes a dataset or trainer.datamodule, not both.", "Try: dataset=null")
+        raise ConfigError(
+            "the lightning trainer takes a dataset or trainer.datamodule, not both.", to_try("dataset=null")
+        )
     if job.dataset is not None:
         check_quantities("lightning", job.dataset.info)
         check_roles("lightning", job.dataset.info, ())
@@ -93,7 +95,7 @@ def _check_trainer_args(given: dict[str, Any], job: Job) -> None:
     for name, value in given.items():
         where = f"trainer.trainer_args.{name}"
         if name in OURS:
-            raise ConfigError(f"{where} is decided by rtrain.", f"Use in its place: {OURS[name]}")
+            raise ConfigError(f"{where} is decided by rtrain.", use_instead(OURS[name]))
         if name not in known:
             raise ConfigError(f"{where}: Lightning's Trainer has no '{name}'.", nearest_or_all(name, known))
         for number, node in enumerate(value if isinstance(value, list) else [value]):
@@ -121,7 +123,7 @@ def _refuse_callbacks(node: dict[str, Any], where: str, job: Job) -> None:
     if not isinstance(found, type):
         return
     if issubclass(found, pl.callbacks.Checkpoint):
-        raise ConfigError(f"{where}: checkpoints are rtrain's.", "Use run.checkpoint in place of ModelCheckpoint.")
+        raise ConfigError(f"{where}: checkpoints are rtrain's.", use_instead("run.checkpoint"))
     if issubclass(found, pl.callbacks.StochasticWeightAveraging):
         raise ConfigError(
             f"{where}: {found.__name__} makes the average the weights only when training has ended, after the last "

@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from ray.train.lightning import RayDDPStrategy
 
+from rtrain.config.closest import to_try
+
 UNUSED = "Expected to have finished reduction in the prior iteration"
 """How torch's error begins."""
 
@@ -25,8 +27,8 @@ class SharedDDP(RayDDPStrategy):
         """Name rtrain's key where torch finds weights that a step left out; Lightning's own hint names another one."""
         if UNUSED in str(exception):
             exception.args = (
-                "a step of the module left out some of its weights, which several workers can't. "
-                "Try: trainer.find_unused_parameters=true",
+                "a step of the module left out some of its weights, which several workers can't.\n"
+                + to_try("trainer.find_unused_parameters=true"),
             )
 
     def reduce(self, tensor: Any, group: Any = None, reduce_op: Any = "mean") -> Any:

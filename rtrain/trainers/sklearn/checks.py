@@ -11,7 +11,7 @@ from sklearn.utils import get_tags
 from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.validation import has_fit_parameter
 
-from rtrain.config.closest import closest, did_you_mean, nearest_or_all
+from rtrain.config.closest import closest, did_you_mean, nearest_or_all, to_try
 from rtrain.config.targets import check_node
 from rtrain.config.words import translated
 from rtrain.datasets.base import DatasetInfo
@@ -50,11 +50,11 @@ def _check_scaling(job: Job) -> None:
     if scaling.num_workers > 1:
         raise ConfigError(
             f"scikit-learn fits on one worker, not on {scaling.num_workers}.",
-            "Try: num_workers=1 scaling.cpus_per_worker=4; trainer.parallel=ray spreads trees, folds and "
-            "candidates over a cluster.",
+            to_try("num_workers=1 scaling.cpus_per_worker=4")
+            + "\ntrainer.parallel=ray spreads trees, folds and candidates over a cluster.",
         )
     if scaling.use_gpu:
-        raise ConfigError("scaling.use_gpu: scikit-learn computes on CPUs.", "Try: use_gpu=false")
+        raise ConfigError("scaling.use_gpu: scikit-learn computes on CPUs.", to_try("use_gpu=false"))
 
 
 def _check_arguments(estimator: Any) -> None:
@@ -97,10 +97,10 @@ def _check_epochs(estimator: Any, conf: Conf, info: DatasetInfo) -> None:
     if not hasattr(estimator, "partial_fit"):
         raise ConfigError(
             f"trainer.max_epochs: {name} has no partial_fit, so that it can't train in epochs.",
-            "Try: max_epochs=null, or an estimator that has, e.g. SGDClassifier or MLPClassifier.",
+            to_try("max_epochs=null, or an estimator that has, e.g. SGDClassifier or MLPClassifier."),
         )
     if "weight" in info.columns and not has_fit_parameter(estimator.__class__, "sample_weight"):
-        raise ConfigError(f"trainer.max_epochs: {name} takes no weights.", "Try: max_epochs=null")
+        raise ConfigError(f"trainer.max_epochs: {name} takes no weights.", to_try("max_epochs=null"))
 
 
 def _check_scoring(conf: Conf) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import keras
 
+from rtrain.config.closest import to_try
 from rtrain.config.targets import build, check_node, locate
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
@@ -122,7 +123,7 @@ def _check_loss(node: Mapping[str, Any], info: DatasetInfo, allow: tuple[str, ..
             raise ConfigError(
                 f"trainer.loss: {node['_target_']} is a function of {' and '.join(missing)}, but a loss is a "
                 "keras.losses.Loss, or a function that is not called yet.",
-                "Try: +trainer.loss._partial_=true",
+                to_try("+trainer.loss._partial_=true"),
             )
     check_node(node, "trainer.loss", allow)
     _check_targets(node["_target_"], info)
@@ -138,8 +139,9 @@ def _check_reduction(loss: Any) -> None:
         raise ConfigError(
             f"trainer.loss.reduction: {reduction} does not work; the loss of a step is the mean over the rows of all "
             "workers, by their weights.",
-            "Try: trainer.loss.reduction=sum_over_batch_size. The gradient of a sum is that of the mean times the rows "
-            "of a step: trainer.optimizer.learning_rate can make up for it.",
+            to_try("trainer.loss.reduction=sum_over_batch_size")
+            + "\nThe gradient of a sum is that of the mean times the rows of a step: "
+            "trainer.optimizer.learning_rate can make up for it.",
         )
 
 
@@ -149,8 +151,9 @@ def _check_ignored(loss: Any) -> None:
         raise ConfigError(
             "trainer.loss.ignore_class: the loss divides by the rows of other classes in each batch, so that an "
             "evaluation would depend on eval_batch_size, and the training on num_workers.",
-            "Try: a weight of 0 for these rows (dataset.weight), or trainer=torch, whose CrossEntropyLoss has "
-            "ignore_index",
+            to_try(
+                "a weight of 0 for these rows (dataset.weight), or trainer=torch: its CrossEntropyLoss ignores a class"
+            ),
         )
 
 
@@ -163,7 +166,7 @@ def _check_metric(node: Mapping[str, Any], where: str, info: DatasetInfo, allow:
         raise ConfigError(
             f"{where}: {name} wants one-hot targets, or classes as outputs, but targets are numbers of classes and "
             "outputs a number for each class.",
-            f"Try: keras.metrics.{SPARSE[name]}",
+            to_try(f"keras.metrics.{SPARSE[name]}"),
         )
 
 
@@ -172,10 +175,10 @@ def _check_targets(loss: str, info: DatasetInfo) -> None:
     if info.task not in CLASSES and name.startswith("SparseCategorical"):
         raise ConfigError(
             f"trainer.loss: {name} wants the numbers of classes, but those of {info.name} are numbers to predict.",
-            "Try: keras.losses.MeanSquaredError, or dataset.task=classification",
+            to_try("keras.losses.MeanSquaredError, or dataset.task=classification"),
         )
     if name in ONE_HOT:
         raise ConfigError(
             f"trainer.loss: {name} wants one-hot targets, but the dataset gives the numbers of classes.",
-            "Try: keras.losses.SparseCategoricalCrossentropy",
+            to_try("keras.losses.SparseCategoricalCrossentropy"),
         )

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from rtrain.config.closest import to_try
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import TrainingError, first_line
 from rtrain.trainers.tasks import CLASSES
@@ -50,7 +51,7 @@ def try_loss(model: Any, inputs: Inputs, output: Any, info: DatasetInfo, *, own:
     if tf.rank(value) != 0:
         raise TrainingError(
             f"trainer.loss gives {tuple(value.shape)} numbers for {shapes} of {info.name}, not their mean.",
-            "Try: trainer.loss.reduction=sum_over_batch_size",
+            to_try("trainer.loss.reduction=sum_over_batch_size"),
         )
     if own:
         _check_broadcast("trainer.loss", lambda parts: float(np.mean([loss(*part) for part in parts])), y, found)
@@ -85,7 +86,7 @@ def try_metrics(metrics: Mapping[str, Any], output: Any, info: DatasetInfo) -> N
         if weighs and "int" in str(metric.dtype):
             raise TrainingError(
                 f"trainer.metrics.{name} counts in whole numbers, to which it would cut the weights of rows.",
-                f"Try: trainer.metrics.{name}.dtype=float32",
+                to_try(f"trainer.metrics.{name}.dtype=float32"),
             )
         try:
             update(metric, y, found, weight)
@@ -102,7 +103,7 @@ def try_metrics(metrics: Mapping[str, Any], output: Any, info: DatasetInfo) -> N
         elif is_single(found, y) and getattr(metric, "threshold", 0.5) is None:
             raise TrainingError(
                 f"trainer.metrics.{name} takes the largest output of a row for its class, but there is one output.",
-                f"Try: trainer.metrics.{name}.threshold=0.5",
+                to_try(f"trainer.metrics.{name}.threshold=0.5"),
             )
 
 

@@ -7,6 +7,7 @@ import inspect
 import torch
 from torch.optim import Optimizer
 
+from rtrain.config.closest import to_try
 from rtrain.config.targets import build, check_node
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
@@ -106,7 +107,7 @@ def _check_watched(conf: Conf, info: DatasetInfo, job: Job) -> None:
 def _check_device(conf: Conf, job: Job) -> None:
     scaling = job.conf.scaling
     if scaling.use_gpu and scaling.num_workers == 0 and not torch.cuda.is_available():
-        raise ConfigError("scaling.use_gpu: torch sees no GPU on this machine.", "Try: use_gpu=false")
+        raise ConfigError("scaling.use_gpu: torch sees no GPU on this machine.", to_try("use_gpu=false"))
     if conf.sync_batchnorm and not scaling.use_gpu:
         raise ConfigError(
             "trainer.sync_batchnorm works on GPUs only.",

@@ -10,6 +10,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from rtrain.config.closest import to_try
 from rtrain.errors import TrainingError
 from rtrain.trainers.tasks import derived_metrics, metric_names
 from rtrain.trainers.torch.data import Step
@@ -109,7 +110,7 @@ class Evaluation:
             if value.numel() != 1:
                 raise TrainingError(
                     f"trainer.metrics.{name} gives {value.numel()} numbers, not one.",
-                    f"Try: trainer.metrics.{name}.average=macro",
+                    to_try(f"trainer.metrics.{name}.average=macro"),
                 )
             found[name] = float(value)
         return found

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
+from rtrain.config.closest import to_try
 from rtrain.config.schema import FailureConf
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import TrainingError
@@ -104,7 +105,7 @@ class OptimizerStep:
         if self.num_overflows >= self.failure.max_skipped_steps:
             raise NotFiniteError(
                 f"the gradients of {self.num_overflows} steps in a row are not finite, however small their fp16 scale.",
-                "Try: trainer.precision=bf16, or fp32",
+                to_try("trainer.precision=bf16, or fp32"),
             )
 
     def _backward_in_parts(self, step: Step) -> Tensor:

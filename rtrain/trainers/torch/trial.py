@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
+from rtrain.config.closest import to_try
 from rtrain.datasets.base import DatasetInfo, Pass, ResidentSplit
 from rtrain.errors import ConfigError, first_line
 from rtrain.trainers.from_dataset import evaluated_split
@@ -130,7 +131,7 @@ def check_loss(loss: nn.Module, info: DatasetInfo) -> None:
         return
     shapes = ("(rows, classes)", "classes") if info.task in CLASSES else ("(rows,)", "numbers")
     told = f"trainer.loss: {type(loss).__name__} can't compare outputs of shape {shapes[0]} with {shapes[1]}"
-    hint = f"Try: trainer/loss={'cross_entropy' if info.task in CLASSES else 'mse'}, or a loss of your own"
+    hint = to_try(f"trainer/loss={'cross_entropy' if info.task in CLASSES else 'mse'}, or a loss of your own")
     try:
         with warnings.catch_warnings(action="ignore"):  # of broadcasts, which fail then
             fits = _is_mean(loss, info)

@@ -8,7 +8,7 @@ from typing import Any
 
 from transformers import TrainingArguments
 
-from rtrain.config.closest import nearest_or_all
+from rtrain.config.closest import nearest_or_all, use_instead
 from rtrain.errors import ConfigError
 
 FOLLOWED = (
@@ -44,7 +44,7 @@ def check_arguments(given: Mapping[str, Any]) -> None:
     """Refuse arguments that are unknown, or that rtrain decides itself.
 
     Raises:
-        ConfigError: Names the key, and what to use in its place.
+        ConfigError: Names the key, and what to use instead.
     """
     usual = {field.name: field.default for field in fields(TrainingArguments)}
     known = list(usual)
@@ -56,7 +56,7 @@ def check_arguments(given: Mapping[str, Any]) -> None:
             instead = OURS.get(name)
             raise ConfigError(
                 f"{where} is not followed: rtrain has its own loop.",
-                f"Use in its place: {instead}" if instead else f"It follows {', '.join(FOLLOWED)}.",
+                use_instead(instead) if instead else f"It follows {', '.join(FOLLOWED)}.",
             )
         # TrainingArguments takes anything in place of a number, and the optimizer fails of it later.
         kinds = (bool,) if isinstance(usual[name], bool) else (int, float)

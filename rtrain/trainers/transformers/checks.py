@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from rtrain.config.closest import nearest_or_all
+from rtrain.config.closest import nearest_or_all, to_try
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
@@ -42,7 +42,7 @@ def check_conf(job: Job) -> None:
     if conf.lora is not None:
         _check_lora(conf.lora)
     if job.conf.scaling.use_gpu and job.conf.scaling.num_workers == 0 and not torch.cuda.is_available():
-        raise ConfigError("scaling.use_gpu: torch sees no GPU on this machine.", "Try: use_gpu=false")
+        raise ConfigError("scaling.use_gpu: torch sees no GPU on this machine.", to_try("use_gpu=false"))
     _check_model(conf, info)
 
 
@@ -52,7 +52,7 @@ def _check_task(conf: Conf, info: DatasetInfo) -> None:
         fitting = [name for name, needed in NEEDS.items() if needed == info.task]
         raise ConfigError(
             f"trainer.task: {task} can't be learned from {info.name}, which is for {info.task}.",
-            f"Try: trainer.task={fitting[0]}" if fitting else "For a ranking try trainer=xgboost.",
+            to_try(f"trainer.task={fitting[0]}") if fitting else "For a ranking:\n" + to_try("trainer=xgboost"),
         )
     images, texts = len(info.input_shape) == 3, info.dtype == "object"
     tokens = info.dtype == "int64" and task == "causal-lm"
@@ -81,6 +81,6 @@ def _check_model(conf: Conf, info: DatasetInfo) -> None:
     """Build the model without numbers; a tokenizer that is made of the rows comes later."""
     tokenizer = open_tokenizer(conf) if info.dtype == "object" else None
     if conf.task == "masked-lm" and tokenizer is not None and tokenizer.mask_token_id is None:
-        raise ConfigError("trainer.tokenizer has no token to mask with.", "Try: trainer.task=causal-lm")
+        raise ConfigError("trainer.tokenizer has no token to mask with.", to_try("trainer.task=causal-lm"))
     with torch.device("meta"):
         build_model(conf, info, tokenizer, empty=True)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import xgboost
 
+from rtrain.config.closest import to_try
 from rtrain.datasets.base import Columns, Dataset, DatasetInfo, ResidentSplit, Split
 from rtrain.datasets.moments import coarse
 from rtrain.errors import ConfigError
@@ -148,7 +149,7 @@ def check_grades(dataset: Dataset, params: Mapping[str, Any], evaluated: Collect
             raise ConfigError(
                 f"trainer.params.{needing}: XGBoost has it for grades 0 and 1 only, and a row of the split '{name}' "
                 f"has the grade {grade:g}.",
-                f"Try: trainer.params.{'objective=rank:ndcg' if by_map else 'eval_metric=ndcg'}",
+                to_try(f"trainer.params.{'objective=rank:ndcg' if by_map else 'eval_metric=ndcg'}"),
             )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import xgboost
 
-from rtrain.config.closest import closest, did_you_mean
+from rtrain.config.closest import closest, did_you_mean, to_try
 from rtrain.datasets.base import Dataset, DatasetInfo, ResidentSplit
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.trainers.base import Job
@@ -229,9 +229,9 @@ def _check_gpu(job: Job) -> None:
     if not scaling.use_gpu:
         return
     if not xgboost.build_info().get("USE_CUDA", False):
-        raise ConfigError("scaling.use_gpu: this XGBoost was built without CUDA.", "Try: use_gpu=false")
+        raise ConfigError("scaling.use_gpu: this XGBoost was built without CUDA.", to_try("use_gpu=false"))
     if scaling.num_workers == 0 and not _sees_gpu():
-        raise ConfigError("scaling.use_gpu: XGBoost sees no GPU on this machine.", "Try: use_gpu=false")
+        raise ConfigError("scaling.use_gpu: XGBoost sees no GPU on this machine.", to_try("use_gpu=false"))
 
 
 def _sees_gpu() -> bool:
@@ -245,12 +245,12 @@ def _check_objective(objective: str, info: DatasetInfo) -> None:
     if objective == "multi:softmax":
         raise ConfigError(
             "trainer.params.objective: multi:softmax gives no probabilities.",
-            "Try: trainer.params.objective=multi:softprob",
+            to_try("trainer.params.objective=multi:softprob"),
         )
     if objective == "survival:aft":
         raise ConfigError(
             "trainer.params.objective: survival:aft needs a lower and an upper bound of each label, and rows have one.",
-            "Try: trainer.params.objective=survival:cox, where the label of a censored row is negative.",
+            to_try("trainer.params.objective=survival:cox, where the label of a censored row is negative."),
         )
     if task != info.task:
         raise ConfigError(
@@ -260,7 +260,7 @@ def _check_objective(objective: str, info: DatasetInfo) -> None:
     if kind == "binary" and info.num_classes != 2:
         raise ConfigError(
             f"trainer.params.objective: {objective} is for 2 classes, but {info.name} has {info.num_classes}.",
-            "Try: trainer.params.objective=multi:softprob",
+            to_try("trainer.params.objective=multi:softprob"),
         )
 
 

@@ -236,5 +236,5 @@ def test_a_metric_of_one_hot_targets_is_refused_with_the_one_that_works(kind):
     node |= {"num_classes": "auto"} if "IoU" in kind else {}
     with pytest.raises(ConfigError, match=rf"trainer\.metrics\.own: {kind} wants") as caught:
         check(node)
-    assert caught.value.hint.startswith("Try: keras.metrics.")
+    assert caught.value.hint.startswith("try: keras.metrics.")
     check({**METRIC, "k": 1})

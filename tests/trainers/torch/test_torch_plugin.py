@@ -213,6 +213,6 @@ def test_plugin_and_conf_import_no_framework():
 def test_a_strategy_that_is_not_installed_is_named_with_the_way_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "deepspeed", None)
     with pytest.raises(
-        NotInstalledError, match=r"needs deepspeed.\nTry: pip .*--no-build-isolation 'rtrain\[deepspeed"
+        NotInstalledError, match=r"needs deepspeed.\ntry: pip .*--no-build-isolation 'rtrain\[deepspeed"
     ):
         check(make_conf(model=GPT, strategy="deepspeed"), dataset=token_dataset(), num_workers=2)

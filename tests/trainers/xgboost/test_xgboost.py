@@ -155,7 +155,7 @@ def test_a_good_conf_passes():
         ({"params": {"enable_categorical": True}}, "set by rtrain.\ndataset.categorical names"),
         ({"params": {"objective": "binary:logistic"}}, "is for 2 classes, but real has 3"),
         ({"params": {"objective": "reg:squarederror"}}, "is for regression, but real is for classification"),
-        ({"params": {"objective": "multi:softmax"}}, "Try: trainer.params.objective=multi:softprob"),
+        ({"params": {"objective": "multi:softmax"}}, "try: trainer.params.objective=multi:softprob"),
         ({"params": {"objective": "nonsense"}}, "XGBoost refuses them: Unknown objective function: `nonsense`"),
         ({"params": {"objective": "multi:softprop"}}, "did you mean: trainer.params.objective=multi:softprob"),
         ({"params": {"tree_method": "histt"}}, "refuses them: Invalid Input: 'histt', valid values are: .*'hist'"),
@@ -182,7 +182,7 @@ def test_a_gpu_that_is_not_there_is_an_error_in_process_and_on_a_worker(tmp_path
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")
     conf = RtrainConf(trainer=Conf(), scaling=ScalingConf(num_workers=0, use_gpu=True), run=RunConf(name="test"))
-    with pytest.raises(ConfigError, match=r"scaling\.use_gpu: .*\nTry: use_gpu=false"):
+    with pytest.raises(ConfigError, match=r"scaling\.use_gpu: .*\ntry: use_gpu=false"):
         Plugin().check(make_job(conf, dataset, "xgboost"))
     worker = make_worker(tmp_path, Conf(), dataset)
     worker.use_gpu = True

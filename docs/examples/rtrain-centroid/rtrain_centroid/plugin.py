@@ -10,9 +10,9 @@ class Plugin(TrainerPlugin):
 
     def check(self, job):
         if job.dataset is None or job.dataset.info.task != "classification":
-            raise ConfigError("trainer 'centroid' needs a dataset of classes.", "Try: dataset=digits")
+            raise ConfigError("trainer 'centroid' needs a dataset of classes.", "try: dataset=digits")
         if job.conf.scaling.num_workers > 1:
-            raise ConfigError("trainer 'centroid' trains on one worker.", "Try: num_workers=1")
+            raise ConfigError("trainer 'centroid' trains on one worker.", "try: num_workers=1")
         from rtrain.trainers.from_dataset import check_roles
 
         check_roles("centroid", job.dataset.info, used=())

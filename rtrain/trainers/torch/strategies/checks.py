@@ -7,6 +7,7 @@ from dataclasses import fields
 import torch
 from torch import nn
 
+from rtrain.config.closest import to_try
 from rtrain.config.num_workers import Elastic
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError, NotInstalledError
@@ -30,7 +31,7 @@ def check_strategy(conf: Conf, info: DatasetInfo, job: Job) -> None:
     strategy, num_workers = strategy_class(conf.strategy), job.conf.scaling.num_workers
     if missing_modules(strategy.requires):
         needed = ", ".join(strategy.requires)
-        raise NotInstalledError(f"trainer.strategy={conf.strategy} needs {needed}.", f"Try: {strategy.install}")
+        raise NotInstalledError(f"trainer.strategy={conf.strategy} needs {needed}.", to_try(strategy.install))
     _check_options(strategy, conf)
     _check_refused(strategy, conf)
     _check_sizes(conf, info, num_workers)
@@ -62,17 +63,17 @@ def _check_refused(strategy: type[Strategy], conf: Conf) -> None:
             value = "null" if only is None else str(only).lower()
             raise ConfigError(
                 f"trainer.{name} does not work with trainer.strategy={conf.strategy}.",
-                f"Try: trainer.{name}={value}, or trainer.strategy=ddp",
+                to_try(f"trainer.{name}={value}, or trainer.strategy=ddp"),
             )
     if conf.strategy != "ddp" and conf.precision == "fp16":
         raise ConfigError(
             f"trainer.precision=fp16 does not work with trainer.strategy={conf.strategy}.",
-            "Try: trainer.precision=bf16, which needs no scaled loss",
+            to_try("trainer.precision=bf16, which needs no scaled loss"),
         )
     if conf.precision != "fp32" and conf.strategy_options.param_dtype != "fp32":
         raise ConfigError(
             "trainer.precision and trainer.strategy_options.param_dtype both choose the type to compute in.",
-            "Try: trainer.precision=fp32",
+            to_try("trainer.precision=fp32"),
         )
 
 
@@ -81,7 +82,7 @@ def _check_sizes(conf: Conf, info: DatasetInfo, num_workers: int) -> None:
     if isinstance(num_workers, Elastic) and conf.strategy in FIXED_WORKERS:
         raise ConfigError(
             f"trainer.strategy={conf.strategy} goes on with the same number of workers only, not with a range of them.",
-            f"Try: num_workers={num_workers}, or trainer.strategy=fsdp",
+            to_try(f"num_workers={num_workers}, or trainer.strategy=fsdp"),
         )
     if conf.strategy == "fsdp_tp" and num_workers > 1 and num_workers % options.tp_size != 0:
         raise ConfigError(
@@ -90,7 +91,7 @@ def _check_sizes(conf: Conf, info: DatasetInfo, num_workers: int) -> None:
     if conf.num_with_own_rows(num_workers) < num_workers and info.memory == "stream":
         raise ConfigError(
             f"trainer.strategy={conf.strategy} needs workers that see the same rows, which a stream doesn't give them.",
-            "Try: dataset.memory=resident, or trainer.strategy=fsdp",
+            to_try("dataset.memory=resident, or trainer.strategy=fsdp"),
         )
 
 

@@ -16,6 +16,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.serialization import safe_globals
 
+from rtrain.config.closest import to_try
 from rtrain.errors import CheckpointError, ConfigError
 from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.torch.blocks import recompute_activations
@@ -180,7 +181,7 @@ class DeepSpeed(Strategy):
         if before != self.world.size:
             raise CheckpointError(
                 f"{folder} was written by {before} workers, and DeepSpeed can't share it between {self.world.size}.",
-                f"Try: num_workers={before}, or trainer.strategy=fsdp, which can.",
+                to_try(f"num_workers={before}, or trainer.strategy=fsdp, which can."),
             )
         # DeepSpeed unpickles its files; like this torch makes tensors, plain data and these classes of them only.
         with _quiet(), _environment(TORCH_FORCE_WEIGHTS_ONLY_LOAD="1"), safe_globals(_classes()):
