@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rtrain.config.closest import closest
+from rtrain.errors import ConfigError
 
 _NAMES = """
 torch torchvision torchaudio torchtext torchdata torchmetrics torch_geometric timm transformers diffusers peft
@@ -134,3 +135,22 @@ def _is_own(path: Path, root: Path) -> bool:
     except ValueError:
         return False
     return not _INSTALLED.intersection(inside.parts)
+
+
+def allowed_by_project(root: Path) -> tuple[str, ...]:
+    """Return ``allow`` of ``[tool.rtrain]`` in the project's pyproject.toml."""
+    import tomllib
+
+    file = root / "pyproject.toml"
+    if not file.is_file():
+        return ()
+    try:
+        settings = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{file} can't be read: {error}") from None
+    tools = settings.get("tool", {})
+    own = tools.get("rtrain", {}) if isinstance(tools, dict) else {}
+    allowed = own.get("allow", []) if isinstance(own, dict) else own
+    if not isinstance(allowed, list) or not all(isinstance(one, str) for one in allowed):
+        raise ConfigError(f"{file}: allow in [tool.rtrain] has to be a list of modules.", '  try: allow = ["my_pkg.*"]')
+    return tuple(allowed)

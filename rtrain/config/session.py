@@ -17,11 +17,13 @@ from hydra.core.utils import env_override
 from omegaconf import DictConfig
 
 from rtrain.config.aliases import GROUPS
-from rtrain.config.allowed import use_project_root
+from rtrain.config.allowed import allowed_by_project, use_project_root
 from rtrain.config.bounds import bounded_references
 from rtrain.config.gate import Gate, leaves
 from rtrain.config.hydra_parts import check_hydra, hydra_config
+from rtrain.config.idle import check_idle
 from rtrain.config.locations import Primary, find_project_root
+from rtrain.config.needs import Way
 from rtrain.config.nodes import without
 from rtrain.config.referred import mask_words, referred_by_secrets
 from rtrain.config.request import prepare
@@ -75,6 +77,8 @@ class Composed:
     """One more folder of config groups."""
     sweep: str | None = None
     """Name of the sweep's folder, of a trial."""
+    notices: tuple[str, ...] = ()
+    """What whoever asked for it should know."""
     trust: bool = False
     """Whether a run that it resumes may be read as if this account had written it."""
 
@@ -293,7 +297,7 @@ class Session:
     def _project(self) -> tuple[Path, tuple[str, ...]]:
         """The project's folder and what it allows: looked up once for all trials."""
         root = self._project_root or find_project_root(self.request.primary)
-        return root, _allowed_by_project(root)
+        return root, allowed_by_project(root)
 
     def _finish(self, cfg: DictConfig, words: Sequence[str], num: int | None = None) -> Composed:
         """Resolve and check one composed job."""
@@ -315,6 +319,9 @@ class Session:
 
                 refuse_foreign_options(self.request, self._schemas, data["trainer"], self._what_is_wrong_with)
             conf = validate(data, self._schemas)
+            way = Way(conf, multirun=num is not None or "--multirun" in self.request.typed, smoke=self.request.of_file)
+            of_run = _is_of_run(primary) or not self.needs_secrets
+            notices = check_idle(self.request, way, words, of_run=of_run)
             check_place(cfg, conf.run.root_dir, gate.typed, of_sweep=num is not None)
             record = recorded(cfg, data, env)
             check_no_secret(cfg, record.resolved["run"])
@@ -335,6 +342,7 @@ class Session:
             scrub=record.scrub,
             gate=gate,
             env=env,
+            notices=notices,
         )
 
     def _gate(
@@ -362,22 +370,3 @@ def job_place() -> tuple[list[str], Path]:
 def _is_of_run(primary: Primary) -> bool:
     """Tell whether a config is the ``config.yaml`` that a run wrote."""
     return not primary.builtin and (primary.path.parent / "manifest.json").exists()
-
-
-def _allowed_by_project(root: Path) -> tuple[str, ...]:
-    """Return ``allow`` of ``[tool.rtrain]`` in the project's pyproject.toml."""
-    import tomllib
-
-    file = root / "pyproject.toml"
-    if not file.is_file():
-        return ()
-    try:
-        settings = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise ConfigError(f"{file} can't be read: {error}") from None
-    tools = settings.get("tool", {})
-    own = tools.get("rtrain", {}) if isinstance(tools, dict) else {}
-    allowed = own.get("allow", []) if isinstance(own, dict) else own
-    if not isinstance(allowed, list) or not all(isinstance(one, str) for one in allowed):
-        raise ConfigError(f"{file}: allow in [tool.rtrain] has to be a list of modules.", '  try: allow = ["my_pkg.*"]')
-    return tuple(allowed)
