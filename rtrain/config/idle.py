@@ -9,10 +9,10 @@ from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
+from rtrain.config import locations
 from rtrain.config.aliases import split_word
 from rtrain.config.finding import Finding
 from rtrain.config.gate import leaves
-from rtrain.config.locations import builtin_config_dir, shown
 from rtrain.config.needs import Need, Way, idle_keys
 from rtrain.config.places import Places
 from rtrain.config.request import Request
@@ -111,7 +111,9 @@ def _differing(key: str, value: Any, usual: Any) -> Iterator[str]:
 def _is_users(place: Spot, request: Request) -> bool:
     """Tell whether a place is in a file of the user's, or in the config that was asked for."""
     path = Path(place.file)
-    return place.file == shown(request.primary.path) or not path.absolute().is_relative_to(builtin_config_dir())
+    return place.file == locations.shown(request.primary.path) or not path.absolute().is_relative_to(
+        locations.builtin_config_dir()
+    )
 
 
 def _may_stay(one: Idle, request: Request, typed: Collection[str]) -> bool:
