@@ -126,17 +126,17 @@ def _may_stay(one: Idle, request: Request, typed: Collection[str]) -> bool:
 
 def _refuse(refused: list[Idle]) -> None:
     first = refused[0]
-    same = [one.key for one in refused if one.need is first.need]
-    raise Finding(_sentence(same, first.need), first.place, note=f"{first.need.instead}.").as_error()
+    same = [one.key for one in refused if one.need.otherwise == first.need.otherwise]
+    raise Finding(_sentence(same, first.need.otherwise), first.place, note=f"{first.need.instead}.").as_error()
 
 
 def _notes(found: Iterator[Idle]) -> Iterator[str]:
-    by_need: dict[Need, list[str]] = {}
+    by_reason: dict[str, list[str]] = {}
     for one in found:
-        by_need.setdefault(one.need, []).append(one.key)
-    yield from (_sentence(keys, need) for need, keys in by_need.items())
+        by_reason.setdefault(one.need.otherwise, []).append(one.key)
+    yield from (_sentence(keys, reason) for reason, keys in by_reason.items())
 
 
-def _sentence(keys: list[str], need: Need) -> str:
+def _sentence(keys: list[str], reason: str) -> str:
     names = ", ".join(keys[:-1]) + f" and {keys[-1]}" if len(keys) > 1 else keys[0]
-    return f"{names} {'have' if len(keys) > 1 else 'has'} no effect: {need.otherwise}"
+    return f"{names} {'have' if len(keys) > 1 else 'has'} no effect: {reason}"

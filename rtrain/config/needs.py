@@ -88,6 +88,13 @@ WORKERS = Need(
     keys=("scaling.num_workers",),
     portable=True,
 )
+PROCESSES = Need(
+    met=lambda way: WORKERS.met(way) or way.multirun,
+    otherwise=WORKERS.otherwise,
+    instead=WORKERS.instead,
+    keys=WORKERS.keys,
+    portable=True,
+)
 SEVERAL_WORKERS = Need(
     met=lambda way: way.conf.scaling.num_workers not in (0, 1),
     otherwise="it is for several workers",

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
-from rtrain.config.needs import SMOKE, WORKERS, Need, Rules
+from rtrain.config.needs import PROCESSES, SMOKE, WORKERS, Need, Rules
 from rtrain.config.num_workers import NUM_WORKERS_SCHEMA, Elastic, read_num_workers
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
@@ -190,8 +190,8 @@ class FailureConf:
     config or the data ends it at once, and so does the same exception twice without progress in between."""
 
     needs: ClassVar[Rules] = (
-        WORKERS.of("max_failures", "max_preemption_failures", "backoff_seconds", "max_backoff_seconds"),
-        WORKERS.of("wait_seconds", "hang_seconds"),
+        PROCESSES.of("max_failures"),
+        WORKERS.of("max_preemption_failures", "backoff_seconds", "max_backoff_seconds", "wait_seconds", "hang_seconds"),
         SKIPS.of("max_skipped_steps"),
     )
 

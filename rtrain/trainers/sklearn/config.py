@@ -74,7 +74,3 @@ class Conf:
     def __post_init__(self) -> None:
         if "_target_" not in self.estimator:
             raise ValueError("estimator is not chosen: give it a _target_, e.g. sklearn.linear_model.Ridge")
-        if self.max_epochs is None:
-            names = ("batch_size", "max_seconds", "early_stopping")
-            for name in (name for name in names if getattr(self, name) is not None):
-                raise ValueError(f"{name} is for training in epochs: give max_epochs too")
