@@ -1,4 +1,4 @@
-"""Keys that somebody set and that have no effect: refused, or a note where the file is meant for other ways to run."""
+"""Set keys that have no effect: refused, or a note if the file is meant for several ways to run."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Need:
     portable: bool = False
     """Whether the same file makes sense in another way of running: then an idle key in it is a note, not an error."""
     documented: bool = False
-    """Whether nobody expects otherwise: then an idle key in a file is not even a note."""
+    """Whether no user expects an effect: then an idle key in a file gives no note either."""
 
     def of(self, *names: str) -> Rule:
         """Return that keys need it."""
@@ -129,7 +129,7 @@ def idle_keys(way: Way) -> dict[str, Need]:
 
 
 def _within(conf: Any, where: str) -> Iterator[tuple[str, Need]]:
-    """Yield what the dataclasses of keys in ``conf`` say of their own keys."""
+    """Yield what the dataclasses of keys in ``conf`` declare about their keys."""
     yield from _declared(type(conf), "needs", where)
     for one in fields(conf):
         value = getattr(conf, one.name)
