@@ -174,7 +174,7 @@ def test_a_key_in_a_file_that_never_acts_there_is_refused_with_its_line():
 
 def test_an_option_that_a_file_chooses_in_its_defaults_list_is_named_there():
     message = refusal(written(NETWORK)).message
-    assert "trainer.optimizer has no effect: trainer.train_loop trains by itself" in message
+    assert "trainer.optimizer has no effect: trainer.train_loop does the training" in message
     assert "mine.yaml:1" in message
 
 

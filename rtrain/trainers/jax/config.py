@@ -10,8 +10,8 @@ from rtrain.trainers.epochs_conf import EpochsConf
 
 DECLARED = Need(
     met=lambda way: way.trainer.train_function is None,
-    otherwise="trainer.train_function trains by itself",
-    instead="A function of your own finds what it needs in trainer.train_function_config",
+    otherwise="trainer.train_function does the training",
+    instead="The function finds what it needs in trainer.train_function_config",
     keys=("trainer.train_function",),
 )
 FUNCTION = Need(

@@ -13,8 +13,8 @@ from rtrain.trainers.epochs_conf import EpochsConf
 
 DECLARED = Need(
     met=lambda way: way.trainer.train_loop is None,
-    otherwise="trainer.train_loop trains by itself",
-    instead="A loop of your own gets what trainer.train_loop_config holds: write it there, and read it in the loop",
+    otherwise="trainer.train_loop does the training",
+    instead="The loop gets what trainer.train_loop_config holds: write it there",
     keys=("trainer.train_loop",),
 )
 LOOP = Need(
