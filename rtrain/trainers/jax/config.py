@@ -21,6 +21,7 @@ FUNCTION = Need(
     keys=("trainer.train_function",),
 )
 
+
 @dataclass(kw_only=True)
 class Conf(EpochsConf):
     """Trains a Flax module with Optax on one world of JAX processes, or calls a function of your own in it."""
