@@ -96,6 +96,8 @@ def fit_session(
         resumed: The run to go on with; None: as ``run.resume`` says.
     """
     composed = session.check()
+    for notice in composed.notices:
+        observer.notice(notice)
     resumption = find_resumption(composed, resumed, observer.notice)
     with session.placing(), prepared(composed, observer, cluster) as ready:
         run_dir = None if resumption is None else resumption.run_dir

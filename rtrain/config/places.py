@@ -53,6 +53,16 @@ class Places:
                     return spot
         return None
 
+    def of_choice(self, key: str) -> Spot | None:
+        """Return the entry of a defaults list that chose the option whose keys stand at ``key``."""
+        for default in reversed(self._defaults()):
+            if default.package == key and default.parent and default.config_path:
+                group, _, option = default.config_path.rpartition("/")
+                spot = self.word_in(default.parent, f"{group.rpartition('/')[2]}: {option}")
+                if spot is not None:
+                    return spot
+        return None
+
     def of_word(self, text: str) -> Typed | None:
         """Return the user's word that Hydra knows as ``text``; by its key, if a sweep made it of the user's word."""
         key = split_word(text)[1]

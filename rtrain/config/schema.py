@@ -12,10 +12,32 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
+from rtrain.config.needs import PROCESSES, SMOKE, WORKERS, Need, Rules
 from rtrain.config.num_workers import NUM_WORKERS_SCHEMA, Elastic, read_num_workers
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 """What the name of a run or of a sweep looks like: it becomes a folder."""
+
+RANGE = Need(
+    met=lambda way: isinstance(way.conf.scaling.num_workers, Elastic),
+    otherwise="the number of workers is fixed",
+    instead="Give a range of workers: num_workers=[1,8]",
+    keys=("scaling.num_workers",),
+    portable=True,
+)
+SKIPS = Need(
+    met=lambda way: way.conf.run.failure.nan_loss == "skip" or getattr(way.trainer, "precision", None) == "fp16",
+    otherwise="no step is left out",
+    instead="Leave out steps whose loss is no number: run.failure.nan_loss=skip",
+    keys=("run.failure.nan_loss", "trainer.precision"),
+)
+STORAGE = Need(
+    met=lambda way: way.conf.run.storage is not None,
+    otherwise="the run is copied nowhere",
+    instead="Say where to: run.storage=s3://bucket/runs",
+    keys=("run.storage",),
+    portable=True,
+)
 
 
 def one_of(*choices: str) -> Any:
@@ -49,6 +71,10 @@ class ScalingConf:
     """How many workers train, and what each of them gets."""
 
     scalar: ClassVar[str] = "num_workers"
+    needs: ClassVar[Rules] = (
+        WORKERS.of("cpus_per_worker", "resources_per_worker", "placement_strategy", "start_timeout_seconds"),
+        RANGE.of("resize_seconds"),
+    )
 
     num_workers: Annotated[Any, BeforeValidator(read_num_workers), WithJsonSchema(NUM_WORKERS_SCHEMA)] = 1
     """Number of training processes. 0 trains inside this process, without Ray. ``{min: 1, max: 8}``, or ``[1, 8]``,
@@ -163,6 +189,12 @@ class FailureConf:
     """How many failures a run on Ray workers survives: it starts again from its last checkpoint. A mistake of the
     config or the data ends it at once, and so does the same exception twice without progress in between."""
 
+    needs: ClassVar[Rules] = (
+        PROCESSES.of("max_failures"),
+        WORKERS.of("max_preemption_failures", "backoff_seconds", "max_backoff_seconds", "wait_seconds", "hang_seconds"),
+        SKIPS.of("max_skipped_steps"),
+    )
+
     max_failures: Annotated[int, Field(ge=0)] = 5
     """Number of failures (workers that died, raised or hung, machines that were lost) after which it starts again."""
 
@@ -197,6 +229,7 @@ class RunConf:
     """Where a run is recorded and what holds for it as a whole."""
 
     scalar: ClassVar[str] = "name"
+    needs: ClassVar[Rules] = (STORAGE.of("storage_timeout_seconds"),)
 
     name: Annotated[str, Field(pattern=NAME, max_length=120)] = "${hydra:job.name}"
     """Folder below ``root_dir`` that collects the runs of this config; unless set, the config's file name, or of a
@@ -242,6 +275,7 @@ class ClusterConf:
     """The Ray cluster to train on."""
 
     scalar: ClassVar[str] = "address"
+    needs: ClassVar[Rules] = (WORKERS.of_all(),)
 
     address: str | None = None
     """Address of a running cluster (``host:6379``, ``auto``); null: ``RAY_ADDRESS``, else one of rtrain's own."""
@@ -260,6 +294,8 @@ class ClusterConf:
 @dataclass(kw_only=True)
 class SmokeConf:
     """How ``rtrain smoke`` trains this config within seconds, and what has to come of it. Other commands ignore it."""
+
+    needs: ClassVar[Rules] = (SMOKE.of_all(),)
 
     overrides: list[str] = field(default_factory=list)
     """Overrides as on a command line, e.g. ``trainer.max_epochs=1``."""

@@ -21,7 +21,9 @@ from rtrain.config.allowed import allowed_by_project, use_project_root
 from rtrain.config.bounds import bounded_references
 from rtrain.config.gate import Gate, leaves
 from rtrain.config.hydra_parts import check_hydra, hydra_config
+from rtrain.config.idle import check_idle
 from rtrain.config.locations import Primary, find_project_root
+from rtrain.config.needs import Way
 from rtrain.config.nodes import without
 from rtrain.config.referred import mask_words, referred_by_secrets
 from rtrain.config.request import prepare
@@ -75,6 +77,8 @@ class Composed:
     """One more folder of config groups."""
     sweep: str | None = None
     """Name of the sweep's folder, of a trial."""
+    notices: tuple[str, ...] = ()
+    """What whoever asked for it should know."""
     trust: bool = False
     """Whether a run that it resumes may be read as if this account had written it."""
 
@@ -315,6 +319,9 @@ class Session:
 
                 refuse_foreign_options(self.request, self._schemas, data["trainer"], self._what_is_wrong_with)
             conf = validate(data, self._schemas)
+            way = Way(conf, multirun=num is not None or "--multirun" in self.request.typed, smoke=self.request.of_file)
+            of_run = _is_of_run(primary) or not self.needs_secrets
+            notices = check_idle(self.request, way, words, of_run=of_run)
             check_place(cfg, conf.run.root_dir, gate.typed, of_sweep=num is not None)
             record = recorded(cfg, data, env)
             check_no_secret(cfg, record.resolved["run"])
@@ -335,6 +342,7 @@ class Session:
             scrub=record.scrub,
             gate=gate,
             env=env,
+            notices=notices,
         )
 
     def _gate(

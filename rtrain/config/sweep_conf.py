@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from rtrain.config.goals import METRIC_SCHEMA, MODE_SCHEMA, read_metric, read_mode
+from rtrain.config.needs import SWEEP, Rules
 from rtrain.config.schema import NAME
 
 
 @dataclass(kw_only=True)
 class SweepConf:
     """What ``--multirun`` varies, what it looks for, and when it ends."""
+
+    needs: ClassVar[Rules] = (SWEEP.of_section(),)
 
     name: Annotated[str, Field(pattern=NAME, max_length=120)] | None = None
     """Folder below ``run.root_dir`` that holds the trials; null: ``run.name``, and a mark of what is swept: the same

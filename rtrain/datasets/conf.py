@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 
+from rtrain.config.needs import Need, Rules
 from rtrain.config.schema import one_of
 from rtrain.datasets.preprocessor_conf import Preprocessors
 
@@ -137,9 +138,20 @@ class RowsConf(SharesConf):
     """true: inputs minus mean, by standard deviation, of the train split, per channel or feature; or {mean, std}."""
 
 
+STREAMED = Need(
+    met=lambda way: way.conf.dataset.memory != "resident",
+    otherwise="dataset.memory=resident holds all rows in memory",
+    instead="Stream the files: dataset.memory=stream",
+    keys=("dataset.memory",),
+    portable=True,
+)
+
+
 @dataclass(kw_only=True)
 class MemoryConf:
     """Whether data is held in memory or streamed from its files."""
+
+    needs: ClassVar[Rules] = (STREAMED.of("num_shuffle_rows"),)
 
     memory: Annotated[str, *one_of("auto", "resident", "stream")] = "auto"
     """``resident`` holds all rows in memory, ``stream`` reads files each epoch; auto: by size against free memory."""

@@ -3,14 +3,41 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
+
+from rtrain.config.needs import Need, Rules
+
+HAS_EPOCHS = Need(
+    met=lambda way: False,
+    otherwise="boosted trees grow in rounds, not in epochs",
+    instead="Write a checkpoint after each so many rounds: run.checkpoint.every_steps=10",
+    keys=("trainer.type",),
+)
+HAS_STEPS = Need(
+    met=lambda way: False,
+    otherwise="the metrics of each round are written",
+    instead="Leave it out",
+    keys=("trainer.type",),
+)
+SAVED_BY_ROUND = Need(
+    met=lambda way: (way.conf.run.checkpoint.every_steps or 0) <= way.trainer.num_boost_round,
+    otherwise="the run ends before so many rounds",
+    instead="Write checkpoints more often, or none by round: run.checkpoint.every_steps=null",
+    keys=("trainer.num_boost_round",),
+)
 
 
 @dataclass(kw_only=True)
 class BoostingConf:
     """How many trees to grow, and what to measure meanwhile."""
+
+    follows: ClassVar[Rules] = (
+        HAS_EPOCHS.of("run.checkpoint.every_epochs"),
+        HAS_STEPS.of("run.log_every_steps"),
+        SAVED_BY_ROUND.of("run.checkpoint.every_steps"),
+    )
 
     params: dict[str, Any] = field(default_factory=dict)
     """Parameters of the library, under its own names. What the dataset tells (objective, number of classes) and what

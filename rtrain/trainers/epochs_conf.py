@@ -7,7 +7,44 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
+from rtrain.config.needs import Need, Rules
 from rtrain.config.schema import one_of
+
+
+def _comes_too_late(every: int | None, last: int | None) -> bool:
+    return every is not None and last is not None and every > last
+
+
+BY_EPOCH = Need(
+    met=lambda way: not _comes_too_late(way.trainer.eval_every_epochs, way.trainer.max_epochs),
+    otherwise="the run ends before so many epochs are over",
+    instead="Evaluate more often, or at the end only: trainer.eval_every_epochs=null",
+    keys=("trainer.max_epochs",),
+)
+BY_STEP = Need(
+    met=lambda way: not _comes_too_late(way.trainer.eval_every_steps, way.trainer.max_steps),
+    otherwise="the run ends before so many steps are taken",
+    instead="Evaluate more often, or at the end only: trainer.eval_every_steps=null",
+    keys=("trainer.max_steps",),
+)
+SAVED_BY_EPOCH = Need(
+    met=lambda way: not _comes_too_late(way.conf.run.checkpoint.every_epochs, way.trainer.max_epochs),
+    otherwise="the run ends before so many epochs are over",
+    instead="Write checkpoints more often, or none by epoch: run.checkpoint.every_epochs=null",
+    keys=("trainer.max_epochs",),
+)
+SAVED_BY_STEP = Need(
+    met=lambda way: not _comes_too_late(way.conf.run.checkpoint.every_steps, way.trainer.max_steps),
+    otherwise="the run ends before so many steps are taken",
+    instead="Write checkpoints more often, or none by step: run.checkpoint.every_steps=null",
+    keys=("trainer.max_steps",),
+)
+EVALUATES = Need(
+    met=lambda way: way.trainer.evaluate_split != "none",
+    otherwise="trainer.evaluate_split=none evaluates nothing",
+    instead="Name a split: trainer.evaluate_split=val",
+    keys=("trainer.evaluate_split",),
+)
 
 
 @dataclass(kw_only=True)
@@ -33,6 +70,11 @@ class LimitsConf:
     """How long to train, in which steps, and what is measured."""
 
     exclusive: ClassVar[tuple[tuple[str, ...], ...]] = (("batch_size", "global_batch_size"),)
+    needs: ClassVar[Rules] = (EVALUATES.of("eval_batch_size"),)
+    follows: ClassVar[Rules] = (
+        SAVED_BY_EPOCH.of("run.checkpoint.every_epochs"),
+        SAVED_BY_STEP.of("run.checkpoint.every_steps"),
+    )
 
     max_epochs: Annotated[int, Field(ge=1)] | None = None
     """Passes over the training data; null for no limit."""
@@ -83,6 +125,13 @@ class LimitsConf:
 @dataclass(kw_only=True)
 class EpochsConf(LimitsConf):
     """The same, and when to evaluate: what the loop of epochs follows."""
+
+    needs: ClassVar[Rules] = (
+        *LimitsConf.needs,
+        EVALUATES.of("eval_every_epochs", "eval_every_steps"),
+        BY_EPOCH.of("eval_every_epochs"),
+        BY_STEP.of("eval_every_steps"),
+    )
 
     shuffle: bool = True
     """Take the rows of each epoch in a new order; false: in the order of the data."""

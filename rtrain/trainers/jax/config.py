@@ -5,7 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from rtrain.config.needs import Need, Rules
 from rtrain.trainers.epochs_conf import EpochsConf
+
+DECLARED = Need(
+    met=lambda way: way.trainer.train_function is None,
+    otherwise="trainer.train_function does the training",
+    instead="The function finds what it needs in trainer.train_function_config",
+    keys=("trainer.train_function",),
+)
+FUNCTION = Need(
+    met=lambda way: way.trainer.train_function is not None,
+    otherwise="there is no train function of your own",
+    instead="Name it: trainer.train_function=module:function",
+    keys=("trainer.train_function",),
+)
 
 
 @dataclass(kw_only=True)
@@ -14,6 +28,17 @@ class Conf(EpochsConf):
 
     foreign: ClassVar[tuple[str, ...]] = ("torch", "rtrain.trainers.torch")
     """Modules whose classes this trainer can't use: options of config groups that build them are refused."""
+    needs: ClassVar[Rules] = (
+        DECLARED.of_all(but=("train_function", "train_function_config")),
+        FUNCTION.of("train_function_config"),
+        *EpochsConf.needs,
+    )
+    follows: ClassVar[Rules] = (
+        DECLARED.of("run.log_every_steps", "run.failure.nan_loss", "run.failure.max_skipped_steps"),
+        DECLARED.of("run.checkpoint.every_epochs", "run.checkpoint.every_steps", "run.checkpoint.every_seconds"),
+        DECLARED.of("run.checkpoint.on_exit"),
+        *EpochsConf.follows,
+    )
 
     model: dict[str, Any] = field(default_factory=dict)
     """The ``flax.linen`` or ``flax.nnx`` module, by ``_target_``; images come as (height, width, channels). ``auto``

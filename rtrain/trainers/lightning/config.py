@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
+from rtrain.config.needs import SEVERAL_WORKERS, Rules
 from rtrain.config.schema import one_of
 from rtrain.trainers.epochs_conf import LimitsConf
 
@@ -14,6 +15,8 @@ from rtrain.trainers.epochs_conf import LimitsConf
 @dataclass(kw_only=True)
 class Conf(LimitsConf):
     """Trains a LightningModule with Lightning's own Trainer."""
+
+    needs: ClassVar[Rules] = (*LimitsConf.needs, SEVERAL_WORKERS.of("find_unused_parameters"))
 
     module: dict[str, Any] = field(default_factory=dict)
     """The ``LightningModule``, by ``_target_``. ``auto`` for in_channels, in_features, input_shape, num_classes and

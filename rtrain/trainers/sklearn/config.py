@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
+from rtrain.config.needs import WORKERS, Need, Rules
 from rtrain.config.schema import one_of
-from rtrain.trainers.epochs_conf import EarlyStoppingConf
+from rtrain.trainers.epochs_conf import SAVED_BY_EPOCH, EarlyStoppingConf
+
+IN_EPOCHS = Need(
+    met=lambda way: way.trainer.max_epochs is not None,
+    otherwise="the estimator is fitted at once",
+    instead="Train in epochs, with partial_fit: trainer.max_epochs=10",
+    keys=("trainer.max_epochs",),
+)
 
 
 @dataclass(kw_only=True)
@@ -25,6 +33,13 @@ class CrossValidationConf:
 @dataclass(kw_only=True)
 class Conf:
     """Fits any scikit-learn estimator on one worker with all its cores."""
+
+    needs: ClassVar[Rules] = (IN_EPOCHS.of("batch_size", "max_seconds", "early_stopping"), WORKERS.of("parallel"))
+    follows: ClassVar[Rules] = (
+        IN_EPOCHS.of("run.log_every_steps", "run.checkpoint.every_epochs", "run.checkpoint.every_steps"),
+        IN_EPOCHS.of("run.checkpoint.every_seconds", "run.checkpoint.keep", "run.checkpoint.on_exit", "run.stop"),
+        SAVED_BY_EPOCH.of("run.checkpoint.every_epochs"),
+    )
 
     estimator: dict[str, Any] = field(default_factory=dict)
     """The classifier or regressor, or a pipeline that ends in one, by ``_target_``. ``run.seed`` becomes its
@@ -59,7 +74,3 @@ class Conf:
     def __post_init__(self) -> None:
         if "_target_" not in self.estimator:
             raise ValueError("estimator is not chosen: give it a _target_, e.g. sklearn.linear_model.Ridge")
-        if self.max_epochs is None:
-            names = ("batch_size", "max_seconds", "early_stopping")
-            for name in (name for name in names if getattr(self, name) is not None):
-                raise ValueError(f"{name} is for training in epochs: give max_epochs too")

@@ -7,9 +7,28 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
+from rtrain.config.needs import SEVERAL_WORKERS, Need, Rules
 from rtrain.config.schema import one_of
 from rtrain.trainers.epochs_conf import EpochsConf
 
+DECLARED = Need(
+    met=lambda way: way.trainer.train_loop is None,
+    otherwise="trainer.train_loop does the training",
+    instead="The loop gets what trainer.train_loop_config holds: write it there",
+    keys=("trainer.train_loop",),
+)
+LOOP = Need(
+    met=lambda way: way.trainer.train_loop is not None,
+    otherwise="there is no train loop of your own",
+    instead="Name it: trainer.train_loop=module:function",
+    keys=("trainer.train_loop",),
+)
+SCHEDULE = Need(
+    met=lambda way: way.trainer.scheduler is not None,
+    otherwise="the learning rate has no schedule",
+    instead="Choose one: scheduler=cosine",
+    keys=("trainer.scheduler",),
+)
 STRATEGIES = ("ddp", "fsdp", "tp", "fsdp_tp", "deepspeed", "accelerate")
 
 
@@ -60,6 +79,19 @@ class Conf(EpochsConf):
     """Trains any torch module, declared or by a loop of your own."""
 
     exclusive: ClassVar[tuple[tuple[str, ...], ...]] = (*EpochsConf.exclusive, ("clip_norm", "clip_value"))
+    needs: ClassVar[Rules] = (
+        DECLARED.of_all(but=("train_loop", "train_loop_config", "num_threads", "max_seconds", "max_steps")),
+        LOOP.of("train_loop_config"),
+        *EpochsConf.needs,
+        SCHEDULE.of("scheduler_interval"),
+        SEVERAL_WORKERS.of("find_unused_parameters", "sync_batchnorm"),
+    )
+    follows: ClassVar[Rules] = (
+        DECLARED.of("run.log_every_steps", "run.failure.nan_loss", "run.failure.max_skipped_steps"),
+        DECLARED.of("run.checkpoint.every_epochs", "run.checkpoint.every_steps", "run.checkpoint.every_seconds"),
+        DECLARED.of("run.checkpoint.upload", "run.checkpoint.on_exit"),
+        *EpochsConf.follows,
+    )
 
     model: dict[str, Any] = field(default_factory=dict)
     """The module, by ``_target_``. ``auto`` for in_channels, in_features, input_shape, num_classes, out_features,

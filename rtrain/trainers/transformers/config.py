@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
+from rtrain.config.needs import Need, Rules
 from rtrain.config.schema import one_of
 from rtrain.trainers.epochs_conf import EpochsConf
 
@@ -17,6 +18,24 @@ TASKS = (
     "token-classification",
     "image-classification",
     "regression",
+)
+TRAINED = Need(
+    met=lambda way: way.trainer.tokenizer.train is not None,
+    otherwise="no tokenizer is trained",
+    instead="Train one: trainer.tokenizer.train=wordpiece",
+    keys=("trainer.tokenizer.train",),
+)
+CAUSAL = Need(
+    met=lambda way: way.trainer.task in ("auto", "causal-lm"),
+    otherwise="trainer.task learns no next token",
+    instead="It is for trainer.task=causal-lm",
+    keys=("trainer.task",),
+)
+MASKED = Need(
+    met=lambda way: way.trainer.task in ("auto", "masked-lm"),
+    otherwise="trainer.task masks no tokens",
+    instead="It is for trainer.task=masked-lm",
+    keys=("trainer.task",),
 )
 
 
@@ -39,6 +58,7 @@ class TokenizerConf:
     """How texts become tokens; nothing given: by the tokenizer of the pretrained model."""
 
     exclusive: ClassVar[tuple[tuple[str, ...], ...]] = (("pretrained", "train"),)
+    needs: ClassVar[Rules] = (TRAINED.of("vocab_size", "lowercase"),)
 
     pretrained: str | None = None
     """Local folder, or name on the Hugging Face hub, of a tokenizer."""
@@ -63,6 +83,7 @@ class Conf(EpochsConf):
 
     foreign: ClassVar[tuple[str, ...]] = ("torch", "rtrain.trainers.torch")
     """Modules whose classes this trainer can't use: options of config groups that build them are refused."""
+    needs: ClassVar[Rules] = (*EpochsConf.needs, CAUSAL.of("packing"), MASKED.of("mask_share"))
 
     task: Annotated[str, *one_of("auto", *TASKS)] = "auto"
     """What the model learns; ``auto``: what the dataset is for, a language by the next token."""

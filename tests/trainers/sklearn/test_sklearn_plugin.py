@@ -76,9 +76,7 @@ def test_missing_values_are_named_with_their_feature():
         check(make_conf(LOGISTIC), data)
 
 
-def test_batches_without_epochs_are_refused():
-    with pytest.raises(ValueError, match="batch_size is for training in epochs"):
-        make_conf(LOGISTIC, batch_size=8)
+def test_an_estimator_has_to_be_chosen():
     with pytest.raises(ValueError, match="estimator is not chosen"):
         Conf()
 

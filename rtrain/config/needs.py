@@ -1,0 +1,143 @@
+"""What has to hold for a key to have an effect. Dataclasses of keys declare it; ``idle.py`` finds who set such a key.
+
+A dataclass of keys says it in its class attribute ``needs``: ``(WORKERS.of("placement_strategy"),)``. A trainer
+names keys of other sections that it does not always follow in ``follows``: ``(EPOCHS.of("run.log_every_steps"),)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from itertools import chain
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a config is run."""
+
+    conf: Any
+    """The whole config: dataclasses all the way down."""
+    multirun: bool = False
+    """Whether it is swept."""
+    smoke: bool = False
+    """Whether its smoke block is run."""
+
+    @property
+    def trainer(self) -> Any:
+        """The trainer's dataclass of keys."""
+        return self.conf.trainer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Need:
+    """What a key needs to have an effect."""
+
+    met: Callable[[Way], bool]
+    """Tells whether it is there."""
+    otherwise: str
+    """Why the key has no effect without it, after a colon: "num_workers=0 trains in this process"."""
+    instead: str
+    """What to use instead, as a sentence."""
+    keys: tuple[str, ...]
+    """The full keys that decide."""
+    portable: bool = False
+    """Whether the same file makes sense in another way of running: then an idle key in it is a note, not an error."""
+    documented: bool = False
+    """Whether no user expects an effect: then an idle key in a file gives no note either."""
+
+    def of(self, *names: str) -> Rule:
+        """Return that keys need it."""
+        return Rule(self, names)
+
+    def of_all(self, *, but: Collection[str] = ()) -> Rule:
+        """Return that all keys of the dataclass need it, with exceptions."""
+        return Rule(self, None, frozenset(but))
+
+    def of_section(self) -> Rule:
+        """Return that the section as a whole needs it."""
+        return Rule(self, ("",))
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Which keys of a dataclass need what."""
+
+    need: Need
+    names: tuple[str, ...] | None
+    """None: all."""
+    but: frozenset[str] = frozenset()
+
+    def keys(self, conf: type, where: str) -> Iterator[str]:
+        """Yield the full keys.
+
+        Args:
+            conf: The dataclass that declares it.
+            where: The key at which the dataclass stands.
+        """
+        names = [one.name for one in fields(conf)] if self.names is None else self.names
+        yield from (f"{where}.{name}".strip(".") for name in names if name not in self.but)
+
+
+Rules = tuple[Rule, ...]
+
+WORKERS = Need(
+    met=lambda way: way.conf.scaling.num_workers != 0,
+    otherwise="num_workers=0 trains in this process, without Ray",
+    instead="Train on Ray workers: num_workers=1",
+    keys=("scaling.num_workers",),
+    portable=True,
+)
+PROCESSES = Need(
+    met=lambda way: WORKERS.met(way) or way.multirun,
+    otherwise=WORKERS.otherwise,
+    instead=WORKERS.instead,
+    keys=WORKERS.keys,
+    portable=True,
+)
+SEVERAL_WORKERS = Need(
+    met=lambda way: way.conf.scaling.num_workers not in (0, 1),
+    otherwise="it is for several workers",
+    instead="Leave it out, or train on several: num_workers=2",
+    keys=("scaling.num_workers",),
+    portable=True,
+)
+SWEEP = Need(
+    met=lambda way: way.multirun,
+    otherwise="without --multirun one run is trained",
+    instead="To sweep, add --multirun; in Python: rtrain.sweep(...)",
+    keys=(),
+    portable=True,
+)
+SMOKE = Need(
+    met=lambda way: way.smoke,
+    otherwise="it is for rtrain smoke, which reads it in the file",
+    instead="Write it into the file, and run rtrain smoke FILE; for this run, type the overrides themselves",
+    keys=(),
+    documented=True,
+)
+
+
+def idle_keys(way: Way) -> dict[str, Need]:
+    """Return the keys that have no effect, whether they are set or not, with what each lacks; sections as a whole."""
+    needs = chain(_within(way.conf, ""), _declared(type(way.trainer), "follows", ""))
+    found: dict[str, Need] = {}
+    for key, need in needs:
+        if key not in found and not need.met(way):
+            found[key] = need
+    return found
+
+
+def _within(conf: Any, where: str) -> Iterator[tuple[str, Need]]:
+    """Yield what the dataclasses of keys in ``conf`` declare about their keys."""
+    yield from _declared(type(conf), "needs", where)
+    for one in fields(conf):
+        value = getattr(conf, one.name)
+        if is_dataclass(value):
+            yield from _within(value, f"{where}.{one.name}".strip("."))
+
+
+def _declared(conf: type, attribute: str, where: str) -> Iterator[tuple[str, Need]]:
+    rules: Rules = getattr(conf, attribute, ())
+    for rule in rules:
+        yield from ((key, rule.need) for key in rule.keys(conf, where))
