@@ -266,6 +266,14 @@ def test_in_python_a_wrong_config_is_short_and_has_no_run(project):
     assert len("".join(traceback.format_exception(caught.value)).splitlines()) <= 15
 
 
+def test_in_python_a_config_is_a_path_or_a_text(project):
+    Path("failing.yaml").write_text(LOOP)
+    for call in (rtrain.fit, rtrain.sweep):
+        for config in ("failing.yaml", Path("failing.yaml")):
+            with pytest.raises(ConfigError, match="num_wrkers"):
+                call(config, ["num_wrkers=0"])
+
+
 def test_without_a_log_of_the_worker_the_next_command_names_the_drivers(project, capsys, monkeypatch):
     monkeypatch.setattr("rtrain.recording.check_rows", lambda manifest: 1 / 0)
     with pytest.raises(ZeroDivisionError):
