@@ -24,7 +24,7 @@ from rtrain.runs.seal import has_own_seal
 from rtrain.schemas import schemas
 
 
-def fit(config: str, overrides: Sequence[str] = (), *, config_dir: str | None = None) -> Run:
+def fit(config: str | Path, overrides: Sequence[str] = (), *, config_dir: str | None = None) -> Run:
     """Train what ``config`` describes and return the run.
 
     Args:
@@ -36,7 +36,7 @@ def fit(config: str, overrides: Sequence[str] = (), *, config_dir: str | None = 
         ConfigError: The config is wrong; nothing was started or written.
         TrainingError: Training failed; ``run`` and ``run_dir`` of the error are the run.
     """
-    with CallersView(), Session(config, overrides, schemas(), config_dir) as session:
+    with CallersView(), Session(str(config), overrides, schemas(), config_dir) as session:
         return fit_session(session, SilentObserver())
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from processes import alive, descendants, title, until
 
-from rtrain.cluster import StartingCluster, _job_config, connect, token_path
+from rtrain.cluster import StartingCluster, _alone_on_this_machine, _job_config, connect, token_path
 from rtrain.config.schema import ClusterConf
 from rtrain.errors import ConfigError
 from rtrain.ray_session import LOCK_NAME, clear_finished
@@ -74,6 +74,20 @@ def test_nobody_else_on_the_network_or_the_machine_gets_an_answer(monkeypatch):
         clear_finished(session.parent)
         assert (session / LOCK_NAME).exists(), "another start has removed the folder of a cluster that lives"
     assert not session.exists()
+
+
+@pytest.mark.parametrize("mode", ["token", "disabled"])
+def test_the_token_is_for_this_account_alone_and_is_not_made_where_it_is_turned_off(mode, tmp_path, monkeypatch):
+    monkeypatch.delenv("RAY_AUTH_TOKEN", raising=False)
+    monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", str(tmp_path / "ray" / "token"))
+    monkeypatch.setenv("RAY_AUTH_MODE", mode)
+    with _alone_on_this_machine():
+        assert token_path().exists() is (mode == "token")
+    if mode == "token":
+        assert token_path().stat().st_mode & 0o777 == 0o600
+        token_path().chmod(0o644)
+        with _alone_on_this_machine():
+            assert token_path().stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize(

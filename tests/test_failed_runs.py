@@ -296,6 +296,14 @@ def test_an_error_raised_from_another_shows_both_messages_once(project, capsys):
     assert [(out + err).count(text) for text in ("RuntimeError: the", "KeyError: 'b'")] == [1, 1]
 
 
+def test_in_python_a_config_is_a_path_or_a_text(project):
+    Path("failing.yaml").write_text(LOOP)
+    for call in (rtrain.fit, rtrain.sweep):
+        for config in ("failing.yaml", Path("failing.yaml")):
+            with pytest.raises(ConfigError, match="num_wrkers"):
+                call(config, ["num_wrkers=0"])
+
+
 def test_without_a_log_of_the_worker_the_next_command_names_the_drivers(project, capsys, monkeypatch):
     monkeypatch.setattr("rtrain.recording.check_rows", lambda manifest: 1 / 0)
     with pytest.raises(ZeroDivisionError):

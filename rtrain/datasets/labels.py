@@ -106,9 +106,11 @@ class Labels:
         wrong |= ~np.isfinite(found)
         if wrong.any():
             row = int(wrong.argmax())
+            at = f"{where}: row {first_row + row + 1} has {self.column}={values[row].as_py()!r}"
+            if not np.isfinite(wide[row]):
+                raise DatasetError(f"{at}, but a target has to be finite.", "Correct the value, or remove the row.")
             raise DatasetError(
-                f"{where}: row {first_row + row + 1} has {self.column}={values[row].as_py()!r}, "
-                f"which a {self.targets.dtype} can't hold.",
+                f"{at}, which a {self.targets.dtype} can't hold.",
                 f"Correct the value, or round all of them: 'dataset.dtypes={{{self.column}: float64}}'",
             )
         return found

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 
-def sweep(config: str, overrides: Sequence[str] = (), *, config_dir: str | None = None) -> Path:
+def sweep(config: str | Path, overrides: Sequence[str] = (), *, config_dir: str | None = None) -> Path:
     """Train every trial that ``overrides`` and the section ``sweep`` ask for, and return the folder of the sweep.
 
     Args:
@@ -27,5 +27,5 @@ def sweep(config: str, overrides: Sequence[str] = (), *, config_dir: str | None 
     from rtrain.sweeps.sweep import run_sweep
     from rtrain.training import SilentObserver
 
-    with CallersView(), Session(config, overrides, schemas(), config_dir) as session:
+    with CallersView(), Session(str(config), overrides, schemas(), config_dir) as session:
         return run_sweep(session, SilentObserver()).folder

@@ -12,7 +12,7 @@ from tests_config import SCHEMAS, check, refused, write
 from rtrain.cli.app import run as command
 from rtrain.config import bounds
 from rtrain.config.axes import Space, with_params, with_zip
-from rtrain.config.bounds import MAX_PARSED, MAX_REFERENCES, ExpansionError, bounded_references, check_words
+from rtrain.config.bounds import MAX_BYTES, MAX_PARSED, MAX_REFERENCES, ExpansionError, bounded_references, check_words
 from rtrain.config.marks import symbolic_environment
 from rtrain.config.resolve import resolve
 from rtrain.config.session import Session
@@ -195,6 +195,14 @@ def test_bounds_outlast_blocks_that_replace_the_same_resolvers():
 def test_what_no_config_needs_is_told_with_its_place(text, project):
     write("configs/evil.yaml", f"defaults: [digits]\n{text}\n")
     assert "evil.yaml:" in refused("evil")
+
+
+def test_a_config_has_at_most_a_megabyte(project):
+    text = "defaults: [digits]\n"
+    write("configs/large.yaml", text + "#" * (MAX_BYTES - len(text)))
+    assert check("large")
+    write("configs/large.yaml", text + "#" * (MAX_BYTES - len(text) + 1))
+    assert "1000001 bytes" in refused("large")
 
 
 def test_a_folder_that_is_gone_is_told(project, monkeypatch, capsys):

@@ -71,6 +71,7 @@ def test_dense_rows_and_side_files_as_lightgbm_has_them(load, tmp_path):
     [
         ("", "the file is empty"),
         ("1 1:2\n0 2:x\n", r"x\.svm: line 2 is not 'label column:value ...': 0 2:x"),
+        ("1 1:2\n0 2:3\n1 1e5:2\n", r"x\.svm: line 3 is not 'label column:value ...': 1 1e5:2"),
         ("a,b,c\n1,2,3\n", r"x\.svm: .*without a header"),
         ("1 1:2\n1 2:3\n", "nothing to learn"),
     ],

@@ -6,6 +6,7 @@ import os
 import pytest
 
 from rtrain.errors import RunDirError
+from rtrain.runs import logs
 from rtrain.runs.checkpoints import checkpoint_dir, checkpoints_dir, write_checkpoint
 from rtrain.runs.leftovers import clear_leftovers
 from rtrain.runs.logs import MOST_OPEN
@@ -92,6 +93,22 @@ def test_what_hundreds_of_workers_print_is_in_their_files_at_once_with_few_files
         assert (tmp_path / "logs" / f"worker-{rank}.log").read_text() == "0\n1\n"
     recorder.close()
     assert len(os.listdir("/dev/fd")) < before  # noqa: PTH208
+
+
+def test_a_worker_that_prints_much_opens_its_file_once(tmp_path, monkeypatch):
+    """To open it for each line makes a million lines take minutes."""
+    opened, open_inside = [], logs.open_inside
+
+    def note(root, name, *args, **keys):
+        opened.append(name)
+        return open_inside(root, name, *args, **keys)
+
+    monkeypatch.setattr(logs, "open_inside", note)
+    recorder = Recorder(tmp_path, make_manifest(), SilentObserver())
+    for line in range(100):
+        recorder.accept({"kind": "log", "rank": 0, "text": f"{line}\n"})
+    recorder.close()
+    assert opened == ["logs/worker-0.log"]
 
 
 def test_a_log_that_is_a_link_is_not_followed(tmp_path):

@@ -120,9 +120,7 @@ def _broken(files: Sequence[Path], error: Exception) -> DatasetError:
             for number, line in enumerate(lines, start=1):
                 words = line.partition(b"#")[0].split()
                 shown = line[:60].decode(errors="replace").strip()
-                if words and not _are_numbers(
-                    [words[0], *(part for word in words[1:] for part in word.split(b":", 1))]
-                ):
+                if words and not _is_row(words):
                     return DatasetError(f"{file}: line {number} is not 'label column:value ...': {shown}")
                 if _columns(line) and not 0 <= min(_columns(line)) <= max(_columns(line)) <= MAX_COLUMN:
                     return DatasetError(
@@ -157,9 +155,15 @@ def _numbered(file: Path) -> Iterator[tuple[int, bytes]]:
         yield from enumerate(lines, start=1)
 
 
-def _are_numbers(words: Sequence[bytes]) -> bool:
+def _is_row(words: Sequence[bytes]) -> bool:
+    """Return whether a line is a label and pairs of a whole number and a number."""
     try:
-        [float(word) for word in words if word != b"qid"]
+        float(words[0])
+        for word in words[1:]:
+            column, _, value = word.partition(b":")
+            float(value)
+            if column != b"qid":
+                int(column)
     except ValueError:
         return False
     return True

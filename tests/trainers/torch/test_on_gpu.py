@@ -77,12 +77,12 @@ def test_an_optimizer_is_read_into_main_memory_first(tmp_path, monkeypatch):
     train(make_worker(tmp_path, make_conf(max_steps=1)))
 
     def note(*args, **keys):
-        asked.append(str(keys["map_location"]))
+        asked.append(keys["map_location"])
         return load(*args, **keys)
 
     monkeypatch.setattr(torch, "load", note)
     with training(make_worker(tmp_path, make_conf(max_steps=2))):
-        assert asked == ["cpu"]
+        assert asked == ["cpu"]  # by name: the device of the model is torch.device("cpu") here, and a GPU elsewhere
 
 
 def on_gpu(folder, conf, dataset=None):

@@ -67,6 +67,19 @@ def test_a_stopped_run_resumes_to_the_same_weights(tmp_path):
     assert all(torch.equal(one[name], two[name]) for name in one)
 
 
+def test_an_optimizer_is_read_into_main_memory_first(tmp_path, monkeypatch):
+    asked, load = [], torch.load
+
+    def note(*args, **keys):
+        asked.append(keys["map_location"])
+        return load(*args, **keys)
+
+    fit(tmp_path, make_conf(max_steps=1), dataset())
+    monkeypatch.setattr(torch, "load", note)
+    fit(tmp_path, make_conf(max_steps=2), dataset())
+    assert asked == ["cpu"]  # by name: the device of the model is torch.device("cpu") here, and a GPU elsewhere
+
+
 def test_adapters_alone_are_trained_and_kept_apart(tmp_path):
     conf = make_conf(model=STILL, lora={"r": 2, "target_modules": ["query", "value"]}, merge_lora=True)
     data = dataset()
