@@ -1,7 +1,9 @@
 # `make demo` and `make test` need nothing but Python 3.11+, git and make.
 PYTHON ?= python3
 BIN := .venv/bin
-# Python compiles what it imports; pip would compile all of it, which takes a minute or more.
+# Python compiles what it imports and keeps it; pip would compile all of it, which takes a minute or more.
+# Containers often forbid to keep it: then each process, each of Ray's too, compiles torch and Ray again.
+unexport PYTHONDONTWRITEBYTECODE
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
 
 .PHONY: demo test test-all test-faults lint bench clean

@@ -1,5 +1,6 @@
 """The wheel: it holds every config and recipe of the checkout, and answers without any extra."""
 
+import os
 import subprocess
 import sys
 import zipfile
@@ -65,3 +66,11 @@ def test_constraints_hold_names_and_versions_only():
         assert name, line
         assert version[0].isdigit(), line
         assert "/" not in line, line
+
+
+def test_what_make_starts_keeps_what_python_compiles(tmp_path):
+    (tmp_path / "asking.mk").write_text("asked:\n\t@echo kept: $${PYTHONDONTWRITEBYTECODE-yes}\n")
+    command = ["make", "--no-print-directory", "-f", "Makefile", "-f", str(tmp_path / "asking.mk"), "asked"]
+    variables = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True, check=True)
+    assert done.stdout == "kept: yes\n"
