@@ -18,7 +18,8 @@ from rtrain.preparation import check_job, check_room
 from rtrain.resuming import differences, may_change_anyway, newer_keys
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.manifest import read_manifest
-from rtrain.searches.base import Point, Search
+from rtrain.searches.base import Goal, Point, Search
+from rtrain.sweeps.choice import check_reported
 from rtrain.sweeps.data import Data
 from rtrain.sweeps.record import SweepRecord
 from rtrain.sweeps.room import Room, shape_of
@@ -225,6 +226,8 @@ class Checks:
     def __init__(self, data: Data, starting: StartingCluster | None, command: Sequence[str]) -> None:
         self._data, self._starting, self._command = data, starting, command
         self._cluster: Cluster | None = None
+        self.goals: Sequence[Goal] = ()
+        """What the sweep looks for."""
 
     @property
     def cluster(self) -> Cluster | None:
@@ -237,16 +240,28 @@ class Checks:
         """Check a trial; one whose data doesn't fit together with that of others is checked when it starts.
 
         Raises:
-            ConfigError: It can't be trained, by its plugin's word, or on this cluster.
+            ConfigError: It can't be trained, by its plugin's word, or on this cluster, or won't report what the sweep
+            looks for.
         """
         if composed.conf.run.resume != "never":
             raise ConfigError("run.resume: a sweep goes on by itself, and its trials with it.", "Leave it out.")
         if not self._data.expect(composed):
             return
         job, plugin = check_job(composed, self._data.of(composed), SilentObserver())
+        if self.goals:
+            check_reported([goal.metric for goal in self.goals], plugin.reports(job))
         if self.cluster is not None:
             check_room(job, plugin, self.cluster, self._command)
             _check_places(composed, self.cluster)
+
+    def reported(self, composed: Composed) -> Sequence[str] | None:
+        """Return the metrics that a trial reports; None where only the trial itself knows them.
+
+        Raises:
+            ConfigError: It can't be trained.
+        """
+        job, plugin = check_job(composed, self._data.of(composed), SilentObserver())
+        return plugin.reports(job)
 
 
 def _check_places(composed: Composed, cluster: Cluster) -> None:

@@ -120,6 +120,17 @@ class TrainerPlugin(ABC):
         """
         return Directions()
 
+    def reports(self, job: Job) -> Sequence[str] | None:
+        """Return the metrics that a run may report, the one that decides the best checkpoint first.
+
+        Args:
+            job: What is to be trained, checked.
+
+        Returns:
+            Their names, ``val/loss`` say; None where only the run itself knows them: a loop of the user's, say.
+        """
+        return None
+
     def check_init(self, job: Job, wrote: About) -> None:  # noqa: B027 (most find it when they load the weights)
         """Find why training can't begin with the weights of another run, if the plugin ``can_init``.
 

@@ -75,6 +75,24 @@ def eval_splits(conf: BoostingConf, info: DatasetInfo) -> list[str]:
     return [name for name in ("val", "test") if info.num_rows.get(name)][:1]
 
 
+def reported_rounds(
+    conf: BoostingConf, info: DatasetInfo, names: Sequence[str], deciding: Callable[[Sequence[str]], str]
+) -> tuple[str, ...]:
+    """Return the metrics that rounds report, the one that decides first.
+
+    Args:
+        conf: Which splits are evaluated.
+        info: The dataset.
+        names: What the library calls its metrics.
+        deciding: As ``Rounds`` takes it.
+    """
+    found = {f"{split}/{name}": 1.0 for split in eval_splits(conf, info) for name in names}
+    if not found:
+        return ()
+    first = deciding(list(found)[-len(names) :])
+    return tuple(dict.fromkeys((first, *with_shared_names(found, info.task))))
+
+
 def check_boosting(conf: BoostingConf, job: Job) -> None:
     """Check the dataset's task, the splits and the user's functions.
 

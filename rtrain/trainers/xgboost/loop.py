@@ -22,7 +22,7 @@ from rtrain.trainers.worker import Worker
 from rtrain.trainers.xgboost.config import Conf
 from rtrain.trainers.xgboost.data import make_matrix
 from rtrain.trainers.xgboost.draws import Grower, starts_again
-from rtrain.trainers.xgboost.metrics import MODES, Metrics, OfMargins, gives_margins
+from rtrain.trainers.xgboost.metrics import MODES, Metrics, OfMargins, deciding, gives_margins
 from rtrain.trainers.xgboost.params import device_of, plain_errors, worker_params
 
 MODEL = "model.ubj"
@@ -63,7 +63,7 @@ def train(worker: Worker) -> None:
                 f"XGBoost sees no GPU on worker {worker.rank}.",
                 "Install XGBoost with CUDA on every node, or set use_gpu=false.",
             )
-        rounds = Rounds(worker, conf, Ranks(worker.rank, worker.world_size), _deciding, _copier(booster), begin)
+        rounds = Rounds(worker, conf, Ranks(worker.rank, worker.world_size), deciding, _copier(booster), begin)
         if begin.init is not None:
             rounds.progress.rounds_before = booster.num_boosted_rounds()
         _describe(worker, params, {"train": matrix, **{name: one for one, name in evals}})
@@ -90,11 +90,6 @@ def _trees(begin: Beginning) -> xgboost.Booster | None:
     booster = booster[: int(best) + 1]
     booster.set_attr(best_iteration=None)
     return booster
-
-
-def _deciding(names: Sequence[str]) -> str:
-    """Return the metric that decides: the last one, as in ``xgboost.train``."""
-    return names[-1]
 
 
 def _copier(booster: xgboost.Booster) -> Callable[[int], Writer]:
