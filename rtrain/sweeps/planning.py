@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import random
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from rtrain.cluster import Cluster, StartingCluster
@@ -221,13 +221,17 @@ class Checks:
         data: Reads what they train on.
         starting: The cluster, if they need one.
         command: The command, for one that would do.
+        notice: Takes a line for the user; each line comes once, whichever trials it is about.
     """
 
-    def __init__(self, data: Data, starting: StartingCluster | None, command: Sequence[str]) -> None:
-        self._data, self._starting, self._command = data, starting, command
+    def __init__(
+        self, data: Data, starting: StartingCluster | None, command: Sequence[str], notice: Callable[[str], None]
+    ) -> None:
+        self._data, self._starting, self._command, self._notice = data, starting, command, notice
         self._cluster: Cluster | None = None
         self.goals: Sequence[Goal] = ()
         """What the sweep looks for."""
+        self._told: set[str] = set()
 
     @property
     def cluster(self) -> Cluster | None:
@@ -250,6 +254,10 @@ class Checks:
         job, plugin = check_job(composed, self._data.of(composed), SilentObserver())
         if self.goals:
             check_reported([goal.metric for goal in self.goals], plugin.reports(job))
+        for text in plugin.notices(job):
+            if text not in self._told:
+                self._told.add(text)
+                self._notice(text)
         if self.cluster is not None:
             check_room(job, plugin, self.cluster, self._command)
             _check_places(composed, self.cluster)

@@ -90,7 +90,7 @@ class Sweep:
         self._trials, self._observer, self._conf = trials, observer, trials.conf
         check_launcher(trials)
         self._data = Data(observer, starting)
-        self._checks = Checks(self._data, starting, trials.command)
+        self._checks = Checks(self._data, starting, trials.command, observer.notice)
         name = SEARCHES.name_of(self._conf)
         reported = partial(self._checks.reported, trials.probe)
         self._checks.goals = goals = goals_of(self._conf, trials.probe, reported)

@@ -232,7 +232,7 @@ def judged_metrics(wanted: str, info: DatasetInfo, more: Sequence[str] = ()) -> 
     Args:
         wanted: ``trainer.evaluate_split``.
         info: The dataset.
-        more: Metrics beside those of the task.
+        more: Further metrics than those of the task.
     """
     split = evaluated_split(wanted, info)
     own = () if split is None else [f"{split}/{name}" for name in (*metric_names(info.task), *more)]

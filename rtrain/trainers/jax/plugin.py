@@ -33,6 +33,12 @@ class Plugin(TrainerPlugin):
             return None
         return reported_metrics(conf.evaluate_split, dataset_of(job), tuple(conf.metrics))
 
+    def notices(self, job: Job) -> Sequence[str]:
+        """Report that the test split chooses the best checkpoint, if it does."""
+        from rtrain.trainers.optimistic import chosen_on_test
+
+        return chosen_on_test(job, job.conf.trainer) if job.conf.trainer.train_function is None else ()
+
     def train_loop(self, conf: config.Conf) -> TrainLoop:
         """Return the declared loop, or the user's own."""
         from rtrain.trainers.jax.loop import call_function, train

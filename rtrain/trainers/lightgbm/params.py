@@ -15,8 +15,8 @@ import numpy as np
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.trainers.base import Job
-from rtrain.trainers.boosting import reported_rounds
 from rtrain.trainers.boosting_init import check_trees
+from rtrain.trainers.boosting_judged import reported_rounds
 from rtrain.trainers.boosting_params import (
     ELSEWHERE,
     check_early_stopping,

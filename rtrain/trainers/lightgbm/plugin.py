@@ -59,6 +59,12 @@ class Plugin(TrainerPlugin):
 
         return reported(job)
 
+    def notices(self, job: Job) -> Sequence[str]:
+        """Report that the test split chooses the best checkpoint, if it does."""
+        from rtrain.trainers.boosting_judged import chosen_on_test
+
+        return chosen_on_test(job)
+
     def train_loop(self, conf: config.Conf) -> TrainLoop:
         """Return the loop."""
         from rtrain.trainers.lightgbm.loop import train

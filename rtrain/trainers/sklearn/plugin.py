@@ -39,6 +39,14 @@ class Plugin(TrainerPlugin):
         usual = reported_metrics(conf.evaluate_split, info)
         return (*scores, *usual) if evaluated_split(conf.evaluate_split, info) is None else (*usual, *scores)
 
+    def notices(self, job: Job) -> Sequence[str]:
+        """Report that the test split chooses the best checkpoint, if it does."""
+        from rtrain.trainers.from_dataset import dataset_of
+        from rtrain.trainers.optimistic import chosen_on_test
+        from rtrain.trainers.sklearn.loop import epochs_conf
+
+        return chosen_on_test(job, epochs_conf(job.conf.trainer, dataset_of(job)))
+
     def train_loop(self, conf: config.Conf) -> TrainLoop:
         """Return the loop."""
         from rtrain.trainers.sklearn.loop import train

@@ -43,6 +43,12 @@ class Plugin(TrainerPlugin):
         conf: config.Conf = job.conf.trainer
         return reported_metrics(conf.evaluate_split, dataset_of(job), tuple(conf.metrics))
 
+    def notices(self, job: Job) -> Sequence[str]:
+        """Report that the test split chooses the best checkpoint, if it does."""
+        from rtrain.trainers.optimistic import chosen_on_test
+
+        return chosen_on_test(job, job.conf.trainer)
+
     def train_loop(self, conf: config.Conf) -> TrainLoop:
         """Return the declared loop."""
         environment.prepare_import()

@@ -39,6 +39,12 @@ class Plugin(TrainerPlugin):
         info = dataset_of(job, such_as="text")
         return reported_metrics(job.conf.trainer.evaluate_split, info)
 
+    def notices(self, job: Job) -> Sequence[str]:
+        """Report that the test split chooses the best checkpoint, if it does."""
+        from rtrain.trainers.optimistic import chosen_on_test
+
+        return chosen_on_test(job, job.conf.trainer)
+
     def train_loop(self, conf: config.Conf) -> TrainLoop:
         """Return the declared loop."""
         from rtrain.trainers.transformers.loop import train

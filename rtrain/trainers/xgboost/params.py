@@ -17,8 +17,9 @@ from rtrain.config.closest import closest, did_you_mean
 from rtrain.datasets.base import Dataset, DatasetInfo, ResidentSplit
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.trainers.base import Job
-from rtrain.trainers.boosting import eval_splits, reported_rounds, usable_names
+from rtrain.trainers.boosting import eval_splits, usable_names
 from rtrain.trainers.boosting_init import check_trees
+from rtrain.trainers.boosting_judged import reported_rounds
 from rtrain.trainers.boosting_params import (
     ELSEWHERE,
     check_early_stopping,
