@@ -14,6 +14,7 @@ from rtrain.callers_view import CallersView
 from rtrain.datasets.base import DatasetInfo, RawChunk
 from rtrain.errors import ConfigError
 from rtrain.prediction import Question, answers, open_checkpoint, scores_of
+from rtrain.prediction.seen import num_trained_on, tell_of_trained_on
 from rtrain.trainers.rankings import Ranking
 from rtrain.trainers.trained import BoundsLosses, Predictor, QuantileModel, RankingModel, TextModel
 
@@ -32,6 +33,8 @@ class Evaluation:
     split: str | None
     """The split that was measured; None: all rows that ``dataset`` names."""
     num_rows: int
+    num_trained_on: int | None
+    """How many of them the model was trained on; None: unknown."""
     metrics: Mapping[str, float]
 
 
@@ -79,11 +82,14 @@ def measure(
         found = list(parts)
     if not found:
         raise ConfigError("there are no rows to evaluate.")
+    num_rows, trained_on = sum(count for count, _ in found), num_trained_on(opened, chosen)
+    tell_of_trained_on(trained_on, num_rows)
     return Evaluation(
         checkpoint=str(opened.model.trained.folder),
         dataset=opened.dataset,
         split=chosen,
-        num_rows=sum(count for count, _ in found),
+        num_rows=num_rows,
+        num_trained_on=trained_on,
         metrics=metrics_of(opened.info, [part for _, part in found]),
     )
 

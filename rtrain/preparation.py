@@ -166,6 +166,7 @@ def check_job(composed: Composed, dataset: Dataset | None, observer: Observer) -
         project_root=str(composed.project_root),
         about=about,
         signing_key=signing_key(about.seal),
+        schedule=plugin.schedule_key(composed.resolved["trainer"]),
         scrub=composed.scrub,
     )
     check_shares(dataset, composed.conf.scaling.num_workers)

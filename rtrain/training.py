@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -52,8 +53,11 @@ def resume(run: str | Path, overrides: Sequence[str] = (), *, trust: bool = Fals
         ConfigError: It is no run directory, is somebody else's, or can't go on with these changes; nothing was started
             or written.
         TrainingError: Training failed; ``run`` and ``run_dir`` of the error are the run.
+
+    Warns:
+        UserWarning: What differs from before; that nothing is left to train, and how to extend the run.
     """
-    observer = SilentObserver()
+    observer = WarningObserver()
     with CallersView():
         run_dir = local_run(str(run), observer.notice, trust=trust)
         with resuming_session(run_dir, overrides, trust=trust) as session:
@@ -117,6 +121,9 @@ def train_prepared(ready: Prepared, run_dir: Path, observer: Observer, resumptio
     if resumption is not None:
         ready = replace(ready, job=replace(ready.job, strange=resumption.strange))
     with recorded(ready, run_dir, observer, resumption) as recorder, ready.composed.scrub.cleaning():
+        if resumption is None and not ready.composed.sweep:  # a sweep tells it once for all of its trials
+            for text in ready.plugin.notices(ready.job):
+                recorder.observer.notice(text)
         _run_workers(ready, recorder)
     return Run.load(run_dir)
 
@@ -139,3 +146,11 @@ class SilentObserver:
 
     def __getattr__(self, name: str) -> Any:
         return lambda *_: None
+
+
+class WarningObserver(SilentObserver):
+    """Says only what the user should know, as warnings."""
+
+    def notice(self, text: str) -> None:
+        """Warn."""
+        warnings.warn(text, stacklevel=2)

@@ -8,7 +8,7 @@ import pytest
 import rtrain
 from rtrain.datasets.base import DatasetInfo, RawChunk, objects
 from rtrain.errors import ConfigError, DatasetError
-from rtrain.evaluation import Rows, compared, metrics_of
+from rtrain.evaluation import Rows, compared, measure, metrics_of
 
 KEYS = ["num_workers=0", "trainer.num_boost_round=3", "dataset.label=y", "dataset.weight=w", "dataset.split.test=0.5"]
 
@@ -143,3 +143,79 @@ def test_outputs_that_are_no_numbers_are_not_left_out():
     words = RawChunk(objects([["a", "b"]] * 4), objects([np.array([0, 1])] * 4), {}, None, None)
     with pytest.raises(ConfigError):
         metrics_of(tags, [compared(Broken(), tags, words)])
+
+
+@pytest.fixture(scope="module")
+def halved(tmp_path_factory):
+    """Return a run on half of the rows of a file, the file's folder, and which rows of it made the test split."""
+    root = tmp_path_factory.mktemp("halved")
+    rng = np.random.default_rng(2)
+    rows = rng.normal(size=(60, 3)).round(6)
+    write_rows(root / "rows.csv", rows)
+    words = ["dataset=csv", f"dataset.path={root}/rows.csv", "dataset.label=y", "dataset.split.test=0.5"]
+    words += ["num_workers=0", "trainer.num_boost_round=2", f"run.root_dir={root}/runs"]
+    return rtrain.fit("xgboost", words), root, rows
+
+
+def write_rows(path, rows):
+    np.savetxt(path, rows, "%.6f", ",", header="a,b,y", comments="")
+
+
+def trained_on(run, words, caplog, **more):
+    """Return how many rows of an evaluation were counted as those of training, and what was said of them."""
+    caplog.clear()
+    return measure(run.path, words, **more).num_trained_on, [one.getMessage() for one in caplog.records]
+
+
+def test_rows_of_training_are_counted_by_content(halved, caplog):
+    run, root, rows = halved
+    own = [f"dataset.path={root}/rows.csv"]
+    count, told = trained_on(run, own, caplog)
+    assert (count, len(told)) == (30, 1)
+    assert "30 of these 60 rows are those that the model was trained on" in told[0]
+    mixed = np.concatenate([rows[:20], rows[:20] + 9])
+    write_rows(root / "mixed.csv", mixed)
+    count, told = trained_on(run, [f"dataset.path={root}/mixed.csv"], caplog)
+    assert 0 < count < 20
+    assert f"{count} of these 40 rows" in told[0]
+    write_rows(root / "new.csv", rows + 9)
+    assert trained_on(run, [f"dataset.path={root}/new.csv"], caplog) == (0, [])
+
+
+def test_a_row_with_another_label_is_not_one_of_training(halved, caplog):
+    run, root, rows = halved
+    write_rows(root / "relabelled.csv", rows + np.array([0, 0, 9]))
+    assert trained_on(run, [f"dataset.path={root}/relabelled.csv"], caplog) == (0, [])
+
+
+def test_the_split_that_training_had_says_so_and_the_others_are_free_of_it(halved, caplog):
+    run, *_ = halved
+    assert trained_on(run, [], caplog) == (0, [])
+    count, told = trained_on(run, [], caplog, split="train")
+    assert count == 30
+    assert "all 30 rows are those that the model was trained on" in told[0]
+
+
+def test_where_the_rows_of_training_are_gone_nothing_is_said(halved, caplog):
+    run, root, rows = halved
+    write_rows(root / "copy.csv", rows)
+    (root / "rows.csv").rename(root / "away.csv")
+    try:
+        assert trained_on(run, [f"dataset.path={root}/copy.csv"], caplog) == (None, [])
+        write_rows(root / "rows.csv", rows + 1)
+        assert trained_on(run, [f"dataset.path={root}/copy.csv"], caplog) == (None, [])
+    finally:
+        (root / "away.csv").rename(root / "rows.csv")
+
+
+def test_streamed_rows_are_known_by_their_files(halved, caplog):
+    _, root, rows = halved
+    words = ["dataset=csv", f"dataset.path={root}/rows.csv", "dataset.label=y", "dataset.memory=stream"]
+    words += ["dataset.split.test=0.5", "num_workers=0", "trainer.num_boost_round=2", f"run.root_dir={root}/streamed"]
+    run = rtrain.fit("xgboost", words)
+    assert run.manifest.dataset["memory"] == "stream"
+    count, told = trained_on(run, [f"dataset.path={root}/rows.csv"], caplog)
+    assert count == run.manifest.dataset["num_rows"]["train"]
+    assert len(told) == 1
+    write_rows(root / "copied.csv", rows)
+    assert trained_on(run, [f"dataset.path={root}/copied.csv"], caplog) == (None, [])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,8 +15,11 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
+log = logging.getLogger(__name__)
 MAX_WHOLE_NUMBER_CLASSES = 100
 """With ``task: auto``, a label of more different whole numbers than this is a number to predict."""
+MANY_CLASSES = 20
+"""Fewer classes may be rare by chance: a few rows of a large data set say nothing of it."""
 MAX_INT64 = 2**63 - 1
 MAX_CLASSES = 100_000
 EXACT = 2.0**24
@@ -143,6 +147,7 @@ class LabelScan:
     def __init__(self, column: str, task: str) -> None:
         self._column, self._task = column, task
         self._values: set[Any] = set()
+        self._num_rows = 0
         self._is_number = False
         self._where = ""
         self._range = math.inf, -math.inf
@@ -170,6 +175,7 @@ class LabelScan:
         if is_text and self._task == "regression":
             raise _not_a_number(self._column, values.type, where)
         self._where = where
+        self._num_rows += len(values)
         if not is_text and not pa.types.is_boolean(values.type):
             self._widen(values)
         self._is_number |= self._task == "regression" or (self._task == "auto" and pa.types.is_floating(values.type))
@@ -220,7 +226,21 @@ class LabelScan:
             )
         if self._task == "auto":
             self._check_text()
+        self._tell_of_rare_classes()
         return Labels(self._column, self._classes())
+
+    def _tell_of_rare_classes(self) -> None:
+        """Warn of classes that most rows have for themselves: numbers to predict, or names of rows."""
+        count = len(self._values)
+        if count < MANY_CLASSES or self._num_rows >= 2 * count:
+            return
+        hint = "choose another dataset.label where it names rows"
+        if all(isinstance(value, int | float) for value in self._values):
+            hint = "to predict it as a number: dataset.task=regression"
+        log.warning(
+            "%d classes in %d rows: nearly each row has another value of the label '%s', such as %s; %s",
+            *(count, self._num_rows, self._column, class_name(min(self._values)), hint),
+        )
 
     def _classes(self) -> tuple[Any, ...]:
         """Return the values in their order.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,8 @@ class Opened:
     """Takes the secrets of ``conf`` out of texts."""
     other_data: bool
     """Whether the rows are others than those of training, which holds rows that the model has seen."""
+    trained_data: Callable[[], Dataset] | None
+    """Reads the data of training again; None where that is not local files, or another account chose them."""
     _words: Mapping[str, str]
     """The user's words by the key that each of them sets."""
     _source: Source
@@ -76,6 +79,14 @@ class Opened:
     def info(self) -> DatasetInfo:
         """The dataset of training."""
         return self.model.trained.info
+
+    def fingerprint(self) -> str:
+        """Return the fingerprint of the data that the conf names.
+
+        Raises:
+            DatasetError: It is missing, or can't be read as training reads its data.
+        """
+        return load_as_trained(self._source, self.conf.dataset, self._encoding).info.fingerprint
 
     def rows(self, split: str | None) -> RowReader:
         """Return a reader of all rows that the conf names, or of one split.
@@ -179,9 +190,30 @@ def open_checkpoint(
         command=command,
         scrub=composed.scrub,
         other_data=any(key == "dataset" or key.startswith(OTHER_DATA) for key in keys),
+        trained_data=partial(_trained_data, about, root, allow) if own and _has_local_files(about) else None,
         _words=dict(zip(keys, words, strict=True)),
         _source=source,
         _encoding=about.encoding,
+    )
+
+
+def _has_local_files(about: About) -> bool:
+    path = (about.dataset or {}).get("path")
+    places = path.values() if isinstance(path, Mapping) else [path]
+    return all(isinstance(one, str) and "://" not in one for one in places)
+
+
+def _trained_data(about: About, root: Path | None, allow: Any) -> Dataset:
+    """Read the data of training again.
+
+    Raises:
+        DatasetError: It is missing, or has changed.
+    """
+    sections, _ = _sections(about, ())
+    sections["allow"] = list(about.allow)
+    composed = _composed(sections, root, (), ("rtrain", "evaluate"))
+    return load_as_trained(
+        load_source(composed.resolved["dataset"]["type"], allow), composed.conf.dataset, about.encoding
     )
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from rtrain.config.closest import closest, did_you_mean
 from rtrain.config.goals import listed
 from rtrain.config.session import Composed
 from rtrain.config.sweep_conf import SweepConf
@@ -16,13 +18,17 @@ from rtrain.searches.registry import SEARCHES
 from rtrain.trainers.directions import monitored
 from rtrain.trainers.registry import load_trainer
 
+Reported = Callable[[], "Sequence[str] | None"]
+"""Returns the metrics that trials report, the usual one first; None: only they themselves know."""
 
-def goals_of(conf: SweepConf, probe: Composed) -> list[Goal]:
+
+def goals_of(conf: SweepConf, probe: Composed, reported: Reported) -> list[Goal]:
     """Return what a sweep looks for; nothing if its config does not say it and nobody has to know beforehand.
 
     Args:
         conf: The section ``sweep``.
         probe: What the trials have in common. The metric of their best checkpoint is taken where one is needed.
+        reported: What trials report, for messages.
 
     Raises:
         ConfigError: There are not as many modes as metrics, or modes alone, or the direction of a metric isn't known.
@@ -33,7 +39,7 @@ def goals_of(conf: SweepConf, probe: Composed) -> list[Goal]:
     if not metrics and modes != ["auto"]:
         raise ConfigError(
             f"sweep.mode={','.join(modes)} is for a metric, and sweep.metric names none.",
-            "Add it, sweep.metric=val/loss say, or leave the mode out.",
+            f"Add it, {_example(reported)}, or leave the mode out.",
         )
     if not metrics and named is not None and (_is_adaptive(conf) or conf.scheduler is not None):
         metrics, modes = [named], ["auto"]
@@ -46,10 +52,31 @@ def goals_of(conf: SweepConf, probe: Composed) -> list[Goal]:
     if "auto" not in modes or not metrics:
         return [Goal(metric=metric, mode=mode) for metric, mode in zip(metrics, modes, strict=False)]
     known = load_trainer(probe.resolved["trainer"]["type"]).directions(trainer, probe.allow).configured(best, trainer)
+    if any(mode == "auto" and known.of(metric) is None for metric, mode in zip(metrics, modes, strict=True)):
+        check_reported(metrics, reported())  # a name that is wrong has no direction
     return [
         Goal(metric=metric, mode=known.needed(metric, "sweep.mode") if mode == "auto" else mode)
         for metric, mode in zip(metrics, modes, strict=False)
     ]
+
+
+def check_reported(metrics: Iterable[str], reported: Sequence[str] | None) -> None:
+    """Refuse to look for a metric that trials won't report.
+
+    Args:
+        metrics: What a sweep looks for.
+        reported: What they report; None: only they themselves know.
+
+    Raises:
+        ConfigError: Names the metric, and those that there are.
+    """
+    for name in metrics:
+        if reported is not None and name not in reported:
+            there = f"only {', '.join(sorted(reported))}" if reported else "nor any other: nothing is evaluated"
+            same = [one for one in reported if one.rpartition("/")[2] == name.rpartition("/")[2]]
+            near = next(iter(same), None) or closest(name, reported)
+            hint = did_you_mean(f"sweep.metric={near}") if near else None
+            raise ConfigError(f"sweep.metric: the trials report no {name}, {there}.", hint)
 
 
 def _is_adaptive(conf: SweepConf) -> bool:
@@ -57,7 +84,7 @@ def _is_adaptive(conf: SweepConf) -> bool:
     return kind.adaptive
 
 
-def make_search(trials: Trials, goals: list[Goal]) -> Search:
+def make_search(trials: Trials, goals: list[Goal], reported: Reported) -> Search:
     """Return the search of a sweep.
 
     Raises:
@@ -66,7 +93,7 @@ def make_search(trials: Trials, goals: list[Goal]) -> Search:
     name = SEARCHES.name_of(trials.conf)
     kind: type[Search] = SEARCHES.load(name)
     if kind.adaptive and not goals:
-        raise _unknown_goal(f"sweep={name} proposes trials by what earlier ones reached")
+        raise _unknown_goal(f"sweep={name} proposes trials by what earlier ones reached", reported)
     if len(goals) > 1 and not kind.many_goals:
         raise ConfigError(
             f"sweep.metric: sweep={name} looks for one metric, not for {len(goals)}.",
@@ -75,7 +102,7 @@ def make_search(trials: Trials, goals: list[Goal]) -> Search:
     return kind(trials.conf, trials.axes, goals)
 
 
-def make_scheduler(trials: Trials, goals: list[Goal]) -> Scheduler | None:
+def make_scheduler(trials: Trials, goals: list[Goal], reported: Reported) -> Scheduler | None:
     """Return the scheduler of a sweep, if it has one.
 
     Raises:
@@ -87,7 +114,7 @@ def make_scheduler(trials: Trials, goals: list[Goal]) -> Scheduler | None:
     name = SCHEDULERS.name_of(conf)
     kind: type[Scheduler] = SCHEDULERS.load(name)
     if not goals:
-        raise _unknown_goal(f"sweep/scheduler={name} has to know what trials are judged by")
+        raise _unknown_goal(f"sweep/scheduler={name} has to know what trials are judged by", reported)
     if len(goals) > 1:
         raise ConfigError(
             f"sweep.metric: a scheduler judges trials by one metric, not by {len(goals)}.",
@@ -127,5 +154,10 @@ def _length(trainer: Any, unit: str) -> int | None:
     return next((length for length in found if length is not None), None)
 
 
-def _unknown_goal(why: str) -> ConfigError:
-    return ConfigError(f"sweep.metric: {why}.", "Add what decides, sweep.metric=val/loss say.")
+def _unknown_goal(why: str, reported: Reported) -> ConfigError:
+    return ConfigError(f"sweep.metric: {why}.", f"Add what decides, {_example(reported)}.")
+
+
+def _example(reported: Reported) -> str:
+    """Return the word that names a metric which the trials report, or its form where only they know their metrics."""
+    return f"sweep.metric={next(iter(reported() or ()), 'METRIC')}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import random
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from rtrain.cluster import Cluster, StartingCluster
@@ -20,7 +20,8 @@ from rtrain.preparation import check_job, check_room
 from rtrain.resuming import differences, may_change_anyway, newer_keys
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.manifest import read_manifest
-from rtrain.searches.base import Point, Search
+from rtrain.searches.base import Goal, Point, Search
+from rtrain.sweeps.choice import check_reported
 from rtrain.sweeps.data import Data
 from rtrain.sweeps.record import SweepRecord
 from rtrain.sweeps.room import Room, shape_of
@@ -225,11 +226,17 @@ class Checks:
         data: Reads what they train on.
         starting: The cluster, if they need one.
         command: The command, for one that would do.
+        notice: Takes a line for the user; each line comes once, whichever trials it is about.
     """
 
-    def __init__(self, data: Data, starting: StartingCluster | None, command: Sequence[str]) -> None:
-        self._data, self._starting, self._command = data, starting, command
+    def __init__(
+        self, data: Data, starting: StartingCluster | None, command: Sequence[str], notice: Callable[[str], None]
+    ) -> None:
+        self._data, self._starting, self._command, self._notice = data, starting, command, notice
         self._cluster: Cluster | None = None
+        self.goals: Sequence[Goal] = ()
+        """What the sweep looks for."""
+        self._told: set[str] = set()
 
     @property
     def cluster(self) -> Cluster | None:
@@ -242,16 +249,32 @@ class Checks:
         """Check a trial; one whose data doesn't fit together with that of others is checked when it starts.
 
         Raises:
-            ConfigError: It can't be trained, by its plugin's word, or on this cluster.
+            ConfigError: It can't be trained, by its plugin's word, or on this cluster, or won't report what the sweep
+            looks for.
         """
         if composed.conf.run.resume != "never":
             raise ConfigError("run.resume: a sweep goes on by itself, and its trials with it.", "Leave it out.")
         if not self._data.expect(composed):
             return
         job, plugin = check_job(composed, self._data.of(composed), SilentObserver())
+        if self.goals:
+            check_reported([goal.metric for goal in self.goals], plugin.reports(job))
+        for text in plugin.notices(job):
+            if text not in self._told:
+                self._told.add(text)
+                self._notice(text)
         if self.cluster is not None:
             check_room(job, plugin, self.cluster, self._command)
             _check_places(composed, self.cluster)
+
+    def reported(self, composed: Composed) -> Sequence[str] | None:
+        """Return the metrics that a trial reports; None where only the trial itself knows them.
+
+        Raises:
+            ConfigError: It can't be trained.
+        """
+        job, plugin = check_job(composed, self._data.of(composed), SilentObserver())
+        return plugin.reports(job)
 
 
 def _check_places(composed: Composed, cluster: Cluster) -> None:

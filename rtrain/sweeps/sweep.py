@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -90,10 +91,11 @@ class Sweep:
         self._trials, self._observer, self._conf = trials, observer, trials.conf
         check_launcher(trials)
         self._data = Data(observer, starting)
-        self._checks = Checks(self._data, starting, trials.command)
+        self._checks = Checks(self._data, starting, trials.command, observer.notice)
         name = SEARCHES.name_of(self._conf)
-        goals = goals_of(self._conf, trials.probe)
-        self._search, scheduler = make_search(trials, goals), make_scheduler(trials, goals)
+        reported = partial(self._checks.reported, trials.probe)
+        self._checks.goals = goals = goals_of(self._conf, trials.probe, reported)
+        self._search, scheduler = make_search(trials, goals, reported), make_scheduler(trials, goals, reported)
         self._scheduler_name = None if self._conf.scheduler is None else SCHEDULERS.name_of(self._conf.scheduler)
         if scheduler is not None and (idle := decides_nothing(scheduler)):
             observer.notice(idle)

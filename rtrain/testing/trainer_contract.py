@@ -107,6 +107,14 @@ class TrainerContract:
         assert run.best_checkpoint is not None
         assert run.best_checkpoint.is_dir()
 
+    def test_it_knows_the_metrics_that_it_reports(self, run: Run) -> None:
+        job = make_job(self.compose().conf, self.load_dataset(), self.trainer)
+        known = load_trainer(self.trainer).reports(job)
+        if known is None:
+            pytest.skip(f"only a run of {self.trainer} knows its metrics")
+        assert run.metrics.keys() <= set(known)
+        assert known[0] in run.metrics
+
     def test_the_manifest_is_complete_and_true(self, run: Run) -> None:
         manifest = run.manifest
         assert manifest.ended_at is not None

@@ -38,6 +38,8 @@ class Job:
     """Names of checkpoints of the run whose files another account may have written, if they are not trusted."""
     directions: Directions = field(default_factory=Directions)
     """Which way the metrics of the trainer get better."""
+    schedule: str | None = None
+    """Key of what is as long as the whole run, as ``TrainerPlugin.schedule_key`` returns it."""
     scrub: Scrubber = field(default_factory=Scrubber)
     """Takes the secrets of the config out of what user code prints and raises."""
 
@@ -119,6 +121,25 @@ class TrainerPlugin(ABC):
             allow: Modules beyond rtrain's known frameworks that a ``_target_`` may come from.
         """
         return Directions()
+
+    def reports(self, job: Job) -> Sequence[str] | None:
+        """Return the metrics that a run may report, the one that decides the best checkpoint first.
+
+        Args:
+            job: What is to be trained, checked.
+
+        Returns:
+            Their names, ``val/loss`` say; None where only the run itself knows them: a loop of the user's, say.
+        """
+        return None
+
+    def notices(self, job: Job) -> Sequence[str]:
+        """Return what the user should know of a new run before it starts, a line each.
+
+        Args:
+            job: What is to be trained, checked.
+        """
+        return ()
 
     def check_init(self, job: Job, wrote: About) -> None:  # noqa: B027 (most find it when they load the weights)
         """Find why training can't begin with the weights of another run, if the plugin ``can_init``.

@@ -27,6 +27,7 @@ from rtrain.trainers.directions import check_targets
 from rtrain.trainers.from_dataset import check_float32, check_roles, dataset_of
 from rtrain.trainers.meter import NotFiniteError
 from rtrain.trainers.monitor import Goals, Monitor, goal_names
+from rtrain.trainers.over import tell_over
 from rtrain.trainers.ranks import Voters
 from rtrain.trainers.saver import in_turn
 from rtrain.trainers.stopping import SIGNALS, StopSignal
@@ -186,6 +187,8 @@ class Rounds:
         """Known when the library has reported its metrics, whose names only it can tell."""
         self._saved = self.progress.rounds if folder is not None else -1
         self._goals, self._reason = Goals(worker.run.stop, worker.directions), ""
+        self._is_over_before = folder is not None
+        """No round was wanted since the run was resumed."""
         self._spoilt = ""
         """Why training ends without a checkpoint: the deciding metric is not finite."""
         self._stop = StopSignal(worker, ranks, conf.max_seconds, self.progress.seconds)
@@ -195,12 +198,19 @@ class Rounds:
         if self._spoilt:
             self._reason = self._spoilt
             return True
-        if self.progress.rounds >= self._conf.num_boost_round:
-            return True
-        self._reason = self._early_end() or self._stop.agreed(self.progress.rounds)
-        if not self._reason and self._stop.save_agreed():
-            self.checkpoint()
-        return bool(self._reason)
+        if self.progress.rounds < self._conf.num_boost_round:
+            self._reason = self._early_end() or self._stop.agreed(self.progress.rounds)
+            if not self._reason and self._stop.save_agreed():
+                self.checkpoint()
+            if not self._reason:
+                self._is_over_before = False
+                return False
+        if self._is_over_before and self._reason not in SIGNALS:
+            progress = self.progress
+            waited = progress.rounds - progress.best_round if progress.best_round else 0
+            done = {"num_boost_round": progress.rounds, "early_stopping_rounds": waited}
+            tell_over(self._worker, self._reason, self._stop, done)
+        return True
 
     def _early_end(self) -> str:
         progress, patience = self.progress, self._conf.early_stopping_rounds

@@ -15,6 +15,7 @@ from rtrain.trainers.from_dataset import default_monitor, evaluated_split
 from rtrain.trainers.learner import Learner
 from rtrain.trainers.meter import Meter, NotFiniteError
 from rtrain.trainers.monitor import Goals, Monitor
+from rtrain.trainers.over import tell_over
 from rtrain.trainers.progress import Progress
 from rtrain.trainers.randomness import seed_step
 from rtrain.trainers.ranks import Ranks, Voters
@@ -86,7 +87,7 @@ class EpochLoop:
         self._describe()
         reason = self._limit() or (TIME_LIMIT if self.stop.was_over else "")
         if reason:
-            self.worker.nothing_left(reason)
+            tell_over(self.worker, reason, self.stop, self.progress.done)
         while not reason:
             reason = self._train_epoch() or self._limit()
         self.meter.check_any_taken()

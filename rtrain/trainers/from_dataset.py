@@ -227,6 +227,24 @@ def check_quantities(trainer: str, info: DatasetInfo) -> None:
         )
 
 
+def judged_metrics(wanted: str, info: DatasetInfo, more: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the metrics that training in epochs can be judged by, the one that does so by default first.
+
+    Args:
+        wanted: ``trainer.evaluate_split``.
+        info: The dataset.
+        more: Further metrics than those of the task.
+    """
+    split = evaluated_split(wanted, info)
+    own = () if split is None else [f"{split}/{name}" for name in (*metric_names(info.task), *more)]
+    return tuple(dict.fromkeys((default_monitor(wanted, info), *own, "train/loss", "train/epoch_loss")))
+
+
+def reported_metrics(wanted: str, info: DatasetInfo, more: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return all metrics that training in epochs may report: these, and those of its speed and rate."""
+    return (*judged_metrics(wanted, info, more), "train/lr", "train/rows_per_second")
+
+
 def check_monitors(conf: EpochsConf, info: DatasetInfo, job: Job, more: Sequence[str] = ()) -> None:
     """Refuse to watch a metric that the run won't report, or in the wrong direction; and steps of too few rows.
 
@@ -245,9 +263,7 @@ def check_monitors(conf: EpochsConf, info: DatasetInfo, job: Job, more: Sequence
     if conf.early_stopping is not None and split is None:
         raise ConfigError("trainer.early_stopping needs an evaluation, but there is no split to evaluate on.")
     check_modes(job.conf.run.checkpoint.best, conf, Directions(), default_monitor(conf.evaluate_split, info))
-    known = {"train/loss", "train/epoch_loss"}
-    if split is not None:
-        known |= {f"{split}/{name}" for name in (*metric_names(info.task), *more)}
+    known = set(judged_metrics(conf.evaluate_split, info, more))
     watched = {"run.checkpoint.best.monitor": job.conf.run.checkpoint.best.monitor}
     if conf.early_stopping is not None:
         watched["trainer.early_stopping.monitor"] = conf.early_stopping.monitor

@@ -73,6 +73,7 @@ def train_in_process(
         allow=job.allow,
         scrub=job.scrub,
         known_directions=job.directions,
+        schedule=job.schedule,
         use_gpu=job.conf.scaling.use_gpu,
         in_process=True,
     )

@@ -108,6 +108,15 @@ class Progress:
         else:
             self.bad_evaluations += 1
 
+    @property
+    def done(self) -> dict[str, int]:
+        """What has been done, by the key of the trainer that limits it."""
+        return {
+            "max_epochs": self.epoch,
+            "max_steps": self.step,
+            "early_stopping.patience": self.bad_evaluations,
+        }
+
     def early_end(self, early: EarlyStoppingConf | None) -> str:
         """Return why early stopping ends training, or an empty string."""
         if early is None or self.bad_evaluations < early.patience:

@@ -117,6 +117,7 @@ def _make_worker(config: dict[str, Any], context: Any, channel: WorkerChannel) -
         allow=job.allow,
         scrub=job.scrub,
         known_directions=job.directions,
+        schedule=job.schedule,
         use_gpu=job.conf.scaling.use_gpu,
     )
     # One rank looks, so that all agree.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 from rtrain.trainers.ranks import Voters
@@ -30,8 +31,9 @@ class StopSignal:
 
     def __init__(self, worker: Worker, ranks: Voters, max_seconds: float | None, seconds_before: float = 0.0) -> None:
         self._worker, self._ranks = worker, ranks
-        limits = [limit for limit in (max_seconds, worker.run.stop.max_seconds) if limit is not None]
-        self._max_seconds, self._seconds_before = min(limits, default=None), seconds_before
+        limits = {"trainer.max_seconds": max_seconds, "run.stop.max_seconds": worker.run.stop.max_seconds}
+        self._limits = {key: limit for key, limit in limits.items() if limit is not None}
+        self._max_seconds, self._seconds_before = min(self._limits.values(), default=None), seconds_before
         self._next = 0
         self._last: tuple[int, float] | None = None
         """Step and time of the exchange before."""
@@ -47,6 +49,12 @@ class StopSignal:
     def was_over(self) -> bool:
         """Whether the time was used up before the run was resumed; the same on every rank."""
         return self._max_seconds is not None and self._seconds_before >= self._max_seconds
+
+    @property
+    def longer(self) -> str:
+        """The overrides that give a run whose time was over before it was resumed as much time again."""
+        over = {key: limit for key, limit in self._limits.items() if self._seconds_before >= limit}
+        return " ".join(f"{key}={math.ceil(self._seconds_before + limit)}" for key, limit in over.items())
 
     def agreed(self, step: int) -> str:
         """Return why all ranks stop at ``step``, or an empty string; every rank calls it at every step."""

@@ -83,6 +83,9 @@ class Worker:
     known_directions: Directions = field(default_factory=Directions)
     """Which way the metrics of the trainer get better."""
 
+    schedule: str | None = None
+    """Key of what is as long as the whole run, which can't be extended then."""
+
     @property
     def directions(self) -> Directions:
         """Which way metrics get better, by the trainer and by the config."""
@@ -248,10 +251,6 @@ class Worker:
         """Tell why training ends, in a few words: a limit that was reached, say; on rank 0."""
         if self.rank == 0:
             self.channel.send({"kind": "ended", "reason": reason})
-
-    def nothing_left(self, reason: str) -> None:
-        """Tell the user that a resumed run had ended already, and why; on rank 0."""
-        self.notice(f"nothing is left to train: {reason}. To train on, resume the run with another limit")
 
     @property
     def stop_reason(self) -> str | None:

@@ -180,3 +180,28 @@ def test_texts_with_signs_are_classes(texts):
     scan = LabelScan("y", "auto")
     scan.add(pa.array(texts), "a", 0)
     assert scan.labels().classes == tuple(sorted(texts))
+
+
+@pytest.mark.parametrize(
+    ("values", "hint"),
+    [
+        ([one / 7 for one in range(160)], "dataset.task=regression"),
+        ([f"id-{one}" for one in range(160)], "dataset.label"),
+    ],
+    ids=["decimals", "texts"],
+)
+def test_a_class_for_nearly_each_row_is_told(values, hint, caplog):
+    scan = LabelScan("price", "classification")
+    scan.add(pa.array([*values, *values[:40]]), "rows.csv", 0)
+    assert scan.labels().num_classes == 160
+    assert "160 classes in 200 rows" in caplog.text
+    assert "'price'" in caplog.text
+    assert hint in caplog.text
+
+
+@pytest.mark.parametrize(("classes", "rows"), [(19, 19), (160, 320)], ids=["a few rows", "two rows of each"])
+def test_many_classes_that_come_again_are_no_news(classes, rows, caplog):
+    scan = LabelScan("kind", "classification")
+    scan.add(pa.array([one % classes / 7 for one in range(rows)]), "rows.csv", 0)
+    scan.labels()
+    assert not caplog.text

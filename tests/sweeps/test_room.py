@@ -45,7 +45,7 @@ class TwoCores:
 
 
 def test_a_trial_that_its_strategy_keeps_out_is_refused_before_any_starts():
-    checks = Checks(Data(SilentObserver(), None), TwoCores(), [])
+    checks = Checks(Data(SilentObserver(), None), TwoCores(), [], SilentObserver().notice)
     words = ["num_workers=1,2", "scaling.placement_strategy=STRICT_SPREAD"]
     with Session("mlp", words, schemas()) as session:
         trials = session.trials(None)

@@ -302,7 +302,9 @@ def test_what_a_search_may_not_propose_is_found_before_the_first_starts(capsys):
 def test_who_has_to_know_the_metric_asks_for_it(capsys):
     words = ["fit", "tiny.yaml", "--multirun", "num_workers=0", "trainer.params.eta=0.1,0.2"]
     assert rtrain([*words, "sweep=hyperopt"]) == 2
-    assert "sweep.metric=val/loss" in capsys.readouterr().err
+    assert "sweep.metric=test/mlogloss." in capsys.readouterr().err, "which these trials report"
+    assert rtrain([*words, "sweep.mode=min"]) == 2
+    assert "sweep.metric=test/mlogloss," in capsys.readouterr().err
     assert rtrain([*words, "sweep/scheduler=asha"]) == 2
     assert "has to know what trials are judged by" in capsys.readouterr().err
     assert rtrain([*words, "sweep=hyperopt", "sweep.metric=[a,b]", "sweep.mode=min"]) == 2
@@ -337,8 +339,33 @@ def test_without_a_metric_of_its_own_a_sweep_takes_that_of_its_trials_in_its_dir
     assert data["trials"][data["best"]]["point"] == [max(found, key=found.get)]
 
 
+@pytest.mark.parametrize(
+    ("trainer", "metric", "meant", "known"),
+    [
+        ("mlp", "val/loss", "test/loss", "train/rows_per_second"),
+        ("mlp", "test/los", "test/loss", "test/accuracy"),
+        ("tiny.yaml", "val/loss", "test/loss", "test/merror"),
+        ("tiny.yaml", "test/mloglos", "test/mlogloss", "test/mlogloss"),
+        ("lightgbm", "test/mlogloss", "test/multi_logloss", "test/multi_error"),
+        ("sklearn", "test/acc", "test/accuracy", "train/loss"),
+    ],
+)
+@pytest.mark.parametrize("search", ["grid", "hyperopt"])
+def test_a_metric_that_no_trial_reports_is_refused_before_the_first(trainer, metric, meant, known, search, capsys):
+    words = ["fit", trainer, "--multirun", "num_workers=0", "dataset.limit=60", "run.seed=1,2"]
+    assert rtrain([*words, f"sweep={search}", f"sweep.metric={metric}"]) == 2
+    told = capsys.readouterr().err
+    assert f"sweep.metric: the trials report no {metric}, only " in told
+    assert f"did you mean: sweep.metric={meant}" in told
+    assert known in told
+    assert not Path("runs").exists() or not list(Path("runs").glob("*/*"))
+
+
 def test_a_metric_that_nobody_reports_is_told(capsys):
+    Path("pyproject.toml").write_text("")
+    Path("own_metric.py").write_text("def zero(predictions, matrix):\n    return 'zero', 0.0\n")
     words = [word for word in ROUNDS if not word.startswith("sweep.metric")]
+    words += ["trainer.metric_functions=[own_metric:zero]", "trainer.params.eval_metric=[merror,mlogloss]"]
     assert rtrain([*words, "sweep.metric=val/loss", "trainer.params.eta=0.1,0.2"]) == 0
     told = capsys.readouterr().err
     assert "has never reported val/loss (sweep.metric); there are: test/merror, test/mlogloss" in told

@@ -19,6 +19,7 @@ from rtrain.trainers.from_dataset import (
 )
 from rtrain.trainers.jax.config import Conf
 from rtrain.trainers.jax.modes import MODES
+from rtrain.trainers.loss_kinds import check_loss_kind
 from rtrain.trainers.tasks import CLASSES
 
 
@@ -47,6 +48,10 @@ def _check_targets(conf: Conf, info: DatasetInfo, job: Job) -> None:
     check_node(fill_lengths(conf.optimizer, steps, "trainer.optimizer"), "trainer.optimizer", job.allow)
     if conf.loss is not None:
         check_node({**conf.loss, "_partial_": True}, "trainer.loss", job.allow)
+        choose = "'trainer.loss={_target_: optax.%s}'"
+        of_classes = choose % "softmax_cross_entropy_with_integer_labels"
+        words = {"of_numbers": choose % "squared_error", "of_classes": of_classes}
+        check_loss_kind(conf.loss["_target_"], job, **words)
     for name, node in conf.metrics.items():
         check_node({**node, "_partial_": True}, f"trainer.metrics.{name}", job.allow)
     check_names(conf, info)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from rtrain.trainers.base import Job, TrainerPlugin, TrainLoop
@@ -22,6 +23,21 @@ class Plugin(TrainerPlugin):
         from rtrain.trainers.jax.checks import check_conf
 
         check_conf(job)
+
+    def reports(self, job: Job) -> Sequence[str] | None:
+        """Return the metrics of the loop of epochs, and those of the config; a function reports its own."""
+        from rtrain.trainers.from_dataset import dataset_of, reported_metrics
+
+        conf: config.Conf = job.conf.trainer
+        if conf.train_function is not None:
+            return None
+        return reported_metrics(conf.evaluate_split, dataset_of(job), tuple(conf.metrics))
+
+    def notices(self, job: Job) -> Sequence[str]:
+        """Report that the test split chooses the best checkpoint, if it does."""
+        from rtrain.trainers.optimistic import chosen_on_test
+
+        return chosen_on_test(job, job.conf.trainer) if job.conf.trainer.train_function is None else ()
 
     def train_loop(self, conf: config.Conf) -> TrainLoop:
         """Return the declared loop, or the user's own."""

@@ -19,7 +19,7 @@ from rtrain.trainers.boosting_progress import Progress
 from rtrain.trainers.lightgbm.config import Conf
 from rtrain.trainers.lightgbm.data import make_dataset, shared_bins
 from rtrain.trainers.lightgbm.draws import Draws, starts_again
-from rtrain.trainers.lightgbm.metrics import OfMargins, mode_of, needs_margins
+from rtrain.trainers.lightgbm.metrics import OfMargins, deciding, mode_of, needs_margins
 from rtrain.trainers.lightgbm.params import plain_errors, worker_params
 from rtrain.trainers.reading import reading
 from rtrain.trainers.trained import TRUST, read_about, wrote_files
@@ -57,7 +57,7 @@ def train(worker: Worker) -> None:
     begin = Beginning.of(worker, anew=starts_again(params))
     trees = _trees(begin, conf)
     model = [] if trees is None else [trees]
-    rounds = Rounds(worker, conf, Ranks(worker.rank, worker.world_size), _deciding, _copier(model), begin)
+    rounds = Rounds(worker, conf, Ranks(worker.rank, worker.world_size), deciding, _copier(model), begin)
     objective, own = functions(conf, worker.allow)
     margins = [OfMargins(info)] if needs_margins(conf, info) else []
     split = worker.dataset.splits["train"]
@@ -157,11 +157,6 @@ def _copier(model: list[lightgbm.Booster]) -> Callable[[int], Writer]:
         return write
 
     return snapshot
-
-
-def _deciding(names: Sequence[str]) -> str:
-    """Return the metric that decides: the first one, as in ``lightgbm.train``; of rankings at the last place."""
-    return next(name for name in reversed(names) if name.partition("@")[0] == names[0].partition("@")[0])
 
 
 def _describe(worker: Worker, params: Mapping[str, Any], whole: lightgbm.Dataset) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import lightgbm
 import numpy as np
@@ -33,6 +33,11 @@ def directions(metric_functions: list[str]) -> Directions:
 def mode_of(name: str, larger: bool) -> str:
     """Return which way a metric gets better, ``val/auc`` say, of which LightGBM says whether it is larger then."""
     return MODES.get(name.rpartition("/")[2].partition("@")[0], "max" if larger else "min")
+
+
+def deciding(names: Sequence[str]) -> str:
+    """Return the metric that decides: the first one, as in ``lightgbm.train``; of rankings at the last place."""
+    return next(name for name in reversed(names) if name.partition("@")[0] == names[0].partition("@")[0])
 
 
 def needs_margins(conf: Conf, info: DatasetInfo) -> bool:

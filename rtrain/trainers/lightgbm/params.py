@@ -17,6 +17,7 @@ from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.trainers.base import Job
 from rtrain.trainers.boosting_init import check_trees
+from rtrain.trainers.boosting_judged import reported_rounds
 from rtrain.trainers.boosting_params import (
     ELSEWHERE,
     check_early_stopping,
@@ -28,7 +29,7 @@ from rtrain.trainers.boosting_params import (
     numbered_constraints,
 )
 from rtrain.trainers.lightgbm.config import Conf
-from rtrain.trainers.lightgbm.metrics import OF_PROBABILITIES, needs_margins
+from rtrain.trainers.lightgbm.metrics import OF_PROBABILITIES, deciding, needs_margins
 from rtrain.trainers.lightgbm.names import all_names, main_name, main_objective
 from rtrain.trainers.trained import About
 from rtrain.trainers.worker import Worker
@@ -193,6 +194,17 @@ def check_params(job: Job) -> None:
         raise ConfigError(f"trainer.params.metric: LightGBM has no metric {unknown[0]!r}.")
     if conf.objective_function is not None and info.task == "classification":
         check_measures(reported, OF_PROBABILITIES, "trainer.params.metric")
+
+
+def reported(job: Job) -> tuple[str, ...] | None:
+    """Return the metrics that rounds report; None where functions of the user choose them, or measure margins."""
+    conf: Conf = job.conf.trainer
+    assert job.dataset is not None
+    info = job.dataset.info
+    if conf.metric_functions or conf.objective_function is not None:
+        return None
+    params = all_params(conf, info, seed=0, use_gpu=False, num_threads=1)
+    return reported_rounds(conf, info, _reported_metrics(params, info), deciding)
 
 
 def check_init(job: Job, wrote: About) -> None:

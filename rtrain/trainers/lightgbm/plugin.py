@@ -53,6 +53,18 @@ class Plugin(TrainerPlugin):
 
         return frozenset() if starts_again(conf["params"]) else frozenset(f"params.{name}" for name in EACH_ROUND)
 
+    def reports(self, job: Job) -> Sequence[str] | None:
+        """Return the library's own metrics, unless functions of the user's report others."""
+        from rtrain.trainers.lightgbm.params import reported
+
+        return reported(job)
+
+    def notices(self, job: Job) -> Sequence[str]:
+        """Report that the test split chooses the best checkpoint, if it does."""
+        from rtrain.trainers.boosting_judged import chosen_on_test
+
+        return chosen_on_test(job)
+
     def train_loop(self, conf: config.Conf) -> TrainLoop:
         """Return the loop."""
         from rtrain.trainers.lightgbm.loop import train

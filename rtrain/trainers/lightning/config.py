@@ -9,7 +9,7 @@ from pydantic import Field
 
 from rtrain.config.needs import SEVERAL_WORKERS, Rules
 from rtrain.config.schema import one_of
-from rtrain.trainers.epochs_conf import LimitsConf
+from rtrain.trainers.epochs_conf import EpochsConf, LimitsConf
 
 
 @dataclass(kw_only=True)
@@ -60,6 +60,18 @@ class Conf(LimitsConf):
         if self.datamodule is not None and "_target_" not in self.datamodule:
             raise ValueError("datamodule needs the _target_ of a LightningDataModule")
         self.check_limits()
+
+
+def as_epochs(conf: Conf) -> EpochsConf:
+    """Return the limits of a training on ``dataset``, and when Lightning evaluates: by default after each epoch."""
+    names = ("max_epochs", "max_steps", "max_seconds", "batch_size", "global_batch_size", "evaluate_split")
+    given, inside = conf.trainer_args, conf.trainer_args.get("val_check_interval")
+    return EpochsConf(
+        **{name: getattr(conf, name) for name in names},
+        early_stopping=conf.early_stopping,
+        eval_every_epochs=given.get("check_val_every_n_epoch", 1),
+        eval_every_steps=None if inside is None else 1,  # several times an epoch, or every so many steps
+    )
 
 
 def default_monitor(split: str | None) -> str:

@@ -18,6 +18,7 @@ from rtrain.trainers.lightning.quiet import quiet
 from rtrain.trainers.lightning.services import CHECKPOINT, WEIGHTS, Services, StoppedError
 from rtrain.trainers.lightning.strange import StrangersNumbers
 from rtrain.trainers.meter import NotFiniteError
+from rtrain.trainers.over import tell_over
 from rtrain.trainers.progress import Progress
 from rtrain.trainers.torch_ranks import TorchRanks
 from rtrain.trainers.torch_settings import torch_settings
@@ -37,9 +38,11 @@ def train(worker: Worker) -> None:
         data = make_data(worker, ranks, progress, validates=_validates(module, conf))
         services = Services(worker, ranks, data, progress)
         if ended := services.reached():
-            worker.nothing_left(ended)
+            tell_over(worker, ended, services.stop, progress.done)
             worker.describe_end(ended)
             return
+        if services.is_whole():
+            tell_over(worker, "", services.stop, progress.done)
         trainer = make_trainer(worker, services)
         checkpoint = None if folder is None else str(folder / CHECKPOINT)
         if not worker.resumes_own:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from rtrain.trainers.base import Job, TrainerPlugin, TrainLoop
@@ -22,6 +23,13 @@ class Plugin(TrainerPlugin):
         from rtrain.trainers.lightning.checks import check_conf
 
         check_conf(job)
+
+    def notices(self, job: Job) -> Sequence[str]:
+        """Report that the test split chooses the best checkpoint, if it does."""
+        from rtrain.trainers.lightning.config import as_epochs
+        from rtrain.trainers.optimistic import chosen_on_test
+
+        return () if job.dataset is None else chosen_on_test(job, as_epochs(job.conf.trainer))
 
     def train_loop(self, conf: config.Conf) -> TrainLoop:
         """Return the loop that runs Lightning's."""

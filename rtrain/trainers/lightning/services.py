@@ -58,7 +58,7 @@ class Services(pl.callbacks.Checkpoint):
         self.watched = Watched(worker, self._monitor)
         self.progress, self._saved_step = progress, -1 if worker.resume_dir() is None else progress.step
         self._scored_step = progress.evaluated_step
-        self._stop = StopSignal(worker, ranks, worker.conf.max_seconds, self.progress.seconds)
+        self.stop = StopSignal(worker, ranks, worker.conf.max_seconds, self.progress.seconds)
         self._goals, self._copies = Goals(worker.run.stop, worker.directions), Copies()
         self._agreement = Agreement(worker, ranks)
         self._schedules = Schedules(worker, ranks, self._agreement)
@@ -76,7 +76,13 @@ class Services(pl.callbacks.Checkpoint):
     def reached(self) -> str:
         """Return why what was evaluated, or the time before a resume, ends training; or an empty string."""
         early = self.progress.early_end(self._worker.conf.early_stopping)
-        return early or self._goals.reached(self.progress.metrics) or (TIME_LIMIT if self._stop.was_over else "")
+        return early or self._goals.reached(self.progress.metrics) or (TIME_LIMIT if self.stop.was_over else "")
+
+    def is_whole(self) -> bool:
+        """Tell whether the run had its whole length before it was resumed."""
+        conf, progress = self._worker.conf, self.progress
+        lengths = ((conf.max_epochs, progress.epoch), (conf.max_steps, progress.step))
+        return any(limit is not None and done >= limit for limit, done in lengths)
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Look at what the optimizers take from a checkpoint, which comes next."""
@@ -132,8 +138,8 @@ class Services(pl.callbacks.Checkpoint):
             self._step_loss.clear()
         every = run.checkpoint.every_steps
         due = every is not None and _passes(every, before, progress.step)
-        reason = self._stop.agreed(progress.step) if new else ""
-        due = due or self._stop.save_agreed()
+        reason = self.stop.agreed(progress.step) if new else ""
+        due = due or self.stop.save_agreed()
         if reason and reason not in SIGNALS:
             self._end(trainer, reason)
         ends = (new and _has_all_steps(trainer)) or reason not in ("", *SIGNALS)
@@ -266,7 +272,7 @@ class Services(pl.callbacks.Checkpoint):
                 self._worker.score_checkpoint(**facts)
             return
         self.losses.look()
-        progress.seconds = self._stop.seconds
+        progress.seconds = self.stop.seconds
         self._check_weights(trainer.lightning_module)
         state, left_out = without_objects(trainer._checkpoint_connector.dump_checkpoint(weights_only=False))
         check_readable(state)
@@ -274,7 +280,7 @@ class Services(pl.callbacks.Checkpoint):
             self._worker.notice(f"hyperparameters that are objects are not in checkpoints: {', '.join(left_out)}")
         self._worker.save_checkpoint(lambda: self._snapshot(state), **facts)
         self._saved_step = progress.step
-        self._stop.saved()
+        self.stop.saved()
 
     def _check_weights(self, module: pl.LightningModule) -> None:
         """Fail if weights that were finite when training began no longer are."""

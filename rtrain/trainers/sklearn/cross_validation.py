@@ -29,8 +29,7 @@ def cross_validate(
         conf: Folds and scores.
         seed: Decides which rows are in which fold.
     """
-    usual = {"accuracy": "accuracy"} if info.task == "classification" else ERRORS
-    scorers = {name: name for name in conf.scoring} or usual
+    scorers = _scorers(conf, info)
     kind = StratifiedKFold if info.task == "classification" else KFold
     found = sklearn_cross_validate(
         clone(estimator),
@@ -46,3 +45,14 @@ def cross_validate(
         values = found[f"test_{name}"] * (-1 if ERRORS.get(name) == scorer else 1)
         scores |= {f"cv/{name}": float(values.mean()), f"cv/{name}_std": float(values.std())}
     return scores
+
+
+def score_names(conf: CrossValidationConf, info: DatasetInfo) -> list[str]:
+    """Return the names under which the scores are reported."""
+    return [f"cv/{name}{end}" for name in _scorers(conf, info) for end in ("", "_std")]
+
+
+def _scorers(conf: CrossValidationConf, info: DatasetInfo) -> dict[str, str]:
+    """Return scikit-learn's scorers by the names that their scores are reported under."""
+    usual = {"accuracy": "accuracy"} if info.task == "classification" else ERRORS
+    return {name: name for name in conf.scoring} or usual

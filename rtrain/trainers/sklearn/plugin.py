@@ -29,6 +29,24 @@ class Plugin(TrainerPlugin):
         scoring = [] if conf.cross_validation is None else conf.cross_validation.scoring
         return Directions(own={f"cv/{name}": "max" for name in scoring})
 
+    def reports(self, job: Job) -> Sequence[str] | None:
+        """Return the metrics of the loop of epochs, and the scores of a cross-validation."""
+        from rtrain.trainers.from_dataset import dataset_of, evaluated_split, reported_metrics
+        from rtrain.trainers.sklearn.cross_validation import score_names
+
+        conf, info = job.conf.trainer, dataset_of(job)
+        scores = () if conf.cross_validation is None else score_names(conf.cross_validation, info)
+        usual = reported_metrics(conf.evaluate_split, info)
+        return (*scores, *usual) if evaluated_split(conf.evaluate_split, info) is None else (*usual, *scores)
+
+    def notices(self, job: Job) -> Sequence[str]:
+        """Report that the test split chooses the best checkpoint, if it does."""
+        from rtrain.trainers.from_dataset import dataset_of
+        from rtrain.trainers.optimistic import chosen_on_test
+        from rtrain.trainers.sklearn.loop import epochs_conf
+
+        return chosen_on_test(job, epochs_conf(job.conf.trainer, dataset_of(job)))
+
     def train_loop(self, conf: config.Conf) -> TrainLoop:
         """Return the loop."""
         from rtrain.trainers.sklearn.loop import train

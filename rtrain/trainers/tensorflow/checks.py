@@ -8,7 +8,7 @@ from typing import Any
 
 import keras
 
-from rtrain.config.closest import to_try
+from rtrain.config.closest import plain, to_try
 from rtrain.config.targets import build, check_node, locate
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
@@ -23,6 +23,7 @@ from rtrain.trainers.from_dataset import (
     fill_lengths,
     num_steps,
 )
+from rtrain.trainers.loss_kinds import check_loss_kind
 from rtrain.trainers.tasks import CLASSES
 from rtrain.trainers.tensorflow.build import averaging, build_optimizer, check_model_class, fill
 from rtrain.trainers.tensorflow.config import Conf
@@ -67,7 +68,7 @@ def check_conf(job: Job) -> None:
     # The signatures of Keras's optimizers take any keyword: only their constructors know better.
     _check_averages(build_optimizer(conf, steps, job.allow))
     if conf.loss is not None:
-        _check_loss(fill(conf.loss, info, "trainer.loss"), info, job.allow)
+        _check_loss(fill(conf.loss, info, "trainer.loss"), job)
     for name, node in conf.metrics.items():
         check_node(fill(node, info, f"trainer.metrics.{name}"), f"trainer.metrics.{name}", job.allow)
         _check_metric(node, f"trainer.metrics.{name}", info, job.allow)
@@ -111,7 +112,8 @@ def _check_averages(optimizer: Any) -> None:
             )
 
 
-def _check_loss(node: Mapping[str, Any], info: DatasetInfo, allow: tuple[str, ...]) -> None:
+def _check_loss(node: Mapping[str, Any], job: Job) -> None:
+    allow = job.allow
     target = locate(node["_target_"], "trainer.loss._target_", allow)
     if inspect.isfunction(target) and not {"_partial_", "_args_"} & node.keys():
         missing = [
@@ -126,7 +128,7 @@ def _check_loss(node: Mapping[str, Any], info: DatasetInfo, allow: tuple[str, ..
                 to_try("+trainer.loss._partial_=true"),
             )
     check_node(node, "trainer.loss", allow)
-    _check_targets(node["_target_"], info)
+    _check_targets(node["_target_"], job)
     loss = build(node, "trainer.loss", allow)
     _check_reduction(loss)
     _check_ignored(loss)
@@ -170,14 +172,12 @@ def _check_metric(node: Mapping[str, Any], where: str, info: DatasetInfo, allow:
         )
 
 
-def _check_targets(loss: str, info: DatasetInfo) -> None:
-    name = loss.rpartition(".")[2]
-    if info.task not in CLASSES and name.startswith("SparseCategorical"):
-        raise ConfigError(
-            f"trainer.loss: {name} wants the numbers of classes, but those of {info.name} are numbers to predict.",
-            to_try("keras.losses.MeanSquaredError, or dataset.task=classification"),
-        )
-    if name in ONE_HOT:
+def _check_targets(loss: str, job: Job) -> None:
+    """Refuse a loss whose targets are one-hot, or others than those of the dataset."""
+    name, choose = loss.rpartition(".")[2], "'trainer.loss={_target_: keras.losses.%s}'"
+    of_classes = choose % "SparseCategoricalCrossentropy"
+    check_loss_kind(loss, job, of_numbers=choose % "MeanSquaredError", of_classes=of_classes)
+    if plain(name) in map(plain, ONE_HOT):
         raise ConfigError(
             f"trainer.loss: {name} wants one-hot targets, but the dataset gives the numbers of classes.",
             to_try("keras.losses.SparseCategoricalCrossentropy"),

@@ -36,6 +36,19 @@ class Plugin(TrainerPlugin):
 
         return directions(conf.metrics, allow)
 
+    def reports(self, job: Job) -> Sequence[str] | None:
+        """Return the metrics of the loop of epochs, and those of the config."""
+        from rtrain.trainers.from_dataset import dataset_of, reported_metrics
+
+        conf: config.Conf = job.conf.trainer
+        return reported_metrics(conf.evaluate_split, dataset_of(job), tuple(conf.metrics))
+
+    def notices(self, job: Job) -> Sequence[str]:
+        """Report that the test split chooses the best checkpoint, if it does."""
+        from rtrain.trainers.optimistic import chosen_on_test
+
+        return chosen_on_test(job, job.conf.trainer)
+
     def train_loop(self, conf: config.Conf) -> TrainLoop:
         """Return the declared loop."""
         environment.prepare_import()

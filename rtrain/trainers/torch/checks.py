@@ -22,6 +22,7 @@ from rtrain.trainers.from_dataset import (
     default_monitor,
     fill_from_dataset,
 )
+from rtrain.trainers.loss_kinds import check_loss_kind
 from rtrain.trainers.monitor import Monitor
 from rtrain.trainers.tasks import CLASSES
 from rtrain.trainers.torch.build import auto_lengths, build_loss, schedule_length, watches_metric
@@ -69,6 +70,8 @@ def _check_targets(conf: Conf, info: DatasetInfo, job: Job) -> None:
         filled, num_args = fill_from_dataset(conf.loss, info, "trainer.loss"), 2 * is_function(conf.loss, job.allow)
         check_node(filled, "trainer.loss", job.allow, num_args=num_args)
         assert job.dataset is not None, "it has an info"
+        words = {"of_numbers": "trainer/loss=mse", "of_classes": "trainer/loss=cross_entropy"}
+        check_loss_kind(conf.loss["_target_"], job, **words)
         check_loss(build_loss(conf, job.dataset, job.allow), info)
     check_names(conf, info)
     for name, node in conf.metrics.items():

@@ -45,6 +45,21 @@ class Plugin(TrainerPlugin):
 
         return directions(conf.metrics, allow)
 
+    def reports(self, job: Job) -> Sequence[str] | None:
+        """Return the metrics of the loop of epochs, and those of the config; a custom loop has others."""
+        from rtrain.trainers.from_dataset import dataset_of, reported_metrics
+
+        conf: config.Conf = job.conf.trainer
+        if conf.train_loop is not None:
+            return None
+        return reported_metrics(conf.evaluate_split, dataset_of(job), tuple(conf.metrics))
+
+    def notices(self, job: Job) -> Sequence[str]:
+        """Report that the test split chooses the best checkpoint, if it does."""
+        from rtrain.trainers.optimistic import chosen_on_test
+
+        return chosen_on_test(job, job.conf.trainer) if job.conf.trainer.train_loop is None else ()
+
     def train_loop(self, conf: config.Conf) -> TrainLoop:
         """Return the declared loop, or the user's own."""
         if conf.train_loop is not None:

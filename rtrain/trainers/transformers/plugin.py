@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rtrain.trainers.base import Job, TrainerPlugin, TrainLoop
@@ -31,6 +31,19 @@ class Plugin(TrainerPlugin):
         """Return the key of the schedule, unless it goes on whatever the length of the run."""
         kind = (conf.get("arguments") or {}).get("lr_scheduler_type", "linear")
         return None if kind in ENDLESS else "trainer.arguments.lr_scheduler_type"
+
+    def reports(self, job: Job) -> Sequence[str] | None:
+        """Return the metrics of the loop of epochs."""
+        from rtrain.trainers.from_dataset import dataset_of, reported_metrics
+
+        info = dataset_of(job, such_as="text")
+        return reported_metrics(job.conf.trainer.evaluate_split, info)
+
+    def notices(self, job: Job) -> Sequence[str]:
+        """Report that the test split chooses the best checkpoint, if it does."""
+        from rtrain.trainers.optimistic import chosen_on_test
+
+        return chosen_on_test(job, job.conf.trainer)
 
     def train_loop(self, conf: config.Conf) -> TrainLoop:
         """Return the declared loop."""

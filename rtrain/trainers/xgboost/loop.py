@@ -22,7 +22,7 @@ from rtrain.trainers.worker import Worker
 from rtrain.trainers.xgboost.config import Conf
 from rtrain.trainers.xgboost.data import make_matrix
 from rtrain.trainers.xgboost.draws import Grower, starts_again
-from rtrain.trainers.xgboost.metrics import MODES, Metrics, OfMargins, gives_margins
+from rtrain.trainers.xgboost.metrics import MODES, Metrics, OfMargins, deciding, gives_margins
 from rtrain.trainers.xgboost.params import device_of, plain_errors, worker_params
 
 MODEL = "model.ubj"
@@ -63,7 +63,7 @@ def train(worker: Worker) -> None:
                 f"XGBoost sees no GPU on worker {worker.rank}.",
                 "Install XGBoost with CUDA on every node, or set use_gpu=false.",
             )
-        rounds = Rounds(worker, conf, Ranks(worker.rank, worker.world_size), _deciding, _copier(booster), begin)
+        rounds = Rounds(worker, conf, Ranks(worker.rank, worker.world_size), deciding, _copier(booster), begin)
         if begin.init is not None:
             rounds.progress.rounds_before = booster.num_boosted_rounds()
         _describe(worker, params, {"train": matrix, **{name: one for one, name in evals}})
@@ -105,11 +105,6 @@ def best_rounds(booster: xgboost.Booster) -> int:
     if not 0 < num_rounds <= there:
         raise CheckpointError(f"{MODEL} has {there} rounds, but says that the best one is number {num_rounds}.")
     return num_rounds
-
-
-def _deciding(names: Sequence[str]) -> str:
-    """Return the metric that decides: the last one, as in ``xgboost.train``."""
-    return names[-1]
 
 
 def _copier(booster: xgboost.Booster) -> Callable[[int], Writer]:

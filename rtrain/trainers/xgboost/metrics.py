@@ -29,6 +29,11 @@ def directions() -> Directions:
     return Directions(own=MODES)
 
 
+def deciding(names: Sequence[str]) -> str:
+    """Return the metric that decides: the last one, as in ``xgboost.train``."""
+    return names[-1]
+
+
 class OfMargins:
     """The metrics of a classification whose trees give sums (margins), called as XGBoost calls a metric.
 

@@ -19,6 +19,7 @@ from rtrain.errors import ConfigError, TrainingError
 from rtrain.trainers.base import Job
 from rtrain.trainers.boosting import eval_splits, usable_names
 from rtrain.trainers.boosting_init import check_trees
+from rtrain.trainers.boosting_judged import reported_rounds
 from rtrain.trainers.boosting_params import (
     ELSEWHERE,
     check_early_stopping,
@@ -33,7 +34,7 @@ from rtrain.trainers.trained import About
 from rtrain.trainers.worker import Worker
 from rtrain.trainers.xgboost.config import Conf
 from rtrain.trainers.xgboost.data import check_grades, feature_types, metrics_of, tell_of_small_labels
-from rtrain.trainers.xgboost.metrics import OF_PROBABILITIES, gives_margins
+from rtrain.trainers.xgboost.metrics import OF_PROBABILITIES, Metrics, deciding, gives_margins
 
 NOT_IN_THE_MODEL = (
     *("base_score", "booster", "objective", "num_class", "eval_metric", "disable_default_eval_metric", "verbosity"),
@@ -167,6 +168,19 @@ def check_params(job: Job) -> None:
     check_grades(job.dataset, params, eval_splits(conf, info))
     tell_of_small_labels(job.dataset, params.get("objective"))
     _check_gpu(job)
+
+
+def reported(job: Job) -> tuple[str, ...] | None:
+    """Return the metrics that rounds report; None where functions of the user choose them, or measure margins."""
+    conf: Conf = job.conf.trainer
+    assert job.dataset is not None
+    info = job.dataset.info
+    if conf.metric_functions or gives_margins(conf):
+        return None
+    rows = _few_rows(info, of_metrics=True)
+    booster = _try_out(all_params(conf, info, seed=0, use_gpu=False, num_threads=1), _few_rows(info))
+    found = Metrics((), output_margin=False).measure(booster, [(rows, "few")], 0)
+    return reported_rounds(conf, info, [name.removeprefix("few/") for name in found], deciding)
 
 
 @contextmanager

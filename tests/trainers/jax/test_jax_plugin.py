@@ -24,7 +24,8 @@ def check(conf, dataset=None, **scaling):
 
 
 def test_a_good_config_passes():
-    check(make_conf(optimizer={**ADAM, "learning_rate": SCHEDULE}, loss={"_target_": "optax.l2_loss"}))
+    loss = {"_target_": "optax.softmax_cross_entropy_with_integer_labels"}
+    check(make_conf(optimizer={**ADAM, "learning_rate": SCHEDULE}, loss=loss))
     check(Conf(train_function="jax.numpy:sin"))
 
 

@@ -31,7 +31,7 @@ def test_a_good_config_passes():
 
 
 def test_a_function_as_loss_is_not_called_with_nothing():
-    loss = {"_target_": "keras.losses.mean_squared_error"}
+    loss = {"_target_": "keras.losses.sparse_categorical_crossentropy"}
     with pytest.raises(ConfigError, match="is a function of y_true and y_pred, but a loss is a") as raised:
         check(make_conf(loss=loss))
     assert raised.value.hint == "try: +trainer.loss._partial_=true"

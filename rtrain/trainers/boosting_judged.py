@@ -1,0 +1,38 @@
+"""The metrics that judge rounds of boosted trees, as far as they are known before the first one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rtrain.datasets.base import DatasetInfo
+from rtrain.trainers.base import Job
+from rtrain.trainers.boosting import eval_splits, with_shared_names
+from rtrain.trainers.boosting_conf import BoostingConf
+from rtrain.trainers.from_dataset import dataset_of
+from rtrain.trainers.optimistic import notice
+
+
+def chosen_on_test(job: Job) -> list[str]:
+    """Return the notice that early stopping chooses the best round on the test split, if the config names no other."""
+    conf: BoostingConf = job.conf.trainer
+    chooses = conf.early_stopping_rounds is not None and conf.eval_splits is None
+    named = job.conf.run.checkpoint.best.monitor is not None
+    return [notice(job)] if chooses and not named and eval_splits(conf, dataset_of(job)) == ["test"] else []
+
+
+def reported_rounds(
+    conf: BoostingConf, info: DatasetInfo, names: Sequence[str], deciding: Callable[[Sequence[str]], str]
+) -> tuple[str, ...]:
+    """Return the metrics that rounds report, the one that decides first.
+
+    Args:
+        conf: Which splits are evaluated.
+        info: The dataset.
+        names: What the library calls its metrics.
+        deciding: As ``Rounds`` takes it.
+    """
+    found = {f"{split}/{name}": 1.0 for split in eval_splits(conf, info) for name in names}
+    if not found:
+        return ()
+    first = deciding(list(found)[-len(names) :])
+    return tuple(dict.fromkeys((first, *with_shared_names(found, info.task))))

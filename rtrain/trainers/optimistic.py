@@ -1,0 +1,40 @@
+"""The test split where there is no val split: what is chosen by its metrics makes these optimistic."""
+
+from __future__ import annotations
+
+import math
+
+from rtrain.trainers.base import Job
+from rtrain.trainers.directions import monitored
+from rtrain.trainers.epochs_conf import EpochsConf
+from rtrain.trainers.from_dataset import AUTO, dataset_of, evaluated_split, num_steps
+
+
+def chosen_on_test(job: Job, conf: EpochsConf) -> list[str]:
+    """Return the notice that ``auto`` has the best checkpoint chosen on the test split; nothing where it is not.
+
+    Args:
+        job: What is to be trained, checked. Whoever names a metric of the test split for it knows.
+        conf: How long training is, and when it is evaluated: a single evaluation chooses nothing.
+    """
+    info, best = dataset_of(job), job.conf.run.checkpoint.best
+    if conf.evaluate_split != AUTO or evaluated_split(AUTO, info) != "test" or monitored(best, conf) is not None:
+        return []
+    workers = conf.num_with_own_rows(max(1, job.conf.scaling.num_workers))
+    per_epoch = math.ceil(info.num_rows["train"] / conf.rows_per_step(workers))
+    return [notice(job)] if _num_judged(conf, per_epoch) > 1 else []
+
+
+def notice(job: Job) -> str:
+    """Return the notice, with the key that makes a val split where the dataset has one."""
+    splits = getattr(job.conf.dataset, "split", None)
+    hint = "; to choose it on another one: dataset.split.val=0.1" if hasattr(splits, "val") else ""
+    return f"the best checkpoint is chosen on the split 'test', whose metrics are optimistic then{hint}"
+
+
+def _num_judged(conf: EpochsConf, steps_per_epoch: int) -> int:
+    """Return how many evaluations choose between checkpoints, 2 or more being as good as any number."""
+    total = num_steps(conf, steps_per_epoch)
+    by_epochs = None if conf.eval_every_epochs is None else conf.eval_every_epochs * steps_per_epoch
+    every = [one for one in (by_epochs, conf.eval_every_steps) if one is not None]
+    return len({step for one in every for step in (one, 2 * one) if total is None or step <= total})

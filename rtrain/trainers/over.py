@@ -1,0 +1,46 @@
+"""What to say of a resumed run that had ended before: why, and which command extends it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rtrain.trainers.stopping import TIME_LIMIT, StopSignal
+from rtrain.trainers.worker import Worker
+
+LENGTHS = ("max_epochs", "max_steps", "num_boost_round")
+"""Limits of the length of a run, whose reach is its usual end."""
+
+
+def tell_over(worker: Worker, reason: str, stop: StopSignal, done: Mapping[str, int]) -> None:
+    """Tell the user that nothing is left to train; on rank 0.
+
+    Args:
+        worker: Of the resumed run.
+        reason: Why it had ended, in a few words.
+        stop: Knows the limits of the time.
+        done: What the run has done, by the key of the trainer, ``early_stopping.patience`` say, that limits it.
+    """
+    limits = {key: _value(worker.conf, key) for key in done}
+    reached = {key: limit for key, limit in limits.items() if limit is not None and done[key] >= limit}
+    lengths = [f"trainer.{key}={reached[key]} ({done[key]:,} are done)" for key in LENGTHS if key in reached]
+    why = " and ".join([*lengths, *([reason] if reason and reason not in LENGTHS else [])]) or "fit was called"
+    longer = [f"trainer.{key}={done[key] + limit}" for key, limit in reached.items()]
+    if reason == TIME_LIMIT:
+        longer.append(stop.longer)
+    worker.notice(f"nothing is left to train: {why}. {_how_to_extend(worker, longer, is_long=bool(lengths))}")
+
+
+def _how_to_extend(worker: Worker, longer: list[str], *, is_long: bool) -> str:
+    if is_long and worker.schedule is not None:
+        again = f"rtrain fit {worker.run_dir / 'config.yaml'} run.init_from={worker.run_dir}"
+        return f"{worker.schedule} follows from the length of the run; a new run begins with its weights: {again}"
+    if longer:
+        return f"To train on: rtrain resume {worker.run_dir} {' '.join(longer)}"
+    return "To train on, resume the run with another limit, or start a new one"
+
+
+def _value(conf: Any, key: str) -> Any:
+    for name in key.split("."):
+        conf = getattr(conf, name, None)
+    return conf

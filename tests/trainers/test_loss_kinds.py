@@ -1,0 +1,97 @@
+"""A loss that is for other targets than those of the dataset is refused before anything starts, with one that fits."""
+
+import numpy as np
+import pytest
+
+from rtrain.cli.app import run as rtrain
+from rtrain.config.schema import RtrainConf
+from rtrain.datasets.base import Dataset, DatasetInfo, ResidentSplit
+from rtrain.errors import ConfigError
+from rtrain.testing.workers import make_job
+from rtrain.trainers.loss_kinds import check_loss_kind
+
+WORDS = {"of_numbers": "trainer/loss=mse", "of_classes": "trainer/loss=cross_entropy"}
+NUMBERS, SHARES, SIGNS = [0.5, 3.0, -2.0], [0.0, 0.25, 1.0], [-1.0, 1.0, 1.0]
+
+
+def check(loss, targets, num_classes=None):
+    info = DatasetInfo(
+        **{"name": "small", "task": "classification" if num_classes else "regression", "num_classes": num_classes},
+        **{"input_shape": (1,), "num_rows": {"train": 3}, "fingerprint": "", "memory": "", "memory_reason": ""},
+    )
+    split = ResidentSplit({"x": np.zeros((3, 1)), "y": np.array(targets)})
+    job = make_job(RtrainConf(trainer=None), Dataset(info, {"train": split}))
+    check_loss_kind(loss, job, **WORDS)
+
+
+@pytest.mark.parametrize(
+    ("loss", "targets", "num_classes", "fix"),
+    [
+        ("torch.nn.CrossEntropyLoss", NUMBERS, None, "mse"),
+        ("torch.nn.functional.nll_loss", SHARES, None, "mse"),
+        ("torch.nn.BCEWithLogitsLoss", NUMBERS, None, "mse"),
+        ("torch.nn.functional.binary_cross_entropy", SIGNS, None, "mse"),
+        ("torch.nn.SoftMarginLoss", NUMBERS, None, "mse"),
+        ("keras.losses.CategoricalCrossentropy", NUMBERS, None, "mse"),
+        ("keras.losses.sparse_categorical_crossentropy", NUMBERS, None, "mse"),
+        ("keras.losses.BinaryCrossentropy", NUMBERS, None, "mse"),
+        ("optax.softmax_cross_entropy", NUMBERS, None, "mse"),
+        ("optax.losses.softmax_cross_entropy_with_integer_labels", NUMBERS, None, "mse"),
+        ("optax.sigmoid_binary_cross_entropy", NUMBERS, None, "mse"),
+        ("torch.nn.MSELoss", [0, 1, 2], 3, "cross_entropy"),
+        ("torch.nn.functional.smooth_l1_loss", [0, 1, 2], 3, "cross_entropy"),
+        ("keras.losses.MeanSquaredError", [0, 1, 2], 3, "cross_entropy"),
+        ("keras.losses.Huber", [0, 1, 2], 3, "cross_entropy"),
+        ("optax.squared_error", [0, 1, 2], 3, "cross_entropy"),
+        ("optax.l2_loss", [0, 1, 2], 3, "cross_entropy"),
+    ],
+)
+def test_a_loss_for_other_targets_is_refused_with_one_that_fits(loss, targets, num_classes, fix):
+    with pytest.raises(ConfigError) as raised:
+        check(loss, targets, num_classes)
+    assert raised.value.message.startswith(f"trainer.loss: {loss.rpartition('.')[2]} is for ")
+    assert f"trainer/loss={fix}" in raised.value.hint
+
+
+@pytest.mark.parametrize(
+    ("loss", "targets", "num_classes"),
+    [
+        ("torch.nn.MSELoss", NUMBERS, None),
+        ("torch.nn.PoissonNLLLoss", NUMBERS, None),
+        ("torch.nn.GaussianNLLLoss", NUMBERS, None),
+        ("torch.nn.BCEWithLogitsLoss", SHARES, None),
+        ("torch.nn.SoftMarginLoss", SIGNS, None),
+        ("keras.losses.BinaryCrossentropy", SHARES, None),
+        ("torch.nn.CrossEntropyLoss", [0, 1, 2], 3),
+        ("keras.losses.MeanSquaredError", [0, 1, 1], 2),
+        ("optax.softmax_cross_entropy_with_integer_labels", [0, 1, 2], 3),
+        ("my_losses.cross_entropy", NUMBERS, None),
+    ],
+)
+def test_a_loss_that_fits_is_taken(loss, targets, num_classes):
+    check(loss, targets, num_classes)
+
+
+@pytest.mark.parametrize(
+    ("config", "loss"),
+    [
+        ("mlp", "torch.nn.CrossEntropyLoss"),
+        ("keras", "keras.losses.CategoricalCrossentropy"),
+        ("jax", "optax.softmax_cross_entropy"),
+    ],
+)
+def test_each_trainer_refuses_it_and_what_it_proposes_works(config, loss, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    words = ["dataset=sklearn", "dataset.name=diabetes", "num_workers=0", "dataset.limit=60"]
+    if config != "mlp":  # its model is one of images
+        model = {"jax": "jax.models.MLP", "keras": "tensorflow.models.mlp"}[config]
+        words += [
+            f"trainer.model._target_=rtrain.trainers.{model}",
+            "~trainer.model.channels",
+            "~trainer.model.dropout",
+        ]
+    assert rtrain(["fit", config, *words, f"trainer.loss={{_target_: {loss}}}"]) == 2
+    told = capsys.readouterr().err
+    assert "is for classes, but sklearn is for regression" in told
+    fix = told.rpartition("Try: ")[2].partition(", or ")[0].strip("'")
+    assert rtrain(["fit", config, *words, fix, "trainer.max_epochs=1"]) == 0

@@ -1,0 +1,61 @@
+"""A run that had ended is resumed: it says that nothing is left, and by which command it trains on; that one works."""
+
+import shlex
+import warnings
+
+import pytest
+
+import rtrain
+
+TREES = ["dataset=sklearn", "trainer.num_boost_round=3"]
+EPOCHS = ["dataset.limit=100", "trainer.max_epochs=3"]
+STOPS = "trainer.early_stopping={patience: 1, min_delta: 9}"
+
+
+def resumed(run_dir, *words):
+    """Resume a run; return the line that says that nothing is left to train, if it does."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        rtrain.resume(run_dir, [*words, "trainer.num_threads=1"])
+    lines = [str(one.message) for one in told]
+    return next((line for line in lines if line.startswith("nothing is left to train: ")), "")
+
+
+@pytest.mark.parametrize(
+    ("config", "words", "change", "why", "longer"),
+    [
+        ("mlp", EPOCHS, None, "trainer.max_epochs=3 (3 are done)", "trainer.max_epochs=6"),
+        ("mlp", EPOCHS, "max_epochs=2", "trainer.max_epochs=2 (3 are done)", "trainer.max_epochs=5"),
+        ("mlp", [*EPOCHS, "trainer.max_steps=2"], None, "trainer.max_steps=2 (2 are done)", "trainer.max_steps=4"),
+        ("mlp", [*EPOCHS, "trainer.max_seconds=1e-9"], None, "time limit", "trainer.max_seconds="),
+        ("mlp", [*EPOCHS, "run.stop.max_seconds=1e-9"], None, "time limit", "run.stop.max_seconds="),
+        ("mlp", [*EPOCHS, STOPS], None, "early stopping", "trainer.early_stopping.patience=2"),
+        ("xgboost", TREES, None, "trainer.num_boost_round=3 (3 are done)", "trainer.num_boost_round=6"),
+        ("lightgbm", TREES, "trainer.num_boost_round=2", "trainer.num_boost_round=2", "trainer.num_boost_round=5"),
+        ("lightning", EPOCHS, None, "trainer.max_epochs=3 (3 are done)", "trainer.max_epochs=6"),
+    ],
+)
+def test_a_run_that_has_ended_says_how_it_trains_on(config, words, change, why, longer, tmp_path):
+    run = rtrain.fit(config, [*words, "num_workers=0", "trainer.num_threads=1", f"run.root_dir={tmp_path}"])
+    line = resumed(run.path, *([change] if change else []))
+    assert why in line
+    *_, word = shlex.split(line)
+    assert word.startswith(longer)
+    assert shlex.split(line)[-4:-1] == ["rtrain", "resume", str(run.path)]
+    before = max(event.step for event in run.events())
+    assert not resumed(run.path, word)
+    assert max(event.step for event in run.events()) > before
+
+
+def test_a_schedule_of_the_length_of_the_run_begins_a_new_one(tmp_path):
+    words = [*EPOCHS, "scheduler=cosine", "num_workers=0", "trainer.num_threads=1"]
+    run = rtrain.fit("mlp", [*words, f"run.root_dir={tmp_path}"])
+    line = resumed(run.path, f"run.root_dir={tmp_path}")
+    *_, fit, config, word = shlex.split(line)
+    assert fit == "fit"
+    assert rtrain.fit(config, [word]).manifest.parent_run is not None
+
+
+def test_an_estimator_that_was_fitted_at_once_is_not_extended(tmp_path):
+    run = rtrain.fit("sklearn", ["dataset.limit=100", "num_workers=0", f"run.root_dir={tmp_path}"])
+    assert "rtrain resume" not in resumed(run.path)
