@@ -154,6 +154,8 @@ def check_job(composed: Composed, dataset: Dataset | None, observer: Observer) -
     Raises:
         ConfigError: The plugin can't.
     """
+    from rtrain.trainers.before_start import tried_before_start
+
     trainer_name = composed.resolved["trainer"]["type"]
     plugin = trainers.load_trainer(trainer_name)
     observer.stage(f"checking {trainer_name}")
@@ -183,6 +185,8 @@ def check_job(composed: Composed, dataset: Dataset | None, observer: Observer) -
         weights = find_weights(composed.conf.run.init_from, trainer_name, plugin)
         plugin.check_init(job, read_about(weights))
         job.conf.run.init_from = str(weights)
+    with masked_streams(composed.scrub), tried_before_start(job):
+        plugin.try_out(job)
     return job, plugin
 
 

@@ -42,7 +42,7 @@ class Net(torch.nn.Module):
 
     def forward(self, rows):
         self.calls += 1
-        if self.late and self.calls > 3:
+        if self.late and self.calls > 20:
             raise RuntimeError("late")
         return self.layer(rows.flatten(1))
 
@@ -135,27 +135,6 @@ error: RuntimeError: late
 The whole traceback is in RUN/logs/worker-0.log
 """,
     ),
-    "first rows": (
-        NET,
-        ["trainer.model.late=false"],
-        """
-error: trainer.model: own.Net fails with rows of numbers of shape (1, 8, 8) of digits: RuntimeError: mat1 and mat2 \
-shapes cannot be multiplied (32x64 and 60x10)
-  --> own.py:34:16 in forward
-  >   34 | return self.layer(rows.flatten(1))
-         |        ^^^^^^^^^^^^^^^^^^^^^^^^^^^
-""",
-    ),
-    "loss": (
-        NET,
-        ["+trainer.loss._target_=own.Loss"],
-        """
-error: AttributeError: 'Tensor' object has no attribute 'no_such_name'
-  --> own.py:38:16 in forward
-  >   38 | return output.no_such_name
-         |        ^^^^^^^^^^^^^^^^^^^
-""",
-    ),
     "objective": (
         "defaults: [trainer: xgboost, dataset: digits]",
         ["trainer.objective_function=own.objective"],
@@ -177,6 +156,14 @@ error: AttributeError: 'Estimator' object has no attribute 'no_such_name'
          |        ^^^^^^^^^^^^^^^^^
 """,
     ),
+}
+FIRST_STEP = {
+    "model": (
+        "trainer.model.late=false",
+        "trainer.model: own.Net fails with rows of numbers",
+        "own.py:34:16 in forward",
+    ),
+    "loss": ("+trainer.loss._target_=own.Loss", "trainer.loss", "own.py:38:16 in forward"),
 }
 DATA = """
 error: dataset.function: own:rows failed: ValueError: operands could not be broadcast together with shapes (3,) (4,)
@@ -219,6 +206,16 @@ def test_an_error_of_what_a_config_names_is_shown_with_its_lines(project, capsys
     code, _, err = fail(capsys, text, *overrides)
     assert code == 1
     assert err.startswith(screen.lstrip("\n")), err
+
+
+@pytest.mark.parametrize("kind", FIRST_STEP)
+def test_an_error_of_the_first_step_is_one_of_the_config_with_its_lines(project, capsys, kind):
+    word, message, line = FIRST_STEP[kind]
+    code, out, err = fail(capsys, NET, word)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"error: {message}"), err
+    assert line in err
+    assert not Path("runs").exists()
 
 
 def test_an_error_of_a_function_that_makes_the_data_is_shown_with_its_lines(project, capsys):

@@ -110,6 +110,19 @@ class TrainerPlugin(ABC):
             CheckpointError: The checkpoint doesn't hold what it should.
         """
 
+    def try_out(self, job: Job) -> None:  # noqa: B027 (boosted trees and estimators are built by ``check``)
+        """Build what training builds and run it on the first rows, before a run directory exists.
+
+        It runs on the CPU of the driver, whose state it leaves as it was. Where a failure may be the driver's alone,
+        the workers decide.
+
+        Args:
+            job: It has passed ``check``.
+
+        Raises:
+            RtrainError: A part of the config fails; names its key.
+        """
+
     def directions(self, conf: Any, allow: Sequence[str]) -> Directions:
         """Return which way the metrics get better that the trainer's own library, or the config, brings.
 

@@ -57,7 +57,7 @@ def first_rows(split: Split, info: DatasetInfo, num_rows: int) -> ResidentSplit:
     if is_at_hand(split):
         one = Pass(rank=0, world_size=1, global_batch_size=num_rows, seed=0, shuffle=False)
         batch = next(iter(split.batches(one)))
-        return ResidentSplit({"x": batch.x, "y": batch.y})
+        return ResidentSplit({"x": batch.x, "y": batch.y} | ({} if batch.weight is None else {"weight": batch.weight}))
     places = info.input_shape[:1] if info.task in PLACES else ()
     y = np.zeros((num_rows, *places), "int64" if info.task in CLASSES else "float32")
     return ResidentSplit({"x": np.zeros((num_rows, *info.input_shape), info.dtype), "y": y})
@@ -72,6 +72,24 @@ def num_tried_rows(info: DatasetInfo, batch_rows: int | None = None) -> int:
     """Return a few rows, or some batches of them: no other length of the dataset, so that nothing fits it by chance."""
     sizes = range(2, 9) if batch_rows is None else count(batch_rows, batch_rows)
     return next(size for size in sizes if size not in (info.num_classes, *info.input_shape[:3]))
+
+
+class WrongOutputsError(TrainingError):
+    """A model gives another number of outputs than the targets need.
+
+    Args:
+        shape: Of the outputs of one row.
+        info: The dataset.
+        hint: What to do about it.
+    """
+
+    def __init__(self, shape: Sequence[int], info: DatasetInfo, hint: str) -> None:
+        classes = info.num_classes or 0
+        places = " at each place" if info.task in PLACES else ""
+        what = f"{info.name} has {classes} classes{places}: labels go to {classes - 1}"
+        what = what if info.task in CLASSES else "the target is one number"
+        super().__init__(f"the model gives {tuple(shape)} numbers per row, but {what}.", hint)
+        self.size = shape[-1] if shape else 1
 
 
 @contextmanager

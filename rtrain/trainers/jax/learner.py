@@ -14,6 +14,8 @@ from safetensors.numpy import save_file
 
 from rtrain.datasets.base import Batch, DatasetInfo
 from rtrain.runs.checkpoints import Writer
+from rtrain.trainers.base import Job
+from rtrain.trainers.before_start import trial_worker
 from rtrain.trainers.from_dataset import channels_last_shape, num_steps
 from rtrain.trainers.jax import arrays
 from rtrain.trainers.jax.build import RowLoss, build_loss, build_metrics, build_optimizer
@@ -24,7 +26,7 @@ from rtrain.trainers.jax.trial import try_rows
 from rtrain.trainers.jax.world import World
 from rtrain.trainers.learner import Learner
 from rtrain.trainers.tasks import derived_metrics
-from rtrain.trainers.trial import tried_model
+from rtrain.trainers.trial import tried, tried_model
 from rtrain.trainers.worker import Worker
 
 WEIGHTS, TRAINING = "model.safetensors", "optimizer.safetensors"
@@ -57,6 +59,8 @@ class JaxLearner(Learner):
         row = inputs.narrow(np.zeros((1, *info.input_shape), info.dtype))
         with tried_model(conf.model, info, channels_last_shape(info)):
             weights, state = net.init(inputs.ready(jnp.asarray(row)))
+        with tried("trainer.optimizer", info, "gradients like the weights"):
+            jax.eval_shape(optimizer.update, weights, jax.eval_shape(optimizer.init, weights), weights)
         self._at = jax.device_put((weights, state, optimizer.init(weights)), world.everywhere)
         self._metrics = build_metrics(conf, info, worker.allow)
         loss = build_loss(conf, info, worker.allow)
@@ -139,6 +143,15 @@ class JaxLearner(Learner):
             "num_processes": jax.process_count(),
             "num_parameters": sum(leaf.size for leaf in jax.tree.leaves(self._at[0])),
         }
+
+
+def try_learner(job: Job) -> None:
+    """Build what training builds, which calls model, loss and metrics for their shapes.
+
+    Raises:
+        RtrainError: One of them fails; names its key.
+    """
+    JaxLearner(trial_worker(job), World(0, 1, tuple(jax.devices("cpu")[:1])))
 
 
 def train_step(

@@ -7,6 +7,7 @@ from typing import Any
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import TrainingError
 from rtrain.trainers.tasks import CLASSES
+from rtrain.trainers.trial import WrongOutputsError
 
 WAY_OUT = "Set the model's number of outputs to auto, or write the loop yourself: trainer.train_function."
 
@@ -23,16 +24,10 @@ def fit_output(output: Any, target: Any, info: DatasetInfo) -> Any:
         raise TrainingError(f"the model gives {output.shape} for {len(target)} rows.", WAY_OUT)
     if info.task in CLASSES:
         if output.ndim != target.ndim + 1 or output.shape[-1] < (info.num_classes or 0):
-            raise TrainingError(
-                f"the model gives {tuple(output.shape[1:])} numbers per row, but {info.name} has {info.num_classes} "
-                "classes.",
-                WAY_OUT,
-            )
+            raise WrongOutputsError(output.shape[1:], info, WAY_OUT)
         return output
     if output.ndim == target.ndim + 1 and output.shape[-1] == 1:
         output = output.squeeze(-1)
     if output.shape != target.shape:
-        raise TrainingError(
-            f"the model gives {tuple(output.shape[1:])} numbers per row, but the target is one number.", WAY_OUT
-        )
+        raise WrongOutputsError(output.shape[1:], info, WAY_OUT)
     return output

@@ -39,6 +39,16 @@ class Plugin(TrainerPlugin):
 
         return chosen_on_test(job, job.conf.trainer) if job.conf.trainer.train_function is None else ()
 
+    def try_out(self, job: Job) -> None:
+        """Build everything, and trace model, loss and metrics, where training is to be in this process.
+
+        Elsewhere the first worker does: the driver would take as long for it, and the memory of an accelerator.
+        """
+        if job.conf.trainer.train_function is None and job.conf.scaling.num_workers == 0:
+            from rtrain.trainers.jax.learner import try_learner
+
+            try_learner(job)
+
     def train_loop(self, conf: config.Conf) -> TrainLoop:
         """Return the declared loop, or the user's own."""
         from rtrain.trainers.jax.loop import call_function, train

@@ -31,6 +31,13 @@ class Plugin(TrainerPlugin):
 
         return () if job.dataset is None else chosen_on_test(job, as_epochs(job.conf.trainer))
 
+    def try_out(self, job: Job) -> None:
+        """Let Lightning take a first step and validate it, if the rows are a dataset's."""
+        if job.dataset is not None:
+            from rtrain.trainers.lightning.first_step import try_first_step
+
+            try_first_step(job)
+
     def train_loop(self, conf: config.Conf) -> TrainLoop:
         """Return the loop that runs Lightning's."""
         from rtrain.trainers.lightning.loop import train

@@ -9,11 +9,14 @@ from typing import Any
 
 import keras
 import numpy as np
+import tensorflow as tf
 from safetensors.numpy import load_file, save_file
 
 from rtrain.datasets.base import Batch
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import Writer
+from rtrain.trainers.base import Job
+from rtrain.trainers.before_start import trial_worker
 from rtrain.trainers.from_dataset import evaluated_split, num_steps
 from rtrain.trainers.learner import Learner
 from rtrain.trainers.tasks import CLASSES, derived_metrics, metric_names
@@ -192,6 +195,16 @@ class KerasLearner(Learner):
     def facts(self) -> Mapping[str, Any]:
         """Return the size of the model."""
         return {"device": "gpu" if self._world.hint == "nccl" else "cpu", "num_parameters": self.model.count_params()}
+
+
+def try_learner(job: Job) -> None:
+    """Build what training builds, which calls model, loss and metrics.
+
+    Raises:
+        RtrainError: One of them fails; names its key.
+    """
+    with tf.device("CPU:0"):
+        KerasLearner(trial_worker(job), World(rank=0, size=1))
 
 
 def _rows(batch: Batch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

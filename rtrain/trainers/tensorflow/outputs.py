@@ -9,6 +9,7 @@ import tensorflow as tf
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import TrainingError
 from rtrain.trainers.tasks import CLASSES
+from rtrain.trainers.trial import WrongOutputsError
 
 
 def check_output(output: Any, target: Any, info: DatasetInfo) -> None:
@@ -30,11 +31,7 @@ def check_output(output: Any, target: Any, info: DatasetInfo) -> None:
     if info.num_classes == 2:
         wanted.add(1)
     if output.shape.rank not in (target.shape.rank, target.shape.rank + 1) or last not in wanted:
-        what = f"{info.name} has {info.num_classes} classes" if info.task in CLASSES else "the target is one number"
-        raise TrainingError(
-            f"the model gives {tuple(output.shape[1:])} numbers per row, but {what}.",
-            "Set the model's number of outputs to auto.",
-        )
+        raise WrongOutputsError(output.shape[1:], info, "Set the model's number of outputs to auto.")
 
 
 def row_metrics(output: Any, target: Any, is_logits: bool, task: str) -> list[Any]:

@@ -27,6 +27,12 @@ class Plugin(TrainerPlugin):
 
         check_conf(job)
 
+    def try_out(self, job: Job) -> None:
+        """Build everything, and call model, loss and metrics; no step is compiled."""
+        from rtrain.trainers.tensorflow.learner import try_learner
+
+        try_learner(job)
+
     def directions(self, conf: config.Conf, allow: Sequence[str]) -> Directions:
         """Return which way the config's metrics get better, as Keras says it."""
         if not conf.metrics:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -30,6 +30,8 @@ DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 def autocast(precision: str, device: torch.device) -> AbstractContextManager[Any]:
     """Return a context in which models compute in ``precision``."""
+    if device.type == "meta":  # there is nothing to compute
+        return nullcontext()
     return torch.autocast(device.type, dtype=DTYPES[precision], enabled=precision != "fp32")
 
 

@@ -32,6 +32,13 @@ class Plugin(TrainerPlugin):
 
         check_conf(job)
 
+    def try_out(self, job: Job) -> None:
+        """Take a first step."""
+        if job.conf.trainer.train_loop is None:
+            from rtrain.trainers.torch.first_step import try_first_step
+
+            try_first_step(job)
+
     def exploitable(self, conf: Mapping[str, Any]) -> frozenset[str]:
         """Let the optimizer's numbers change."""
         declared = conf.get("train_loop") is None and conf.get("strategy") != "deepspeed"

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import TrainingError
-from rtrain.trainers.tasks import CLASSES, PLACES
+from rtrain.trainers.tasks import CLASSES
+from rtrain.trainers.trial import WrongOutputsError
 
 TINY = 1e-30
 """Stands for a sum of weights where all are 0."""
@@ -60,11 +61,7 @@ def check_output(output: Tensor, target: Tensor, info: DatasetInfo) -> None:
     if info.task not in CLASSES:
         return
     if output.ndim != 2 or len(output) != len(target) or output.shape[1] < (info.num_classes or 0):
-        raise TrainingError(
-            f"the model gives {tuple(output.shape[1:])} numbers per row, but {info.name} has {info.num_classes} "
-            f"classes{' at each place' if info.task in PLACES else ''}.",
-            hint,
-        )
+        raise WrongOutputsError(output.shape[1:], info, hint)
 
 
 def check_measured(output: Tensor, target: Tensor, info: DatasetInfo) -> None:

@@ -29,7 +29,7 @@ from rtrain.trainers.torch.tasks import (
 )
 from rtrain.trainers.torch.transforms import open_feed
 from rtrain.trainers.torch_ranks import TorchRanks
-from rtrain.trainers.trial import FailedTrialError, is_at_hand, tried_model, try_rows
+from rtrain.trainers.trial import FailedTrialError, first_rows, is_at_hand, num_tried_rows, tried_model, try_rows
 from rtrain.trainers.worker import Worker
 
 
@@ -62,7 +62,7 @@ def try_model(model: nn.Module, loss: nn.Module, worker: Worker, ranks: TorchRan
     with torch.random.fork_rng(devices), kept_random_numbers():
         step = try_rows(worker, max(sizes), attempt)
         if step is not None and has_single_row:
-            _try_one_row(model, step.x, worker, ranks.size)
+            try_one_row(model, step.x, worker, ranks.size)
 
 
 def _step_of(rows: ResidentSplit, worker: Worker, device: torch.device) -> Step:
@@ -90,8 +90,12 @@ def _try(model: nn.Module, loss: nn.Module, step: Step, worker: Worker) -> None:
         raise no_rows(f"trainer.loss: {type(loss).__name__}")
 
 
-def _try_one_row(model: nn.Module, x: Tensor, worker: Worker, num_ranks: int) -> None:
-    """Find a model that needs several rows in training, as batch norm of vectors does."""
+def try_one_row(model: nn.Module, x: Tensor, worker: Worker, num_ranks: int) -> None:
+    """Find a model that needs several rows in training, as batch norm of vectors does.
+
+    Raises:
+        TrainingError: It fails with the first one of ``x``.
+    """
     assert worker.dataset is not None, "checked by the plugin"
     conf, info = worker.conf, worker.dataset.info
     try:
@@ -115,6 +119,20 @@ def _output(model: nn.Module, x: Tensor, conf: Conf, *, training: bool) -> objec
         model.train(was_training)
         for buffer, before in buffers:
             buffer.copy_(before)
+
+
+def try_outline(model: nn.Module, worker: Worker) -> None:
+    """Call a model on the meta device, which has no numbers, with rows that have none either.
+
+    Raises:
+        TrainingError: It fails with rows of this shape, or its output doesn't fit the targets.
+    """
+    assert worker.dataset is not None, "checked by the plugin"
+    conf, info, train = worker.conf, worker.dataset.info, worker.dataset.splits["train"]
+    step = _step_of(first_rows(train, info, num_tried_rows(info)), worker, torch.device("cpu"))
+    with tried_model(conf.model, info, step.x.shape[1:]):
+        output, target = fit_output(_output(model, step.x.to("meta"), conf, training=True), step.y)
+    check_output(output, target, info)
 
 
 def check_loss(loss: nn.Module, info: DatasetInfo) -> None:

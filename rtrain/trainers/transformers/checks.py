@@ -7,8 +7,9 @@ from typing import Any
 import torch
 
 from rtrain.config.closest import nearest_or_all, to_try
+from rtrain.config.targets import raised_at
 from rtrain.datasets.base import DatasetInfo
-from rtrain.errors import ConfigError
+from rtrain.errors import ConfigError, first_line
 from rtrain.trainers.base import Job
 from rtrain.trainers.from_dataset import check_float32, check_monitors, check_roles, dataset_of
 from rtrain.trainers.transformers.arguments import check_arguments
@@ -82,5 +83,9 @@ def _check_model(conf: Conf, info: DatasetInfo) -> None:
     tokenizer = open_tokenizer(conf) if info.dtype == "object" else None
     if conf.task == "masked-lm" and tokenizer is not None and tokenizer.mask_token_id is None:
         raise ConfigError("trainer.tokenizer has no token to mask with.", to_try("trainer.task=causal-lm"))
-    with torch.device("meta"):
-        build_model(conf, info, tokenizer, empty=True)
+    try:
+        with torch.device("meta"):
+            build_model(conf, info, tokenizer, empty=True)
+    except (RuntimeError, ValueError, TypeError, ZeroDivisionError) as error:  # as its layers refuse their sizes
+        message = f"trainer.model.config: the model can't be built: {type(error).__name__}: {first_line(error)}"
+        raise ConfigError(message, raised_at(error)) from error

@@ -1,0 +1,105 @@
+"""The trial of model, loss and metrics on the driver: what fails there is refused before a run directory exists."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rtrain.config.own_lines import own_lines, render_lines
+from rtrain.config.targets import TargetError, raised_at
+from rtrain.errors import ConfigError, RtrainError, first_line
+from rtrain.runs.facts import num_cores
+from rtrain.trainers.base import Job
+from rtrain.trainers.failures import is_out_of_memory
+from rtrain.trainers.harmless import looking
+from rtrain.trainers.trial import WrongOutputsError
+from rtrain.trainers.worker import Worker
+
+OUTPUTS = ("num_classes", "out_features", "num_labels", "vocab_size")
+"""Arguments of models that are usually their number of outputs."""
+_KEY = re.compile(r"(trainer(?:\.\w+|\[\d+\])+): (.+)", re.DOTALL)
+_OF_MACHINES = re.compile(r"\b(cpu|cuda|cudnn|cublas|gpus?|hip|triton|nccl|driver|devices?)\b", re.IGNORECASE)
+"""Words of errors that may come of a CPU in the place of a GPU."""
+
+
+@contextmanager
+def tried_before_start(job: Job) -> Iterator[None]:
+    """Let the block try what ``job`` names, and make its failure an error of the config.
+
+    Some failures are no proof that workers would fail: where code wants to fetch something, lacks a file, a module or
+    memory, or needs a GPU in the place of the CPU. They are left to the workers.
+
+    Raises:
+        ConfigError: Training would fail before its first step; names the key.
+    """
+    with looking() as look:
+        try:
+            yield
+        except Exception as error:
+            if look.connects or not _is_certain(error, use_gpu=job.conf.scaling.use_gpu):
+                return
+            raise _refusal(error, job) from error.__cause__ or error
+
+
+def _is_certain(error: BaseException, *, use_gpu: bool) -> bool:
+    cause = error.__cause__ if isinstance(error, RtrainError) and error.__cause__ is not None else error
+    if isinstance(cause, RtrainError):
+        return True
+    text = str(cause)
+    return not (
+        isinstance(cause, OSError | MemoryError | ImportError)
+        or is_out_of_memory(type(cause).__name__, text)
+        or (use_gpu and _OF_MACHINES.search(text))
+    )
+
+
+def _refusal(error: Exception, job: Job) -> ConfigError:
+    """Return the error of a config: with its key, whose place in the command or a file is then shown."""
+    if isinstance(error, WrongOutputsError):
+        return TargetError(_output_key(job.conf.trainer.model, error.size), error.message, error.hint)
+    if not isinstance(error, RtrainError):
+        message = f"the {job.trainer_name} trainer can't be built: {type(error).__name__}: {first_line(error)}"
+        return ConfigError(message, raised_at(error))
+    frames, found = own_lines(error, job.scrub), _KEY.fullmatch(error.message)
+    lines = render_lines(frames, folded=False) if frames["own"] and not isinstance(error, ConfigError) else []
+    hint = "\n".join([*lines, error.hint or ""]).strip("\n") or None
+    return ConfigError(error.message, hint) if found is None else TargetError(found[1], found[2], hint)
+
+
+def _output_key(node: Mapping[str, Any], size: int) -> str:
+    """Return the key that gives a model its number of outputs, as far as one of the usual names has that number."""
+    named = [f"trainer.model.{name}" for name in OUTPUTS if node.get(name) == size]
+    return named[0] if named else "trainer.model"
+
+
+class Silence:
+    """A channel that leads nowhere."""
+
+    stop_reason = save_requested = None
+
+    def send(self, record: Mapping[str, Any]) -> None:
+        """Forget the record."""
+
+
+def trial_worker(job: Job) -> Worker:
+    """Return a worker for a trial: it trains alone, on the CPU, and without a run directory."""
+    return Worker(
+        rank=0,
+        world_size=1,
+        local_rank=0,
+        num_threads=num_cores(),
+        run_dir=Path(os.devnull),
+        conf=job.conf.trainer,
+        run=job.conf.run,
+        dataset=job.dataset,
+        channel=Silence(),
+        about=job.about,
+        allow=job.allow,
+        scrub=job.scrub,
+        known_directions=job.directions,
+        in_process=True,
+    )

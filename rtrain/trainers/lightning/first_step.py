@@ -1,0 +1,46 @@
+"""The first step of a LightningModule, tried on the driver with the first rows."""
+
+from __future__ import annotations
+
+import lightning.pytorch as pl
+import torch
+
+from rtrain.datasets.base import ResidentSplit
+from rtrain.trainers.base import Job
+from rtrain.trainers.before_start import trial_worker
+from rtrain.trainers.lightning.data import EvalBatches, Rows, loader_of
+from rtrain.trainers.lightning.loop import build_module
+from rtrain.trainers.lightning.quiet import quiet
+from rtrain.trainers.torch.small_models import small_models
+from rtrain.trainers.torch_ranks import TorchRanks
+from rtrain.trainers.torch_settings import torch_settings
+from rtrain.trainers.trial import tried, try_rows
+from rtrain.trainers.worker import Worker
+
+
+def try_first_step(job: Job) -> None:
+    """Build the module, and have Lightning train it for a step and validate it with the first rows.
+
+    Raises:
+        RtrainError: It fails with these rows; names its key.
+    """
+    worker = trial_worker(job)
+    batch_rows = worker.conf.batch_size or worker.conf.rows_per_step(1)
+    with torch.random.fork_rng([]), torch_settings(worker, deterministic=None), quiet():
+        try_rows(worker, batch_rows, lambda rows: _try(rows, worker))
+
+
+def _try(rows: ResidentSplit, worker: Worker) -> None:
+    with small_models():  # a larger one is left to the workers
+        _first_step(rows, worker)
+
+
+def _first_step(rows: ResidentSplit, worker: Worker) -> None:
+    assert worker.dataset is not None, "checked by the plugin"
+    info, module = worker.dataset.info, build_module(worker)
+    alone = TorchRanks(rank=0, size=1, device=torch.device("cpu"))
+    loader = loader_of(Rows(rows, info), EvalBatches(rows.num_rows, rows.num_rows, alone))
+    # Without callbacks, loggers and checkpoints: nothing is written.
+    trainer = pl.Trainer(accelerator="cpu", devices=1, fast_dev_run=True, enable_model_summary=False)
+    with tried(f"trainer.module: {worker.conf.module['_target_']}", info, f"rows of shape {info.input_shape}"):
+        trainer.fit(module, loader, loader)
