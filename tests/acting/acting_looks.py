@@ -23,13 +23,13 @@ def measured(run):
 
 
 def names(run):
-    """The names of all metrics."""
-    return {name for event in run.events() for name in event.metrics}
+    """The names of all metrics, whatever the split."""
+    return {name.partition("/")[2] for event in run.events() for name in event.metrics}
 
 
 def evaluated_split(run):
     """The split that was evaluated."""
-    return {name.partition("/")[0] for name in names(run)} & {"val", "test"}
+    return {name.partition("/")[0] for event in run.events() for name in event.metrics} & {"val", "test"}
 
 
 def evaluated_steps(run):
@@ -50,6 +50,16 @@ def saved_steps(run):
 def saved_beside(run):
     """Whether files were written while training went on."""
     return True in run.saved_beside
+
+
+def drawn(run):
+    """The random numbers that a loop has reported."""
+    return [event.metrics["train/drawn"] for event in run.events()]
+
+
+def threads_told(run):
+    """The number of threads that a loop has reported."""
+    return run.metrics["train/threads"]
 
 
 def best_monitor(run):

@@ -19,7 +19,7 @@ def stricter_loss(output, target):
 class Layout(torch.nn.Module):
     """Twice the output where images, and weights for them, are in the channels-last format."""
 
-    def __init__(self, num_classes):
+    def __init__(self, num_classes, hidden=(), dropout=0.0):
         super().__init__()
         self.first, self.second = torch.nn.Conv2d(1, 4, 3), torch.nn.Conv2d(4, 4, 3)
         self.last = torch.nn.Linear(4, num_classes)
@@ -60,7 +60,12 @@ def loop(config):
 
     for number in range(1, 4):
         with tempfile.TemporaryDirectory() as folder:
-            metrics = {"train/drawn": random.random(), "train/down": -number, "train/told": config.get("value", 0)}
+            metrics = {
+                "train/drawn": random.random(),
+                "train/down": -number,
+                "train/told": config.get("value", 0),
+                "train/threads": torch.get_num_threads(),
+            }
             ray.train.report({**metrics, "step": number}, checkpoint=Checkpoint.from_directory(folder))
 
 

@@ -45,6 +45,7 @@ class Runs:
         for name, text in {"pyproject.toml": "", **files}.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text)
+        (folder / "store").mkdir()
         self.of = cache(self.train)
 
     def train(self, words: tuple[str, ...]) -> Watched:
@@ -64,7 +65,7 @@ class Runs:
         return Watched(self.folder / run.path, run.manifest, beside)
 
     def told(self, word: str) -> str:
-        """Return a word with paths: of the run without any words in place of ``BASE``, of all in place of ``FOLDER``."""
+        """Return a word with paths: of the folder for ``FOLDER``, of the run without any words for ``BASE``."""
         word = word.replace("FOLDER", str(self.folder))
         return word.replace("BASE", str(self.of(()).path)) if "BASE" in word else word
 

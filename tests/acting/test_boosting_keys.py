@@ -24,7 +24,7 @@ ROWS = (
     acts("trainer.num_boost_round=5", on=last_step),
     acts("trainer.max_seconds=0.0001", on=last_step),
     acts("trainer.params.learning_rate=0.5", on=weights),
-    acts("trainer.early_stopping_rounds=1", on=last_step, given=("trainer.early_stopping_min_delta=100",)),
+    acts("trainer.early_stopping_rounds=1", "trainer.early_stopping_min_delta=100", on=last_step),
     acts("trainer.early_stopping_min_delta=100", on=last_step, given=("trainer.early_stopping_rounds=1",)),
     acts("trainer.objective_function=acting_trees_probes:to_the_mean", on=weights, given=REGRESSION),
 )

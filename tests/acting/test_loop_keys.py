@@ -1,6 +1,6 @@
 """Each key that a train loop of the user's own leaves to rtrain has an effect."""
 
-from acting_looks import best_monitor, best_step, last_step, measured, names, saved_steps, threads
+from acting_looks import best_monitor, best_step, drawn, last_step, measured, names, saved_steps, threads_told
 from acting_rows import acts, refused, shown, together
 from acting_run_rows import NOT_TRAINED, PLACE
 from acting_tables import KeysAct
@@ -21,9 +21,9 @@ allow: [acting_probes]
             "tests/trainers/test_ray_failures.py::test_a_loop_resumes_with_another_number_of_workers_whatever_was_pruned",
             "scaling.num_workers",
         ),
-        *together(*PLACE, acts("run.seed=1", on=measured), acts("trainer.num_threads=1", on=threads)),
+        *together(*PLACE, acts("run.seed=1", on=drawn), acts("trainer.num_threads=1", on=threads_told)),
         acts("trainer.train_loop=acting_probes:other_loop", on=names),
-        acts("trainer.train_loop_config={value: 5}", on=measured),
+        acts("+trainer.train_loop_config.value=5", on=measured),
         acts("trainer.max_steps=1", on=last_step),
         acts("trainer.max_seconds=0.0001", on=last_step),
         acts("run.stop.max_seconds=0.0001", on=last_step),

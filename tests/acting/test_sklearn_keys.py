@@ -1,6 +1,7 @@
 """Each key that the sklearn trainer follows has an effect, in epochs and where the estimator is fitted at once."""
 
 from acting_looks import (
+    best_mode,
     best_monitor,
     ending,
     evaluated_split,
@@ -12,7 +13,7 @@ from acting_looks import (
     threads,
 )
 from acting_rows import acts, refused, shown, together
-from acting_run_rows import EARLY_STOPPING, EPOCHS, NOT_TRAINED, PLACE
+from acting_run_rows import EARLY_STOPPING, EPOCHS, LOSS, NOT_TRAINED, PLACE
 from acting_tables import KeysAct
 
 CONTRACT = "tests/trainers/sklearn/test_sklearn_contract.py::TestSklearn"

@@ -58,8 +58,8 @@ dataset: {limit: 60, split: {val: 0.1, test: 0.1}}
         acts("trainer/scheduler=cosine", on=weights),
         acts("trainer.scheduler_interval=epoch", on=weights, given=("trainer/scheduler=cosine",)),
         acts("trainer.loss={_target_: torch.nn.MultiMarginLoss}", on=weights),
-        acts("trainer.transform=[{_target_: torch.nn.ReLU}]", on=weights),
-        acts("trainer.eval_transform=[{_target_: torch.nn.ReLU}]", on=measured),
+        acts("trainer.transform=[{_target_: torch.nn.Sigmoid}]", on=weights),
+        acts("trainer.eval_transform=[{_target_: torch.nn.Sigmoid}]", on=measured),
         acts("trainer.clip_norm=0.01", on=weights),
         acts("trainer.clip_value=0.01", on=weights),
         acts("trainer.precision=bf16", on=weights),
@@ -73,7 +73,11 @@ dataset: {limit: 60, split: {val: 0.1, test: 0.1}}
         acts("trainer.train_loop=acting_probes:other_loop", on=names, given=("allow=[acting_probes]",)),
         refused("trainer.compile=true", "trainer.strategy=tp", because="trainer.compile"),
         refused("trainer.strategy=deepspeed", "trainer.precision=fp16", because="trainer.strategy=deepspeed"),
-        refused("trainer.strategy_options.blocks=[nothing]", because="strategy_options.blocks"),
+        refused(
+            "trainer.strategy_options.blocks=[nothing]",
+            "trainer.strategy_options.activation_checkpointing=1",
+            because="strategy_options.blocks",
+        ),
         refused("trainer.strategy_options.activation_checkpointing=1", because="activation_checkpointing|blocks"),
         *(
             refused(f"trainer.strategy_options.{word}", because=word.partition("=")[0])

@@ -29,6 +29,14 @@ SCHEDULE = Need(
     instead="Choose one: scheduler=cosine",
     keys=("trainer.scheduler",),
 )
+BLOCKS = Need(
+    met=lambda way: (
+        way.trainer.strategy in ("fsdp", "fsdp_tp") or way.trainer.strategy_options.activation_checkpointing is not None
+    ),
+    otherwise="nothing is done block by block",
+    instead="Recompute them: trainer.strategy_options.activation_checkpointing=1; or shard them: trainer.strategy=fsdp",
+    keys=("trainer.strategy", "trainer.strategy_options.activation_checkpointing"),
+)
 STRATEGIES = ("ddp", "fsdp", "tp", "fsdp_tp", "deepspeed", "accelerate")
 
 
@@ -84,6 +92,7 @@ class Conf(EpochsConf):
         LOOP.of("train_loop_config"),
         *EpochsConf.needs,
         SCHEDULE.of("scheduler_interval"),
+        BLOCKS.of("strategy_options.blocks"),
         SEVERAL_WORKERS.of("find_unused_parameters", "sync_batchnorm"),
     )
     follows: ClassVar[Rules] = (
