@@ -24,7 +24,7 @@ from rtrain.errors import RtrainError
 from rtrain.runs.run import Run
 from rtrain.schemas import schemas
 from rtrain.trainers.saver import Saver
-from rtrain.trainers.worker import Worker
+from rtrain.trainers.stopping import StopSignal
 
 ROOT = Path(__file__).parents[2]
 
@@ -89,14 +89,14 @@ def watch_saver(patch: pytest.MonkeyPatch, found: list[bool]) -> None:
 
 def stop_at_second_step(patch: pytest.MonkeyPatch) -> None:
     """Send this process the signal of a machine that is taken away, when a worker has taken its second step."""
-    alive, calls = Worker.alive, iter(range(1, 1_000))
+    agreed, calls = StopSignal.agreed, iter(range(1, 1_000))
 
-    def signal_once(worker: Worker, step: int | None = None) -> None:
-        alive(worker, step)
+    def after_signal(stop: StopSignal, step: int) -> str:
         if next(calls) == 2:
             signal.raise_signal(signal.SIGTERM)
+        return agreed(stop, step)
 
-    patch.setattr(Worker, "alive", signal_once)
+    patch.setattr(StopSignal, "agreed", after_signal)
 
 
 class KeysAct:

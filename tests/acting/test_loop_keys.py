@@ -16,7 +16,7 @@ trainer: {type: torch, train_loop: "acting_probes:loop"}
 allow: [acting_probes]
 """
     rows = (
-        *NOT_TRAINED,
+        *(row for row in NOT_TRAINED if row.key != "scaling.use_gpu"),
         *shown(
             "tests/trainers/test_ray_failures.py::test_a_loop_resumes_with_another_number_of_workers_whatever_was_pruned",
             "scaling.num_workers",

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from rtrain.config.needs import SEVERAL_WORKERS, Need, Rules
+from rtrain.config.needs import SEVERAL_WORKERS, WORKERS, Need, Rules
 from rtrain.config.schema import one_of
 from rtrain.trainers.epochs_conf import EpochsConf
 
@@ -22,6 +22,13 @@ LOOP = Need(
     otherwise="there is no train loop of your own",
     instead="Name it: trainer.train_loop=module:function",
     keys=("trainer.train_loop",),
+)
+DEVICE = Need(
+    met=lambda way: way.trainer.train_loop is None or WORKERS.met(way),
+    otherwise="in this process, trainer.train_loop takes the GPU that it finds",
+    instead="Choose the device in the loop, or train on Ray workers: num_workers=1",
+    keys=("trainer.train_loop", "scaling.num_workers"),
+    portable=True,
 )
 SCHEDULE = Need(
     met=lambda way: way.trainer.scheduler is not None,
@@ -99,6 +106,7 @@ class Conf(EpochsConf):
         DECLARED.of("run.log_every_steps", "run.failure.nan_loss", "run.failure.max_skipped_steps"),
         DECLARED.of("run.checkpoint.every_epochs", "run.checkpoint.every_steps", "run.checkpoint.every_seconds"),
         DECLARED.of("run.checkpoint.upload", "run.checkpoint.on_exit"),
+        DEVICE.of("scaling.use_gpu"),
         *EpochsConf.follows,
     )
 
