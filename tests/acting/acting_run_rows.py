@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from acting_looks import (
     best_monitor,
-    best_step,
     copied,
     last_step,
     logged_steps,
@@ -30,7 +29,7 @@ PLACE = [
 """What holds for the record of a run, whatever trains."""
 
 NOT_TRAINED = [
-    refused("scaling.use_gpu=true", because="GPU"),
+    refused("scaling.use_gpu=true", because="use_gpu"),
     refused("run.resume=must", "run.name=nothing", because="run.resume=must"),
     *shown(
         "tests/test_resumed_data.py::test_content_that_is_meant_to_be_another_is_taken_and_noted", "run.resume_data"
@@ -42,12 +41,13 @@ NOT_TRAINED = [
 """What is read before training, or after it."""
 
 EACH_STEP = (*FIRST_IS_BEST, "run.checkpoint.every_steps=1")
+ONE_STAYS = (*LOSS, "run.checkpoint.every_steps=1", "run.checkpoint.keep=1")
 SAVING = [
     acts("run.checkpoint.keep=1", on=saved_steps, given=EACH_STEP),
     acts("run.checkpoint.every_steps=2", on=saved_steps, given=FIRST_IS_BEST),
     acts("run.checkpoint.every_seconds=0.0001", on=saved_steps, given=FIRST_IS_BEST),
     acts("run.checkpoint.best.keep=3", on=saved_steps, given=(*EACH_STEP, "run.checkpoint.keep=1")),
-    acts("run.checkpoint.best.mode=max", on=best_step, given=LOSS),
+    acts("run.checkpoint.best.mode=max", on=saved_steps, given=ONE_STAYS),
     acts("run.checkpoint.upload=sync", on=saved_beside),
     acts("run.checkpoint.on_exit=false", on=saved_steps, given=(STOPPED,)),
 ]

@@ -1,6 +1,6 @@
 """Each key that the jax trainer follows has an effect."""
 
-from acting_looks import evaluated_split, evaluated_steps, last_step, measured, names, parameters, weights
+from acting_looks import ending, evaluated_split, evaluated_steps, last_step, measured, names, parameters, weights
 from acting_rows import acts, shown, slow, together
 from acting_run_rows import EARLY_STOPPING, EPOCHS, LIMITS, NOT_TRAINED, PLACE_AND_SEED
 from acting_tables import KeysAct
@@ -25,7 +25,8 @@ dataset: {limit: 60, split: {val: 0.1, test: 0.1}}
 allow: [acting_jax_probes]
 """
     rows = (
-        *NOT_TRAINED,
+        *(row for row in NOT_TRAINED if row.key != "scaling.use_gpu"),
+        acts("scaling.use_gpu=true", on=ending),
         *shown(f"{CONTRACT}::test_two_workers_share_the_rows_and_learn_what_one_process_learns", "scaling.num_workers"),
         *shown(f"{NOT_FINITE}::test_weights_that_are_spoilt_are_not_saved", "run.failure.nan_loss"),
         *shown(f"{NOT_FINITE}::test_a_run_that_leaves_out_step_after_step_fails", "run.failure.max_skipped_steps"),
