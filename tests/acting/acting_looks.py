@@ -13,8 +13,8 @@ def last_step(run):
 
 
 def ending(run):
-    """How it ended."""
-    return run.status
+    """How it ended, and why."""
+    return run.status, run.manifest.exit_reason
 
 
 def measured(run):

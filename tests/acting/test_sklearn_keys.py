@@ -31,7 +31,6 @@ ALWAYS = (
     acts("trainer.cross_validation.folds=3", on=measured, given=(CV,)),
     acts("trainer.cross_validation.scoring=[f1_macro]", on=names, given=(CV,)),
     acts("run.seed=1", on=measured),
-    acts("run.failure.nan_loss=stop", on=ending, given=DIVERGING),
     refused("run.init_from=BASE", because="run.init_from"),
 )
 
@@ -48,6 +47,7 @@ dataset: {limit: 60, split: {val: 0.1, test: 0.1}}
 """
     rows = (
         *ALWAYS,
+        acts("run.failure.nan_loss=stop", on=ending, given=DIVERGING),
         *(row for row in EPOCHS if row.key != "run.init_from"),
         *EARLY_STOPPING,
         acts("trainer.max_epochs=2", on=last_step),
@@ -68,6 +68,8 @@ dataset: {limit: 60, split: {val: 0.1, test: 0.1}}
 """
     rows = (
         *ALWAYS,
+        # The loop is the same: fitting at once is one epoch of one step.
+        *shown("tests/acting/test_sklearn_keys.py::TestSklearnInEpochs::test_a_key_acts", "run.failure.nan_loss"),
         acts("trainer.max_epochs=2", on=last_step),
         acts("run.checkpoint.best.mode=max", on=best_mode, given=LOSS),
         acts("run.checkpoint.upload=sync", on=saved_beside),
