@@ -22,6 +22,8 @@ class Way:
     """Whether it is swept."""
     smoke: bool = False
     """Whether its smoke block is run."""
+    resumed: bool = False
+    """Whether it is the config of a run, which is resumed."""
 
     @property
     def trainer(self) -> Any:
@@ -120,7 +122,8 @@ SMOKE = Need(
 
 def idle_keys(way: Way) -> dict[str, Need]:
     """Return the keys that have no effect, whether they are set or not, with what each lacks; sections as a whole."""
-    needs = chain(_within(way.conf, ""), _declared(type(way.trainer), "follows", ""))
+    # What a trainer never follows comes first: what the key itself needs would not help.
+    needs = chain(_declared(type(way.trainer), "follows", ""), _within(way.conf, ""))
     found: dict[str, Need] = {}
     for key, need in needs:
         if key not in found and not need.met(way):

@@ -31,6 +31,13 @@ SKIPS = Need(
     instead="Leave out steps whose loss is no number: run.failure.nan_loss=skip",
     keys=("run.failure.nan_loss", "trainer.precision"),
 )
+RESUMES = Need(
+    met=lambda way: way.resumed or way.multirun or way.conf.run.resume != "never",
+    otherwise="a new run is begun, which has no data to compare with",
+    instead="Resume a run: run.resume=auto, or rtrain resume RUN",
+    keys=("run.resume",),
+    portable=True,
+)
 STORAGE = Need(
     met=lambda way: way.conf.run.storage is not None,
     otherwise="the run is copied nowhere",
@@ -229,7 +236,7 @@ class RunConf:
     """Where a run is recorded and what holds for it as a whole."""
 
     scalar: ClassVar[str] = "name"
-    needs: ClassVar[Rules] = (STORAGE.of("storage_timeout_seconds"),)
+    needs: ClassVar[Rules] = (STORAGE.of("storage_timeout_seconds"), RESUMES.of("resume_data"))
 
     name: Annotated[str, Field(pattern=NAME, max_length=120)] = "${hydra:job.name}"
     """Folder below ``root_dir`` that collects the runs of this config; unless set, the config's file name, or of a

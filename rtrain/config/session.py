@@ -319,8 +319,9 @@ class Session:
 
                 refuse_foreign_options(self.request, self._schemas, data["trainer"], self._what_is_wrong_with)
             conf = validate(data, self._schemas)
-            way = Way(conf, multirun=num is not None or "--multirun" in self.request.typed, smoke=self.request.of_file)
-            of_run = _is_of_run(primary) or not self.needs_secrets
+            multirun, resumed = num is not None or "--multirun" in self.request.typed, _is_of_run(primary)
+            way = Way(conf, multirun=multirun, smoke=self.request.of_file, resumed=resumed)
+            of_run = resumed or not self.needs_secrets
             notices = check_idle(self.request, way, words, of_run=of_run)
             check_place(cfg, conf.run.root_dir, gate.typed, of_sweep=num is not None)
             record = recorded(cfg, data, env)

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from rtrain.config.needs import Need, Rules
+from rtrain.trainers.epochs_conf import CAN_SKIP
 
 HAS_EPOCHS = Need(
     met=lambda way: False,
@@ -36,6 +37,7 @@ class BoostingConf:
     follows: ClassVar[Rules] = (
         HAS_EPOCHS.of("run.checkpoint.every_epochs"),
         HAS_STEPS.of("run.log_every_steps"),
+        CAN_SKIP.of("run.failure.max_skipped_steps"),
         SAVED_BY_ROUND.of("run.checkpoint.every_steps"),
     )
 

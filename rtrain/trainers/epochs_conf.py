@@ -39,6 +39,12 @@ SAVED_BY_STEP = Need(
     instead="Write checkpoints more often, or none by step: run.checkpoint.every_steps=null",
     keys=("trainer.max_steps",),
 )
+CAN_SKIP = Need(
+    met=lambda way: False,
+    otherwise="this trainer leaves no step out",
+    instead="End the run at a loss that is no number: run.failure.nan_loss=stop",
+    keys=("trainer.type",),
+)
 EVALUATES = Need(
     met=lambda way: way.trainer.evaluate_split != "none",
     otherwise="trainer.evaluate_split=none evaluates nothing",

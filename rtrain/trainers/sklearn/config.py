@@ -9,7 +9,7 @@ from pydantic import Field
 
 from rtrain.config.needs import WORKERS, Need, Rules
 from rtrain.config.schema import one_of
-from rtrain.trainers.epochs_conf import SAVED_BY_EPOCH, EarlyStoppingConf
+from rtrain.trainers.epochs_conf import CAN_SKIP, SAVED_BY_EPOCH, EarlyStoppingConf
 
 IN_EPOCHS = Need(
     met=lambda way: way.trainer.max_epochs is not None,
@@ -38,7 +38,9 @@ class Conf:
     follows: ClassVar[Rules] = (
         IN_EPOCHS.of("run.log_every_steps", "run.checkpoint.every_epochs", "run.checkpoint.every_steps"),
         IN_EPOCHS.of("run.checkpoint.every_seconds", "run.checkpoint.keep", "run.checkpoint.on_exit", "run.stop"),
+        IN_EPOCHS.of("run.checkpoint.best.keep"),
         SAVED_BY_EPOCH.of("run.checkpoint.every_epochs"),
+        CAN_SKIP.of("run.failure.max_skipped_steps"),
     )
 
     estimator: dict[str, Any] = field(default_factory=dict)

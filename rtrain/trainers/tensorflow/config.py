@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
+from rtrain.config.needs import WORKERS, Rules
 from rtrain.trainers.epochs_conf import EpochsConf
 
 
@@ -16,6 +17,7 @@ class Conf(EpochsConf):
 
     foreign: ClassVar[tuple[str, ...]] = ("torch", "rtrain.trainers.torch")
     """Modules whose classes this trainer can't use: options of config groups that build them are refused."""
+    needs: ClassVar[Rules] = (*EpochsConf.needs, WORKERS.of("num_threads"))
 
     model: dict[str, Any] = field(default_factory=dict)
     """The model, by ``_target_``: a class of ``keras.Model``, or a function that returns one. Images come as (height,

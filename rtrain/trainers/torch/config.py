@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from rtrain.config.needs import SEVERAL_WORKERS, Need, Rules
+from rtrain.config.needs import SEVERAL_WORKERS, WORKERS, Need, Rules
 from rtrain.config.schema import one_of
 from rtrain.trainers.epochs_conf import EpochsConf
 
@@ -23,11 +23,26 @@ LOOP = Need(
     instead="Name it: trainer.train_loop=module:function",
     keys=("trainer.train_loop",),
 )
+DEVICE = Need(
+    met=lambda way: way.trainer.train_loop is None or WORKERS.met(way),
+    otherwise="in this process, trainer.train_loop takes the GPU that it finds",
+    instead="Choose the device in the loop, or train on Ray workers: num_workers=1",
+    keys=("trainer.train_loop", "scaling.num_workers"),
+    portable=True,
+)
 SCHEDULE = Need(
     met=lambda way: way.trainer.scheduler is not None,
     otherwise="the learning rate has no schedule",
     instead="Choose one: scheduler=cosine",
     keys=("trainer.scheduler",),
+)
+BLOCKS = Need(
+    met=lambda way: (
+        way.trainer.strategy in ("fsdp", "fsdp_tp") or way.trainer.strategy_options.activation_checkpointing is not None
+    ),
+    otherwise="nothing is done block by block",
+    instead="Recompute them: trainer.strategy_options.activation_checkpointing=1; or shard them: trainer.strategy=fsdp",
+    keys=("trainer.strategy", "trainer.strategy_options.activation_checkpointing"),
 )
 STRATEGIES = ("ddp", "fsdp", "tp", "fsdp_tp", "deepspeed", "accelerate")
 
@@ -84,12 +99,14 @@ class Conf(EpochsConf):
         LOOP.of("train_loop_config"),
         *EpochsConf.needs,
         SCHEDULE.of("scheduler_interval"),
+        BLOCKS.of("strategy_options.blocks"),
         SEVERAL_WORKERS.of("find_unused_parameters", "sync_batchnorm"),
     )
     follows: ClassVar[Rules] = (
         DECLARED.of("run.log_every_steps", "run.failure.nan_loss", "run.failure.max_skipped_steps"),
         DECLARED.of("run.checkpoint.every_epochs", "run.checkpoint.every_steps", "run.checkpoint.every_seconds"),
         DECLARED.of("run.checkpoint.upload", "run.checkpoint.on_exit"),
+        DEVICE.of("scaling.use_gpu"),
         *EpochsConf.follows,
     )
 

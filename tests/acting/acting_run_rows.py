@@ -1,0 +1,98 @@
+"""The rows of ``run`` and ``scaling``, for all trainers: each table adds those that fit its trainer to its own."""
+
+from __future__ import annotations
+
+from acting_looks import (
+    best_monitor,
+    copied,
+    last_step,
+    logged_steps,
+    modes,
+    name,
+    root,
+    saved_beside,
+    saved_steps,
+    weights,
+)
+from acting_rows import STOPPED, acts, refused, shown, together
+
+LOSS = ("run.checkpoint.best.monitor=val/loss",)
+FIRST_IS_BEST = (*LOSS, "run.checkpoint.best.mode=max", "run.checkpoint.keep=9")
+"""A loss that falls has its greatest value first: no later checkpoint stays as the best one."""
+
+PLACE = [
+    acts("run.name=other", on=name),
+    acts("run.root_dir=elsewhere", on=root),
+    acts("run.private=true", on=modes),
+    acts("run.storage=file://FOLDER/store", on=copied),
+]
+"""What holds for the record of a run, whatever trains."""
+
+NOT_TRAINED = [
+    refused("scaling.use_gpu=true", because="use_gpu"),
+    refused("run.resume=must", "run.name=nothing", because="run.resume=must"),
+    *shown(
+        "tests/test_resumed_data.py::test_content_that_is_meant_to_be_another_is_taken_and_noted", "run.resume_data"
+    ),
+    *shown(
+        "tests/storage/test_runs.py::test_a_copy_that_is_not_complete_is_told_loudly", "run.storage_timeout_seconds"
+    ),
+]
+"""What is read before training, or after it."""
+
+EACH_STEP = (*FIRST_IS_BEST, "run.checkpoint.every_steps=1")
+ONE_STAYS = (*LOSS, "run.checkpoint.every_steps=1", "run.checkpoint.keep=1")
+SAVING = [
+    acts("run.checkpoint.keep=1", on=saved_steps, given=EACH_STEP),
+    acts("run.checkpoint.every_steps=2", on=saved_steps, given=FIRST_IS_BEST),
+    acts("run.checkpoint.every_seconds=0.0001", on=saved_steps, given=FIRST_IS_BEST),
+    acts("run.checkpoint.best.keep=3", on=saved_steps, given=(*EACH_STEP, "run.checkpoint.keep=1")),
+    acts("run.checkpoint.best.mode=max", on=saved_steps, given=ONE_STAYS),
+    acts("run.checkpoint.upload=sync", on=saved_beside),
+    acts("run.checkpoint.on_exit=false", on=saved_steps, given=(STOPPED,)),
+]
+"""Which checkpoints are written, and which stay."""
+
+STOPS = [
+    acts("run.stop.max_seconds=0.0001", on=last_step),
+    acts("run.stop.target={val/loss: 100}", on=last_step),
+    acts("run.stop.bounds={val/loss: {max: 0.0001}}", on=last_step),
+]
+
+PLACE_AND_SEED = together(*PLACE, acts("run.log_every_steps=1", on=logged_steps), acts("run.seed=1", on=weights))
+EPOCHS = [
+    *SAVING,
+    *STOPS,
+    acts("run.checkpoint.every_epochs=3", on=saved_steps, given=FIRST_IS_BEST),
+    acts("run.checkpoint.best.monitor=val/accuracy", on=best_monitor, given=LOSS),
+    acts("run.init_from=BASE", on=weights),
+]
+"""For trainers that learn in epochs: three of them, of several steps each."""
+
+LIMITS = [
+    acts("trainer.max_epochs=2", on=last_step),
+    acts("trainer.max_steps=2", on=last_step),
+    acts("trainer.max_seconds=0.0001", on=last_step),
+    acts("trainer.batch_size=4", on=last_step),
+]
+
+NEVER_BETTER = "trainer.early_stopping={monitor: val/loss, min_delta: 100}"
+EARLY_STOPPING = [
+    acts("trainer.early_stopping.patience=1", on=last_step, given=(NEVER_BETTER,)),
+    acts(
+        "trainer.early_stopping.min_delta=100",
+        on=last_step,
+        given=("trainer.early_stopping={monitor: val/loss, patience: 1}",),
+    ),
+    acts(
+        "trainer.early_stopping.mode=max",
+        on=last_step,
+        given=("trainer.early_stopping={monitor: val/loss, patience: 1}",),
+    ),
+    acts(
+        "trainer.early_stopping.monitor=val/accuracy",
+        on=best_monitor,
+        given=("trainer.early_stopping={monitor: val/loss, patience: 2}",),
+    ),
+]
+"""Of three epochs in which the loss falls."""

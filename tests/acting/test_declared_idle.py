@@ -1,0 +1,46 @@
+"""Keys that a table has shown to do nothing in some way of running are declared, and refused when typed there."""
+
+import pytest
+
+from rtrain.config.session import Session
+from rtrain.errors import ConfigError
+from rtrain.schemas import schemas
+
+FUNCTION = "trainer.train_function=optax:adam"
+CASES = [
+    ("keras", ("trainer.num_threads=2",), "num_workers=0"),
+    ("mlp", ("run.resume_data=changed",), "a new run is begun"),
+    ("mlp", ("trainer.strategy_options.blocks=[layers.*]",), "nothing is done block by block"),
+    ("mlp", ("trainer.train_loop=a:b", "scaling.use_gpu=true"), "takes the GPU that it finds"),
+    ("sklearn", ("run.checkpoint.best.keep=3",), "fitted at once"),
+    ("sklearn", ("run.failure.max_skipped_steps=3",), "leaves no step out"),
+    ("xgboost", ("run.failure.max_skipped_steps=3",), "leaves no step out"),
+    ("xgboost", ("run.failure.max_skipped_steps=3", "run.failure.nan_loss=skip"), "leaves no step out"),
+    ("jax", (FUNCTION, "trainer.eval_batch_size=3"), "train_function does the training"),
+    ("jax", (FUNCTION, "run.log_every_steps=3"), "train_function does the training"),
+    ("jax", ("+trainer.train_function_config.lr=3",), "no train function of your own"),
+]
+
+
+@pytest.mark.parametrize(("config", "words", "because"), CASES, ids=lambda one: str(one).strip("()"))
+def test_what_does_nothing_is_refused_by_name(config, words, because):
+    with Session(config, ("num_workers=0", *words), schemas()) as session, pytest.raises(ConfigError) as raised:
+        session.check()
+    assert "has no effect" in str(raised.value)
+    assert because in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ("mlp", ("trainer.train_loop=a:b", "scaling.use_gpu=true", "num_workers=1")),
+        ("keras", ("trainer.num_threads=2", "num_workers=1")),
+        ("mlp", ("num_workers=0", "run.resume=auto", "run.resume_data=changed")),
+        ("mlp", ("trainer.strategy=fsdp", "trainer.strategy_options.blocks=[layers.*]")),
+        ("sklearn", ("run.checkpoint.best.keep=3", "trainer.max_epochs=2")),
+        ("jax", (FUNCTION, "+trainer.train_function_config.lr=3")),
+    ],
+)
+def test_where_it_acts_it_is_taken(config, words):
+    with Session(config, words, schemas()) as session:
+        session.check()

@@ -1,0 +1,39 @@
+"""Each key that a train loop of the user's own leaves to rtrain has an effect."""
+
+from acting_looks import best_monitor, best_step, drawn, last_step, measured, names, saved_steps, threads_told
+from acting_rows import acts, refused, shown, together
+from acting_run_rows import NOT_TRAINED, PLACE
+from acting_tables import KeysAct
+
+DOWN = ("run.checkpoint.best.monitor=train/down", "run.checkpoint.best.mode=min")
+
+
+class TestLoop(KeysAct):
+    trainer = "torch"
+    config = """
+defaults: [dataset: sklearn, scaling: in_process]
+trainer: {type: torch, train_loop: "acting_probes:loop"}
+allow: [acting_probes]
+"""
+    rows = (
+        *(row for row in NOT_TRAINED if row.key != "scaling.use_gpu"),
+        *shown(
+            "tests/trainers/test_ray_failures.py::test_a_loop_resumes_with_another_number_of_workers_whatever_was_pruned",
+            "scaling.num_workers",
+        ),
+        *together(*PLACE, acts("run.seed=1", on=drawn), acts("trainer.num_threads=1", on=threads_told)),
+        acts("trainer.train_loop=acting_probes:other_loop", on=names),
+        acts("+trainer.train_loop_config.value=5", on=measured),
+        acts("trainer.max_steps=1", on=last_step),
+        acts("trainer.max_seconds=0.0001", on=last_step),
+        acts("run.stop.max_seconds=0.0001", on=last_step),
+        acts("run.stop.target={train/down: -1}", on=last_step, given=DOWN),
+        acts("run.stop.bounds={train/down: {min: -1}}", on=last_step),
+        acts("run.checkpoint.keep=1", on=saved_steps),
+        refused("run.init_from=BASE", because="run.init_from"),
+        *together(
+            acts("run.checkpoint.best.keep=3", on=saved_steps, given=(*DOWN, "run.checkpoint.keep=1")),
+        ),
+        acts("run.checkpoint.best.monitor=train/told", on=best_monitor, given=DOWN),
+        acts("run.checkpoint.best.mode=max", on=best_step, given=DOWN),
+    )
