@@ -86,3 +86,12 @@ def test_a_config_that_is_none(folder, there, given, words):
 def test_a_recipe_that_was_copied(folder, capsys):
     assert rtrain(["recipes", "cp", "custom-loop", str(folder / "mine")]) == 0
     assert words_of(capsys.readouterr().out, "rtrain fit") == ["rtrain", "fit", str(folder / "mine")]
+
+
+def test_an_option_with_another_ending(folder, capsys):
+    (folder / "dataset").mkdir()
+    (folder / "net.yaml").write_text("defaults: [trainer: torch, dataset: digits, model: mlp]\n")
+    (folder / "dataset" / "own.yml").touch()
+    assert rtrain(["fit", str(folder / "net.yaml"), "dataset=own", "--cfg", "job"]) == 2
+    option = f"{folder}/dataset/own"
+    assert words_of(capsys.readouterr().err, "mv ") == ["mv", f"{option}.yml", f"{option}.yaml"]
