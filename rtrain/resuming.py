@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass, replace
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from rtrain.config.session import Composed
@@ -131,7 +132,7 @@ def _refuse_pickles(found: Resumption, composed: Composed) -> None:
             if not any(damages(checkpoint)):  # nothing resumes from a damaged one
                 refuse_pickles(checkpoint, pickles)
     except CheckpointError as error:
-        hint = f"If you trust who wrote it: rtrain resume {found.run_dir} --trust"
+        hint = f"If you trust who wrote it: rtrain resume {quote(str(found.run_dir))} --trust"
         raise ConfigError(error.message, hint) from error
 
 
@@ -276,9 +277,10 @@ def _is_newer(key: str, value: Any, manifest: Manifest, composed: Composed) -> b
 def _check_free(run_dir: Path) -> None:
     check_run_dir(run_dir)
     if (run_dir / FILE_NAME).exists():
+        again = f"rtrain resume {quote(str(run_dir))}"
         raise ConfigError(
             f"{run_dir} holds a run already.",
-            f"Go on with it: rtrain resume {run_dir}. Or leave hydra.run.dir out: each run gets a folder of its own.",
+            f"Go on with it: {again}. Or leave hydra.run.dir out: each run gets a folder of its own.",
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -97,10 +98,10 @@ def _best_line(manifest: Manifest) -> str:
 def _next_command(run_dir: Path, manifest: Manifest) -> str:
     if manifest.status == "failed":
         log = _log_of(run_dir, manifest)
-        return f"less {shown(log)}" if log is not None else f"rtrain resume {shown(run_dir)}"
+        return shlex.join(["less", shown(log)] if log is not None else ["rtrain", "resume", shown(run_dir)])
     if manifest.status != "succeeded":
-        return f"rtrain resume {shown(run_dir)}"
-    return f"rtrain fit {shown(run_dir)}/config.yaml"
+        return shlex.join(["rtrain", "resume", shown(run_dir)])
+    return shlex.join(["rtrain", "fit", f"{shown(run_dir)}/config.yaml"])
 
 
 def _log_of(run_dir: Path, manifest: Manifest) -> Path | None:

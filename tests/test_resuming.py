@@ -182,10 +182,11 @@ def test_auto_leaves_a_run_alone_that_another_process_works_on(begun, tmp_path):
     assert not is_locked(begun.path)
 
 
-def test_a_new_run_does_not_take_the_folder_of_another(begun):
-    with pytest.raises(ConfigError, match=r"holds a run already.\nGo on with it: rtrain resume"):
-        fit("ignored", f"hydra.run.dir={begun.path}")
-    assert Run.load(begun.path).manifest == begun.manifest
+def test_a_new_run_does_not_take_the_folder_of_another(begun, tmp_path):
+    taken = begun.path.rename(tmp_path / "my run")
+    with pytest.raises(ConfigError, match=rf"holds a run already.\nGo on with it: rtrain resume '{taken}'\."):
+        fit("ignored", f"hydra.run.dir={taken}")
+    assert Run.load(taken).manifest == begun.manifest
 
 
 def test_what_is_no_run_can_not_go_on(tmp_path, capsys):

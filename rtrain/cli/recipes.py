@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -41,4 +42,4 @@ def cp(name: Name, folder: Annotated[Path, typer.Argument(help="The folder that 
     from rtrain.recipes import copy_recipe
 
     copy_recipe(name, folder)
-    say(f"copied {name} -> {folder}\nnext    rtrain fit {folder}")
+    say(f"copied {name} -> {folder}\nnext    rtrain fit {shlex.quote(str(folder))}")

@@ -78,7 +78,7 @@ def end_lines(record: SweepRecord) -> list[str]:
     lines = [f"result      {record.status}: {told or 'no trials'}"]
     lines += _failures(record)
     for one in (one for one in record.trials if one.lacks_copy):
-        run = shown(record.folder / one.name)
+        run = shlex.quote(shown(record.folder / one.name))
         lines.append(f"copy        of {one.name} is NOT COMPLETE; once the store works: rtrain runs upload {run}")
     best = record.best
     if best is not None:
@@ -87,7 +87,7 @@ def end_lines(record: SweepRecord) -> list[str]:
     elif _is_unjudged(record):
         lines.append(f"best        {_no_best(record)}")
     command = "rtrain resume" if _is_unfinished(record) else "rtrain sweep show"
-    return [*lines, f"sweep       {shown(record.folder)}", f"next        {command} {shown(record.folder)}"]
+    return [*lines, f"sweep       {shown(record.folder)}", f"next        {command} {shlex.quote(shown(record.folder))}"]
 
 
 def report_lines(record: SweepRecord) -> list[str]:
@@ -108,7 +108,7 @@ def report_lines(record: SweepRecord) -> list[str]:
     elif _is_unjudged(record):
         lines += ["", f"best: {_no_best(record)}"]
     if is_killed or (record.status != "running" and (_is_unfinished(record) or failures or damaged)):
-        lines += ["", f"to go on: rtrain resume {shown(record.folder)}"]
+        lines += ["", f"to go on: rtrain resume {shlex.quote(shown(record.folder))}"]
     return lines
 
 

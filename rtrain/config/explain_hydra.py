@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property
@@ -107,7 +108,7 @@ class _Explainer:
                 f"{group}/{option}.yml ends in .yml; configs end in .yaml",
                 place,
                 None,
-                f"mv {shown(file)} {shown(file.with_suffix('.yaml'))}",
+                shlex.join(["mv", shown(file), shown(file.with_suffix(".yaml"))]),
             )
         message = f"there is no '{option}' in config group '{group}'"
         typed = place if isinstance(place, Typed) else None

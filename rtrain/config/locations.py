@@ -125,20 +125,24 @@ def nearest_line(word: str, known: Sequence[str]) -> str | None:
     return f"  {did_you_mean(close)}" if close else None
 
 
+def _to_type(*words: str | Path) -> str:
+    return to_try(shlex.join(map(str, words)))
+
+
 def _readable(config: str, path: Path) -> Path:
     if path.is_dir():
         own = path / f"{CONFIG}.yaml"
         if not own.is_file():
             is_sweep = (path / "sweep.json").is_file()
-            hint = f"  it is a sweep\n  {to_try(f'rtrain resume {config}')}" if is_sweep else _listing(path)
+            hint = f"  it is a sweep\n  {_to_type('rtrain', 'resume', config)}" if is_sweep else _listing(path)
             raise ConfigError(f"{config} is a folder without a config.yaml.", hint)
         path = own
     if path.suffix != ".yaml":
-        raise ConfigError(f"{config} is not a .yaml file.", "  " + to_try(f"rtrain fit {path.with_suffix('.yaml')}"))
+        raise ConfigError(f"{config} is not a .yaml file.", "  " + _to_type("rtrain", "fit", path.with_suffix(".yaml")))
     if not path.exists():
         raise _missing(config, path)
     if not os.access(path, os.R_OK):
-        raise ConfigError(f"{config} can't be read: permission denied.", "  " + to_try(f"chmod +r {config}"))
+        raise ConfigError(f"{config} can't be read: permission denied.", "  " + _to_type("chmod", "+r", config))
     return path.resolve()
 
 
@@ -158,7 +162,7 @@ def _listing(folder: Path) -> str:
     names = [one.name for one in sorted(folder.glob("*.yaml"))]
     if not names:
         return f"  there is no YAML file in {folder}"
-    return f"  in it: {_few(names)}\n  {to_try(f'rtrain fit {folder / names[0]}')}"
+    return f"  in it: {_few(names)}\n  {_to_type('rtrain', 'fit', folder / names[0])}"
 
 
 def _few(names: Sequence[str], most: int = 12) -> str:
@@ -169,7 +173,7 @@ def _wrong_suffix(config: str, path: Path) -> ConfigError:
     if not path.exists():
         return ConfigError(f"{config} doesn't exist, and configs end in .yaml.")
     renamed = path.with_suffix(".yaml")
-    return ConfigError(f"{config} ends in .yml; configs end in .yaml.", "  " + to_try(f"mv {config} {renamed}"))
+    return ConfigError(f"{config} ends in .yml; configs end in .yaml.", "  " + _to_type("mv", config, renamed))
 
 
 def _by_name(config: str) -> Primary:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from rtrain.errors import RunDirError, StrangeFileError
@@ -84,11 +85,11 @@ def named_errors(run_dir: Path) -> Iterator[None]:
 
 def unwritable(run_dir: Path, error: OSError) -> RunDirError:
     """Return the error of a run directory that can't be written."""
-    again = f"Once it can be written again: rtrain resume {run_dir}. For new runs, run.root_dir may be elsewhere."
-    return RunDirError(
-        f"can't write the run directory {run_dir}: {error.strerror or error}.",
-        again if run_dir.exists() else "Choose another folder for runs: run.root_dir=...",
-    )
+    hint = "Choose another folder for runs: run.root_dir=..."
+    if run_dir.exists():
+        again = f"rtrain resume {quote(str(run_dir))}"
+        hint = f"Once it can be written again: {again}. For new runs, run.root_dir may be elsewhere."
+    return RunDirError(f"can't write the run directory {run_dir}: {error.strerror or error}.", hint)
 
 
 def to_json(value: Any, indent: int | None = None) -> str:

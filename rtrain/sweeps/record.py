@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -170,7 +171,7 @@ def _whole(path: Path) -> Iterator[None]:
 
 
 def _damaged(path: Path, why: str) -> DamagedSweepError:
-    hint = f"To rebuild it from the runs of its trials: rtrain resume {path.parent}"
+    hint = f"To rebuild it from the runs of its trials: rtrain resume {shlex.quote(str(path.parent))}"
     return DamagedSweepError(f"{path} is damaged: {why}", hint)
 
 

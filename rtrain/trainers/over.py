@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -27,16 +28,16 @@ def tell_over(worker: Worker, reason: str, stop: StopSignal, done: Mapping[str, 
     why = " and ".join([*lengths, *([reason] if reason and reason not in LENGTHS else [])]) or "fit was called"
     longer = [f"trainer.{key}={done[key] + limit}" for key, limit in reached.items()]
     if reason == TIME_LIMIT:
-        longer.append(stop.longer)
+        longer += stop.longer
     worker.notice(f"nothing is left to train: {why}. {_how_to_extend(worker, longer, is_long=bool(lengths))}")
 
 
 def _how_to_extend(worker: Worker, longer: list[str], *, is_long: bool) -> str:
     if is_long and worker.schedule is not None:
-        again = f"rtrain fit {worker.run_dir / 'config.yaml'} run.init_from={worker.run_dir}"
+        again = shlex.join(["rtrain", "fit", f"{worker.run_dir}/config.yaml", f"run.init_from={worker.run_dir}"])
         return f"{worker.schedule} follows from the length of the run; a new run begins with its weights: {again}"
     if longer:
-        return f"To train on: rtrain resume {worker.run_dir} {' '.join(longer)}"
+        return f"To train on: {shlex.join(['rtrain', 'resume', str(worker.run_dir), *longer])}"
     return "To train on, resume the run with another limit, or start a new one"
 
 

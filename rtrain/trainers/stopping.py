@@ -51,10 +51,10 @@ class StopSignal:
         return self._max_seconds is not None and self._seconds_before >= self._max_seconds
 
     @property
-    def longer(self) -> str:
+    def longer(self) -> list[str]:
         """The overrides that give a run whose time was over before it was resumed as much time again."""
         over = {key: limit for key, limit in self._limits.items() if self._seconds_before >= limit}
-        return " ".join(f"{key}={math.ceil(self._seconds_before + limit)}" for key, limit in over.items())
+        return [f"{key}={math.ceil(self._seconds_before + limit)}" for key, limit in over.items()]
 
     def agreed(self, step: int) -> str:
         """Return why all ranks stop at ``step``, or an empty string; every rank calls it at every step."""

@@ -36,7 +36,7 @@ def resumed(run_dir, *words):
     ],
 )
 def test_a_run_that_has_ended_says_how_it_trains_on(config, words, change, why, longer, tmp_path):
-    run = rtrain.fit(config, [*words, "num_workers=0", "trainer.num_threads=1", f"run.root_dir={tmp_path}"])
+    run = rtrain.fit(config, [*words, "num_workers=0", "trainer.num_threads=1", f"run.root_dir={tmp_path / 'my runs'}"])
     line = resumed(run.path, *([change] if change else []))
     assert why in line
     *_, word = shlex.split(line)
@@ -49,13 +49,13 @@ def test_a_run_that_has_ended_says_how_it_trains_on(config, words, change, why, 
 
 def test_a_schedule_of_the_length_of_the_run_begins_a_new_one(tmp_path):
     words = [*EPOCHS, "scheduler=cosine", "num_workers=0", "trainer.num_threads=1"]
-    run = rtrain.fit("mlp", [*words, f"run.root_dir={tmp_path}"])
-    line = resumed(run.path, f"run.root_dir={tmp_path}")
+    run = rtrain.fit("mlp", [*words, f"run.root_dir={tmp_path / 'my runs'}"])
+    line = resumed(run.path, f"run.root_dir={tmp_path / 'my runs'}")
     *_, fit, config, word = shlex.split(line)
     assert fit == "fit"
     assert rtrain.fit(config, [word]).manifest.parent_run is not None
 
 
 def test_an_estimator_that_was_fitted_at_once_is_not_extended(tmp_path):
-    run = rtrain.fit("sklearn", ["dataset.limit=100", "num_workers=0", f"run.root_dir={tmp_path}"])
+    run = rtrain.fit("sklearn", ["dataset.limit=100", "num_workers=0", f"run.root_dir={tmp_path / 'my runs'}"])
     assert "rtrain resume" not in resumed(run.path)
