@@ -17,8 +17,13 @@ _LOCKS: WeakSet[Any] = WeakSet()
 def fork_safe_lock() -> threading.RLock:
     """Return a lock that each fork of this process gets free; its holder may take it again."""
     lock = threading.RLock()
-    _LOCKS.add(lock)
+    free_in_forks(lock)
     return lock
+
+
+def free_in_forks(*locks: Any) -> None:
+    """Make locks that exist, those of libraries too, free in each fork of this process."""
+    _LOCKS.update(locks)
 
 
 def _free() -> None:

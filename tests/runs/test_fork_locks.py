@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import threading
+
+from processes import fork_ends
 
 from rtrain.runs.fork_locks import fork_safe_lock
 from rtrain.trainers.output import copied_output
-
-
-def fork_ends(child) -> bool:
-    """Return whether a fork that runs ``child`` ends by itself."""
-    pid = os.fork()
-    if pid == 0:
-        signal.alarm(5)
-        child()
-        os._exit(0)
-    return os.waitpid(pid, 0)[1] == 0
 
 
 def test_a_fork_prints_while_a_thread_of_its_parent_does(capsys):
