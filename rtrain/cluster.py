@@ -30,6 +30,8 @@ QUIET = {
 """Ray's settings that only the environment can carry; a user's own value wins."""
 LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 """Of 0, Ray takes 127.0.0.1 for the address of this machine, and binds to it alone."""
+LEFT = "rtrain-ray-left"
+"""Name of the thread of a cluster that was closed before it answered."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ class StartingCluster:
         self._error: BaseException | None = None
         self._session: RaySession | None = None
         self._address = conf.address or os.environ.get("RAY_ADDRESS")
+        _wait_for_left(conf.start_timeout_seconds)
         self._was_connected = "ray" in sys.modules and sys.modules["ray"].is_initialized()
         if self.own:
             _check_own(conf)
@@ -136,6 +139,18 @@ class StartingCluster:
         self._over.set()
         if self._ready.is_set():
             self._thread.join(timeout=60)
+        else:
+            self._thread.name = LEFT
+
+
+def _wait_for_left(timeout_seconds: float) -> None:
+    """Wait until no earlier cluster is starting that was closed meanwhile: Ray can start once at a time in a process.
+
+    It would take this process's connection for its own and shut it down.
+    """
+    for thread in threading.enumerate():
+        if thread.name == LEFT:
+            thread.join(timeout_seconds)
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -64,3 +65,17 @@ def until(holds: Callable[[], object], seconds: float = 60) -> bool:
             return False
         time.sleep(0.02)
     return True
+
+
+def fork_ends(child: Callable[[], object]) -> bool:
+    """Return whether a fork that runs ``child`` ends by itself within 5 s."""
+    pid = os.fork()
+    if pid == 0:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)  # not pytest's
+        signal.alarm(5)
+        try:
+            child()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    return os.waitpid(pid, 0)[1] == 0

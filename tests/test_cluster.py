@@ -8,7 +8,9 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from processes import alive, descendants, title, until
@@ -102,6 +104,24 @@ def test_the_token_is_for_this_account_alone_and_is_not_made_where_it_is_turned_
 def test_what_a_cluster_of_our_own_can_not_do_is_refused_before_it_starts(runtime_env, message):
     with pytest.raises(ConfigError, match=message):
         StartingCluster(ClusterConf(runtime_env=runtime_env), 1)
+
+
+def test_a_cluster_waits_for_one_that_was_closed_while_it_started(monkeypatch):
+    events, may_start = [], threading.Event()
+    ray = SimpleNamespace(is_initialized=lambda: False, shutdown=lambda: events.append("shut down"))
+    monkeypatch.setitem(sys.modules, "ray", ray)
+
+    def start(cluster: StartingCluster) -> None:
+        events.append("starts")
+        may_start.wait(10)
+
+    monkeypatch.setattr(StartingCluster, "_connect", start)
+    StartingCluster(ClusterConf(), 1).close()
+    threading.Timer(0.2, may_start.set).start()
+    second = StartingCluster(ClusterConf(), 1)
+    second._ready.wait(10)
+    second.close()
+    assert events == ["starts", "shut down"] * 2
 
 
 def test_workers_of_a_cluster_of_our_own_have_the_variables_of_the_user_and_ray_keeps_no_list_of_them():

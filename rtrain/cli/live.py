@@ -29,6 +29,7 @@ from rich.text import Text
 from rtrain.printable import printable
 from rtrain.run_lines import Limits, end_lines, event_line, is_milestone, number_text, start_line
 from rtrain.runs.events import Event
+from rtrain.runs.fork_locks import free_in_forks
 from rtrain.runs.manifest import Manifest
 
 RATE_WINDOW_SECONDS = 5.0
@@ -67,6 +68,8 @@ class LiveScreen(ABC):
     def __enter__(self) -> Self:
         # Made here, as rich draws it at once: what is drawn has to be there.
         self._live = Live(get_renderable=self._render, console=self._console, refresh_per_second=8, transient=True)
+        # What user code prints passes rich; its thread may be drawing when user code forks.
+        free_in_forks(self._live._lock, self._console._lock, self._console._record_buffer_lock)
         self._live.start()
         return self
 
@@ -103,6 +106,7 @@ class LiveDisplay(LiveScreen):
             console=self._console,
             speed_estimate_period=SPEED_WINDOW_SECONDS,
         )
+        free_in_forks(self._progress._lock)
         self._metrics: dict[str, float | None] = {}
         self._rows: deque[tuple[float, int]] = deque()
         self._task: TaskID | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from typing import Any, Protocol
 from rtrain.runs.checkpoints import all_checkpoints, best_record, checkpoints_dir, prune_checkpoints, read_record
 from rtrain.runs.events import Event, EventLog, events_file, newest_first, read_events
 from rtrain.runs.files import named_errors, sha256_of_text, unwritable, write_atomic
+from rtrain.runs.fork_locks import fork_safe_lock
 from rtrain.runs.hydra_files import read_hydra_files, restore_hydra_files
 from rtrain.runs.leftovers import clear_leftovers
 from rtrain.runs.lock import Lock
@@ -64,7 +64,7 @@ class Recorder:
         self.failures: list[dict[str, Any]] = []
         """What workers raised, in order: ``rank``, ``type``, ``message``, ``traceback``, ``time``."""
         self._keep, self._keep_best = keep, keep_best
-        self._lock = threading.RLock()
+        self._lock = fork_safe_lock()
         self._written = 0.0
         self._is_closed = False
         self._config, self._run_lock = config, run_lock

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -15,6 +14,7 @@ from rtrain.config.own_lines import own_lines
 from rtrain.config.scrub import Scrubber
 from rtrain.config.secret_urls import MASK
 from rtrain.errors import MOST_OF_TRACEBACK, RtrainError, said_by, shortened
+from rtrain.runs.fork_locks import fork_safe_lock
 from rtrain.trainers.known_errors import is_of_code
 from rtrain.trainers.masked_output import masked_logging, masked_output
 from rtrain.trainers.output_filter import Masking
@@ -37,7 +37,7 @@ class _Tee(TextIOBase):
         self._stream, self._also = stream, also
         forms = [form.encode(errors="surrogatepass") for form in scrub.forms]
         self._maskings = [Masking(forms, END, MASK.encode()) for _ in range(2)] if forms else []
-        self._lock = threading.RLock()
+        self._lock = fork_safe_lock()
 
     def write(self, text: str) -> int:
         data = text.encode(errors="surrogatepass")

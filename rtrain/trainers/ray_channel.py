@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rtrain.errors import RtrainError, TrainingError, first_line
+from rtrain.runs.fork_locks import fork_safe_lock
 from rtrain.trainers import ray_store
 
 INTERVAL_SECONDS = 0.25
@@ -44,7 +45,7 @@ class WorkerChannel:
         self._number = 0
         self._reason: str | None = None
         self._error: Exception | None = None
-        self._lock, self._delivery, self._closing = threading.Lock(), threading.Lock(), threading.Event()
+        self._lock, self._delivery, self._closing = fork_safe_lock(), fork_safe_lock(), threading.Event()
         self._thread = threading.Thread(target=self._deliver, name="rtrain-channel", daemon=True)
         self._thread.start()
 

@@ -1,8 +1,10 @@
 """What a terminal shows of one run while it trains."""
 
 import io
+import threading
 
 import pytest
+from processes import fork_ends
 from rich.console import Console
 
 from rtrain.cli.live import LiveDisplay, clock
@@ -62,3 +64,24 @@ def test_a_step_may_take_longer_than_a_minute(display, now):
 @pytest.mark.parametrize(("seconds", "text"), [(0.9, "0:00"), (59, "0:59"), (61, "1:01"), (3661, "1:01:01")])
 def test_times_are_written_as_on_a_clock(seconds, text):
     assert clock(seconds) == text
+
+
+def test_a_fork_prints_while_a_thread_draws(display, monkeypatch):
+    drawing, drawn, render = threading.Event(), threading.Event(), display._render
+
+    def slow():
+        if threading.current_thread() is thread:
+            with display._progress._lock, display._console._lock, display._console._record_buffer_lock:
+                drawing.set()
+                drawn.wait(10)
+        return render()
+
+    thread = threading.Thread(target=lambda: display._live.refresh())
+    monkeypatch.setattr(display, "_render", slow)
+    with display:
+        thread.start()
+        drawing.wait(10)
+        ends = fork_ends(lambda: print("quick"))
+        drawn.set()
+        thread.join()
+    assert ends
