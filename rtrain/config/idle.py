@@ -49,7 +49,8 @@ def check_idle(request: Request, way: Way, words: Collection[str], *, of_run: bo
     idle = {key: need for key, need in idle_keys(way).items() if varied.isdisjoint(need.keys)}
     typed = _typed(request)
     found = [*_of_command(request, idle, typed), *(() if of_run else _of_files(request, way.conf, idle, typed))]
-    refused = [one for one in found if not _may_stay(one, request, typed)]
+    decided = {word.key.replace("/", ".") for word in request.words}
+    refused = [one for one in found if not _may_stay(one, request, decided)]
     if refused:
         _refuse(refused)
     return tuple(_notes(one for one in found if not one.need.documented))
@@ -116,12 +117,11 @@ def _is_users(place: Spot, request: Request) -> bool:
     )
 
 
-def _may_stay(one: Idle, request: Request, typed: Collection[str]) -> bool:
-    """Tell whether an idle key is at most a note."""
+def _may_stay(one: Idle, request: Request, decided: set[str]) -> bool:
+    """Tell whether an idle key is at most a note: the command decides it, say, and the file alone would make sense."""
     if one.is_typed and not request.of_file:
         return False
-    decided_by_command = any(key in typed for key in one.need.keys)
-    return one.need.portable or one.need.documented or decided_by_command
+    return one.need.portable or one.need.documented or not decided.isdisjoint(one.need.keys)
 
 
 def _refuse(refused: list[Idle]) -> None:

@@ -185,6 +185,17 @@ def test_what_the_command_leaves_idle_in_a_file_is_a_note():
     assert "trainer.model" in notices[0]
 
 
+def test_so_is_what_the_command_takes_the_ground_from():
+    config = written(
+        "trainer: {type: sklearn, estimator: {_target_: sklearn.linear_model.SGDClassifier}, batch_size: 9}\n"
+        "dataset: {type: sklearn, name: iris}\n"
+    )
+    assert composed(config, "epochs=2").notices == ()
+    assert composed(config, "epochs=null").notices == (
+        "trainer.batch_size has no effect: the estimator is fitted at once",
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
