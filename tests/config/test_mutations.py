@@ -96,11 +96,17 @@ PARAMETERS = {"xgboost": lambda: sorted(known_names()), "lightgbm": all_names}
 """The names below ``trainer.params``, which the plugins check themselves."""
 
 
+def composed_with(config: str, words: list[str], schemas):
+    """Compose and check a config; one that chooses a search is swept."""
+    is_swept = any(word.startswith("sweep") for word in words)
+    with Session(config, [*words, "seed=1,2"] if is_swept else words, schemas) as session:
+        return session.trials().probe if is_swept else session.check()
+
+
 def refuse(config: str, words: list[str], schemas) -> str:
     """Return the message that refuses a config, also one of the trainer's check of its targets."""
     try:
-        with Session(config, words, schemas) as session:
-            composed = session.check()
+        composed = composed_with(config, words, schemas)
         trainer = composed.resolved["trainer"]
         for name, node in trainer.items():
             if isinstance(node, dict) and "_target_" in node and name in BUILT:
