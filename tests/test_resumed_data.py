@@ -214,7 +214,7 @@ def test_a_key_that_the_run_could_not_know_is_no_change(begun):
 
 def test_the_word_makes_no_other_config_of_a_trial_of_a_sweep():
     hashes = []
-    for words in ([], ["run.resume_data=changed"], ["run.seed=1"]):
+    for words in ([], ["run.resume_data=changed", "run.resume=auto"], ["run.seed=1"]):
         with Session("xgboost", words, schemas()) as session:
             hashes.append(session.check().config_hash)
     assert hashes[0] == hashes[1] != hashes[2]

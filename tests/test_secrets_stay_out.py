@@ -114,7 +114,6 @@ vars:
         f"+vars.hf_token={SECRETS['typed']}",
         f"+vars.nested={{client_secret: {SECRETS['nested']}}}",
         f"+hydra.job.env_set.JOB_PASSWORD={SECRETS['job']}",
-        f"+cluster.runtime_env={{env_vars: {{WORKER_TOKEN: {SECRETS['worker']}}}}}",
         "optimizer.lr=0.01",
     ]
 
@@ -132,6 +131,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
+OF_WORKERS = f"+cluster.runtime_env={{env_vars: {{WORKER_TOKEN: {SECRETS['worker']}}}}}"
 KEEP_SESSIONS = (
     "from rtrain.ray_session import RaySession; close = RaySession.close; "
     "RaySession.close = lambda session, **_: close(session, keep=True)"
@@ -219,7 +219,7 @@ def test_no_secret_is_in_what_a_failing_training_tells(tmp_path, words, capfd):
 @pytest.mark.slow
 def test_no_secret_is_in_what_a_failing_training_on_ray_writes_and_shows(start, tmp_path, words, kept_sessions):
     words = [word.replace("explode: false", "explode: true") for word in words]
-    code, seen = watched(start, ["fit", "mine.yaml", *words, "num_workers=2", "run.failure.max_failures=0"])
+    code, seen = watched(start, ["fit", "mine.yaml", *words, "num_workers=2", OF_WORKERS, "run.failure.max_failures=0"])
     assert code == 1
     assert "the server refused ***" in seen
     assert "ray::" in seen, "no process of Ray's was seen"

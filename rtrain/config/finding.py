@@ -41,4 +41,6 @@ def command_with(place: Typed, word: str | None) -> str:
     """Return the user's command with ``word`` in place of the wrong one, or without it."""
     words = list(place.command)
     words[place.index : place.index + 1] = [] if word is None else [word]
+    if word is not None and word.startswith("sweep") and "--multirun" not in words:
+        words.append("--multirun")
     return shlex.join(words)

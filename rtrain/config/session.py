@@ -266,13 +266,14 @@ class Session:
 
     def _what_is_wrong_with(self, overrides: Sequence[str]) -> Exception | None:
         """Return why the config can't be composed or checked with other overrides; None if it can."""
-        other = Session(
-            self._config, overrides, self._schemas, self._config_dir, self._project_root, self.request.typed
-        )
+        typed = self.request.typed
+        if "--multirun" not in typed and any(word.startswith("sweep") for word in overrides):
+            typed = (*(typed or ("rtrain", "fit", self._config)), "--multirun")  # what follows has no effect without it
+        other = Session(self._config, overrides, self._schemas, self._config_dir, self._project_root, typed)
         other.trust, other.needs_secrets = self.trust, self.needs_secrets
         try:
             with other:
-                if "--multirun" in self.request.typed:
+                if "--multirun" in typed:
                     _, cfg = other.request.compose_multirun()
                 else:
                     cfg = other.request.compose()

@@ -40,7 +40,8 @@ class LaunchedJob:
         """Train the trial that Hydra has made the folder for."""
         words, run_dir = job_place()
         observer = SilentObserver()
-        with Session(self.config, words, schemas(), self.config_dir, Path(self.project_root)) as session:
+        typed, root = ("rtrain", "fit", self.config, "--multirun"), Path(self.project_root)
+        with Session(self.config, words, schemas(), self.config_dir, root, typed) as session:
             session.trust = self.trust
             composed = replace(session.check(), run_dir=run_dir, sweep=run_dir.parent.name)
             resumption = begun(composed, observer)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rtrain.config.closest import plain
+from rtrain.config.closest import plain, to_try
 from rtrain.datasets.base import Dataset, ResidentSplit
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
@@ -64,7 +64,7 @@ def check_loss_kind(target: str, job: Job, *, of_numbers: str, of_classes: str) 
     if wanted:
         more = f", or dataset.task={other}" if hasattr(job.conf.dataset, "task") else ""
         raise ConfigError(
-            f"trainer.loss: {name} is for {wanted}, but {info.name} is for {info.task}.", f"Try: {fix}{more}"
+            f"trainer.loss: {name} is for {wanted}, but {info.name} is for {info.task}.", to_try(f"{fix}{more}")
         )
 
 

@@ -10,8 +10,21 @@ from typing import Any
 import torch
 import torch.utils.deterministic
 
+from rtrain.config.closest import to_try
+from rtrain.config.schema import ScalingConf
+from rtrain.errors import ConfigError
 from rtrain.trainers.randomness import seed_step
 from rtrain.trainers.worker import Worker
+
+
+def check_gpu(scaling: ScalingConf) -> None:
+    """Refuse a GPU for training in this process where torch sees none.
+
+    Raises:
+        ConfigError: Names the key.
+    """
+    if scaling.use_gpu and scaling.num_workers == 0 and not torch.cuda.is_available():
+        raise ConfigError("scaling.use_gpu: torch sees no GPU on this machine.", to_try("use_gpu=false"))
 
 
 @contextmanager

@@ -1,12 +1,13 @@
 """Each key that the lightning trainer follows has an effect."""
 
-from acting_looks import evaluated_split, last_step, measured, num_train_rows, parameters, threads, weights
+from acting_looks import evaluated_split, last_step, measured, parameters, threads, weights
 from acting_rows import acts, shown, together
 from acting_run_rows import EARLY_STOPPING, EPOCHS, LIMITS, NOT_TRAINED, PLACE_AND_SEED
 from acting_tables import KeysAct
 
 NOT_FINITE = "tests/trainers/lightning/test_lightning_not_finite.py::TestNotFinite"
 
+LOOP = "tests/trainers/lightning/test_lightning_loop.py"
 CONTRACT = "tests/trainers/lightning/test_lightning_contract.py::TestLightning"
 
 
@@ -37,5 +38,5 @@ allow: [acting_probes]
         ),
         acts("trainer.global_batch_size=4", on=last_step),
         acts("trainer.module.hidden=[4]", on=parameters),
-        acts("trainer.datamodule={_target_: acting_probes.TenRows}", on=num_train_rows),
+        *shown(f"{LOOP}::test_a_datamodule_trains_without_a_dataset", "trainer.datamodule"),
     )

@@ -68,13 +68,17 @@ WORDS = [
     "+vars={list: [{passwords: [a, S3cret]}]}",
     "+vars={text: '{api_token: S3cret}'}",
     "+vars={api_key: S3cret-abc123, header: 'Bearer ${vars.api_key}'}",
-    "+sweep.params={vars: ['{api_token: S3cret}', '{api_token: S3cret-2}']}",
 ]
 
 
 @pytest.mark.parametrize("word", WORDS)
 def test_a_secret_that_is_typed_is_written_nowhere(word, project):
     assert not [text for text in all_told("digits", [word]) if tells(text)]
+
+
+def test_a_secret_of_a_sweep_is_not_in_what_refuses_it_without_one(project):
+    word = "+sweep.params={vars: ['{api_token: S3cret}', '{api_token: S3cret-2}']}"
+    assert not tells(refused("digits", word))
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,11 @@ def test_a_text_for_a_number_is_told_in_plain_words(name):
 
 def test_the_record_has_the_number(project):
     composed = check(
-        "digits", "scaling.resize_seconds=1h30m", "cluster.object_store_bytes=2GiB", "+vars.wait_seconds=5m"
+        "digits",
+        "num_workers=[1,2]",
+        "scaling.resize_seconds=1h30m",
+        "cluster.object_store_bytes=2GiB",
+        "+vars.wait_seconds=5m",
     )
     assert composed.conf.scaling.resize_seconds == 5400.0
     assert composed.resolved["scaling"]["resize_seconds"] == 5400.0
@@ -94,7 +98,7 @@ def test_the_record_has_the_number(project):
 
 def test_a_variable_may_hold_a_duration(project, monkeypatch):
     monkeypatch.setenv("LIMIT", "5m")
-    conf = check("digits", "scaling.resize_seconds=${oc.env:LIMIT}").conf
+    conf = check("digits", "num_workers=[1,2]", "scaling.resize_seconds=${oc.env:LIMIT}").conf
     assert conf.scaling.resize_seconds == 300.0
 
 

@@ -165,7 +165,8 @@ class Config:
 
     def session(self, *more: str) -> Session:
         words = [word for word in self._words if word.partition("=")[0] not in [one.partition("=")[0] for one in more]]
-        return Session(self._name, [*words, *more], schemas())
+        typed = ("rtrain", "fit", self._name, "--multirun")  # keys of a sweep have no effect without it
+        return Session(self._name, [*words, *more], schemas(), typed=typed)
 
     def _check(self, key: str, value: Any) -> None:
         data = put(self._data, EXCLUSIVE[key], None) if key in EXCLUSIVE else self._data

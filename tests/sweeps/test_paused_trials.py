@@ -18,7 +18,7 @@ from rtrain.sweeps.record import read_sweep
 from rtrain.trainers.torch.state import TRAINING, WEIGHTS
 
 pytestmark = pytest.mark.usefixtures("tiny")
-TREES = [*TINY, "run.log_every_steps=1000"]
+TREES = [*TINY]
 NET = [
     *("fit", "mlp", "--multirun", "num_workers=0", "trainer.num_threads=1", "dataset.limit=120"),
     *("sweep.metric=train/epoch_loss", "sweep/scheduler=pbt", "sweep.scheduler.interval=2"),

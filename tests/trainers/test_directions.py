@@ -61,7 +61,9 @@ def judged(directions, name):
 def sweep_mode(trainer, metric, conf=None):
     """Return the direction that a sweep takes for a metric of a trainer."""
     conf = conf or SimpleNamespace(metric_functions=[], metrics={}, cross_validation=None, train_loop=None)
-    return goals_of(SimpleNamespace(metric=metric, mode="auto", scheduler=None), probe_of(trainer, conf))[0].mode
+    return goals_of(SimpleNamespace(metric=metric, mode="auto", scheduler=None), probe_of(trainer, conf), lambda: None)[
+        0
+    ].mode
 
 
 def probe_of(trainer, conf=None):
@@ -256,7 +258,7 @@ def test_a_mode_against_the_trainers_own_choice_is_refused_before_anything_is_wr
 
 def test_a_mode_of_a_sweep_belongs_to_a_metric():
     with pytest.raises(ConfigError, match=r"sweep\.mode=max"):
-        goals_of(SimpleNamespace(metric=None, mode="max", scheduler=None), probe_of("torch"))
+        goals_of(SimpleNamespace(metric=None, mode="max", scheduler=None), probe_of("torch"), lambda: None)
 
 
 @pytest.mark.parametrize("config", ["xgboost", "lightgbm", "lightning"])

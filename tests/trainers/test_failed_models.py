@@ -58,12 +58,17 @@ The whole traceback is in RUN/logs/worker-0.log
         "{model: {_target_: own_model.Net}, optimizer: {_target_: keras.optimizers.SGD}}",
         """
 error: trainer.model: own_model.Net fails with rows of numbers of shape (8, 8, 1) of digits: KeyError: scales
+  --> failing.yaml:2:11
+       1 | defaults: [trainer: tensorflow, dataset: digits]
+  >    2 | trainer: {model: {_target_: own_model.Net}, optimizer: {_target_: keras.optimizers.SGD}}
+         |           ^^^^^
   --> own_model.py:13:25 in rescale
   >   13 | return output / {"scale": 2}["scales"]
          |                 ^^^^^^^^^^^^^^^^^^^^^^
   --> own_model.py:10:16 in call
   >   10 | return self.rescale(self.layer(self.flat(rows)))
          |        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+Choose another one that takes them, or another dataset.
 """,
     ),
 }

@@ -93,5 +93,5 @@ def test_each_trainer_refuses_it_and_what_it_proposes_works(config, loss, tmp_pa
     assert rtrain(["fit", config, *words, f"trainer.loss={{_target_: {loss}}}"]) == 2
     told = capsys.readouterr().err
     assert "is for classes, but sklearn is for regression" in told
-    fix = told.rpartition("Try: ")[2].partition(", or ")[0].strip("'")
+    fix = told.rpartition("try: ")[2].partition(", or ")[0].strip().strip("'")
     assert rtrain(["fit", config, *words, fix, "trainer.max_epochs=1"]) == 0

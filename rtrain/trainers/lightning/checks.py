@@ -46,6 +46,7 @@ OURS = {
 OBJECTS = ("callbacks", "logger")
 """Arguments of the Trainer that are objects, each by its ``_target_``."""
 AVERAGING = "{_target_: lightning.pytorch.callbacks.EMAWeightAveraging, decay: 0.99}"
+from rtrain.trainers.torch_settings import check_gpu
 
 
 def check_conf(job: Job) -> None:
@@ -68,6 +69,7 @@ def check_conf(job: Job) -> None:
         check_quantities("lightning", job.dataset.info)
         check_roles("lightning", job.dataset.info, ())
         check_float32("lightning", job.dataset.info)
+    check_gpu(job.conf.scaling)
     module = conf.module if job.dataset is None else fill_from_dataset(conf.module, job.dataset.info, "trainer.module")
     _check_class(module, "trainer.module", pl.LightningModule, job)
     if conf.datamodule is not None:

@@ -7,7 +7,6 @@ import inspect
 import torch
 from torch.optim import Optimizer
 
-from rtrain.config.closest import to_try
 from rtrain.config.targets import build, check_node
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
@@ -32,6 +31,7 @@ from rtrain.trainers.torch.own_losses import is_function
 from rtrain.trainers.torch.strategies.checks import check_strategy
 from rtrain.trainers.torch.transforms import check_transforms
 from rtrain.trainers.torch.trial import check_loss
+from rtrain.trainers.torch_settings import check_gpu
 
 
 def check_conf(job: Job) -> None:
@@ -108,10 +108,8 @@ def _check_watched(conf: Conf, info: DatasetInfo, job: Job) -> None:
 
 
 def _check_device(conf: Conf, job: Job) -> None:
-    scaling = job.conf.scaling
-    if scaling.use_gpu and scaling.num_workers == 0 and not torch.cuda.is_available():
-        raise ConfigError("scaling.use_gpu: torch sees no GPU on this machine.", to_try("use_gpu=false"))
-    if conf.sync_batchnorm and not scaling.use_gpu:
+    check_gpu(job.conf.scaling)
+    if conf.sync_batchnorm and not job.conf.scaling.use_gpu:
         raise ConfigError(
             "trainer.sync_batchnorm works on GPUs only.",
             "On CPUs a model with group norm gives the same result for any number of workers: trainer.model.norm=group",

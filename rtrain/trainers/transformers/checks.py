@@ -25,6 +25,7 @@ NEEDS = {
     "image-classification": "classification",
     "regression": "regression",
 }
+from rtrain.trainers.torch_settings import check_gpu
 
 
 def check_conf(job: Job) -> None:
@@ -42,8 +43,7 @@ def check_conf(job: Job) -> None:
     check_arguments(conf.arguments)
     if conf.lora is not None:
         _check_lora(conf.lora)
-    if job.conf.scaling.use_gpu and job.conf.scaling.num_workers == 0 and not torch.cuda.is_available():
-        raise ConfigError("scaling.use_gpu: torch sees no GPU on this machine.", to_try("use_gpu=false"))
+    check_gpu(job.conf.scaling)
     _check_model(conf, info)
 
 

@@ -5,7 +5,7 @@ from rtrain.testing.trainer_contract import TrainerContract
 
 class TestTensorflow(TrainerContract):
     config = "keras"
-    overrides = ("trainer.max_epochs=2", "trainer.num_threads=1")
+    overrides = ("trainer.max_epochs=2",)
     trainer = "tensorflow"
     framework = "tensorflow"
     same_on_two = ("trainer.model.dropout=0",)
