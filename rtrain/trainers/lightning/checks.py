@@ -23,6 +23,7 @@ from rtrain.trainers.from_dataset import (
 )
 from rtrain.trainers.lightning.config import Conf, default_monitor
 from rtrain.trainers.lightning.quiet import quiet
+from rtrain.trainers.torch_settings import check_gpu
 
 OURS = {
     "accelerator": "scaling.use_gpu",
@@ -46,7 +47,6 @@ OURS = {
 OBJECTS = ("callbacks", "logger")
 """Arguments of the Trainer that are objects, each by its ``_target_``."""
 AVERAGING = "{_target_: lightning.pytorch.callbacks.EMAWeightAveraging, decay: 0.99}"
-from rtrain.trainers.torch_settings import check_gpu
 
 
 def check_conf(job: Job) -> None:
