@@ -45,7 +45,7 @@ class Net(torch.nn.Linear):
     def __init__(self, api_key, address, explode=False):
         super().__init__(2, 2)
         assert api_key.startswith("M0del") and address.startswith("Env1"), "the model gets the true values"
-        self.explode = explode
+        self.explode, self.before = explode, self.weight.detach().clone()
         self.key = api_key + " " + address
 
     def forward(self, x):
@@ -61,7 +61,7 @@ class Net(torch.nn.Linear):
             ray = sys.modules["ray"]
             seen = [str(ray.get_runtime_context().runtime_env), str(ray._private.state.state.job_table())]
             pathlib.Path(os.environ["SEEN_BY_RAY"]).write_text(json.dumps(seen))
-        if self.explode:
+        if self.explode and not torch.equal(self.weight, self.before):  # after the first step
             raise RuntimeError(f"the server refused {self.key}")
         return super().forward(x)
 """

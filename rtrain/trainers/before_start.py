@@ -16,6 +16,7 @@ from rtrain.runs.facts import num_cores
 from rtrain.trainers.base import Job
 from rtrain.trainers.failures import is_out_of_memory
 from rtrain.trainers.harmless import looking
+from rtrain.trainers.masked_output import masked_output
 from rtrain.trainers.trial import WrongOutputsError
 from rtrain.trainers.worker import Worker
 
@@ -36,7 +37,7 @@ def tried_before_start(job: Job) -> Iterator[None]:
     Raises:
         ConfigError: Training would fail before its first step; names the key.
     """
-    with looking() as look:
+    with masked_output(job.scrub), looking() as look:  # children and libraries print past Python's streams
         try:
             yield
         except Exception as error:
