@@ -45,11 +45,11 @@ def check_idle(request: Request, way: Way, words: Collection[str], *, of_run: bo
     Raises:
         ConfigError: Names the keys, and what to use instead.
     """
-    varied = {word.key for word in request.words if word.text not in words} | set(request.swept)
+    varied = {_dotted(word.key) for word in request.words if word.text not in words} | set(request.swept)
     idle = {key: need for key, need in idle_keys(way).items() if varied.isdisjoint(need.keys)}
-    typed = _typed(request)
-    found = [*_of_command(request, idle, typed), *(() if of_run else _of_files(request, way.conf, idle, typed))]
-    decided = {word.key.replace("/", ".") for word in request.words}
+    typed, places = _typed(request), Places(request)
+    found = [*_of_command(places, idle, typed), *(() if of_run else _of_files(places, way.conf, idle, typed))]
+    decided = {_dotted(word.key) for word in request.words}
     refused = [one for one in found if not _may_stay(one, request, decided)]
     if refused:
         _refuse(refused)
@@ -63,25 +63,30 @@ def _typed(request: Request) -> dict[str, str]:
     for word in request.words:
         sign, key, value = split_word(word.text)
         if sign != "~" and value not in ("null", "None", None):
-            parsed = None if request.is_choice(word) else parser.parse_override(word.text).value()
-            found |= dict.fromkeys(leaves(key.replace("/", "."), parsed), word.text)
+            is_mapping = value.lstrip().startswith("{")  # to parse a word takes a millisecond
+            parsed = parser.parse_override(word.text).value() if is_mapping else value
+            found |= dict.fromkeys(leaves(_dotted(key), parsed), word.text)
     return found
 
 
-def _of_command(request: Request, idle: Mapping[str, Need], typed: Mapping[str, str]) -> Iterator[Idle]:
+def _dotted(key: str) -> str:
+    """Return a key, or a group, with dots."""
+    return key.replace("/", ".")
+
+
+def _of_command(places: Places, idle: Mapping[str, Need], typed: Mapping[str, str]) -> Iterator[Idle]:
     for leaf, word in typed.items():
         key = _covering(leaf, idle)
-        place = Places(request).of_word(word) if key else None
+        place = places.of_word(word) if key else None
         if key and place is not None:
             yield Idle(leaf, idle[key], place)
 
 
-def _of_files(request: Request, conf: Any, idle: Mapping[str, Need], typed: Mapping[str, str]) -> Iterator[Idle]:
+def _of_files(places: Places, conf: Any, idle: Mapping[str, Need], typed: Mapping[str, str]) -> Iterator[Idle]:
     for key, need in idle.items():
-        changed = [one for one in _changed(conf, key) if one not in typed]
-        for one in changed:
-            place = Places(request).of(one) or Places(request).of_choice(one)
-            if isinstance(place, Spot) and _is_users(place, request):
+        for one in (one for one in _changed(conf, key) if one not in typed):
+            place = places.of(one) or places.of_choice(one)
+            if isinstance(place, Spot) and _is_users(place, places.request):
                 yield Idle(one, need, place)
 
 

@@ -7,7 +7,7 @@ names keys of other sections that it does not always follow in ``follows``: ``(E
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -90,19 +90,12 @@ WORKERS = Need(
     keys=("scaling.num_workers",),
     portable=True,
 )
-PROCESSES = Need(
-    met=lambda way: WORKERS.met(way) or way.multirun,
-    otherwise=WORKERS.otherwise,
-    instead=WORKERS.instead,
-    keys=WORKERS.keys,
-    portable=True,
-)
-SEVERAL_WORKERS = Need(
+PROCESSES = replace(WORKERS, met=lambda way: WORKERS.met(way) or way.multirun)
+SEVERAL_WORKERS = replace(
+    WORKERS,
     met=lambda way: way.conf.scaling.num_workers not in (0, 1),
     otherwise="it is for several workers",
     instead="Leave it out, or train on several: num_workers=2",
-    keys=("scaling.num_workers",),
-    portable=True,
 )
 SWEEP = Need(
     met=lambda way: way.multirun,

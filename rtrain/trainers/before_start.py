@@ -1,4 +1,4 @@
-"""The trial of model, loss and metrics on the driver: what fails there is refused before a run directory exists."""
+"""The trial of model, loss and metrics on the driver; a failure refuses the config before a run directory exists."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _OF_MACHINES = re.compile(r"\b(cpu|cuda|cudnn|cublas|gpus?|hip|triton|nccl|drive
 def tried_before_start(job: Job) -> Iterator[None]:
     """Let the block try what ``job`` names, and make its failure an error of the config.
 
-    Some failures are no proof that workers would fail: where code wants to fetch something, lacks a file, a module or
-    memory, or needs a GPU in the place of the CPU. They are left to the workers.
+    The workers decide where code wants to fetch something, lacks a file, a module or memory, or needs a GPU: they may
+    succeed.
 
     Raises:
         ConfigError: Training would fail before its first step; names the key.

@@ -20,14 +20,14 @@ class Look:
     """What the block tried to do."""
 
     connects: bool = False
-    """It asked for a connection: what it would have fetched is not here."""
+    """Whether it asked for a connection, to fetch something."""
 
 
 @contextmanager
 def looking() -> Iterator[Look]:
-    """Run the block without connections, output, warnings and random numbers that anybody would miss.
+    """Run the block without connections, output and warnings, and restore the random state afterwards.
 
-    Other threads, which may start Ray or draw a display, go on as they were.
+    Other threads, which may start Ray or draw a display, are not affected.
     """
     look = Look()
     with _unconnected(look), _silent(), kept_random_numbers(), warnings.catch_warnings(action="ignore"):

@@ -26,7 +26,7 @@ def load(path: Path, like: Any) -> Any:
     """Return a tree like ``like`` with the arrays in ``path``.
 
     Raises:
-        CheckpointError: The file is not there, or has other arrays; of these none is read.
+        CheckpointError: The file is missing, or has other arrays, which are not read.
     """
     wanted = {_name(place): leaf for place, leaf in _leaves(like)}
     try:
