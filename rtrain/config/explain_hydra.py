@@ -158,10 +158,16 @@ class _Explainer:
         )
         yield r"^Config group override (?:must be|deletion)", self._group_needs_name
 
-    def _unknown_word(self, match: re.Match[str], _: Exception) -> Finding:
+    def _unknown_word(self, match: re.Match[str], error: Exception) -> Finding:
         key = match[1]
         place = self.places.of_word(key) or self.places.of(key)
-        return self._no_group(key, "", place) if "/" in key else self._wrong_key(key, place)
+        if "/" in key:
+            return self._no_group(key, "", place)
+        cause = _omegaconf_error(error)
+        inner = cause.full_key or "" if cause is not None else ""
+        if cause is not None and inner.startswith(f"{key}."):  # the value is a mapping
+            return self._wrong_key(inner, place, cause.object_type)
+        return self._wrong_key(key, place)
 
     def _wrong_key(self, key: str, place: Spot | Typed | None, owner: Any = None) -> Finding:
         found = self.wrong_keys.explain(key, place, owner)

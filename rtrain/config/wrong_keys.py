@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -52,6 +53,8 @@ class WrongKeys:
         if not isinstance(place, Typed):
             return self._in_a_file(key, place, owner)
         sign, own_key, value = split_word(place.command[place.index])
+        if key.startswith(f"{expand_key(own_key)}."):
+            return self._in_a_mapping(key, place, owner)
         message = f"there is no key '{own_key}'"
         first: Meaning | None = None
         for meaning in self._meanings(key, value, owner):
@@ -77,10 +80,18 @@ class WrongKeys:
             return Finding(message, place, None, command_with(place, added))
         return Finding(message, place, note=plugins_with(key, self._schemas) or self._list_of_keys(key))
 
-    def _in_a_file(self, key: str, place: Spot | None, owner: Any) -> Finding:
+    def _in_a_mapping(self, key: str, place: Typed, owner: Any) -> Finding:
+        """Explain a key inside a value: ``run.checkpoint={kep: 3}``."""
+        found = self._in_a_file(key, place, owner)
+        wrong = re.escape(key.rpartition(".")[2])
+        word = re.sub(rf"\b{wrong}(?=\s*:)", found.meant or "", place.command[place.index])
+        is_meant = found.meant is not None and ":" not in found.meant and self._checked(place, word) is None
+        return replace(found, attempt=command_with(place, word)) if is_meant else found
+
+    def _in_a_file(self, key: str, place: Spot | Typed | None, owner: Any) -> Finding:
         if note := self._other_plugin(key):
             return Finding(_no_key(key, None), place, note=note)
-        meaning = next(self._meanings(key, place.value if place is not None else None, owner), None)
+        meaning = next(self._meanings(key, place.value if isinstance(place, Spot) else None, owner), None)
         if meaning is None:
             note = plugins_with(key, self._schemas) or self._list_of_keys(key, names_of(owner))
             return Finding(_no_key(key, None), place, note=note)

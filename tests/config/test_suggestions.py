@@ -70,6 +70,24 @@ def test_a_word_of_another_thing_is_not_proposed(config, word, said, unsaid):
     assert unsaid not in message
 
 
+@pytest.mark.parametrize(
+    ("word", "wrong", "right"),
+    [
+        ("trainer={max_epoch: 3}", "trainer.max_epoch", "trainer={max_epochs: 3}"),
+        ("optimizer={lrr: 3}", "trainer.optimizer.lrr", "optimizer={lr: 3}"),
+        ("run={checkpoint: {kep: 3}}", "run.checkpoint.kep", "run={checkpoint: {keep: 3}}"),
+        ("run.checkpoint.best={metric: a}", "run.checkpoint.best.metric", "run.checkpoint.best={monitor: a}"),
+        ("trainer.early_stopping={mod: min}", "trainer.early_stopping.mod", "trainer.early_stopping={mode: min}"),
+        ("scaling={use_gpu: no, num_wokers: 0}", "scaling.num_wokers", "scaling={use_gpu: no, num_workers: 0}"),
+        ("dataset={split: {tset: 0.1}}", "dataset.split.tset", "dataset={split: {test: 0.1}}"),
+    ],
+)
+def test_inside_a_mapping_the_wrong_key_is_named(word, wrong, right):
+    message = refused("mlp", word)
+    assert message.startswith(f"{wrong}: there is no key")
+    assert message.endswith(f"try: rtrain fit mlp '{right}'")
+
+
 @pytest.mark.parametrize("word", ["use_ema=true", "ema_momentum=0.99", "ema_overwrite_frequency=10"])
 def test_a_key_that_needs_another_one_is_told_with_it(word):
     said = refused("keras", word)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
@@ -12,7 +14,7 @@ from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.validation import has_fit_parameter
 
 from rtrain.config.closest import closest, did_you_mean, nearest_or_all, to_try
-from rtrain.config.targets import check_node
+from rtrain.config.targets import TargetError, check_node
 from rtrain.config.words import translated
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
@@ -38,7 +40,7 @@ def check_conf(job: Job) -> None:
     check_monitors(epochs_conf(conf, info), info, job)
     check_node(conf.estimator, "trainer.estimator", job.allow)
     estimator = build_estimator(conf, info, job.conf.run.seed, job.allow)
-    _check_arguments(estimator)
+    _check_arguments(estimator, conf)
     _check_kind(estimator, conf, info)
     _check_epochs(estimator, conf, info)
     _check_scoring(conf)
@@ -57,15 +59,26 @@ def _check_scaling(job: Job) -> None:
         raise ConfigError("scaling.use_gpu: scikit-learn computes on CPUs.", to_try("use_gpu=false"))
 
 
-def _check_arguments(estimator: Any) -> None:
+def _check_arguments(estimator: Any, conf: Conf) -> None:
     """Have the estimator and each part of it check its arguments, as ``fit`` does."""
-    for part in (estimator, *estimator.get_params(deep=True).values()):
+    for path, part in {"": estimator, **estimator.get_params(deep=True)}.items():
         # A custom estimator declares no constraints, and checks its arguments itself.
         if isinstance(part, BaseEstimator) and hasattr(part, "_parameter_constraints"):
             try:
                 part._validate_params()
             except InvalidParameterError as error:
-                raise ConfigError(f"trainer.estimator: {error}") from error
+                raise _refused(str(error), path.split("__") if path else [], conf) from error
+
+
+def _refused(message: str, path: Sequence[str], conf: Conf) -> ConfigError:
+    """Return the error that says what scikit-learn does of an argument, at its key if the config spells it out."""
+    argument = re.match(r"The '(\w+)' parameter", message)
+    node: Any = conf.estimator
+    for name in path:
+        node = node.get(name) if isinstance(node, Mapping) else None
+    if argument is None or not isinstance(node, Mapping) or argument[1] not in node:
+        return ConfigError(f"trainer.estimator: {message}")
+    return TargetError(".".join(["trainer", "estimator", *path, argument[1]]), message)
 
 
 def _check_kind(estimator: Any, conf: Conf, info: DatasetInfo) -> None:

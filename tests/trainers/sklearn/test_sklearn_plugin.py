@@ -18,6 +18,7 @@ from rtrain.trainers.sklearn.config import Conf, CrossValidationConf
 from rtrain.trainers.sklearn.predictor import load_predictor
 
 RIDGE, LOGISTIC = "linear_model.Ridge", "linear_model.LogisticRegression"
+REFUSED = make_conf(LOGISTIC, C=-1).estimator
 
 
 def check(conf, dataset=None, **scaling):
@@ -66,6 +67,20 @@ def test_a_good_config_passes():
 def test_what_can_not_work_is_found_first(conf, data, scaling, says):
     with pytest.raises(ConfigError, match=says):
         check(conf, small_dataset(**data), **scaling)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "key"),
+    [
+        (REFUSED, "C"),
+        ({"_target_": "sklearn.multioutput.MultiOutputClassifier", "estimator": REFUSED}, "estimator.C"),
+        ({"_target_": "sklearn.pipeline.make_pipeline", "_args_": [REFUSED]}, None),
+    ],
+)
+def test_an_argument_that_scikit_learn_refuses_is_named_by_its_key(estimator, key):
+    with pytest.raises(ConfigError, match=r"The 'C' parameter of LogisticRegression .* Got -1") as caught:
+        check(Conf(estimator=estimator))
+    assert getattr(caught.value, "key", None) == (key and f"trainer.estimator.{key}")
 
 
 def test_missing_values_are_named_with_their_feature():
