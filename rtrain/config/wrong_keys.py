@@ -111,7 +111,10 @@ class WrongKeys:
     def checked_word(self, place: Typed, sign: str, key: str, value: str | None) -> str | None:
         """Return the word that sets ``key`` and passes the checks; None if none does."""
         full = expand_key(key)
-        for word in _spellings(sign, key, value, self._default(full), is_built=full in self._free):
+        default = self._default(full)
+        if isinstance(default, ListConfig) and "--multirun" in place.command and value and not set(value) & set("[({"):
+            value = ",".join(f"[{one}]" for one in value.split(","))
+        for word in _spellings(sign, key, value, default, is_built=full in self._free):
             if not _blames(self._checked(place, word), expand_key(split_word(word)[1])):
                 return word
         return None

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import rtrain
+from rtrain.cli.app import run as command
 from rtrain.config.session import Session
 from rtrain.errors import ConfigError
 from rtrain.schemas import schemas
@@ -37,6 +38,11 @@ def refused(config: str, *words: str) -> str:
 )
 def test_what_is_built_has_words_of_its_own(config, word, said):
     assert said in refused(*config.split(" "), word)
+
+
+def test_the_values_of_a_sweep_stay_several(capsys):
+    assert command(["fit", "mlp", "--multirun", "model.hiden=32,64"]) == 2
+    assert "try: rtrain fit mlp --multirun 'model.hidden=[32],[64]'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
