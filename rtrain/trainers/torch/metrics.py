@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import torchmetrics.classification
-
 from rtrain.config.targets import locate
 from rtrain.trainers.directions import Directions
 
@@ -29,6 +27,8 @@ def _is_known(kind: Any) -> bool:
 
 def direction_of(kind: Any) -> str | None:
     """Return which way a class of torchmetrics gets better: ``min``, ``max``, or None if it doesn't say."""
+    import torchmetrics.classification  # takes seconds; most configs add no metrics
+
     name = getattr(kind, "__name__", "")
     # What chooses by an argument `task` leaves it to the classes of the tasks, which agree.
     kinds = (kind, *(getattr(torchmetrics.classification, f"{task}{name}", None) for task in TASKS))

@@ -210,6 +210,12 @@ def test_plugin_and_conf_import_no_framework():
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "set()"
 
 
+def test_what_only_few_configs_use_is_not_imported_for_all():
+    code = "import sys, rtrain.trainers.torch.checks; print({'torchmetrics', 'scipy'} & set(sys.modules))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "set()\n"
+
+
 def test_a_strategy_that_is_not_installed_is_named_with_the_way_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "deepspeed", None)
     with pytest.raises(
