@@ -66,19 +66,31 @@ def trained(folder):
     return rtrain.fit("xgboost", [*words, "num_workers=0", f"run.root_dir={folder}/runs"]).path
 
 
-def test_actors_answer_as_one_process_does(trained, folder, tmp_path):
+@pytest.fixture
+def cluster():
+    """A cluster of somebody else."""
     import ray
 
     ray.init("local", num_cpus=3, include_dashboard=False, log_to_driver=False, object_store_memory=200_000_000)
     try:
-        _two_workers_predict_what_one_process_predicts(trained, folder, tmp_path)
-        _two_workers_measure_what_one_process_measures(trained, folder)
-        _a_value_that_cannot_be_used_is_told_as_in_one_process(trained, tmp_path)
-        _a_model_that_fails_is_told_with_the_rows(folder, tmp_path)
-        _more_workers_than_fit_are_refused_at_once(trained, folder, tmp_path)
+        yield
         assert ray.is_initialized(), "a cluster of someone else was shut down"
     finally:
         ray.shutdown()
+
+
+@pytest.mark.usefixtures("cluster")
+def test_actors_answer_as_one_process_does(trained, folder, tmp_path):
+    _two_workers_predict_what_one_process_predicts(trained, folder, tmp_path)
+    _two_workers_measure_what_one_process_measures(trained, folder)
+    _more_workers_than_fit_are_refused_at_once(trained, folder, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("cluster")
+def test_actors_fail_as_one_process_does(trained, folder, tmp_path):
+    _a_value_that_cannot_be_used_is_told_as_in_one_process(trained, tmp_path)
+    _a_model_that_fails_is_told_with_the_rows(folder, tmp_path)
 
 
 def _two_workers_predict_what_one_process_predicts(trained, folder, tmp_path):

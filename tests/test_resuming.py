@@ -17,7 +17,7 @@ from rtrain.runs.manifest import read_manifest
 from rtrain.runs.run import Run
 
 RTRAIN = Path(sys.executable).with_name("rtrain")
-STEPS_PER_EPOCH = 23
+STEPS_PER_EPOCH = 20
 
 
 def fit(folder, *overrides, config="mlp"):
@@ -59,7 +59,7 @@ def test_a_run_that_goes_on_ends_bit_by_bit_as_one_without_an_interruption(begun
     run = rtrain.resume(begun.path, ["trainer.max_steps=null"])
     assert run.path == begun.path
     assert_same(weights(run), weights(whole))
-    for name in ("test/accuracy", "test/loss", "train/epoch_loss"):
+    for name in ("val/accuracy", "val/loss", "train/epoch_loss"):
         assert run.metrics[name] == whole.metrics[name]
 
 
@@ -198,7 +198,7 @@ def test_what_is_no_run_can_not_go_on(tmp_path, capsys):
 
 def test_a_run_begins_with_the_weights_of_another(whole, tmp_path):
     run = fit(tmp_path, f"run.init_from={whole.path}", "trainer.max_epochs=1", "optimizer.lr=1e-12")
-    assert run.metrics["test/accuracy"] == whole.metrics["test/accuracy"]
+    assert run.metrics["val/accuracy"] == whole.metrics["val/accuracy"]
     assert run.manifest.parent_run == str(whole.best_checkpoint)
     assert run.manifest.attempts[0]["from_step"] == 0
 
@@ -233,8 +233,8 @@ def test_weights_that_do_not_fit_are_refused(whole, tmp_path, overrides, message
 @pytest.mark.parametrize(
     ("stop", "reason"),
     [
-        ("{target: {test/accuracy: 0.5}}", "test/accuracy reached its target of 0.5"),
-        ("{target: {test/loss: 5}}", "test/loss reached its target of 5"),
+        ("{target: {val/accuracy: 0.5}}", "val/accuracy reached its target of 0.5"),
+        ("{target: {val/loss: 5}}", "val/loss reached its target of 5"),
         ("{bounds: {train/loss: {max: 0.001}}}", "train/loss left its bounds with"),
         ("{max_seconds: 0.000001}", "time limit"),
     ],
@@ -248,8 +248,8 @@ def test_a_run_stops_for_a_metric_or_the_time(tmp_path, stop, reason):
 
 def test_boosted_trees_stop_for_a_metric_too(tmp_path):
     words = ["num_workers=0", f"run.root_dir={tmp_path}", "trainer.num_boost_round=50"]
-    run = rtrain.fit("xgboost", [*words, "run.stop={target: {test/accuracy: 0.5}}"])
-    assert run.manifest.exit_reason == "test/accuracy reached its target of 0.5"
+    run = rtrain.fit("xgboost", [*words, "run.stop={target: {val/accuracy: 0.5}}"])
+    assert run.manifest.exit_reason == "val/accuracy reached its target of 0.5"
     assert run.manifest.step == 1
 
 
@@ -266,7 +266,9 @@ def test_seconds_between_checkpoints(tmp_path):
     assert [record["step"] for record in run.manifest.checkpoints] == [0, 1, 2, 3, 4, 5]
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow)]
+)
 def test_a_signal_saves_marks_the_run_and_it_goes_on_to_the_same_end(start, tmp_path, whole, number, code):
     words = [RTRAIN, "fit", "mlp", "num_workers=0", f"run.root_dir={tmp_path}", "trainer.max_epochs=2000"]
     words += ["run.checkpoint.every_epochs=100", "run.log_every_steps=1"]
@@ -290,6 +292,6 @@ def test_a_signal_saves_marks_the_run_and_it_goes_on_to_the_same_end(start, tmp_
     ("config", "limit"), [("mlp", "trainer.max_epochs=1"), ("xgboost", "trainer.num_boost_round=2")]
 )
 def test_a_goal_that_is_never_reported_is_told(tmp_path, config, limit):
-    words = ["num_workers=0", f"run.root_dir={tmp_path}", limit, "run.stop.target={test/acuracy: 0.5}"]
-    with pytest.raises(rtrain.RtrainError, match=r"run.stop.target: .*test/acuracy"):
+    words = ["num_workers=0", f"run.root_dir={tmp_path}", limit, "run.stop.target={val/acuracy: 0.5}"]
+    with pytest.raises(rtrain.RtrainError, match=r"run.stop.target: .*val/acuracy"):
         rtrain.fit(config, words)

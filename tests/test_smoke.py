@@ -26,7 +26,7 @@ defaults: [trainer: torch, optimizer: sgd, loss: cross_entropy, dataset: digits]
 trainer: {model: {_target_: net.Net}}
 smoke:
   overrides: [num_workers=0, max_epochs=1]
-  expect: {test/accuracy: {min: 0.3}}
+  expect: {val/accuracy: {min: 0.3}}
 """
 NET = """\
 import torch
@@ -80,17 +80,17 @@ def test_a_path_without_a_smoke_block_is_an_error(folder, path, message):
 
 
 def test_each_metric_is_held_to_its_bounds_and_misses_come_first(folder):
-    write("good.yaml", TREES % "test/merror: {min: 0, max: 0.5}")
-    write("bad.yaml", TREES % "test/merror: {max: 0.5}, test/accuracy: {min: 0.999}, test/acuracy: {min: 0.1}")
+    write("good.yaml", TREES % "val/merror: {min: 0, max: 0.5}")
+    write("bad.yaml", TREES % "val/merror: {max: 0.5}, val/accuracy: {min: 0.999}, val/acuracy: {min: 0.1}")
     found = outcomes("good.yaml", "bad.yaml")
     assert found["good"].status == "passed"
-    assert found["good"].lines[0].startswith("test/merror 0.")
+    assert found["good"].lines[0].startswith("val/merror 0.")
     assert found["good"].lines[0].endswith("(>= 0 and <= 0.5)")
     assert found["bad"].status == "missed"
     low, unknown, good = found["bad"].lines
-    assert low.startswith("test/accuracy 0.")
+    assert low.startswith("val/accuracy 0.")
     assert low.endswith(" has to be >= 0.999")
-    assert unknown == "test/acuracy was not reported; did you mean: test/accuracy"
+    assert unknown == "val/acuracy was not reported; did you mean: val/accuracy"
     assert good.endswith("(<= 0.5)")
     assert found["bad"].run.path.parent == folder / "runs/smoke/bad"
 
@@ -166,8 +166,8 @@ def test_ctrl_c_ends_all_of_it(folder, monkeypatch):
 
 
 def test_the_command_prints_a_table_and_writes_junit(folder, capsys):
-    write("good.yaml", TREES % "test/accuracy: {min: 0.5}")
-    write("bad.yaml", TREES % "test/accuracy: {min: 0.999}")
+    write("good.yaml", TREES % "val/accuracy: {min: 0.5}")
+    write("bad.yaml", TREES % "val/accuracy: {min: 0.999}")
     assert run(["smoke", "good.yaml", "--junit", "out/smoke.xml"]) == 0
     assert run(["smoke", "good.yaml", "bad.yaml", "--junit", "out/smoke.xml"]) == 1
     good, bad, config, made, total = capsys.readouterr().out.splitlines()[2:]

@@ -126,6 +126,7 @@ def training(start, tmp_path):
     pytest.fail(f"no checkpoint: {process.communicate()[0]}")
 
 
+@pytest.mark.slow
 def test_a_killed_run_keeps_a_readable_manifest_and_whole_checkpoints(training):
     process, path = training
     process.kill()

@@ -212,7 +212,7 @@ def sweeps(times: int, num_epochs: int = 15, num_seeds: int = 4) -> None:
     """
     seeds = ",".join(map(str, range(1, num_seeds + 1)))
     ours = [RTRAIN, "fit", "resnet", "--multirun", "lr=0.2,0.1,0.05,0.01", f"seed={seeds}"]
-    ours += ["sweep.metric=test/accuracy", f"trainer.max_epochs={num_epochs}"]
+    ours += ["sweep.metric=val/accuracy", f"trainer.max_epochs={num_epochs}"]
     peer = [sys.executable, str(PEERS / "sweep_joblib.py"), str(num_epochs), str(num_seeds)]
     pairs = [(_once(ours).seconds, _once(peer).seconds) for _ in range(times)]
     mine, other = sorted(pairs, key=lambda pair: pair[0] / pair[1])[times // 2]  # the machine's speed drifts meanwhile

@@ -261,5 +261,5 @@ def assert_like(run_dir: Path, reference: Path) -> None:
     for name, values in mine.items():
         np.testing.assert_array_equal(values, theirs[name], err_msg=name)
     assert [event.step for event in run.events()] == [event.step for event in whole.events()]
-    for name in ("test/loss", "test/accuracy", "train/epoch_loss"):
+    for name in ("val/loss", "val/accuracy", "train/epoch_loss"):
         assert run.metrics[name] == whole.metrics[name], name

@@ -103,6 +103,7 @@ def assert_recovers(folder, config, reference):
         assert_like(recovered(folder, what=[config]), reference)
 
 
+@pytest.mark.slow
 def test_a_loop_killed_at_a_random_change_of_a_file(tmp_path, config, whole, seed):
     reference, num_changes = whole
     number = random.Random(f"loop {seed}").randint(1, num_changes)

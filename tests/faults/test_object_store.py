@@ -52,6 +52,7 @@ def train(store, s3, tmp_path):
     return lambda: Child(tmp_path / "runs", words, copied)
 
 
+@pytest.mark.slow
 def test_killed_with_its_machine_while_it_sends(tmp_path, whole, store, train, seed):
     rng = random.Random(seed)
     for _ in range(2):

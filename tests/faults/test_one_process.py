@@ -46,6 +46,7 @@ def test_killed_at_a_random_moment(tmp_path, whole, seed):
     assert_recovers(tmp_path / "runs", whole[0])
 
 
+@pytest.mark.slow
 def test_killed_again_and_again(tmp_path, whole, seed):
     reference, num_changes = whole
     rng = random.Random(seed)

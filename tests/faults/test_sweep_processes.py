@@ -18,7 +18,7 @@ from rtrain.sweeps.record import read_sweep
 RTRAIN = str(Path(sys.executable).with_name("rtrain"))
 WORDS = [
     *("fit", "mlp", "--multirun", "num_workers=2", "trainer.num_threads=1", "dataset.limit=400", "run.seed=1,2,3"),
-    *("trainer.max_epochs=20", "sweep.metric=test/loss", "run.checkpoint.every_steps=20", "run.failure.max_failures=2"),
+    *("trainer.max_epochs=20", "sweep.metric=val/loss", "run.checkpoint.every_steps=20", "run.failure.max_failures=2"),
 ]
 TITLES = {"worker": "ray::RayTrainWorker", "controller": "ray::_Controller", "host": "ray::Host"}
 pytestmark = pytest.mark.slow

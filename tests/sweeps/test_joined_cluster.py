@@ -15,7 +15,7 @@ from rtrain.sweeps.record import read_sweep
 from rtrain.sweeps.sweep import run_sweep
 from rtrain.training import SilentObserver
 
-WORDS = ["dataset.limit=400", "trainer.max_epochs=3", "trainer.num_threads=1", "sweep.metric=test/loss", "run.seed=1,2"]
+WORDS = ["dataset.limit=400", "trainer.max_epochs=3", "trainer.num_threads=1", "sweep.metric=val/loss", "run.seed=1,2"]
 
 
 @pytest.fixture(autouse=True)
@@ -80,6 +80,7 @@ class Sweeping:
         return [one.status for one in self.record.trials]
 
 
+@pytest.mark.slow
 def test_a_sweep_waits_while_others_hold_the_cluster_and_goes_on_where_a_machine_comes(cluster, other, tmp_path):
     sweeping = Sweeping("num_workers=1", f"run.root_dir={tmp_path}")
     sweeping.wait_for("waits: others hold the cluster")

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("tiny")
 WORDS = [*TINY, "trainer.num_boost_round=3", "trainer.params.eta=0.1,0.5", "run.name=${hydra:job.name}"]
 
 
-@pytest.mark.parametrize("launcher", ["joblib", "submitit_local"])
+@pytest.mark.parametrize("launcher", ["joblib", pytest.param("submitit_local", marks=pytest.mark.slow)])
 def test_trials_of_a_launcher_are_those_of_rtrains_own(launcher):
     assert rtrain(WORDS) == 0
     assert rtrain([*WORDS, f"hydra/launcher={launcher}", "sweep.name=launched"]) == 0

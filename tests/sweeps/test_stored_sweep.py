@@ -85,6 +85,7 @@ def test_a_store_that_refuses_is_told_before_the_first_trial(words, tiny, capsys
     assert not list(tiny.glob("runs/*/*"))
 
 
+@pytest.mark.slow
 def test_the_same_command_goes_on_where_another_machine_was_killed(storage, tmp_path):
     words = [*IN_TURN, f"run.storage={storage}"]
     sweeping = Sweeping(tmp_path / "runs", words)

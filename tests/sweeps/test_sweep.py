@@ -115,7 +115,7 @@ def test_a_trial_that_fails_does_not_end_the_sweep(capsys):
     assert [one["status"] for one in data["trials"]] == ["succeeded", "failed"]
     assert data["status"] == "failed"
     assert "loss is not a number" in data["trials"][1]["error"]["message"]
-    assert "TrainingError: test/loss is not a number" in capsys.readouterr().out
+    assert "TrainingError: val/loss is not a number" in capsys.readouterr().out
 
 
 def test_no_more_trials_are_started_after_too_many_failures(capsys):
@@ -323,7 +323,7 @@ def test_hyperopt_looks_for_what_decides_the_best_checkpoint():
 
 def test_a_combination_that_turns_out_wrong_later_fails_as_a_trial(capsys):
     words = ["fit", "mlp", "--multirun", "num_workers=0", "dataset.limit=60", "trainer.max_epochs=1", "sweep=optuna"]
-    words += ["sweep.metric=test/loss", "trainer.clip_norm=null,1.0", "trainer.clip_value=null,1.0"]
+    words += ["sweep.metric=val/loss", "trainer.clip_norm=null,1.0", "trainer.clip_value=null,1.0"]
     data, _ = swept(words, code=1)
     trials = {tuple(one["point"]): one for one in data["trials"]}
     assert sorted(one["status"] for one in trials.values()) == ["failed", "succeeded", "succeeded", "succeeded"]
@@ -342,12 +342,12 @@ def test_without_a_metric_of_its_own_a_sweep_takes_that_of_its_trials_in_its_dir
 @pytest.mark.parametrize(
     ("trainer", "metric", "meant", "known"),
     [
-        ("mlp", "val/loss", "test/loss", "train/rows_per_second"),
-        ("mlp", "test/los", "test/loss", "test/accuracy"),
+        ("mlp", "test/loss", "val/loss", "train/rows_per_second"),
+        ("mlp", "val/los", "val/loss", "val/accuracy"),
         ("tiny.yaml", "val/loss", "test/loss", "test/merror"),
         ("tiny.yaml", "test/mloglos", "test/mlogloss", "test/mlogloss"),
-        ("lightgbm", "test/mlogloss", "test/multi_logloss", "test/multi_error"),
-        ("sklearn", "test/acc", "test/accuracy", "train/loss"),
+        ("lightgbm", "val/mlogloss", "val/multi_logloss", "val/multi_error"),
+        ("sklearn", "val/acc", "val/accuracy", "train/loss"),
     ],
 )
 @pytest.mark.parametrize("search", ["grid", "hyperopt"])

@@ -14,7 +14,7 @@ from rtrain.cli.app import run
 from rtrain.runs.run import Run
 from rtrain.sweeps.record import read_sweep
 
-WORDS = ["dataset.limit=400", "trainer.max_epochs=4", "trainer.num_threads=1", "sweep.metric=test/loss"]
+WORDS = ["dataset.limit=400", "trainer.max_epochs=4", "trainer.num_threads=1", "sweep.metric=val/loss"]
 
 
 def kill_one_worker(runs, stop):

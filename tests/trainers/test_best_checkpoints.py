@@ -15,7 +15,7 @@ SMALL = (
     *("dataset.limit=200", "trainer.max_epochs=2", "run.checkpoint.keep=1"),
     *("run.checkpoint.every_epochs=null", "run.checkpoint.every_seconds=null"),
 )
-WORSE = "run.checkpoint.best={monitor: test/loss, mode: max}"
+WORSE = "run.checkpoint.best={monitor: val/loss, mode: max}"
 """The loss falls, so that the first evaluation is the best one, and no checkpoint is due there."""
 OFTEN = ("trainer.eval_every_steps=2", "trainer.eval_every_epochs=null")
 TINY_VIT = ("trainer.model.config.hidden_size=16", "trainer.model.config.intermediate_size=32")
@@ -44,12 +44,12 @@ def stopped_early(tmp_path_factory):
 
 def assert_best_is_kept(run):
     """Check the best checkpoint against all that was reported."""
-    values = {event.step: event.metrics["test/loss"] for event in run.events() if "test/loss" in event.metrics}
+    values = {event.step: event.metrics["val/loss"] for event in run.events() if "val/loss" in event.metrics}
     best = run.manifest.best
     assert len(values) > 1
     assert max(values.values()) != values[max(values)], "the last checkpoint is the best one anyway"
     assert best["value"] == max(values.values()) == values[best["step"]]
-    assert rtrain.evaluate(run.path)["loss"] == pytest.approx(best["value"], rel=1e-5)
+    assert rtrain.evaluate(run.path, split="val")["loss"] == pytest.approx(best["value"], rel=1e-5)
 
 
 def test_all_trainers_that_stop_early_are_looked_at():
@@ -89,7 +89,7 @@ def test_a_run_resumes_from_its_best_checkpoint_to_the_same_end(tmp_path, traine
 
 
 ENDS = [
-    *product(TRAINERS, (EARLY, "run.stop.target={test/loss: 100}")),
+    *product(TRAINERS, (EARLY, "run.stop.target={val/loss: 100}")),
     *product(TRAINERS.keys() - {"sklearn"}, ["run.stop.max_seconds=1e-6"]),  # which leaves no time to fit at all
 ]
 

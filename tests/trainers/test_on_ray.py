@@ -161,6 +161,7 @@ def test_a_signal_stops_saves_and_marks_the_run(start, tmp_path, signum, reached
     assert f"result      {status}" in output.read_text()
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full_while_workers_report_ends_the_run_with_that_cause(tmp_path, monkeypatch):
     appended = []
 

@@ -48,7 +48,7 @@ def test_a_choice_on_the_test_split_is_told_once(words, capsys):
         ["mlp", *EPOCHS, "trainer.eval_every_epochs=2"],
         ["mlp", *EPOCHS, "dataset.split.val=0.2"],
         ["mlp", *EPOCHS, "trainer.evaluate_split=test"],
-        ["mlp", *EPOCHS, "run.checkpoint.best.monitor=test/loss"],
+        ["mlp", *EPOCHS, "run.checkpoint.best.monitor=test/loss", "dataset.split.val=null"],
         ["mlp", *EPOCHS, "trainer.evaluate_split=none"],
         ["xgboost", *TREES],
         ["xgboost", *TREES, "trainer.early_stopping_rounds=1", "trainer.eval_splits=[test]"],

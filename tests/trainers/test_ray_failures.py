@@ -212,6 +212,7 @@ def test_a_loop_of_ones_own_goes_on_from_its_checkpoint(tmp_path, cluster):
     assert [attempt["from_checkpoint"] for attempt in run.manifest.attempts] == [None, "report-000002"]
 
 
+@pytest.mark.slow
 def test_a_loop_resumes_with_another_number_of_workers_whatever_was_pruned(tmp_path, cluster):
     failed, _ = fit_loop(tmp_path, cluster, "fails_late", "run.failure.max_failures=0")
     assert failed.status == "failed"
@@ -290,6 +291,7 @@ def test_an_exception_that_comes_again_ends_the_run_and_is_told_with_its_rank(tm
     assert run.manifest.error["rank"] == 1
 
 
+@pytest.mark.slow
 def test_a_mistake_before_the_first_step_is_not_tried_again(tmp_path, cluster):
     run, said = fit_loop(tmp_path, cluster, "fails_at_first", "num_workers=1")
     assert run.status == "failed"

@@ -11,6 +11,7 @@ from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.trained import Trained, read_about
 
 SAME = ["trainer.global_batch_size=64", "trainer.batch_size=null", "trainer.max_epochs=2", "trainer.clip_norm=0.5"]
+SAME += ["dataset.split.val=null"]
 SHARING = {
     "fsdp": ["trainer.strategy_options.blocks=[layers.0]", "trainer.strategy_options.activation_checkpointing=1"],
     "tp": ["trainer.strategy_options.tp_plan={layers.0: colwise, layers.2: rowwise, layers.4: colwise_gather}"],
@@ -23,7 +24,8 @@ def alone(tmp_path_factory):
     return rtrain.fit("mlp", [*SAME, "num_workers=0", f"run.root_dir={tmp_path_factory.mktemp('alone')}"])
 
 
-@pytest.mark.parametrize("strategy", ["fsdp", pytest.param("tp", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", ["fsdp", "tp"])
 def test_two_workers_train_what_one_process_trains(alone, tmp_path, strategy):
     words = [*SAME, f"trainer.strategy={strategy}", *SHARING[strategy], "num_workers=2", f"run.root_dir={tmp_path}"]
     run = rtrain.fit("mlp", words)
