@@ -16,7 +16,7 @@ STAND_FOR_ALL = ("TestTorch", "TestXGBoost")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
-    """Let two trainers stand for all on Ray, where a test takes half a minute; two ranks without it are always tested."""
+    """Let two trainers stand for all on Ray, where a test takes half a minute; two ranks without it always are."""
     for item in items:
         kind = getattr(item, "cls", None)
         is_contract = kind is not None and issubclass(kind, TrainerContract) and kind.__name__ not in STAND_FOR_ALL
