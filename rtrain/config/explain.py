@@ -57,7 +57,9 @@ def explain(request: Request, schemas: Schemas, error: Exception, check: Check) 
 
 def place_target(request: Request, schemas: Schemas, error: TargetError, check: Check) -> ConfigError:
     """Return ``error`` with the place that names the target; the name of an option is told from that of a class."""
-    place, note = Places(request).of(error.key), error.hint and error.hint.strip()
+    places, note = Places(request), error.hint and error.hint.strip()
+    below = [word.text for word in request.words if word.key.startswith(f"{error.key}.")]
+    place = places.of_word(below[0]) if len(below) == 1 else places.of(error.key)
     key, _, last = error.key.rpartition(".")
     typed = split_word(place.command[place.index]) if isinstance(place, Typed) else ("", "", None)
     if last != "_target_" or not isinstance(place, Typed) or not typed[1].endswith("._target_"):

@@ -91,6 +91,8 @@ WRONG = {
     "keras loss": ("keras", ["trainer.loss={_target_: keras.losses.CTC}"], "trainer.loss"),
     "sklearn": ("sklearn", ["+trainer.estimator.max_depth=-1"], "trainer.estimator"),
     "transformers": ("transformers", ["trainer.model.config.patch_size=-1"], "trainer.model"),
+    "transformers classes": ("transformers", ["+trainer.model.config.num_labels=2"], "trainer.model.config: vit"),
+    "transformers images": ("transformers", ["+trainer.model.config.image_size=16"], "trainer.model.config: vit"),
     "xgboost": ("xgboost", ["+trainer.params.max_depth=-3"], "trainer.params"),
     "lightgbm": ("lightgbm", ["+trainer.params.num_leaves=-3"], "trainer.params"),
 }
@@ -131,7 +133,14 @@ def test_what_this_machine_lacks_is_left_to_the_workers(how, project, monkeypatc
 
 
 @pytest.mark.parametrize(
-    ("config", "trainer"), [("resnet", "torch"), ("lightning", "lightning"), ("jax", "jax"), ("keras", "tensorflow")]
+    ("config", "trainer"),
+    [
+        ("resnet", "torch"),
+        ("lightning", "lightning"),
+        ("jax", "jax"),
+        ("keras", "tensorflow"),
+        ("transformers", "transformers"),
+    ],
 )
 def test_a_run_with_a_trial_has_the_same_weights_as_one_without(config, trainer, project, monkeypatch):
     from rtrain.trainers.registry import load_trainer

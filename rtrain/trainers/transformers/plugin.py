@@ -27,6 +27,12 @@ class Plugin(TrainerPlugin):
 
         check_conf(job)
 
+    def try_out(self, job: Job) -> None:
+        """Take a first step."""
+        from rtrain.trainers.transformers.first_step import try_first_step
+
+        try_first_step(job)
+
     def schedule_key(self, conf: Mapping[str, Any]) -> str | None:
         """Return the key of the schedule, unless it goes on whatever the length of the run."""
         kind = (conf.get("arguments") or {}).get("lr_scheduler_type", "linear")

@@ -1,0 +1,59 @@
+"""The first step of a transformers training, tried on the driver with the first rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+
+from rtrain.datasets.base import Pass, ResidentSplit
+from rtrain.trainers.base import Job
+from rtrain.trainers.before_start import trial_worker
+from rtrain.trainers.torch_ranks import TorchRanks
+from rtrain.trainers.torch_settings import torch_settings
+from rtrain.trainers.torch_small_models import small_models
+from rtrain.trainers.transformers.build import task_of
+from rtrain.trainers.transformers.config import Conf
+from rtrain.trainers.transformers.learner import TransformersLearner
+from rtrain.trainers.transformers.loop import make_tokenizer
+from rtrain.trainers.transformers.tokens import encoded_dataset
+from rtrain.trainers.trial import is_at_hand, tried, try_rows
+from rtrain.trainers.worker import Worker
+
+
+def try_first_step(job: Job) -> None:
+    """Build a model from scratch, take its first step, and an evaluation, with the first rows.
+
+    Weights that were trained before fit their own sizes, and take long to read; texts in streams are not read.
+
+    Raises:
+        RtrainError: It fails with these rows; names its key.
+    """
+    worker = trial_worker(job)
+    assert worker.dataset is not None, "checked by the plugin"
+    conf: Conf = worker.conf
+    is_text = worker.dataset.info.dtype == "object"
+    if conf.model.pretrained is not None or (is_text and not is_at_hand(worker.dataset.splits["train"])):
+        return
+    with torch.random.fork_rng([]), torch_settings(worker, deterministic=True):
+        try_rows(worker, conf.rows_per_step(1), lambda rows: _try(rows, worker))
+
+
+def _try(rows: ResidentSplit, worker: Worker) -> None:
+    with small_models():  # a larger one is left to the workers
+        _first_step(rows, worker)
+
+
+def _first_step(rows: ResidentSplit, worker: Worker) -> None:
+    assert worker.dataset is not None, "checked by the plugin"
+    conf, alone = replace(worker.conf, packing=False), TorchRanks(rank=0, size=1, device=torch.device("cpu"))
+    small = replace(worker, conf=conf, dataset=replace(worker.dataset, splits={"train": rows}))
+    tokenizer, info = make_tokenizer(small, alone), worker.dataset.info
+    dataset = encoded_dataset(small.dataset, tokenizer, conf, task_of(conf, info))
+    learner = TransformersLearner(small, alone, dataset, tokenizer)
+    one = Pass(rank=0, world_size=1, global_batch_size=rows.num_rows, seed=worker.run.seed, shuffle=False)
+    batch = next(iter(dataset.splits["train"].batches(one)))
+    shapes = "texts" if info.dtype == "object" else f"rows of shape {info.input_shape}"
+    with tried(f"trainer.model.config: {conf.model.config['model_type']}", info, shapes):
+        learner.take(batch, 0)
+        learner.evaluate([batch])
