@@ -47,9 +47,10 @@ def _try(rows: ResidentSplit, worker: Worker) -> None:
 def _first_step(rows: ResidentSplit, worker: Worker) -> None:
     assert worker.dataset is not None, "checked by the plugin"
     conf, alone = replace(worker.conf, packing=False), TorchRanks(rank=0, size=1, device=torch.device("cpu"))
-    small = replace(worker, conf=conf, dataset=replace(worker.dataset, splits={"train": rows}))
-    tokenizer, info = make_tokenizer(small, alone), worker.dataset.info
-    dataset = encoded_dataset(small.dataset, tokenizer, conf, task_of(conf, info))
+    few, info = replace(worker.dataset, splits={"train": rows}), worker.dataset.info
+    small = replace(worker, conf=conf, dataset=few)
+    tokenizer = make_tokenizer(small, alone)
+    dataset = encoded_dataset(few, tokenizer, conf, task_of(conf, info))
     learner = TransformersLearner(small, alone, dataset, tokenizer)
     one = Pass(rank=0, world_size=1, global_batch_size=rows.num_rows, seed=worker.run.seed, shuffle=False)
     batch = next(iter(dataset.splits["train"].batches(one)))
