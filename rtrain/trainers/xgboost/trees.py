@@ -99,11 +99,14 @@ def _check_trees(model: Any, num_outputs: int, num_features: int) -> None:
     _require(_is_texts(params) and _count(params, "num_parallel_tree") > 0, "its num_parallel_tree is none")
     _require(_is_list(trees, dict) and _count(params, "num_trees") == len(trees), "it has another number of trees")
     _require(_is_list(groups, int) and len(groups) == len(trees), "tree_info doesn't fit its trees")
-    ends = model["iteration_indptr"]
-    _require(_is_list(ends, int) and len(ends) > 0 and ends[0] == 0 and ends[-1] == len(trees), "its rounds don't fit")
-    _require(sorted(set(ends)) == ends, "its rounds are out of order")
     vector = any(_size_of_leaves(tree) > 1 for tree in trees)
-    _require(not trees or set(groups) == set(range(1 if vector else num_outputs)), "tree_info doesn't fit its outputs")
+    num_groups = 1 if vector else num_outputs
+    _require(not trees or set(groups) == set(range(num_groups)), "tree_info doesn't fit its outputs")
+    ends, size = model["iteration_indptr"], num_groups * _count(params, "num_parallel_tree")
+    _require(
+        _is_list(ends, int) and ends == list(range(0, len(trees) + 1, size)), "iteration_indptr doesn't fit its trees"
+    )
+    _require(ends[-1] == len(trees), "it has a part of a round")
     for number, tree in enumerate(trees):
         try:
             _require(tree.get("id") == number, "its id is another one")

@@ -97,6 +97,10 @@ HOSTILE = {
     "a negative group": ("classes", of_model("tree_info", [-1] * 9)),
     "rounds beyond": ("classes", of_model("iteration_indptr", [0, 3, 6, 10**6])),
     "rounds out of order": ("classes", of_model("iteration_indptr", [0, 6, 3, 9])),
+    "rounds of many trees": (
+        "gbtree",
+        lambda learner, model, tree: model["gbtree_model_param"].update(num_parallel_tree="1000000"),
+    ),
     "no rounds": ("classes", of_model("iteration_indptr", [])),
     "more classes": ("classes", of_learner("num_class", "1000000")),
     "more targets": ("targets", of_learner("num_target", "99")),
