@@ -58,11 +58,7 @@ def _check_learner(learner: Mapping[str, Any], num_outputs: int, num_features: i
     booster = learner["gradient_booster"]
     name = booster.get("name") if isinstance(booster, dict) else None
     if name == "gblinear":
-        model = _keys(_keys(booster, {"name", "model"})["model"], {"weights", "boosted_rounds"})
-        rounds, weights = model["boosted_rounds"], _array(model, "weights", ">f4")
-        _require(type(rounds) is int and rounds >= 0, "its rounds are no number")
-        is_new = rounds == len(weights) == 0
-        _require(is_new or len(weights) == (num_features + 1) * num_outputs, "weights has another length")
+        _check_linear(_keys(booster, {"name", "model"})["model"], num_outputs, num_features, _length(scores))
         return
     if name == "dart":
         weights = _keys(booster, {"name", "gbtree", "weight_drop"})["weight_drop"]
@@ -73,6 +69,13 @@ def _check_learner(learner: Mapping[str, Any], num_outputs: int, num_features: i
     _require(_length(scores) == num_outputs or len(model["trees"]) > 0, "its base_score doesn't fit its outputs")
     if name == "dart":
         _require(_is_list(weights, float) and len(weights) == len(model["trees"]), "weight_drop doesn't fit its trees")
+
+
+def _check_linear(model: Any, num_outputs: int, num_features: int, num_scores: int) -> None:
+    rounds, weights = _keys(model, {"weights", "boosted_rounds"})["boosted_rounds"], _array(model, "weights", ">f4")
+    _require(type(rounds) is int and rounds >= 0, "its rounds are no number")
+    is_new = rounds == len(weights) == 0 and num_scores == num_outputs
+    _require(is_new or len(weights) == (num_features + 1) * num_outputs, "weights has another length")
 
 
 def _check_objective(objective: Any, num_outputs: int) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import xgboost
 from mangled_xgboost import KINDS, fitted, info, matrix, written
 
 from rtrain.errors import CheckpointError
@@ -168,6 +169,15 @@ def test_what_xgboost_writes_is_read(tmp_path, kind):
     found, expected = read_trees(tmp_path, info(), trusted=False), read_trees(tmp_path, info(), trusted=True)
     np.testing.assert_array_equal(found.predict(rows), expected.predict(rows))
     assert found.save_raw("ubj") == expected.save_raw("ubj")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_model_of_no_rounds_is_read(tmp_path, kind):
+    rows = matrix(kind)
+    booster = xgboost.Booster(KINDS[kind][0], [rows])
+    (tmp_path / MODEL).write_bytes(booster.save_raw("ubj"))
+    found = read_trees(tmp_path, info(), trusted=False)
+    np.testing.assert_array_equal(found.predict(rows), booster.predict(rows))
 
 
 def run(seed, number):
