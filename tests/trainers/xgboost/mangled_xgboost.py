@@ -199,8 +199,9 @@ def use(booster: xgboost.Booster, kind: str) -> None:
         booster.get_score(importance_type="gain")
     with suppress(Exception):
         booster.save_config()
-    for trees in (booster, booster[: best_rounds(booster) or None]):
+    for is_whole in (True, False):
         with suppress(Exception):
+            trees = booster if is_whole else booster[: best_rounds(booster) or None]
             grown = xgboost.Booster({"verbosity": 0, **KINDS[kind][0]}, [rows], model_file=trees)
             grown.update(rows, grown.num_boosted_rounds())
             grown.predict(rows)
