@@ -5,6 +5,7 @@ Arguments: a seed, and how many changes of each model. Each line of the output s
 
 from __future__ import annotations
 
+import logging
 import random
 import re
 import resource
@@ -149,6 +150,7 @@ def main(seed: int, number: int) -> None:
     """Try ``number`` changes of each model."""
     warnings.simplefilter("ignore")
     resource.setrlimit(resource.RLIMIT_AS, (16 << 30, 16 << 30))  # of a large number, an error and no full memory
+    lightgbm.register_logger(logging.getLogger("lightgbm"))  # nothing but what is tried goes to the output
     num_loaded = 0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
