@@ -21,7 +21,8 @@ test-all: .venv/test lint
 # A hundred random faults of each kind, and generated files that are meant to harm: hours.
 test-faults: .venv/test
 	RTRAIN_TEST_FAULTS=100 $(BIN)/python -m pytest -m "slow or not slow" tests/faults \
-		tests/trainers/sklearn/test_estimator_file.py tests/trainers/sklearn/test_mangled_estimators.py
+		tests/trainers/sklearn/test_estimator_file.py tests/trainers/sklearn/test_mangled_estimators.py \
+		tests/trainers/xgboost/test_mangled_xgboost.py tests/trainers/lightgbm/test_mangled_lightgbm.py
 
 lint: .venv/test
 	$(BIN)/ruff check .

@@ -23,6 +23,7 @@ from rtrain.trainers.rankings import Ranking
 
 FILE_NAME = "about.json"
 TRUST = "If you trust who wrote it: --trust"
+BROKEN = "Take another checkpoint. If you trust who wrote it: rtrain predict and rtrain evaluate have --trust"
 
 
 class Predictor(Protocol):

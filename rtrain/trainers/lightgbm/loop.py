@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any
 import lightgbm
 
 from rtrain.datasets.base import DatasetInfo
-from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.boosting import Rounds, eval_splits, functions, named_importance
 from rtrain.trainers.boosting_init import Beginning
@@ -20,14 +18,12 @@ from rtrain.trainers.lightgbm.config import Conf
 from rtrain.trainers.lightgbm.data import make_dataset, shared_bins
 from rtrain.trainers.lightgbm.draws import Draws, starts_again
 from rtrain.trainers.lightgbm.metrics import OfMargins, deciding, mode_of, needs_margins
+from rtrain.trainers.lightgbm.model_file import MODEL, read_trees
 from rtrain.trainers.lightgbm.params import plain_errors, worker_params
 from rtrain.trainers.reading import reading
-from rtrain.trainers.trained import TRUST, read_about, wrote_files
+from rtrain.trainers.trained import read_about, wrote_files
 from rtrain.trainers.worker import Worker
 
-MODEL = "model.txt"
-CONTROL = re.compile(rb"[\0-\x08\x0b\x0c\x0e-\x1f\x7f]|\xc2[\x80-\x9f]")
-"""Characters, in UTF-8, that a terminal obeys."""
 IMPORTANCE = {"gain": "gain", "weight": "split"}
 """Our name of a measure -> LightGBM's."""
 
@@ -96,21 +92,6 @@ def _trees(begin: Beginning, conf: Conf) -> lightgbm.Booster | None:
         stops = replace(conf, early_stopping_rounds=read_about(begin.init).trainer.get("early_stopping_rounds"))
         best = Progress.load(begin.init).rounds_to_predict(stops)
         return booster if best == 0 else lightgbm.Booster(model_str=booster.model_to_string(num_iteration=best))
-
-
-def read_trees(folder: Path, *, trusted: bool) -> lightgbm.Booster:
-    """Return the trees of a checkpoint.
-
-    Args:
-        folder: The checkpoint.
-        trusted: Whether this account wrote it, or the user trusts who did.
-
-    Raises:
-        CheckpointError: Another account's file holds control characters, which LightGBM's messages would show.
-    """
-    if not trusted and CONTROL.search((folder / MODEL).read_bytes()):
-        raise CheckpointError(f"{folder / MODEL} was written by another account, and holds control characters.", TRUST)
-    return lightgbm.Booster(model_file=folder / MODEL)
 
 
 def _eval_sets(worker: Worker, whole: lightgbm.Dataset, params: dict[str, Any]) -> dict[str, lightgbm.Dataset]:

@@ -14,7 +14,7 @@ from rtrain.trainers.boosting import flat
 from rtrain.trainers.boosting_margins import probabilities_of_margins
 from rtrain.trainers.boosting_progress import Progress
 from rtrain.trainers.lightgbm.config import Conf
-from rtrain.trainers.lightgbm.loop import MODEL, read_trees
+from rtrain.trainers.lightgbm.model_file import MODEL, read_trees
 from rtrain.trainers.rankings import Ranking, without_splits
 from rtrain.trainers.trained import Trained, check_shape
 
@@ -117,7 +117,7 @@ def load_predictor(trained: Trained) -> Predictor:
     """Load the trees of a checkpoint; the file is text and executes nothing.
 
     Raises:
-        CheckpointError: It is not there or damaged.
+        CheckpointError: It is not there or damaged, or none that LightGBM would write.
     """
     conf: Conf = trained.conf
     try:

@@ -13,19 +13,20 @@ import xgboost
 from xgboost import collective
 
 from rtrain.datasets.base import DatasetInfo
-from rtrain.errors import CheckpointError, TrainingError
+from rtrain.errors import TrainingError
 from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.boosting import Rounds, eval_splits, functions, named_importance
 from rtrain.trainers.boosting_init import Beginning
 from rtrain.trainers.reading import reading
+from rtrain.trainers.trained import wrote_files
 from rtrain.trainers.worker import Worker
 from rtrain.trainers.xgboost.config import Conf
 from rtrain.trainers.xgboost.data import make_matrix
 from rtrain.trainers.xgboost.draws import Grower, starts_again
 from rtrain.trainers.xgboost.metrics import MODES, Metrics, OfMargins, deciding, gives_margins
+from rtrain.trainers.xgboost.model_file import MODEL, best_rounds, read_trees
 from rtrain.trainers.xgboost.params import device_of, plain_errors, worker_params
 
-MODEL = "model.ubj"
 IMPORTANCE = ("gain", "weight", "cover")
 
 
@@ -57,7 +58,7 @@ def train(worker: Worker) -> None:
         ]
         begin = Beginning.of(worker, anew=starts_again(params))
         with nullcontext() if begin.folder is None else reading(begin.folder):
-            booster = xgboost.Booster(params, [matrix, *(one for one, _ in evals)], model_file=_trees(begin))
+            booster = xgboost.Booster(params, [matrix, *(one for one, _ in evals)], model_file=_trees(begin, info))
         if device_of(booster) != params["device"]:
             raise TrainingError(
                 f"XGBoost sees no GPU on worker {worker.rank}.",
@@ -79,32 +80,17 @@ def train(worker: Worker) -> None:
         rounds.describe(_importance(booster, params, info))
 
 
-def _trees(begin: Beginning) -> xgboost.Booster | None:
+def _trees(begin: Beginning, info: DatasetInfo) -> xgboost.Booster | None:
     """Return the trees to begin with; of another run those that it predicts with."""
     if begin.folder is None:
         return None
-    booster = xgboost.Booster(model_file=begin.folder / MODEL)
+    booster = read_trees(begin.folder, info, trusted=wrote_files(begin.folder))
     num_rounds = best_rounds(booster)
     if begin.init is None or num_rounds == 0:
         return booster
     booster = booster[:num_rounds]
     booster.set_attr(best_iteration=None)
     return booster
-
-
-def best_rounds(booster: xgboost.Booster) -> int:
-    """Return the rounds that a prediction should use; 0 for all of them.
-
-    Raises:
-        CheckpointError: There are fewer. XGBoost itself reads beyond its trees then, which ends the process.
-    """
-    best = booster.attr("best_iteration")
-    if best is None:
-        return 0
-    num_rounds, there = int(best) + 1, booster.num_boosted_rounds()
-    if not 0 < num_rounds <= there:
-        raise CheckpointError(f"{MODEL} has {there} rounds, but says that the best one is number {num_rounds}.")
-    return num_rounds
 
 
 def _copier(booster: xgboost.Booster) -> Callable[[int], Writer]:

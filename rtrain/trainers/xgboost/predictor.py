@@ -16,8 +16,8 @@ from rtrain.trainers.rankings import Ranking, without_splits
 from rtrain.trainers.trained import Trained, check_shape
 from rtrain.trainers.xgboost.config import Conf
 from rtrain.trainers.xgboost.data import feature_types
-from rtrain.trainers.xgboost.loop import MODEL, best_rounds
 from rtrain.trainers.xgboost.metrics import gives_margins
+from rtrain.trainers.xgboost.model_file import MODEL, best_rounds, read_trees
 
 
 class Predictor:
@@ -87,11 +87,12 @@ def load_predictor(trained: Trained, device: str = "cpu") -> Predictor:
     """Load the trees of a checkpoint; the file is data and executes nothing.
 
     Raises:
-        CheckpointError: It is not there or damaged.
+        CheckpointError: It is not there or damaged, or none that XGBoost would write.
     """
     conf: Conf = trained.conf
     try:
-        booster = xgboost.Booster({"device": device}, model_file=trained.folder / MODEL)
+        booster = read_trees(trained.folder, trained.info, trusted=trained.own_files)
+        booster.set_param({"device": device})
         progress = Progress.load(trained.folder)
     except (OSError, xgboost.core.XGBoostError) as error:
         raise CheckpointError(f"{trained.folder / MODEL} can't be read: {first_line(error)}") from error
