@@ -141,7 +141,8 @@ class OnRay:
     def __init__(self, folder, config, num_workers, *words):
         self.folder, self.log = folder, folder.with_suffix(".log").open("w+")
         asked = [RTRAIN, "fit", config, f"num_workers={num_workers}", f"run.root_dir={folder}"]
-        slow = ["trainer.train_loop_config.seconds=0.1", "run.failure.max_failures=3", "run.resume=auto"]
+        slow = ["trainer.train_loop_config.seconds=0.1", "run.resume=auto"]
+        slow += ["run.failure.max_failures=3"] if num_workers else []
         self.process = subprocess.Popen([*asked, *slow, *words], stdout=self.log, stderr=self.log)
         self.started = []
 
