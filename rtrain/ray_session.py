@@ -119,12 +119,16 @@ def session_root() -> Path:
 def clear_finished(root: Path) -> None:
     """Remove the folders of this account's sessions that have crashed: no process holds their lock."""
     for folder in root.glob("session_*"):
-        if folder.is_symlink() or folder.lstat().st_uid != os.geteuid():
-            continue
-        with suppress(OSError), _opened(folder / LOCK_NAME, os.O_RDWR) as lock:
-            if os.fstat(lock).st_uid == os.geteuid():
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # BlockingIOError: it lives
-                ray_watcher.remove_folder(folder)
+        with suppress(OSError):  # another process has removed it meanwhile
+            if not folder.is_symlink() and folder.lstat().st_uid == os.geteuid():
+                _clear_if_finished(folder)
+
+
+def _clear_if_finished(folder: Path) -> None:
+    with _opened(folder / LOCK_NAME, os.O_RDWR) as lock:
+        if os.fstat(lock).st_uid == os.geteuid():
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # BlockingIOError: it lives
+            ray_watcher.remove_folder(folder)
 
 
 @contextmanager
@@ -141,7 +145,10 @@ def _hold(folder: Path) -> int:
     while True:
         folder.mkdir(exist_ok=True)
         path = folder / LOCK_NAME
-        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        except FileNotFoundError:  # another process is removing the folder
+            continue
         fcntl.flock(lock, fcntl.LOCK_EX)
         if is_in_place(lock, path):  # another process may have seen the file before it was locked, and removed it
             return lock

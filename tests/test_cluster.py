@@ -183,6 +183,21 @@ def test_only_folders_of_our_own_that_nobody_holds_are_cleared(tmp_path, newest)
     assert left == {"session_lives", "session_of_ray", "something"}
 
 
+def test_folders_that_another_process_clears_at_the_same_time_are_no_error(tmp_path, monkeypatch):
+    def glob(self, pattern):
+        found = list(find(self, pattern))
+        for path in found:
+            path.unlink() if path.is_symlink() else path.rmdir()
+        return found
+
+    (tmp_path / "session_dead").mkdir()
+    (tmp_path / "session_latest").symlink_to("session_dead")
+    find = Path.glob
+    monkeypatch.setattr(Path, "glob", glob)
+    clear_finished(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_lock_of_somebody_else_is_no_leave_to_remove_a_folder(tmp_path, monkeypatch):
     (tmp_path / "session_theirs").mkdir()
     (tmp_path / "session_theirs" / LOCK_NAME).touch()
