@@ -36,6 +36,6 @@ def read_trees(folder: Path, *, trusted: bool) -> lightgbm.Booster:
         text = checked(content).decode()
     except ValueError as error:
         raise CheckpointError(
-            f"{folder / MODEL} was written by another account, and is no model for LightGBM: {error}.", BROKEN
+            f"{folder / MODEL} was written by another account, and LightGBM can't be given it: {error}.", BROKEN
         ) from error
     return lightgbm.Booster(model_str=text)

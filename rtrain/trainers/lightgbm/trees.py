@@ -42,7 +42,7 @@ def checked(content: bytes) -> bytes:
     _check_header(header)
     num_features = _count(header, "max_feature_idx", 0) + 1
     sizes = _integers(header, "tree_sizes").tolist() if header["tree_sizes"] else []
-    _require(min(sizes, default=1) > 0, "tree_sizes are no sizes")
+    _require(min(sizes, default=1) > 0, "tree_sizes has a value below 1")
     _require(len(sizes) % _count(header, "num_tree_per_iteration", 1) == 0, "it has a part of a round")
     place = 0
     for number, size in enumerate(sizes):
@@ -61,7 +61,7 @@ def _check_header(header: Mapping[str, bytes]) -> None:
     _require(HEADER <= set(header) <= HEADER | OPTIONAL, "its header lacks keys or has others")
     num_features, num_outputs = _count(header, "max_feature_idx", 0) + 1, _count(header, "num_class", 1)
     _require(_count(header, "num_tree_per_iteration", 1) == num_outputs, "num_tree_per_iteration is not num_class")
-    _require(header["version"] == b"v4" and header.get("average_output", b"") == b"", "its version is none")
+    _require(header["version"] == b"v4" and header.get("average_output", b"") == b"", "its version is wrong")
     _count(header, "label_index", 0)
     for name in ("feature_names", "feature_infos"):
         names = header[name].split(b" ")
@@ -126,7 +126,7 @@ def _check_splits(tree: Mapping[str, bytes], num_splits: int, num_cat: int) -> N
 def _check_linear(tree: Mapping[str, bytes], num_leaves: int, num_features: int) -> None:
     _check_numbers(tree, "leaf_const", num_leaves)
     counts = _integers(tree, "num_features", num_leaves)
-    _require(bool((counts >= 0).all()), "num_features are no counts")
+    _require(bool((counts >= 0).all()), "num_features has a negative number")
     # LightGBM writes more than one space between leaves.
     joined = {name: b" ".join(tree[name].split()) for name in ("leaf_features", "leaf_coeff")}
     _check_numbers(joined, "leaf_coeff", int(counts.sum()))
@@ -146,13 +146,13 @@ def _keys(lines: list[bytes]) -> dict[str, bytes]:
 
 def _count(values: Mapping[str, bytes], name: str, least: int) -> int:
     found = values.get(name, b"")
-    _require(found.isdigit() and len(found) < 10 and int(found) >= least, f"{name} is no number it may have")
+    _require(found.isdigit() and len(found) < 10 and int(found) >= least, f"{name} has a wrong value")
     return int(found)
 
 
 def _integers(values: Mapping[str, bytes], name: str, length: int | None = None) -> np.ndarray:
     value = values[name]
-    _require(not value or INTEGERS.fullmatch(value) is not None, f"{name} are no numbers")
+    _require(not value or INTEGERS.fullmatch(value) is not None, f"{name} has something else than numbers")
     found = np.array([int(one) for one in value.split()], np.int64)
     _require(length is None or len(found) == length, f"{name} has another length")
     return found
@@ -160,7 +160,7 @@ def _integers(values: Mapping[str, bytes], name: str, length: int | None = None)
 
 def _check_numbers(values: Mapping[str, bytes], name: str, length: int) -> None:
     value = values[name]
-    _require(not value or NUMBERS.fullmatch(value) is not None, f"{name} are no numbers")
+    _require(not value or NUMBERS.fullmatch(value) is not None, f"{name} has something else than numbers")
     _require((value.count(b" ") + 1 if value else 0) == length, f"{name} has another length")
 
 

@@ -34,7 +34,7 @@ def read_trees(folder: Path, info: DatasetInfo, *, trusted: bool) -> xgboost.Boo
         check_model(read_ubjson(content), prod(info.input_shape))
     except ValueError as error:
         raise CheckpointError(
-            f"{folder / MODEL} was written by another account, and is no model for XGBoost: {error}.", BROKEN
+            f"{folder / MODEL} was written by another account, and XGBoost can't be given it: {error}.", BROKEN
         ) from error
     return xgboost.Booster(model_file=bytearray(content))
 

@@ -40,8 +40,8 @@ def check_model(model: Any, num_features: int) -> None:
         ValueError: A part is missing or unknown, or two of them don't fit together.
     """
     learner = _keys(_keys(model, {"learner", "version"})["learner"], LEARNER)
-    _require(_is_list(model["version"], int) and len(model["version"]) == 3, "its version is none")
-    _require(_is_texts(learner["attributes"]), "its attributes are no texts")
+    _require(_is_list(model["version"], int) and len(model["version"]) == 3, "its version is wrong")
+    _require(_is_texts(learner["attributes"]), "its attributes are not text")
     for name in ("feature_names", "feature_types"):
         _require(_is_list(learner[name], str) and len(learner[name]) in (0, num_features), f"its {name} don't fit")
     params = learner["learner_model_param"]
@@ -73,7 +73,7 @@ def _check_learner(learner: Mapping[str, Any], num_outputs: int, num_features: i
 
 def _check_linear(model: Any, num_outputs: int, num_features: int, num_scores: int) -> None:
     rounds, weights = _keys(model, {"weights", "boosted_rounds"})["boosted_rounds"], _array(model, "weights", ">f4")
-    _require(type(rounds) is int and rounds >= 0, "its rounds are no number")
+    _require(type(rounds) is int and rounds >= 0, "boosted_rounds has a wrong value")
     is_new = rounds == len(weights) == 0 and num_scores == num_outputs
     _require(is_new or len(weights) == (num_features + 1) * num_outputs, "weights has another length")
 
@@ -99,7 +99,7 @@ def _check_trees(model: Any, num_outputs: int, num_features: int) -> None:
     for part in _keys(model.get("cats", dict.fromkeys(("enc", "feature_segments", "sorted_idx"), ()))).values():
         _require(np.size(part) == 0, "it encodes categories by itself")
     params, trees, groups = model["gbtree_model_param"], model["trees"], model["tree_info"]
-    _require(_is_texts(params) and _count(params, "num_parallel_tree") > 0, "its num_parallel_tree is none")
+    _require(_is_texts(params) and _count(params, "num_parallel_tree") > 0, "num_parallel_tree has a wrong value")
     _require(_is_list(trees, dict) and _count(params, "num_trees") == len(trees), "it has another number of trees")
     _require(_is_list(groups, int) and len(groups) == len(trees), "tree_info doesn't fit its trees")
     vector = any(_size_of_leaves(tree) > 1 for tree in trees)
@@ -179,13 +179,13 @@ def _check_categories(tree: Mapping[str, Any]) -> None:
 
 def _array(owner: Mapping[str, Any], name: str, dtype: str, length: int | None = None) -> np.ndarray:
     found: Any = owner.get(name)
-    _require(isinstance(found, np.ndarray) and found.dtype.str == dtype, f"{name} is no array of {dtype}")
+    _require(isinstance(found, np.ndarray) and found.dtype.str == dtype, f"{name} is not an array of {dtype}")
     _require(length is None or len(found) == length, f"{name} has another length")
     return np.asarray(found)
 
 
 def _keys(owner: Any, names: set[str] | None = None) -> Mapping[str, Any]:
-    _require(isinstance(owner, dict), "a part of it is no mapping")
+    _require(isinstance(owner, dict), "a part of it is not a mapping")
     found: Mapping[str, Any] = owner
     strange = sorted(set(found) ^ (set(found) if names is None else names))
     _require(not strange, f"parts are unknown or missing: {', '.join(strange[:3])}")
@@ -194,7 +194,7 @@ def _keys(owner: Any, names: set[str] | None = None) -> Mapping[str, Any]:
 
 def _count(owner: Any, name: str) -> int:
     found = owner.get(name) if isinstance(owner, dict) else None
-    _require(isinstance(found, str) and COUNT.fullmatch(found) is not None, f"{name} is no count")
+    _require(isinstance(found, str) and COUNT.fullmatch(found) is not None, f"{name} has a wrong value")
     return int(str(found))
 
 

@@ -48,7 +48,7 @@ class _Reader:
     def expect_end(self) -> None:
         """Refuse what follows the model."""
         if self._place != len(self._content):
-            raise ValueError("it goes on after its end")
+            raise ValueError("more follows its end")
 
     def _mapping(self, depth: int) -> dict[str, Any]:
         found: dict[str, Any] = {}
