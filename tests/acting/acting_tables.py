@@ -8,7 +8,6 @@ import signal
 from collections.abc import Mapping, Sequence
 from contextlib import chdir
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cache
 from pathlib import Path
 from typing import ClassVar, get_args, get_origin
 
@@ -46,7 +45,14 @@ class Runs:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text)
         (folder / "store").mkdir()
-        self.of = cache(self.train)
+        self.trained: dict[frozenset[str], Watched] = {}
+
+    def of(self, words: tuple[str, ...]) -> Watched:
+        """Return the run with overrides; rows that share a run name the same ones, each of them in another order."""
+        key = frozenset(words)
+        if key not in self.trained:
+            self.trained[key] = self.train(words)
+        return self.trained[key]
 
     def train(self, words: tuple[str, ...]) -> Watched:
         """Train with overrides. ``BASE`` in a word is the run without any; a run that fails or stops is one too."""
