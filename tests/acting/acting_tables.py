@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import signal
 from collections.abc import Mapping, Sequence
@@ -13,6 +12,7 @@ from typing import ClassVar, get_args, get_origin
 
 import pytest
 from acting_rows import STOPPED, Refused, Row, Shown, Trained
+from named_tests import exists
 
 import rtrain
 from rtrain.config.hints import hints_of
@@ -24,8 +24,6 @@ from rtrain.runs.run import Run
 from rtrain.schemas import schemas
 from rtrain.trainers.saver import Saver
 from rtrain.trainers.stopping import StopSignal
-
-ROOT = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True)
@@ -161,7 +159,7 @@ class KeysAct:
 
     def test_the_test_that_shows_it_exists(self):
         shown = {row.test for row in self.rows if isinstance(row, Shown)}
-        assert [test for test in shown if not _exists(test)] == []
+        assert [test for test in shown if not exists(test)] == []
 
 
 def pytest_generate_tests(metafunc):
@@ -207,28 +205,3 @@ def _arms(hint):
 def covers(key, other):
     """Tell whether ``other`` is a key, or lies in it."""
     return f"{other}.".startswith(f"{key}.")
-
-
-def _exists(test):
-    """Tell whether ``file::test`` or ``file::Class::test`` exists; a class may inherit it."""
-    file, *classes, name = test.split("::")
-    tree = ast.parse((ROOT / file).read_text())
-    if not classes:
-        return any(isinstance(one, ast.FunctionDef) and one.name == name for one in ast.walk(tree))
-    own = {one.name: one for one in tree.body if isinstance(one, ast.ClassDef)}
-    return classes[0] in own and _has(own[classes[0]], name, own)
-
-
-def _has(conf, name, own):
-    if any(isinstance(one, ast.FunctionDef) and one.name == name for one in conf.body):
-        return True
-    bases = [base.id for base in conf.bases if isinstance(base, ast.Name)]
-    return any(_has(found, name, own) for base in bases for found in _classes(base, own))
-
-
-def _classes(name, own):
-    if name in own:
-        return [own[name]]
-    texts = (file.read_text() for folder in ("tests", "rtrain/testing") for file in (ROOT / folder).rglob("*.py"))
-    trees = (ast.parse(text) for text in texts if f"class {name}" in text)
-    return [one for tree in trees for one in tree.body if isinstance(one, ast.ClassDef) and one.name == name]
