@@ -1,4 +1,4 @@
-"""Each key that no trainer and no dataset owns has a test that fails if the key is ignored."""
+"""Each key that no trainer or dataset owns, or that acts on workers alone, has a test that fails if it is ignored."""
 
 import os
 import subprocess
@@ -61,6 +61,18 @@ TESTS = {
     "cluster.object_store_bytes": f"{STARTED}[object_store_bytes]",
     "cluster.runtime_env": f"{STARTED}[runtime_env]",
     "cluster.start_timeout_seconds": "tests/test_cluster.py::test_a_cluster_that_does_not_answer_is_given_up",
+    "trainer.lightning.find_unused_parameters": (
+        "tests/trainers/lightning/test_lightning_two_ranks.py"
+        "::test_weights_that_a_step_leaves_out_are_told_with_the_key_that_allows_them"
+    ),
+    "trainer.sklearn.parallel": "tests/trainers/sklearn/test_sklearn_loop.py::test_joblib_runs_where_the_key_says",
+    "trainer.tensorflow.num_threads": (
+        "tests/trainers/tensorflow/test_keras_loop.py::test_a_worker_has_as_many_threads_as_the_key_says"
+    ),
+    "trainer.torch.find_unused_parameters": (
+        "tests/trainers/torch/test_torch_plugin.py::test_torch_is_told_that_weights_may_stay_unused"
+    ),
+    "trainer.torch.sync_batchnorm": "tests/trainers/torch/test_torch_plugin.py::test_a_mistake_is_named",
     "sweep.name": f"{SWEEP}::test_a_sweep_may_have_a_name",
     "sweep.params": f"{SWEEP}::test_pairs_and_exclusions",
     "sweep.zip": f"{SWEEP}::test_pairs_and_exclusions",
@@ -111,6 +123,10 @@ def owners():
         found |= {f"{where}.{name}": base for name in usual if group != "sweep"}
         for name, conf in schemas().group(group).items():
             found |= {f"{where}.{name}.{one.name}": conf for one in fields(conf) if one.name not in usual}
+    for name, conf in schemas().trainer.items():
+        for rule in getattr(conf, "needs", ()):
+            if "scaling.num_workers" in rule.need.keys:
+                found |= dict.fromkeys(rule.keys(conf, f"trainer.{name}"), conf)
     return found
 
 
