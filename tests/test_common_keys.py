@@ -78,7 +78,7 @@ TESTS = {
     "sweep.zip": f"{SWEEP}::test_pairs_and_exclusions",
     "sweep.exclude": f"{SWEEP}::test_pairs_and_exclusions",
     "sweep.metric": f"{SWEEP}::test_several_metrics_are_weighed",
-    "sweep.mode": f"{SWEEP}::test_the_direction_of_a_metric_is_what_the_key_says",
+    "sweep.mode": f"{SWEEP}::test_who_has_to_know_the_metric_asks_for_it",
     "sweep.scheduler": f"{SWEEP}::test_asha_stops_what_promises_little",
     "sweep.max_concurrent": f"{SWEEP}::test_no_more_trials_are_begun_at_once_than_the_key_says",
     "sweep.max_failed": f"{SWEEP}::test_no_more_trials_are_started_after_too_many_failures",

@@ -19,6 +19,7 @@ DRAWN = Need(
     otherwise="a grid draws nothing at random",
     instead="The seed of the trials is run.seed; to draw values: sweep=random",
     keys=("sweep", "sweep.type"),
+    portable=True,
 )
 
 
