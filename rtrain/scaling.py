@@ -23,7 +23,8 @@ def worker_resources(conf: ScalingConf) -> dict[str, float]:
     """Return what one worker reserves, by Ray's resource names.
 
     Raises:
-        ConfigError: A name differs from Ray's only by its case, an amount is negative, or there is nothing to reserve.
+        ConfigError: A name differs from Ray's only by its case, an amount is negative, there is nothing to reserve, or
+            a device is asked for in another way than Ray Train gives it.
     """
     for name in conf.resources_per_worker:
         if name in RAY_RESOURCE_NAMES:
@@ -38,7 +39,22 @@ def worker_resources(conf: ScalingConf) -> dict[str, float]:
             f"scaling.resources_per_worker: a worker can't reserve {resources}.",
             "Amounts are 0 or more, and at least one of them is more.",
         )
+    if conf.num_workers != 0:
+        _check_devices(conf, resources)
     return resources
+
+
+def _check_devices(conf: ScalingConf, resources: Mapping[str, float]) -> None:
+    """Refuse what Ray Train refuses once the run has begun."""
+    if resources.get("GPU") and not conf.use_gpu:
+        raise ConfigError(
+            "scaling.resources_per_worker.GPU: the workers train without a GPU.", to_try("scaling.use_gpu=true")
+        )
+    if resources.get("TPU"):
+        raise ConfigError(
+            "scaling.resources_per_worker.TPU: rtrain trains on CPUs and GPUs.",
+            "Leave TPU out; other resources are reserved by the names that the cluster has for them.",
+        )
 
 
 def cluster_cpus(conf: ScalingConf, spare: int = 0) -> int:

@@ -225,3 +225,53 @@ def test_workers_import_nothing_of_the_current_folder(tmp_path, monkeypatch):
         starting.wait()
         found = ray.remote(lambda: __import__("importlib.util").util.find_spec("left_behind"))
         assert ray.get(found.remote()) is None
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """Notes what Ray is started with, and in which environment, in place of starting it."""
+    import ray
+
+    noted = {}
+
+    def init(**given):
+        noted.update(given, **{name: os.environ.get(name) for name in ("WORD_OF_MINE",)})
+        raise RuntimeError("not started")
+
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr(ray, "init", init)
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+
+    def start(**conf):
+        with pytest.raises(ConfigError, match="not started"), connect(ClusterConf(**conf), 1) as starting:
+            starting.wait()
+        return noted
+
+    return start
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "asked", "found"),
+    [
+        ("address", "10.0.0.1:6379", "address", "10.0.0.1:6379"),
+        ("object_store_bytes", 90_000_000, "object_store_memory", 90_000_000),
+        ("runtime_env", {"env_vars": {"WORD_OF_MINE": "to workers"}}, "WORD_OF_MINE", "to workers"),
+    ],
+    ids=("address", "object_store_bytes", "runtime_env"),
+)
+def test_ray_is_started_with_what_each_key_says(started, key, value, asked, found):
+    assert started(**{key: value})[asked] == found
+
+
+def test_a_cluster_that_does_not_answer_is_given_up(monkeypatch):
+    over = threading.Event()
+    monkeypatch.setattr(StartingCluster, "_connect", lambda starting: over.wait(60))
+    monkeypatch.setattr("ray.is_initialized", lambda: False)
+    try:
+        with (
+            pytest.raises(ConfigError, match=r"within 0\.1 seconds"),
+            connect(ClusterConf(start_timeout_seconds=0.1), 1) as starting,
+        ):
+            starting.wait()
+    finally:
+        over.set()

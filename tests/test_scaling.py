@@ -49,7 +49,7 @@ def test_a_worker_reserves_something_and_nothing_negative(resources):
 
 
 def test_workers_without_a_cpu_leave_all_of_them_to_ray_data():
-    conf = ScalingConf(num_workers=2, resources_per_worker={"CPU": 0, "GPU": 1})
+    conf = ScalingConf(num_workers=2, use_gpu=True, resources_per_worker={"CPU": 0, "GPU": 1})
     check_feasible(conf, [{"CPU": 1, "GPU": 2}], "rtrain fit x", data_cpus=1)
 
 
@@ -105,3 +105,31 @@ def test_a_resource_of_another_name_is_not_enough():
     conf = ScalingConf(num_workers=1, resources_per_worker={"accelerator": 1})
     with pytest.raises(NotEnoughResourcesError, match="0 accelerator"):
         check_feasible(conf, [{"CPU": 4}], "rtrain fit x")
+
+
+@pytest.mark.parametrize("device", ["GPU", "TPU"])
+def test_a_device_that_ray_train_would_refuse_is_refused_before_the_run_begins(device):
+    resources = {device: 1.0}
+    with pytest.raises(ConfigError, match=rf"scaling\.resources_per_worker\.{device}"):
+        worker_resources(ScalingConf(resources_per_worker=resources))
+    assert worker_resources(ScalingConf(num_workers=0, resources_per_worker=resources)) == {"CPU": 1.0, **resources}
+
+
+ASKED = ("num_workers", "resize_seconds", "use_gpu", "cpus_per_worker", "resources_per_worker", "placement_strategy")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "asked", "found"),
+    [
+        ("num_workers", 3, "num_workers", 3),
+        ("resize_seconds", 5.0, "elastic_resize_monitor_interval_s", 5.0),
+        ("use_gpu", True, "resources_per_worker", {"CPU": 1.0, "GPU": 1.0}),
+        ("cpus_per_worker", 2.0, "resources_per_worker", {"CPU": 2.0}),
+        ("resources_per_worker", {"HPU": 4.0}, "resources_per_worker", {"CPU": 1.0, "HPU": 4.0}),
+        ("placement_strategy", "SPREAD", "placement_strategy", "SPREAD"),
+    ],
+    ids=ASKED,
+)
+def test_ray_is_asked_for_what_each_key_says(key, value, asked, found):
+    assert getattr(ray_scaling_config(ScalingConf(**{key: value}), own_cluster=False), asked) == found
+    assert getattr(ray_scaling_config(ScalingConf(), own_cluster=False), asked) != found

@@ -98,7 +98,8 @@ class ScalingConf:
     """Cores each worker reserves; on a cluster of rtrain's own, workers may share cores."""
 
     resources_per_worker: dict[str, float] = field(default_factory=dict)
-    """More Ray resources each worker reserves, by Ray's names, e.g. ``{GPU: 0.5, TPU: 4}``."""
+    """More Ray resources each worker reserves, by Ray's names, e.g. ``{memory: 8e9}``; part of a GPU, with ``use_gpu``:
+    ``{GPU: 0.5}``."""
 
     placement_strategy: Annotated[str, *one_of("PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD")] = "PACK"
     """How Ray places the workers on nodes."""

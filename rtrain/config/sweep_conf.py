@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from rtrain.config.goals import METRIC_SCHEMA, MODE_SCHEMA, read_metric, read_mode
-from rtrain.config.needs import SWEEP, Rules
+from rtrain.config.needs import SWEEP, WORKERS, Rules
 from rtrain.config.schema import NAME
+
+AT_ONCE = replace(
+    WORKERS,
+    otherwise="num_workers=0 trains one trial after the other",
+    instead="Train trials side by side, on Ray workers: num_workers=1",
+)
 
 
 @dataclass(kw_only=True)
 class SweepConf:
     """What ``--multirun`` varies, what it looks for, and when it ends."""
 
-    needs: ClassVar[Rules] = (SWEEP.of_section(),)
+    needs: ClassVar[Rules] = (SWEEP.of_section(), AT_ONCE.of("max_concurrent"))
 
     name: Annotated[str, Field(pattern=NAME, max_length=120)] | None = None
     """Folder below ``run.root_dir`` that holds the trials; null: ``run.name``, and a mark of what is swept: the same
@@ -44,7 +50,7 @@ class SweepConf:
     """What stops trials early that promise little, by the ``type`` of a scheduler; null: nothing does."""
 
     max_concurrent: Annotated[int, Field(ge=1)] | None = None
-    """Most trials at once; null: as many as there is room for."""
+    """Most trials at once; null: as many as there is room for. With ``num_workers: 0`` there is one at a time."""
 
     max_failed: Annotated[int, Field(ge=0)] | None = None
     """Number of trials that may fail before no more are started; null: any number."""

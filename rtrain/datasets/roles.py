@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from rtrain.datasets.base import Columns
 from rtrain.datasets.categories import is_fraction
 from rtrain.datasets.conf import ColumnsConf
+from rtrain.datasets.without_effect import changed
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 OF_TABLES = (
     *("features", "drop", "categorical", "ids", "weight", "group", "base_margin"),
-    *("dtype", "dtypes", "preprocessors", "on_missing"),
+    *("dtype", "dtypes", "preprocessors", "on_missing", "max_unseen"),
 )
 """Keys of ``ColumnsConf`` that mean nothing where rows are not a table."""
 
@@ -83,11 +84,9 @@ class Roles:
 
 def refuse_table_keys(conf: ColumnsConf, rows: str) -> None:
     """Raise a DatasetError if the config says something of the columns of a table, and ``rows`` have none."""
-    usual = {one.name: one.default_factory() if callable(one.default_factory) else one.default for one in fields(conf)}
-    for key in OF_TABLES:
-        if getattr(conf, key) != usual[key]:
-            message = f"dataset.{key} takes columns of a table, but {rows} have none."
-            raise DatasetError(message, f"Leave dataset.{key} out, or give a table.")
+    for key in changed(conf, OF_TABLES):
+        message = f"dataset.{key} takes columns of a table, but {rows} have none."
+        raise DatasetError(message, f"Leave dataset.{key} out, or give a table.")
 
 
 def grouped(part: Columns) -> Columns:

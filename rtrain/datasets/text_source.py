@@ -19,6 +19,7 @@ from rtrain.datasets.splits import SPLITS, check_not_empty, num_wanted, shares
 from rtrain.datasets.tables import check_columns
 from rtrain.datasets.texts import PLAIN, TABLES, Texts, is_table, read_plain, read_table, table_texts
 from rtrain.datasets.tokens import Tokens
+from rtrain.datasets.without_effect import refuse_idle
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def load_text(conf: TextConf) -> Dataset:
     """
     conf = replace(conf, path=local(conf.path, (*PLAIN, *TABLES)))
     files = _files(conf)
+    _check_keys([file for part in files.values() for file in part], conf)
     size = sum(file.stat().st_size for part in files.values() for file in part)
     reason = always_resident(size * BYTES_PER_BYTE[conf.tokenizer])
     parts = {split: [_read(file, conf) for file in part] for split, part in files.items()}
@@ -46,6 +48,14 @@ def load_text(conf: TextConf) -> Dataset:
         if not any(texts.texts for texts in part):
             raise DatasetError(f"{files[split][0]}: there is no text for the split '{split}'.", "Check dataset.path.")
     return texts_dataset(parts, conf, reason)
+
+
+def _check_keys(files: Sequence[Path], conf: TextConf) -> None:
+    """Refuse keys of tables where there are plain texts alone, and the other way round."""
+    if not any(is_table(file) for file in files):
+        refuse_idle(conf, ("text",), f"{files[0]} is a plain text without columns")
+    elif all(is_table(file) for file in files):
+        refuse_idle(conf, ("each",), f"{files[0]} is a table, which has a text per row")
 
 
 def load_text_tables(source: str, tables: Mapping[str, pa.Table], conf: TextConf) -> Dataset:
@@ -262,6 +272,7 @@ def coded_texts(texts: Texts, labels: Labels, task: str) -> Columns:
 
 
 def _language(parts: Mapping[str, Sequence[Texts]], conf: TextConf, reason: str) -> Dataset:
+    refuse_idle(conf, ("seed",), "the texts of a language are split in their order, and their first ones are taken")
     refuse_keys(conf.split, "the texts of a language, which are split in their order,")
     if conf.tokenizer == "none":
         all_rows = {split: [row for texts in part for row in texts.texts] for split, part in parts.items()}

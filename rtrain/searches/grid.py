@@ -5,18 +5,29 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from rtrain.config.axes import MAX_POINTS, Axis
+from rtrain.config.needs import Need, Rules
 from rtrain.config.sweep_conf import SweepConf
 from rtrain.errors import ConfigError
 from rtrain.searches import base
 from rtrain.searches.base import Goal, Point
 
+DRAWN = Need(
+    met=lambda way: False,
+    otherwise="a grid draws nothing at random",
+    instead="The seed of the trials is run.seed; to draw values: sweep=random",
+    keys=("sweep", "sweep.type"),
+    portable=True,
+)
+
 
 @dataclass(kw_only=True)
 class Conf(SweepConf):
     """Every combination of the values."""
+
+    needs: ClassVar[Rules] = (*SweepConf.needs, DRAWN.of("seed"))
 
 
 class Search(base.Search):

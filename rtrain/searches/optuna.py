@@ -9,11 +9,12 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
 from rtrain.config.axes import Axis
+from rtrain.config.needs import Need, Rules
 from rtrain.config.schema import one_of
 from rtrain.config.sweep_conf import SweepConf
 from rtrain.errors import ConfigError
@@ -27,10 +28,19 @@ EVOLVING = ("cmaes", "nsgaii")
 MOST_AGAIN = 20
 """Proposals for one trial of an evolving sampler, when a sweep is resumed."""
 
+LEARNING = Need(
+    met=lambda way: way.conf.sweep.sampler in ("tpe", "gp", "cmaes"),
+    otherwise="this sweep.sampler has no trials to begin with",
+    instead="It is for sweep.sampler=tpe, gp and cmaes",
+    keys=("sweep.sampler",),
+)
+
 
 @dataclass(kw_only=True)
 class Conf(SweepConf):
     """Points proposed by Optuna."""
+
+    needs: ClassVar[Rules] = (*SweepConf.needs, LEARNING.of("num_startup_trials"))
 
     num_trials: Annotated[int, Field(ge=1)] = 20
     """Number of trials; raised later, the command goes on with the same sweep."""

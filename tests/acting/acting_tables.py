@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import signal
 from collections.abc import Mapping, Sequence
 from contextlib import chdir
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cache
 from pathlib import Path
 from typing import ClassVar, get_args, get_origin
 
 import pytest
 from acting_rows import STOPPED, Refused, Row, Shown, Trained
+from named_tests import exists
 
 import rtrain
 from rtrain.config.hints import hints_of
@@ -25,8 +24,6 @@ from rtrain.runs.run import Run
 from rtrain.schemas import schemas
 from rtrain.trainers.saver import Saver
 from rtrain.trainers.stopping import StopSignal
-
-ROOT = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True)
@@ -46,7 +43,14 @@ class Runs:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text)
         (folder / "store").mkdir()
-        self.of = cache(self.train)
+        self.trained: dict[frozenset[str], Watched] = {}
+
+    def of(self, words: tuple[str, ...]) -> Watched:
+        """Return the run with overrides; rows that share a run name the same ones, each of them in another order."""
+        key = frozenset(words)
+        if key not in self.trained:
+            self.trained[key] = self.train(words)
+        return self.trained[key]
 
     def train(self, words: tuple[str, ...]) -> Watched:
         """Train with overrides. ``BASE`` in a word is the run without any; a run that fails or stops is one too."""
@@ -155,7 +159,7 @@ class KeysAct:
 
     def test_the_test_that_shows_it_exists(self):
         shown = {row.test for row in self.rows if isinstance(row, Shown)}
-        assert [test for test in shown if not _exists(test)] == []
+        assert [test for test in shown if not exists(test)] == []
 
 
 def pytest_generate_tests(metafunc):
@@ -201,28 +205,3 @@ def _arms(hint):
 def covers(key, other):
     """Tell whether ``other`` is a key, or lies in it."""
     return f"{other}.".startswith(f"{key}.")
-
-
-def _exists(test):
-    """Tell whether ``file::test`` or ``file::Class::test`` exists; a class may inherit it."""
-    file, *classes, name = test.split("::")
-    tree = ast.parse((ROOT / file).read_text())
-    if not classes:
-        return any(isinstance(one, ast.FunctionDef) and one.name == name for one in ast.walk(tree))
-    own = {one.name: one for one in tree.body if isinstance(one, ast.ClassDef)}
-    return classes[0] in own and _has(own[classes[0]], name, own)
-
-
-def _has(conf, name, own):
-    if any(isinstance(one, ast.FunctionDef) and one.name == name for one in conf.body):
-        return True
-    bases = [base.id for base in conf.bases if isinstance(base, ast.Name)]
-    return any(_has(found, name, own) for base in bases for found in _classes(base, own))
-
-
-def _classes(name, own):
-    if name in own:
-        return [own[name]]
-    texts = (file.read_text() for folder in ("tests", "rtrain/testing") for file in (ROOT / folder).rglob("*.py"))
-    trees = (ast.parse(text) for text in texts if f"class {name}" in text)
-    return [one for tree in trees for one in tree.body if isinstance(one, ast.ClassDef) and one.name == name]

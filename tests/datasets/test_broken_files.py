@@ -10,11 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from record_files import example, framed, images, write_shard
 
 from rtrain.errors import DatasetError
-from tests.datasets.test_tfrecord import example, framed
-from tests.datasets.test_webdataset import images
-from tests.datasets.test_webdataset import write as write_shard
 
 ROWS = range(40)
 

@@ -51,3 +51,15 @@ def test_mistakes_are_explained(load, path, keys, message):
 def test_a_folder_without_a_log_is_no_table(load, tmp_path):
     with pytest.raises(DatasetError, match="is no Delta table"):
         load("delta", path=str(tmp_path), label="y")
+
+
+def test_options_reach_the_object_store(load, path, monkeypatch):
+    given, table = [], deltalake.DeltaTable
+
+    def note(*args, storage_options, **keys):
+        given.append(storage_options)
+        return table(*args, **keys)
+
+    monkeypatch.setattr(deltalake, "DeltaTable", note)
+    load("delta", path=path, label="y", storage_options={"region": "mars"})
+    assert given[0]["region"] == "mars"

@@ -196,3 +196,15 @@ def test_a_file_format_of_the_library_is_no_data_set(load, name, tmp_path, monke
     monkeypatch.chdir(tmp_path)
     with pytest.raises(DatasetError, match=f"{name} is a file format to datasets"):
         load("huggingface", path=name)
+
+
+def test_what_is_chosen_from_a_data_set_of_the_hub_is_asked_for(load, monkeypatch):
+    asked = []
+
+    def hub(*words, **keys):
+        asked.append((*words, keys))
+        return datasets.Dataset.from_dict({"a": list(range(20)), "label": [row % 2 for row in range(20)]})
+
+    monkeypatch.setattr(datasets, "load_dataset", hub)
+    load("huggingface", path="somebody/flowers", subset="roses", revision="v2")
+    assert asked == [("somebody/flowers", "roses", {"revision": "v2"})]

@@ -8,11 +8,10 @@ import tarfile
 import numpy as np
 import pytest
 from PIL import Image
+from record_files import example, write_records
 
 from rtrain.datasets.pixels import decode, pixels
 from rtrain.errors import DatasetError
-from tests.datasets.test_tfrecord import example
-from tests.datasets.test_tfrecord import write as write_records
 
 RAMP = (np.arange(256).reshape(16, 16)).astype(np.uint8)
 WIDE = (np.arange(256).reshape(16, 16) * 257).astype(np.uint16)

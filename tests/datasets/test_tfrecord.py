@@ -1,39 +1,17 @@
 from __future__ import annotations
 
-import gzip
 import io
 import pickle
-import struct
 
 import numpy as np
 import pytest
 from PIL import Image
 from pydantic import TypeAdapter
+from record_files import example, framed, write_records
 
 from rtrain.datasets.registry import confs, load_source
-from rtrain.datasets.tfrecord_format import _example_class, crc32c, masked, read_examples
+from rtrain.datasets.tfrecord_format import crc32c, read_examples
 from rtrain.errors import DatasetError
-
-
-def example(**features):
-    message = _example_class()()
-    for name, values in features.items():
-        kind = {bytes: "bytes_list", float: "float_list", int: "int64_list"}[type(values[0])]
-        getattr(message.features.feature[name], kind).value.extend(values)
-    return message.SerializeToString()
-
-
-def framed(record):
-    length = struct.pack("<Q", len(record))
-    sums = [int(masked(crc32c([one]))[0]) for one in (length, record)]
-    return length + struct.pack("<I", sums[0]) + record + struct.pack("<I", sums[1])
-
-
-def write(path, records):
-    content = b"".join(framed(record) for record in records)
-    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
-    return str(path)
-
 
 NUMBERS = [example(b=[i / 2, float(i)], a=[i], label=[i % 3]) for i in range(12)]
 
@@ -58,7 +36,7 @@ def test_a_file_that_tensorflow_wrote(tmp_path):
 
 @pytest.mark.parametrize("name", ["x.tfrecord", "x.tfrecord.gz"])
 def test_numbers_of_several_features(load, tmp_path, name):
-    dataset = load("tfrecord", path=write(tmp_path / name, NUMBERS), split={"test": 0})
+    dataset = load("tfrecord", path=write_records(tmp_path / name, NUMBERS), split={"test": 0})
     assert (dataset.info.feature_names, dataset.info.num_classes) == (("a", "b_0", "b_1"), 3)
     columns = dataset.splits["train"].columns
     np.testing.assert_array_equal(columns["x"], [[i, i / 2, i] for i in range(12)])
@@ -71,7 +49,7 @@ def test_shards_named_after_splits_and_a_shape(load, tmp_path):
         ("train-00001-of-00002", slice(4, 8)),
         ("test-0", slice(8, 12)),
     ):
-        write(tmp_path / f"{name}.tfrecord", NUMBERS[rows])
+        write_records(tmp_path / f"{name}.tfrecord", NUMBERS[rows])
     info = load("tfrecord", path=str(tmp_path), features=["b"], shape=[1, 2, 1]).info
     assert (info.num_rows, info.input_shape) == ({"train": 8, "test": 4}, (1, 2, 1))
 
@@ -84,7 +62,12 @@ def png(value):
 
 def test_encoded_images_and_labels_of_text(load, tmp_path):
     records = [example(image=[png(i * 20)], kind=[b"ab"[i % 2 : i % 2 + 1]], id=[i]) for i in range(6)]
-    keys = {"path": write(tmp_path / "x.tfrecord", records), "features": ["image"], "label": "kind", "channels": 1}
+    keys = {
+        "path": write_records(tmp_path / "x.tfrecord", records),
+        "features": ["image"],
+        "label": "kind",
+        "channels": 1,
+    }
     dataset = load("tfrecord", **keys, split={"test": 0})
     assert (dataset.info.input_shape, dataset.info.class_names) == ((1, 3, 4), ("a", "b"))
     np.testing.assert_array_equal(dataset.splits["train"].columns["x"][:, 0, 0, 0], np.arange(6) * 20)
@@ -97,8 +80,8 @@ def test_encoded_images_and_labels_of_text(load, tmp_path):
 
 
 def test_new_records_need_no_label(load, tmp_path):
-    dataset = load("tfrecord", path=write(tmp_path / "x.tfrecord", NUMBERS))
-    keys = {"path": write(tmp_path / "new.tfrecord", [example(b=[1.0, 2.0], a=[3])])}
+    dataset = load("tfrecord", path=write_records(tmp_path / "x.tfrecord", NUMBERS))
+    keys = {"path": write_records(tmp_path / "new.tfrecord", [example(b=[1.0, 2.0], a=[3])])}
     reader = load_source("tfrecord").open_rows(TypeAdapter(confs()["tfrecord"]).validate_python(keys), dataset.encoding)
     (chunk,) = reader.read(reader.pieces[0], with_labels=True)
     assert (chunk.x.tolist(), chunk.y) == ([[3, 1, 2]], None)
@@ -119,7 +102,7 @@ def test_new_records_need_no_label(load, tmp_path):
 )
 def test_mistakes_are_explained(load, tmp_path, records, keys, message):
     with pytest.raises(DatasetError, match=message):
-        load("tfrecord", path=write(tmp_path / "x.tfrecord", records), **keys)
+        load("tfrecord", path=write_records(tmp_path / "x.tfrecord", records), **keys)
 
 
 def test_damage_is_found_and_the_record_named(load, tmp_path):

@@ -1,52 +1,20 @@
 from __future__ import annotations
 
-import io
 import json
 import pickle
-import tarfile
 
 import numpy as np
 import pytest
-from PIL import Image
 from pydantic import TypeAdapter
-from sklearn.datasets import load_digits
+from record_files import DIGITS, images, npy, png, write_shard
 
 from rtrain.datasets.registry import confs, load_source
 from rtrain.errors import DatasetError
 
-DIGITS = load_digits()
-
-
-def png(row):
-    stream = io.BytesIO()
-    Image.fromarray((DIGITS.images[row] * 15).astype(np.uint8)).save(stream, "png")
-    return stream.getvalue()
-
-
-def npy(values):
-    stream = io.BytesIO()
-    np.save(stream, values)
-    return stream.getvalue()
-
-
-def write(path, members):
-    with tarfile.open(path, "w:gz" if path.suffix == ".tgz" else "w") as shard:
-        for name, content in members:
-            info = tarfile.TarInfo(name)
-            info.size = len(content)
-            shard.addfile(info, io.BytesIO(content))
-    return str(path)
-
-
-def images(rows):
-    for row in rows:
-        yield f"data/{row:03}.png", png(row)
-        yield f"data/{row:03}.cls", str(DIGITS.target[row]).encode()
-
 
 @pytest.mark.parametrize("name", ["x.tar", "x.tgz"])
 def test_images_with_classes(load, tmp_path, name):
-    dataset = load("webdataset", path=write(tmp_path / name, images(range(40))), channels=1, split={"test": 0})
+    dataset = load("webdataset", path=write_shard(tmp_path / name, images(range(40))), channels=1, split={"test": 0})
     assert (dataset.info.input_shape, dataset.info.dtype, dataset.info.num_classes) == ((1, 8, 8), "uint8", 10)
     columns = dataset.splits["train"].columns
     np.testing.assert_array_equal(columns["x"][:, 0], (DIGITS.images[:40] * 15).astype(np.uint8))
@@ -55,7 +23,7 @@ def test_images_with_classes(load, tmp_path, name):
 
 def test_shards_named_after_splits(load, tmp_path):
     for name, rows in (("train-000", range(20)), ("train-001", range(20, 40)), ("val-000", range(40, 50))):
-        write(tmp_path / f"{name}.tar", images(rows))
+        write_shard(tmp_path / f"{name}.tar", images(rows))
     assert load("webdataset", path=str(tmp_path)).info.num_rows == {"train": 40, "val": 10}
 
 
@@ -64,7 +32,7 @@ def test_arrays_with_labels_in_json(load, tmp_path):
     for row in range(20):
         members.append((f"{row}.npy", npy(DIGITS.data[row])))
         members.append((f"{row}.json", json.dumps({"digit": f"no {DIGITS.target[row]}", "weight": row / 2}).encode()))
-    path = write(tmp_path / "x.tar", members)
+    path = write_shard(tmp_path / "x.tar", members)
     dataset = load("webdataset", path=path, label="json.digit", split={"test": 0})
     assert dataset.info.class_names == tuple(f"no {i}" for i in range(10))
     np.testing.assert_array_equal(dataset.splits["train"].columns["x"], DIGITS.data[:20])
@@ -72,9 +40,9 @@ def test_arrays_with_labels_in_json(load, tmp_path):
 
 
 def test_rows_to_predict_keep_their_names(load, tmp_path):
-    dataset = load("webdataset", path=write(tmp_path / "x.tar", images(range(40))), channels=1)
+    dataset = load("webdataset", path=write_shard(tmp_path / "x.tar", images(range(40))), channels=1)
     for members in (images(range(5)), [one for one in images(range(5)) if one[0].endswith("png")]):
-        keys = {"path": write(tmp_path / "new.tar", members), "channels": 1}
+        keys = {"path": write_shard(tmp_path / "new.tar", members), "channels": 1}
         conf = TypeAdapter(confs()["webdataset"]).validate_python(keys)
         reader = pickle.loads(pickle.dumps(load_source("webdataset").open_rows(conf, dataset.encoding)))
         (chunk,) = [chunk for piece in reader.pieces for chunk in reader.read(piece, with_labels=True)]
@@ -101,12 +69,12 @@ def test_rows_to_predict_keep_their_names(load, tmp_path):
 )
 def test_mistakes_are_explained(load, tmp_path, members, keys, message):
     with pytest.raises(DatasetError, match=message):
-        load("webdataset", path=write(tmp_path / "x.tar", members), **keys)
+        load("webdataset", path=write_shard(tmp_path / "x.tar", members), **keys)
 
 
 def test_a_broken_shard_is_named(load, tmp_path):
     file = tmp_path / "x.tar"
-    write(file, images(range(40)))
+    write_shard(file, images(range(40)))
     file.write_bytes(file.read_bytes()[:20_000])
     with pytest.raises(DatasetError, match=r"x\.tar: can't be read as a tar file"):
         load("webdataset", path=str(file))

@@ -16,6 +16,7 @@ from rtrain.searches.base import Goal
 
 LOSS = Goal(metric="val/loss", mode="min")
 LR = Axis(key="lr", low=1e-4, high=1.0, log=True)
+SIZE = Axis(key="size", values=("1", "2", "4", "8", "16", "32"))
 
 
 def make(name, goal=LOSS, axes=(LR,), longest=None, **conf):
@@ -30,10 +31,10 @@ def decisions(scheduler):
 class Population:
     """Trials that are trained in turn, without a model: ``value(trial, length)`` is what they report."""
 
-    def __init__(self, scheduler, num_trials, value, length):
+    def __init__(self, scheduler, num_trials, value, length, rest=()):
         self.scheduler, self.value, self.end = scheduler, value, length
         self.length, self.log = dict.fromkeys(range(num_trials), 0), []
-        self.points = {trial: (axis_text(trial),) for trial in self.length}
+        self.points = {trial: (axis_text(trial), *rest) for trial in self.length}
         for trial, point in self.points.items():
             scheduler.add(trial, point)
         scheduler.complete()
@@ -56,7 +57,8 @@ class Population:
                     queue.append(number)
                 if isinstance(verdict, Exploit):
                     self.length[number] = self.length[verdict.source]
-                    self.points[number] = (verdict.changes.get("lr", self.points[verdict.source][0]),)
+                    lr, *others = self.points[verdict.source]
+                    self.points[number] = (verdict.changes.get("lr", lr), *others)
         return over
 
     def _train(self, trial):
@@ -268,3 +270,32 @@ def test_asha_stops_what_is_not_among_the_best_when_it_comes_by():
     assert [asha.hear(trial, 1, value) is None for trial, value in enumerate((3.0, 4.0, 2.0, 1.0, 5.0))] == [
         *(True, False, True, True, False)
     ]
+
+
+KEYS = {
+    "asha.grace": {"grace": 2},
+    "asha.reduction_factor": {"reduction_factor": 2.0},
+    "median.grace": {"grace": 6},
+    "median.min_trials": {"min_trials": 5},
+    "hyperband.grace": {"grace": 2},
+    "hyperband.reduction_factor": {"reduction_factor": 2.0},
+    "hyperband.max_length": {"max_length": 8},
+    **{
+        f"{name}.{key}": {key: value}
+        for name in ("pbt", "pb2")
+        for key, value in {"interval": 2, "quantile": 0.5, "resample": 1.0, "seed": 1}.items()
+    },
+}
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_each_key_changes_a_decision(key):
+    name = key.partition(".")[0]
+
+    def decided(**conf):
+        scheduler = make(name, axes=(LR, SIZE), longest=12, **conf)
+        population = Population(scheduler, 8, lambda trial, length: float(trial * 5 % 8), 12, ("8",))
+        return population.run(), population.log
+
+    assert decided() == decided()
+    assert decided() != decided(**KEYS[key])

@@ -209,3 +209,26 @@ def test_random_numbers_are_spread_over_the_whole_interval():
     rng = random.Random(0)
     drawn = [float(AXES[0].draw(rng)) for _ in range(1000)]
     assert 0.15 < sum(one < 1e-4 for one in drawn) / 1000 < 0.25  # a fifth of the logarithms
+
+
+@pytest.mark.parametrize("name", SMART)
+def test_a_search_has_as_many_trials_as_the_key_says(name):
+    conf = SEARCHES.load(name).Conf
+    assert SEARCHES.load(name)(conf(num_trials=7), AXES, (LOSS,)).num_trials == 7
+
+
+@pytest.mark.parametrize("name", SMART)
+def test_points_are_drawn_until_a_search_begins_to_learn(name):
+    """What is drawn does not depend on what came of the points before; what is learned does."""
+    bad = run(make(name, num_startup_trials=12), range(14), judge=lambda point: -loss(point))
+    good = run(make(name, num_startup_trials=12), range(14))
+    early = run(make(name, num_startup_trials=2), range(14))
+    assert good[:12] == bad[:12]
+    assert good[12:] != bad[12:]
+    assert early[:2] == good[:2]
+    assert early[2:12] != good[2:12]
+
+
+def test_optunas_samplers_propose_other_points():
+    made = {sampler: run(make("optuna", sampler=sampler, num_startup_trials=2), range(6)) for sampler in ("tpe", "gp")}
+    assert made["tpe"] != made["gp"]

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from rtrain.runs.events import Event, events_file, write_events
+from rtrain.schedulers.base import SchedulerConf
 from rtrain.searches.base import Goal
 from rtrain.sweeps.judge import Judge
 from rtrain.sweeps.record import SweepRecord
@@ -56,3 +57,12 @@ def test_a_report_that_is_not_finite_counts_the_same_when_it_is_read_back(tmp_pa
     assert read_back == heard
     assert len(heard) == 2
     assert again.values == trial.values
+
+
+@pytest.mark.parametrize(("unit", "lengths"), [("epochs", [1, 2]), ("steps", [10, 20])])
+def test_lengths_are_counted_as_the_key_says(tmp_path, unit, lengths):
+    judge, trial, heard = _judge(tmp_path)
+    judge._scheduler.conf = SchedulerConf(unit=unit)
+    for epoch in (1, 2):
+        judge.hear(trial, 10 * epoch, epoch, {"loss": 1.0})
+    assert [length for _, length, _ in heard] == lengths

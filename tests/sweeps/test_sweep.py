@@ -3,6 +3,7 @@
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -15,6 +16,7 @@ from rtrain.schemas import schemas
 from rtrain.searches.registry import SEARCHES
 from rtrain.sweeps.in_turn import InTurn
 from rtrain.sweeps.record import SweepRecord, read_sweep
+from rtrain.sweeps.sweep import Sweep
 
 pytestmark = pytest.mark.usefixtures("tiny")
 ROUNDS = [*TINY, "trainer.num_boost_round=3"]
@@ -152,7 +154,7 @@ def test_what_can_not_be_swept_is_told(capsys):
     assert "nothing is varied" in capsys.readouterr().err
     assert rtrain([*ROUNDS, "trainer.params.eta=interval(0.1,1)"]) == 2
     assert "sweep=random" in capsys.readouterr().err
-    for key in ("sweep.seed", "run.root_dir", "cluster.address"):
+    for key in ("sweep.max_failed", "run.root_dir", "cluster.address"):
         assert rtrain([*ROUNDS, "num_workers=1", f"{key}=1,2"]) == 2
         assert f"{key} is the same for all trials" in capsys.readouterr().err
     assert rtrain([*ROUNDS, "+vars.token=one,two"]) == 2
@@ -454,3 +456,19 @@ def test_the_manifest_of_a_trial_whose_process_died_says_so(monkeypatch):
     assert manifest.error["type"] == trial["error"]["type"] == "ProcessDied"
     assert manifest.exit_reason == trial["reason"]
     assert manifest.ended_at
+
+
+def test_a_sweep_may_have_a_name():
+    _, folder = sweep("trainer.params.eta=0.1,0.2", "sweep.name=mine")
+    assert folder.name == "mine"
+
+
+@pytest.mark.parametrize(("most", "begun"), [(None, 5), (2, 2)])
+def test_no_more_trials_are_begun_at_once_than_the_key_says(most, begun):
+    conf = SEARCHES.load("grid").Conf(max_concurrent=most)
+    waiting, running = list(range(5)), {}
+    sweep = SimpleNamespace(_pool=SimpleNamespace(most_at_once=None), _conf=conf, _running=running, _queue=waiting)
+    sweep._decide_paused, sweep._ask = (lambda: None), (lambda: False)
+    sweep._start_one = lambda: running.setdefault(waiting.pop(), True)
+    Sweep._fill(sweep)
+    assert len(running) == begun

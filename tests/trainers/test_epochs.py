@@ -54,8 +54,8 @@ class Noting(Learner):
 
     def evaluate(self, batches):
         random.random(), np.random.random()
-        rows = [row for batch in batches for row in batch.y.tolist()]
-        return {"loss": float(len(rows))}
+        rows = [len(batch.y) for batch in batches]
+        return {"loss": float(sum(rows)), "most": float(max(rows))}
 
     def snapshot(self):
         return lambda folder: None
@@ -124,6 +124,14 @@ def test_an_interrupted_run_takes_and_draws_what_an_uninterrupted_one_does(tmp_p
         parts += fit(tmp_path / "parts", dataset(split), 1, stop, **conf)[0]
     assert parts == whole
     assert len({drawn for _, _, drawn in whole}) == len(whole)
+
+
+@pytest.mark.parametrize("num_workers", [1, 2])
+def test_an_evaluation_takes_so_many_rows_of_each_worker_at_a_time(tmp_path, num_workers):
+    channels = []
+    fit(tmp_path, dataset(ResidentSplit), num_workers, channels=channels, eval_batch_size=7, batch_size=40)
+    found = next(channel.metrics for channel in channels if channel.metrics)
+    assert (found["test/most"], found["test/loss"]) == (7, NUM_ROWS // num_workers)
 
 
 @pytest.mark.parametrize("name", ["train/epoch_loss", "train/loss"])

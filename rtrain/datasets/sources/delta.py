@@ -69,11 +69,12 @@ def _read(conf: DeltaConf, features: Sequence[str] | None) -> tuple[pa.Table, st
     where = shown(conf.path) if is_url(conf.path) else conf.path
     try:
         table = DeltaTable(path, version=conf.version, storage_options=_options(conf))
-        columns = None if features is None else used_columns(conf, features)
+        columns = None if features is None else list(dict.fromkeys([*used_columns(conf, features), *conf.ids]))
         if columns is not None:
             schema = pa.schema(table.schema().to_arrow())
             check_columns([conf.label], schema, where, "label")
             check_columns(features or [], schema, where, "features")
+            check_columns(conf.ids, schema, where, "ids")
         return table.to_pyarrow_table(columns=columns), f"{where} (version {table.version()})"
     except TableNotFoundError as error:
         raise DatasetError(f"dataset.path: {where} is no Delta table (it has no _delta_log).") from error

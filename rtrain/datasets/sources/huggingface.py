@@ -22,7 +22,16 @@ if TYPE_CHECKING:
     from rtrain.datasets.arrays import Arrays
     from rtrain.datasets.sources.text import TextConf
 
-TASKS = ("auto", "classification", "regression", "token-classification", "language-modeling")
+OF_HUB, OF_IMAGES = ("subset", "revision"), ("image_size", "channels")
+"""Keys that choose from what the hub has, and that say what encoded images become."""
+TASKS = ("auto", "classification", "regression", "ranking", "token-classification", "language-modeling")
+
+FITTING = {
+    "image": ("auto", "classification", "regression"),
+    "table": ("auto", "classification", "regression", "ranking"),
+    "text": tuple(task for task in TASKS if task != "ranking"),
+}
+"""What can be learned from which kind of rows."""
 
 
 @dataclass(kw_only=True)
@@ -45,7 +54,7 @@ class HuggingfaceConf(ColumnsConf, PixelsConf):
     """Column to predict; not looked at with ``task: language-modeling``."""
 
     task: Annotated[str, *one_of(*TASKS)] = "auto"
-    """auto: by the label, and whether the input is lists of words."""
+    """auto: by the label, and whether the input is lists of words. A ``ranking`` needs ``group``."""
 
 
 class Huggingface(Source):
@@ -60,14 +69,20 @@ class Huggingface(Source):
         """Read all splits of the data set."""
         from rtrain.datasets.roles import refuse_table_keys
         from rtrain.datasets.split_keys import refuse_keys
+        from rtrain.datasets.without_effect import check_task, refuse_idle
 
         parts = _by_split(_opened(conf), conf)
         train = parts["train"]
         kind = _kind(train, conf)
+        check_task(conf.task, FITTING[kind], f"the {kind}{'' if kind == 'table' else 's'} of {conf.path}")
         if kind != "text" and conf.label not in train.column_names:
             raise _no_column(conf.label, "label", train, conf)
         if kind == "image":
             refuse_keys(conf.split, "images")
+        else:
+            refuse_idle(conf, OF_IMAGES, "there are no images to decode")
+        if kind == "text":
+            refuse_idle(conf, ("normalize",), "texts are no numbers")
         if kind != "table":
             refuse_table_keys(conf, f"{kind}s")
         load = {"image": _images, "text": _texts, "table": _table}[kind]
@@ -102,6 +117,7 @@ def _opened(conf: HuggingfaceConf) -> Any:
     import datasets
 
     from rtrain.datasets.files import existing_path
+    from rtrain.datasets.without_effect import refuse_idle
     from rtrain.storage.stores import is_url
 
     folder = existing_path(conf.path) if is_url(conf.path) else Path(conf.path).expanduser()
@@ -111,6 +127,7 @@ def _opened(conf: HuggingfaceConf) -> Any:
     datasets.disable_progress_bars()
     try:
         if folder.is_dir():
+            refuse_idle(conf, OF_HUB, f"{conf.path} is a folder, not a data set of the hub")
             return datasets.load_from_disk(str(folder))
         return datasets.load_dataset(conf.path, conf.subset, revision=conf.revision)
     except (OSError, ValueError, ImportError, RuntimeError) as error:

@@ -14,6 +14,7 @@ from rtrain.datasets.arrays import Arrays, ArraysConf, Names, feature_names, loa
 from rtrain.datasets.base import Dataset, Source
 from rtrain.datasets.conf import TablePath
 from rtrain.datasets.memory import always_resident
+from rtrain.datasets.without_effect import refuse_idle
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ class Libsvm(Source):
         if _is_sparse(every[0][1]):
             read = _read_sparse([file for _, file in every], conf)
         else:
+            because = f"{every[0][1]} has the number of each column on each line"
+            refuse_idle(conf, ("absent", "num_features", "first_column"), because)
             read = [_read_dense(file) for _, file in every]
         parts = {
             split: _joined([rows for rows, (one, _) in zip(read, every, strict=True) if one == split])

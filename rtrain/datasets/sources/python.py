@@ -12,6 +12,7 @@ from rtrain.config.schema import one_of
 from rtrain.datasets.arrays import TASKS, Arrays, Names, feature_names, load_arrays
 from rtrain.datasets.base import Dataset, RowReader, Source
 from rtrain.datasets.conf import ColumnsConf
+from rtrain.datasets.without_effect import check_task
 from rtrain.errors import DatasetError, RtrainError
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from rtrain.datasets.sources.text import TextConf
 
 TEXT_TASKS = ("token-classification", "language-modeling")
+TEXTS = ("auto", "classification", "regression", *TEXT_TASKS)
+"""What can be learned from texts."""
 OPTIONAL = ("weight", "group", "base_margin")
 KINDS = "a pandas or polars frame, an Arrow table, a Ray Dataset, a torch dataset of (x, y), or {x: ..., y: ...}"
 
@@ -58,6 +61,8 @@ class Python(Source):
     def load(self, conf: PythonConf) -> Dataset:
         """Call the function and take what it returns."""
         tables, arrays = _by_split(conf, self.allow)
+        fitting = TASKS if arrays or conf.text is None else TEXTS
+        check_task(conf.task, fitting, f"the {_kind(arrays, conf)} of {conf.function}")
         if arrays:
             return _of_arrays(arrays, conf)
         if conf.text is not None:
@@ -82,6 +87,10 @@ class Python(Source):
         from rtrain.datasets.table_rows import open_arrow_rows
 
         return open_arrow_rows(tables, conf, encoding, conf.function)
+
+
+def _kind(arrays: Mapping[str, Arrays], conf: PythonConf) -> str:
+    return "arrays" if arrays else "table" if conf.text is None else "texts"
 
 
 def _by_split(conf: PythonConf, allow: Sequence[str]) -> tuple[dict[str, pa.Table], dict[str, Arrays]]:
@@ -118,8 +127,10 @@ def _is_by_split(found: Any) -> bool:
 def _text_conf(conf: PythonConf) -> TextConf:
     from rtrain.datasets.roles import refuse_table_keys
     from rtrain.datasets.sources.text import TextConf
+    from rtrain.datasets.without_effect import refuse_idle
 
     refuse_table_keys(conf, f"the texts of {conf.function}")
+    refuse_idle(conf, ("normalize",), "texts are no numbers")
     label = None if conf.task == "language-modeling" else conf.label
     shares = {name: getattr(conf, name) for name in ("split", "seed", "sample", "limit")}
     return TextConf(path=conf.function, task=conf.task, text=str(conf.text), label=label, **shares)
@@ -128,7 +139,9 @@ def _text_conf(conf: PythonConf) -> TextConf:
 def _of_arrays(parts: Mapping[str, Arrays], conf: PythonConf) -> Dataset:
     from rtrain.datasets.roles import refuse_table_keys
     from rtrain.datasets.split_keys import refuse_keys
+    from rtrain.datasets.without_effect import refuse_idle
 
+    refuse_idle(conf, ("text",), f"{conf.function} returns arrays, which have no columns")
     refuse_keys(conf.split, f"the arrays of {conf.function}")
     refuse_table_keys(conf, f"the arrays of {conf.function}")
     for part in parts.values():

@@ -10,6 +10,7 @@ from typing import Any
 from rtrain.config.closest import closest, did_you_mean
 from rtrain.datasets.arrays import Arrays, ArraysConf, Names, feature_names, load_arrays
 from rtrain.datasets.base import Dataset, Source
+from rtrain.datasets.without_effect import refuse_idle
 from rtrain.errors import DatasetError
 
 OF_FILES = ("files", "sample_image", "sample_images", "svmlight_file", "svmlight_files")
@@ -67,6 +68,7 @@ def _function(name: str) -> Callable[..., Any]:
 
 
 def _made(function: Callable[..., Any], conf: SklearnConf) -> Dataset:
+    refuse_idle(conf, ("target",), f"{conf.name} makes a single one")
     arguments: Mapping[str, Any] = conf.arguments
     parameters = inspect.signature(function).parameters
     if "random_state" in parameters and "random_state" not in arguments:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
 
+from rtrain.config.needs import Need, Rules
 from rtrain.config.schema import one_of
 from rtrain.datasets.base import Columns, Dataset, Source
 from rtrain.datasets.conf import RowsConf
@@ -14,10 +15,19 @@ from rtrain.datasets.conf import RowsConf
 if TYPE_CHECKING:
     import numpy as np
 
+CLASSES = Need(
+    met=lambda way: way.conf.dataset.task == "classification",
+    otherwise="numbers are predicted, not classes",
+    instead="Make classes: dataset.task=classification",
+    keys=("dataset.task",),
+)
+
 
 @dataclass(kw_only=True)
 class SyntheticConf(RowsConf):
     """Rows drawn by ``seed``: a Gaussian blob per class, or a linear target with noise."""
+
+    needs: ClassVar[Rules] = (CLASSES.of("num_classes"),)
 
     task: Annotated[str, *one_of("classification", "regression")] = "classification"
     """Whether ``y`` is a class or a number."""
@@ -26,7 +36,7 @@ class SyntheticConf(RowsConf):
     """Shape of one row: [features] or [channels, height, width]."""
 
     num_classes: Annotated[int, Field(ge=2)] = 4
-    """Number of classes, equally frequent; regression does without."""
+    """Number of classes, equally frequent; not for a regression."""
 
     num_rows: Annotated[int, Field(ge=1)] = 2_000
     """Rows of all splits together."""

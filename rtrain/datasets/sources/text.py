@@ -4,15 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
+from rtrain.config.needs import Need, Rules
 from rtrain.config.schema import one_of
 from rtrain.datasets.base import Dataset, RowReader, Source
 from rtrain.datasets.conf import SharesConf, TablePath, TableSplitConf
 
 TASKS = ("auto", "classification", "regression", "token-classification", "language-modeling")
+
+CODED = Need(
+    met=lambda way: way.conf.dataset.tokenizer != "none",
+    otherwise="dataset.tokenizer=none makes no rows of tokens",
+    instead="Make some: dataset.tokenizer=characters; the transformers trainer has trainer.max_length",
+    keys=("dataset.tokenizer",),
+)
+APART = Need(
+    met=lambda way: way.conf.dataset.tokenizer == "none",
+    otherwise="dataset.tokenizer joins all texts",
+    instead="Leave the texts to the trainer: dataset.tokenizer=none",
+    keys=("dataset.tokenizer",),
+)
 
 
 @dataclass(kw_only=True)
@@ -23,6 +37,8 @@ class TextConf(SharesConf):
     regression), lists of words with lists of tags make token classification, and anything else is a language to model,
     whose splits are contiguous: the first rows train, then come those of val, then those of test.
     """
+
+    needs: ClassVar[Rules] = (CODED.of("block_size"), APART.of("each"))
 
     split: TableSplitConf = field(default_factory=TableSplitConf)
     """Shares of the train rows for ``val`` and ``test``, and columns of tables that decide."""

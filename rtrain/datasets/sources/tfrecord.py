@@ -12,6 +12,7 @@ from pydantic import Field
 from rtrain.datasets.arrays import Arrays, ArraysConf, Names, load_arrays, narrowest, targets
 from rtrain.datasets.base import Dataset, RawChunk, RowReader, Source, check_kind
 from rtrain.datasets.conf import PixelsConf, TablePath
+from rtrain.datasets.without_effect import refuse_idle
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -54,6 +55,10 @@ class Tfrecord(Source):
         first_file, first = rows["train"][0]
         features = _features(first, conf, str(first_file))
         size = _image_size(first, features, conf)
+        if size is None:
+            refuse_idle(conf, ("image_size", "channels"), f"{first_file} holds numbers, no encoded images")
+        else:
+            refuse_idle(conf, ("shape",), "encoded images have their own", "Their size is dataset.image_size.")
         parts = {split: _arrays(part, features, conf, size) for split, part in rows.items()}
         flat = parts["train"].x.ndim == 2
         names = Names(source="tfrecord", label=conf.label, features=_column_names(first, features) if flat else ())

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rtrain.datasets.arrays import Arrays, ArraysConf, Names, load_arrays, targets
 from rtrain.datasets.base import Dataset, RawChunk, RowReader, Source, check_kind
 from rtrain.datasets.conf import PixelsConf, TablePath
+from rtrain.datasets.without_effect import refuse_idle
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ class Webdataset(Source):
         if first is None:
             raise DatasetError(f"{files['train'][0]}: the shard is empty.")
         ending = _input(first, conf, str(files["train"][0]))
+        if ending == "npy":
+            refuse_idle(conf, ("image_size", "channels"), f"{files['train'][0]} holds arrays, no encoded images")
         size = conf.image_size
         if size is None and ending != "npy":
             size = list(image_size(first[ending], _where(files["train"][0], first)))

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import tensorflow as tf
+from tensorflow.python.framework import config as switches
 
 from rtrain.trainers.epochs import EpochLoop
 from rtrain.trainers.tensorflow.config import Conf
@@ -17,9 +21,28 @@ def train(worker: Worker) -> None:
     if not worker.in_process:
         # Of a process that is there, TensorFlow's threads can't be changed any more.
         tf.config.threading.set_intra_op_parallelism_threads(conf.num_threads or worker.num_threads)
-    if conf.deterministic:
-        tf.config.experimental.enable_op_determinism()
-    with joined(worker) as world:
+    with _determinism(conf.deterministic), joined(worker) as world:
         learner = KerasLearner(worker, world)
         EpochLoop(worker, conf, learner, world).run()
         learner.close()
+
+
+@contextmanager
+def _determinism(wanted: bool) -> Iterator[None]:
+    """Have operations be deterministic, or not, in the block; afterwards the process is as it was.
+
+    TensorFlow's public switch can't be turned back: an earlier run of the process would decide for the next one.
+    """
+    before = switches.is_op_determinism_enabled()
+    _switch(wanted)
+    try:
+        yield
+    finally:
+        _switch(before)
+
+
+def _switch(on: bool) -> None:
+    if on:
+        switches.enable_op_determinism()
+    else:
+        switches.disable_op_determinism()

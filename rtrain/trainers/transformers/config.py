@@ -23,7 +23,7 @@ TRAINED = Need(
     met=lambda way: way.trainer.tokenizer.train is not None,
     otherwise="no tokenizer is trained",
     instead="Train one: trainer.tokenizer.train=wordpiece",
-    keys=("trainer.tokenizer.train",),
+    keys=("trainer.tokenizer.train", "trainer.tokenizer.pretrained"),
 )
 CAUSAL = Need(
     met=lambda way: way.trainer.task in ("auto", "causal-lm"),

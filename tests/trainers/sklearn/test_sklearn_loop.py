@@ -1,5 +1,7 @@
 """Fitting, in one call and in epochs."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
@@ -10,6 +12,7 @@ from sklearn_runs import RecordingChannel, fit, make_conf, small_dataset
 
 from rtrain.errors import TrainingError
 from rtrain.testing.workers import newest
+from rtrain.trainers.sklearn import loop
 from rtrain.trainers.sklearn.config import CrossValidationConf
 from rtrain.trainers.sklearn.predictor import load_predictor
 
@@ -157,3 +160,19 @@ def test_cross_validation_takes_any_scorer_and_errors_are_positive(tmp_path):
     errors = make_conf("linear_model.Ridge", cross_validation=CrossValidationConf(folds=3))
     found = fit(tmp_path / "b", errors, small_dataset("regression")).metrics
     assert found["cv/mae"] > 0 < found["cv/mse"]
+
+
+@pytest.mark.parametrize(
+    ("parallel", "num_machines", "backend"),
+    [("auto", 1, "local"), ("auto", 2, "ray"), ("local", 2, "local"), ("ray", 1, "ray")],
+)
+def test_joblib_runs_where_the_key_says(monkeypatch, parallel, num_machines, backend):
+    import ray
+
+    asked = {}
+    monkeypatch.setattr(ray, "nodes", lambda: [{"Alive": True}] * num_machines)
+    monkeypatch.setattr(ray, "available_resources", lambda: {"CPU": 6.0})
+    monkeypatch.setattr(loop, "parallel_config", lambda **given: asked.update(given))
+    conf = make_conf("ensemble.RandomForestClassifier", parallel=parallel)
+    loop._side_by_side(SimpleNamespace(in_process=False), conf, num_threads=3)
+    assert asked == ({"backend": "ray", "n_jobs": 6} if backend == "ray" else {"n_jobs": 3})

@@ -17,6 +17,7 @@ from rtrain.testing.small_data import small_dataset, small_text, with_infinite_r
 from rtrain.testing.workers import RecordingChannel, make_worker, newest
 from rtrain.trainers.tensorflow.build import build_callbacks
 from rtrain.trainers.tensorflow.learner import WEIGHTS, KerasLearner
+from rtrain.trainers.tensorflow.loop import train
 from rtrain.trainers.tensorflow.models import mlp
 from rtrain.trainers.tensorflow.predictor import load_predictor
 from rtrain.trainers.tensorflow.world import World
@@ -300,3 +301,18 @@ def test_a_step_that_is_left_out_leaves_batch_statistics_and_averages_alone(tmp_
     conf = make_conf(model=NOISY, optimizer=AVERAGING, global_batch_size=50)
     fit(tmp_path, conf, with_infinite_row(small_dataset()), failure=FailureConf(nan_loss="skip"))
     assert all(np.isfinite(values).all() for values in weights(tmp_path).values())
+
+
+@pytest.mark.parametrize(("asked", "found"), [(5, 5), (None, 3)])
+def test_a_worker_has_as_many_threads_as_the_key_says(tmp_path, monkeypatch, asked, found):
+    told = []
+
+    def begun(worker):
+        raise InterruptedError
+
+    monkeypatch.setattr("tensorflow.config.threading.set_intra_op_parallelism_threads", told.append)
+    monkeypatch.setattr("rtrain.trainers.tensorflow.loop.joined", begun)
+    worker = make_worker(tmp_path, make_conf(num_threads=asked), small_dataset())
+    with pytest.raises(InterruptedError):
+        train(replace(worker, in_process=False, num_threads=3))
+    assert told == [found]

@@ -3,8 +3,10 @@
 import subprocess
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
+import torch
 from pydantic import TypeAdapter, ValidationError
 from torch_runs import GPT, MLP, MODELS, SGD, make_conf, small_dataset, token_dataset
 
@@ -15,6 +17,7 @@ from rtrain.testing.workers import make_job
 from rtrain.trainers.epochs_conf import EarlyStoppingConf
 from rtrain.trainers.torch.config import Conf, StrategyConf
 from rtrain.trainers.torch.plugin import Plugin
+from rtrain.trainers.torch.strategies import ddp
 
 NOT_FOR_TORCH = [("dtype", "object", "are texts"), ("task", "ranking", "for ranking")]
 COSINE = {"_target_": "torch.optim.lr_scheduler.CosineAnnealingLR", "T_max": "auto"}
@@ -222,3 +225,14 @@ def test_a_strategy_that_is_not_installed_is_named_with_the_way_to_install_it(mo
         NotInstalledError, match=r"needs deepspeed.\ntry: pip .*--no-build-isolation 'rtrain\[deepspeed"
     ):
         check(make_conf(model=GPT, strategy="deepspeed"), dataset=token_dataset(), num_workers=2)
+
+
+@pytest.mark.parametrize("value", [True, False])
+def test_torch_is_told_that_weights_may_stay_unused(monkeypatch, value):
+    told = {}
+    monkeypatch.setattr(ddp, "DistributedDataParallel", lambda model, **given: told.update(given))
+    monkeypatch.setattr(ddp.inspect, "signature", lambda _: SimpleNamespace(parameters=()))
+    world = SimpleNamespace(device=torch.device("cpu"))
+    here = SimpleNamespace(conf=make_conf(find_unused_parameters=value), world=world)
+    ddp.DDP._distribute(here, torch.nn.Linear(1, 1))
+    assert told["find_unused_parameters"] is value

@@ -1,0 +1,27 @@
+"""Refuses keys and tasks that one kind of rows can't follow, where only the rows tell which kind they are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import fields
+from typing import Any
+
+from rtrain.errors import DatasetError
+
+
+def changed(conf: Any, keys: Iterable[str]) -> list[str]:
+    """Return those of ``keys`` that don't have their default values."""
+    usual = {one.name: one.default_factory() if callable(one.default_factory) else one.default for one in fields(conf)}
+    return [key for key in keys if getattr(conf, key) != usual[key]]
+
+
+def refuse_idle(conf: Any, keys: Iterable[str], because: str, instead: str | None = None) -> None:
+    """Raise a DatasetError if the config sets one of ``keys``, which have no effect ``because`` of the rows."""
+    for key in changed(conf, keys):
+        raise DatasetError(f"dataset.{key} has no effect: {because}.", instead or f"Leave dataset.{key} out.")
+
+
+def check_task(task: str, fitting: Collection[str], rows: str) -> None:
+    """Raise a DatasetError if ``rows`` can't be used to learn what the config says."""
+    if task not in fitting:
+        raise DatasetError(f"dataset.task={task} can't be learned from {rows}.", f"Choose: {', '.join(fitting)}")
