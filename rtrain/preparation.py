@@ -15,6 +15,7 @@ from rtrain.config.secret_names import is_secret
 from rtrain.config.session import Composed
 from rtrain.datasets import registry as datasets
 from rtrain.datasets.base import Dataset, ResidentSplit
+from rtrain.datasets.without_effect import as_recorded
 from rtrain.errors import ConfigError, RtrainError
 from rtrain.interrupts import StopRequest, stop_on_signals
 from rtrain.runs.facts import num_cores
@@ -144,7 +145,7 @@ def load_dataset(composed: Composed, observer: Stages, starting: StartingCluster
     source = datasets.load_source(name, composed.allow)
     if source.may_use_ray and starting is not None:
         starting.wait()
-    with masked_streams(composed.scrub):
+    with masked_streams(composed.scrub), as_recorded(composed.of_run):
         return source.load(composed.conf.dataset)
 
 

@@ -295,3 +295,15 @@ def test_a_goal_that_is_never_reported_is_told(tmp_path, config, limit):
     words = ["num_workers=0", f"run.root_dir={tmp_path}", limit, "run.stop.target={val/acuracy: 0.5}"]
     with pytest.raises(rtrain.RtrainError, match=r"run.stop.target: .*val/acuracy"):
         rtrain.fit(config, words)
+
+
+def test_a_run_that_had_set_a_key_without_effect_goes_on(tmp_path, monkeypatch):
+    words = ["dataset=sklearn", "dataset.name=make_moons", "dataset.target=1", "num_workers=0", "trainer.max_epochs=1"]
+    with pytest.raises(rtrain.RtrainError, match=r"dataset\.target has no effect"):
+        rtrain.fit("mlp", [*words, f"run.root_dir={tmp_path}"])
+    with monkeypatch.context() as before:
+        before.setattr("rtrain.datasets.without_effect.changed", lambda conf, keys: [])
+        run = rtrain.fit("mlp", [*words, f"run.root_dir={tmp_path}"])
+    assert rtrain.resume(run.path, ["trainer.max_epochs=2"]).manifest.epoch == 2
+    assert rtrain.evaluate(run.path)["num_rows"] > 0
+    assert rtrain.predict(run.path, tmp_path / "out.csv") > 0

@@ -79,6 +79,8 @@ class Composed:
     """Name of the sweep's folder, of a trial."""
     notices: tuple[str, ...] = ()
     """What whoever asked for it should know."""
+    of_run: bool = False
+    """Whether the config is one that a run recorded."""
     trust: bool = False
     """Whether a run that it resumes may be read as if this account had written it."""
 
@@ -330,6 +332,7 @@ class Session:
         use_project_root(root)
         return Composed(
             conf=conf,
+            of_run=of_run,
             resolved=record.resolved,
             yaml=record.yaml,
             config_name=primary.name,

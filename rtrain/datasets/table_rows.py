@@ -18,6 +18,7 @@ from rtrain.datasets.labels import Labels
 from rtrain.datasets.preprocessing import Preprocessing
 from rtrain.datasets.roles import Roles
 from rtrain.datasets.tables import TableFormat, TableSpec, check_columns, check_has
+from rtrain.datasets.without_effect import as_recorded
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ def _texts_of_before(encoding: Mapping[str, Any]) -> list[str]:
     ]
 
 
+@as_recorded()
 def load_as_trained(source: Source, conf: Any, encoding: Mapping[str, Any]) -> Dataset:
     """Load the data of training again; for an older checkpoint, with the numbers that it read categories of CSV as."""
     numbers: set[str] = set()

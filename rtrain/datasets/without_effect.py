@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import fields
 from typing import Any
 
 from rtrain.errors import DatasetError
 
+_recorded: ContextVar[bool] = ContextVar("recorded", default=False)
+
+
+@contextmanager
+def as_recorded(is_recorded: bool = True) -> Iterator[None]:
+    """Let keys without an effect pass in the block: earlier versions trained with them, and those runs go on."""
+    before = _recorded.set(is_recorded)
+    try:
+        yield
+    finally:
+        _recorded.reset(before)
+
 
 def changed(conf: Any, keys: Iterable[str]) -> list[str]:
-    """Return those of ``keys`` that don't have their default values."""
+    """Return those of ``keys`` that don't have their default values; none where they were recorded."""
+    if _recorded.get():
+        return []
     usual = {one.name: one.default_factory() if callable(one.default_factory) else one.default for one in fields(conf)}
     return [key for key in keys if getattr(conf, key) != usual[key]]
 
@@ -23,5 +39,5 @@ def refuse_idle(conf: Any, keys: Iterable[str], because: str, instead: str | Non
 
 def check_task(task: str, fitting: Collection[str], rows: str) -> None:
     """Raise a DatasetError if ``rows`` can't be used to learn what the config says."""
-    if task not in fitting:
+    if task not in fitting and not _recorded.get():
         raise DatasetError(f"dataset.task={task} can't be learned from {rows}.", f"Choose: {', '.join(fitting)}")
