@@ -139,7 +139,7 @@ The whole traceback is in RUN/logs/worker-0.log
         "defaults: [trainer: xgboost, dataset: digits]",
         ["trainer.objective_function=own.objective"],
         """
-error: ValueError: operands could not be broadcast together with shapes (1438,10) (3,)
+error: ValueError: operands could not be broadcast together with shapes (1258,10) (3,)
   --> own.py:44:12 in objective
   >   44 | return predictions + 1 + [1, 2, 3]
          |        ^^^^^^^^^^^^^^^^^^^^^^^^^^^

@@ -49,7 +49,9 @@ def misfit(value: Any, parameter: inspect.Parameter, *, by_default: bool = True)
     """
     kinds = _kinds(parameter.annotation)
     if parameter.annotation is parameter.empty and by_default and type(parameter.default) in (int, float):
-        kinds = frozenset({"number", "list", "callable", "bool"})
+        kinds = frozenset({"number", "list", "callable", *(["bool"] if type(parameter.default) is int else [])})
+    if value is None and _is_numeric(parameter, kinds):
+        return "a number"
     if kinds & _ANY or value is None or isinstance(value, Mapping) or _fits(value, kinds):
         return None
     words = [_WORDS[kind] for kind in _WORDS if kind in kinds]
@@ -74,12 +76,19 @@ def _fits(value: Any, kinds: Collection[str]) -> bool:
     if isinstance(value, str):
         return value == AUTO or bool({"text", "texts"} & set(kinds))
     if isinstance(value, bool):
-        return bool({"bool", "whole", "number", "text"} & set(kinds))
+        return bool({"bool", "whole", "text"} & set(kinds))
     if isinstance(value, int):
         return bool({"whole", "number", "array", "text"} & set(kinds)) or (value in (0, 1) and "bool" in kinds)
     if isinstance(value, float):
         return bool({"number", "array", "text"} & set(kinds)) or ("whole" in kinds and value.is_integer())
-    return not isinstance(value, list | tuple) or bool({"list", "texts", "array", "mapping"} & set(kinds))
+    lists = {"list", "texts", "mapping", *([] if "number" in kinds else ["array"])}  # a number or a tensor: no list
+    return not isinstance(value, list | tuple) or bool(lists & set(kinds))
+
+
+def _is_numeric(parameter: inspect.Parameter, kinds: Collection[str]) -> bool:
+    """Return whether a parameter is a number by its annotation, and by its default, if it has one."""
+    is_told = parameter.annotation is not parameter.empty and set(kinds) <= {"number", "whole", "array"}
+    return is_told and bool({"number", "whole"} & set(kinds)) and parameter.default is not None
 
 
 def _kinds(hint: Any) -> frozenset[str]:

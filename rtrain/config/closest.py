@@ -99,8 +99,13 @@ def _part_alike(left: str, right: str) -> bool:
     if left == right or (min(len(left), len(right)) > 2 and (left.startswith(right) or right.startswith(left))):
         return True
     if min(len(left), len(right)) < LONG:
-        return min(len(left), len(right)) > 2 and one_edit(left, right)
+        return min(len(left), len(right)) > 2 and (one_edit(left, right) or _is_mixed_up(left, right))
     return _ratio(left, right) >= LONG_CUTOFF
+
+
+def _is_mixed_up(left: str, right: str) -> bool:
+    """Return whether two words have the same letters in another order, all but the first one: ``ephocs``."""
+    return len(left) > 4 and left[0] == right[0] and sorted(left) == sorted(right)
 
 
 @lru_cache(maxsize=20_000)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import re
 import shlex
 from collections.abc import Sequence
+from textwrap import indent
 
 from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
@@ -18,13 +20,14 @@ from rtrain.config.plain_words import reference_problem
 from rtrain.config.request import Request
 from rtrain.config.resolve import MissingValuesError, NoPackageError, UnresolvedError
 from rtrain.config.schema import Schemas
-from rtrain.config.screen import Spot, Typed
+from rtrain.config.screen import Spot, Typed, render
 from rtrain.config.targets import TargetError
 from rtrain.config.validate import InvalidError, Problem
 from rtrain.config.values import Values, named_in
 from rtrain.config.wrong_keys import Check, WrongKeys
 from rtrain.errors import ConfigError
 
+_KEY = re.compile(r"(?:trainer|dataset|run|scaling|cluster|sweep)(?:\.\w+)+")
 MOST = 10
 """Most problems that one screen shows."""
 
@@ -71,6 +74,15 @@ def place_target(request: Request, schemas: Schemas, error: TargetError, check: 
     confs = WrongKeys(request, schemas, check).keys.confs
     fixed = Values(request, confs, check).checked(place, attempt) if meant else None
     return Finding(error.message, place, attempt if fixed else None, fixed, note).as_error()
+
+
+def show_typed(request: Request, error: ConfigError) -> None:
+    """Add the typed word to an error that begins with the key that it set; the error changes."""
+    named = _KEY.match(error.message)
+    place = Places(request).of(named[0]) if named is not None and "\n" not in error.message else None
+    if isinstance(place, Typed):
+        error.message = render(error.message, place)
+        error.hint = None if error.hint is None else indent(error.hint, "  ")
 
 
 def _invalid(request: Request, problems: Sequence[Problem], wrong: WrongKeys, check: Check) -> ConfigError:

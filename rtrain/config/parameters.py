@@ -36,11 +36,23 @@ def arguments_of(trainer: Any) -> dict[str, str]:
     }
 
 
-def _arguments(target: str) -> list[str]:
-    """Return the names of the arguments of a framework's class; none where it doesn't tell."""
+def may_take(target: str | None, name: str) -> bool:
+    """Return whether a target may have an argument called ``name``; true where a class of a framework doesn't tell."""
+    is_known = target is not None and target.partition(".")[0] in FRAMEWORKS
+    parameters = _parameters(target) if is_known and target is not None else []
+    takes_any = not parameters or any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters)
+    return takes_any or any(one.name == name for one in parameters)
+
+
+def _parameters(target: str) -> list[inspect.Parameter]:
+    """Return the parameters of a framework's class; none where it doesn't tell."""
     try:
-        parameters = inspect.signature(locate(target, "_target_", ())).parameters.values()
+        return list(inspect.signature(locate(target, "_target_", ())).parameters.values())
     except (ConfigError, ValueError, TypeError):
         return []
+
+
+def _arguments(target: str) -> list[str]:
+    """Return the names of the arguments of a framework's class; none where it doesn't tell."""
     named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    return [one.name for one in parameters if one.kind in named and one.name not in ("self", "params")]
+    return [one.name for one in _parameters(target) if one.kind in named and one.name not in ("self", "params")]

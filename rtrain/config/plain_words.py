@@ -1,8 +1,9 @@
-"""OmegaConf's messages in plain words."""
+"""OmegaConf's messages, and values, in plain words."""
 
 from __future__ import annotations
 
 import re
+from typing import Any
 
 TOO_DEEP = "refers to itself, or is nested too deep"
 _WORDS: tuple[tuple[str, str], ...] = (
@@ -71,3 +72,9 @@ def reference_problem(error: Exception) -> str:
 def _shown(value: str) -> str:
     text = value if len(value) <= MAX_SHOWN + 3 else f"{value[:MAX_SHOWN]}..."
     return text if re.fullmatch(r"[\d.eE+\-]+|true|false|null|None|\[.*|\{.*|'.*'", text) else f"'{text}'"
+
+
+def as_written(value: Any) -> str:
+    """Return a value as a config has it; of a long one the beginning."""
+    text = "null" if value is None else str(value).lower() if isinstance(value, bool) else repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

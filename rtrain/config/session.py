@@ -255,11 +255,17 @@ class Session:
 
     @contextmanager
     def placing(self) -> Iterator[None]:
-        """Name the place that set it where a target, or an argument of one, is refused while the block runs."""
+        """Name the place that set it where a key, a target, or an argument of one is refused while the block runs."""
         try:
             yield
         except TargetError as error:
             raise self._masked(self._placed(error)) from error
+        except ConfigError as error:
+            from rtrain.config.explain import show_typed
+
+            show_typed(self.request, error)
+            self._masked(error)
+            raise
 
     def _placed(self, error: TargetError) -> ConfigError:
         from rtrain.config.explain import place_target

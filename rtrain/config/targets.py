@@ -18,6 +18,7 @@ from rtrain.config.closest import closest, did_you_mean, to_try
 from rtrain.config.harmless import is_harmless, unwanted_argument
 from rtrain.config.numeric import is_number
 from rtrain.config.own_lines import own_lines, render_lines
+from rtrain.config.plain_words import as_written
 from rtrain.errors import ConfigError
 
 TRUST_HINT = "  if you trust who wrote it: --trust"
@@ -303,7 +304,7 @@ def _check_type(value: Any, parameter: inspect.Parameter, where: str, *, by_defa
     hint = f"  its default is {example}" if example is not None else None
     if isinstance(value, str) and is_number(value):
         hint = "  it is text; a number of the environment is ${oc.decode:${oc.env:NAME}}"
-    raise TargetError(where, f"must be {wanted}, not {value!r}", hint)
+    raise TargetError(where, f"must be {wanted}, not {as_written(value)}", hint)
 
 
 def _check_names_known(

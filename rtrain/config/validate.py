@@ -12,6 +12,7 @@ from pydantic_core import ErrorDetails
 
 from rtrain.config.closest import one_edit
 from rtrain.config.hints import hints_of
+from rtrain.config.plain_words import as_written
 from rtrain.config.schema import NAME, RtrainConf, Schemas
 from rtrain.config.store import DEFAULT_PLUGINS, PLUGIN_GROUPS
 from rtrain.errors import ConfigError
@@ -75,7 +76,7 @@ def _plugin_conf(group: str, node: Any, schemas: Schemas, problems: list[Problem
     if node is None and group != "trainer":
         return None
     if not isinstance(node, Mapping):
-        shown = "is not chosen" if node is None else f"must be a mapping with a type, not {_shown(node)}"
+        shown = "is not chosen" if node is None else f"must be a mapping with a type, not {as_written(node)}"
         problems.append(Problem(key=where, message=f"{shown}; there are: {', '.join(known)}"))
         return None
     name = node.get("type", DEFAULT_PLUGINS.get(group))
@@ -175,7 +176,7 @@ _TYPES = {
 
 
 def _plain_words(error: ErrorDetails) -> str:
-    kind, value = error["type"], _shown(error["input"])
+    kind, value = error["type"], as_written(error["input"])
     if kind in _BOUNDS:
         name, text = _BOUNDS[kind]
         if kind == "string_pattern_mismatch" and error["ctx"]["pattern"] in _PATTERNS:
@@ -189,11 +190,6 @@ def _plain_words(error: ErrorDetails) -> str:
         return "is required"
     expected = _TYPES.get(kind.split("_")[0])
     return f"must be {expected}, not {value}" if expected else f"{error['msg']}, not {value}"
-
-
-def _shown(value: Any) -> str:
-    text = "null" if value is None else str(value).lower() if isinstance(value, bool) else repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _owner(conf: type, location: list[str]) -> type | None:

@@ -15,7 +15,7 @@ from omegaconf.errors import OmegaConfBaseException
 from rtrain.config.aliases import CHOOSABLE, GROUPS, KEYS, expand_key, split_word
 from rtrain.config.finding import Finding, command_with
 from rtrain.config.nodes import Container, children, joined
-from rtrain.config.parameters import arguments_of, library_of, targets_of
+from rtrain.config.parameters import arguments_of, library_of, may_take, targets_of
 from rtrain.config.request import Request
 from rtrain.config.schema import Schemas
 from rtrain.config.screen import Spot, Typed
@@ -53,7 +53,7 @@ class WrongKeys:
         if not isinstance(place, Typed):
             return self._in_a_file(key, place, owner)
         sign, own_key, value = split_word(place.command[place.index])
-        if key.startswith(f"{expand_key(own_key)}."):
+        if value is not None and expand_key(own_key) != key and _holds(value, key.rpartition(".")[2]):
             return self._in_a_mapping(key, place, owner)
         message = f"there is no key '{own_key}'"
         first: Meaning | None = None
@@ -81,10 +81,11 @@ class WrongKeys:
         return Finding(message, place, note=plugins_with(key, self._schemas) or self._list_of_keys(key))
 
     def _in_a_mapping(self, key: str, place: Typed, owner: Any) -> Finding:
-        """Explain a key inside a value: ``run.checkpoint={kep: 3}``."""
-        found = self._in_a_file(key, place, owner)
-        wrong = re.escape(key.rpartition(".")[2])
-        word = re.sub(rf"\b{wrong}(?=\s*:)", found.meant or "", place.command[place.index])
+        """Explain a key inside a value: ``run.checkpoint={kep: 3}``, ``sweep.params={optimizer.lrr: [0.1, 0.2]}``."""
+        found, typed = self._in_a_file(key, place, owner), place.command[place.index]
+        is_far = found.meant is not None and "." in found.meant and _holds(typed, key)
+        wrong = re.escape(key if is_far else key.rpartition(".")[2])
+        word = re.sub(rf"\b{wrong}(?=\s*:)", found.meant or "", typed)
         is_meant = found.meant is not None and ":" not in found.meant and self._checked(place, word) is None
         return replace(found, attempt=command_with(place, word)) if is_meant else found
 
@@ -134,7 +135,8 @@ class WrongKeys:
     def _added(self, key: str, place: Typed) -> str | None:
         """Return the word that adds ``key`` where any key may stand; None if none may, or the checks refuse it."""
         added = f"+{place.command[place.index].lstrip('+~')}"
-        may_be = self.is_free(key.rpartition(".")[0])
+        parent, _, name = key.rpartition(".")
+        may_be = self.is_free(parent) and may_take(dict(self.keys.targets).get(parent), name)
         return added if may_be and not _blames(self._checked(place, added), key) else None
 
     def _checked(self, place: Typed, word: str) -> Exception | None:
@@ -251,6 +253,11 @@ def _spellings(sign: str, key: str, value: str | None, default: Any, *, is_built
         yield f"{key}._target_={value}"
         yield f"{key}={{_target_: {value}}}"
     yield f"{sign}{key}=[{value}]"
+
+
+def _holds(value: str, name: str) -> bool:
+    """Return whether a typed value is a mapping with a key."""
+    return re.search(rf"\b{re.escape(name)}\s*:", value) is not None
 
 
 def _blames(error: Exception | None, key: str) -> bool:

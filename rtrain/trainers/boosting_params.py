@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from rtrain.config.closest import closest, did_you_mean, use_instead
+from rtrain.config.plain_words import as_written
 from rtrain.config.words import Meaning, words_of
 from rtrain.datasets.base import Dataset, DatasetInfo
 from rtrain.errors import ConfigError
@@ -79,6 +80,21 @@ def check_early_stopping(conf: BoostingConf, param: str, kind: Any, uncut: Mappi
             f"Leave it out, or use trainer.params.{param}={usual}. run.checkpoint.every_steps with "
             "run.checkpoint.best.monitor keeps the best of the rounds that are saved.",
         )
+
+
+def refused(library: str, text: str, given: Mapping[str, Any], takes: Callable[[Mapping[str, Any]], bool]) -> str:
+    """Return the message about parameters that the library refuses: the one without which it takes the others is named.
+
+    Args:
+        library: Its name.
+        text: What it says.
+        given: ``trainer.params``.
+        takes: Tells whether it takes some of them.
+    """
+    for name, value in given.items():
+        if takes({other: given[other] for other in given if other != name}):
+            return f"trainer.params.{name}: {library} refuses {as_written(value)}: {text}"
+    return f"trainer.params: {library} refuses them: {text}"
 
 
 def check_once(params: Mapping[str, Any], main_name: Callable[[str], str]) -> None:

@@ -32,6 +32,8 @@ NUMBER, WHOLE, FLAG, LIST = "a number", "a whole number", "true or false", "a li
     [
         (float, "fast", NUMBER),
         (float, [0.1], NUMBER),
+        (float, True, NUMBER),
+        (float | torch.Tensor, [0.1], NUMBER),
         (int, "ten", WHOLE),
         (int, 2.5, WHOLE),
         (bool, "maybe", FLAG),
@@ -55,7 +57,7 @@ def test_what_can_not_be_is_refused(annotation, value, wanted):
 @pytest.mark.parametrize(
     ("annotation", "values"),
     [
-        (float, [1, 0.1, True, None, AUTO, {"_target_": "a.B"}]),
+        (float, [1, 0.1, None, AUTO, {"_target_": "a.B"}]),
         (int, [1, 2.0, True, None, AUTO]),
         (bool, [True, 0, 1, None]),
         (str, ["a", 5, None]),
@@ -67,7 +69,8 @@ def test_what_can_not_be_is_refused(annotation, value, wanted):
         (Sequence[str], ["ab", ["a"]]),
         (tuple[float, float], [[0.9, 0.99]]),
         (torch.nn.Module, ["relu", 1, [2]]),
-        (float | torch.Tensor, [0.1, [0.1]]),
+        (float | torch.Tensor, [0.1]),
+        (torch.Tensor | None, [[0.1], None]),
         (dict[str, int], [{"a": 1}]),
     ],
 )
@@ -82,6 +85,14 @@ def test_a_default_that_is_a_number_rules_text_out():
         assert misfit(value, parameter(default=1)) is None
     for default in (None, "valid", (1, 2), True):
         assert misfit("fast", parameter(default=default)) is None
+
+
+def test_null_is_no_number_unless_it_is_the_default():
+    assert misfit(None, parameter(float, 0.1)) == misfit(None, parameter(float | torch.Tensor, 1e-3)) == NUMBER
+    for one in (parameter(float, None), parameter(float | None, 0.1), parameter(bool, True), parameter(default=0.1)):
+        assert misfit(None, one) is None
+    assert misfit(True, parameter(default=0.1)) == NUMBER
+    assert misfit(True, parameter(default=1)) is None
 
 
 def test_the_default_is_the_example():

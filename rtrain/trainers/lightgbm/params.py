@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -27,6 +28,7 @@ from rtrain.trainers.boosting_params import (
     check_once,
     check_start,
     numbered_constraints,
+    refused,
 )
 from rtrain.trainers.lightgbm.config import Conf
 from rtrain.trainers.lightgbm.metrics import OF_PROBABILITIES, deciding, needs_margins
@@ -189,7 +191,8 @@ def check_params(job: Job) -> None:
         reported = _reported_metrics(params, info)
         unknown = [one for one in _metrics(params) if not _reported_metrics({**params, "metric": one}, info)]
     except (ValueError, TypeError, lightgbm.basic.LightGBMError) as error:
-        raise ConfigError(f"trainer.params: LightGBM refuses them: {_plain(error)}") from error
+        message = refused("LightGBM", _plain(error), conf.params, lambda some: _takes(conf, info, some))
+        raise ConfigError(message) from error
     if unknown:
         raise ConfigError(f"trainer.params.metric: LightGBM has no metric {unknown[0]!r}.")
     if conf.objective_function is not None and info.task == "classification":
@@ -235,6 +238,16 @@ def _check_forest(params: Mapping[str, Any], info: DatasetInfo) -> None:
             "scores to start from.",
             "Leave one of them out.",
         )
+
+
+def _takes(conf: Conf, info: DatasetInfo, given: Mapping[str, Any]) -> bool:
+    """Return whether LightGBM takes some parameters of a config."""
+    some = replace(conf, params=dict(given))
+    try:
+        _reported_metrics(all_params(some, info, seed=0, use_gpu=False, num_threads=1), info)
+    except (ValueError, TypeError, lightgbm.basic.LightGBMError):
+        return False
+    return True
 
 
 def _reported_metrics(params: Mapping[str, Any], info: DatasetInfo) -> list[str]:

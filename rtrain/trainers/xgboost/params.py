@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -29,6 +30,7 @@ from rtrain.trainers.boosting_params import (
     check_once,
     check_start,
     numbered_constraints,
+    refused,
 )
 from rtrain.trainers.trained import About
 from rtrain.trainers.worker import Worker
@@ -158,10 +160,10 @@ def check_params(job: Job) -> None:
     check_num_class(given.get("num_class"), info, allowed, str(given.get("objective", usual_objective(info))))
     params = all_params(conf, info, seed=0, use_gpu=False, num_threads=1)
     check_start(job.dataset, params.get("num_class"))
-    try:
-        _try_out(params, _few_rows(info)).eval(_few_rows(info, of_metrics=True))
-    except (ValueError, xgboost.core.XGBoostError) as error:
-        raise ConfigError(f"trainer.params: XGBoost refuses them: {_first_line(error)}", _way_out(error)) from error
+    error = _refusal(conf, info)
+    if error is not None:
+        message = refused("XGBoost", _first_line(error), given, lambda some: _refusal(conf, info, some) is None)
+        raise ConfigError(message, _way_out(error)) from error
     if info.task == "classification" and gives_margins(conf):
         check_measures(metrics_of(params), OF_PROBABILITIES, "trainer.params.eval_metric")
     _check_labels(job.dataset)
@@ -315,6 +317,17 @@ def _few_rows(info: DatasetInfo, *, of_metrics: bool = False) -> xgboost.DMatrix
         feature_types=feature_types(info),
         enable_categorical=True,
     )
+
+
+def _refusal(conf: Conf, info: DatasetInfo, given: Mapping[str, Any] | None = None) -> Exception | None:
+    """Return why XGBoost refuses the parameters of the config, or some of them; None if it takes them."""
+    some = conf if given is None else replace(conf, params=dict(given))
+    params = all_params(some, info, seed=0, use_gpu=False, num_threads=1)
+    try:
+        _try_out(params, _few_rows(info)).eval(_few_rows(info, of_metrics=True))
+    except (ValueError, xgboost.core.XGBoostError) as error:
+        return error
+    return None
 
 
 def _try_out(params: Mapping[str, Any], rows: xgboost.DMatrix) -> xgboost.Booster:

@@ -177,9 +177,15 @@ def largest(predictions, data):
         ({"params": {"n_jobs": 3}}, "set by rtrain.\nUse trainer.num_threads"),
         ({"params": {"first_metric_only": True}}, "set by rtrain.\n.*run.checkpoint.best.monitor"),
         ({"params": {"early_stopping_min_delta": 0.1}}, "set by rtrain.\nUse trainer.early_stopping_min_delta"),
-        ({"params": {"metric": "multi_eror"}}, "LightGBM refuses them: Multiclass objective and metrics don't match"),
-        ({"params": {"num_leaves": 1}}, r"refuses them: Check failed: \(num_leaves\) > \(1\)$"),
-        ({"params": {"bagging_fraction": 3}}, "LightGBM refuses them"),
+        (
+            {"params": {"metric": "multi_eror"}},
+            r"params.metric: LightGBM refuses .*: Multiclass objective and metrics",
+        ),
+        (
+            {"params": {"num_leaves": 1}},
+            r"params.num_leaves: LightGBM refuses 1: Check failed: .* > \(1\)$",
+        ),
+        ({"params": {"bagging_fraction": 3}}, r"trainer.params.bagging_fraction: LightGBM refuses 3"),
         (
             {"params": {"objective": "binary"}},
             "but real is for classification of 3 classes",
