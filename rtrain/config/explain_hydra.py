@@ -249,7 +249,9 @@ class _Explainer:
     def _sweep_without_multirun(self, match: re.Match[str], _: Exception) -> Finding:
         place = self.places.of_word(match[1])
         value = split_word(match[1])[2]
+        decimal = re.fullmatch(r"(-?\d+),(\d+)", value or "")
         note = f"or, if one value is meant, a list: [{value}]"
+        note += f", or a number: {decimal[1]}.{decimal[2]}" if decimal else ""
         attempt = command(self.request, "--multirun")
         return Finding(f"'{match[1]}' has several values", place, None, attempt, note)
 

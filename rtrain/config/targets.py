@@ -102,6 +102,7 @@ def build(node: Mapping[str, Any], where: str, allow: Sequence[str], *args: Any,
     try:
         return target(*positional, **given, **kwargs)
     except (TypeError, ValueError, LookupError, ArithmeticError) as error:
+        _check_swallowed(target, [name for name in given if name in str(error)], where, node["_target_"], error)
         raise ConfigError(
             f"{where}: {node['_target_']} failed: {type(error).__name__}: {error}", raised_at(error)
         ) from error
@@ -128,7 +129,7 @@ def check_node(
     count = num_args or len(node.get("_args_", ()))
     parameters = parameters_of(target)
     if parameters is not None:
-        _check_names_known(parameters, names, where, node["_target_"])
+        check_names_known(parameters, names, where, node["_target_"])
         if not node.get("_partial_", False):
             _check_complete(parameters, {*names, *provided}, count, where, node["_target_"])
         checks_itself = hasattr(target, "_parameter_constraints")  # scikit-learn's, whose defaults don't tell types
@@ -307,9 +308,8 @@ def _check_type(value: Any, parameter: inspect.Parameter, where: str, *, by_defa
     raise TargetError(where, f"must be {wanted}, not {as_written(value)}", hint)
 
 
-def _check_names_known(
-    parameters: Mapping[str, inspect.Parameter], names: Sequence[str], where: str, path: str
-) -> None:
+def check_names_known(parameters: Mapping[str, inspect.Parameter], names: Sequence[str], where: str, path: str) -> None:
+    """Refuse names that the signature of the target at ``path`` does not have; ``where`` is the key above them."""
     if any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
         return
     known = [name for name, one in parameters.items() if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
@@ -318,6 +318,13 @@ def _check_names_known(
             meant = closest(name, known)
             hint = f"  {did_you_mean(meant)}" if meant else f"  it has: {', '.join(known) or 'none at all'}"
             raise TargetError(f"{where}.{name}", f"{path} has no argument '{name}'.", hint)
+
+
+def _check_swallowed(target: Any, names: Sequence[str], where: str, path: str, error: Exception) -> None:
+    """Refuse names that a target with ``**kwargs`` takes, and then calls unknown, with the nearest one that it has."""
+    if re.search("unexpected|recogni[sz]ed|unknown", str(error), re.IGNORECASE):
+        parameters = (parameters_of(target) or {}).items()
+        check_names_known({key: one for key, one in parameters if one.kind is not one.VAR_KEYWORD}, names, where, path)
 
 
 def _check_complete(

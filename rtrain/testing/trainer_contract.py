@@ -134,7 +134,8 @@ class TrainerContract:
     def test_its_checkpoint_alone_gives_the_metrics_of_the_run(self, run: Run, tmp_path: Path) -> None:
         record = run.manifest.checkpoints[-1]
         alone = shutil.copytree(run.path / "checkpoints" / record["name"], tmp_path / "alone")
-        found, reported = rtrain.evaluate(alone), _measured(record["metrics"])
+        found = rtrain.evaluate(alone, split=_evaluated_split(record["metrics"]))
+        reported = _measured(record["metrics"])
         shared = found.keys() & reported.keys()
         assert shared, f"none of {sorted(found)} is among {sorted(reported)}"
         for name in shared:
@@ -345,8 +346,9 @@ def _make_column(seed: int, places: tuple[int, ...], kind: str, rows: int) -> np
 def _assert_rows_are_shared(run: Run) -> None:
     """Check the workers' own counts against the dataset's: a row seen twice or never would be missed in between."""
     assert run.manifest.dataset is not None
-    for split, count in run.manifest.dataset["num_rows"].items():
-        assert sum(worker["num_rows"][split] for worker in run.manifest.workers.values()) == count, split
+    counts = [worker["num_rows"] for worker in run.manifest.workers.values()]
+    for split in {"train", *(split for one in counts for split in one)}:
+        assert sum(one[split] for one in counts) == run.manifest.dataset["num_rows"][split], split
 
 
 def _last_step(run: Run) -> int:
@@ -360,5 +362,9 @@ def _steady(metrics: Mapping[str, float | None]) -> dict[str, float | None]:
 
 def _measured(metrics: Mapping[str, float | None]) -> dict[str, float | None]:
     """Return the metrics of the evaluated split, without its name."""
-    split = next((one for one in ("test/", "val/") if any(name.startswith(one) for name in metrics)), "test/")
+    split = f"{_evaluated_split(metrics)}/"
     return {name.removeprefix(split): value for name, value in metrics.items() if name.startswith(split)}
+
+
+def _evaluated_split(metrics: Mapping[str, float | None]) -> str:
+    return next((one for one in ("test", "val") if any(name.startswith(f"{one}/") for name in metrics)), "test")

@@ -106,11 +106,15 @@ def _by_split(conf: PythonConf, allow: Sequence[str]) -> tuple[dict[str, pa.Tabl
 
 def _call(conf: PythonConf, allow: Any) -> Any:
     """Return what the function returns, or say where in the user's code it failed."""
-    from rtrain.config.targets import locate, raised_at
+    from rtrain.config.argument_types import parameters_of
+    from rtrain.config.targets import check_names_known, locate, raised_at
 
     function = locate(conf.function, "dataset.function", allow)
     if not callable(function):
         raise DatasetError(f"dataset.function: {conf.function} is no function.")
+    parameters = parameters_of(function)
+    if parameters is not None:
+        check_names_known(parameters, list(conf.arguments), "dataset.arguments", conf.function)
     try:
         return function(**conf.arguments)
     except RtrainError:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
+from rtrain.config.closest import alike
 from rtrain.config.needs import Need, Rules
 from rtrain.config.schema import one_of
 from rtrain.trainers.epochs_conf import EpochsConf
@@ -128,6 +129,8 @@ class Conf(EpochsConf):
         if bool(self.model.config) == bool(self.model.pretrained):
             raise ValueError("give either model.config (from scratch) or model.pretrained (a folder or hub name)")
         if self.model.config and "model_type" not in self.model.config:
-            raise ValueError("model.config needs model_type, e.g. bert, gpt2, llama or vit")
+            near = alike("model_type", self.model.config)
+            meant = f"; {near!r} is no name of it" if near is not None else ""
+            raise ValueError(f"model.config needs model_type, e.g. bert, gpt2, llama or vit{meant}")
         if self.merge_lora and self.lora is None:
             raise ValueError("merge_lora needs lora")
