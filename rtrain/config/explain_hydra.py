@@ -13,7 +13,7 @@ from hydra.errors import MissingConfigException, OverrideParseException
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
 from rtrain.config import locations
-from rtrain.config.aliases import split_word
+from rtrain.config.aliases import CHOOSABLE, GROUPS, split_word
 from rtrain.config.closest import closest
 from rtrain.config.finding import Finding, command, command_with
 from rtrain.config.locations import shown
@@ -24,7 +24,7 @@ from rtrain.config.request import Request
 from rtrain.config.schema import Schemas
 from rtrain.config.screen import Spot, Typed
 from rtrain.config.secrets import mask_word
-from rtrain.config.suggest import closest_group, closest_key, key_of_class
+from rtrain.config.suggest import closest_group, closest_key, in_full, key_of_class
 from rtrain.config.unreadable import as_override, closed
 from rtrain.config.values import Values
 from rtrain.config.wrong_keys import Check, WrongKeys
@@ -117,10 +117,24 @@ class _Explainer:
             return replace(form, place=place)
         meant = closest(option, options)
         note = f"there are: {', '.join(options[:12])}{', ...' if len(options) > 12 else ''}"
-        other = self.values.for_option(group, option, place) if isinstance(place, Typed) else None
+        other = None
+        if isinstance(place, Typed):
+            other = self.values.for_option(group, option, place) or self._of_other_tools(group, option, place)
         if other is not None:
             return Finding(message, place, None, other, note)
         return Finding(message, place, meant, self._swapped(place, option, meant), note)
+
+    def _of_other_tools(self, group: str, option: str, place: Typed) -> str | None:
+        """Return the command for a choice that has another name here: ``scheduler=asha``, ``dataset=iris``."""
+        for name in (group, group.rpartition("/")[2]):
+            for meaning in in_full(name, option, self.wrong_keys.keys.confs):
+                word = self.wrong_keys.checked_word(place, "", meaning.key, meaning.value or option)
+                if word is not None:
+                    return command_with(place, word)
+        for plugin, conf in self.schemas.group(group).items() if group in CHOOSABLE else ():
+            for meaning in in_full(group, option, [(group, conf)]):
+                return self.values.checked(place, [f"{group}={plugin}", f"{meaning.key}={option}"])
+        return None
 
     def composition(self, error: Exception) -> Finding:
         """Explain what went wrong while configs and overrides were merged."""
@@ -242,6 +256,10 @@ class _Explainer:
         if not group:
             meant = closest(option, [path.stem for folder in self._folders_of("") for path in folder.glob("*.yaml")])
             return Finding(f"there is no config '{option}'", place, meant, self._swapped(place, option, meant))
+        if group in GROUPS.values() and isinstance(place, Typed):
+            key = group.replace("/", ".")
+            note = f"name each one: +{key}.NAME={{_target_: package.Class}}"
+            return Finding(f"{key}: there are no options to choose from", place, note=note)
         groups = [one for one in self.request.app.groups() if not one.startswith(("hydra", "rtrain_schema"))]
         meant = closest_group(group, groups)
         return Finding(f"there is no config group '{group}'", place, meant, self._swapped(place, group, meant))

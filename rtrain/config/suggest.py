@@ -59,7 +59,7 @@ class Keys:
         of_trainer = section.partition(".")[0] in ("", "trainer")
         near = [one for one in self.confs if _is_inside(one[0], section)]
         yield from self._of_targets(wrong, value)
-        yield from _in_full(wrong, value, self.confs)
+        yield from in_full(wrong, value, self.confs)
         yield from self._in_full_section(wrong)
         meant = list(_of_other_tools(wrong, value, near or self.confs[:1]))
         if meant and meant[0].sentence is not None and of_trainer:  # what is said of it where it can't be set
@@ -138,7 +138,7 @@ class Keys:
         yield from map(Meaning, sorted(same, key=lambda key: (not _is_inside(key, section), key.count("."))))
 
 
-def _in_full(wrong: str, value: str | None, confs: Sequence[tuple[str, type]]) -> Iterator[Meaning]:
+def in_full(wrong: str, value: str | None, confs: Sequence[tuple[str, type]]) -> Iterator[Meaning]:
     """Yield what all of ``wrong`` means: a name that is known with its section, or for this very value."""
     for where, conf in confs:
         for name in (wrong, *([wrong.removeprefix(f"{where}.")] if _is_inside(wrong, where) else [])):

@@ -29,6 +29,7 @@ def opened(folder: Path) -> Iterator[None]:
     Raises:
         RunInUseError: Another process works on the sweep; its folder is left alone.
     """
+    missing = [parent for parent in folder.parents if not parent.exists()]
     with _locked_by_us(folder):
         _check_entries(folder)
         clear_leftovers(folder)
@@ -36,15 +37,17 @@ def opened(folder: Path) -> Iterator[None]:
             yield
         finally:
             if not is_sweep(folder):
-                _remove_empty(folder)
+                _remove_empty(folder, missing)
 
 
-def _remove_empty(folder: Path) -> None:
-    """Remove a folder that holds nothing but the lock, which is ours."""
+def _remove_empty(folder: Path, made: Sequence[Path]) -> None:
+    """Remove a folder that holds nothing but the lock, which is ours, and those above it that were made for it."""
     with suppress(OSError):  # it is gone, or another process that waited for it is about to use it
         if all(one.name == LOCK for one in folder.iterdir()):
             (folder / LOCK).unlink()
             folder.rmdir()
+            for parent in made:
+                parent.rmdir()
 
 
 def _check_entries(folder: Path) -> None:

@@ -40,6 +40,47 @@ def test_what_is_built_has_words_of_its_own(config, word, said):
     assert said in refused(*config.split(" "), word)
 
 
+@pytest.mark.parametrize(
+    ("config", "words", "said"),
+    [
+        ("mlp", ["ephocs=3"], "try: rtrain fit mlp epochs=3"),
+        ("mlp", ["scheduler=asha"], "try: rtrain fit mlp sweep/scheduler=asha "),
+        ("mlp", ["hydra/sweeper=optuna"], "try: rtrain fit mlp sweep=optuna "),
+        ("mlp", ["dataset=iris"], "try: rtrain fit mlp dataset=sklearn dataset.name=iris"),
+        ("mlp", ["metrics=[accuracy]"], "name each one: +trainer.metrics.NAME={_target_: package.Class}"),
+        ("mlp", ["lr=0,1"], "or a number: 0.1"),
+        ("mlp", ["lr=true"], "trainer.optimizer.lr: must be a number, not true"),
+        ("mlp", ["lr=null"], "trainer.optimizer.lr: must be a number, not null"),
+        ("keras", ["+trainer.optimizer.learntng_rate=0.1"], "did you mean: learning_rate"),
+        ("xgboost", ["trainer.params.eta=fast"], "xgboost trainer.params.eta=fast num_workers=0\n" + " " * 23 + "^"),
+        (
+            "mlp",
+            ["sweep=random", "sweep.params={learning_rate: [0.1,0.2]}", "--multirun"],
+            "'sweep.params={trainer.optimizer.lr: [0.1,0.2]}'",
+        ),
+        (
+            "mlp",
+            ["dataset=python", "dataset.function=rows_of_mine:rows", "+dataset.arguments.num_row=3"],
+            "did you mean: num_rows",
+        ),
+        ("transformers", ["~trainer.model.config.model_type", "+trainer.model.config.modeltype=vit"], "'modeltype' is"),
+    ],
+)
+def test_what_a_newcomer_typed_leads_to_what_works(config, words, said, tmp_path, monkeypatch, capsys):
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "rows_of_mine.py").write_text("def rows(num_rows=2):\n    return {}\n")
+    monkeypatch.chdir(tmp_path)
+    assert command(["fit", config, *words, "num_workers=0"]) == 2
+    told = capsys.readouterr().err
+    assert said in told
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("word", ["optimizer.mometum=0.9", "optimizer.name=sgd", "model.depth=3"])
+def test_what_the_signature_lacks_is_not_to_be_added(word):
+    assert "+" not in refused("mlp", word)
+
+
 def test_the_values_of_a_sweep_stay_several(capsys):
     assert command(["fit", "mlp", "--multirun", "model.hiden=32,64"]) == 2
     assert "try: rtrain fit mlp --multirun 'model.hidden=[32],[64]'" in capsys.readouterr().err
