@@ -21,7 +21,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-NUM_EPOCHS, STEPS_PER_EPOCH, CHECKPOINT_STEPS = 3, 23, 4
+NUM_EPOCHS, STEPS_PER_EPOCH, CHECKPOINT_STEPS = 3, 20, 4
 WORDS = (
     *("num_workers=0", "trainer.num_threads=1", f"trainer.max_epochs={NUM_EPOCHS}", "run.log_every_steps=1"),
     *(f"run.checkpoint.every_steps={CHECKPOINT_STEPS}", "run.checkpoint.keep=2"),
