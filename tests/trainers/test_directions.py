@@ -251,7 +251,7 @@ CONTRADICTIONS = {
 @pytest.mark.parametrize("config", CONTRADICTIONS)
 def test_a_mode_against_the_trainers_own_choice_is_refused_before_anything_is_written(config, tmp_path):
     words = ["num_workers=0", f"run.root_dir={tmp_path}", CONTRADICTIONS[config]]
-    with pytest.raises(ConfigError, match=r"a (smaller|larger) test/(loss|accuracy) is better"):
+    with pytest.raises(ConfigError, match=r"a (smaller|larger) val/(loss|accuracy) is better"):
         rtrain.fit(config, words)
     assert not list(tmp_path.iterdir())
 

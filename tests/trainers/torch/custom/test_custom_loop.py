@@ -153,7 +153,7 @@ def test_a_checkpoint_of_a_loop_says_that_only_the_loop_can_load_it(fit):
 
 def test_a_shard_that_does_not_exist_names_those_that_do(fit):
     with pytest.raises(TrainingError, match="train, test"):
-        fit("trainer.train_loop=seeded_loops:asks_for_validation", "+dataset=digits")
+        fit("trainer.train_loop=seeded_loops:asks_for_validation", "+dataset=digits", "dataset.split.val=null")
 
 
 def test_the_hint_for_other_trainers_says_what_a_loop_joins():
