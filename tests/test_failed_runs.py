@@ -167,6 +167,8 @@ FIRST_STEP = {
 }
 DATA = """
 error: dataset.function: own:rows failed: ValueError: operands could not be broadcast together with shapes (3,) (4,)
+    rtrain fit failing.yaml num_workers=0 dataset=python dataset.function=own:rows
+                                                         ^^^^^^^^^^^^^^^^^^^^^^^^^
   --> own.py:41:12 in rows
   >   41 | return numpy.zeros(3) + numpy.zeros(4)
          |        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^

@@ -82,7 +82,8 @@ def show_typed(request: Request, error: ConfigError) -> None:
     place = Places(request).of(named[0]) if named is not None and "\n" not in error.message else None
     if isinstance(place, Typed):
         error.message = render(error.message, place)
-        error.hint = None if error.hint is None else indent(error.hint, "  ")
+        is_flush = error.hint is not None and not error.hint.startswith(" ")
+        error.hint = indent(error.hint or "", "  ") if is_flush else error.hint
 
 
 def _invalid(request: Request, problems: Sequence[Problem], wrong: WrongKeys, check: Check) -> ConfigError:
