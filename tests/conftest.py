@@ -78,8 +78,12 @@ def own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def no_leaks() -> Iterator[None]:
-    """Fail a test that leaves an environment variable, another working directory, a handler or a Ray session behind."""
-    before, folder = dict(os.environ), os.getcwd()  # noqa: PTH109
+    """Fail a test that leaves an environment variable, another working directory, a handler or a Ray session behind.
+
+    The folders of projects stay on the path of a process that trains, each before all others: a thousand of them would
+    be looked through by each import of the tests that follow.
+    """
+    before, folder, path = dict(os.environ), os.getcwd(), list(sys.path)  # noqa: PTH109
     on_interrupt = signal.getsignal(signal.SIGINT)
     yield
     leaked = {
@@ -88,6 +92,7 @@ def no_leaks() -> Iterator[None]:
     ray_runs = "ray" in sys.modules and sys.modules["ray"].is_initialized()
     moved = os.getcwd()  # noqa: PTH109
     interrupted = signal.getsignal(signal.SIGINT)
+    sys.path[:] = path
     os.environ.update(before)
     os.chdir(folder)
     signal.signal(signal.SIGINT, on_interrupt)
