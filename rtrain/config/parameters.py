@@ -9,6 +9,7 @@ from typing import Any
 from omegaconf import DictConfig
 
 from rtrain.config.allowed import FRAMEWORKS
+from rtrain.config.argument_types import parameters_of
 from rtrain.config.targets import locate
 from rtrain.errors import ConfigError
 
@@ -47,9 +48,10 @@ def may_take(target: str | None, name: str) -> bool:
 def _parameters(target: str) -> list[inspect.Parameter]:
     """Return the parameters of a framework's class; none where it doesn't tell."""
     try:
-        return list(inspect.signature(locate(target, "_target_", ())).parameters.values())
-    except (ConfigError, ValueError, TypeError):
+        found = locate(target, "_target_", ())
+    except ConfigError:
         return []
+    return list((parameters_of(found) or {}).values())
 
 
 def _arguments(target: str) -> list[str]:

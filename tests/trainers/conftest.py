@@ -8,7 +8,7 @@ import pytest
 
 from rtrain.testing.trainer_contract import TrainerContract
 
-pytest.register_assert_rewrite("boosting_tests", "epoch_tests", "exactness", "not_finite_tests")
+pytest.register_assert_rewrite("boosting_tests", "changed_files", "epoch_tests", "exactness", "not_finite_tests")
 sys.path.insert(0, str(Path(__file__).parent))
 
 STAND_FOR_ALL = ("TestTorch", "TestXGBoost")

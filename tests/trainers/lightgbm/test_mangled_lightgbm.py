@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 
 import lightgbm
 import numpy as np
 import pytest
+from changed_files import used_without_a_crash
 from mangled_lightgbm import KINDS, X, data, fitted, params, with_sizes
 
 from rtrain.errors import CheckpointError
@@ -121,21 +120,12 @@ def test_a_model_of_each_objective_is_read(tmp_path, objective, more):
     assert found.feature_name() == ["größe", "b", "c"]
 
 
-def run(seed, number):
-    """Run the program that uses changed files; its last line says what it did when it was killed."""
-    done = subprocess.run(
-        [sys.executable, PROGRAM, str(seed), str(number)], capture_output=True, text=True, timeout=3600, check=False
-    )
-    assert done.returncode == 0, (done.returncode, done.stdout.splitlines()[-1:], done.stderr[-2000:])
-    return int(done.stdout.split()[-1])
-
-
 def test_changed_models_of_all_kinds_are_refused_or_used_without_a_crash():
-    assert run(seed=0, number=10) > len(KINDS)
+    assert used_without_a_crash(PROGRAM, seed=0, number=10) > len(KINDS)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)  # a machine may be busy
 @pytest.mark.parametrize("seed", range(100, 100 + max(1, int(os.environ.get("RTRAIN_TEST_FAULTS", "10")) // 10)))
 def test_many_changed_models_are_refused_or_used_without_a_crash(seed):
-    assert run(seed=seed, number=100) > 0
+    assert used_without_a_crash(PROGRAM, seed=seed, number=100) > 0

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import copy
 import os
-import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+from changed_files import used_without_a_crash
 from mangled import makes
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier, VotingClassifier, VotingRegressor
@@ -137,20 +136,11 @@ def test_what_scikit_learn_makes_is_read(fitted):
     np.testing.assert_array_equal(from_data(dumps(fitted)).predict(rows), fitted.predict(rows))
 
 
-def run(seed, number):
-    """Run the program that uses changed files; its last line says what it did when it was killed."""
-    done = subprocess.run(
-        [sys.executable, PROGRAM, str(seed), str(number)], capture_output=True, text=True, timeout=3600, check=False
-    )
-    assert done.returncode == 0, (done.returncode, done.stdout.splitlines()[-1:], done.stderr[-2000:])
-    return int(done.stdout.split()[-1])
-
-
 def test_changed_files_of_all_listed_estimators_are_refused_or_used_without_a_crash():
-    assert run(seed=0, number=2) > len(makes())
+    assert used_without_a_crash(PROGRAM, seed=0, number=2) > len(makes())
 
 
 @pytest.mark.slow
 def test_many_changed_files_are_refused_or_used_without_a_crash():
     for seed in range(max(1, int(os.environ.get("RTRAIN_TEST_FAULTS", "10")) // 10)):
-        assert run(seed=100 + seed, number=50) > 0
+        assert used_without_a_crash(PROGRAM, seed=100 + seed, number=50) > 0

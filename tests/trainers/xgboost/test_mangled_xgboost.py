@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 import xgboost
+from changed_files import used_without_a_crash
 from mangled_xgboost import KINDS, fitted, info, matrix, written
 
 from rtrain.errors import CheckpointError
@@ -180,21 +179,12 @@ def test_a_model_of_no_rounds_is_read(tmp_path, kind):
     np.testing.assert_array_equal(found.predict(rows), booster.predict(rows))
 
 
-def run(seed, number):
-    """Run the program that uses changed files; its last line says what it did when it was killed."""
-    done = subprocess.run(
-        [sys.executable, PROGRAM, str(seed), str(number)], capture_output=True, text=True, timeout=3600, check=False
-    )
-    assert done.returncode == 0, (done.returncode, done.stdout.splitlines()[-1:], done.stderr[-2000:])
-    return int(done.stdout.split()[-1])
-
-
 def test_changed_models_of_all_kinds_are_refused_or_used_without_a_crash():
-    assert run(seed=0, number=8) > len(KINDS)
+    assert used_without_a_crash(PROGRAM, seed=0, number=8) > len(KINDS)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)  # a machine may be busy
 @pytest.mark.parametrize("seed", range(100, 100 + max(1, int(os.environ.get("RTRAIN_TEST_FAULTS", "10")) // 10)))
 def test_many_changed_models_are_refused_or_used_without_a_crash(seed):
-    assert run(seed=seed, number=100) > 0
+    assert used_without_a_crash(PROGRAM, seed=seed, number=100) > 0
