@@ -57,6 +57,21 @@ def _check_devices(conf: ScalingConf, resources: Mapping[str, float]) -> None:
         )
 
 
+def refuse_shared_gpu(conf: ScalingConf) -> None:
+    """Refuse GPUs that several workers of one run would share: NCCL, which most frameworks talk by, can't.
+
+    Raises:
+        ConfigError: Names the key.
+    """
+    share = worker_resources(conf).get("GPU", 0)
+    if 0 < share <= 0.5 and int(conf.num_workers) > 1:
+        raise ConfigError(
+            f"scaling.resources_per_worker.GPU: workers of one run can't share a GPU (NCCL refuses it), and {share:g} "
+            "lets them.",
+            to_try("num_workers=1: it is trials of a sweep, with one worker each, that can share GPUs."),
+        )
+
+
 def cluster_cpus(conf: ScalingConf, spare: int = 0) -> int:
     """Return the CPUs that a cluster of rtrain's own declares: its workers may share the real cores.
 

@@ -8,6 +8,7 @@ from rtrain.scaling import (
     check_feasible,
     cluster_cpus,
     ray_scaling_config,
+    refuse_shared_gpu,
     sharing_notice,
     threads_per_worker,
     worker_resources,
@@ -133,3 +134,15 @@ ASKED = ("num_workers", "resize_seconds", "use_gpu", "cpus_per_worker", "resourc
 def test_ray_is_asked_for_what_each_key_says(key, value, asked, found):
     assert getattr(ray_scaling_config(ScalingConf(**{key: value}), own_cluster=False), asked) == found
     assert getattr(ray_scaling_config(ScalingConf(), own_cluster=False), asked) != found
+
+
+@pytest.mark.parametrize(("workers", "share"), [(2, 0.5), (Elastic(1, 4), 0.25)])
+def test_workers_of_one_run_share_no_gpu(workers, share):
+    conf = ScalingConf(num_workers=workers, use_gpu=True, resources_per_worker={"GPU": share})
+    with pytest.raises(ConfigError, match=r"scaling\.resources_per_worker\.GPU: .*\ntry: num_workers=1"):
+        refuse_shared_gpu(conf)
+
+
+@pytest.mark.parametrize(("workers", "share"), [(1, 0.5), (2, 0.6), (2, 1), (0, 0.5)])
+def test_a_gpu_of_ones_own_may_be_a_share(workers, share):
+    refuse_shared_gpu(ScalingConf(num_workers=workers, use_gpu=True, resources_per_worker={"GPU": share}))

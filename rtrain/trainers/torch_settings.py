@@ -13,16 +13,20 @@ import torch.utils.deterministic
 from rtrain.config.closest import to_try
 from rtrain.config.schema import ScalingConf
 from rtrain.errors import ConfigError
+from rtrain.scaling import refuse_shared_gpu
 from rtrain.trainers.randomness import seed_step
 from rtrain.trainers.worker import Worker
 
+CUBLAS_WORKSPACE = "CUBLAS_WORKSPACE_CONFIG"
+
 
 def check_gpu(scaling: ScalingConf) -> None:
-    """Refuse a GPU for training in this process where torch sees none.
+    """Refuse a GPU for training in this process where torch sees none, and one for several workers.
 
     Raises:
         ConfigError: Names the key.
     """
+    refuse_shared_gpu(scaling)
     if scaling.use_gpu and scaling.num_workers == 0 and not torch.cuda.is_available():
         raise ConfigError("scaling.use_gpu: torch sees no GPU on this machine.", to_try("use_gpu=false"))
 
@@ -39,9 +43,10 @@ def torch_settings(worker: Worker, *, deterministic: bool | None) -> Iterator[No
     threads, fill = torch.get_num_threads(), filling.fill_uninitialized_memory
     strict = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
     benchmark = torch.backends.cudnn.benchmark
+    workspace = os.environ.get(CUBLAS_WORKSPACE)
     if deterministic and worker.use_gpu:
         # cuBLAS reads this when it starts; without it, its results depend on timing.
-        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        os.environ.setdefault(CUBLAS_WORKSPACE, ":4096:8")
     torch.set_num_threads(worker.conf.num_threads or worker.num_threads)
     if deterministic is not None:
         torch.use_deterministic_algorithms(deterministic, warn_only=True)
@@ -57,3 +62,5 @@ def torch_settings(worker: Worker, *, deterministic: bool | None) -> Iterator[No
         torch.use_deterministic_algorithms(strict[0], warn_only=strict[1])
         filling.fill_uninitialized_memory = fill
         torch.backends.cudnn.benchmark = benchmark
+        if workspace is None:
+            os.environ.pop(CUBLAS_WORKSPACE, None)

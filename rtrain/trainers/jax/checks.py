@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rtrain.config.targets import check_node, locate_function
 from rtrain.datasets.base import DatasetInfo
+from rtrain.scaling import refuse_shared_gpu
 from rtrain.trainers.base import Job
 from rtrain.trainers.from_dataset import (
     channels_last_shape,
@@ -36,6 +37,7 @@ def check_conf(job: Job) -> None:
     info = dataset_of(job)
     check_task("jax", info, (*CLASSES, "regression"))
     check_quantities("jax", info)
+    refuse_shared_gpu(job.conf.scaling)
     check_float32("jax", info)
     check_monitors(conf, info, job, tuple(conf.metrics))
     _check_targets(conf, info, job)

@@ -12,6 +12,7 @@ from rtrain.config.closest import plain, to_try
 from rtrain.config.targets import build, check_node, locate
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
+from rtrain.scaling import refuse_shared_gpu
 from rtrain.trainers.base import Job
 from rtrain.trainers.from_dataset import (
     check_float32,
@@ -57,6 +58,7 @@ def check_conf(job: Job) -> None:
     info = dataset_of(job)
     check_task("tensorflow", info, (*CLASSES, "regression"))
     check_quantities("tensorflow", info)
+    refuse_shared_gpu(job.conf.scaling)
     check_float32("tensorflow", info)
     check_monitors(conf, info, job, tuple(conf.metrics))
     check_node(fill(conf.model, info, "trainer.model"), "trainer.model", job.allow)

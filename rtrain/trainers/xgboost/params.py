@@ -17,6 +17,7 @@ import xgboost
 from rtrain.config.closest import closest, did_you_mean, to_try
 from rtrain.datasets.base import Dataset, DatasetInfo, ResidentSplit
 from rtrain.errors import ConfigError, TrainingError
+from rtrain.scaling import refuse_shared_gpu
 from rtrain.trainers.base import Job
 from rtrain.trainers.boosting import eval_splits, usable_names
 from rtrain.trainers.boosting_init import check_trees
@@ -244,6 +245,7 @@ def _check_gpu(job: Job) -> None:
     scaling = job.conf.scaling
     if not scaling.use_gpu:
         return
+    refuse_shared_gpu(scaling)
     if not xgboost.build_info().get("USE_CUDA", False):
         raise ConfigError("scaling.use_gpu: this XGBoost was built without CUDA.", to_try("use_gpu=false"))
     if scaling.num_workers == 0 and not _sees_gpu():
