@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from rtrain.config.own_lines import own_lines, render_lines
 from rtrain.config.targets import TargetError, raised_at
 from rtrain.errors import ConfigError, RtrainError, first_line
-from rtrain.runs.facts import num_cores
 from rtrain.trainers.base import Job
-from rtrain.trainers.failures import is_out_of_memory
 from rtrain.trainers.harmless import looking
+from rtrain.trainers.known_errors import is_out_of_memory
 from rtrain.trainers.masked_output import masked_output
 from rtrain.trainers.trial import WrongOutputsError
-from rtrain.trainers.worker import Worker
 
 OUTPUTS = ("num_classes", "out_features", "num_labels", "vocab_size")
 """Arguments of models that are usually their number of outputs."""
@@ -75,32 +71,3 @@ def _output_key(node: Mapping[str, Any], size: int) -> str:
     """Return the key that gives a model its number of outputs, as far as one of the usual names has that number."""
     named = [f"trainer.model.{name}" for name in OUTPUTS if node.get(name) == size]
     return named[0] if named else "trainer.model"
-
-
-class Silence:
-    """A channel that leads nowhere."""
-
-    stop_reason = save_requested = None
-
-    def send(self, record: Mapping[str, Any]) -> None:
-        """Forget the record."""
-
-
-def trial_worker(job: Job) -> Worker:
-    """Return a worker for a trial: it trains alone, on the CPU, and without a run directory."""
-    return Worker(
-        rank=0,
-        world_size=1,
-        local_rank=0,
-        num_threads=num_cores(),
-        run_dir=Path(os.devnull),
-        conf=job.conf.trainer,
-        run=job.conf.run,
-        dataset=job.dataset,
-        channel=Silence(),
-        about=job.about,
-        allow=job.allow,
-        scrub=job.scrub,
-        known_directions=job.directions,
-        in_process=True,
-    )

@@ -12,7 +12,7 @@ from typing import Any
 from rtrain.config.locations import shown
 from rtrain.config.own_lines import render_lines
 from rtrain.config.schema import FailureConf
-from rtrain.trainers.known_errors import what_to_try
+from rtrain.trainers.known_errors import LESS_MEMORY, is_out_of_memory, what_to_try
 from rtrain.trainers.same_error import lasting
 
 HANG = "Hang"
@@ -24,18 +24,8 @@ _COLLATERAL = re.compile(
     r"|timed out waiting",
     re.IGNORECASE,
 )
-_OUT_OF_MEMORY = re.compile(
-    r"MemoryError|OutOfMemory|out of memory|can't allocate memory|cannot allocate memory|not enough memory"
-    r"|resource_?exhausted|bad_alloc|unable to allocate|low on memory|memory pressure|\bOOM\b",
-    re.IGNORECASE,
-)
 _KILLED_BY_RAY = re.compile(r"NODE_OUT_OF_MEMORY|running low on memory", re.IGNORECASE)
-LESS_MEMORY = (
-    "Take less memory: a smaller trainer.batch_size, data that is streamed (dataset.memory=stream), or fewer "
-    "workers on a machine (num_workers, scaling.placement_strategy=SPREAD)."
-)
 LIKELY_TO_COME_AGAIN = ("exception", "out of memory", "hang")
-LESS_GPU_MEMORY = "Take less memory of the GPU: a smaller trainer.batch_size, a smaller model, or half precision."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,16 +129,6 @@ def is_collateral(error_type: str, message: str) -> bool:
     return bool(_COLLATERAL.search(f"{error_type}: {message}"))
 
 
-def is_out_of_memory(error_type: str, message: str) -> bool:
-    """Tell whether an error says that memory of the machine, or of a GPU, was not enough."""
-    return bool(_OUT_OF_MEMORY.search(f"{error_type}: {message}"))
-
-
-def memory_hint(message: str) -> str:
-    """Return what to change after such an error."""
-    return LESS_GPU_MEMORY if "cuda" in message.lower() else LESS_MEMORY
-
-
 def ending_of(raised: Sequence[Mapping[str, Any]], workers: Sequence[Mapping[str, Any]], oom_kills: int = 0) -> Ending:
     """Find the true cause among what several workers show.
 
@@ -194,7 +174,7 @@ def _ending_by_exception(raised: Sequence[Mapping[str, Any]]) -> Ending:
         message=f"{first['type']} on worker {first['rank']}{also}: {first['message']}",
         rank=first["rank"],
         type=first["type"],
-        hint=memory_hint(first["message"]) if memory else what_to_try(first["message"]),
+        hint=what_to_try(first["type"], first["message"]),
         final=bool(first.get("mistake")),
         bug=bool(first.get("bug")) and not memory and not is_collateral(first["type"], first["message"]),
         frames=frames_to_tell(first),

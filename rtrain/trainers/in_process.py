@@ -12,7 +12,7 @@ from rtrain.interrupts import StopRequest, is_by_signal
 from rtrain.runs.facts import num_cores
 from rtrain.runs.recorder import Recorder
 from rtrain.trainers.base import Job, TrainerPlugin
-from rtrain.trainers.failures import Ending, frames_to_tell, is_out_of_memory, memory_hint, told
+from rtrain.trainers.failures import Ending, frames_to_tell, told
 from rtrain.trainers.known_errors import what_to_try
 from rtrain.trainers.output import copied_output
 from rtrain.trainers.randomness import kept_random_numbers
@@ -101,7 +101,7 @@ def _locate(error: RtrainError, recorder: Recorder) -> None:
 
 def _as_training_error(error: BaseException, recorder: Recorder) -> TrainingError:
     kind, message = type(error).__name__, said_by(error)
-    hint = memory_hint(message) if is_out_of_memory(kind, message) else what_to_try(message)
+    hint = what_to_try(kind, message)
     ending = _ending(recorder, f"{kind}: {shortened(message)}" if message else kind, hint)
     return TrainingError(ending.message, told(ending, recorder.run_dir))
 

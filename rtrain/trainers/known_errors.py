@@ -33,9 +33,22 @@ _OF_CODE = (
 """Classes, not what is derived from them: a ``JSONDecodeError`` may be a file that another process writes just now."""
 _OF_MACHINES = re.compile(r"cuda|cudnn|cublas|hip |driver|device|timed? ?out|resource|temporar|network|connect", re.I)
 
+_OUT_OF_MEMORY = re.compile(
+    r"MemoryError|OutOfMemory|out of memory|can't allocate memory|cannot allocate memory|not enough memory"
+    r"|resource_?exhausted|bad_alloc|unable to allocate|low on memory|memory pressure|\bOOM\b",
+    re.IGNORECASE,
+)
+LESS_MEMORY = (
+    "Take less memory: a smaller trainer.batch_size, data that is streamed (dataset.memory=stream), or fewer "
+    "workers on a machine (num_workers, scaling.placement_strategy=SPREAD)."
+)
+LESS_GPU_MEMORY = "Take less memory of the GPU: a smaller trainer.batch_size, a smaller model, or half precision."
 
-def what_to_try(message: str) -> str | None:
-    """Return what to do about an error by its message, where that is known."""
+
+def what_to_try(error_type: str, message: str) -> str | None:
+    """Return what to do about an error by its class and message, where that is known."""
+    if is_out_of_memory(error_type, message):
+        return LESS_GPU_MEMORY if "cuda" in message.lower() else LESS_MEMORY
     for pattern, hint in _HINTS:
         if found := pattern.search(message):
             return hint.format(*found.groups())
@@ -45,3 +58,8 @@ def what_to_try(message: str) -> str | None:
 def is_of_code(error: BaseException) -> bool:
     """Tell whether an error that the user's code raised is its own mistake, and not that of a machine or a service."""
     return type(error) in _OF_CODE and not _OF_MACHINES.search(str(error))
+
+
+def is_out_of_memory(error_type: str, message: str) -> bool:
+    """Tell whether an error says that memory of the machine, or of a GPU, was not enough."""
+    return bool(_OUT_OF_MEMORY.search(f"{error_type}: {message}"))

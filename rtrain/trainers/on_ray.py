@@ -15,7 +15,8 @@ from rtrain.runs.files import named_errors
 from rtrain.runs.recorder import Recorder
 from rtrain.scaling import ray_scaling_config, threads_per_worker
 from rtrain.trainers.base import Job, TrainerPlugin
-from rtrain.trainers.failures import LESS_MEMORY, Ending
+from rtrain.trainers.failures import Ending
+from rtrain.trainers.known_errors import LESS_MEMORY
 from rtrain.trainers.ray_attempts import Attempts
 from rtrain.trainers.ray_channel import DriverChannel
 from rtrain.trainers.ray_group import Group

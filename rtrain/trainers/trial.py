@@ -12,7 +12,7 @@ import numpy as np
 from rtrain.datasets.base import DatasetInfo, Pass, ResidentSplit, Split
 from rtrain.datasets.mapped import MappedSplit
 from rtrain.errors import RtrainError, TrainingError, first_line
-from rtrain.trainers.failures import is_out_of_memory
+from rtrain.trainers.known_errors import is_out_of_memory
 from rtrain.trainers.tasks import CLASSES, PLACES
 from rtrain.trainers.worker import Worker
 

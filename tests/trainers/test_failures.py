@@ -128,7 +128,7 @@ def test_an_error_of_the_code_is_a_mistake_unless_a_partner_or_memory_failed():
     ],
 )  # fmt: skip
 def test_what_to_try_is_known_of_common_errors(message, expected):
-    found = what_to_try(message)
+    found = what_to_try("RuntimeError", message)
     assert found is None if expected is None else expected in found
 
 

@@ -5,7 +5,8 @@ import time
 import pytest
 
 from rtrain.trainers.failures import ending_of
-from rtrain.trainers.watchdog import EXIT_CODE, Life, Watchdog
+from rtrain.trainers.liveness import Life
+from rtrain.trainers.watchdog import EXIT_CODE, Watchdog
 
 
 class Channel:

@@ -15,7 +15,6 @@ from safetensors.numpy import save_file
 from rtrain.datasets.base import Batch, DatasetInfo
 from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.base import Job
-from rtrain.trainers.before_start import trial_worker
 from rtrain.trainers.from_dataset import channels_last_shape, num_steps
 from rtrain.trainers.jax import arrays
 from rtrain.trainers.jax.build import RowLoss, build_loss, build_metrics, build_optimizer
@@ -27,6 +26,7 @@ from rtrain.trainers.jax.world import World
 from rtrain.trainers.learner import Learner
 from rtrain.trainers.tasks import derived_metrics
 from rtrain.trainers.trial import tried, tried_model
+from rtrain.trainers.trial_worker import trial_worker
 from rtrain.trainers.worker import Worker
 
 WEIGHTS, TRAINING = "model.safetensors", "optimizer.safetensors"

@@ -7,7 +7,6 @@ import torch
 
 from rtrain.datasets.base import ResidentSplit
 from rtrain.trainers.base import Job
-from rtrain.trainers.before_start import trial_worker
 from rtrain.trainers.lightning.data import EvalBatches, Rows, loader_of
 from rtrain.trainers.lightning.loop import build_module
 from rtrain.trainers.lightning.quiet import quiet
@@ -15,6 +14,7 @@ from rtrain.trainers.torch_ranks import TorchRanks
 from rtrain.trainers.torch_settings import torch_settings
 from rtrain.trainers.torch_small_models import small_models
 from rtrain.trainers.trial import tried, try_rows
+from rtrain.trainers.trial_worker import trial_worker
 from rtrain.trainers.worker import Worker
 
 

@@ -16,7 +16,6 @@ from rtrain.datasets.base import Batch
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.base import Job
-from rtrain.trainers.before_start import trial_worker
 from rtrain.trainers.from_dataset import evaluated_split, num_steps
 from rtrain.trainers.learner import Learner
 from rtrain.trainers.tasks import CLASSES, derived_metrics, metric_names
@@ -45,6 +44,7 @@ from rtrain.trainers.tensorflow.trial import check_mask, try_loss, try_metrics
 from rtrain.trainers.tensorflow.weights import FILE_NAME as WEIGHTS
 from rtrain.trainers.tensorflow.weights import load_weights
 from rtrain.trainers.tensorflow.world import World
+from rtrain.trainers.trial_worker import trial_worker
 from rtrain.trainers.worker import Worker
 
 TRAINING = "training.safetensors"

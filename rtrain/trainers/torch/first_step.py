@@ -10,7 +10,6 @@ import torch
 
 from rtrain.datasets.base import Pass, ResidentSplit
 from rtrain.trainers.base import Job
-from rtrain.trainers.before_start import trial_worker
 from rtrain.trainers.torch.batch_sizes import backward_rows
 from rtrain.trainers.torch.build import build_metrics, build_model, schedule_length
 from rtrain.trainers.torch.config import Conf, StrategyConf
@@ -24,6 +23,7 @@ from rtrain.trainers.torch_ranks import TorchRanks
 from rtrain.trainers.torch_settings import torch_settings
 from rtrain.trainers.torch_small_models import small_models
 from rtrain.trainers.trial import is_at_hand, tried, try_rows
+from rtrain.trainers.trial_worker import trial_worker
 from rtrain.trainers.worker import Worker
 
 

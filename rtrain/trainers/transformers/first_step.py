@@ -8,7 +8,6 @@ import torch
 
 from rtrain.datasets.base import Pass, ResidentSplit
 from rtrain.trainers.base import Job
-from rtrain.trainers.before_start import trial_worker
 from rtrain.trainers.torch_ranks import TorchRanks
 from rtrain.trainers.torch_settings import torch_settings
 from rtrain.trainers.torch_small_models import small_models
@@ -18,6 +17,7 @@ from rtrain.trainers.transformers.learner import TransformersLearner
 from rtrain.trainers.transformers.loop import make_tokenizer
 from rtrain.trainers.transformers.tokens import encoded_dataset
 from rtrain.trainers.trial import is_at_hand, tried, try_rows
+from rtrain.trainers.trial_worker import trial_worker
 from rtrain.trainers.worker import Worker
 
 

@@ -1,0 +1,41 @@
+"""The worker that tries model, loss and metrics on the driver, before training."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rtrain.runs.facts import num_cores
+from rtrain.trainers.base import Job
+from rtrain.trainers.worker import Worker
+
+
+class Silence:
+    """A channel that leads nowhere."""
+
+    stop_reason = save_requested = None
+
+    def send(self, record: Mapping[str, Any]) -> None:
+        """Forget the record."""
+
+
+def trial_worker(job: Job) -> Worker:
+    """Return a worker for a trial: it trains alone, on the CPU, and without a run directory."""
+    return Worker(
+        rank=0,
+        world_size=1,
+        local_rank=0,
+        num_threads=num_cores(),
+        run_dir=Path(os.devnull),
+        conf=job.conf.trainer,
+        run=job.conf.run,
+        dataset=job.dataset,
+        channel=Silence(),
+        about=job.about,
+        allow=job.allow,
+        scrub=job.scrub,
+        known_directions=job.directions,
+        in_process=True,
+    )
