@@ -16,6 +16,8 @@ from rtrain.config.session import Composed
 from rtrain.datasets import registry as datasets
 from rtrain.datasets.base import Dataset, ResidentSplit
 from rtrain.datasets.without_effect import as_recorded
+from rtrain.engine.log_capture import masked_streams
+from rtrain.engine.ray.worker_group import Group
 from rtrain.errors import ConfigError, RtrainError
 from rtrain.interrupts import StopRequest, stop_on_signals
 from rtrain.runs.facts import num_cores
@@ -30,8 +32,6 @@ from rtrain.storage.stores import shown
 from rtrain.trainers import registry as trainers
 from rtrain.trainers.base import Job, TrainerPlugin
 from rtrain.trainers.directions import check_directions
-from rtrain.trainers.output import masked_streams
-from rtrain.trainers.ray_group import Group
 from rtrain.trainers.trained import About, find_checkpoint, read_about, refuse_pickles
 
 DATA_CPUS = 2
@@ -155,7 +155,7 @@ def check_job(composed: Composed, dataset: Dataset | None, observer: Observer) -
     Raises:
         ConfigError: The plugin can't.
     """
-    from rtrain.trainers.before_start import tried_before_start
+    from rtrain.engine.before_start import tried_before_start
 
     trainer_name = composed.resolved["trainer"]["type"]
     plugin = trainers.load_trainer(trainer_name)

@@ -129,8 +129,8 @@ def train_prepared(ready: Prepared, run_dir: Path, observer: Observer, resumptio
 
 
 def _run_workers(ready: Prepared, recorder: Recorder) -> None:
-    from rtrain.trainers.in_process import train_in_process
-    from rtrain.trainers.on_ray import train_on_ray
+    from rtrain.engine.in_process import train_in_process
+    from rtrain.engine.ray.train import train_on_ray
 
     try:
         if ready.cluster is None:

@@ -26,10 +26,10 @@ RUN = tuple(
     )
 )
 NOT_FINITE = "tests/trainers/torch/test_torch_not_finite.py::TestNotFinite"
-FAILURES = "tests/trainers/test_failures.py"
+FAILURES = "tests/engine/test_failures.py"
 LATER = f"{FAILURES}::test_the_first_failure_after_progress_is_retried_at_once_and_the_next_ones_ever_later"
-ATTEMPTS = "tests/trainers/test_ray_attempts.py"
-WORKER = "tests/trainers/test_ray_worker.py"
+ATTEMPTS = "tests/engine/ray/test_ray_attempts.py"
+WORKER = "tests/engine/ray/test_ray_worker.py"
 ASKED = "tests/test_scaling.py::test_ray_is_asked_for_what_each_key_says"
 STARTED = "tests/test_cluster.py::test_ray_is_started_with_what_each_key_says"
 SWEEP = "tests/sweeps/test_sweep.py"

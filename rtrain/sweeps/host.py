@@ -14,6 +14,7 @@ from rtrain.config.allowed import project_forgotten, use_project_root
 from rtrain.config.session import Composed
 from rtrain.config.trials import PauseAt, Plan
 from rtrain.datasets.base import Dataset
+from rtrain.engine.ray.worker_group import Group
 from rtrain.errors import NoRoomError, RtrainError
 from rtrain.interrupts import StopRequest
 from rtrain.preparation import Prepared, check_job, check_run_storage
@@ -23,7 +24,6 @@ from rtrain.runs.files import private_files
 from rtrain.runs.lock import is_locked
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.recorder import Observer
-from rtrain.trainers.ray_group import Group
 from rtrain.training import train_prepared
 
 PATIENCE_SECONDS = 30.0

@@ -19,6 +19,8 @@ from typing import Any
 from rtrain.cluster import Cluster, remove_placement_groups, resources_by_node, worker_runtime_env
 from rtrain.config.session import Composed
 from rtrain.config.trials import Plan
+from rtrain.engine.ray.channel import DriverChannel, WorkerChannel, request_stop
+from rtrain.engine.ray.worker_group import Group, KeptGroup, can_be_kept
 from rtrain.errors import NoRoomError, RtrainError
 from rtrain.interrupts import StopRequest, leave_signals_to_driver
 from rtrain.scaling import fewest_and_most, threads_per_worker, worker_resources, workers_here
@@ -26,8 +28,6 @@ from rtrain.sweeps.data import Data
 from rtrain.sweeps.host import Task, Telling, train_trial
 from rtrain.sweeps.pool import Hearer
 from rtrain.sweeps.room import JoinedRoom, Room, Shape, shape_of
-from rtrain.trainers.ray_channel import DriverChannel, WorkerChannel, request_stop
-from rtrain.trainers.ray_group import Group, KeptGroup, can_be_kept
 from rtrain.trainers.registry import load_trainer
 
 INTERVAL_SECONDS = 0.05

@@ -18,7 +18,7 @@ allow: [acting_probes]
     rows = (
         *(row for row in NOT_TRAINED if row.key != "scaling.use_gpu"),
         *shown(
-            "tests/trainers/test_ray_failures.py::test_a_loop_resumes_with_another_number_of_workers_whatever_was_pruned",
+            "tests/engine/ray/test_ray_failures.py::test_a_loop_resumes_with_another_number_of_workers_whatever_was_pruned",
             "scaling.num_workers",
         ),
         *together(*PLACE, acts("run.seed=1", on=drawn), acts("trainer.num_threads=1", on=threads_told)),

@@ -30,7 +30,7 @@ MLP = ("mlp", *WORDS)
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(
     [
-        *("rtrain.training", "rtrain.trainers.torch.loop", "rtrain.trainers.in_process", "sklearn"),
+        *("rtrain.training", "rtrain.trainers.torch.loop", "rtrain.engine.in_process", "sklearn"),
         *("rtrain.trainers.torch.custom.loop", "ray.train.torch"),
     ]
 )

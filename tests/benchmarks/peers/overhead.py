@@ -5,9 +5,9 @@ import tempfile
 import time
 from pathlib import Path
 
+from rtrain.engine.in_process import DirectChannel
 from rtrain.runs.recorder import Recorder
 from rtrain.testing.workers import make_manifest, make_worker
-from rtrain.trainers.in_process import DirectChannel
 from rtrain.training import SilentObserver
 
 STEPS_PER_SECOND, LOG_EVERY = 100, 10

@@ -44,7 +44,7 @@ class Group:
         Args:
             task: What ``ray_worker.train_on_worker`` takes.
         """
-        from rtrain.trainers.ray_worker import train_on_worker
+        from rtrain.engine.ray.worker_main import train_on_worker
 
         return train_on_worker, task
 
@@ -94,7 +94,7 @@ class KeptGroup(Group):
 
     def give(self, task: dict[str, Any]) -> Start | None:
         """Take the next run to train."""
-        from rtrain.trainers.ray_worker import train_in_turn
+        from rtrain.engine.ray.worker_main import train_in_turn
 
         with self._changed:
             self._number, self._task = self._number + 1, task

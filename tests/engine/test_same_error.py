@@ -7,8 +7,8 @@ import uuid
 import pytest
 
 from rtrain.config.schema import FailureConf
-from rtrain.trainers.failures import Ending, Retries
-from rtrain.trainers.same_error import lasting
+from rtrain.engine.failures import Ending, Retries
+from rtrain.engine.same_error import lasting
 
 
 def number(rng, most=9):

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
+from rtrain.engine.failures import HANG
 from rtrain.runs.manifest import utc_now
-from rtrain.trainers.failures import HANG
 from rtrain.trainers.liveness import Life
 
 GRACE_SECONDS = 3.0

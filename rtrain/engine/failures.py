@@ -12,8 +12,8 @@ from typing import Any
 from rtrain.config.locations import shown
 from rtrain.config.own_lines import render_lines
 from rtrain.config.schema import FailureConf
+from rtrain.engine.same_error import lasting
 from rtrain.trainers.known_errors import LESS_MEMORY, is_out_of_memory, what_to_try
-from rtrain.trainers.same_error import lasting
 
 HANG = "Hang"
 """Type of the failure that a worker records of itself when it gets no further."""

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 
 from rtrain.config.scrub import Scrubber
 from rtrain.config.secret_urls import MASK
-from rtrain.trainers import output_filter
+from rtrain.engine import output_filter
 
 DRAIN_SECONDS = 10.0
 """Longest wait for output to reach its place at the end; a terminal may be stopped."""

@@ -3,9 +3,9 @@ from types import SimpleNamespace
 import pytest
 
 from rtrain.config.schema import FailureConf, RunConf
+from rtrain.engine.ray.worker_main import _watched, check_storage
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import checkpoints_dir
-from rtrain.trainers.ray_worker import _watched, check_storage
 
 
 def test_a_machine_that_does_not_reach_the_run_directory_says_so_before_training(tmp_path):
@@ -23,7 +23,7 @@ def test_a_machine_that_reaches_it_goes_on(tmp_path):
 def test_a_worker_is_watched_for_as_long_as_the_key_says(tmp_path, monkeypatch):
     made = []
     monkeypatch.setattr(
-        "rtrain.trainers.ray_worker.Watchdog",
+        "rtrain.engine.ray.worker_main.Watchdog",
         lambda rank, life, seconds, folder, channel: made.append(seconds) or SimpleNamespace(close=lambda: None),
     )
     for seconds in (7.0, None):

@@ -7,16 +7,16 @@ import socket
 from collections.abc import Mapping
 from typing import Any
 
+from rtrain.engine.failures import Ending, frames_to_tell, told
+from rtrain.engine.log_capture import copied_output
+from rtrain.engine.restore import announce, choose_checkpoint, resume
 from rtrain.errors import RtrainError, TrainingError, said_by, shortened
 from rtrain.interrupts import StopRequest, is_by_signal
 from rtrain.runs.facts import num_cores
 from rtrain.runs.recorder import Recorder
 from rtrain.trainers.base import Job, TrainerPlugin
-from rtrain.trainers.failures import Ending, frames_to_tell, told
 from rtrain.trainers.known_errors import what_to_try
-from rtrain.trainers.output import copied_output
 from rtrain.trainers.randomness import kept_random_numbers
-from rtrain.trainers.starting import announce, choose_checkpoint, resume
 from rtrain.trainers.worker import Worker
 
 

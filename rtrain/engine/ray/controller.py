@@ -38,9 +38,9 @@ from ray.train.v2.api.exceptions import ControllerError, PreemptionError, Worker
 from ray.util.placement_group import placement_group
 
 from rtrain.cluster import Cluster
-from rtrain.trainers.ray_actor import RayTrainWorker
-from rtrain.trainers.ray_channel import ControllerChannel
-from rtrain.trainers.ray_failures import is_root, oom_kills, read_failures
+from rtrain.engine.ray.channel import ControllerChannel
+from rtrain.engine.ray.failures import is_root, oom_kills, read_failures
+from rtrain.engine.ray.worker_actor import RayTrainWorker
 
 OWN_CLUSTER = {
     "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.1",  # each report of a custom loop waits for one such interval

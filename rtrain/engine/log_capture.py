@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, TextIO
 from rtrain.config.own_lines import own_lines
 from rtrain.config.scrub import Scrubber
 from rtrain.config.secret_urls import MASK
+from rtrain.engine.masked_output import masked_logging, masked_output
+from rtrain.engine.output_filter import Masking
 from rtrain.errors import MOST_OF_TRACEBACK, RtrainError, said_by, shortened
 from rtrain.runs.fork_locks import fork_safe_lock
 from rtrain.trainers.known_errors import is_of_code
-from rtrain.trainers.masked_output import masked_logging, masked_output
-from rtrain.trainers.output_filter import Masking
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer as Buffer

@@ -7,9 +7,9 @@ from processes import until
 from ray.exceptions import RpcError
 from ray.experimental import internal_kv
 
+from rtrain.engine.ray import key_value_store
+from rtrain.engine.ray.channel import ControllerChannel, DriverChannel, WorkerChannel
 from rtrain.errors import RunDirError, TrainingError
-from rtrain.trainers import ray_store
-from rtrain.trainers.ray_channel import ControllerChannel, DriverChannel, WorkerChannel
 
 FAST = 0.005
 
@@ -50,7 +50,7 @@ setattr(Store, "del", lambda self, key: self.kept.pop(key, None))
 
 @pytest.fixture
 def store(monkeypatch):
-    monkeypatch.setattr(ray_store, "PAUSES_SECONDS", (0, 0, 0, 0))
+    monkeypatch.setattr(key_value_store, "PAUSES_SECONDS", (0, 0, 0, 0))
     return Store(monkeypatch)
 
 

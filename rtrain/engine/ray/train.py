@@ -9,17 +9,17 @@ from collections.abc import Callable
 from typing import Any
 
 from rtrain.cluster import Cluster, is_alive, remove_placement_groups, worker_runtime_env
+from rtrain.engine.failures import Ending
+from rtrain.engine.ray.attempts import Attempts
+from rtrain.engine.ray.channel import DriverChannel
+from rtrain.engine.ray.worker_group import Group
 from rtrain.interrupts import StopRequest
 from rtrain.runs.checkpoints import checkpoints_dir
 from rtrain.runs.files import named_errors
 from rtrain.runs.recorder import Recorder
 from rtrain.scaling import ray_scaling_config, threads_per_worker
 from rtrain.trainers.base import Job, TrainerPlugin
-from rtrain.trainers.failures import Ending
 from rtrain.trainers.known_errors import LESS_MEMORY
-from rtrain.trainers.ray_attempts import Attempts
-from rtrain.trainers.ray_channel import DriverChannel
-from rtrain.trainers.ray_group import Group
 
 POLL_SECONDS = 0.1
 HANG_MARGIN_SECONDS = 60
@@ -126,7 +126,7 @@ def _build_trainer(
     """Return the trainer whose workers call ``loop`` with ``config``, which holds ``run_dir`` and ``channel``."""
     from ray.train import FailureConfig, RunConfig
 
-    from rtrain.trainers.ray_trainer import RunTrainer
+    from rtrain.engine.ray.controller import RunTrainer
 
     conf = job.conf
     arguments: dict[str, Any] = {

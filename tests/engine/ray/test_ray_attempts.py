@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from rtrain.config.schema import FailureConf, RtrainConf, RunConf, ScalingConf
+from rtrain.engine.ray.attempts import Attempts
 from rtrain.interrupts import StopRequest
-from rtrain.trainers.ray_attempts import Attempts
 
 
 class Recorder:

@@ -9,11 +9,11 @@ from typing import Any
 
 from rtrain.config.own_lines import own_lines, render_lines
 from rtrain.config.targets import TargetError, raised_at
+from rtrain.engine.masked_output import masked_output
+from rtrain.engine.side_effects import looking
 from rtrain.errors import ConfigError, RtrainError, first_line
 from rtrain.trainers.base import Job
-from rtrain.trainers.harmless import looking
 from rtrain.trainers.known_errors import is_out_of_memory
-from rtrain.trainers.masked_output import masked_output
 from rtrain.trainers.trial import WrongOutputsError
 
 OUTPUTS = ("num_classes", "out_features", "num_labels", "vocab_size")

@@ -4,9 +4,9 @@ import time
 
 import pytest
 
-from rtrain.trainers.failures import ending_of
+from rtrain.engine.failures import ending_of
+from rtrain.engine.watchdog import EXIT_CODE, Watchdog
 from rtrain.trainers.liveness import Life
-from rtrain.trainers.watchdog import EXIT_CODE, Watchdog
 
 
 class Channel:
@@ -25,7 +25,7 @@ class Channel:
 
 @pytest.fixture
 def watched(tmp_path, monkeypatch):
-    monkeypatch.setattr("rtrain.trainers.watchdog.GRACE_SECONDS", 0.0)
+    monkeypatch.setattr("rtrain.engine.watchdog.GRACE_SECONDS", 0.0)
     made = []
 
     def make(life, seconds, told=False):
@@ -93,7 +93,7 @@ def test_a_worker_that_waits_for_one_that_hangs_tells_where_before_its_own_time_
 
 def test_time_in_which_the_whole_process_is_stopped_does_not_count(watched, monkeypatch):
     monotonic, stopped = time.monotonic, [0.0]
-    monkeypatch.setattr("rtrain.trainers.watchdog.time.monotonic", lambda: monotonic() + stopped[0])
+    monkeypatch.setattr("rtrain.engine.watchdog.time.monotonic", lambda: monotonic() + stopped[0])
     life = Life()
     life.sign(step=1)
     ends, _ = watched(life, 0.6)

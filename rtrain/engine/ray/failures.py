@@ -15,8 +15,8 @@ from ray.train.v2._internal.exceptions import (
 )
 from ray.train.v2.api.exceptions import PreemptionError
 
+from rtrain.engine.failures import is_collateral
 from rtrain.errors import shortened
-from rtrain.trainers.failures import is_collateral
 
 MEMORY_EVENTS = (Path("/sys/fs/cgroup/memory.events"), Path("/sys/fs/cgroup/memory/memory.oom_control"))
 """Linux counts here how many processes of this container it has killed for want of memory; the second one is older."""

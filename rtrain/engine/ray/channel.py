@@ -14,9 +14,9 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from rtrain.engine.ray import key_value_store
 from rtrain.errors import RtrainError, TrainingError, first_line
 from rtrain.runs.fork_locks import fork_safe_lock
-from rtrain.trainers import ray_store
 
 INTERVAL_SECONDS = 0.25
 AT_ONCE = ("attempt", "checkpoint", "failure", "event", "over")
@@ -38,7 +38,7 @@ class WorkerChannel:
         self._save_key, self._saved_key = f"{name}!save", f"{name}!saved"
         self._hang_key, self._board = f"{name}!hang-{attempt}", f"{name}!board-{attempt}-"
         self._save: str | None = None
-        self._old_save = ray_store.text(self._save_key)
+        self._old_save = key_value_store.text(self._save_key)
         self._pending: list[dict[str, Any]] = []
         self._progress: Mapping[str, Any] | None = None
         self._rows = 0
@@ -77,7 +77,7 @@ class WorkerChannel:
         if record["kind"] in AT_ONCE:
             self._flush()
         if record["kind"] == "checkpoint" and self._save is not None:
-            ray_store.put(self._saved_key, self._save)
+            key_value_store.put(self._saved_key, self._save)
 
     def _add_log(self, record: Mapping[str, Any]) -> None:
         """Add what is printed to what was printed just before: a million lines are few records."""
@@ -92,19 +92,19 @@ class WorkerChannel:
 
     def tell_hang(self) -> None:
         """Tell the other workers of this attempt that this one hangs."""
-        ray_store.put(self._hang_key, "1")
+        key_value_store.put(self._hang_key, "1")
 
     def told_of_hang(self) -> bool:
         """Return whether a worker of this attempt hangs."""
-        return ray_store.get(self._hang_key) is not None
+        return key_value_store.get(self._hang_key) is not None
 
     def pin(self, key: str, value: str) -> None:
         """Let the other workers of this attempt see a value."""
-        ray_store.put(self._board + key, value)
+        key_value_store.put(self._board + key, value)
 
     def pinned(self, key: str) -> str | None:
         """Return the value of a key that a worker of this attempt has pinned, or None."""
-        return ray_store.text(self._board + key)
+        return key_value_store.text(self._board + key)
 
     def close(self) -> None:
         """Deliver what is left; ``check`` says whether that worked."""
@@ -122,8 +122,8 @@ class WorkerChannel:
     def _exchange(self) -> None:
         """Deliver what was sent, and look for what the driver and the controller want."""
         self._flush()
-        self._reason = ray_store.text(self._stop_key)
-        save = ray_store.text(self._save_key)
+        self._reason = key_value_store.text(self._stop_key)
+        save = key_value_store.text(self._save_key)
         # What was asked of the attempt before is done, or lost.
         self._save = None if save == self._old_save else save
 
@@ -138,18 +138,18 @@ class WorkerChannel:
                 if record["kind"] == "log":
                     record["text"] = "".join(record["text"])
             if batch:
-                ray_store.put(f"{self._prefix}{self._number:010d}", json.dumps(batch, default=str))
+                key_value_store.put(f"{self._prefix}{self._number:010d}", json.dumps(batch, default=str))
                 self._number += 1
 
 
 def _attempt(name: str) -> int:
     """Return the number of the newest attempt, counted from 1; 0 before there is any."""
-    return int(ray_store.get(f"{name}!attempt") or 0)
+    return int(key_value_store.get(f"{name}!attempt") or 0)
 
 
 def request_stop(name: str, reason: str) -> None:
     """Ask the workers of a channel to end."""
-    ray_store.put(f"{name}!stop", reason)
+    key_value_store.put(f"{name}!stop", reason)
 
 
 class ControllerChannel:
@@ -160,27 +160,27 @@ class ControllerChannel:
 
     def begin_attempt(self) -> None:
         """Count one more attempt; what its workers send comes after everything that was sent before."""
-        ray_store.put(f"{self._name}!attempt", str(_attempt(self._name) + 1))
+        key_value_store.put(f"{self._name}!attempt", str(_attempt(self._name) + 1))
 
     def request_save(self) -> None:
         """Ask the workers to write a checkpoint soon."""
         self._save = secrets.token_hex(8)
-        ray_store.put(f"{self._name}!save", self._save)
+        key_value_store.put(f"{self._name}!save", self._save)
 
     def saved(self) -> bool:
         """Tell whether a checkpoint was completed since they were asked."""
-        return ray_store.text(f"{self._name}!saved") == self._save
+        return key_value_store.text(f"{self._name}!saved") == self._save
 
     def ask(self, ending: Mapping[str, Any]) -> None:
         """Tell the driver how the attempt ended; its records are in order behind those of the workers."""
         self._question = secrets.token_hex(8)
         record = {"kind": "attempt_failed", "question": self._question, **ending}
         key = f"{self._name}/{_attempt(self._name):06d}-99999/{time.monotonic_ns():020d}"
-        ray_store.put(key, json.dumps([record], default=str))
+        key_value_store.put(key, json.dumps([record], default=str))
 
     def answer(self) -> bool | None:
         """Return whether to try again, as the driver decided on the last question; None until it did."""
-        found = json.loads(ray_store.get(f"{self._name}!answer") or b"{}")
+        found = json.loads(key_value_store.get(f"{self._name}!answer") or b"{}")
         return bool(found["again"]) if found.get("question") in (self._question, EVERY) else None
 
 
@@ -202,7 +202,7 @@ class DriverChannel:
 
     def answer(self, question: str, *, again: bool) -> None:
         """Tell the controller whether to try again."""
-        ray_store.put(f"{self.name}!answer", json.dumps({"question": question, "again": again}))
+        key_value_store.put(f"{self.name}!answer", json.dumps({"question": question, "again": again}))
 
     def give_up(self) -> None:
         """Ask all workers to end the run, and the controller not to try again."""
@@ -222,8 +222,8 @@ class DriverChannel:
         """Take what is left, and remove the run's keys; ``check`` says whether that worked."""
         self._closing.set()
         self._thread.join(timeout=60)
-        for key in ray_store.keys(self.name):
-            ray_store.remove(key)
+        for key in key_value_store.keys(self.name):
+            key_value_store.remove(key)
 
     def _collect(self) -> None:
         try:
@@ -234,10 +234,10 @@ class DriverChannel:
             self._error = error
 
     def _take(self) -> None:
-        for key in sorted(ray_store.keys(f"{self.name}/")):
+        for key in sorted(key_value_store.keys(f"{self.name}/")):
             if b"!" in key:  # what is asked of the other end
                 continue
-            batch = ray_store.get(key)
+            batch = key_value_store.get(key)
             for record in json.loads(batch) if batch else ():
                 self._accept(record)
-            ray_store.remove(key)
+            key_value_store.remove(key)

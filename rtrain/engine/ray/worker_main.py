@@ -12,16 +12,16 @@ from typing import Any
 
 from rtrain.config.allowed import project_forgotten, use_project_root
 from rtrain.datasets.base import Dataset
+from rtrain.engine.log_capture import copied_output
+from rtrain.engine.ray.channel import WorkerChannel
+from rtrain.engine.restore import announce, choose_checkpoint, resume
+from rtrain.engine.watchdog import Watchdog
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import checkpoints_dir
 from rtrain.runs.files import private_files
 from rtrain.trainers.base import Job
-from rtrain.trainers.output import copied_output
 from rtrain.trainers.randomness import kept_random_numbers
-from rtrain.trainers.ray_channel import WorkerChannel
 from rtrain.trainers.registry import load_trainer
-from rtrain.trainers.starting import announce, choose_checkpoint, resume
-from rtrain.trainers.watchdog import Watchdog
 from rtrain.trainers.worker import Worker
 
 

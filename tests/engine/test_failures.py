@@ -5,8 +5,8 @@ import json
 import pytest
 
 from rtrain.config.schema import FailureConf
+from rtrain.engine.failures import Ending, Retries, ending_of
 from rtrain.errors import said_by
-from rtrain.trainers.failures import Ending, Retries, ending_of
 from rtrain.trainers.known_errors import is_of_code, what_to_try
 
 

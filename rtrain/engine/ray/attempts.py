@@ -10,11 +10,11 @@ from typing import Any
 
 from rtrain.cluster import is_alive
 from rtrain.config.schema import RtrainConf
+from rtrain.engine.failures import Ending, Retries, ending_of, told
+from rtrain.engine.ray.channel import DriverChannel
 from rtrain.errors import NoRoomError, TrainingError, first_line
 from rtrain.interrupts import StopRequest
 from rtrain.runs.recorder import Recorder
-from rtrain.trainers.failures import Ending, Retries, ending_of, told
-from rtrain.trainers.ray_channel import DriverChannel
 
 WAIT_SECONDS = 0.1
 

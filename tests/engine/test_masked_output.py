@@ -19,8 +19,8 @@ from asyncio import CancelledError
 import pytest
 
 from rtrain.config.scrub import Scrubber
-from rtrain.trainers.output import copied_output
-from rtrain.trainers.output_filter import Masking
+from rtrain.engine.log_capture import copied_output
+from rtrain.engine.output_filter import Masking
 
 SECRET = "S3cret-abc-123"
 FORMS = [b"S3cret", b"S3cret-abc-123", b"3cretS3"]
@@ -28,7 +28,7 @@ TEXT = b"a S3cret b S3cret-abc-123 c S3cS3cret-abc S3cretS3cret-abc-12 3cretS3 S
 SCRIPT = f"""
 import os, sys
 from rtrain.config.scrub import Scrubber
-from rtrain.trainers.output import copied_output
+from rtrain.engine.log_capture import copied_output
 
 with copied_output(0, lambda record: None, Scrubber(frozenset([{SECRET!r}]))):
     os.write(1, b"raw {SECRET}\\n")

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import rtrain
+from rtrain.engine.side_effects import looking
 from rtrain.errors import ConfigError
-from rtrain.trainers.harmless import looking
 
 CODE = """
 import random
