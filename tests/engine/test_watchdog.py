@@ -52,7 +52,7 @@ def test_a_worker_without_signs_of_life_writes_its_stacks_and_ends(watched, tmp_
     assert "hang_for" in (tmp_path / "worker-1.stacks.txt").read_text()
     ending = ending_of(channel.records, [])
     assert ending.kind == "hang"
-    assert "trainers/test_watchdog.py:" in ending.message
+    assert "engine/test_watchdog.py:" in ending.message
     assert "(hang_for)" in ending.message
     assert channel.told
 
