@@ -15,7 +15,7 @@ from rtrain.datasets.base import DatasetInfo, RawChunk
 from rtrain.errors import ConfigError
 from rtrain.prediction import Question, answers, open_checkpoint, scores_of
 from rtrain.prediction.seen import num_trained_on, tell_of_trained_on
-from rtrain.trainers.rankings import Ranking
+from rtrain.trainers.loops.ranking_metrics import Ranking
 from rtrain.trainers.trained import BoundsLosses, Predictor, QuantileModel, RankingModel, TextModel
 
 TINY = 1e-16

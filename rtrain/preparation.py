@@ -31,7 +31,7 @@ from rtrain.storage.folders import Folder
 from rtrain.storage.stores import shown
 from rtrain.trainers import registry as trainers
 from rtrain.trainers.base import Job, TrainerPlugin
-from rtrain.trainers.directions import check_directions
+from rtrain.trainers.loops.directions import check_directions
 from rtrain.trainers.trained import About, find_checkpoint, read_about, refuse_pickles
 
 DATA_CPUS = 2

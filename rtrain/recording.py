@@ -29,7 +29,7 @@ from rtrain.runs.verify import set_aside, without_record
 from rtrain.scaling import fewest_and_most, worker_resources
 from rtrain.storage.mirror import Mirror, mirror_run
 from rtrain.storage.run_copy import Retention
-from rtrain.trainers.monitor import goal_names
+from rtrain.trainers.loops.monitor import goal_names
 
 
 @contextmanager

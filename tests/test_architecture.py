@@ -65,7 +65,7 @@ def layer_of(module):
     parts = module.split(".")[1:]
     if not parts or parts == ["__init__"]:
         return None
-    if parts[0] == "trainers" and len(parts) > 1 and (ROOT / "trainers" / parts[1]).is_dir():
+    if parts[0] == "trainers" and len(parts) > 1 and (ROOT / "trainers" / parts[1] / "plugin.py").exists():
         return next(i for i, names in enumerate(LAYERS) if "trainers.*" in names), parts[1]
     return next(i for i, names in enumerate(LAYERS) if parts[0] in names), parts[0]
 

@@ -16,7 +16,7 @@ from rtrain.runs.facts import num_cores
 from rtrain.runs.recorder import Recorder
 from rtrain.trainers.base import Job, TrainerPlugin
 from rtrain.trainers.known_errors import what_to_try
-from rtrain.trainers.randomness import kept_random_numbers
+from rtrain.trainers.loops.seeding import kept_random_numbers
 from rtrain.trainers.worker import Worker
 
 

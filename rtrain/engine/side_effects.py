@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from io import TextIOBase
 from typing import Any, TextIO
 
-from rtrain.trainers.randomness import kept_random_numbers
+from rtrain.trainers.loops.seeding import kept_random_numbers
 
 
 @dataclass

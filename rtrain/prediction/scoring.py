@@ -15,9 +15,9 @@ from rtrain.config.allowed import use_project_root
 from rtrain.config.own_lines import own_lines, render_lines
 from rtrain.datasets.base import DatasetInfo, RawChunk, RowReader
 from rtrain.errors import CheckpointError, DatasetError, PredictionError, RtrainError
-from rtrain.trainers.reading import reading
+from rtrain.trainers.checkpoint_errors import reading
+from rtrain.trainers.loops.tasks import CLASSES, PLACES
 from rtrain.trainers.registry import load_trainer
-from rtrain.trainers.tasks import CLASSES, PLACES
 from rtrain.trainers.trained import Predictor, QuantileModel, StartsFromScores, Trained
 
 BATCH_BYTES = 32 << 20

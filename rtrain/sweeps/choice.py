@@ -15,7 +15,7 @@ from rtrain.schedulers.base import Scheduler, StoppingConf
 from rtrain.schedulers.registry import SCHEDULERS
 from rtrain.searches.base import Goal, Search
 from rtrain.searches.registry import SEARCHES
-from rtrain.trainers.directions import monitored
+from rtrain.trainers.loops.directions import monitored
 from rtrain.trainers.registry import load_trainer
 
 Reported = Callable[[], "Sequence[str] | None"]

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from rtrain.config.schema import RtrainConf
 from rtrain.config.scrub import Scrubber
 from rtrain.datasets.base import Dataset
-from rtrain.trainers.directions import Directions
+from rtrain.trainers.loops.directions import Directions
 from rtrain.trainers.trained import About, Predictor, Trained
 from rtrain.trainers.worker import Worker
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from rtrain.datasets.base import DatasetInfo
-from rtrain.trainers.from_dataset import standardization, standardized
+from rtrain.trainers.loops.auto import standardization, standardized
 
 
 def as_tensor(values: np.ndarray) -> Tensor:

@@ -14,7 +14,7 @@ from rtrain.config.closest import to_try
 from rtrain.config.schema import ScalingConf
 from rtrain.errors import ConfigError
 from rtrain.scaling import refuse_shared_gpu
-from rtrain.trainers.randomness import seed_step
+from rtrain.trainers.loops.seeding import seed_step
 from rtrain.trainers.worker import Worker
 
 CUBLAS_WORKSPACE = "CUBLAS_WORKSPACE_CONFIG"

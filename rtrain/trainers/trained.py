@@ -19,7 +19,7 @@ from rtrain.runs.files import to_json, write_atomic
 from rtrain.runs.plain_files import read_json
 from rtrain.runs.run import Run
 from rtrain.runs.seal import is_own, seal
-from rtrain.trainers.rankings import Ranking
+from rtrain.trainers.loops.ranking_metrics import Ranking
 
 FILE_NAME = "about.json"
 TRUST = "If you trust who wrote it: --trust"

@@ -13,7 +13,7 @@ from rtrain.datasets.base import DatasetInfo, Pass, ResidentSplit, Split
 from rtrain.datasets.mapped import MappedSplit
 from rtrain.errors import RtrainError, TrainingError, first_line
 from rtrain.trainers.known_errors import is_out_of_memory
-from rtrain.trainers.tasks import CLASSES, PLACES
+from rtrain.trainers.loops.tasks import CLASSES, PLACES
 from rtrain.trainers.worker import Worker
 
 Found = TypeVar("Found")

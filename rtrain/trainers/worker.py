@@ -16,10 +16,10 @@ from rtrain.datasets.base import Dataset
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import RECORD_NAME, Writer, checkpoint_dir, note_in_checkpoint, write_checkpoint
 from rtrain.runs.events import Event, event_line, events_file, write_events
-from rtrain.trainers.directions import Directions
+from rtrain.trainers.async_writer import Saver, in_turn
 from rtrain.trainers.liveness import Life
-from rtrain.trainers.saver import Saver, in_turn
-from rtrain.trainers.sharded import Savers, write_shards
+from rtrain.trainers.loops.directions import Directions
+from rtrain.trainers.sharded_checkpoint import Savers, write_shards
 from rtrain.trainers.trained import About
 
 

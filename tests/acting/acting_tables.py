@@ -22,8 +22,8 @@ from rtrain.config.session import Session
 from rtrain.errors import RtrainError
 from rtrain.runs.run import Run
 from rtrain.schemas import schemas
-from rtrain.trainers.saver import Saver
-from rtrain.trainers.stopping import StopSignal
+from rtrain.trainers.async_writer import Saver
+from rtrain.trainers.loops.stopping import StopSignal
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from acting_rows import acts, shown, together
 from acting_run_rows import LOSS, NOT_TRAINED, PLACE, SAVING, STOPS
 from acting_tables import KeysAct
 
-NOT_FINITE = "tests/trainers/test_boosting_not_finite.py"
+NOT_FINITE = "tests/trainers/loops/boosting/test_boosting_not_finite.py"
 REGRESSION = ("dataset.name=diabetes",)
 TWO_WORKERS = "test_two_workers_share_the_rows_and_learn_what_one_process_learns"
 ROWS = (

@@ -67,7 +67,7 @@ dataset: {path: table.csv, label: label, split: {val: 0.1, test: 0.1}}
         *shown(f"{NOT_FINITE}::test_weights_that_are_spoilt_are_not_saved", "run.failure.nan_loss"),
         *shown(f"{NOT_FINITE}::test_a_run_that_leaves_out_step_after_step_fails", "run.failure.max_skipped_steps"),
         *shown(
-            "tests/trainers/test_epochs.py::test_an_evaluation_takes_so_many_rows_of_each_worker_at_a_time",
+            "tests/trainers/loops/epochs/test_epochs.py::test_an_evaluation_takes_so_many_rows_of_each_worker_at_a_time",
             "trainer.eval_batch_size",
         ),
         *PLACE_AND_SEED,

@@ -23,8 +23,8 @@ from rtrain.config.targets import build, check_node
 from rtrain.datasets.registry import confs, load_source
 from rtrain.errors import ConfigError
 from rtrain.testing.workers import make_job
-from rtrain.trainers.boosting_params import check_names
 from rtrain.trainers.lightgbm.params import all_names
+from rtrain.trainers.loops.boosting.params import check_names
 from rtrain.trainers.registry import load_trainer
 from rtrain.trainers.xgboost.params import known_names
 

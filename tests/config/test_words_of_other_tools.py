@@ -33,9 +33,9 @@ from rtrain.datasets.registry import load_source
 from rtrain.errors import ConfigError
 from rtrain.schemas import schemas
 from rtrain.testing.workers import make_job
-from rtrain.trainers.boosting_params import check_names
 from rtrain.trainers.lightgbm import params as lightgbm_params
 from rtrain.trainers.lightning.checks import OURS as LIGHTNING_OURS
+from rtrain.trainers.loops.boosting.params import check_names
 from rtrain.trainers.registry import load_trainer
 from rtrain.trainers.transformers.arguments import check_arguments
 from rtrain.trainers.xgboost import params as xgboost_params

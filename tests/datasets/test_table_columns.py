@@ -18,7 +18,7 @@ from rtrain.datasets.registry import confs, load_source
 from rtrain.datasets.roles import Roles
 from rtrain.datasets.table_rows import open_arrow_rows
 from rtrain.errors import ConfigError, DatasetError
-from rtrain.trainers.from_dataset import check_quantities, check_task
+from rtrain.trainers.loops.auto import check_quantities, check_task
 
 NUM_ROWS = 120
 

@@ -20,7 +20,7 @@ from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import checkpoints_dir
 from rtrain.runs.files import private_files
 from rtrain.trainers.base import Job
-from rtrain.trainers.randomness import kept_random_numbers
+from rtrain.trainers.loops.seeding import kept_random_numbers
 from rtrain.trainers.registry import load_trainer
 from rtrain.trainers.worker import Worker
 

@@ -12,9 +12,9 @@ import optax
 from rtrain.config.targets import build
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
-from rtrain.trainers.from_dataset import fill_lengths
 from rtrain.trainers.jax.config import Conf
-from rtrain.trainers.tasks import CLASSES
+from rtrain.trainers.loops.auto import fill_lengths
+from rtrain.trainers.loops.tasks import CLASSES
 
 RowLoss = Callable[[Any, Any], Any]
 """Takes outputs and targets, gives a number for each row."""

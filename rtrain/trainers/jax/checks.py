@@ -6,7 +6,9 @@ from rtrain.config.targets import check_node, locate_function
 from rtrain.datasets.base import DatasetInfo
 from rtrain.scaling import refuse_shared_gpu
 from rtrain.trainers.base import Job
-from rtrain.trainers.from_dataset import (
+from rtrain.trainers.jax.config import Conf
+from rtrain.trainers.jax.modes import MODES
+from rtrain.trainers.loops.auto import (
     channels_last_shape,
     check_float32,
     check_monitors,
@@ -18,10 +20,8 @@ from rtrain.trainers.from_dataset import (
     fill_lengths,
     num_steps,
 )
-from rtrain.trainers.jax.config import Conf
-from rtrain.trainers.jax.modes import MODES
-from rtrain.trainers.loss_kinds import check_loss_kind
-from rtrain.trainers.tasks import CLASSES
+from rtrain.trainers.loops.loss_kinds import check_loss_kind
+from rtrain.trainers.loops.tasks import CLASSES
 
 
 def check_conf(job: Job) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from rtrain.config.needs import Need, Rules
-from rtrain.trainers.epochs_conf import EpochsConf
+from rtrain.trainers.loops.epochs.conf import EpochsConf
 
 DECLARED = Need(
     met=lambda way: way.trainer.train_function is None,

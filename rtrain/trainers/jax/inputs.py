@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rtrain.datasets.base import Batch, DatasetInfo
-from rtrain.trainers.from_dataset import standardization, standardized
+from rtrain.trainers.loops.auto import standardization, standardized
 
 NARROW = {"float64": "float32", "int64": "int32"}
 """JAX's types of half the width."""

@@ -15,7 +15,6 @@ from safetensors.numpy import save_file
 from rtrain.datasets.base import Batch, DatasetInfo
 from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.base import Job
-from rtrain.trainers.from_dataset import channels_last_shape, num_steps
 from rtrain.trainers.jax import arrays
 from rtrain.trainers.jax.build import RowLoss, build_loss, build_metrics, build_optimizer
 from rtrain.trainers.jax.inputs import Inputs, padded, without_padding
@@ -23,8 +22,9 @@ from rtrain.trainers.jax.net import Net, build_net
 from rtrain.trainers.jax.outputs import fit_output
 from rtrain.trainers.jax.trial import try_rows
 from rtrain.trainers.jax.world import World
-from rtrain.trainers.learner import Learner
-from rtrain.trainers.tasks import derived_metrics
+from rtrain.trainers.loops.auto import channels_last_shape, num_steps
+from rtrain.trainers.loops.epochs.learner import Learner
+from rtrain.trainers.loops.tasks import derived_metrics
 from rtrain.trainers.trial import tried, tried_model
 from rtrain.trainers.trial_worker import trial_worker
 from rtrain.trainers.worker import Worker

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from rtrain.config.targets import locate
-from rtrain.trainers.epochs import EpochLoop
 from rtrain.trainers.jax.learner import JaxLearner
 from rtrain.trainers.jax.world import joined
+from rtrain.trainers.loops.epochs.loop import EpochLoop
 from rtrain.trainers.worker import Worker
 
 

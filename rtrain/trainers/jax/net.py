@@ -11,11 +11,11 @@ from flax import nnx
 from rtrain.config.targets import build, locate
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
-from rtrain.trainers.from_dataset import channels_last_shape, fill_from_dataset
 from rtrain.trainers.jax.config import Conf
 from rtrain.trainers.jax.linen_net import Linen
 from rtrain.trainers.jax.modes import mode_of
 from rtrain.trainers.jax.nnx_net import Nnx
+from rtrain.trainers.loops.auto import channels_last_shape, fill_from_dataset
 
 
 class Net(Protocol):

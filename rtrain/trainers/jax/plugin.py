@@ -26,7 +26,7 @@ class Plugin(TrainerPlugin):
 
     def reports(self, job: Job) -> Sequence[str] | None:
         """Return the metrics of the loop of epochs, and those of the config; a function reports its own."""
-        from rtrain.trainers.from_dataset import dataset_of, reported_metrics
+        from rtrain.trainers.loops.auto import dataset_of, reported_metrics
 
         conf: config.Conf = job.conf.trainer
         if conf.train_function is not None:
@@ -35,7 +35,7 @@ class Plugin(TrainerPlugin):
 
     def notices(self, job: Job) -> Sequence[str]:
         """Report that the test split chooses the best checkpoint, if it does."""
-        from rtrain.trainers.optimistic import chosen_on_test
+        from rtrain.trainers.loops.optimistic import chosen_on_test
 
         return chosen_on_test(job, job.conf.trainer) if job.conf.trainer.train_function is None else ()
 
@@ -57,7 +57,7 @@ class Plugin(TrainerPlugin):
 
     def backend_config(self, conf: config.Conf) -> Any:
         """Give the workers each other's addresses; Ray's own backend leaves CPU workers alone, each with a copy."""
-        from rtrain.trainers.rendezvous import RendezvousConfig
+        from rtrain.trainers.loops.rendezvous import RendezvousConfig
 
         return RendezvousConfig()
 

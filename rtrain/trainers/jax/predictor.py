@@ -16,7 +16,7 @@ from rtrain.trainers.jax.config import Conf
 from rtrain.trainers.jax.inputs import Inputs
 from rtrain.trainers.jax.learner import WEIGHTS
 from rtrain.trainers.jax.net import Net, build_net
-from rtrain.trainers.tasks import CLASSES
+from rtrain.trainers.loops.tasks import CLASSES
 from rtrain.trainers.trained import Trained, check_shape
 
 

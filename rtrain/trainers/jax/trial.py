@@ -13,14 +13,14 @@ import numpy as np
 
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import TrainingError, first_line
-from rtrain.trainers.from_dataset import channels_last_shape
 from rtrain.trainers.jax.build import RowLoss
 from rtrain.trainers.jax.config import Conf
 from rtrain.trainers.jax.inputs import Inputs
 from rtrain.trainers.jax.modes import MODES
 from rtrain.trainers.jax.net import Net
 from rtrain.trainers.jax.outputs import fit_output
-from rtrain.trainers.tasks import CLASSES, PLACES
+from rtrain.trainers.loops.auto import channels_last_shape
+from rtrain.trainers.loops.tasks import CLASSES, PLACES
 from rtrain.trainers.trial import num_tried_rows, tried, tried_model
 
 

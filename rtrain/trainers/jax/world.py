@@ -77,7 +77,7 @@ def joined(worker: Worker) -> Iterator[World]:
         TrainingError: A device is missing, or JAX sees another number of processes than there are workers.
     """
     if worker.world_size > 1 and not jax.distributed.is_initialized():
-        from rtrain.trainers.rendezvous import worker_addresses
+        from rtrain.trainers.loops.rendezvous import worker_addresses
 
         jax.distributed.initialize(
             worker_addresses()[0],

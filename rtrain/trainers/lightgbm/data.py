@@ -8,7 +8,7 @@ import lightgbm
 import numpy as np
 
 from rtrain.datasets.base import Columns, DatasetInfo, ResidentSplit, Split
-from rtrain.trainers.boosting import flat, group_sizes, joined, usable_names
+from rtrain.trainers.loops.boosting.rounds import flat, group_sizes, joined, usable_names
 
 SAMPLE_ROWS = 200_000
 """LightGBM's default of ``bin_construct_sample_cnt``."""

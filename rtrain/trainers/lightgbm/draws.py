@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rtrain.trainers.boosting import Rounds
-from rtrain.trainers.randomness import mixed
+from rtrain.trainers.loops.boosting.rounds import Rounds
+from rtrain.trainers.loops.seeding import mixed
 
 COLUMN_SHARES = ("feature_fraction", "feature_fraction_bynode")
 CLASS_SHARES = ("pos_bagging_fraction", "neg_bagging_fraction")

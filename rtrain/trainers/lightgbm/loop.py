@@ -11,16 +11,16 @@ import lightgbm
 
 from rtrain.datasets.base import DatasetInfo
 from rtrain.runs.checkpoints import Writer
-from rtrain.trainers.boosting import Rounds, eval_splits, functions, named_importance
-from rtrain.trainers.boosting_init import Beginning
-from rtrain.trainers.boosting_progress import Progress
+from rtrain.trainers.checkpoint_errors import reading
 from rtrain.trainers.lightgbm.config import Conf
 from rtrain.trainers.lightgbm.data import make_dataset, shared_bins
 from rtrain.trainers.lightgbm.draws import Draws, starts_again
 from rtrain.trainers.lightgbm.metrics import OfMargins, deciding, mode_of, needs_margins
 from rtrain.trainers.lightgbm.model_file import MODEL, read_trees
 from rtrain.trainers.lightgbm.params import plain_errors, worker_params
-from rtrain.trainers.reading import reading
+from rtrain.trainers.loops.boosting.init_model import Beginning
+from rtrain.trainers.loops.boosting.progress import Progress
+from rtrain.trainers.loops.boosting.rounds import Rounds, eval_splits, functions, named_importance
 from rtrain.trainers.trained import read_about, wrote_files
 from rtrain.trainers.worker import Worker
 

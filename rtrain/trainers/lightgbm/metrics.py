@@ -8,10 +8,10 @@ import lightgbm
 import numpy as np
 
 from rtrain.datasets.base import DatasetInfo
-from rtrain.trainers.boosting_margins import sums_of_margins
-from rtrain.trainers.directions import Directions
 from rtrain.trainers.lightgbm.config import Conf
 from rtrain.trainers.lightgbm.names import main_name
+from rtrain.trainers.loops.boosting.margins import sums_of_margins
+from rtrain.trainers.loops.directions import Directions
 
 LARGER = ("auc", "auc_mu", "average_precision", "map", "ndcg", "r2")
 """LightGBM calls all of these so but ``r2``, which is 1 for a perfect model."""

@@ -17,9 +17,12 @@ from rtrain.config.closest import to_try
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.trainers.base import Job
-from rtrain.trainers.boosting_init import check_trees
-from rtrain.trainers.boosting_judged import reported_rounds
-from rtrain.trainers.boosting_params import (
+from rtrain.trainers.lightgbm.config import Conf
+from rtrain.trainers.lightgbm.metrics import OF_PROBABILITIES, deciding, needs_margins
+from rtrain.trainers.lightgbm.names import all_names, main_name, main_objective
+from rtrain.trainers.loops.boosting.init_model import check_trees
+from rtrain.trainers.loops.boosting.judged import reported_rounds
+from rtrain.trainers.loops.boosting.params import (
     ELSEWHERE,
     check_early_stopping,
     check_measures,
@@ -30,9 +33,6 @@ from rtrain.trainers.boosting_params import (
     numbered_constraints,
     refused,
 )
-from rtrain.trainers.lightgbm.config import Conf
-from rtrain.trainers.lightgbm.metrics import OF_PROBABILITIES, deciding, needs_margins
-from rtrain.trainers.lightgbm.names import all_names, main_name, main_objective
 from rtrain.trainers.trained import About
 from rtrain.trainers.worker import Worker
 
@@ -129,7 +129,7 @@ def worker_params(worker: Worker, info: DatasetInfo) -> dict[str, Any]:
     params = all_params(conf, info, seed=worker.run.seed, use_gpu=worker.use_gpu, num_threads=threads)
     if worker.world_size == 1:
         return params
-    from rtrain.trainers.rendezvous import fresh_addresses
+    from rtrain.trainers.loops.rendezvous import fresh_addresses
 
     # LightGBM can't open a port again that it has used.
     machines = fresh_addresses(worker.rank, worker.world_size)

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rtrain.trainers.base import Job, TrainerPlugin, TrainLoop
-from rtrain.trainers.directions import Directions
 from rtrain.trainers.lightgbm import config
+from rtrain.trainers.loops.directions import Directions
 from rtrain.trainers.trained import About, Predictor, Trained
 
 EACH_ROUND = (
@@ -28,7 +28,7 @@ class Plugin(TrainerPlugin):
 
     def check(self, job: Job) -> None:
         """Check names and values of the parameters, and whether they fit the dataset."""
-        from rtrain.trainers.boosting import check_boosting
+        from rtrain.trainers.loops.boosting.rounds import check_boosting
 
         check_boosting(job.conf.trainer, job)
         from rtrain.trainers.lightgbm.params import check_params
@@ -61,7 +61,7 @@ class Plugin(TrainerPlugin):
 
     def notices(self, job: Job) -> Sequence[str]:
         """Report that the test split chooses the best checkpoint, if it does."""
-        from rtrain.trainers.boosting_judged import chosen_on_test
+        from rtrain.trainers.loops.boosting.judged import chosen_on_test
 
         return chosen_on_test(job)
 

@@ -10,12 +10,12 @@ import numpy as np
 
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import CheckpointError, first_line
-from rtrain.trainers.boosting import flat
-from rtrain.trainers.boosting_margins import probabilities_of_margins
-from rtrain.trainers.boosting_progress import Progress
 from rtrain.trainers.lightgbm.config import Conf
 from rtrain.trainers.lightgbm.model_file import MODEL, read_trees
-from rtrain.trainers.rankings import Ranking, without_splits
+from rtrain.trainers.loops.boosting.margins import probabilities_of_margins
+from rtrain.trainers.loops.boosting.progress import Progress
+from rtrain.trainers.loops.boosting.rounds import flat
+from rtrain.trainers.loops.ranking_metrics import Ranking, without_splits
 from rtrain.trainers.trained import Trained, check_shape
 
 EXPONENTIAL = ("poisson", "gamma", "tweedie")

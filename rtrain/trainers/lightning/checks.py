@@ -12,8 +12,9 @@ from rtrain.config.closest import nearest_or_all, to_try, use_instead
 from rtrain.config.targets import check_node, locate
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
-from rtrain.trainers.directions import Directions, check_modes
-from rtrain.trainers.from_dataset import (
+from rtrain.trainers.lightning.config import Conf, default_monitor
+from rtrain.trainers.lightning.quiet import quiet
+from rtrain.trainers.loops.auto import (
     check_float32,
     check_quantities,
     check_roles,
@@ -21,8 +22,7 @@ from rtrain.trainers.from_dataset import (
     evaluated_split,
     fill_from_dataset,
 )
-from rtrain.trainers.lightning.config import Conf, default_monitor
-from rtrain.trainers.lightning.quiet import quiet
+from rtrain.trainers.loops.directions import Directions, check_modes
 from rtrain.trainers.torch_settings import check_gpu
 
 OURS = {

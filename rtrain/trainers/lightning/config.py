@@ -9,7 +9,7 @@ from pydantic import Field
 
 from rtrain.config.needs import SEVERAL_WORKERS, Rules
 from rtrain.config.schema import one_of
-from rtrain.trainers.epochs_conf import EpochsConf, LimitsConf
+from rtrain.trainers.loops.epochs.conf import EpochsConf, LimitsConf
 
 
 @dataclass(kw_only=True)

@@ -14,8 +14,8 @@ from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler, S
 
 from rtrain.datasets.base import DatasetInfo, Layout, Pass, Split, joined, share_of, step_rows
 from rtrain.errors import TrainingError
-from rtrain.trainers.progress import Progress
-from rtrain.trainers.randomness import seed_step
+from rtrain.trainers.loops.epochs.progress import Progress
+from rtrain.trainers.loops.seeding import seed_step
 from rtrain.trainers.torch_ranks import TorchRanks
 from rtrain.trainers.torch_rows import Standardizer, as_tensor, target_tensor
 

@@ -11,15 +11,15 @@ from lightning.pytorch.utilities.model_helpers import is_overridden
 from safetensors.torch import load_file
 
 from rtrain.config.targets import build
-from rtrain.trainers.from_dataset import evaluated_split, fill_from_dataset
 from rtrain.trainers.lightning.config import Conf
 from rtrain.trainers.lightning.data import EvalBatches, OurData, Rows, SharedData, TrainBatches, loader_of
 from rtrain.trainers.lightning.quiet import quiet
 from rtrain.trainers.lightning.services import CHECKPOINT, WEIGHTS, Services, StoppedError
 from rtrain.trainers.lightning.strange import StrangersNumbers
-from rtrain.trainers.meter import NotFiniteError
-from rtrain.trainers.over import tell_over
-from rtrain.trainers.progress import Progress
+from rtrain.trainers.loops.auto import evaluated_split, fill_from_dataset
+from rtrain.trainers.loops.epochs.meter import NotFiniteError
+from rtrain.trainers.loops.epochs.progress import Progress
+from rtrain.trainers.loops.finished import tell_over
 from rtrain.trainers.torch_ranks import TorchRanks
 from rtrain.trainers.torch_settings import torch_settings
 from rtrain.trainers.worker import Worker

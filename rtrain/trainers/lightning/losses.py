@@ -9,8 +9,8 @@ from typing import Any
 import lightning.pytorch as pl
 import torch
 
-from rtrain.trainers.meter import MAX_HELD, NotFiniteError, too_many_skipped
-from rtrain.trainers.progress import Progress
+from rtrain.trainers.loops.epochs.meter import MAX_HELD, NotFiniteError, too_many_skipped
+from rtrain.trainers.loops.epochs.progress import Progress
 from rtrain.trainers.torch_finite import are_finite
 from rtrain.trainers.torch_ranks import TorchRanks
 from rtrain.trainers.worker import Worker

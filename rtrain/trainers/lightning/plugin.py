@@ -27,7 +27,7 @@ class Plugin(TrainerPlugin):
     def notices(self, job: Job) -> Sequence[str]:
         """Report that the test split chooses the best checkpoint, if it does."""
         from rtrain.trainers.lightning.config import as_epochs
-        from rtrain.trainers.optimistic import chosen_on_test
+        from rtrain.trainers.loops.optimistic import chosen_on_test
 
         return () if job.dataset is None else chosen_on_test(job, as_epochs(job.conf.trainer))
 

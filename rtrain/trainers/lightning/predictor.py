@@ -11,9 +11,9 @@ from safetensors.torch import load_file
 from rtrain.config.targets import build
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import CheckpointError
-from rtrain.trainers.from_dataset import fill_from_dataset
 from rtrain.trainers.lightning.services import WEIGHTS
-from rtrain.trainers.tasks import CLASSES
+from rtrain.trainers.loops.auto import fill_from_dataset
+from rtrain.trainers.loops.tasks import CLASSES
 from rtrain.trainers.torch_rows import Standardizer
 from rtrain.trainers.trained import Trained, check_shape
 

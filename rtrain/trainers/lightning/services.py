@@ -30,11 +30,11 @@ from rtrain.trainers.lightning.schedules import Schedules
 from rtrain.trainers.lightning.step_loss import StepLoss
 from rtrain.trainers.lightning.stored import check_readable, without_objects
 from rtrain.trainers.lightning.watched import Watched
-from rtrain.trainers.meter import NotFiniteError
-from rtrain.trainers.monitor import Goals, Monitor
-from rtrain.trainers.progress import Progress
-from rtrain.trainers.randomness import seed_step
-from rtrain.trainers.stopping import SIGNALS, TIME_LIMIT, StopSignal
+from rtrain.trainers.loops.epochs.meter import NotFiniteError
+from rtrain.trainers.loops.epochs.progress import Progress
+from rtrain.trainers.loops.monitor import Goals, Monitor
+from rtrain.trainers.loops.seeding import seed_step
+from rtrain.trainers.loops.stopping import SIGNALS, TIME_LIMIT, StopSignal
 from rtrain.trainers.torch_copies import Copies
 from rtrain.trainers.torch_finite import non_finite, weights_of
 from rtrain.trainers.torch_optimizers import checked_state

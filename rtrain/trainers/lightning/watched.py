@@ -7,7 +7,7 @@ from collections.abc import Collection
 from rtrain.config.closest import closest, did_you_mean
 from rtrain.errors import TrainingError
 from rtrain.trainers.lightning.metrics import TRAIN
-from rtrain.trainers.monitor import Monitor, goal_names
+from rtrain.trainers.loops.monitor import Monitor, goal_names
 from rtrain.trainers.worker import Worker
 
 EVALUATED = ("val", "test")

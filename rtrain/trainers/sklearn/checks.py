@@ -19,7 +19,7 @@ from rtrain.config.words import translated
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
-from rtrain.trainers.from_dataset import check_monitors, check_no_missing, check_task, dataset_of
+from rtrain.trainers.loops.auto import check_monitors, check_no_missing, check_task, dataset_of
 from rtrain.trainers.sklearn.build import build_estimator, takes_categories, weight_argument
 from rtrain.trainers.sklearn.config import Conf, CrossValidationConf
 from rtrain.trainers.sklearn.loop import epochs_conf

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from rtrain.config.needs import WORKERS, Need, Rules
 from rtrain.config.schema import one_of
-from rtrain.trainers.epochs_conf import CAN_SKIP, SAVED_BY_EPOCH, EarlyStoppingConf
+from rtrain.trainers.loops.epochs.conf import CAN_SKIP, SAVED_BY_EPOCH, EarlyStoppingConf
 
 IN_EPOCHS = Need(
     met=lambda way: way.trainer.max_epochs is not None,

@@ -11,7 +11,7 @@ import numpy as np
 from rtrain.datasets.base import Batch, DatasetInfo
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import Writer
-from rtrain.trainers.learner import Learner
+from rtrain.trainers.loops.epochs.learner import Learner
 from rtrain.trainers.sklearn import estimator_file
 from rtrain.trainers.sklearn.arguments import take_arguments
 from rtrain.trainers.sklearn.build import weight_argument

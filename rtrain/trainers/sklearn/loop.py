@@ -9,9 +9,9 @@ from joblib import parallel_config
 from threadpoolctl import threadpool_limits
 
 from rtrain.datasets.base import Batch, DatasetInfo, Pass
-from rtrain.trainers.epochs import EpochLoop
-from rtrain.trainers.epochs_conf import EpochsConf
-from rtrain.trainers.ranks import Alone
+from rtrain.trainers.loops.collectives import Alone
+from rtrain.trainers.loops.epochs.conf import EpochsConf
+from rtrain.trainers.loops.epochs.loop import EpochLoop
 from rtrain.trainers.sklearn.build import build_estimator
 from rtrain.trainers.sklearn.config import Conf
 from rtrain.trainers.sklearn.cross_validation import cross_validate

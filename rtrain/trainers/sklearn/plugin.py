@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rtrain.trainers.base import Job, TrainerPlugin, TrainLoop
-from rtrain.trainers.directions import Directions
+from rtrain.trainers.loops.directions import Directions
 from rtrain.trainers.sklearn import config
 from rtrain.trainers.trained import Predictor, Trained
 
@@ -31,7 +31,7 @@ class Plugin(TrainerPlugin):
 
     def reports(self, job: Job) -> Sequence[str] | None:
         """Return the metrics of the loop of epochs, and the scores of a cross-validation."""
-        from rtrain.trainers.from_dataset import dataset_of, evaluated_split, reported_metrics
+        from rtrain.trainers.loops.auto import dataset_of, evaluated_split, reported_metrics
         from rtrain.trainers.sklearn.cross_validation import score_names
 
         conf, info = job.conf.trainer, dataset_of(job)
@@ -41,8 +41,8 @@ class Plugin(TrainerPlugin):
 
     def notices(self, job: Job) -> Sequence[str]:
         """Report that the test split chooses the best checkpoint, if it does."""
-        from rtrain.trainers.from_dataset import dataset_of
-        from rtrain.trainers.optimistic import chosen_on_test
+        from rtrain.trainers.loops.auto import dataset_of
+        from rtrain.trainers.loops.optimistic import chosen_on_test
         from rtrain.trainers.sklearn.loop import epochs_conf
 
         return chosen_on_test(job, epochs_conf(job.conf.trainer, dataset_of(job)))

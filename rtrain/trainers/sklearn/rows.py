@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rtrain.datasets.base import DatasetInfo
-from rtrain.trainers.from_dataset import standardization, standardized
+from rtrain.trainers.loops.auto import standardization, standardized
 
 
 class Rows:

@@ -11,9 +11,9 @@ import tensorflow as tf
 from rtrain.config.targets import build
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
-from rtrain.trainers.directions import known_direction
-from rtrain.trainers.from_dataset import channels_last_shape, fill_from_dataset, fill_lengths
-from rtrain.trainers.tasks import CLASSES
+from rtrain.trainers.loops.auto import channels_last_shape, fill_from_dataset, fill_lengths
+from rtrain.trainers.loops.directions import known_direction
+from rtrain.trainers.loops.tasks import CLASSES
 from rtrain.trainers.tensorflow.config import Conf
 from rtrain.trainers.trial import tried_model
 

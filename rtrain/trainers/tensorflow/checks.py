@@ -14,7 +14,7 @@ from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.scaling import refuse_shared_gpu
 from rtrain.trainers.base import Job
-from rtrain.trainers.from_dataset import (
+from rtrain.trainers.loops.auto import (
     check_float32,
     check_monitors,
     check_names,
@@ -24,8 +24,8 @@ from rtrain.trainers.from_dataset import (
     fill_lengths,
     num_steps,
 )
-from rtrain.trainers.loss_kinds import check_loss_kind
-from rtrain.trainers.tasks import CLASSES
+from rtrain.trainers.loops.loss_kinds import check_loss_kind
+from rtrain.trainers.loops.tasks import CLASSES
 from rtrain.trainers.tensorflow.build import averaging, build_optimizer, check_model_class, fill
 from rtrain.trainers.tensorflow.config import Conf
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from rtrain.config.needs import WORKERS, Rules
-from rtrain.trainers.epochs_conf import EpochsConf
+from rtrain.trainers.loops.epochs.conf import EpochsConf
 
 
 @dataclass(kw_only=True)

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from rtrain.datasets.base import ResidentSplit
 from rtrain.errors import TrainingError
-from rtrain.trainers.from_dataset import channels_last_shape, evaluated_split
+from rtrain.trainers.loops.auto import channels_last_shape, evaluated_split
 from rtrain.trainers.tensorflow.inputs import Inputs
 from rtrain.trainers.tensorflow.outputs import check_output
 from rtrain.trainers.tensorflow.steps import call, is_mean_of_rows, seed_states, target_spec, zeros

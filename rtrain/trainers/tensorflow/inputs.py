@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from rtrain.datasets.base import DatasetInfo
-from rtrain.trainers.from_dataset import standardization, standardized
+from rtrain.trainers.loops.auto import standardization, standardized
 
 
 class Inputs:

@@ -16,9 +16,9 @@ from rtrain.datasets.base import Batch
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.base import Job
-from rtrain.trainers.from_dataset import evaluated_split, num_steps
-from rtrain.trainers.learner import Learner
-from rtrain.trainers.tasks import CLASSES, derived_metrics, metric_names
+from rtrain.trainers.loops.auto import evaluated_split, num_steps
+from rtrain.trainers.loops.epochs.learner import Learner
+from rtrain.trainers.loops.tasks import CLASSES, derived_metrics, metric_names
 from rtrain.trainers.tensorflow.build import (
     build_callbacks,
     build_loss,

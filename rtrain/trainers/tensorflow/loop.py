@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import tensorflow as tf
 from tensorflow.python.framework import config as switches
 
-from rtrain.trainers.epochs import EpochLoop
+from rtrain.trainers.loops.epochs.loop import EpochLoop
 from rtrain.trainers.tensorflow.config import Conf
 from rtrain.trainers.tensorflow.learner import KerasLearner
 from rtrain.trainers.tensorflow.world import joined

@@ -7,8 +7,8 @@ from typing import Any
 
 from rtrain.config.targets import build
 from rtrain.errors import ConfigError
-from rtrain.trainers.directions import Directions
-from rtrain.trainers.from_dataset import AUTO
+from rtrain.trainers.loops.auto import AUTO
+from rtrain.trainers.loops.directions import Directions
 
 MODES = {"up": "max", "down": "min"}
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import TrainingError
-from rtrain.trainers.tasks import CLASSES
+from rtrain.trainers.loops.tasks import CLASSES
 from rtrain.trainers.trial import WrongOutputsError
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rtrain.trainers.base import Job, TrainerPlugin, TrainLoop
-from rtrain.trainers.directions import Directions
+from rtrain.trainers.loops.directions import Directions
 from rtrain.trainers.tensorflow import config, environment
 from rtrain.trainers.trained import Predictor, Trained
 
@@ -44,14 +44,14 @@ class Plugin(TrainerPlugin):
 
     def reports(self, job: Job) -> Sequence[str] | None:
         """Return the metrics of the loop of epochs, and those of the config."""
-        from rtrain.trainers.from_dataset import dataset_of, reported_metrics
+        from rtrain.trainers.loops.auto import dataset_of, reported_metrics
 
         conf: config.Conf = job.conf.trainer
         return reported_metrics(conf.evaluate_split, dataset_of(job), tuple(conf.metrics))
 
     def notices(self, job: Job) -> Sequence[str]:
         """Report that the test split chooses the best checkpoint, if it does."""
-        from rtrain.trainers.optimistic import chosen_on_test
+        from rtrain.trainers.loops.optimistic import chosen_on_test
 
         return chosen_on_test(job, job.conf.trainer)
 
@@ -64,7 +64,7 @@ class Plugin(TrainerPlugin):
 
     def backend_config(self, conf: config.Conf) -> Any:
         """Give the workers each other's addresses; Ray's own backend would turn Keras 3 into Keras 2."""
-        from rtrain.trainers.rendezvous import RendezvousConfig
+        from rtrain.trainers.loops.rendezvous import RendezvousConfig
 
         return RendezvousConfig()
 

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from rtrain.datasets.base import DatasetInfo
-from rtrain.trainers.tasks import CLASSES
+from rtrain.trainers.loops.tasks import CLASSES
 from rtrain.trainers.tensorflow.build import build_loss, build_model, gives_logits
 from rtrain.trainers.tensorflow.inputs import Inputs
 from rtrain.trainers.tensorflow.outputs import probabilities

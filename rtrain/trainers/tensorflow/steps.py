@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from rtrain.datasets.base import Columns, DatasetInfo
-from rtrain.trainers.tasks import CLASSES, PLACES
+from rtrain.trainers.loops.tasks import CLASSES, PLACES
 from rtrain.trainers.tensorflow.inputs import Inputs
 from rtrain.trainers.tensorflow.outputs import row_metrics
 from rtrain.trainers.tensorflow.world import World

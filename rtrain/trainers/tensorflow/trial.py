@@ -14,7 +14,7 @@ import tensorflow as tf
 from rtrain.config.closest import to_try
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import TrainingError, first_line
-from rtrain.trainers.tasks import CLASSES
+from rtrain.trainers.loops.tasks import CLASSES
 from rtrain.trainers.tensorflow.inputs import Inputs
 from rtrain.trainers.tensorflow.shapes import is_of_keras, is_single, update
 from rtrain.trainers.tensorflow.steps import target_spec, weight_spec, zeros

@@ -85,7 +85,7 @@ def joined(worker: Worker) -> Iterator[World]:
     if gpus and not worker.use_gpu:
         tf.config.set_visible_devices([], "GPU")
     if worker.world_size > 1:
-        from rtrain.trainers.rendezvous import worker_addresses
+        from rtrain.trainers.loops.rendezvous import worker_addresses
 
         connect(worker_addresses(), worker.rank)
     yield World(worker.rank, worker.world_size, "nccl" if worker.use_gpu else "ring")

@@ -14,9 +14,9 @@ from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from rtrain.config.targets import build, locate
 from rtrain.datasets.base import Dataset, DatasetInfo, ResidentSplit
 from rtrain.errors import ConfigError
-from rtrain.trainers.from_dataset import AUTO, default_monitor, fill_from_dataset, num_steps
-from rtrain.trainers.monitor import Monitor
-from rtrain.trainers.tasks import PLACES
+from rtrain.trainers.loops.auto import AUTO, default_monitor, fill_from_dataset, num_steps
+from rtrain.trainers.loops.monitor import Monitor
+from rtrain.trainers.loops.tasks import PLACES
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.own_losses import own_loss
 from rtrain.trainers.torch.state import TrainState, make_ema

@@ -11,7 +11,7 @@ from rtrain.config.targets import build, check_node
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
-from rtrain.trainers.from_dataset import (
+from rtrain.trainers.loops.auto import (
     check_float32,
     check_monitors,
     check_names,
@@ -21,9 +21,9 @@ from rtrain.trainers.from_dataset import (
     default_monitor,
     fill_from_dataset,
 )
-from rtrain.trainers.loss_kinds import check_loss_kind
-from rtrain.trainers.monitor import Monitor
-from rtrain.trainers.tasks import CLASSES
+from rtrain.trainers.loops.loss_kinds import check_loss_kind
+from rtrain.trainers.loops.monitor import Monitor
+from rtrain.trainers.loops.tasks import CLASSES
 from rtrain.trainers.torch.build import auto_lengths, build_loss, schedule_length, watches_metric
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.metrics import directions as metric_directions

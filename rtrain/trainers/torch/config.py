@@ -9,7 +9,7 @@ from pydantic import Field
 
 from rtrain.config.needs import SEVERAL_WORKERS, WORKERS, Need, Rules
 from rtrain.config.schema import one_of
-from rtrain.trainers.epochs_conf import EpochsConf
+from rtrain.trainers.loops.epochs.conf import EpochsConf
 
 DECLARED = Need(
     met=lambda way: way.trainer.train_loop is None,

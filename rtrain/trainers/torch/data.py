@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from rtrain.datasets.base import Batch, DatasetInfo, Pass, ResidentSplit, Split
-from rtrain.trainers.feed import Feed
+from rtrain.trainers.loops.epochs.loader import Feed
 from rtrain.trainers.torch_ranks import TorchRanks
 from rtrain.trainers.torch_rows import Standardizer, as_tensor, target_tensor
 

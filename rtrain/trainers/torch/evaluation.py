@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from rtrain.config.closest import to_try
 from rtrain.errors import TrainingError
-from rtrain.trainers.tasks import derived_metrics, metric_names
+from rtrain.trainers.loops.tasks import derived_metrics, metric_names
 from rtrain.trainers.torch.data import Step
 from rtrain.trainers.torch.tasks import (
     TINY,

@@ -13,9 +13,9 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from rtrain.datasets.base import DatasetInfo, Split
 from rtrain.runs.checkpoints import Writer
-from rtrain.trainers.learner import Learner
-from rtrain.trainers.progress import FILE_NAME, Progress
-from rtrain.trainers.ranks import Ranks
+from rtrain.trainers.loops.collectives import Ranks
+from rtrain.trainers.loops.epochs.learner import Learner
+from rtrain.trainers.loops.epochs.progress import FILE_NAME, Progress
 from rtrain.trainers.torch.build import build_loss, build_metrics, build_state, schedule_length
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.data import Step, TensorFeed

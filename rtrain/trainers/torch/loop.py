@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
-from rtrain.trainers.epochs import EpochLoop
+from rtrain.trainers.loops.epochs.loop import EpochLoop
 from rtrain.trainers.torch.learner import TorchLearner
 from rtrain.trainers.torch.strategies import make_strategy, process_group
 from rtrain.trainers.torch_ranks import TorchRanks

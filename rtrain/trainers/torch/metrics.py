@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rtrain.config.targets import locate
-from rtrain.trainers.directions import Directions
+from rtrain.trainers.loops.directions import Directions
 
 TASKS = ("Binary", "Multiclass", "Multilabel")
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from rtrain.config.targets import build, locate
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
-from rtrain.trainers.from_dataset import fill_from_dataset
+from rtrain.trainers.loops.auto import fill_from_dataset
 
 TENSORS = ("weight", "pos_weight")
 """Arguments of torch's losses that are tensors, and lists or numbers in a config."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rtrain.trainers.base import Job, TrainerPlugin, TrainLoop
-from rtrain.trainers.directions import Directions
+from rtrain.trainers.loops.directions import Directions
 from rtrain.trainers.torch import config
 from rtrain.trainers.trained import Predictor, Trained
 
@@ -54,7 +54,7 @@ class Plugin(TrainerPlugin):
 
     def reports(self, job: Job) -> Sequence[str] | None:
         """Return the metrics of the loop of epochs, and those of the config; a custom loop has others."""
-        from rtrain.trainers.from_dataset import dataset_of, reported_metrics
+        from rtrain.trainers.loops.auto import dataset_of, reported_metrics
 
         conf: config.Conf = job.conf.trainer
         if conf.train_loop is not None:
@@ -63,7 +63,7 @@ class Plugin(TrainerPlugin):
 
     def notices(self, job: Job) -> Sequence[str]:
         """Report that the test split chooses the best checkpoint, if it does."""
-        from rtrain.trainers.optimistic import chosen_on_test
+        from rtrain.trainers.loops.optimistic import chosen_on_test
 
         return chosen_on_test(job, job.conf.trainer) if job.conf.trainer.train_loop is None else ()
 

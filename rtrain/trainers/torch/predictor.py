@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import CheckpointError
-from rtrain.trainers.tasks import CLASSES
+from rtrain.trainers.loops.tasks import CLASSES
 from rtrain.trainers.torch.build import build_model
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.data import Inputs

@@ -14,7 +14,7 @@ from rtrain.config.closest import to_try
 from rtrain.config.schema import FailureConf
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import TrainingError
-from rtrain.trainers.meter import NotFiniteError
+from rtrain.trainers.loops.epochs.meter import NotFiniteError
 from rtrain.trainers.torch.batch_sizes import single_row
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.data import Step

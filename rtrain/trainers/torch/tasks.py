@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import TrainingError
-from rtrain.trainers.tasks import CLASSES
+from rtrain.trainers.loops.tasks import CLASSES
 from rtrain.trainers.trial import WrongOutputsError
 
 TINY = 1e-30

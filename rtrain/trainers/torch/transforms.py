@@ -15,8 +15,8 @@ from rtrain.config.targets import build, check_node, locate, raised_at
 from rtrain.datasets.base import DatasetInfo, Pass, ResidentSplit, Split, share_of
 from rtrain.datasets.hashes import random_numbers
 from rtrain.errors import ConfigError
-from rtrain.trainers.feed import Feed
-from rtrain.trainers.randomness import kept_random_numbers
+from rtrain.trainers.loops.epochs.loader import Feed
+from rtrain.trainers.loops.seeding import kept_random_numbers
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.data import Step, TensorFeed
 from rtrain.trainers.torch_ranks import TorchRanks

@@ -11,9 +11,9 @@ from torch.nn.parameter import is_lazy
 from rtrain.config.closest import to_try
 from rtrain.datasets.base import DatasetInfo, Pass, ResidentSplit
 from rtrain.errors import ConfigError, first_line
-from rtrain.trainers.from_dataset import evaluated_split
-from rtrain.trainers.randomness import kept_random_numbers
-from rtrain.trainers.tasks import CLASSES
+from rtrain.trainers.loops.auto import evaluated_split
+from rtrain.trainers.loops.seeding import kept_random_numbers
+from rtrain.trainers.loops.tasks import CLASSES
 from rtrain.trainers.torch.batch_sizes import backward_rows, single_row
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.data import Step

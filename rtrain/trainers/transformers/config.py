@@ -10,7 +10,7 @@ from pydantic import Field
 from rtrain.config.closest import alike
 from rtrain.config.needs import Need, Rules
 from rtrain.config.schema import one_of
-from rtrain.trainers.epochs_conf import EpochsConf
+from rtrain.trainers.loops.epochs.conf import EpochsConf
 
 TASKS = (
     "causal-lm",

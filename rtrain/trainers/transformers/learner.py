@@ -16,9 +16,9 @@ from torch.nn.parallel import DistributedDataParallel
 
 from rtrain.datasets.base import Batch, Dataset
 from rtrain.runs.checkpoints import Writer
-from rtrain.trainers.from_dataset import num_steps
-from rtrain.trainers.learner import Learner
-from rtrain.trainers.tasks import derived_metrics
+from rtrain.trainers.loops.auto import num_steps
+from rtrain.trainers.loops.epochs.learner import Learner
+from rtrain.trainers.loops.tasks import derived_metrics
 from rtrain.trainers.torch_copies import Copies, save_tensors
 from rtrain.trainers.torch_finite import are_finite, non_finite, weights_of
 from rtrain.trainers.torch_optimizers import checked_state

@@ -8,7 +8,7 @@ from typing import Any
 import torch.distributed as dist
 
 from rtrain.datasets.base import Dataset, joined
-from rtrain.trainers.epochs import EpochLoop
+from rtrain.trainers.loops.epochs.loop import EpochLoop
 from rtrain.trainers.torch_ranks import TorchRanks
 from rtrain.trainers.torch_settings import torch_settings
 from rtrain.trainers.transformers.build import task_of

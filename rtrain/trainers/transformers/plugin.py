@@ -40,14 +40,14 @@ class Plugin(TrainerPlugin):
 
     def reports(self, job: Job) -> Sequence[str] | None:
         """Return the metrics of the loop of epochs."""
-        from rtrain.trainers.from_dataset import dataset_of, reported_metrics
+        from rtrain.trainers.loops.auto import dataset_of, reported_metrics
 
         info = dataset_of(job, such_as="text")
         return reported_metrics(job.conf.trainer.evaluate_split, info)
 
     def notices(self, job: Job) -> Sequence[str]:
         """Report that the test split chooses the best checkpoint, if it does."""
-        from rtrain.trainers.optimistic import chosen_on_test
+        from rtrain.trainers.loops.optimistic import chosen_on_test
 
         return chosen_on_test(job, job.conf.trainer)
 

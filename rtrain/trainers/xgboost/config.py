@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rtrain.trainers.boosting_conf import BoostingConf
+from rtrain.trainers.loops.boosting.conf import BoostingConf
 
 
 @dataclass(kw_only=True)

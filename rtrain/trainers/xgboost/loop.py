@@ -15,9 +15,9 @@ from xgboost import collective
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import TrainingError
 from rtrain.runs.checkpoints import Writer
-from rtrain.trainers.boosting import Rounds, eval_splits, functions, named_importance
-from rtrain.trainers.boosting_init import Beginning
-from rtrain.trainers.reading import reading
+from rtrain.trainers.checkpoint_errors import reading
+from rtrain.trainers.loops.boosting.init_model import Beginning
+from rtrain.trainers.loops.boosting.rounds import Rounds, eval_splits, functions, named_importance
 from rtrain.trainers.trained import wrote_files
 from rtrain.trainers.worker import Worker
 from rtrain.trainers.xgboost.config import Conf

@@ -10,8 +10,8 @@ import xgboost
 from xgboost import collective
 
 from rtrain.datasets.base import DatasetInfo
-from rtrain.trainers.boosting_margins import sums_of_margins
-from rtrain.trainers.directions import Directions
+from rtrain.trainers.loops.boosting.margins import sums_of_margins
+from rtrain.trainers.loops.directions import Directions
 
 LARGER = ("auc", "aucpr", "pre", "ndcg", "ndcg-", "map", "map-", "interval-regression-accuracy")
 SMALLER = (

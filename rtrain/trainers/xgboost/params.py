@@ -19,10 +19,9 @@ from rtrain.datasets.base import Dataset, DatasetInfo, ResidentSplit
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.scaling import refuse_shared_gpu
 from rtrain.trainers.base import Job
-from rtrain.trainers.boosting import eval_splits, usable_names
-from rtrain.trainers.boosting_init import check_trees
-from rtrain.trainers.boosting_judged import reported_rounds
-from rtrain.trainers.boosting_params import (
+from rtrain.trainers.loops.boosting.init_model import check_trees
+from rtrain.trainers.loops.boosting.judged import reported_rounds
+from rtrain.trainers.loops.boosting.params import (
     ELSEWHERE,
     check_early_stopping,
     check_measures,
@@ -33,6 +32,7 @@ from rtrain.trainers.boosting_params import (
     numbered_constraints,
     refused,
 )
+from rtrain.trainers.loops.boosting.rounds import eval_splits, usable_names
 from rtrain.trainers.trained import About
 from rtrain.trainers.worker import Worker
 from rtrain.trainers.xgboost.config import Conf

@@ -9,10 +9,10 @@ import xgboost
 
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import CheckpointError, first_line
-from rtrain.trainers.boosting import flat, usable_names
-from rtrain.trainers.boosting_margins import probabilities_of_margins
-from rtrain.trainers.boosting_progress import Progress
-from rtrain.trainers.rankings import Ranking, without_splits
+from rtrain.trainers.loops.boosting.margins import probabilities_of_margins
+from rtrain.trainers.loops.boosting.progress import Progress
+from rtrain.trainers.loops.boosting.rounds import flat, usable_names
+from rtrain.trainers.loops.ranking_metrics import Ranking, without_splits
 from rtrain.trainers.trained import Trained, check_shape
 from rtrain.trainers.xgboost.config import Conf
 from rtrain.trainers.xgboost.data import feature_types

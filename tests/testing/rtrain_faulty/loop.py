@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rtrain.trainers.from_dataset import standardization, standardized
+from rtrain.trainers.loops.auto import standardization, standardized
 
 
 class Model:

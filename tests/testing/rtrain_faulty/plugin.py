@@ -1,7 +1,7 @@
 """The trainer, seen from the driver."""
 
 from rtrain.trainers.base import TrainerPlugin
-from rtrain.trainers.from_dataset import check_roles
+from rtrain.trainers.loops.auto import check_roles
 from rtrain_faulty.config import Conf
 
 

@@ -10,10 +10,10 @@ from rtrain.datasets.base import Dataset
 from rtrain.errors import CheckpointError, ConfigError
 from rtrain.testing.small_data import small_dataset
 from rtrain.testing.workers import make_job
-from rtrain.trainers.epochs_conf import EarlyStoppingConf
 from rtrain.trainers.jax.checks import check_conf
 from rtrain.trainers.jax.config import Conf
 from rtrain.trainers.jax.predictor import load_predictor
+from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
 from rtrain.trainers.trained import Trained
 
 SCHEDULE = {"_target_": "optax.cosine_decay_schedule", "init_value": 0.1, "decay_steps": "auto"}

@@ -10,7 +10,7 @@ from rtrain.testing.workers import RecordingChannel, make_worker
 from rtrain.trainers.lightning.data import SharedData
 from rtrain.trainers.lightning.loop import train
 from rtrain.trainers.lightning.modules import Classifier
-from rtrain.trainers.progress import Progress
+from rtrain.trainers.loops.epochs.progress import Progress
 from rtrain.trainers.torch_ranks import TorchRanks
 
 HERE = __name__

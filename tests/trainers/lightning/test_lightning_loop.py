@@ -17,12 +17,12 @@ from rtrain.errors import TrainingError
 from rtrain.runs.checkpoints import latest_checkpoint
 from rtrain.testing.small_data import with_infinite_row
 from rtrain.testing.workers import RecordingChannel, make_worker, newest
-from rtrain.trainers.epochs_conf import EarlyStoppingConf
 from rtrain.trainers.lightning.data import EvalBatches, TrainBatches
 from rtrain.trainers.lightning.loop import train
 from rtrain.trainers.lightning.modules import Classifier
 from rtrain.trainers.lightning.predictor import load_predictor
 from rtrain.trainers.lightning.services import Services
+from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
 from rtrain.trainers.torch_ranks import TorchRanks
 
 HERE = __name__

@@ -10,10 +10,10 @@ from torch.utils.data import DataLoader, SubsetRandomSampler, TensorDataset
 from rtrain.config.schema import BoundsConf, StopConf
 from rtrain.errors import TrainingError
 from rtrain.testing.workers import RecordingChannel, make_worker
-from rtrain.trainers.epochs_conf import EarlyStoppingConf
 from rtrain.trainers.lightning.loop import train
 from rtrain.trainers.lightning.metrics import metric_name, names_here
 from rtrain.trainers.lightning.modules import Classifier
+from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
 
 HERE = __name__
 BOTH = {"on_step": True, "on_epoch": True}

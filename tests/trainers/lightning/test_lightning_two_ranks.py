@@ -14,10 +14,10 @@ from rtrain.errors import TrainingError
 from rtrain.runs.checkpoints import latest_checkpoint
 from rtrain.testing.ranks import RankProcesses
 from rtrain.testing.workers import RecordingChannel, make_worker
-from rtrain.trainers.epochs_conf import EarlyStoppingConf
 from rtrain.trainers.lightning.config import Conf
 from rtrain.trainers.lightning.loop import train
 from rtrain.trainers.lightning.modules import Classifier
+from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
 
 HERE = __name__
 

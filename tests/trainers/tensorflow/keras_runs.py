@@ -26,7 +26,7 @@ def make_conf(**keys):
 
 def fit(folder, conf, dataset=None, *, channel=None, rank=0, world_size=1, **run):
     """Train in the world that this process is in, and return what was sent."""
-    from rtrain.trainers.epochs import EpochLoop
+    from rtrain.trainers.loops.epochs.loop import EpochLoop
     from rtrain.trainers.tensorflow.learner import KerasLearner
     from rtrain.trainers.tensorflow.world import World
 

@@ -14,7 +14,7 @@ from rtrain.config.num_workers import Elastic
 from rtrain.config.schema import BestConf, CheckpointConf, RtrainConf, RunConf, ScalingConf
 from rtrain.errors import ConfigError, NotInstalledError
 from rtrain.testing.workers import make_job
-from rtrain.trainers.epochs_conf import EarlyStoppingConf
+from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
 from rtrain.trainers.torch.config import Conf, StrategyConf
 from rtrain.trainers.torch.plugin import Plugin
 from rtrain.trainers.torch.strategies import ddp

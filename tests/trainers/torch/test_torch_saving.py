@@ -76,7 +76,7 @@ def _tensors(folder):
     [
         ("rtrain.trainers.torch.shards.HuggingFaceStorageWriter.write_data", 1, "Disk quota exceeded, on worker 1"),
         ("torch.save", 0, "Disk quota exceeded"),
-        ("rtrain.trainers.sharded.complete_checkpoint", 0, "Disk quota exceeded"),
+        ("rtrain.trainers.sharded_checkpoint.complete_checkpoint", 0, "Disk quota exceeded"),
     ],
     ids=["a part", "the rest", "the end"],
 )

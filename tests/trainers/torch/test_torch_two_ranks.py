@@ -20,7 +20,7 @@ from torch_runs import (
 )
 
 from rtrain.testing.small_data import streamed
-from rtrain.trainers.stopping import StopSignal
+from rtrain.trainers.loops.stopping import StopSignal
 from rtrain.trainers.torch.loop import training
 from rtrain.trainers.torch_ranks import TorchRanks
 
@@ -112,7 +112,7 @@ def test_a_time_limit_ends_both(world, tmp_path):
 
 
 def test_early_stopping_ends_both(world, tmp_path):
-    from rtrain.trainers.epochs_conf import EarlyStoppingConf
+    from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
 
     early = EarlyStoppingConf(monitor="test/loss", patience=1, min_delta=100.0)
     records, _ = world.run(fit_rank, str(tmp_path), make_conf(max_epochs=50, early_stopping=early))

@@ -13,7 +13,7 @@ class Plugin(TrainerPlugin):
             raise ConfigError("trainer 'centroid' needs a dataset of classes.", "try: dataset=digits")
         if job.conf.scaling.num_workers > 1:
             raise ConfigError("trainer 'centroid' trains on one worker.", "try: num_workers=1")
-        from rtrain.trainers.from_dataset import check_roles
+        from rtrain.trainers.loops.auto import check_roles
 
         check_roles("centroid", job.dataset.info, used=())
 

@@ -60,7 +60,7 @@ def _seeded(worker: Worker, number: int) -> Iterator[None]:
     """
     import torch
 
-    from rtrain.trainers.randomness import seed_step
+    from rtrain.trainers.loops.seeding import seed_step
     from rtrain.trainers.torch_settings import torch_settings
 
     with torch.random.fork_rng(devices=[]), torch_settings(worker, deterministic=None):

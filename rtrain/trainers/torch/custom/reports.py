@@ -23,8 +23,8 @@ from rtrain.config.scrub import Scrubber
 from rtrain.errors import TrainingError, shortened
 from rtrain.runs.checkpoints import all_checkpoints, latest_checkpoint, read_record
 from rtrain.runs.plain_files import is_plain_name
-from rtrain.trainers.monitor import Goals, Monitor
-from rtrain.trainers.stopping import SIGNALS
+from rtrain.trainers.loops.monitor import Goals, Monitor
+from rtrain.trainers.loops.stopping import SIGNALS
 from rtrain.trainers.torch.custom.folders import Upload, clear_leftovers, free_name
 from rtrain.trainers.torch.custom.leftovers import is_leftover, mark_leftovers, threads_now
 from rtrain.trainers.torch.custom.metrics import split_metrics, whole_number

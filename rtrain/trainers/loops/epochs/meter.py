@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from rtrain.errors import TrainingError
-from rtrain.trainers.learner import Learner
-from rtrain.trainers.progress import Progress
+from rtrain.trainers.loops.epochs.learner import Learner
+from rtrain.trainers.loops.epochs.progress import Progress
 from rtrain.trainers.worker import Worker
 
 PROGRESS_SECONDS = 0.1

@@ -10,8 +10,8 @@ from pathlib import Path
 from rtrain.datasets.base import Layout
 from rtrain.runs.checkpoints import read_state
 from rtrain.runs.files import to_json, write_atomic
-from rtrain.trainers.epochs_conf import EarlyStoppingConf
-from rtrain.trainers.monitor import Monitor
+from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
+from rtrain.trainers.loops.monitor import Monitor
 
 FILE_NAME = "progress.json"
 

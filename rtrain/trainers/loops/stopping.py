@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 
-from rtrain.trainers.ranks import Voters
+from rtrain.trainers.loops.collectives import Voters
 from rtrain.trainers.worker import Worker
 
 CHECK_SECONDS = 0.2

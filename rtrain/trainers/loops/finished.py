@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from rtrain.trainers.stopping import TIME_LIMIT, StopSignal
+from rtrain.trainers.loops.stopping import TIME_LIMIT, StopSignal
 from rtrain.trainers.worker import Worker
 
 LENGTHS = ("max_epochs", "max_steps", "num_boost_round")

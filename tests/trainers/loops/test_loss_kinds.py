@@ -8,7 +8,7 @@ from rtrain.config.schema import RtrainConf
 from rtrain.datasets.base import Dataset, DatasetInfo, ResidentSplit
 from rtrain.errors import ConfigError
 from rtrain.testing.workers import make_job
-from rtrain.trainers.loss_kinds import check_loss_kind
+from rtrain.trainers.loops.loss_kinds import check_loss_kind
 
 WORDS = {"of_numbers": "trainer/loss=mse", "of_classes": "trainer/loss=cross_entropy"}
 NUMBERS, SHARES, SIGNS = [0.5, 3.0, -2.0], [0.0, 0.25, 1.0], [-1.0, 1.0, 1.0]

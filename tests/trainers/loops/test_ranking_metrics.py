@@ -10,7 +10,7 @@ from rtrain.datasets.base import RawChunk
 from rtrain.errors import ConfigError
 from rtrain.evaluation import compared, metrics_of
 from rtrain.testing.workers import make_job
-from rtrain.trainers.rankings import Ranking
+from rtrain.trainers.loops.ranking_metrics import Ranking
 from rtrain.trainers.registry import confs, load_trainer
 
 QUERIES = 40

@@ -10,7 +10,7 @@ from typing import Any
 from rtrain.config.closest import closest, did_you_mean
 from rtrain.config.schema import BestConf, RunConf
 from rtrain.errors import ConfigError
-from rtrain.trainers.epochs_conf import EarlyStoppingConf
+from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
 
 SMALLER = frozenset(
     {

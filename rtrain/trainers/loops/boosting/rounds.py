@@ -19,18 +19,18 @@ from rtrain.config.targets import locate_function
 from rtrain.datasets.base import Columns, DatasetInfo, Split
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.runs.checkpoints import Writer
+from rtrain.trainers.async_writer import in_turn
 from rtrain.trainers.base import Job
-from rtrain.trainers.boosting_conf import BoostingConf
-from rtrain.trainers.boosting_init import Beginning
-from rtrain.trainers.boosting_progress import Progress
-from rtrain.trainers.directions import check_targets
-from rtrain.trainers.from_dataset import check_float32, check_roles, dataset_of
-from rtrain.trainers.meter import NotFiniteError
-from rtrain.trainers.monitor import Goals, Monitor, goal_names
-from rtrain.trainers.over import tell_over
-from rtrain.trainers.ranks import Voters
-from rtrain.trainers.saver import in_turn
-from rtrain.trainers.stopping import SIGNALS, StopSignal
+from rtrain.trainers.loops.auto import check_float32, check_roles, dataset_of
+from rtrain.trainers.loops.boosting.conf import BoostingConf
+from rtrain.trainers.loops.boosting.init_model import Beginning
+from rtrain.trainers.loops.boosting.progress import Progress
+from rtrain.trainers.loops.collectives import Voters
+from rtrain.trainers.loops.directions import check_targets
+from rtrain.trainers.loops.epochs.meter import NotFiniteError
+from rtrain.trainers.loops.finished import tell_over
+from rtrain.trainers.loops.monitor import Goals, Monitor, goal_names
+from rtrain.trainers.loops.stopping import SIGNALS, StopSignal
 from rtrain.trainers.worker import Worker
 
 CHOSEN = {"eval_metric", "metric", "metrics", "metric_types"}

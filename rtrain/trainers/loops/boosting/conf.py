@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from rtrain.config.needs import Need, Rules
-from rtrain.trainers.epochs_conf import CAN_SKIP
+from rtrain.trainers.loops.epochs.conf import CAN_SKIP
 
 HAS_EPOCHS = Need(
     met=lambda way: False,

@@ -11,7 +11,7 @@ from pyarrow import csv, parquet
 from rtrain.config.session import Session
 from rtrain.preparation import load_dataset
 from rtrain.schemas import schemas
-from rtrain.trainers.boosting import group_sizes
+from rtrain.trainers.loops.boosting.rounds import group_sizes
 from rtrain.training import SilentObserver
 
 ROWS, QUERIES = 240, 24

@@ -11,7 +11,7 @@ from rtrain.config.plain_words import as_written
 from rtrain.config.words import Meaning, words_of
 from rtrain.datasets.base import Dataset, DatasetInfo
 from rtrain.errors import ConfigError
-from rtrain.trainers.boosting_conf import BoostingConf
+from rtrain.trainers.loops.boosting.conf import BoostingConf
 
 ELSEWHERE = {
     **dict.fromkeys(("sample_weight", "weights", "instance_weight", "weight_column"), "dataset.weight"),

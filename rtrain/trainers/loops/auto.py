@@ -12,10 +12,10 @@ from rtrain.config.closest import to_try
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
-from rtrain.trainers.directions import Directions, check_modes
-from rtrain.trainers.epochs_conf import EpochsConf
-from rtrain.trainers.monitor import goal_names
-from rtrain.trainers.tasks import metric_names, usual_monitor
+from rtrain.trainers.loops.directions import Directions, check_modes
+from rtrain.trainers.loops.epochs.conf import EpochsConf
+from rtrain.trainers.loops.monitor import goal_names
+from rtrain.trainers.loops.tasks import metric_names, usual_monitor
 
 AUTO = "auto"
 SCHEDULE_LENGTHS = ("decay_steps", "transition_steps")

@@ -20,7 +20,7 @@ from rtrain.evaluation import compared, metrics_of
 from rtrain.prediction.output import prediction_table
 from rtrain.runs.checkpoints import latest_checkpoint
 from rtrain.testing.workers import make_job
-from rtrain.trainers.boosting import group_sizes
+from rtrain.trainers.loops.boosting.rounds import group_sizes
 from rtrain.trainers.registry import confs, load_trainer
 
 ROUNDS, PATIENCE = 40, 3

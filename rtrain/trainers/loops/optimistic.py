@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from rtrain.trainers.base import Job
-from rtrain.trainers.directions import monitored
-from rtrain.trainers.epochs_conf import EpochsConf
-from rtrain.trainers.from_dataset import AUTO, dataset_of, evaluated_split, num_steps
+from rtrain.trainers.loops.auto import AUTO, dataset_of, evaluated_split, num_steps
+from rtrain.trainers.loops.directions import monitored
+from rtrain.trainers.loops.epochs.conf import EpochsConf
 
 
 def chosen_on_test(job: Job, conf: EpochsConf) -> list[str]:

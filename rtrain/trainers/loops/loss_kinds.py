@@ -8,7 +8,7 @@ from rtrain.config.closest import plain, to_try
 from rtrain.datasets.base import Dataset, ResidentSplit
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
-from rtrain.trainers.tasks import CLASSES
+from rtrain.trainers.loops.tasks import CLASSES
 
 OF_CLASSES = frozenset(
     {

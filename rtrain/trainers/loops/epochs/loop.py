@@ -10,18 +10,18 @@ from typing import Any
 from rtrain.datasets.base import Pass
 from rtrain.errors import TrainingError
 from rtrain.runs.checkpoints import Writer
-from rtrain.trainers.epochs_conf import EpochsConf
-from rtrain.trainers.from_dataset import default_monitor, evaluated_split
-from rtrain.trainers.learner import Learner
-from rtrain.trainers.meter import Meter, NotFiniteError
-from rtrain.trainers.monitor import Goals, Monitor
-from rtrain.trainers.over import tell_over
-from rtrain.trainers.progress import Progress
-from rtrain.trainers.randomness import seed_step
-from rtrain.trainers.ranks import Ranks, Voters
-from rtrain.trainers.reading import reading
-from rtrain.trainers.saver import in_turn
-from rtrain.trainers.stopping import SIGNALS, TIME_LIMIT, StopSignal
+from rtrain.trainers.async_writer import in_turn
+from rtrain.trainers.checkpoint_errors import reading
+from rtrain.trainers.loops.auto import default_monitor, evaluated_split
+from rtrain.trainers.loops.collectives import Ranks, Voters
+from rtrain.trainers.loops.epochs.conf import EpochsConf
+from rtrain.trainers.loops.epochs.learner import Learner
+from rtrain.trainers.loops.epochs.meter import Meter, NotFiniteError
+from rtrain.trainers.loops.epochs.progress import Progress
+from rtrain.trainers.loops.finished import tell_over
+from rtrain.trainers.loops.monitor import Goals, Monitor
+from rtrain.trainers.loops.seeding import seed_step
+from rtrain.trainers.loops.stopping import SIGNALS, TIME_LIMIT, StopSignal
 from rtrain.trainers.worker import Worker
 
 LENGTHS = ("max_epochs", "max_steps")

@@ -8,8 +8,8 @@ from rtrain.config.suggest import all_keys
 from rtrain.config.words import words_of
 from rtrain.errors import ConfigError
 from rtrain.schemas import schemas
-from rtrain.trainers.boosting_params import check_names
 from rtrain.trainers.lightgbm import params as lightgbm
+from rtrain.trainers.loops.boosting.params import check_names
 from rtrain.trainers.xgboost import params as xgboost
 
 TRAINERS = {

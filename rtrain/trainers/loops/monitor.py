@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rtrain.config.schema import BestConf, StopConf
-from rtrain.trainers.directions import Directions, check_modes, monitored
-from rtrain.trainers.epochs_conf import EarlyStoppingConf
+from rtrain.trainers.loops.directions import Directions, check_modes, monitored
+from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
 
 
 @dataclass(frozen=True)

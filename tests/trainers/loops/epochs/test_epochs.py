@@ -10,9 +10,9 @@ import pytest
 from rtrain.datasets.base import ResidentSplit
 from rtrain.testing.small_data import in_memory, streamed
 from rtrain.testing.workers import RecordingChannel, make_worker
-from rtrain.trainers.epochs import EpochLoop
-from rtrain.trainers.epochs_conf import EarlyStoppingConf, EpochsConf
-from rtrain.trainers.learner import Learner
+from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf, EpochsConf
+from rtrain.trainers.loops.epochs.learner import Learner
+from rtrain.trainers.loops.epochs.loop import EpochLoop
 
 NUM_ROWS = 83
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from rtrain.datasets.base import DatasetInfo, Split
 from rtrain.runs.checkpoints import Writer
-from rtrain.trainers.feed import Feed
-from rtrain.trainers.progress import Progress
-from rtrain.trainers.ranks import Ranks
-from rtrain.trainers.sharded import Savers
+from rtrain.trainers.loops.collectives import Ranks
+from rtrain.trainers.loops.epochs.loader import Feed
+from rtrain.trainers.loops.epochs.progress import Progress
+from rtrain.trainers.sharded_checkpoint import Savers
 
 
 class Learner(ABC):

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 from rtrain.datasets.base import DatasetInfo
 from rtrain.trainers.base import Job
-from rtrain.trainers.boosting import eval_splits, with_shared_names
-from rtrain.trainers.boosting_conf import BoostingConf
-from rtrain.trainers.from_dataset import dataset_of
-from rtrain.trainers.optimistic import notice
+from rtrain.trainers.loops.auto import dataset_of
+from rtrain.trainers.loops.boosting.conf import BoostingConf
+from rtrain.trainers.loops.boosting.rounds import eval_splits, with_shared_names
+from rtrain.trainers.loops.optimistic import notice
 
 
 def chosen_on_test(job: Job) -> list[str]:

@@ -10,8 +10,8 @@ import numpy as np
 
 from rtrain.datasets.base import Batch, DatasetInfo, Pass, Split
 from rtrain.errors import DatasetError
-from rtrain.trainers.ranks import Ranks
-from rtrain.trainers.tasks import PLACES
+from rtrain.trainers.loops.collectives import Ranks
+from rtrain.trainers.loops.tasks import PLACES
 
 
 class Feed:

@@ -6,8 +6,8 @@ from rtrain.config.schema import RtrainConf
 from rtrain.errors import ConfigError
 from rtrain.testing.small_data import small_dataset
 from rtrain.testing.workers import make_job
+from rtrain.trainers.loops.tasks import metric_names
 from rtrain.trainers.registry import confs, load_trainer
-from rtrain.trainers.tasks import metric_names
 
 KEYS = {
     "torch": (

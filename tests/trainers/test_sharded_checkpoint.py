@@ -12,7 +12,7 @@ import pytest
 
 from rtrain.errors import CheckpointError
 from rtrain.runs import checkpoints
-from rtrain.trainers import sharded
+from rtrain.trainers import sharded_checkpoint
 
 FACTS = {"step": 1, "epoch": 0, "metrics": {}, "score": None}
 
@@ -44,7 +44,7 @@ class Threads:
                 (folder / "shards" / f"{number}.bin").write_bytes(b"x" * (number + 1))
 
             try:
-                return sharded.write_shards(target, write, FACTS, self, first=number == 0)
+                return sharded_checkpoint.write_shards(target, write, FACTS, self, first=number == 0)
             except CheckpointError as error:
                 return error
 
@@ -57,7 +57,7 @@ def late(monkeypatch):
     """The times that the first rank still sees one file of the second less, or less of it."""
     left = {"missing": 0, "short": 0}
     ranks = Threads(2)
-    true = sharded.sizes_below
+    true = sharded_checkpoint.sizes_below
 
     def seen(folder: Path) -> dict[str, int]:
         found = true(folder)
@@ -69,8 +69,8 @@ def late(monkeypatch):
             found["shards/1.bin"] = 1
         return found
 
-    monkeypatch.setattr(sharded, "sizes_below", seen)
-    monkeypatch.setattr(sharded, "PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr(sharded_checkpoint, "sizes_below", seen)
+    monkeypatch.setattr(sharded_checkpoint, "PAUSE_SECONDS", 0.001)
     return ranks, left
 
 
@@ -87,7 +87,7 @@ def test_files_that_come_late_are_waited_for(tmp_path, late, how):
 def test_without_the_files_of_every_rank_there_is_no_checkpoint(tmp_path, late, how, monkeypatch):
     ranks, left = late
     left[how] = 10**9
-    monkeypatch.setattr(sharded, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(sharded_checkpoint, "PATIENCE_SECONDS", 0.05)
     for error in ranks.save(tmp_path / "checkpoint"):
         assert "shards/1.bin" in str(error)
     assert not list(tmp_path.iterdir())

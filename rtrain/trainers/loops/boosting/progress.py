@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from rtrain.runs.checkpoints import read_state
-from rtrain.trainers.boosting_conf import BoostingConf
-from rtrain.trainers.monitor import Monitor
+from rtrain.trainers.loops.boosting.conf import BoostingConf
+from rtrain.trainers.loops.monitor import Monitor
 
 PROGRESS = "progress.json"
 

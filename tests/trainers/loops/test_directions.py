@@ -15,10 +15,10 @@ import rtrain
 from rtrain.config.schema import BestConf, RunConf, StopConf
 from rtrain.errors import ConfigError
 from rtrain.sweeps.choice import goals_of
-from rtrain.trainers.directions import Directions, check_directions, known_direction
-from rtrain.trainers.epochs_conf import EarlyStoppingConf
 from rtrain.trainers.lightgbm.metrics import MODES as OF_LIGHTGBM
-from rtrain.trainers.monitor import Goals, Monitor
+from rtrain.trainers.loops.directions import Directions, check_directions, known_direction
+from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
+from rtrain.trainers.loops.monitor import Goals, Monitor
 from rtrain.trainers.registry import load_trainer
 from rtrain.trainers.torch.metrics import direction_of
 from rtrain.trainers.xgboost.metrics import MODES as OF_XGBOOST
