@@ -171,6 +171,6 @@ def test_a_look_leaves_streams_sockets_and_random_numbers_as_they_were(capsys):
 
 
 def test_a_model_that_is_too_large_is_tried_without_its_numbers(monkeypatch):
-    monkeypatch.setattr("rtrain.trainers.torch_small_models.MOST_BYTES", 1000)
+    monkeypatch.setattr("rtrain.trainers.torch.memory_limit.MOST_BYTES", 1000)
     with pytest.raises(ConfigError, match=r"trainer.model.num_classes: the model gives \(2,\)"):
         rtrain.fit("mlp", [*FEW, "model.num_classes=2"])

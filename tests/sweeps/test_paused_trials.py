@@ -15,7 +15,7 @@ from rtrain.runs.run import Run
 from rtrain.runs.verify import verify_run
 from rtrain.sweeps import judge
 from rtrain.sweeps.record import read_sweep
-from rtrain.trainers.torch.state import TRAINING, WEIGHTS
+from rtrain.trainers.torch.checkpoint.state import TRAINING, WEIGHTS
 
 pytestmark = pytest.mark.usefixtures("tiny")
 TREES = [*TINY]

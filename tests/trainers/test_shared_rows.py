@@ -8,8 +8,8 @@ import torch
 
 from rtrain.datasets.base import Pass, ResidentSplit
 from rtrain.testing.small_data import in_memory
-from rtrain.trainers.torch.data import TensorFeed, fits_on
-from rtrain.trainers.torch_ranks import TorchRanks
+from rtrain.trainers.torch.inputs.loader import TensorFeed, fits_on
+from rtrain.trainers.torch.ranks import TorchRanks
 
 ROWS, FEATURES = 4_000, 250
 
@@ -63,7 +63,7 @@ def test_rows_go_to_a_gpu_only_if_they_leave_it_memory(monkeypatch, num_bytes, f
 
 
 def test_rows_that_do_not_fit_are_sent_batch_by_batch(monkeypatch):
-    monkeypatch.setattr("rtrain.trainers.torch.data.fits_on", lambda device, num_bytes: False)
+    monkeypatch.setattr("rtrain.trainers.torch.inputs.loader.fits_on", lambda device, num_bytes: False)
     dataset = many_rows("float32")
     device = torch.device("meta")
     feed = TensorFeed(dataset.splits["train"], dataset.info, TorchRanks(0, 1, device), channels_last=False)

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch.distributed as dist
 
-from rtrain.trainers.torch_ranks import TorchRanks
+from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.worker import Worker
 
 

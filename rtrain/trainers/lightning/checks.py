@@ -23,7 +23,7 @@ from rtrain.trainers.loops.auto import (
     fill_from_dataset,
 )
 from rtrain.trainers.loops.directions import Directions, check_modes
-from rtrain.trainers.torch_settings import check_gpu
+from rtrain.trainers.torch.process_settings import check_gpu
 
 OURS = {
     "accelerator": "scaling.use_gpu",

@@ -16,8 +16,8 @@ from rtrain.datasets.base import DatasetInfo, Layout, Pass, Split, joined, share
 from rtrain.errors import TrainingError
 from rtrain.trainers.loops.epochs.progress import Progress
 from rtrain.trainers.loops.seeding import seed_step
-from rtrain.trainers.torch_ranks import TorchRanks
-from rtrain.trainers.torch_rows import Standardizer, as_tensor, target_tensor
+from rtrain.trainers.torch.inputs.standardize import Standardizer, as_tensor, target_tensor
+from rtrain.trainers.torch.ranks import TorchRanks
 
 
 class Rows(Dataset[Any]):

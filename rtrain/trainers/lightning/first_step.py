@@ -10,9 +10,9 @@ from rtrain.trainers.base import Job
 from rtrain.trainers.lightning.data import EvalBatches, Rows, loader_of
 from rtrain.trainers.lightning.loop import build_module
 from rtrain.trainers.lightning.quiet import quiet
-from rtrain.trainers.torch_ranks import TorchRanks
-from rtrain.trainers.torch_settings import torch_settings
-from rtrain.trainers.torch_small_models import small_models
+from rtrain.trainers.torch.memory_limit import small_models
+from rtrain.trainers.torch.process_settings import torch_settings
+from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.trial import tried, try_rows
 from rtrain.trainers.trial_worker import trial_worker
 from rtrain.trainers.worker import Worker

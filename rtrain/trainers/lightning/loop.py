@@ -20,8 +20,8 @@ from rtrain.trainers.loops.auto import evaluated_split, fill_from_dataset
 from rtrain.trainers.loops.epochs.meter import NotFiniteError
 from rtrain.trainers.loops.epochs.progress import Progress
 from rtrain.trainers.loops.finished import tell_over
-from rtrain.trainers.torch_ranks import TorchRanks
-from rtrain.trainers.torch_settings import torch_settings
+from rtrain.trainers.torch.process_settings import torch_settings
+from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.worker import Worker
 
 

@@ -11,8 +11,8 @@ import torch
 
 from rtrain.trainers.loops.epochs.meter import MAX_HELD, NotFiniteError, too_many_skipped
 from rtrain.trainers.loops.epochs.progress import Progress
-from rtrain.trainers.torch_finite import are_finite
-from rtrain.trainers.torch_ranks import TorchRanks
+from rtrain.trainers.torch.finite import are_finite
+from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.worker import Worker
 
 WAY_OUT = "Lower the learning rate of the module, or look for extreme values in the data."

@@ -14,7 +14,7 @@ from rtrain.errors import CheckpointError
 from rtrain.trainers.lightning.services import WEIGHTS
 from rtrain.trainers.loops.auto import fill_from_dataset
 from rtrain.trainers.loops.tasks import CLASSES
-from rtrain.trainers.torch_rows import Standardizer
+from rtrain.trainers.torch.inputs.standardize import Standardizer
 from rtrain.trainers.trained import Trained, check_shape
 
 

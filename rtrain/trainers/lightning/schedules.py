@@ -9,7 +9,7 @@ import lightning.pytorch as pl
 import torch
 
 from rtrain.trainers.lightning.agreement import Agreement
-from rtrain.trainers.torch_ranks import TorchRanks
+from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.worker import Worker
 
 

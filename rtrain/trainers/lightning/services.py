@@ -35,10 +35,10 @@ from rtrain.trainers.loops.epochs.progress import Progress
 from rtrain.trainers.loops.monitor import Goals, Monitor
 from rtrain.trainers.loops.seeding import seed_step
 from rtrain.trainers.loops.stopping import SIGNALS, TIME_LIMIT, StopSignal
-from rtrain.trainers.torch_copies import Copies
-from rtrain.trainers.torch_finite import non_finite, weights_of
-from rtrain.trainers.torch_optimizers import checked_state
-from rtrain.trainers.torch_ranks import TorchRanks
+from rtrain.trainers.torch.checkpoint.optimizer_state import checked_state
+from rtrain.trainers.torch.checkpoint.staging import Copies
+from rtrain.trainers.torch.finite import non_finite, weights_of
+from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.worker import Worker
 
 CHECKPOINT, WEIGHTS = "lightning.ckpt", "model.safetensors"

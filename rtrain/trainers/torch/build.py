@@ -17,12 +17,12 @@ from rtrain.errors import ConfigError
 from rtrain.trainers.loops.auto import AUTO, default_monitor, fill_from_dataset, num_steps
 from rtrain.trainers.loops.monitor import Monitor
 from rtrain.trainers.loops.tasks import PLACES
+from rtrain.trainers.torch.checkpoint.state import TrainState, make_ema
 from rtrain.trainers.torch.config import Conf
-from rtrain.trainers.torch.own_losses import own_loss
-from rtrain.trainers.torch.state import TrainState, make_ema
+from rtrain.trainers.torch.inputs.transforms import transformed_info
+from rtrain.trainers.torch.losses.of_tasks import usual_loss
+from rtrain.trainers.torch.losses.own import own_loss
 from rtrain.trainers.torch.strategies.base import Strategy
-from rtrain.trainers.torch.tasks import usual_loss
-from rtrain.trainers.torch.transforms import transformed_info
 from rtrain.trainers.torch.trial import try_model
 from rtrain.trainers.worker import Worker
 

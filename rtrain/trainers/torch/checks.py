@@ -26,12 +26,12 @@ from rtrain.trainers.loops.monitor import Monitor
 from rtrain.trainers.loops.tasks import CLASSES
 from rtrain.trainers.torch.build import auto_lengths, build_loss, schedule_length, watches_metric
 from rtrain.trainers.torch.config import Conf
-from rtrain.trainers.torch.metrics import directions as metric_directions
-from rtrain.trainers.torch.own_losses import is_function
+from rtrain.trainers.torch.inputs.transforms import check_transforms
+from rtrain.trainers.torch.losses.metrics import directions as metric_directions
+from rtrain.trainers.torch.losses.own import is_function
+from rtrain.trainers.torch.process_settings import check_gpu
 from rtrain.trainers.torch.strategies.checks import check_strategy
-from rtrain.trainers.torch.transforms import check_transforms
 from rtrain.trainers.torch.trial import check_loss
-from rtrain.trainers.torch_settings import check_gpu
 
 
 def check_conf(job: Job) -> None:

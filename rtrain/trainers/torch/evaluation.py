@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from rtrain.config.closest import to_try
 from rtrain.errors import TrainingError
 from rtrain.trainers.loops.tasks import derived_metrics, metric_names
-from rtrain.trainers.torch.data import Step
-from rtrain.trainers.torch.tasks import (
+from rtrain.trainers.torch.inputs.loader import Step
+from rtrain.trainers.torch.losses.of_tasks import (
     TINY,
     counts,
     fit_output,
@@ -23,7 +23,7 @@ from rtrain.trainers.torch.tasks import (
     row_metrics,
     sum_over_rows,
 )
-from rtrain.trainers.torch_ranks import TorchRanks
+from rtrain.trainers.torch.ranks import TorchRanks
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 

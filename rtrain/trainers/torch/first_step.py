@@ -10,18 +10,18 @@ import torch
 
 from rtrain.datasets.base import Pass, ResidentSplit
 from rtrain.trainers.base import Job
-from rtrain.trainers.torch.batch_sizes import backward_rows
 from rtrain.trainers.torch.build import build_metrics, build_model, schedule_length
 from rtrain.trainers.torch.config import Conf, StrategyConf
-from rtrain.trainers.torch.data import Step
+from rtrain.trainers.torch.inputs.batch_sizes import backward_rows
+from rtrain.trainers.torch.inputs.loader import Step
+from rtrain.trainers.torch.inputs.transforms import transformed_info
 from rtrain.trainers.torch.learner import TorchLearner
+from rtrain.trainers.torch.losses.of_tasks import fit_output
+from rtrain.trainers.torch.memory_limit import small_models
+from rtrain.trainers.torch.process_settings import torch_settings
+from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.torch.strategies.ddp import DDP
-from rtrain.trainers.torch.tasks import fit_output
-from rtrain.trainers.torch.transforms import transformed_info
 from rtrain.trainers.torch.trial import try_one_row, try_outline
-from rtrain.trainers.torch_ranks import TorchRanks
-from rtrain.trainers.torch_settings import torch_settings
-from rtrain.trainers.torch_small_models import small_models
 from rtrain.trainers.trial import is_at_hand, tried, try_rows
 from rtrain.trainers.trial_worker import trial_worker
 from rtrain.trainers.worker import Worker

@@ -17,15 +17,15 @@ from rtrain.trainers.loops.collectives import Ranks
 from rtrain.trainers.loops.epochs.learner import Learner
 from rtrain.trainers.loops.epochs.progress import FILE_NAME, Progress
 from rtrain.trainers.torch.build import build_loss, build_metrics, build_state, schedule_length
+from rtrain.trainers.torch.checkpoint.state import TRAINING
 from rtrain.trainers.torch.config import Conf
-from rtrain.trainers.torch.data import Step, TensorFeed
 from rtrain.trainers.torch.evaluation import Evaluation
-from rtrain.trainers.torch.own_losses import untrained
-from rtrain.trainers.torch.state import TRAINING
+from rtrain.trainers.torch.finite import non_finite, weights_of
+from rtrain.trainers.torch.inputs.loader import Step, TensorFeed
+from rtrain.trainers.torch.inputs.transforms import open_feed
+from rtrain.trainers.torch.losses.own import untrained
 from rtrain.trainers.torch.step import OptimizerStep
 from rtrain.trainers.torch.strategies.base import Strategy
-from rtrain.trainers.torch.transforms import open_feed
-from rtrain.trainers.torch_finite import non_finite, weights_of
 from rtrain.trainers.trained import read_about
 from rtrain.trainers.worker import Worker
 

@@ -7,9 +7,9 @@ from contextlib import closing, contextmanager
 
 from rtrain.trainers.loops.epochs.loop import EpochLoop
 from rtrain.trainers.torch.learner import TorchLearner
+from rtrain.trainers.torch.process_settings import torch_settings
+from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.torch.strategies import make_strategy, process_group
-from rtrain.trainers.torch_ranks import TorchRanks
-from rtrain.trainers.torch_settings import torch_settings
 from rtrain.trainers.worker import Worker
 
 

@@ -48,7 +48,7 @@ class Plugin(TrainerPlugin):
         """Return which way the config's metrics get better, as torchmetrics says it."""
         if conf.train_loop is not None or not conf.metrics:
             return Directions()
-        from rtrain.trainers.torch.metrics import directions
+        from rtrain.trainers.torch.losses.metrics import directions
 
         return directions(conf.metrics, allow)
 

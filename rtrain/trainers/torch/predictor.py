@@ -11,13 +11,13 @@ from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import CheckpointError
 from rtrain.trainers.loops.tasks import CLASSES
 from rtrain.trainers.torch.build import build_model
+from rtrain.trainers.torch.checkpoint.state import AVERAGED, SHARDS, WEIGHTS
 from rtrain.trainers.torch.config import Conf
-from rtrain.trainers.torch.data import Inputs
 from rtrain.trainers.torch.evaluation import autocast
-from rtrain.trainers.torch.state import AVERAGED, SHARDS, WEIGHTS
-from rtrain.trainers.torch.tasks import fit_output
-from rtrain.trainers.torch.transforms import RowTransform, transform_of, transformed_info
-from rtrain.trainers.torch_rows import as_tensor
+from rtrain.trainers.torch.inputs.loader import Inputs
+from rtrain.trainers.torch.inputs.standardize import as_tensor
+from rtrain.trainers.torch.inputs.transforms import RowTransform, transform_of, transformed_info
+from rtrain.trainers.torch.losses.of_tasks import fit_output
 from rtrain.trainers.trained import Trained, check_shape
 
 
@@ -94,7 +94,7 @@ def load_predictor(trained: Trained, device: str = "cpu") -> Predictor:
     weights = trained.folder / (WEIGHTS if conf.ema_decay is None else AVERAGED)
     if not weights.exists() and (trained.folder / SHARDS).is_dir():
         # Half a second of imports, for sharded checkpoints only.
-        from rtrain.trainers.torch.shards import load_weights as load_shards
+        from rtrain.trainers.torch.checkpoint.shards import load_weights as load_shards
 
         load_shards(model, trained.folder, alone=True)
         return Predictor(model, trained.info, conf.precision, torch.device(device), transform)

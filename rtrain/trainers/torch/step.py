@@ -15,13 +15,12 @@ from rtrain.config.schema import FailureConf
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import TrainingError
 from rtrain.trainers.loops.epochs.meter import NotFiniteError
-from rtrain.trainers.torch.batch_sizes import single_row
+from rtrain.trainers.torch.checkpoint.state import TrainState
 from rtrain.trainers.torch.config import Conf
-from rtrain.trainers.torch.data import Step
 from rtrain.trainers.torch.evaluation import autocast
-from rtrain.trainers.torch.state import TrainState
-from rtrain.trainers.torch.strategies.base import Strategy
-from rtrain.trainers.torch.tasks import (
+from rtrain.trainers.torch.inputs.batch_sizes import single_row
+from rtrain.trainers.torch.inputs.loader import Step
+from rtrain.trainers.torch.losses.of_tasks import (
     TINY,
     check_output,
     counts,
@@ -30,6 +29,7 @@ from rtrain.trainers.torch.tasks import (
     is_of_torch,
     sum_over_rows,
 )
+from rtrain.trainers.torch.strategies.base import Strategy
 
 
 class OptimizerStep:

@@ -14,11 +14,12 @@ from rtrain.errors import ConfigError, first_line
 from rtrain.trainers.loops.auto import evaluated_split
 from rtrain.trainers.loops.seeding import kept_random_numbers
 from rtrain.trainers.loops.tasks import CLASSES
-from rtrain.trainers.torch.batch_sizes import backward_rows, single_row
 from rtrain.trainers.torch.config import Conf
-from rtrain.trainers.torch.data import Step
 from rtrain.trainers.torch.evaluation import autocast
-from rtrain.trainers.torch.tasks import (
+from rtrain.trainers.torch.inputs.batch_sizes import backward_rows, single_row
+from rtrain.trainers.torch.inputs.loader import Step
+from rtrain.trainers.torch.inputs.transforms import open_feed
+from rtrain.trainers.torch.losses.of_tasks import (
     check_measured,
     check_output,
     counts,
@@ -27,8 +28,7 @@ from rtrain.trainers.torch.tasks import (
     is_of_torch,
     no_rows,
 )
-from rtrain.trainers.torch.transforms import open_feed
-from rtrain.trainers.torch_ranks import TorchRanks
+from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.trial import FailedTrialError, first_rows, is_at_hand, num_tried_rows, tried_model, try_rows
 from rtrain.trainers.worker import Worker
 

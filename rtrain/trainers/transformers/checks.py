@@ -12,7 +12,7 @@ from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError, first_line
 from rtrain.trainers.base import Job
 from rtrain.trainers.loops.auto import check_float32, check_monitors, check_roles, dataset_of
-from rtrain.trainers.torch_settings import check_gpu
+from rtrain.trainers.torch.process_settings import check_gpu
 from rtrain.trainers.transformers.arguments import check_arguments
 from rtrain.trainers.transformers.build import build_model, task_of
 from rtrain.trainers.transformers.config import Conf

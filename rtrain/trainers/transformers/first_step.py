@@ -8,9 +8,9 @@ import torch
 
 from rtrain.datasets.base import Pass, ResidentSplit
 from rtrain.trainers.base import Job
-from rtrain.trainers.torch_ranks import TorchRanks
-from rtrain.trainers.torch_settings import torch_settings
-from rtrain.trainers.torch_small_models import small_models
+from rtrain.trainers.torch.memory_limit import small_models
+from rtrain.trainers.torch.process_settings import torch_settings
+from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.transformers.build import task_of
 from rtrain.trainers.transformers.config import Conf
 from rtrain.trainers.transformers.learner import TransformersLearner

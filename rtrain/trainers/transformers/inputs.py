@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from rtrain.datasets.base import Batch, DatasetInfo
-from rtrain.trainers.torch_rows import Standardizer
+from rtrain.trainers.torch.inputs.standardize import Standardizer
 from rtrain.trainers.transformers.config import Conf
 from rtrain.trainers.transformers.tokens import IGNORED, masked, padded
 

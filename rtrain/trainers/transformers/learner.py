@@ -19,10 +19,10 @@ from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.loops.auto import num_steps
 from rtrain.trainers.loops.epochs.learner import Learner
 from rtrain.trainers.loops.tasks import derived_metrics
-from rtrain.trainers.torch_copies import Copies, save_tensors
-from rtrain.trainers.torch_finite import are_finite, non_finite, weights_of
-from rtrain.trainers.torch_optimizers import checked_state
-from rtrain.trainers.torch_ranks import TorchRanks
+from rtrain.trainers.torch.checkpoint.optimizer_state import checked_state
+from rtrain.trainers.torch.checkpoint.staging import Copies, save_tensors
+from rtrain.trainers.torch.finite import are_finite, non_finite, weights_of
+from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.transformers.arguments import make_arguments
 from rtrain.trainers.transformers.build import build_model, build_optimizer, build_schedule, task_of
 from rtrain.trainers.transformers.inputs import Inputs

@@ -9,8 +9,8 @@ import torch.distributed as dist
 
 from rtrain.datasets.base import Dataset, joined
 from rtrain.trainers.loops.epochs.loop import EpochLoop
-from rtrain.trainers.torch_ranks import TorchRanks
-from rtrain.trainers.torch_settings import torch_settings
+from rtrain.trainers.torch.process_settings import torch_settings
+from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.transformers.build import task_of
 from rtrain.trainers.transformers.learner import TransformersLearner
 from rtrain.trainers.transformers.tokens import encoded_dataset, load_tokenizer, open_tokenizer, train_tokenizer

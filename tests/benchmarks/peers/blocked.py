@@ -19,9 +19,9 @@ from torch.distributed.fsdp import fully_shard
 
 from rtrain.testing.ranks import RankProcesses
 from rtrain.testing.workers import make_worker
-from rtrain.trainers.torch import shards
-from rtrain.trainers.torch.saving import SavingGroup
-from rtrain.trainers.torch.state import TrainState
+from rtrain.trainers.torch.checkpoint import shards
+from rtrain.trainers.torch.checkpoint.process_group import SavingGroup
+from rtrain.trainers.torch.checkpoint.state import TrainState
 
 BYTES_PER_PARAMETER = 12
 """Adam keeps two more numbers of 4 bytes for each."""

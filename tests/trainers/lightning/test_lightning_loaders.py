@@ -11,7 +11,7 @@ from rtrain.trainers.lightning.data import SharedData
 from rtrain.trainers.lightning.loop import train
 from rtrain.trainers.lightning.modules import Classifier
 from rtrain.trainers.loops.epochs.progress import Progress
-from rtrain.trainers.torch_ranks import TorchRanks
+from rtrain.trainers.torch.ranks import TorchRanks
 
 HERE = __name__
 NUM_ROWS = 57

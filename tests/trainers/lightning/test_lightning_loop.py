@@ -23,7 +23,7 @@ from rtrain.trainers.lightning.modules import Classifier
 from rtrain.trainers.lightning.predictor import load_predictor
 from rtrain.trainers.lightning.services import Services
 from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
-from rtrain.trainers.torch_ranks import TorchRanks
+from rtrain.trainers.torch.ranks import TorchRanks
 
 HERE = __name__
 

@@ -20,7 +20,7 @@ from rtrain.trainers.loops.directions import Directions, check_directions, known
 from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
 from rtrain.trainers.loops.monitor import Goals, Monitor
 from rtrain.trainers.registry import load_trainer
-from rtrain.trainers.torch.metrics import direction_of
+from rtrain.trainers.torch.losses.metrics import direction_of
 from rtrain.trainers.xgboost.metrics import MODES as OF_XGBOOST
 
 LOSSES = (

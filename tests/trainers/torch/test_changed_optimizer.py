@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR, SequentialLR
 
-from rtrain.trainers.torch.state import TrainState
+from rtrain.trainers.torch.checkpoint.state import TrainState
 
 
 def make_state(lr, momentum, schedule):

@@ -12,11 +12,11 @@ from torch_runs import MLP, make_conf, make_worker, small_dataset
 
 from rtrain.datasets.base import Batch, Dataset, ResidentSplit
 from rtrain.testing.small_data import streamed
-from rtrain.trainers.torch import shards
-from rtrain.trainers.torch.data import TensorFeed
+from rtrain.trainers.torch.checkpoint import shards
+from rtrain.trainers.torch.checkpoint.state import TrainState
+from rtrain.trainers.torch.inputs.loader import TensorFeed
 from rtrain.trainers.torch.loop import train, training
-from rtrain.trainers.torch.state import TrainState
-from rtrain.trainers.torch_ranks import TorchRanks
+from rtrain.trainers.torch.ranks import TorchRanks
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 ADAM = {"_target_": "torch.optim.AdamW", "lr": 0.01}

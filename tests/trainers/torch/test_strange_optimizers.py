@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from rtrain.errors import CheckpointError
-from rtrain.trainers.torch_optimizers import checked_state
+from rtrain.trainers.torch.checkpoint.optimizer_state import checked_state
 
 FLAGS = (
     "fused",

@@ -9,9 +9,9 @@ from torch_runs import assert_same, fit, fit_rank, make_conf, small_dataset
 
 from rtrain.errors import ConfigError
 from rtrain.runs.checkpoints import latest_checkpoint
-from rtrain.trainers.torch import shards
-from rtrain.trainers.torch.blocks import blocks_of, innermost_first, matches, recomputed_blocks
+from rtrain.trainers.torch.checkpoint import shards
 from rtrain.trainers.torch.config import StrategyConf
+from rtrain.trainers.torch.strategies.blocks import blocks_of, innermost_first, matches, recomputed_blocks
 
 
 class Block(nn.Module):

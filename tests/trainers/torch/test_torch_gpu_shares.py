@@ -9,7 +9,7 @@ from torch_runs import make_conf, make_worker
 
 import rtrain
 from rtrain.errors import ConfigError
-from rtrain.trainers.torch_settings import CUBLAS_WORKSPACE, torch_settings
+from rtrain.trainers.torch.process_settings import CUBLAS_WORKSPACE, torch_settings
 
 SHARED = ["num_workers=2", "use_gpu=true", "scaling.resources_per_worker={GPU: 0.5}"]
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("lightning", "transformers", "jax", "keras")]

@@ -11,7 +11,7 @@ from torch_runs import GPT, SGD, assert_same, fit, fit_rank, make_conf, small_da
 from rtrain.datasets.base import Dataset, ResidentSplit
 from rtrain.errors import TrainingError
 from rtrain.trainers.torch.config import StrategyConf
-from rtrain.trainers.torch.tasks import counts, is_additive
+from rtrain.trainers.torch.losses.of_tasks import counts, is_additive
 
 HERE = __name__
 PLAIN = {**SGD, "lr": 0.1, "momentum": 0.0}

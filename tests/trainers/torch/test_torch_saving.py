@@ -74,7 +74,11 @@ def _tensors(folder):
 @pytest.mark.parametrize(
     ("place", "failing", "reason"),
     [
-        ("rtrain.trainers.torch.shards.HuggingFaceStorageWriter.write_data", 1, "Disk quota exceeded, on worker 1"),
+        (
+            "rtrain.trainers.torch.checkpoint.shards.HuggingFaceStorageWriter.write_data",
+            1,
+            "Disk quota exceeded, on worker 1",
+        ),
         ("torch.save", 0, "Disk quota exceeded"),
         ("rtrain.trainers.sharded_checkpoint.complete_checkpoint", 0, "Disk quota exceeded"),
     ],
@@ -132,7 +136,7 @@ def test_a_rank_that_is_killed_while_it_writes_leaves_no_checkpoint(tmp_path):
 
 def _die(rank, folder, conf):
     with pytest.MonkeyPatch.context() as patch:
-        write = "rtrain.trainers.torch.shards.HuggingFaceStorageWriter.write_data"
+        write = "rtrain.trainers.torch.checkpoint.shards.HuggingFaceStorageWriter.write_data"
         dies = partial(patch.setattr, write, lambda *args: os._exit(9))
         _train_until(3, rank, folder, conf, "async", dies if rank == 1 else lambda: None)
 

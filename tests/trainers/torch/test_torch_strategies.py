@@ -31,10 +31,10 @@ from rtrain.runs.files import sha256_of
 from rtrain.testing.damage import replace_file
 from rtrain.testing.ranks import RankProcesses
 from rtrain.testing.workers import newest
+from rtrain.trainers.torch.checkpoint.shards import consolidate
 from rtrain.trainers.torch.config import StrategyConf
 from rtrain.trainers.torch.loop import training
 from rtrain.trainers.torch.predictor import load_predictor
-from rtrain.trainers.torch.shards import consolidate
 
 PLAN = {"layers.0": "colwise", "layers.2": "rowwise"}
 COSINE = {"_target_": "torch.optim.lr_scheduler.CosineAnnealingLR", "T_max": "auto"}

@@ -20,9 +20,9 @@ from rtrain.schemas import schemas
 from rtrain.testing.small_data import small_dataset, streamed
 from rtrain.testing.workers import newest
 from rtrain.trainers.torch.config import Conf
+from rtrain.trainers.torch.inputs.transforms import RowTransform
 from rtrain.trainers.torch.loop import train, training
 from rtrain.trainers.torch.predictor import load_predictor
-from rtrain.trainers.torch.transforms import RowTransform
 
 DROP = {"_target_": "torch.nn.Dropout", "p": 0.3}
 FLIP = {"_target_": "torch.flip", "dims": [2]}

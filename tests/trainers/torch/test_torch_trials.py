@@ -12,9 +12,9 @@ from torch_runs import SGD, RecordingChannel, fit, make_conf, make_worker, small
 from rtrain.datasets.base import ResidentSplit, share_of
 from rtrain.errors import TrainingError
 from rtrain.testing.small_data import in_memory, streamed
-from rtrain.trainers.torch.batch_sizes import backward_rows
+from rtrain.trainers.torch.inputs.batch_sizes import backward_rows
+from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.torch.trial import try_model
-from rtrain.trainers.torch_ranks import TorchRanks
 
 HERE = __name__
 BATCH_NORM = {

@@ -22,7 +22,7 @@ from torch_runs import (
 from rtrain.testing.small_data import streamed
 from rtrain.trainers.loops.stopping import StopSignal
 from rtrain.trainers.torch.loop import training
-from rtrain.trainers.torch_ranks import TorchRanks
+from rtrain.trainers.torch.ranks import TorchRanks
 
 RESNET = {"_target_": f"{MODELS}.ResNet", "in_channels": "auto", "num_classes": "auto", "layers": [1, 1], "width": 8}
 

@@ -61,7 +61,7 @@ def _seeded(worker: Worker, number: int) -> Iterator[None]:
     import torch
 
     from rtrain.trainers.loops.seeding import seed_step
-    from rtrain.trainers.torch_settings import torch_settings
+    from rtrain.trainers.torch.process_settings import torch_settings
 
     with torch.random.fork_rng(devices=[]), torch_settings(worker, deterministic=None):
         torch.manual_seed(seed_step(worker.run.seed, worker.rank, number) >> 1)

@@ -10,8 +10,8 @@ from typing import Any
 import torch.distributed as dist
 
 from rtrain.trainers.torch.config import Conf
+from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.torch.strategies.base import Strategy
-from rtrain.trainers.torch_ranks import TorchRanks
 from rtrain.trainers.worker import Worker
 
 

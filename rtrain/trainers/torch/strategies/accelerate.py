@@ -11,11 +11,11 @@ from torch import Tensor, nn
 
 from rtrain.config.closest import nearest_or_all
 from rtrain.errors import ConfigError, TrainingError
-from rtrain.trainers.torch.blocks import recompute_activations
+from rtrain.trainers.torch.checkpoint.state import TrainState
 from rtrain.trainers.torch.config import Conf
-from rtrain.trainers.torch.state import TrainState
+from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.torch.strategies.base import Strategy
-from rtrain.trainers.torch_ranks import TorchRanks
+from rtrain.trainers.torch.strategies.blocks import recompute_activations
 
 OURS = ("cpu", "mixed_precision", "gradient_accumulation_steps")
 """Arguments of ``Accelerator`` that follow from other keys of the trainer."""

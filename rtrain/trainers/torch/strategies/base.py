@@ -13,12 +13,12 @@ import torch
 from torch import Tensor, nn
 
 from rtrain.runs.checkpoints import Writer
-from rtrain.trainers.torch.blocks import recomputed_blocks
+from rtrain.trainers.torch.checkpoint.process_group import SavingGroup
+from rtrain.trainers.torch.checkpoint.state import TrainState
 from rtrain.trainers.torch.config import Conf
-from rtrain.trainers.torch.saving import SavingGroup
-from rtrain.trainers.torch.state import TrainState
-from rtrain.trainers.torch_finite import are_finite
-from rtrain.trainers.torch_ranks import TorchRanks
+from rtrain.trainers.torch.finite import are_finite
+from rtrain.trainers.torch.ranks import TorchRanks
+from rtrain.trainers.torch.strategies.blocks import recomputed_blocks
 
 
 class Strategy(ABC):

@@ -9,9 +9,9 @@ from typing import Any
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from rtrain.trainers.torch.blocks import recompute_activations
-from rtrain.trainers.torch.state import TrainState, has_only_batch_statistics
+from rtrain.trainers.torch.checkpoint.state import TrainState, has_only_batch_statistics
 from rtrain.trainers.torch.strategies.base import Strategy
+from rtrain.trainers.torch.strategies.blocks import recompute_activations
 
 
 class DDP(Strategy):

@@ -19,12 +19,12 @@ from torch.serialization import safe_globals
 from rtrain.config.closest import to_try
 from rtrain.errors import CheckpointError, ConfigError
 from rtrain.runs.checkpoints import Writer
-from rtrain.trainers.torch.blocks import recompute_activations
+from rtrain.trainers.torch.checkpoint.shards import MODEL, model_tensors
+from rtrain.trainers.torch.checkpoint.state import TRAINING, WEIGHTS, TrainState
 from rtrain.trainers.torch.config import Conf
-from rtrain.trainers.torch.shards import MODEL, model_tensors
-from rtrain.trainers.torch.state import TRAINING, WEIGHTS, TrainState
+from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.torch.strategies.base import Strategy
-from rtrain.trainers.torch_ranks import TorchRanks
+from rtrain.trainers.torch.strategies.blocks import recompute_activations
 
 TAG = "deepspeed"
 """Folder of DeepSpeed's own files, inside a checkpoint."""

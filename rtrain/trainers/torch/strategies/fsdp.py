@@ -12,12 +12,12 @@ from torch import nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 
-from rtrain.trainers.torch.blocks import blocks_of, innermost_first, recompute_activations
+from rtrain.trainers.torch.checkpoint.state import TrainState
 from rtrain.trainers.torch.config import Conf, StrategyConf
 from rtrain.trainers.torch.evaluation import DTYPES
-from rtrain.trainers.torch.state import TrainState
+from rtrain.trainers.torch.ranks import TorchRanks
+from rtrain.trainers.torch.strategies.blocks import blocks_of, innermost_first, recompute_activations
 from rtrain.trainers.torch.strategies.sharded import Sharded
-from rtrain.trainers.torch_ranks import TorchRanks
 
 OPTIONS = frozenset(
     {"activation_checkpointing", "blocks", "consolidate", "param_dtype", "reduce_dtype", "reshard_after_forward"}

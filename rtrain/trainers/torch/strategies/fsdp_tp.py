@@ -9,12 +9,12 @@ import torch.distributed as dist
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
-from rtrain.trainers.torch.blocks import recompute_activations
+from rtrain.trainers.torch.checkpoint.state import TrainState
 from rtrain.trainers.torch.config import Conf
-from rtrain.trainers.torch.state import TrainState
+from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.torch.strategies import fsdp, tp
+from rtrain.trainers.torch.strategies.blocks import recompute_activations
 from rtrain.trainers.torch.strategies.sharded import Sharded
-from rtrain.trainers.torch_ranks import TorchRanks
 
 
 class FSDPTP(Sharded):

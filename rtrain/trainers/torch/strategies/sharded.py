@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
 from rtrain.runs.checkpoints import Writer
-from rtrain.trainers.torch import shards
-from rtrain.trainers.torch.state import WEIGHTS, TrainState
+from rtrain.trainers.torch.checkpoint import shards
+from rtrain.trainers.torch.checkpoint.state import WEIGHTS, TrainState
 from rtrain.trainers.torch.strategies.base import Strategy
 
 

@@ -12,11 +12,11 @@ from torch.distributed.tensor import Replicate
 from torch.distributed.tensor.parallel import ColwiseParallel, ParallelStyle, RowwiseParallel, parallelize_module
 
 from rtrain.errors import ConfigError
-from rtrain.trainers.torch.blocks import recompute_activations
+from rtrain.trainers.torch.checkpoint.state import TrainState
 from rtrain.trainers.torch.config import Conf
-from rtrain.trainers.torch.state import TrainState
+from rtrain.trainers.torch.ranks import TorchRanks
+from rtrain.trainers.torch.strategies.blocks import recompute_activations
 from rtrain.trainers.torch.strategies.sharded import Sharded
-from rtrain.trainers.torch_ranks import TorchRanks
 
 OPTIONS = frozenset({"activation_checkpointing", "blocks", "consolidate", "tp_plan"})
 PLAN = "trainer.strategy_options.tp_plan"

@@ -17,10 +17,10 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import Writer
-from rtrain.trainers.torch_copies import Copies, save_tensors
-from rtrain.trainers.torch_finite import BATCH_STATISTICS
-from rtrain.trainers.torch_optimizers import checked_state
-from rtrain.trainers.torch_ranks import TorchRanks
+from rtrain.trainers.torch.checkpoint.optimizer_state import checked_state
+from rtrain.trainers.torch.checkpoint.staging import Copies, save_tensors
+from rtrain.trainers.torch.finite import BATCH_STATISTICS
+from rtrain.trainers.torch.ranks import TorchRanks
 
 WEIGHTS, AVERAGED, TRAINING = "model.safetensors", "model_ema.safetensors", "training.pt"
 SHARDS = "shards"

@@ -18,9 +18,9 @@ from rtrain.errors import ConfigError
 from rtrain.trainers.loops.epochs.loader import Feed
 from rtrain.trainers.loops.seeding import kept_random_numbers
 from rtrain.trainers.torch.config import Conf
-from rtrain.trainers.torch.data import Step, TensorFeed
-from rtrain.trainers.torch_ranks import TorchRanks
-from rtrain.trainers.torch_rows import as_tensor
+from rtrain.trainers.torch.inputs.loader import Step, TensorFeed
+from rtrain.trainers.torch.inputs.standardize import as_tensor
+from rtrain.trainers.torch.ranks import TorchRanks
 
 
 class RowTransform:

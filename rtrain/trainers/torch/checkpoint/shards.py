@@ -26,8 +26,8 @@ from torch.optim import Optimizer
 
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import Writer, reason_of
-from rtrain.trainers.torch.state import SHARDS, TRAINING, TrainState
-from rtrain.trainers.torch_optimizers import check_tensor, checked_groups
+from rtrain.trainers.torch.checkpoint.optimizer_state import check_tensor, checked_groups
+from rtrain.trainers.torch.checkpoint.state import SHARDS, TRAINING, TrainState
 
 MODEL, OPTIMIZER = "model.", "optimizer."
 

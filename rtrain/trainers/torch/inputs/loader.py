@@ -11,8 +11,8 @@ from torch import Tensor
 
 from rtrain.datasets.base import Batch, DatasetInfo, Pass, ResidentSplit, Split
 from rtrain.trainers.loops.epochs.loader import Feed
-from rtrain.trainers.torch_ranks import TorchRanks
-from rtrain.trainers.torch_rows import Standardizer, as_tensor, target_tensor
+from rtrain.trainers.torch.inputs.standardize import Standardizer, as_tensor, target_tensor
+from rtrain.trainers.torch.ranks import TorchRanks
 
 GPU_SHARE = 0.25
 """Part of a GPU's free memory that rows may take: the rest is for activations and the state of the optimizer."""
