@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, WithJsonSchema
 
 from rtrain.config.needs import Need, Rules
 from rtrain.config.schema import one_of
-from rtrain.datasets.preprocessor_conf import Preprocessors
+from rtrain.datasets.tables.preprocessor_conf import Preprocessors
 
 
 @dataclass(kw_only=True)

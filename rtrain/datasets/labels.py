@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from rtrain.datasets.categories import is_number, is_text, mostly_numbers, numbers_but_for
+from rtrain.datasets.tables.categories import is_number, is_text, mostly_numbers, numbers_but_for
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from rtrain.config.session import Composed, Session
 from rtrain.datasets.base import Dataset, DatasetInfo, RawChunk, RowReader, Source, Split
 from rtrain.datasets.conf import ColumnsConf, MemoryConf, PixelsConf
 from rtrain.datasets.registry import confs, load_source
-from rtrain.datasets.table_rows import load_as_trained
+from rtrain.datasets.tables.predict_rows import load_as_trained
 from rtrain.errors import CheckpointError, ConfigError
 from rtrain.prediction.foreign import check_foreign
 from rtrain.prediction.scoring import MAX_BATCH_ROWS, Model

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rtrain.datasets.base import Columns, Dataset, DatasetInfo, ResidentSplit, Split, take
-from rtrain.datasets.stream import Share, StreamSplit, pieces_of
+from rtrain.datasets.streamed import Share, StreamSplit, pieces_of
 
 
 def in_memory(

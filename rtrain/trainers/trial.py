@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from rtrain.datasets.arrays.memmap import MappedSplit
 from rtrain.datasets.base import DatasetInfo, Pass, ResidentSplit, Split
-from rtrain.datasets.mapped import MappedSplit
 from rtrain.errors import RtrainError, TrainingError, first_line
 from rtrain.trainers.known_errors import is_out_of_memory
 from rtrain.trainers.loops.tasks import CLASSES, PLACES

@@ -138,7 +138,7 @@ TABLES = {
             *COLUMNS,
             acts("path", "delta-other", on=train),
             acts("version", 0, on=num_rows),
-            *shown("tests/datasets/test_delta.py::test_options_reach_the_object_store", "storage_options"),
+            *shown("tests/datasets/sources/test_delta.py::test_options_reach_the_object_store", "storage_options"),
         ),
     ),
     "sql": Case(

@@ -44,7 +44,7 @@ class Csv(Source):
 
     def load(self, conf: CsvConf) -> Dataset:
         """Read, or open for streaming, the files at ``path``."""
-        from rtrain.datasets.table_source import load_table
+        from rtrain.datasets.tables.load import load_table
 
         dataset = load_table("csv", CsvFormat(conf.delimiter, (*(conf.dtypes or ()), *conf.untyped)), conf)
         if "" in dataset.info.feature_names:
@@ -55,7 +55,7 @@ class Csv(Source):
 
     def open_rows(self, conf: CsvConf, encoding: Mapping[str, Any]) -> RowReader | None:
         """Open all rows at ``path``; of the columns only the features of training are needed."""
-        from rtrain.datasets.table_rows import open_table_rows, text_columns
+        from rtrain.datasets.tables.predict_rows import open_table_rows, text_columns
 
         return open_table_rows(CsvFormat(conf.delimiter, text_columns(conf, encoding)), conf, encoding)
 

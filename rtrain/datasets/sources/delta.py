@@ -42,14 +42,14 @@ class Delta(Source):
 
     def load(self, conf: DeltaConf) -> Dataset:
         """Read the columns that ``conf`` names."""
-        from rtrain.datasets.arrow import load_arrow
+        from rtrain.datasets.tables.arrow import load_arrow
 
         table, where = _read(conf, conf.features)
         return load_arrow("delta", {"train": table}, conf, where)
 
     def open_rows(self, conf: DeltaConf, encoding: Mapping[str, Any]) -> RowReader | None:
         """Read all columns; only the features of training are needed."""
-        from rtrain.datasets.table_rows import open_arrow_rows
+        from rtrain.datasets.tables.predict_rows import open_arrow_rows
 
         table, where = _read(conf, None)
         return open_arrow_rows({"train": table}, conf, encoding, where)
@@ -62,7 +62,7 @@ def _read(conf: DeltaConf, features: Sequence[str] | None) -> tuple[pa.Table, st
     from deltalake.exceptions import DeltaError, TableNotFoundError
 
     from rtrain.datasets.files import existing_path
-    from rtrain.datasets.tables import check_columns, used_columns
+    from rtrain.datasets.tables.spec import check_columns, used_columns
     from rtrain.storage.stores import is_url, refusal, shown
 
     path: Any = conf.path if is_url(conf.path) else existing_path(conf.path)

@@ -32,9 +32,9 @@ class Digits(Source):
 
     def load(self, conf: DigitsConf) -> Dataset:
         """Read the digits that scikit-learn carries."""
+        from rtrain.datasets.in_memory import Content, resident_dataset
         from rtrain.datasets.memory import readable
-        from rtrain.datasets.resident import Content, resident_dataset
-        from rtrain.datasets.splits import split_parts
+        from rtrain.datasets.splitting.shares import split_parts
 
         table = _table()
         x = _images(table[:, :-1].reshape(-1, 8, 8), conf.dtype)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-    from rtrain.datasets.arrays import Arrays
+    from rtrain.datasets.arrays.load import Arrays
     from rtrain.datasets.sources.text import TextConf
 
 OF_HUB, OF_IMAGES = ("subset", "revision"), ("image_size", "channels")
@@ -67,8 +67,8 @@ class Huggingface(Source):
 
     def load(self, conf: HuggingfaceConf) -> Dataset:
         """Read all splits of the data set."""
-        from rtrain.datasets.roles import refuse_table_keys
-        from rtrain.datasets.split_keys import refuse_keys
+        from rtrain.datasets.splitting.by_column import refuse_keys
+        from rtrain.datasets.tables.column_roles import refuse_table_keys
         from rtrain.datasets.without_effect import check_task, refuse_idle
 
         parts = _by_split(_opened(conf), conf)
@@ -100,10 +100,10 @@ class Huggingface(Source):
             return _image_rows(parts, conf, encoding)
         tables = {split: _named_labels(part, conf, names) for split, part in parts.items()}
         if kind == "text":
-            from rtrain.datasets.text_rows import open_text_tables
+            from rtrain.datasets.texts.predict_rows import open_text_tables
 
             return open_text_tables(tables, _text_conf(conf), encoding)
-        from rtrain.datasets.table_rows import open_arrow_rows
+        from rtrain.datasets.tables.predict_rows import open_arrow_rows
 
         return open_arrow_rows(tables, conf, encoding, conf.path)
 
@@ -272,14 +272,14 @@ def _class_names(kind: Any) -> list[str] | None:
 
 
 def _table(parts: Mapping[str, Any], conf: HuggingfaceConf) -> Dataset:
-    from rtrain.datasets.arrow import load_arrow
+    from rtrain.datasets.tables.arrow import load_arrow
 
     tables = _labelled(parts, conf)
     return load_arrow("huggingface", tables, conf, conf.path)
 
 
 def _texts(parts: Mapping[str, Any], conf: HuggingfaceConf) -> Dataset:
-    from rtrain.datasets.text_source import load_text_tables
+    from rtrain.datasets.texts.load import load_text_tables
 
     tables = _labelled(parts, conf)
     return load_text_tables("huggingface", tables, _text_conf(conf))
@@ -294,7 +294,7 @@ def _text_conf(conf: HuggingfaceConf) -> TextConf:
 
 
 def _images(parts: Mapping[str, Any], conf: HuggingfaceConf) -> Dataset:
-    from rtrain.datasets.arrays import Names, load_arrays
+    from rtrain.datasets.arrays.load import Names, load_arrays
 
     height, width = conf.image_size or parts["train"][0][_image_column(parts["train"], conf)].size[::-1]
     labels = _labelled(parts, conf, alone=True)
@@ -306,7 +306,7 @@ def _images(parts: Mapping[str, Any], conf: HuggingfaceConf) -> Dataset:
 
 
 def _image_rows(parts: Mapping[str, Any], conf: HuggingfaceConf, encoding: Mapping[str, Any]) -> RowReader:
-    from rtrain.datasets.array_rows import open_array_rows
+    from rtrain.datasets.arrays.predict_rows import open_array_rows
     from rtrain.datasets.base import check_kind
 
     shape = tuple(encoding.get("input_shape", ()))
@@ -325,7 +325,7 @@ def _image_column(part: Any, conf: HuggingfaceConf) -> str:
 
 def _image_arrays(part: Any, split: str, conf: HuggingfaceConf, shape: tuple[int, ...], labels: Any) -> Arrays:
     """Return the images of a split as (rows, *shape), channels first, and the labels if there are some."""
-    from rtrain.datasets.arrays import Arrays
+    from rtrain.datasets.arrays.load import Arrays
 
     x = _pixels(part, _image_column(part, conf), shape, conf)
     y = labels[conf.label].to_numpy() if conf.label in labels.column_names else None
@@ -336,7 +336,7 @@ def _pixels(part: Any, column: str, shape: tuple[int, ...], conf: HuggingfaceCon
     """Return the images of a column, (rows, channels, height, width) uint8."""
     import numpy as np
 
-    from rtrain.datasets.pixels import pixels
+    from rtrain.datasets.images.pixels import pixels
 
     x = np.empty((len(part), *shape), np.uint8)
     for row in range(len(part)):

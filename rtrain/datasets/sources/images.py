@@ -51,9 +51,9 @@ class Images(Source):
 
     def load(self, conf: ImagesConf) -> Dataset:
         """Read, or open for streaming, the images below ``path``."""
+        from rtrain.datasets.class_folders import class_folders
         from rtrain.datasets.files import existing_path
-        from rtrain.datasets.folders import class_folders
-        from rtrain.datasets.image_source import load_images
+        from rtrain.datasets.images.load import load_images
 
         folder = existing_path(conf.path)
         if not folder.is_dir():
@@ -62,6 +62,6 @@ class Images(Source):
 
     def open_rows(self, conf: ImagesConf, encoding: Mapping[str, Any]) -> RowReader | None:
         """Open all images at ``path``: a file, a folder of any depth or a glob. The files' names are kept."""
-        from rtrain.datasets.image_rows import open_image_rows
+        from rtrain.datasets.images.predict_rows import open_image_rows
 
         return open_image_rows(conf, encoding)

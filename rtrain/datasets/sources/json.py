@@ -46,13 +46,13 @@ class Json(Source):
 
     def load(self, conf: JsonConf) -> Dataset:
         """Read, or open for streaming, the files at ``path``."""
-        from rtrain.datasets.table_source import load_table
+        from rtrain.datasets.tables.load import load_table
 
         return load_table("json", JsonFormat(), conf)
 
     def open_rows(self, conf: JsonConf, encoding: Mapping[str, Any]) -> RowReader | None:
         """Open all rows at ``path``; of the columns only the features of training are needed."""
-        from rtrain.datasets.table_rows import open_table_rows
+        from rtrain.datasets.tables.predict_rows import open_table_rows
 
         return open_table_rows(JsonFormat(), conf, encoding)
 

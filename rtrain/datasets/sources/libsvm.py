@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from rtrain.config.schema import one_of
-from rtrain.datasets.arrays import Arrays, ArraysConf, Names, feature_names, load_arrays, whole_numbers
+from rtrain.datasets.arrays.load import Arrays, ArraysConf, Names, feature_names, load_arrays, whole_numbers
 from rtrain.datasets.base import Dataset, Source
 from rtrain.datasets.conf import TablePath
 from rtrain.datasets.memory import always_resident

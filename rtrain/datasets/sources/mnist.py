@@ -34,9 +34,9 @@ class Mnist(Source):
 
     def load(self, conf: MnistConf) -> Dataset:
         """Read the IDX files; the t10k files are the test split, and ``val`` is a share of the train files."""
+        from rtrain.datasets.in_memory import Content, resident_dataset
         from rtrain.datasets.memory import readable
-        from rtrain.datasets.resident import Content, resident_dataset
-        from rtrain.datasets.splits import split_parts
+        from rtrain.datasets.splitting.shares import split_parts
 
         folder = _folder(conf.path)
         parts = {split: _read_split(folder, prefix) for split, prefix in PREFIXES.items()}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from rtrain.config.schema import one_of
-from rtrain.datasets.arrays import Arrays, ArraysConf, Names, feature_names, load_arrays, scanned, targets
+from rtrain.datasets.arrays.load import Arrays, ArraysConf, Names, feature_names, load_arrays, scanned, targets
 from rtrain.datasets.base import Dataset, DatasetInfo, RawChunk, RowReader, Source, check_kind
 from rtrain.datasets.conf import TablePath
 from rtrain.errors import DatasetError
@@ -165,10 +165,10 @@ def _features(x: np.ndarray) -> tuple[str, ...]:
 def _mapped(paths: Mapping[str, str], parts: Mapping[str, Arrays], conf: NumpyConf, reason: str) -> Dataset:
     import numpy as np
 
+    from rtrain.datasets.arrays.memmap import MappedSplit
     from rtrain.datasets.files import files_fingerprint
-    from rtrain.datasets.mapped import MappedSplit
-    from rtrain.datasets.moments import given_statistics
-    from rtrain.datasets.splits import split_parts
+    from rtrain.datasets.mean_std import given_statistics
+    from rtrain.datasets.splitting.shares import split_parts
 
     labels = scanned(parts, conf.y, conf.task)
     rows = {split: {"y": targets(part, labels), "row": np.arange(len(part.x))} for split, part in parts.items()}
@@ -214,7 +214,7 @@ class NumpyRows:
 
     def read(self, piece: Pair, with_labels: bool = False) -> Iterator[RawChunk]:
         """Yield the rows of a split, some at a time."""
-        from rtrain.datasets.array_rows import array_chunks
+        from rtrain.datasets.arrays.predict_rows import array_chunks
 
         y = piece.read(piece.y) if piece.y and with_labels else None
         return array_chunks(Arrays(where=str(piece.path), x=piece.read(piece.x), y=y), self.encoding, with_labels)

@@ -37,7 +37,7 @@ class Parquet(Source):
 
     def load(self, conf: ParquetConf) -> Dataset:
         """Read, or open for streaming, the files at ``path``."""
-        from rtrain.datasets.table_source import load_table
+        from rtrain.datasets.tables.load import load_table
 
         if conf.on_error == "raise":
             return load_table("parquet", ParquetFormat(), conf)
@@ -47,7 +47,7 @@ class Parquet(Source):
 
     def open_rows(self, conf: ParquetConf, encoding: Mapping[str, Any]) -> RowReader | None:
         """Open all rows at ``path``; of the columns only the features of training are needed."""
-        from rtrain.datasets.table_rows import open_table_rows
+        from rtrain.datasets.tables.predict_rows import open_table_rows
 
         return open_table_rows(ParquetFormat(), conf, encoding)
 

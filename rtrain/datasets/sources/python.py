@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from rtrain.config.schema import one_of
-from rtrain.datasets.arrays import TASKS, Arrays, Names, feature_names, load_arrays
+from rtrain.datasets.arrays.load import TASKS, Arrays, Names, feature_names, load_arrays
 from rtrain.datasets.base import Dataset, RowReader, Source
 from rtrain.datasets.conf import ColumnsConf
 from rtrain.datasets.without_effect import check_task
@@ -66,10 +66,10 @@ class Python(Source):
         if arrays:
             return _of_arrays(arrays, conf)
         if conf.text is not None:
-            from rtrain.datasets.text_source import load_text_tables
+            from rtrain.datasets.texts.load import load_text_tables
 
             return load_text_tables("python", tables, _text_conf(conf))
-        from rtrain.datasets.arrow import load_arrow
+        from rtrain.datasets.tables.arrow import load_arrow
 
         return load_arrow("python", tables, conf, conf.function)
 
@@ -77,14 +77,14 @@ class Python(Source):
         """Call the function and take all rows that it returns; labels may be missing."""
         tables, arrays = _by_split(conf, self.allow)
         if arrays:
-            from rtrain.datasets.array_rows import open_array_rows
+            from rtrain.datasets.arrays.predict_rows import open_array_rows
 
             return open_array_rows(list(arrays.values()), encoding)
         if conf.text is not None:
-            from rtrain.datasets.text_rows import open_text_tables
+            from rtrain.datasets.texts.predict_rows import open_text_tables
 
             return open_text_tables(tables, _text_conf(conf), encoding)
-        from rtrain.datasets.table_rows import open_arrow_rows
+        from rtrain.datasets.tables.predict_rows import open_arrow_rows
 
         return open_arrow_rows(tables, conf, encoding, conf.function)
 
@@ -129,8 +129,8 @@ def _is_by_split(found: Any) -> bool:
 
 
 def _text_conf(conf: PythonConf) -> TextConf:
-    from rtrain.datasets.roles import refuse_table_keys
     from rtrain.datasets.sources.text import TextConf
+    from rtrain.datasets.tables.column_roles import refuse_table_keys
     from rtrain.datasets.without_effect import refuse_idle
 
     refuse_table_keys(conf, f"the texts of {conf.function}")
@@ -141,8 +141,8 @@ def _text_conf(conf: PythonConf) -> TextConf:
 
 
 def _of_arrays(parts: Mapping[str, Arrays], conf: PythonConf) -> Dataset:
-    from rtrain.datasets.roles import refuse_table_keys
-    from rtrain.datasets.split_keys import refuse_keys
+    from rtrain.datasets.splitting.by_column import refuse_keys
+    from rtrain.datasets.tables.column_roles import refuse_table_keys
     from rtrain.datasets.without_effect import refuse_idle
 
     refuse_idle(conf, ("text",), f"{conf.function} returns arrays, which have no columns")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rtrain.config.closest import closest, did_you_mean
-from rtrain.datasets.arrays import Arrays, ArraysConf, Names, feature_names, load_arrays
+from rtrain.datasets.arrays.load import Arrays, ArraysConf, Names, feature_names, load_arrays
 from rtrain.datasets.base import Dataset, Source
 from rtrain.datasets.without_effect import refuse_idle
 from rtrain.errors import DatasetError

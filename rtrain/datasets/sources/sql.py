@@ -43,14 +43,14 @@ class Sql(Source):
 
     def load(self, conf: SqlConf) -> Dataset:
         """Run the queries and take their rows."""
-        from rtrain.datasets.arrow import load_arrow
+        from rtrain.datasets.tables.arrow import load_arrow
 
         parts, where = _by_split(conf)
         return load_arrow("sql", parts, conf, where)
 
     def open_rows(self, conf: SqlConf, encoding: Mapping[str, Any]) -> RowReader | None:
         """Run the queries; of the columns only the features of training are needed."""
-        from rtrain.datasets.table_rows import open_arrow_rows
+        from rtrain.datasets.tables.predict_rows import open_arrow_rows
 
         parts, where = _by_split(conf)
         return open_arrow_rows(parts, conf, encoding, where)

@@ -52,9 +52,9 @@ class Synthetic(Source):
 
     def load(self, conf: SyntheticConf) -> Dataset:
         """Draw the rows."""
+        from rtrain.datasets.in_memory import Content, resident_dataset
         from rtrain.datasets.memory import readable
-        from rtrain.datasets.resident import Content, resident_dataset
-        from rtrain.datasets.splits import split_parts
+        from rtrain.datasets.splitting.shares import split_parts
 
         classes = conf.task == "classification"
         columns = _blobs(conf) if classes else _linear(conf)

@@ -74,12 +74,12 @@ class Text(Source):
 
     def load(self, conf: TextConf) -> Dataset:
         """Read the texts at ``path``."""
-        from rtrain.datasets.text_source import load_text
+        from rtrain.datasets.texts.load import load_text
 
         return load_text(conf)
 
     def open_rows(self, conf: TextConf, encoding: Mapping[str, Any]) -> RowReader | None:
         """Open the texts at ``path``; without labels too. All columns of tables, and names of files, are kept."""
-        from rtrain.datasets.text_rows import open_text_rows
+        from rtrain.datasets.texts.predict_rows import open_text_rows
 
         return open_text_rows(conf, encoding)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from rtrain.datasets.arrays import Arrays, ArraysConf, Names, load_arrays, narrowest, targets
+from rtrain.datasets.arrays.load import Arrays, ArraysConf, Names, load_arrays, narrowest, targets
 from rtrain.datasets.base import Dataset, RawChunk, RowReader, Source, check_kind
 from rtrain.datasets.conf import PixelsConf, TablePath
 from rtrain.datasets.without_effect import refuse_idle
@@ -136,7 +136,7 @@ def _column_names(first: Mapping[str, Any], features: Sequence[str]) -> tuple[st
 
 def _image_size(first: Mapping[str, Any], features: Sequence[str], conf: TfrecordConf) -> tuple[int, int] | None:
     """Return height and width of encoded images; None for numbers."""
-    from rtrain.datasets.pixels import image_size
+    from rtrain.datasets.images.pixels import image_size
 
     value = first[features[0]][0]
     if not isinstance(value, bytes):
@@ -153,7 +153,7 @@ def _arrays(
 ) -> Arrays:
     import numpy as np
 
-    from rtrain.datasets.image_source import ImageReader
+    from rtrain.datasets.images.load import ImageReader
 
     where = str(rows[0][0])
     x: np.ndarray

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rtrain.datasets.arrays import Arrays, ArraysConf, Names, load_arrays, targets
+from rtrain.datasets.arrays.load import Arrays, ArraysConf, Names, load_arrays, targets
 from rtrain.datasets.base import Dataset, RawChunk, RowReader, Source, check_kind
 from rtrain.datasets.conf import PixelsConf, TablePath
 from rtrain.datasets.without_effect import refuse_idle
@@ -50,7 +50,7 @@ class Webdataset(Source):
 
     def load(self, conf: WebdatasetConf) -> Dataset:
         """Read the shards at ``path``."""
-        from rtrain.datasets.pixels import image_size
+        from rtrain.datasets.images.pixels import image_size
 
         files = _files(conf)
         first = next(_samples(files["train"][0]), None)
@@ -99,7 +99,7 @@ class _Rows:
 
     def x(self, sample: Sample, file: Path) -> np.ndarray:
         """Return the input of a row."""
-        from rtrain.datasets.image_source import ImageReader
+        from rtrain.datasets.images.load import ImageReader
 
         where = _where(file, sample)
         if self.ending not in sample:

@@ -164,7 +164,7 @@ def _patient(backend_config: Any, hang_seconds: float | None) -> Any:
 def _ray_data_arguments(plugin: TrainerPlugin, job: Job) -> dict[str, Any]:
     if job.dataset is None or not plugin.takes_ray_datasets(job.conf.trainer):
         return {}
-    from rtrain.datasets.ray_datasets import ray_datasets
+    from rtrain.datasets.ray_data import ray_datasets
 
     return {"datasets": ray_datasets(job.dataset, job.conf.run.seed)}
 

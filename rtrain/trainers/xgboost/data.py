@@ -11,7 +11,7 @@ import xgboost
 
 from rtrain.config.closest import to_try
 from rtrain.datasets.base import Columns, Dataset, DatasetInfo, ResidentSplit, Split
-from rtrain.datasets.moments import coarse
+from rtrain.datasets.mean_std import coarse
 from rtrain.errors import ConfigError
 from rtrain.trainers.loops.boosting.rounds import flat, joined, usable_names
 from rtrain.trainers.worker import Worker

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from rtrain.config.targets import build, check_node, locate, raised_at
 from rtrain.datasets.base import DatasetInfo, Pass, ResidentSplit, Split, share_of
-from rtrain.datasets.hashes import random_numbers
+from rtrain.datasets.splitting.row_hash import random_numbers
 from rtrain.errors import ConfigError
 from rtrain.trainers.loops.epochs.loader import Feed
 from rtrain.trainers.loops.seeding import kept_random_numbers

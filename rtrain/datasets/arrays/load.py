@@ -1,0 +1,225 @@
+"""From arrays in memory to a dataset: what the sources of plain arrays share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+from rtrain.config.schema import one_of
+from rtrain.datasets.base import Columns, Dataset
+from rtrain.datasets.conf import RowsConf
+from rtrain.datasets.in_memory import Content, resident_dataset
+from rtrain.datasets.labels import Labels, LabelScan
+from rtrain.datasets.memory import always_resident
+from rtrain.datasets.splitting.shares import split_parts
+from rtrain.datasets.tables.column_roles import grouped
+from rtrain.errors import DatasetError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+TASKS = ("auto", "classification", "regression", "ranking")
+
+
+@dataclass(kw_only=True)
+class ArraysConf(RowsConf):
+    """Rows that are arrays of numbers."""
+
+    task: Annotated[str, *one_of(*TASKS)] = "auto"
+    """auto: a target of text, or of at most 100 different whole numbers, is a class; one with queries, a grade of
+    relevance to rank by; any other one a number."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arrays:
+    """Rows of one split as they were found."""
+
+    where: str
+    """File, for messages."""
+    x: np.ndarray
+    """(rows, ...) numbers or booleans; images are uint8 (rows, height, width[, channels]) or channels first."""
+    y: Any
+    """(rows,) classes or numbers."""
+    more: Mapping[str, np.ndarray] = field(default_factory=dict)
+    """``weight``, ``group`` and ``base_margin``, as ``Columns`` has them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Names:
+    """What things are called."""
+
+    source: str
+    label: str = "y"
+    features: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
+    """Of the classes 0, 1, ...; empty: their values are their names."""
+
+
+def load_arrays(parts: Mapping[str, Arrays], names: Names, conf: RowsConf, task: str) -> Dataset:
+    """Return the dataset of ``parts``, by split, split and normalized as ``conf`` says.
+
+    Raises:
+        DatasetError: The arrays don't fit together, or hold what can't be learned from.
+    """
+    x = {split: inputs(part) for split, part in parts.items()}
+    if len({values.dtype for values in x.values()}) > 1:
+        x = {split: inputs(part, "float64") for split, part in parts.items()}
+    reason = always_resident(sum(values.nbytes for values in x.values()))
+    _check_shapes(x, parts)
+    labels = scanned(parts, names.label, task)
+    columns = {
+        split: grouped({"x": x[split], "y": targets(part, labels), **part.more}) for split, part in parts.items()
+    }
+    return _coded(columns, labels, names, conf, _task(columns["train"], labels, task), reason)
+
+
+def _coded(
+    columns: Mapping[str, Columns], labels: Labels, names: Names, conf: RowsConf, task: str, reason: str
+) -> Dataset:
+    splits = split_parts(columns, conf, task == "classification")
+    class_names = names.classes or labels.class_names
+    content = Content(
+        name=names.source,
+        task=task,
+        class_names=class_names if task == "classification" else (),
+        feature_names=names.features,
+        memory_reason=reason,
+    )
+    dataset = resident_dataset(splits, content, conf)
+    train = splits["train"]
+    info = replace(
+        dataset.info,
+        dtype=str(train["x"].dtype),
+        target_dtype=labels.targets.dtype,
+        merged_targets=labels.targets.merged,
+        columns=tuple(name for name in train if name not in ("x", "y")),
+    )
+    encoding = {
+        "task": task,
+        "label": names.label,
+        **labels.encoding,
+        "input_shape": list(info.input_shape),
+        "dtype": info.dtype,
+    }
+    return Dataset(info, dataset.splits, encoding)
+
+
+def inputs(part: Arrays, dtype: str | None = None) -> np.ndarray:
+    """Return ``x`` as trainers take it: uint8 (rows, channels, height, width), or float32 or float64.
+
+    Args:
+        part: The rows.
+        dtype: Of numbers other than images; None: floats as they are, whole numbers as float32 if it keeps them.
+
+    Raises:
+        DatasetError: It holds no numbers, no row, or single numbers instead of rows.
+    """
+    import numpy as np
+
+    x = np.asarray(part.x)
+    if x.dtype == object or x.dtype.kind not in "biuf":
+        raise DatasetError(f"{part.where}: the inputs are of type {x.dtype}; numbers are needed.")
+    if not len(x):
+        raise DatasetError(f"{part.where}: there are no rows.")
+    if x.ndim < 2:
+        shape = " x ".join(map(str, x.shape))
+        raise DatasetError(f"{part.where}: the inputs are of shape {shape}; rows of one or more numbers are needed.")
+    if x.dtype == np.uint8 and x.ndim in (3, 4):
+        return _channels_first(x)
+    if dtype is None and x.dtype not in (np.float32, np.float64):
+        return narrowest(x)
+    return x.astype(dtype or x.dtype, copy=False)
+
+
+def narrowest(x: np.ndarray) -> np.ndarray:
+    """Return numbers as float32 if it keeps all of them, else as float64."""
+    import numpy as np
+
+    narrow = x.astype(np.float32)
+    kept = np.can_cast(x.dtype, np.float32) or np.array_equal(narrow, x, equal_nan=x.dtype.kind == "f")
+    return narrow if kept else x.astype(np.float64)
+
+
+def _channels_first(images: np.ndarray) -> np.ndarray:
+    if images.ndim == 3:
+        return images[:, None]
+    return images.transpose(0, 3, 1, 2) if images.shape[1] not in (1, 3) and images.shape[3] in (1, 3) else images
+
+
+def _check_shapes(x: Mapping[str, np.ndarray], parts: Mapping[str, Arrays]) -> None:
+    import numpy as np
+
+    for split, values in x.items():
+        part = parts[split]
+        if values.shape[1:] != x["train"].shape[1:]:
+            mine, other = (" x ".join(map(str, one.shape[1:])) for one in (values, x["train"]))
+            raise DatasetError(f"{part.where}: rows are of shape {mine}, those of {parts['train'].where} of {other}.")
+        for name, column in {"y": part.y, **part.more}.items():
+            count = len(column) if np.ndim(column) else "a single number"
+            if count != len(values):
+                raise DatasetError(f"{part.where}: there are {len(values)} rows of inputs, but {count} of {name}.")
+
+
+def scanned(parts: Mapping[str, Arrays], label: str, task: str) -> Labels:
+    """Return what the targets of ``train`` are, as ``task`` wants them."""
+    train = parts["train"]
+    if task == "ranking" or (task == "auto" and "group" in train.more):
+        return Labels(label, None)
+    scan = LabelScan(label, task)
+    scan.add(_values(train), train.where, 0)
+    return scan.labels()
+
+
+def targets(part: Arrays, labels: Labels) -> np.ndarray:
+    """Return ``y``, (rows,): int64 classes or float32 numbers."""
+    return labels.encode(_values(part), part.where, 0)
+
+
+def _values(part: Arrays) -> Any:
+    """Return the targets as Arrow knows them; (rows, 1) counts as (rows,)."""
+    import numpy as np
+    import pyarrow as pa
+
+    y = np.asarray(part.y)
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    if y.ndim != 1:
+        shape = " x ".join(map(str, y.shape))
+        hint = "Choose one of its columns." if y.ndim == 2 else None
+        raise DatasetError(f"{part.where}: the targets are of shape {shape}; one per row is needed.", hint)
+    if y.dtype.kind == "S":
+        y = y.astype(str)
+    try:
+        return pa.array(y.tolist() if y.dtype.kind in "OU" else _native(y))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        kind = f"{part.where}: the targets are of type {y.dtype}"
+        raise DatasetError(f"{kind}; a label is text, a boolean or a number.") from error
+
+
+def _native(y: np.ndarray) -> np.ndarray:
+    """Return numbers as Arrow takes them: in the byte order of the machine, of 64 bits at most."""
+    import numpy as np
+
+    return y.astype(np.float64 if y.dtype.kind == "f" and y.itemsize > 8 else y.dtype.newbyteorder("="), copy=False)
+
+
+def _task(train: Columns, labels: Labels, task: str) -> str:
+    if "group" in train and task not in ("auto", "ranking"):
+        message = f"the rows bring the queries of a ranking, but dataset.task is {task}."
+        raise DatasetError(message, "Use dataset.task=ranking, or leave the queries out.")
+    if task == "ranking" and "group" not in train:
+        raise DatasetError("dataset.task=ranking needs to know which rows belong to one query.", "Give qid: or .query.")
+    return "ranking" if task == "ranking" or (task == "auto" and "group" in train) else labels.task
+
+
+def whole_numbers(y: np.ndarray) -> np.ndarray:
+    """Return int64 where floats are all whole, as in text formats that know no types."""
+    import numpy as np
+
+    return y.astype(np.int64) if y.dtype.kind == "f" and np.isfinite(y).all() and (y == np.trunc(y)).all() else y
+
+
+def feature_names(count: int, names: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return ``names``, or f0, f1, ... where there are none."""
+    return tuple(names) or tuple(f"f{index}" for index in range(count))

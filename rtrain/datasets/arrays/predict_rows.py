@@ -1,0 +1,62 @@
+"""Rows of arrays to predict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rtrain.datasets.arrays.load import Arrays, inputs, targets
+from rtrain.datasets.base import RawChunk, check_kind
+from rtrain.datasets.labels import Labels
+from rtrain.errors import DatasetError
+
+CHUNK_ROWS = 4_096
+
+
+def open_array_rows(parts: Sequence[Arrays], encoding: Mapping[str, Any]) -> ArrayRows:
+    """Open arrays to predict their rows.
+
+    Raises:
+        DatasetError: The model was trained on other rows than arrays.
+    """
+    check_kind("input_shape" in encoding, "arrays of numbers")
+    return ArrayRows(tuple(parts), encoding)
+
+
+@dataclass(frozen=True)
+class ArrayRows:
+    """Rows of arrays in memory; a piece is the number of a part."""
+
+    parts: tuple[Arrays, ...]
+    encoding: Mapping[str, Any]
+
+    @property
+    def pieces(self) -> Sequence[int]:
+        """Return the numbers of the parts."""
+        return range(len(self.parts))
+
+    def read(self, piece: int, with_labels: bool = False) -> Iterator[RawChunk]:
+        """Yield the rows of a part, some at a time."""
+        return array_chunks(self.parts[piece], self.encoding, with_labels)
+
+
+def array_chunks(part: Arrays, encoding: Mapping[str, Any], with_labels: bool) -> Iterator[RawChunk]:
+    """Yield rows as in training, some at a time; ``part.y`` may be None.
+
+    Raises:
+        DatasetError: The rows are of another shape than those of training, or a label is of no class.
+    """
+    labels, dtype = Labels.stored(encoding["label"], encoding), encoding.get("dtype")
+    roles = ("group", "base_margin", "weight")
+    given = [part.more.get(name) if with_labels or name == "base_margin" else None for name in roles]
+    for start in range(0, len(part.x), CHUNK_ROWS):
+        rows = slice(start, start + CHUNK_ROWS)
+        y = None if part.y is None or not with_labels else part.y[rows]
+        some = Arrays(where=part.where, x=part.x[rows], y=y)
+        x = inputs(some, None if dtype == "uint8" else dtype)
+        if list(x.shape[1:]) != encoding["input_shape"]:
+            mine, learned = (" x ".join(map(str, one)) for one in (x.shape[1:], encoding["input_shape"]))
+            raise DatasetError(f"{part.where}: rows are of shape {mine}, those that were learned of {learned}.")
+        more = [None if values is None else values[rows] for values in given]
+        yield RawChunk(x, None if y is None else targets(some, labels), {}, *more)

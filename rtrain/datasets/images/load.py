@@ -1,0 +1,263 @@
+"""From image files to a dataset, in memory or streamed."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rtrain.datasets.base import Batch, Columns, Dataset, DatasetInfo, Pass, step_rows
+from rtrain.datasets.files import files_fingerprint
+from rtrain.datasets.images.pixels import decode, image_size
+from rtrain.datasets.in_memory import Content, resident_dataset
+from rtrain.datasets.mean_std import given_statistics
+from rtrain.datasets.memory import MemoryChoice, choose_memory
+from rtrain.datasets.sources.images import PIECE_ROWS, STATISTICS_ROWS, ImagesConf
+from rtrain.datasets.splitting.shares import num_wanted, split_parts
+from rtrain.datasets.streamed import Share, StreamSplit, pieces_of
+from rtrain.errors import DatasetError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+log = logging.getLogger(__name__)
+
+Folders = Mapping[str, Mapping[str, Path]]
+MAX_THREADS = 8
+STEPS_AHEAD = 2
+"""Steps whose images are read while the trainer works on another one."""
+
+
+@dataclass(frozen=True)
+class ImageReader:
+    """Reads images; a key is a sequence of pairs of file and class."""
+
+    height: int
+    width: int
+    channels: int
+
+    @property
+    def row_bytes(self) -> int:
+        """Size of an image once decoded."""
+        return self.height * self.width * self.channels
+
+    def read(self, key: Any) -> Iterator[Columns]:
+        """Yield the images of a piece at once."""
+        import numpy as np
+
+        x = np.empty((len(key), self.channels, self.height, self.width), np.uint8)
+        for row, (file, _) in enumerate(key):
+            x[row] = self.image(file)
+        yield {"x": x, "y": np.asarray([label for _, label in key], np.int64)}
+
+    def image(self, file: str) -> np.ndarray:
+        """Return the image in a file, (channels, height, width) uint8; see ``decode``."""
+        return self.decode(file, file)
+
+    def decode(self, content: str | bytes, where: str) -> np.ndarray:
+        """Return an image, (channels, height, width) uint8, from the bytes of a file or its path; see ``pixels``.
+
+        Raises:
+            DatasetError: It is not an image, or broken, or of a kind that bytes can't show.
+        """
+        return decode(content, (self.height, self.width), self.channels, where)
+
+
+def load_images(folders: Folders, conf: ImagesConf) -> Dataset:
+    """Return the dataset of the images in ``folders``, by split and class.
+
+    Raises:
+        DatasetError: A split has no images, or one can't be read.
+    """
+    class_names = tuple(folders["train"])
+    reader = _reader(folders, conf)
+    files, labels, num_skipped = _listed(folders, class_names, reader if conf.on_error == "skip" else None)
+    num_rows = sum(num_wanted(len(part), conf) for part in files.values())
+    choice = choose_memory(conf.memory, num_rows * reader.row_bytes)
+    chosen = split_parts(labels, conf, stratify=True)
+    load = _resident if choice.memory == "resident" else _stream
+    dataset = load(_Chosen(reader, files, chosen, class_names), conf, choice)
+    encoding = {
+        "classes": list(class_names),
+        "image_size": [reader.height, reader.width],
+        "channels": reader.channels,
+    }
+    return Dataset(replace(dataset.info, num_skipped=num_skipped), dataset.splits, encoding)
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """Which images make which split: the rows of ``rows`` number the files of the split that the data has them in."""
+
+    reader: ImageReader
+    files: Mapping[str, Sequence[str]]
+    rows: Mapping[str, Columns]
+    class_names: tuple[str, ...]
+
+    def keys(self, split: str) -> list[tuple[str, int]]:
+        files = self.files.get(split, self.files["train"])
+        part = self.rows[split]
+        return [(files[row], label) for row, label in zip(part["row"].tolist(), part["y"].tolist(), strict=True)]
+
+
+def _listed(
+    folders: Folders, class_names: Sequence[str], check: ImageReader | None
+) -> tuple[dict[str, list[str]], dict[str, Columns], int]:
+    """Return the files of each split, their rows and classes, and how many unreadable ones ``check`` left out."""
+    import numpy as np
+
+    files: dict[str, list[str]] = {}
+    labels: dict[str, Columns] = {}
+    num_skipped = 0
+    for split, classes in folders.items():
+        found = [(str(file), class_names.index(name)) for name in classes for file in images_below(classes[name])]
+        if check is not None:
+            readable = _readable([file for file, _ in found], check)
+            num_skipped += len(found) - sum(readable)
+            found = [one for one, kept in zip(found, readable, strict=True) if kept]
+        if not found:
+            place = next(iter(classes.values())).parent if classes else split
+            raise DatasetError(f"{place}: there are no images for the split '{split}'.", "Check dataset.path.")
+        files[split] = [file for file, _ in found]
+        labels[split] = {"y": np.asarray([label for _, label in found], np.int64), "row": np.arange(len(found))}
+    _check_all_classes(labels["train"]["y"], folders["train"], class_names)
+    return files, labels, num_skipped
+
+
+def _readable(files: Sequence[str], reader: ImageReader) -> list[bool]:
+    """Return for each file whether it is an image that can be read; those that are not are logged."""
+
+    def check(file: str) -> bool:
+        try:
+            reader.image(file)
+        except DatasetError as error:
+            log.warning("skipped %s", error.message)
+            return False
+        return True
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(check, files))
+
+
+def _check_all_classes(y: np.ndarray, classes: Mapping[str, Path], class_names: Sequence[str]) -> None:
+    import numpy as np
+
+    empty = np.flatnonzero(np.bincount(y, minlength=len(class_names)) == 0)
+    if empty.size:
+        folder = classes[class_names[empty[0]]]
+        raise DatasetError(f"{folder}: the class folder holds no image.", "Remove the folder, or put images there.")
+
+
+def images_below(folder: Path) -> list[Path]:
+    """Return the files below a folder that are images by their names, in the order of their paths."""
+    from PIL import Image
+
+    endings = frozenset(Image.registered_extensions())
+    files = (file for file in folder.rglob("*") if file.suffix.lower() in endings and not file.name.startswith("."))
+    return sorted((file for file in files if file.is_file()), key=str)
+
+
+def _reader(folders: Folders, conf: ImagesConf) -> ImageReader:
+    """Return a reader for images of the size that ``conf`` says, or of that of the first one that can be read."""
+    if conf.image_size is not None:
+        return ImageReader(conf.image_size[0], conf.image_size[1], conf.channels)
+    for file in (file for folder in folders["train"].values() for file in images_below(folder)):
+        try:
+            return ImageReader(*image_size(str(file), str(file)), conf.channels)
+        except DatasetError:
+            if conf.on_error == "raise":
+                raise
+    place = next(iter(folders["train"].values())).parent
+    raise DatasetError(f"{place}: there are no images for the split 'train'.", "Check dataset.path.")
+
+
+def _resident(chosen: _Chosen, conf: ImagesConf, choice: MemoryChoice) -> Dataset:
+    splits = {
+        split: {"x": _read_all(chosen.reader, [file for file, _ in chosen.keys(split)]), "y": part["y"]}
+        for split, part in chosen.rows.items()
+    }
+    content = Content(name="images", task="classification", class_names=chosen.class_names, memory_reason=choice.reason)
+    return resident_dataset(splits, content, conf)
+
+
+def _read_all(reader: ImageReader, files: Sequence[str]) -> np.ndarray:
+    """Return the images, (rows, channels, height, width), read by a thread per core: Pillow and numpy let them run."""
+    import numpy as np
+
+    x = np.empty((len(files), reader.channels, reader.height, reader.width), np.uint8)
+
+    def read(row: int) -> None:
+        x[row] = reader.image(files[row])
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        deque(pool.map(read, range(len(files))), maxlen=0)
+    return x
+
+
+def _stream(chosen: _Chosen, conf: ImagesConf, choice: MemoryChoice) -> Dataset:
+    reader = chosen.reader
+    splits = {split: _stream_split(chosen.keys(split), reader, conf) for split in chosen.rows}
+    statistics = given_statistics(conf.normalize, reader.channels)
+    if statistics is None:
+        moments = splits["train"].moments(STATISTICS_ROWS)
+        statistics = moments.mean, moments.std
+    info = DatasetInfo(
+        name="images",
+        task="classification",
+        input_shape=(reader.channels, reader.height, reader.width),
+        dtype="uint8",
+        num_classes=len(chosen.class_names),
+        class_names=chosen.class_names,
+        num_rows={name: split.num_rows for name, split in splits.items()},
+        fingerprint=files_fingerprint(Path(file) for part in chosen.files.values() for file in part),
+        memory="stream",
+        memory_reason=choice.reason,
+        mean=statistics[0],
+        std=statistics[1],
+    )
+    return Dataset(info, splits)
+
+
+class ImageSplit(StreamSplit):
+    """Streamed images. Each is a file, so that a worker reads its own rows only, in the order of a ResidentSplit."""
+
+    reader: ImageReader
+
+    def batches(self, one: Pass) -> Iterator[Batch]:
+        """Yield this worker's batches of one pass, read some steps ahead by a few threads."""
+        files = sorted((label, file) for piece in self.pieces for file, label in piece.key)
+        with ThreadPoolExecutor(max(1, min(MAX_THREADS, (os.cpu_count() or 1) // one.world_size))) as pool:
+            ahead: deque[tuple[list[int], list[Future[np.ndarray]], int]] = deque()
+            for rows, num_global in step_rows(len(files), one):
+                chosen = [files[row] for row in rows.tolist()]
+                images = [pool.submit(self.reader.image, file) for _, file in chosen]
+                ahead.append(([label for label, _ in chosen], images, num_global))
+                if len(ahead) > STEPS_AHEAD:
+                    yield self._batch(*ahead.popleft())
+            while ahead:
+                yield self._batch(*ahead.popleft())
+
+    def _batch(self, labels: Sequence[int], images: Sequence[Future[np.ndarray]], num_global: int) -> Batch:
+        import numpy as np
+
+        reader = self.reader
+        x = np.empty((len(labels), reader.channels, reader.height, reader.width), np.uint8)
+        for row, image in enumerate(images):
+            x[row] = image.result()
+        return Batch(x, np.asarray(labels, np.int64), num_global)
+
+
+def _stream_split(keys: Sequence[tuple[str, int]], reader: ImageReader, conf: ImagesConf) -> ImageSplit:
+    """Return the split of these images, mixed once so that each piece has images of all classes."""
+    import numpy as np
+
+    order = np.random.default_rng(conf.seed).permutation(len(keys))
+    groups = [[keys[row] for row in order[start : start + PIECE_ROWS]] for start in range(0, len(keys), PIECE_ROWS)]
+    pieces = pieces_of((tuple(group), len(group)) for group in groups)
+    counts = [piece.num_rows for piece in pieces]
+    return ImageSplit(reader, pieces, Share(), counts, reader.row_bytes, conf.num_shuffle_rows)

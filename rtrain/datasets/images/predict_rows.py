@@ -1,0 +1,52 @@
+"""Images to predict, in folders of classes or loose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rtrain.datasets.base import RawChunk, check_kind
+from rtrain.datasets.files import existing_path, files_at
+from rtrain.datasets.images.load import ImageReader, images_below
+from rtrain.datasets.remote import is_glob
+from rtrain.datasets.sources.images import PIECE_ROWS, ImagesConf
+from rtrain.errors import DatasetError
+from rtrain.storage.stores import is_url
+
+
+def open_image_rows(conf: ImagesConf, encoding: Mapping[str, Any]) -> ImageRows:
+    """Return a reader of the images at ``conf.path``, in the order of their paths."""
+    check_kind("channels" in encoding, "images")
+    path = None if is_glob(conf.path) and not is_url(conf.path) else existing_path(conf.path)
+    files = images_below(path) if path is not None and path.is_dir() else files_at(conf.path, ())
+    if not files:
+        raise DatasetError(f"dataset.path: {conf.path} holds no image.")
+    names = [str(file) for file in files]
+    pieces = [tuple(names[start : start + PIECE_ROWS]) for start in range(0, len(names), PIECE_ROWS)]
+    height, width = encoding["image_size"]
+    return ImageRows(pieces, ImageReader(height, width, encoding["channels"]), tuple(encoding["classes"]))
+
+
+@dataclass(frozen=True)
+class ImageRows:
+    """Reads images; a piece is some files. Broken ones are errors: every image gets a prediction."""
+
+    pieces: Sequence[tuple[str, ...]]
+    reader: ImageReader
+    classes: tuple[str, ...]
+
+    def read(self, piece: tuple[str, ...], with_labels: bool = False) -> Iterator[RawChunk]:
+        """Yield the images of a piece; classes are known where each of them lies in the folder of one."""
+        import numpy as np
+
+        x = np.stack([self.reader.image(file) for file in piece])
+        codes = [self._class(file) if with_labels else None for file in piece]
+        y = None if None in codes else np.asarray(codes, np.int64)
+        yield RawChunk(x, y, {"file": list(piece)})
+
+    def _class(self, file: str) -> int | None:
+        """Return the class whose folder is the nearest one around a file."""
+        names = (folder.name for folder in Path(file).parents)
+        return next((self.classes.index(name) for name in names if name in self.classes), None)

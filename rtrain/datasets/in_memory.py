@@ -1,0 +1,85 @@
+"""Makes a dataset of rows that are in memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+from rtrain.datasets.base import Columns, Dataset, DatasetInfo, ResidentSplit
+from rtrain.datasets.conf import RowsConf
+from rtrain.datasets.mean_std import Moments, given_statistics, tell_of_digits
+
+
+@dataclass(frozen=True, kw_only=True)
+class Content:
+    """What a source knows about its rows, wherever they live."""
+
+    name: str
+    task: str
+    class_names: tuple[str, ...] = ()
+    feature_names: tuple[str, ...] = ()
+    memory_reason: str
+
+    @property
+    def num_classes(self) -> int | None:
+        """Number of classes; None for regression."""
+        return len(self.class_names) if self.task == "classification" else None
+
+
+def resident_dataset(splits: Mapping[str, Columns], content: Content, conf: RowsConf) -> Dataset:
+    """Return the dataset of ``splits`` in memory, with statistics of ``train`` as ``conf.normalize`` says.
+
+    Raises:
+        DatasetError: ``conf.normalize`` gives too few or too many numbers.
+    """
+    x = splits["train"]["x"]
+    statistics = given_statistics(conf.normalize, x.shape[1])
+    if statistics is None:
+        moments = Moments()
+        moments.add(x)
+        statistics = moments.mean, moments.std
+    tell_of_digits(str(x.dtype), *statistics, content.feature_names)
+    info = DatasetInfo(
+        name=content.name,
+        task=content.task,
+        input_shape=tuple(x.shape[1:]),
+        dtype=str(x.dtype),
+        num_classes=content.num_classes,
+        class_names=content.class_names,
+        feature_names=content.feature_names,
+        num_rows={name: len(columns["y"]) for name, columns in splits.items()},
+        fingerprint=fingerprint(splits, content.class_names),
+        memory="resident",
+        memory_reason=content.memory_reason,
+        missing=_missing(splits, content.feature_names),
+        mean=statistics[0],
+        std=statistics[1],
+    )
+    return Dataset(info, {name: ResidentSplit(columns) for name, columns in splits.items()})
+
+
+def _missing(splits: Mapping[str, Columns], names: Sequence[str]) -> tuple[str, ...]:
+    """Return which channels or features have NaN in any split, by ``names`` if they have some."""
+    import numpy as np
+
+    x = [part["x"] for part in splits.values() if part["x"].dtype.kind == "f"]
+    some = [np.isnan(one).any(axis=tuple(axis for axis in range(one.ndim) if axis != 1)) for one in x]
+    places: list[int] = np.flatnonzero(np.any(some, axis=0)).tolist() if some else []
+    return tuple(names[place] if names else f"feature {place}" for place in places)
+
+
+def fingerprint(splits: Mapping[str, Columns], class_names: tuple[str, ...]) -> str:
+    """Return the sha256 over all values of all splits, and what they are called."""
+    import numpy as np
+
+    digest = sha256(repr(class_names).encode())
+    for split, columns in splits.items():
+        for name, values in columns.items():
+            digest.update(f"{split}/{name} {values.dtype} {values.shape}".encode())
+            if values.dtype == object:
+                digest.update(json.dumps([getattr(row, "tolist", lambda row=row: row)() for row in values]).encode())
+            else:
+                digest.update(np.ascontiguousarray(values).reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()

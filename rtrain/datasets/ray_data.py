@@ -1,0 +1,65 @@
+"""Splits as Ray Datasets, for loops of the user's own. The one module here that imports Ray; import it late."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import ray.data
+
+from rtrain.datasets.arrays.memmap import MappedSplit
+from rtrain.datasets.base import Dataset, ResidentSplit, Split
+from rtrain.datasets.streamed import StreamSplit
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+def ray_datasets(dataset: Dataset, seed: int) -> dict[str, ray.data.Dataset]:
+    """Return what ``datasets=`` of a Ray trainer takes: a ray.data.Dataset for each split; on the driver.
+
+    The cluster needs at least one CPU beyond those that the workers reserve, or reading never starts.
+    """
+    return {
+        name: ray_dataset(split, seed if name == "train" else None)
+        if isinstance(split, StreamSplit)
+        else resident_ray_dataset(split)
+        for name, split in dataset.splits.items()
+    }
+
+
+def resident_ray_dataset(split: Split) -> ray.data.Dataset:
+    """Return the rows of a split in memory, or mapped there, as a ray.data.Dataset of its columns, in their order."""
+    if isinstance(split, MappedSplit):
+        return ray.data.range(split.num_rows).map_batches(_mapped_rows, fn_kwargs={"split": split})
+    assert isinstance(split, ResidentSplit)
+    columns = ray.put(dict(split.columns))
+    return ray.data.range(split.num_rows).map_batches(_take_rows, fn_kwargs={"columns": columns})
+
+
+def _mapped_rows(batch: Mapping[str, np.ndarray], split: MappedSplit) -> dict[str, np.ndarray]:
+    return {"x": split.x(batch["id"]), "y": split.y[batch["id"]]}
+
+
+def _take_rows(batch: Mapping[str, np.ndarray], columns: Any) -> dict[str, np.ndarray]:
+    held = ray.get(columns) if isinstance(columns, ray.ObjectRef) else columns
+    return {name: values[batch["id"]] for name, values in held.items()}
+
+
+def ray_dataset(split: StreamSplit, seed: int | None) -> ray.data.Dataset:
+    """Return the rows of ``split`` as a ray.data.Dataset with the columns ``x`` and ``y``.
+
+    Args:
+        split: What to read.
+        seed: Orders the pieces anew in each epoch; None leaves them in order.
+    """
+    numbers = ray.data.range(len(split.pieces), override_num_blocks=len(split.pieces))
+    if seed is not None:
+        order = ray.data.RandomSeedConfig(seed=seed, reseed_after_execution=True)
+        numbers = numbers.randomize_block_order(seed=order)
+    return numbers.map_batches(_read_pieces, batch_size=1, fn_kwargs={"split": split})
+
+
+def _read_pieces(batch: Mapping[str, np.ndarray], split: StreamSplit) -> Iterator[dict[str, np.ndarray]]:
+    for columns in split.chunks(batch["id"].tolist()):
+        yield dict(columns)

@@ -1,0 +1,44 @@
+"""From Arrow tables in memory to a dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from rtrain.datasets.base import Dataset
+from rtrain.datasets.conf import ColumnsConf
+from rtrain.datasets.memory import always_resident
+from rtrain.datasets.tables.casts import cast_table
+from rtrain.datasets.tables.in_memory import resident_table
+from rtrain.datasets.tables.predict_rows import arrow_places
+from rtrain.datasets.tables.spec import check_columns, choose_features, used_columns
+from rtrain.errors import DatasetError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def load_arrow(name: str, parts: Mapping[str, pa.Table], conf: ColumnsConf, where: str) -> Dataset:
+    """Return the dataset of the tables in ``parts``, by split.
+
+    Args:
+        name: Of the source.
+        parts: The rows of each split; ``train`` is among them.
+        conf: Which columns are taken, and how.
+        where: Where the rows come from, for messages.
+
+    Raises:
+        DatasetError: A column is missing or unusable; names it and the row.
+    """
+    places = arrow_places(parts, where)
+    for split, table in parts.items():
+        if not table.num_rows:
+            raise DatasetError(f"{places[split]}: there are no rows.")
+    parts = {split: cast_table(table, conf.dtypes or {}, places[split]) for split, table in parts.items()}
+    features = choose_features(conf, parts["train"].schema, places["train"])
+    for split, table in parts.items():
+        check_columns(used_columns(conf, features), table.schema, places[split], "features")
+    width = 4 if conf.dtype == "float32" else 8
+    reason = always_resident(sum(table.num_rows for table in parts.values()) * (width * len(features) + 8))
+    tables = {split: [(places[split], table)] for split, table in parts.items()}
+    return resident_table(name, tables, features, conf, reason)

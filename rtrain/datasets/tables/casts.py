@@ -1,0 +1,155 @@
+"""Columns taken as another type than their file says: ``dataset.dtypes``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rtrain.datasets.tables.categories import is_text
+from rtrain.datasets.tables.spec import TableFormat
+from rtrain.datasets.tables.spellings import MISSING
+from rtrain.errors import DatasetError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+WHOLE = 2.0**53
+"""Below it, a float64 that is whole is exactly that number."""
+
+
+def cast_table(table: pa.Table, dtypes: Mapping[str, str], where: str, first_row: int = 0) -> pa.Table:
+    """Return the table with these columns as another type; those that it lacks are left alone.
+
+    Raises:
+        DatasetError: A value can't be taken as that type; names column and row.
+    """
+    for name in set(dtypes) & set(table.column_names):
+        values = _cast(table[name], name, dtypes[name], where, first_row)
+        table = table.set_column(table.column_names.index(name), name, values)
+    return table
+
+
+def cast_schema(schema: pa.Schema, dtypes: Mapping[str, str]) -> pa.Schema:
+    """Return the columns and types of a cast table."""
+    for index, name in enumerate(schema.names):
+        if name in dtypes:
+            schema = schema.set(index, schema.field(index).with_type(_arrow_type(dtypes[name])))
+    return schema
+
+
+@dataclass(frozen=True)
+class CastFormat:
+    """Reads tables by another format, and casts their columns."""
+
+    reading: TableFormat
+    dtypes: Mapping[str, str]
+
+    @property
+    def endings(self) -> Sequence[str]:
+        """How the files' names end."""
+        return self.reading.endings
+
+    def schema(self, file: Path) -> pa.Schema:
+        """Return the columns and the types that they are cast to."""
+        return cast_schema(self.reading.schema(file), self.dtypes)
+
+    def read(self, file: Path, columns: Sequence[str]) -> pa.Table:
+        """Return the whole file."""
+        return cast_table(self.reading.read(file, columns), self.dtypes, str(file))
+
+    def decoded_bytes(self, file: Path, num_columns: int) -> int:
+        """Return about how large the rows are in memory."""
+        return self.reading.decoded_bytes(file, num_columns)
+
+    def pieces(self, file: Path) -> list[tuple[Any, int]]:
+        """Return the keys of the other format, with the file and the row that they begin with."""
+        return [((str(file), row, key), row) for key, row in self.reading.pieces(file)]
+
+    def batches(self, piece: Any, columns: Sequence[str], widened: Sequence[str] = ()) -> Iterator[pa.Table]:
+        """Yield the rows of a part, some at a time."""
+        where, row, key = piece
+        for table in self.reading.batches(key, columns, widened):
+            yield cast_table(table, self.dtypes, where, row)
+            row += table.num_rows
+
+
+def _arrow_type(dtype: str) -> pa.DataType:
+    import pyarrow as pa
+
+    return pa.dictionary(pa.int32(), pa.string()) if dtype == "category" else pa.type_for_alias(dtype)
+
+
+def _cast(values: pa.ChunkedArray, name: str, dtype: str, where: str, first_row: int) -> pa.ChunkedArray:
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    try:
+        return _converted(values, dtype)
+    except pa.ArrowNotImplementedError as error:
+        message = f"{where}: column '{name}' is of type {values.type}, which can't be taken as {dtype}."
+        raise DatasetError(message, "Leave it out of dataset.dtypes, or take another type.") from error
+    except pa.ArrowInvalid as error:
+        row = next((row for row in range(len(values)) if not _fits(values.slice(row, 1), dtype)), 0)
+        raise DatasetError(
+            f"{where}: row {first_row + row + 1} has {name}={values[row].as_py()!r}, which is no {dtype} as "
+            "dataset.dtypes wants it.",
+            f"Correct the value, or take another type: 'dataset.dtypes={{{name}: category}}'",
+        ) from error
+
+
+def _converted(values: pa.ChunkedArray, dtype: str) -> pa.ChunkedArray:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if is_text(values.type):
+        values = pc.utf8_trim_whitespace(values.cast(pa.string()))
+        names_values = dtype in ("string", "category")
+        values = pc.if_else(pc.is_in(values, pa.array([""] if names_values else MISSING)), None, values)
+    if pa.types.is_floating(values.type):
+        values = pc.if_else(pc.is_nan(values), None, values)
+    if dtype in ("string", "category"):
+        texts = _texts(values) if pa.types.is_floating(values.type) else values.cast(pa.string())
+        return texts.dictionary_encode() if dtype == "category" else texts
+    if dtype != "bool":
+        values = _numbers(values)
+    # Whole numbers beyond a float's digits are rounded, as everywhere; fractions are never cut off.
+    return values.cast(_arrow_type(dtype), safe=not dtype.startswith("float"))
+
+
+def _numbers(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return texts as numbers; dates and times, also as text, as microseconds since 1970."""
+    import pyarrow as pa
+
+    if pa.types.is_date(values.type) or pa.types.is_timestamp(values.type):
+        return values.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
+    if not is_text(values.type):
+        return values
+    for kind in (pa.int64(), pa.float64()):
+        with suppress(pa.ArrowInvalid):
+            return values.cast(kind)
+    with suppress(pa.ArrowInvalid):
+        return values.cast(pa.timestamp("us")).cast(pa.int64())
+    return values
+
+
+def _texts(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return floats as text, 3.0 as ``3``."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    whole = pc.and_(pc.equal(pc.floor(values), values), pc.less(pc.abs(values), WHOLE))
+    return pc.coalesce(pc.if_else(whole, values, None).cast(pa.int64()).cast(pa.string()), values.cast(pa.string()))
+
+
+def _fits(values: pa.ChunkedArray, dtype: str) -> bool:
+    import pyarrow as pa
+
+    try:
+        _converted(values, dtype)
+    except pa.ArrowInvalid:
+        return False
+    return True

@@ -1,0 +1,167 @@
+"""Columns of a table that are neither features nor label: weights, queries, scores to start from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+from rtrain.datasets.base import Columns
+from rtrain.datasets.conf import ColumnsConf
+from rtrain.datasets.tables.categories import is_fraction
+from rtrain.datasets.without_effect import changed
+from rtrain.errors import DatasetError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+
+OF_TABLES = (
+    *("features", "drop", "categorical", "ids", "weight", "group", "base_margin"),
+    *("dtype", "dtypes", "preprocessors", "on_missing", "max_unseen"),
+)
+"""Keys of ``ColumnsConf`` that mean nothing where rows are not a table."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Roles:
+    """Which columns become ``weight``, ``group`` and ``base_margin``."""
+
+    weight: str | None = None
+    group: str | None = None
+    base_margin: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, conf: ColumnsConf) -> Roles:
+        """Return what the config says.
+
+        Raises:
+            DatasetError: A ranking has no groups, or something else has some.
+        """
+        if conf.task == "ranking" and conf.group is None:
+            message = "dataset.task=ranking needs to know which rows belong to one query."
+            raise DatasetError(message, "Name their column: dataset.group=...")
+        if conf.group is not None and conf.task != "ranking":
+            raise DatasetError(
+                f"dataset.group={conf.group} names the queries of a ranking, but dataset.task is {conf.task}.",
+                f"Use dataset.task=ranking; to keep equal values in one split: dataset.split.by_group={conf.group}",
+            )
+        return cls(weight=conf.weight, group=conf.group, base_margin=tuple(conf.base_margin))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns to read."""
+        return tuple(dict.fromkeys(name for name in (self.weight, self.group, *self.base_margin) if name))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the keys of ``Columns`` that there will be."""
+        there = {"weight": self.weight, "group": self.group, "base_margin": self.base_margin}
+        return tuple(name for name, column in there.items() if column)
+
+    def decode(self, table: pa.Table, where: str, first_row: int) -> Columns:
+        """Return these columns of a table.
+
+        Raises:
+            DatasetError: A value is missing or no number, or a weight is negative; names column and row.
+        """
+        import numpy as np
+
+        found: dict[str, np.ndarray] = {}
+        if self.weight:
+            found["weight"] = _finite(table, self.weight, "weight", where, first_row)
+            if (found["weight"] < 0).any():
+                row = first_row + int((found["weight"] < 0).argmax()) + 1
+                raise DatasetError(f"{where}: dataset.weight '{self.weight}' is negative in row {row}.")
+        if self.group:
+            found["group"] = _groups(table, self.group, where, first_row)
+        if self.base_margin:
+            margins = [_finite(table, name, "base_margin", where, first_row) for name in self.base_margin]
+            found["base_margin"] = margins[0] if len(margins) == 1 else np.stack(margins, axis=1)
+        return found
+
+
+def refuse_table_keys(conf: ColumnsConf, rows: str) -> None:
+    """Raise a DatasetError if the config says something of the columns of a table, and ``rows`` have none."""
+    for key in changed(conf, OF_TABLES):
+        message = f"dataset.{key} takes columns of a table, but {rows} have none."
+        raise DatasetError(message, f"Leave dataset.{key} out, or give a table.")
+
+
+def grouped(part: Columns) -> Columns:
+    """Return the rows with those of each group together, groups in the order of their first rows."""
+    import numpy as np
+
+    if "group" not in part:
+        return part
+    _, first, inverse = np.unique(part["group"], return_index=True, return_inverse=True)
+    places = first[inverse]
+    if (places[1:] >= places[:-1]).all():
+        return part
+    order = np.argsort(places, kind="stable")
+    return {name: values[order] for name, values in part.items()}
+
+
+def _finite(table: pa.Table, column: str, key: str, where: str, first_row: int) -> np.ndarray:
+    """Return a column of numbers, (rows,) float32."""
+    import numpy as np
+    import pyarrow as pa
+
+    try:
+        values = np.asarray(table[column].cast(pa.float32(), safe=False).to_numpy())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise DatasetError(f"{where}: dataset.{key} '{column}' is of type {table[column].type}, no number.") from error
+    wrong = ~np.isfinite(values)
+    if wrong.any():
+        row = first_row + int(wrong.argmax()) + 1
+        raise DatasetError(f"{where}: dataset.{key} '{column}' is empty, NaN or infinite in row {row}.")
+    return values
+
+
+def _groups(table: pa.Table, column: str, where: str, first_row: int) -> np.ndarray:
+    """Return a number for each row, (rows,) int64: whole numbers as they are, and a hash of the text of all else.
+
+    It depends on the value alone: 1 is the same group in a file with 1.5 and in one without.
+    """
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    values = table[column].combine_chunks()
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    missing = pc.is_null(values, nan_is_null=True)
+    if pc.any(missing).as_py():
+        row = first_row + missing.index(True).as_py() + 1
+        raise DatasetError(f"{where}: dataset.group '{column}' is empty in row {row}.")
+    try:
+        if pa.types.is_integer(values.type):
+            return np.asarray(values.cast(pa.int64()))
+        if not is_fraction(values.type):
+            return _hashes(values.cast(pa.string()))
+        whole = pc.equal(pc.trunc(values), values)
+        found = np.empty(len(values), np.int64)
+        found[np.asarray(whole)] = values.filter(whole).cast(pa.int64())
+        found[~np.asarray(whole)] = _hashes(_fractions(values.filter(pc.invert(whole))))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise DatasetError(f"{where}: dataset.group '{column}' names no groups: {error}") from error
+    return found
+
+
+def _fractions(values: pa.Array) -> pa.Array:
+    """Return fractions as text: 1.5 and the decimal 1.50 are the same."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    texts = values.cast(pa.string())
+    return pc.utf8_rtrim(texts, "0") if pa.types.is_decimal(values.type) else texts
+
+
+def _hashes(texts: pa.Array) -> np.ndarray:
+    """Return a number for each text, (rows,) int64."""
+    import numpy as np
+
+    coded = texts.dictionary_encode()
+    numbers = [int.from_bytes(blake2b(text.encode(), digest_size=7).digest()) for text in coded.dictionary.to_pylist()]
+    return np.take(np.asarray(numbers, np.int64), np.asarray(coded.indices))

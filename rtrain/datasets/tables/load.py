@@ -1,0 +1,328 @@
+"""From the files of a table to a dataset, in memory or streamed: what the csv and parquet sources share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rtrain.datasets.base import Columns, Dataset, DatasetInfo
+from rtrain.datasets.conf import TableConf
+from rtrain.datasets.files import files_by_split, files_fingerprint
+from rtrain.datasets.labels import Labels
+from rtrain.datasets.mean_std import given_statistics, tell_of_digits
+from rtrain.datasets.memory import MemoryChoice, choose_memory
+from rtrain.datasets.splitting.by_column import SplitKeys, check_times
+from rtrain.datasets.splitting.shares import (
+    KEY,
+    NAMED,
+    SPLITS,
+    TIME,
+    borders,
+    check_not_empty,
+    check_way,
+    num_wanted,
+    shares,
+)
+from rtrain.datasets.streamed import Piece, Share, StreamSplit
+from rtrain.datasets.tables.casts import CastFormat
+from rtrain.datasets.tables.categories import CategoryScan, tell_of_names, unscaled
+from rtrain.datasets.tables.column_roles import Roles
+from rtrain.datasets.tables.column_types import check_alike
+from rtrain.datasets.tables.in_memory import label_scan, resident_table, task_of
+from rtrain.datasets.tables.predict_rows import encoding_of
+from rtrain.datasets.tables.preprocessing import fit
+from rtrain.datasets.tables.spec import TableFormat, TableSpec, check_has, choose_features, used_columns
+from rtrain.errors import DatasetError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+STATISTICS_ROWS = 1_000_000
+"""Rows of a streamed train split that ``normalize: true`` looks at, at least, if there are so many."""
+
+Files = Mapping[str, Sequence[Path]]
+Statistics = tuple[tuple[float, ...], tuple[float, ...]]
+"""Mean and standard deviation, per feature; empty for none."""
+
+
+def load_table(name: str, reading: TableFormat, conf: TableConf, files: Files | None = None) -> Dataset:
+    """Return the dataset that ``conf`` describes, read by ``reading``; of ``files`` in place of all at ``conf.path``.
+
+    Raises:
+        DatasetError: Something is missing, unreadable or unusable; names the file, row or column.
+    """
+    files = files_by_split(conf.path, reading.endings) if files is None else files
+    reading = CastFormat(reading, conf.dtypes) if conf.dtypes else reading
+    features = _checked_features(files, reading, conf)
+    num_words = len(features) * (1 if conf.dtype == "float32" else 2) + 1
+    size = sum(reading.decoded_bytes(file, num_words) for part in files.values() for file in part)
+    choice = choose_memory(conf.memory, size)
+    if choice.memory == "stream" and conf.group is not None:
+        message = f"dataset.group: groups are kept together in memory only, but this data is streamed: {choice.reason}"
+        raise DatasetError(message, "Use dataset.memory=resident.")
+    load = _load_resident if choice.memory == "resident" else _load_stream
+    return load(_Table(name, reading, conf, files, features), choice)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A table whose columns are known and whose rows are not."""
+
+    name: str
+    reading: TableFormat
+    conf: TableConf
+    files: Files
+    features: tuple[str, ...]
+
+    def spec(self, labels: Labels) -> TableSpec:
+        return TableSpec(
+            features=self.features,
+            labels=labels,
+            on_missing=self.conf.on_missing,
+            dtype=self.conf.dtype,
+            roles=Roles.of(self.conf),
+        )
+
+
+def _checked_features(files: Files, reading: TableFormat, conf: TableConf) -> tuple[str, ...]:
+    """Return the feature columns, which all files have to have."""
+    first = files["train"][0]
+    features = choose_features(conf, reading.schema(first), str(first))
+    for part in files.values():
+        for file in part:
+            if file != first:
+                check_has(used_columns(conf, features), reading.schema(file), str(file), f"{first} has")
+    return features
+
+
+def _load_resident(table: _Table, choice: MemoryChoice) -> Dataset:
+    columns = used_columns(table.conf, table.features)
+    tables = {
+        split: [(str(file), table.reading.read(file, columns)) for file in part] for split, part in table.files.items()
+    }
+    _check_rows({split: sum(read.num_rows for _, read in part) for split, part in tables.items()}, table.files)
+    return resident_table(table.name, tables, table.features, table.conf, choice.reason)
+
+
+def _check_rows(num_rows: Mapping[str, int], files: Files) -> None:
+    for split, count in num_rows.items():
+        if not count:
+            raise DatasetError(f"{files[split][0]}: there are no rows for the split '{split}'.", "Check dataset.path.")
+
+
+@dataclass(frozen=True)
+class TableReader:
+    """Reads the pieces of a streamed table; a key is (file, its rows before the piece, piece of the format)."""
+
+    reading: TableFormat
+    spec: TableSpec
+    keys: SplitKeys
+
+    def read(self, key: Any) -> Iterator[Columns]:
+        """Yield the decoded rows of a piece."""
+        where, row, piece = key
+        columns = dict.fromkeys((*self.keys.columns, *self.spec.columns))
+        for batch in self.reading.batches(piece, list(columns), self.spec.inputs):
+            yield {**self.spec.decode(batch, where, row), **self.keys.decode(batch, where, row)}
+            row += batch.num_rows
+
+
+def _load_stream(table: _Table, choice: MemoryChoice) -> Dataset:
+    conf, keys = table.conf, SplitKeys.of(table.conf.split)
+    keys.check_alone(table.files)
+    every = [(str(file), table.reading.schema(file)) for part in table.files.values() for file in part]
+    check_alike(every, [*table.features, conf.label], conf)
+    check_times(every, keys)
+    taken = shares(conf.split, table.files)
+    files = {split: part for split, part in table.files.items() if split not in taken}
+    pieces, labels, deciding = _scan(table, keys, files)
+    reader = TableReader(table.reading, table.spec(labels), keys)
+    splits = {
+        split: StreamSplit(reader, own, share, counts, reader.spec.row_bytes, conf.num_shuffle_rows)
+        for split, (own, share, counts) in _shares(pieces, deciding, keys, conf).items()
+    }
+    reader = _preprocessed(splits["train"], reader, conf)
+    scan = _categories(splits["train"], reader, conf)
+    categories = scan.categories()
+    tell_of_names(categories, splits["train"].num_rows, asked=conf.categorical is not None)
+    reader = replace(reader, spec=replace(reader.spec, categories=categories, texts=scan.texts()))
+    for split in splits.values():
+        split.reader, split.row_bytes = reader, reader.spec.row_bytes
+    (mean, std), missing, spec = _statistics(splits, reader, conf)
+    tell_of_digits(conf.dtype, mean, std, spec.features)
+    task = task_of(labels, conf)
+    info = DatasetInfo(
+        name=table.name,
+        task=task,
+        dtype=conf.dtype,
+        categories=categories,
+        missing=missing,
+        target_dtype=labels.targets.dtype,
+        merged_targets=labels.targets.merged,
+        columns=spec.roles.names,
+        input_shape=(len(spec.features),),
+        num_classes=labels.num_classes,
+        class_names=labels.class_names,
+        feature_names=spec.features,
+        num_rows={name: split.num_rows for name, split in splits.items()},
+        fingerprint=files_fingerprint(file for part in files.values() for file in part),
+        memory="stream",
+        memory_reason=choice.reason,
+        mean=mean,
+        std=std,
+    )
+    return Dataset(info, splits, encoding_of(spec, task, conf.dtypes or {}))
+
+
+def _categories(train: StreamSplit, reader: TableReader, conf: TableConf) -> CategoryScan:
+    """Read the columns of categories of the train split once, for their names."""
+    spec = reader.spec
+    asked = None if conf.categorical is None else [name for name in conf.categorical if name in spec.features]
+    scan = CategoryScan(spec.features, asked, conf.untyped)
+    for piece in train.pieces:
+        where = piece.key[0]
+        names = scan.candidates(reader.reading.schema(Path(where)))
+        columns = (spec.inputs, spec.inputs) if spec.preprocessing else (names,)
+        for table in _train_rows(train, reader, piece, *columns) if names else ():
+            scan.add(spec.preprocessing.apply(table, where) if spec.preprocessing else table, where)
+    return scan
+
+
+def _preprocessed(train: StreamSplit, reader: TableReader, conf: TableConf) -> TableReader:
+    """Fit the preprocessors on rows of train, evenly spread: ``STATISTICS_ROWS``, or up to twice as many."""
+    if not conf.preprocessors:
+        return reader
+    spec = reader.spec
+    pieces = [train.pieces[index] for index in train.spread(STATISTICS_ROWS)]
+    step = max(1, _num_rows(pieces) * train.num_rows // max(1, _num_rows(train.pieces)) // STATISTICS_ROWS)
+    tables = [
+        (piece.key[0], table.take(list(range(0, table.num_rows, step))))
+        for piece in pieces
+        for table in _train_rows(train, reader, piece, spec.columns, spec.inputs)
+    ]
+    preprocessing = fit(conf.preprocessors, tables, spec.inputs)
+    return replace(reader, spec=replace(spec, features=preprocessing.features, preprocessing=preprocessing))
+
+
+def _train_rows(
+    train: StreamSplit, reader: TableReader, piece: Piece, columns: Sequence[str], widened: Sequence[str] = ()
+) -> Iterator[pa.Table]:
+    """Yield the rows of a piece that belong to train, as they are."""
+    where, _, key = piece.key
+    row = piece.first_row
+    for batch in reader.reading.batches(key, list(dict.fromkeys((*reader.keys.columns, *columns))), widened):
+        deciding = reader.keys.decode(batch, where)
+        yield batch.filter(train.share.mask(row, batch.num_rows, deciding))
+        row += batch.num_rows
+
+
+def _scan(table: _Table, keys: SplitKeys, files: Files) -> tuple[dict[str, list[Piece]], Labels, Columns]:
+    """Read the label column once, and the columns that decide splits.
+
+    Returns:
+        The rows of each piece of all splits; the classes of ``train``; and what decides the split of its rows.
+    """
+    import numpy as np
+
+    scan = label_scan(table.conf)
+    deciding: dict[str, list[np.ndarray]] = {}
+
+    def look(batch: pa.Table, where: str, row: int) -> None:
+        scan.add(batch[table.conf.label], where, row)
+        for name, values in keys.decode(batch, where, row).items():
+            deciding.setdefault(name, []).append(values)
+
+    def check(batch: pa.Table, where: str, row: int) -> None:
+        labels.encode(batch[table.conf.label], where, row)
+
+    pieces = {"train": _scanned(table, files["train"], keys.columns, look)}
+    _check_rows({"train": _num_rows(pieces["train"])}, files)
+    labels = scan.labels()
+    pieces |= {split: _scanned(table, part, (), check) for split, part in files.items() if split != "train"}
+    _check_rows({split: _num_rows(found) for split, found in pieces.items()}, files)
+    return pieces, labels, {name: np.concatenate(parts) for name, parts in deciding.items()}
+
+
+def _scanned(
+    table: _Table, files: Sequence[Path], more: Sequence[str], look: Callable[[pa.Table, str, int], object]
+) -> list[Piece]:
+    """Return the pieces of a split with their rows; ``look`` sees their labels and ``more``, and may refuse them."""
+    pieces: list[Piece] = []
+    columns = list(dict.fromkeys([*(name for name in more if name != table.conf.label), table.conf.label]))
+    first = 0
+    for file in files:
+        for key, row in table.reading.pieces(file):
+            num_rows = 0
+            for batch in table.reading.batches(key, columns):
+                look(batch, str(file), row + num_rows)
+                num_rows += batch.num_rows
+            pieces.append(Piece((str(file), row, key), first, num_rows))
+            first += num_rows
+    return pieces
+
+
+def _num_rows(pieces: Sequence[Piece]) -> int:
+    return sum(piece.num_rows for piece in pieces)
+
+
+def _shares(
+    pieces: Mapping[str, Sequence[Piece]], deciding: Columns, keys: SplitKeys, conf: TableConf
+) -> dict[str, tuple[list[Piece], Share, list[int]]]:
+    """Return for each split the pieces that have rows of it, which of their rows it takes, and how many of each."""
+    sizes = {split: _num_rows(found) for split, found in pieces.items()}
+    whole = {split: Share(conf.seed, num_rows=size, limit=num_wanted(size, conf)) for split, size in sizes.items()}
+    if keys.way == "group":
+        whole["train"] = whole["train"].of_groups(deciding[KEY])
+    train = whole["train"]
+    found = {split: (split, share) for split, share in whole.items()}
+    times = deciding.get(TIME)
+    if NAMED in deciding:
+        named = {split: int((deciding[NAMED] == place).sum()) for place, split in enumerate(SPLITS)}
+        keys.check_named(named)
+        found = {split: ("train", replace(train, named=split)) for split, count in named.items() if count}
+        train = replace(train, named="train")
+        times = None if times is None else times[deciding[NAMED] == SPLITS.index("train")]
+    taken = shares(conf.split, found)
+    asked = {split: share for split, share in taken.items() if share}
+    check_way(keys.way, asked, found)
+    found = {split: one for split, one in found.items() if split not in taken}
+    for split, (low, high) in borders(asked, times).items():
+        found[split] = "train", replace(train, low=low, high=high)
+    of = f"{train.num_rows} rows"
+    counts = {split: share.counts(pieces[origin], deciding) for split, (origin, share) in found.items()}
+    sums = {split: sum(one) for split, one in counts.items()}
+    check_not_empty(sums, asked, of, "hash" if keys.way == "group" else keys.way)
+    own = {
+        split: [piece for piece, count in zip(pieces[origin], counts[split], strict=True) if count]
+        for split, (origin, _) in found.items()
+    }
+    kept = {split: [count for count in counts[split] if count] for split in found}
+    return {split: (own[split], found[split][1], kept[split]) for split in SPLITS if split in found}
+
+
+def _statistics(
+    splits: Mapping[str, StreamSplit], reader: TableReader, conf: TableConf
+) -> tuple[Statistics, tuple[str, ...], TableSpec]:
+    """Return mean and std for ``normalize``, and which features have missing values.
+
+    Where ``on_missing`` says so, all splits fill those in from now on.
+    """
+    spec = reader.spec
+    given = given_statistics(conf.normalize, len(spec.features))
+    missing: tuple[str, ...] = ()
+    if given is None or conf.on_missing != "error":
+        moments = splits["train"].moments(STATISTICS_ROWS)
+        given = given if given is not None else (moments.mean, moments.std)
+        kept = [name for name in splits if name != "train"] if conf.on_missing == "keep" else []
+        others = [splits[name].moments(STATISTICS_ROWS) for name in kept]
+        found = {name for one in (moments, *others) for name in one.missing(spec.features)}
+        missing = tuple(name for name in spec.features if name in found and name not in spec.categories)
+        if conf.on_missing == "mean":
+            spec = spec.filled(unscaled(moments.mean, spec.features, spec.categories, float("nan")))
+            missing = ()
+            for split in splits.values():
+                split.reader = replace(reader, spec=spec)
+    mean, std = (unscaled(one, spec.features, spec.categories, to) for one, to in zip(given, (0.0, 1.0), strict=True))
+    return (mean, std), missing, spec

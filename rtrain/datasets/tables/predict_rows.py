@@ -1,0 +1,246 @@
+"""Rows of tables to predict: what training remembers of its columns, and new files read by it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter
+
+from rtrain.datasets.base import Dataset, RawChunk, Source, check_kind
+from rtrain.datasets.conf import ColumnsConf, TableConf
+from rtrain.datasets.files import files_by_split
+from rtrain.datasets.labels import Labels
+from rtrain.datasets.tables.casts import CastFormat, cast_table
+from rtrain.datasets.tables.column_roles import Roles
+from rtrain.datasets.tables.preprocessing import Preprocessing
+from rtrain.datasets.tables.spec import TableFormat, TableSpec, check_columns, check_has
+from rtrain.datasets.without_effect import as_recorded
+from rtrain.errors import DatasetError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def encoding_of(spec: TableSpec, task: str, dtypes: Mapping[str, str]) -> dict[str, Any]:
+    """Return how the columns of a table became rows, as plain data."""
+    preprocessing = None if spec.preprocessing is None else asdict(spec.preprocessing)
+    return {
+        "task": task,
+        "label": spec.labels.column,
+        **spec.labels.encoding,
+        "features": list(spec.features),
+        "on_missing": spec.on_missing,
+        "fill": [None if value != value else value for value in spec.fill],
+        "dtype": spec.dtype,
+        "categories": {name: list(names) for name, names in spec.categories.items()},
+        "texts": list(spec.texts),
+        "roles": asdict(spec.roles),
+        "dtypes": dict(dtypes),
+        "preprocessing": preprocessing,
+    }
+
+
+def spec_of(encoding: Mapping[str, Any], conf: ColumnsConf) -> TableSpec:
+    """Return how new rows are read: as in training, but for what ``conf`` calls the label and the weight.
+
+    Raises:
+        DatasetError: The model was trained on other rows than tables.
+    """
+    check_kind("roles" in encoding, "tables")
+    return TableSpec(
+        features=tuple(encoding["features"]),
+        labels=Labels.stored(conf.label, encoding),
+        on_missing=encoding["on_missing"],
+        fill=tuple(float("nan") if value is None else value for value in encoding["fill"]),
+        dtype=encoding["dtype"],
+        categories={name: tuple(names) for name, names in encoding["categories"].items()},
+        texts=tuple(encoding["texts"] if "texts" in encoding else _texts_of_before(encoding)),
+        roles=Roles(
+            weight=conf.weight,
+            group=encoding["roles"]["group"],
+            base_margin=tuple(encoding["roles"]["base_margin"]),
+        ),
+        preprocessing=TypeAdapter(Preprocessing | None).validate_python(encoding.get("preprocessing")),
+    )
+
+
+def text_columns(conf: ColumnsConf, encoding: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the columns that a format without types has to read as text.
+
+    Those are the columns in ``dtypes``, what preprocessors take as text, and categories.
+    """
+    kinds = (encoding.get("preprocessing") or {}).get("kinds", {})
+    texts = [column for column, kind in kinds.items() if kind == "text"]
+    return (*_dtypes(conf, encoding), *texts, *encoding["categories"])
+
+
+def _texts_of_before(encoding: Mapping[str, Any]) -> list[str]:
+    """Return the categories of an older checkpoint that have a name that no number has: 01234, or A.
+
+    CSV files were read without their zeros where all other names were numbers.
+    """
+    return [
+        column
+        for column, names in encoding.get("categories", {}).items()
+        if any(not name.isdecimal() or str(int(name)) != name for name in names)
+    ]
+
+
+@as_recorded()
+def load_as_trained(source: Source, conf: Any, encoding: Mapping[str, Any]) -> Dataset:
+    """Load the data of training again; for an older checkpoint, with the numbers that it read categories of CSV as."""
+    numbers: set[str] = set()
+    if isinstance(conf, ColumnsConf) and "texts" not in encoding:
+        numbers = set(conf.untyped) & set(encoding.get("categories", ())) - set(_texts_of_before(encoding))
+    if not numbers:
+        return source.load(conf)
+    dataset = source.load(replace(conf, dtypes={**(conf.dtypes or {}), **dict.fromkeys(numbers, "int64")}))
+    dtypes = {name: dtype for name, dtype in dataset.encoding["dtypes"].items() if name not in numbers}
+    return replace(dataset, encoding={**dataset.encoding, "dtypes": dtypes})
+
+
+def _dtypes(conf: ColumnsConf, encoding: Mapping[str, Any]) -> dict[str, str]:
+    """Return what columns are cast to: as in training, but for those that are no features and ``conf`` names.
+
+    Raises:
+        DatasetError: ``conf`` has another type for a feature.
+    """
+    learned = encoding.get("dtypes", {})  # not there in checkpoints of before that could be asked for
+    asked, inputs = conf.dtypes or {}, spec_of(encoding, conf).inputs
+    for name in inputs:
+        if name in asked and asked[name] != learned.get(name):
+            message = f"dataset.dtypes takes '{name}' as {asked[name]}, but the model reads it as in training."
+            raise DatasetError(message, "Leave it out.")
+    return {**learned, **asked}
+
+
+def open_table_rows(reading: TableFormat, conf: TableConf, encoding: Mapping[str, Any]) -> TableRows:
+    """Open the files at ``conf.path``, of all splits, one after the other.
+
+    Raises:
+        DatasetError: A file is missing, or lacks a feature or an id; names the one that was probably meant.
+    """
+    spec = spec_of(encoding, conf)
+    reading = CastFormat(reading, _dtypes(conf, encoding))
+    pieces = []
+    for part in files_by_split(conf.path, reading.endings).values():
+        for file in part:
+            check_row_columns(reading.schema(file), spec, conf.ids, str(file))
+            pieces += [(str(file), row, key) for key, row in reading.pieces(file)]
+    return TableRows(pieces, reading, spec, tuple(conf.ids))
+
+
+def check_row_columns(schema: pa.Schema, spec: TableSpec, ids: Sequence[str], where: str) -> None:
+    """Raise a DatasetError if a table has not the columns that a prediction needs; the label is not among them."""
+    check_has(spec.inputs, schema, where, "the model takes")
+    check_columns(spec.roles.base_margin, schema, where, "base_margin")
+    check_has(ids, schema, where, "dataset.ids keeps beside each prediction")
+    several = [name for name, count in Counter(schema.names).items() if count > 1]
+    if several and not ids:
+        others = ",".join(name for name in schema.names if name not in (*several, *spec.inputs))
+        message = (
+            f"{where}: there are several columns '{several[0]}', and a prediction keeps every column but the features."
+        )
+        raise DatasetError(message, f"Keep others: 'dataset.ids=[{others}]'" if others else "Rename them.")
+
+
+@dataclass(frozen=True)
+class TableRows:
+    """Reads tables piece by piece; ``ids`` are kept for the output, or every column that is no feature.
+
+    A piece is a file, the rows of the file before it, and the key of the format.
+    """
+
+    pieces: Sequence[Any]
+    reading: TableFormat
+    spec: TableSpec
+    ids: tuple[str, ...]
+
+    def read(self, piece: Any, with_labels: bool = False) -> Iterator[RawChunk]:
+        """Yield the rows of a piece."""
+        file, row, key = piece
+        schema = self.reading.schema(Path(file))
+        kept = _kept_names(schema.names, self.spec, self.ids)
+        needed = _needed(schema, self.spec, file) if with_labels else []
+        columns = list(dict.fromkeys([*self.spec.inputs, *self.spec.roles.base_margin, *needed, *kept]))
+        for table in self.reading.batches(key, columns, self.spec.inputs):
+            yield raw_chunk(table, self.spec, kept, file, row, with_labels)
+            row += table.num_rows
+
+
+@dataclass(frozen=True)
+class ArrowRows:
+    """Rows of Arrow tables in memory; a piece is the number of a table."""
+
+    tables: tuple[tuple[str, pa.Table], ...]
+    """With what to call them in messages."""
+    spec: TableSpec
+    ids: tuple[str, ...]
+
+    @property
+    def pieces(self) -> Sequence[int]:
+        """Return the numbers of the tables."""
+        return range(len(self.tables))
+
+    def read(self, piece: int, with_labels: bool = False) -> Iterator[RawChunk]:
+        """Yield the rows of a table at once."""
+        where, table = self.tables[piece]
+        kept = _kept_names(table.column_names, self.spec, self.ids)
+        if with_labels:
+            _needed(table.schema, self.spec, where)
+        yield raw_chunk(table, self.spec, kept, where, 0, with_labels)
+
+
+def open_arrow_rows(
+    parts: Mapping[str, pa.Table], conf: ColumnsConf, encoding: Mapping[str, Any], where: str
+) -> ArrowRows:
+    """Open the Arrow tables in ``parts``, by split, to predict their rows; see ``load_arrow``.
+
+    Raises:
+        DatasetError: One lacks a feature or an id, or a value can't be cast.
+    """
+    spec, dtypes = spec_of(encoding, conf), _dtypes(conf, encoding)
+    places = arrow_places(parts, where)
+    tables = [(places[split], cast_table(table, dtypes, places[split])) for split, table in parts.items()]
+    for place, table in tables:
+        check_row_columns(table.schema, spec, conf.ids, place)
+    return ArrowRows(tuple(tables), spec, tuple(conf.ids))
+
+
+def arrow_places(parts: Mapping[str, pa.Table], where: str) -> dict[str, str]:
+    """Return what to call the table of each split in messages."""
+    return {split: where if len(parts) == 1 else f"{where} ({split})" for split in parts}
+
+
+def raw_chunk(
+    table: pa.Table, spec: TableSpec, kept: Sequence[str], where: str, row: int, with_labels: bool
+) -> RawChunk:
+    """Return a table as rows to predict, or to evaluate."""
+    names = {name: table[name] for name in kept}
+    if not with_labels:
+        margin = replace(spec.roles, weight=None, group=None).decode(table, where, row).get("base_margin")
+        x, counts = spec.decode_new(table, where, row)
+        return RawChunk(x, None, names, base_margin=margin, categories=counts)
+    y, roles = spec.labels.encode(table[spec.labels.column], where, row), spec.roles.decode(table, where, row)
+    x, counts = spec.decode_new(table, where, row)
+    more = (roles.get(name) for name in ("group", "base_margin", "weight"))
+    return RawChunk(x, y, names, *more, categories=counts)
+
+
+def _needed(schema: pa.Schema, spec: TableSpec, where: str) -> list[str]:
+    """Return the columns besides the features that an evaluation needs."""
+    weight = [spec.roles.weight] if spec.roles.weight else []
+    check_columns([spec.labels.column], schema, where, "label")
+    if not set(weight) <= set(schema.names):
+        message = f"{where}: there is no column '{weight[0]}', which training weighed rows by."
+        raise DatasetError(message, "Name another one, or weigh all rows alike: dataset.weight=null")
+    check_columns(spec.roles.columns, schema, where, "group")
+    return [spec.labels.column, *spec.roles.columns]
+
+
+def _kept_names(names: Sequence[str], spec: TableSpec, ids: Sequence[str]) -> list[str]:
+    return list(ids) or [name for name in names if name not in spec.inputs]

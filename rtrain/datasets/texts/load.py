@@ -1,0 +1,335 @@
+"""From texts to a dataset: classes, numbers or tags to predict, or a language to model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rtrain.datasets.base import Columns, Dataset, DatasetInfo, ResidentSplit, joined, objects
+from rtrain.datasets.class_folders import class_folders
+from rtrain.datasets.files import SPLIT_NAMES, files_by_split, local
+from rtrain.datasets.in_memory import fingerprint
+from rtrain.datasets.labels import Labels, LabelScan, Targets
+from rtrain.datasets.memory import always_resident
+from rtrain.datasets.sources.text import TextConf
+from rtrain.datasets.splitting.by_column import SplitKeys, refuse_keys, split_table
+from rtrain.datasets.splitting.shares import SPLITS, check_not_empty, num_wanted, shares
+from rtrain.datasets.tables.spec import check_columns
+from rtrain.datasets.texts.read import PLAIN, TABLES, Texts, is_table, read_plain, read_table, table_texts
+from rtrain.datasets.texts.tokens import Tokens
+from rtrain.datasets.without_effect import refuse_idle
+from rtrain.errors import DatasetError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+IGNORED = -100
+"""A tag that PyTorch's losses leave out: no class."""
+BYTES_PER_BYTE = {"none": 4, "characters": 24, "bytes": 24}
+"""Memory per byte of text: str objects, or tokens and targets of 8 bytes each and the text while it is coded."""
+
+
+def load_text(conf: TextConf) -> Dataset:
+    """Return the dataset that ``conf`` describes.
+
+    Raises:
+        DatasetError: Something is missing, unreadable or unusable; names the file, row or column.
+    """
+    conf = replace(conf, path=local(conf.path, (*PLAIN, *TABLES)))
+    files = _files(conf)
+    _check_keys([file for part in files.values() for file in part], conf)
+    size = sum(file.stat().st_size for part in files.values() for file in part)
+    reason = always_resident(size * BYTES_PER_BYTE[conf.tokenizer])
+    parts = {split: [_read(file, conf) for file in part] for split, part in files.items()}
+    for split, part in parts.items():
+        if not any(texts.texts for texts in part):
+            raise DatasetError(f"{files[split][0]}: there is no text for the split '{split}'.", "Check dataset.path.")
+    return texts_dataset(parts, conf, reason)
+
+
+def _check_keys(files: Sequence[Path], conf: TextConf) -> None:
+    """Refuse keys of tables where there are plain texts alone, and the other way round."""
+    if not any(is_table(file) for file in files):
+        refuse_idle(conf, ("text",), f"{files[0]} is a plain text without columns")
+    elif all(is_table(file) for file in files):
+        refuse_idle(conf, ("each",), f"{files[0]} is a table, which has a text per row")
+
+
+def load_text_tables(source: str, tables: Mapping[str, pa.Table], conf: TextConf) -> Dataset:
+    """Return the dataset of the columns ``conf.text`` and ``conf.label`` of a table per split.
+
+    Raises:
+        DatasetError: A column is missing or unusable.
+    """
+    reason = always_resident(sum(table.nbytes for table in tables.values()) * BYTES_PER_BYTE[conf.tokenizer])
+    parts = {
+        split: [table_texts(table, f"{conf.path} ({split})", conf.text, conf.label)] for split, table in tables.items()
+    }
+    dataset = texts_dataset(parts, conf, reason)
+    return replace(dataset, info=replace(dataset.info, name=source))
+
+
+def texts_dataset(parts: Mapping[str, Sequence[Texts]], conf: TextConf, reason: str) -> Dataset:
+    """Return the dataset of texts that are read, with what ``conf`` says of tasks, tokens and splits."""
+    task = _task(parts, conf)
+    if task == "language-modeling":
+        return _language(parts, conf, reason)
+    return _labelled(parts, conf, task, reason)
+
+
+def has_class_folders(path: Path) -> bool:
+    """Return whether folders, two or more besides those of splits, hold the texts of a class each."""
+    if not path.is_dir():
+        return False
+    names = [one.name for one in path.iterdir() if one.is_dir() and not one.name.startswith((".", "_"))]
+    if any(name in SPLIT_NAMES for name in names):
+        return any(has_class_folders(path / name) for name in names if SPLIT_NAMES.get(name) == "train")
+    return len(names) > 1 and not any(one.is_file() and one.name.endswith((*PLAIN, *TABLES)) for one in path.iterdir())
+
+
+def _files(conf: TextConf) -> dict[str, list[Path]]:
+    """Return the files of each split; in folders of classes, class after class."""
+    if not _are_class_folders(conf):
+        return files_by_split(conf.path, (*PLAIN, *TABLES))
+    folders = class_folders(Path(str(conf.path)).expanduser())
+    return {split: [file for one in classes.values() for file in _plain(one)] for split, classes in folders.items()}
+
+
+def _are_class_folders(conf: TextConf) -> bool:
+    """Return whether the folder of a text is its class: where that is asked for, or nothing speaks against it."""
+    if conf.label is not None or conf.tokenizer != "none" or not isinstance(conf.path, str):
+        return False
+    folder = Path(conf.path).expanduser()
+    return folder.is_dir() if conf.task == "classification" else conf.task == "auto" and has_class_folders(folder)
+
+
+def _plain(folder: Path) -> list[Path]:
+    files = [file for file in folder.rglob("*") if file.is_file() and file.name.lower().endswith(PLAIN)]
+    if not files:
+        message = f"{folder}: the class folder holds no {' or '.join(PLAIN[:2])} file."
+        raise DatasetError(message, "Remove the folder, or put texts there.")
+    return sorted(files)
+
+
+def _read(file: Path, conf: TextConf) -> Texts:
+    import pyarrow as pa
+
+    if is_table(file):
+        return read_table(file, conf.text, conf.label)
+    if conf.label is not None:
+        message = f"dataset.label names '{conf.label}', but {file} is a plain text without columns."
+        raise DatasetError(
+            message, "Use csv, tsv, jsonl or parquet files, or a folder per class without dataset.label."
+        )
+    if conf.tokenizer != "none":
+        return read_plain(file, "file")
+    if _are_class_folders(conf):
+        texts = read_plain(file, "line" if conf.each == "line" else "file")
+        parts = file.relative_to(Path(str(conf.path)).expanduser()).parts
+        name = parts[1] if parts[0] in SPLIT_NAMES else parts[0]
+        return Texts(texts.where, texts.texts, pa.array([name] * len(texts.texts)), texts.kept)
+    return read_plain(file, "file" if conf.each == "file" else "line")
+
+
+def _task(parts: Mapping[str, Sequence[Texts]], conf: TextConf) -> str:
+    """Return what is learned: what the config says, if the data can do it, else what the data offers."""
+    first = parts["train"][0]
+    if conf.tokenizer != "none" and conf.task not in ("auto", "language-modeling"):
+        message = f"dataset.tokenizer={conf.tokenizer} makes tokens to model a language, not for {conf.task}."
+        raise DatasetError(message, "Use dataset.tokenizer=none, and let the trainer tokenize.")
+    if (
+        first.are_words
+        and conf.tokenizer == "none"
+        and (first.labels is not None or conf.task == "token-classification")
+    ):
+        offered = "token-classification"
+    else:
+        offered = "language-modeling" if first.labels is None or conf.tokenizer != "none" else "classification"
+    if conf.task in ("auto", "language-modeling"):
+        return "language-modeling" if conf.task == "language-modeling" else offered
+    if first.labels is None:
+        raise DatasetError(
+            f"{first.where}: dataset.task={conf.task} needs labels.", "Name their column: dataset.label."
+        )
+    if (conf.task == "token-classification") != (offered == "token-classification"):
+        kind = "lists of words" if first.are_words else "texts"
+        raise DatasetError(f"{first.where}: dataset.task={conf.task}, but '{conf.text}' holds {kind}.")
+    return conf.task
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What is known of texts besides their rows."""
+
+    task: str
+    num_classes: int | None
+    class_names: tuple[str, ...]
+    dtype: str
+    input_shape: tuple[int, ...]
+    reason: str
+
+
+def _dataset(
+    splits: Mapping[str, Columns], known: _Known, encoding: Mapping[str, Any], targets: Targets | None = None
+) -> Dataset:
+    targets = targets or Targets()
+    info = DatasetInfo(
+        name="text",
+        task=known.task,
+        input_shape=known.input_shape,
+        dtype=known.dtype,
+        num_classes=known.num_classes,
+        class_names=known.class_names,
+        target_dtype=targets.dtype,
+        merged_targets=targets.merged,
+        num_rows={name: len(columns["y"]) for name, columns in splits.items()},
+        fingerprint=fingerprint(splits, known.class_names),
+        memory="resident",
+        memory_reason=known.reason,
+    )
+    return Dataset(info, {name: ResidentSplit(columns) for name, columns in splits.items()}, encoding)
+
+
+def _labelled(parts: Mapping[str, Sequence[Texts]], conf: TextConf, task: str, reason: str) -> Dataset:
+    column = conf.label or "folder"
+    # Folders are classes, whatever they are called.
+    is_class = task == "token-classification" or (conf.label is None and conf.task == "auto")
+    scan = LabelScan(column, "classification" if is_class else conf.task)
+    for texts in parts["train"]:
+        scan.add(tag_values(texts, column) if task == "token-classification" else texts.labels, texts.where, 0)
+    labels = scan.labels()
+    if task != "token-classification":
+        task = labels.task
+    keys = SplitKeys.of(conf.split)
+    coded = {
+        split: joined([{**coded_texts(texts, labels, task), **_deciding(texts, keys, conf)} for texts in part])
+        for split, part in parts.items()
+    }
+    splits = split_table(coded, keys, conf, task == "classification")
+    known = _Known(task, labels.num_classes, labels.class_names, "object", (), reason)
+    return _dataset(splits, known, {"task": task, "column": column, **labels.encoding}, labels.targets)
+
+
+def _deciding(texts: Texts, keys: SplitKeys, conf: TextConf) -> Columns:
+    """Return what decides the split of each text."""
+    import pyarrow as pa
+
+    if not texts.kept:
+        refuse_keys(conf.split, f"the lines of {texts.where}")
+    table = pa.table(dict(texts.kept))
+    for key, names in keys.names.items():
+        check_columns(names, table.schema, texts.where, f"split.{key}")
+    return keys.decode(table, texts.where)
+
+
+def tag_values(texts: Texts, column: str) -> pa.Array:
+    """Return the tags of all words one after another.
+
+    Raises:
+        DatasetError: A row has more or fewer tags than words, or a word has none; names it.
+    """
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    tags = texts.labels
+    assert tags is not None
+    if not (pa.types.is_list(tags.type) or pa.types.is_large_list(tags.type)):
+        raise DatasetError(f"{texts.where}: '{column}' is of type {tags.type}; a list of tags per row is needed.")
+    for row, (words, count) in enumerate(zip(texts.texts, tags.value_lengths().to_pylist(), strict=True), start=1):
+        if len(words) != count:
+            raise DatasetError(f"{texts.where}: row {row} has {len(words)} words but {count or 0} tags.")
+    flat = tags.flatten()
+    missing = pc.is_null(flat)
+    if pa.types.is_integer(flat.type):
+        missing = pc.or_kleene(missing, pc.equal(flat, IGNORED))
+    if pc.any(missing).as_py():
+        place = missing.index(True).as_py()
+        row = int(np.searchsorted(np.cumsum([len(words) for words in texts.texts]), place, side="right"))
+        word = place - sum(len(words) for words in texts.texts[:row])
+        raise DatasetError(
+            f"{texts.where}: row {row + 1} has no tag for word {word + 1}, {texts.texts[row][word]!r}: '{column}' is "
+            f"empty, {IGNORED} or the number of no class there.",
+            "Each word needs a tag: give such words a class for it, or remove them with their tags.",
+        )
+    return flat
+
+
+def coded_texts(texts: Texts, labels: Labels, task: str) -> Columns:
+    """Return ``x``, (rows,) str or lists of words, and ``y``, (rows,) classes, numbers or int64 arrays of tags."""
+    import numpy as np
+
+    if task == "token-classification":
+        flat = labels.encode(tag_values(texts, labels.column), texts.where, 0)
+        ends = np.cumsum([len(words) for words in texts.texts])
+        y = objects(np.split(flat, ends[:-1]))
+    else:
+        y = labels.encode(texts.labels, texts.where, 0)
+    return {"x": objects(texts.texts), "y": y}
+
+
+def _language(parts: Mapping[str, Sequence[Texts]], conf: TextConf, reason: str) -> Dataset:
+    refuse_idle(conf, ("seed",), "the texts of a language are split in their order, and their first ones are taken")
+    refuse_keys(conf.split, "the texts of a language, which are split in their order,")
+    if conf.tokenizer == "none":
+        all_rows = {split: [row for texts in part for row in texts.texts] for split, part in parts.items()}
+        limited = {split: objects(part[: num_wanted(len(part), conf)]) for split, part in all_rows.items()}
+        splits = {split: {"x": part, "y": part} for split, part in contiguous(limited, conf).items()}
+        known = _Known("language-modeling", None, (), "object", (), reason)
+        return _dataset(splits, known, {"task": known.task, "tokenizer": "none"})
+    texts = {split: joined_text(part) for split, part in parts.items()}
+    tokens = Tokens.of(conf.tokenizer, texts.values())
+    coded = contiguous({split: _first(tokens.encode(text), conf) for split, text in texts.items()}, conf)
+    for split, part in coded.items():
+        if len(part) <= conf.block_size:
+            message = (
+                f"split '{split}' has {len(part)} tokens: too few for a row of {conf.block_size} and the next one."
+            )
+            raise DatasetError(message, "Lower dataset.block_size, or give more text.")
+    rows = {split: blocks(part, conf.block_size) for split, part in coded.items()}
+    known = _Known("language-modeling", tokens.count, tokens.names, "int64", (conf.block_size,), reason)
+    return _dataset(rows, known, {"task": known.task, "tokenizer": conf.tokenizer, "characters": tokens.characters})
+
+
+def _first(tokens: np.ndarray, conf: TextConf) -> np.ndarray:
+    """Return the tokens of as many rows as ``limit`` and ``sample`` leave."""
+    num_rows = (len(tokens) - 1) // conf.block_size
+    wanted = num_wanted(num_rows, conf)
+    return tokens if wanted == num_rows else tokens[: wanted * conf.block_size + 1]
+
+
+def joined_text(texts: Sequence[Texts]) -> str:
+    """Return the texts of all files as one: those of plain files as they are, rows of tables on a line each."""
+    return "".join(
+        part.texts[0] if "file" in part.kept else "".join(f"{_sentence(row)}\n" for row in part.texts) for part in texts
+    )
+
+
+def _sentence(row: Any) -> str:
+    return row if isinstance(row, str) else " ".join(row)
+
+
+def contiguous(parts: Mapping[str, np.ndarray], conf: TextConf) -> dict[str, np.ndarray]:
+    """Return the splits: of the train part, its beginning stays train, then comes val, and its end is test.
+
+    With ``split.val`` of 0.1 and n rows or tokens, train are the first ``int(0.9 * n)`` as in nanoGPT.
+    """
+    taken = shares(conf.split, parts)
+    found = {name: part for name, part in parts.items() if name not in taken}
+    train = found["train"]
+    test, val = taken.get("test") or 0.0, taken.get("val") or 0.0
+    ends = int(len(train) * (1 - val - test)), int(len(train) * (1 - test))
+    found["train"] = train[: ends[0]]
+    found |= {"val": train[ends[0] : ends[1]]} if val else {}
+    found |= {"test": train[ends[1] :]} if test else {}
+    check_not_empty({name: len(part) for name, part in found.items()}, taken, f"{len(train)} rows")
+    return {name: found[name] for name in SPLITS if name in found}
+
+
+def blocks(tokens: np.ndarray, size: int) -> Columns:
+    """Return ``x``, (rows, size), and ``y``, the tokens after them, as views of ``tokens``, (n,) int64."""
+    count = (len(tokens) - 1) // size
+    return {key: tokens[shift : shift + count * size].reshape(count, size) for key, shift in (("x", 0), ("y", 1))}

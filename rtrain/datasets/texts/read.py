@@ -1,0 +1,137 @@
+"""Reads files of texts: plain ones, and tables with a column of texts or of lists of words."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rtrain.datasets.sources.json import JsonFormat
+from rtrain.datasets.sources.parquet import ParquetFormat
+from rtrain.datasets.tables.spec import check_columns
+from rtrain.errors import DatasetError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+PACKED = ("", ".gz", ".bz2", ".zst")
+PLAIN = tuple(f"{ending}{packed}" for packed in PACKED for ending in (".txt", ".text", ".md"))
+DELIMITED = tuple(f"{ending}{packed}" for packed in PACKED for ending in (".csv", ".tsv"))
+TABLES = (*DELIMITED, *JsonFormat().endings, *ParquetFormat().endings)
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The texts of one file, in order."""
+
+    where: str
+    texts: Sequence[Any]
+    """A str per row; or a list of words."""
+    labels: pa.Array | None = None
+    """(rows,) values or lists of tags; None if there is no such column."""
+    kept: Mapping[str, Any] = field(default_factory=dict)
+    """The columns besides the label, by name."""
+
+    @property
+    def are_words(self) -> bool:
+        """Whether rows are lists of words."""
+        return bool(self.texts) and isinstance(self.texts[0], list)
+
+
+def is_table(file: Path) -> bool:
+    """Return whether a file is a table by its name; others are plain texts."""
+    return file.name.lower().endswith(TABLES)
+
+
+def read_plain(file: Path, each: str) -> Texts:
+    """Return the whole text of a file, or its lines that are not blank.
+
+    Raises:
+        DatasetError: The file can't be read, or is not in UTF-8.
+    """
+    import pyarrow as pa
+
+    try:
+        with pa.input_stream(str(file), compression="detect") as stream:
+            content = stream.read().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        message = f"{file}: byte {error.start} is no UTF-8 ({error.reason})."
+        # Any bytes are latin1: those of UTF-16 would become letters with a NUL after each.
+        guess = "utf-16" if error.object.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "latin1"
+        raise DatasetError(message, f"Convert it, e.g.: iconv -f {guess} -t utf-8 {file} > NEW") from error
+    except (OSError, pa.ArrowException) as error:
+        raise DatasetError(f"{file}: can't be read ({error}).") from error
+    if each == "file":
+        return Texts(str(file), [content], kept={"file": [str(file)]})
+    return Texts(str(file), [line.rstrip("\r") for line in content.split("\n") if line.strip()])
+
+
+def read_table(file: Path, text: str, label: str | None, label_needed: bool = True) -> Texts:
+    """Return the texts of a file that is a table, and its labels where it has them; see ``table_texts``."""
+    return table_texts(_read(file, text), str(file), text, label, label_needed)
+
+
+def table_texts(table: pa.Table, where: str, text: str, label: str | None, label_needed: bool = True) -> Texts:
+    """Return the texts of a table, and its labels where it has them.
+
+    Raises:
+        DatasetError: A column is missing or of another type, or a text is missing; names the row.
+    """
+    check_columns([text], table.schema, where, "text")
+    labels = None
+    if label is not None and (label_needed or label in table.schema.names):
+        check_columns([label], table.schema, where, "label")
+        labels = table[label].combine_chunks()
+    kept = {name: table[name] for name in table.schema.names if name != label}
+    return Texts(where, _texts(table[text], text, where), labels, kept)
+
+
+def _read(file: Path, text: str) -> pa.Table:
+    name = file.name.lower()
+    if name.endswith(DELIMITED):
+        return _read_delimited(file, text, ".tsv" in name)
+    reading: Any = ParquetFormat() if name.endswith(tuple(ParquetFormat().endings)) else JsonFormat()
+    return reading.read(file, reading.schema(file).names)
+
+
+def _read_delimited(file: Path, text: str, tabs: bool) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    from pyarrow import csv
+
+    parse = csv.ParseOptions(
+        delimiter="\t" if tabs else ",", quote_char=False if tabs else '"', newlines_in_values=not tabs
+    )
+    convert = csv.ConvertOptions(column_types={text: pa.string()})
+    try:
+        table = csv.read_csv(file, parse_options=parse, convert_options=convert)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise DatasetError(f"{file}: {str(error)[:200]}", "Is it a table with a header line?") from error
+    for index, name in enumerate(table.schema.names):
+        if name != text and pa.types.is_string(table.schema.types[index]):
+            column = table.column(index)
+            table = table.set_column(index, name, pc.if_else(pc.equal(column, ""), None, column))
+    return table
+
+
+def _texts(values: pa.ChunkedArray, column: str, where: str) -> list[Any]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = values.type
+    if pa.types.is_dictionary(kind):
+        values, kind = values.cast(kind.value_type), kind.value_type
+    if values.null_count:
+        row = values.is_null().index(True).as_py() + 1
+        raise DatasetError(f"{where}: row {row} has no text ('{column}' is empty).", "Remove such rows.")
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    is_words = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    if not is_text and not (is_words and pa.types.is_string(kind.value_type)):
+        hint = "Choose another dataset.text."
+        raise DatasetError(f"{where}: '{column}' is of type {kind}; a text, or a list of words, is needed.", hint)
+    if is_words and pc.list_flatten(values).null_count:
+        row = next(row for row, words in enumerate(values.to_pylist(), start=1) if None in words)
+        raise DatasetError(f"{where}: row {row} has a word that is null in '{column}'.", "Remove it, with its tag.")
+    return list(values.to_pylist())
