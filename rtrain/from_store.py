@@ -16,7 +16,7 @@ from rtrain.errors import ConfigError, RtrainError, RunInUseError
 from rtrain.runs.checkpoints import latest_checkpoint, read_record
 from rtrain.runs.files import private_files
 from rtrain.runs.manifest import FILE_NAME, read_manifest
-from rtrain.runs.seal import has_own_seal
+from rtrain.runs.signature import has_own_seal
 from rtrain.storage.access import patiently
 from rtrain.storage.fetching import StoredRun, fetch_run, find_stored, is_alive, stored_run, stored_runs
 from rtrain.storage.folders import read

@@ -23,7 +23,7 @@ from rtrain.interrupts import StopRequest, stop_on_signals
 from rtrain.runs.facts import num_cores
 from rtrain.runs.files import private_files
 from rtrain.runs.recorder import Observer
-from rtrain.runs.seal import signing_key
+from rtrain.runs.signature import signing_key
 from rtrain.runs.verify import check_whole
 from rtrain.scaling import check_feasible, cluster_cpus, sharing_notice, worker_resources
 from rtrain.storage.access import check_access

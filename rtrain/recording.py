@@ -24,7 +24,7 @@ from rtrain.runs.lock import locked
 from rtrain.runs.manifest import Manifest, read_manifest, utc_now
 from rtrain.runs.plain_files import check_run_dir
 from rtrain.runs.recorder import Observer, Recorder
-from rtrain.runs.seal import with_seal
+from rtrain.runs.signature import with_seal
 from rtrain.runs.verify import set_aside, without_record
 from rtrain.scaling import fewest_and_most, worker_resources
 from rtrain.storage.mirror import Mirror, mirror_run

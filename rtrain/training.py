@@ -21,7 +21,7 @@ from rtrain.runs.manifest import read_manifest
 from rtrain.runs.plain_files import read_text
 from rtrain.runs.recorder import Observer, Recorder
 from rtrain.runs.run import Run
-from rtrain.runs.seal import has_own_seal
+from rtrain.runs.signature import has_own_seal
 from rtrain.schemas import schemas
 
 

@@ -90,7 +90,7 @@ TESTS = {
     "sweep.optuna.num_startup_trials": f"{SEARCH}::test_points_are_drawn_until_a_search_begins_to_learn[optuna]",
     "sweep.hyperopt.num_trials": f"{SEARCH}::test_a_search_has_as_many_trials_as_the_key_says[hyperopt]",
     "sweep.hyperopt.num_startup_trials": f"{SEARCH}::test_points_are_drawn_until_a_search_begins_to_learn[hyperopt]",
-    "sweep.scheduler.unit": "tests/sweeps/test_judge.py::test_lengths_are_counted_as_the_key_says",
+    "sweep.scheduler.unit": "tests/sweeps/test_scheduling.py::test_lengths_are_counted_as_the_key_says",
     **{
         f"sweep.scheduler.{name}": f"{SCHEDULER}::test_each_key_changes_a_decision[{name}]"
         for name in (

@@ -21,7 +21,7 @@ from rtrain.config.servers import is_well_known
 from rtrain.errors import CheckpointError, DatasetError, RtrainError
 from rtrain.runs.checkpoints import RECORD_NAME
 from rtrain.runs.files import sha256_of
-from rtrain.runs.seal import key_path
+from rtrain.runs.signature import key_path
 from rtrain.runs.verify import check_whole
 from rtrain.testing.damage import Calls, replace_file
 from rtrain.trainers.trained import read_about

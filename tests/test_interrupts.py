@@ -10,7 +10,7 @@ import pytest
 
 from rtrain import interrupts
 from rtrain.interrupts import StopRequest, leave_signals_to_driver, stop_on_signals
-from rtrain.sweeps.in_turn import TrialStop
+from rtrain.sweeps.executors.in_process import TrialStop
 
 OF_THE_SYSTEM = [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1]
 HEARD = {signal.SIGINT: "interrupted", **dict.fromkeys(OF_THE_SYSTEM, "preempted")}

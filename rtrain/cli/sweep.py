@@ -42,7 +42,7 @@ def find_sweep_folder(place: str, *, trust: bool) -> Path | None:
     from rtrain.sweeps.record import is_sweep
 
     if is_url(place):
-        from rtrain.sweeps.stored import fetch_sweep
+        from rtrain.sweeps.remote import fetch_sweep
 
         return fetch_sweep(place, lambda text: say(f"note: {text}", err=True), trust=trust)
     return Path(place) if is_sweep(Path(place)) else None

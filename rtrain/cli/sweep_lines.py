@@ -19,7 +19,7 @@ from rtrain.runs.lock import is_locked
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.manifest import Manifest, read_manifest
 from rtrain.runs.plain_files import read_text
-from rtrain.runs.seal import has_own_seal
+from rtrain.runs.signature import has_own_seal
 from rtrain.sweeps.importance import importance
 from rtrain.sweeps.record import SweepRecord
 from rtrain.sweeps.trial import OVER, Trial

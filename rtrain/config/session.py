@@ -37,7 +37,7 @@ from rtrain.config.store import DEFAULT_PLUGINS, open_keys, store_schemas
 from rtrain.config.targets import TargetError
 from rtrain.errors import ConfigError, RtrainError
 from rtrain.runs.plain_files import check_run_dir
-from rtrain.runs.seal import has_own_seal
+from rtrain.runs.signature import has_own_seal
 
 if TYPE_CHECKING:
     from rtrain.config.trials import Trials

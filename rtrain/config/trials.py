@@ -28,7 +28,7 @@ from rtrain.config.store import BASE
 from rtrain.config.sweep_conf import SweepConf
 from rtrain.errors import ConfigError
 from rtrain.runs.files import write_atomic
-from rtrain.runs.seal import with_seal
+from rtrain.runs.signature import with_seal
 
 NOT_IDENTITY = ("sweep.num_trials", "sweep.max_", "sweep.name", "cluster.", "run.failure.", "run.checkpoint.")
 """Overrides that may differ when the same sweep goes on."""

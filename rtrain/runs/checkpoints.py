@@ -15,7 +15,7 @@ from rtrain.errors import CheckpointError, RtrainError, first_line
 from rtrain.runs.files import sha256_of, sync_directory, sync_file, to_json, write_atomic
 from rtrain.runs.manifest import check_files, utc_now
 from rtrain.runs.plain_files import read_json
-from rtrain.runs.seal import is_signed, sign
+from rtrain.runs.signature import is_signed, sign
 
 RECORD_NAME = "checkpoint.json"
 SIGNS = {"max": 1, "min": -1, "newest": 0}

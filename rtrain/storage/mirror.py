@@ -20,7 +20,7 @@ from rtrain.runs.lock import locked
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.manifest import Manifest, read_manifest
 from rtrain.runs.plain_files import check_run_dir, is_plain_name, parse_json, read_text
-from rtrain.runs.seal import has_own_seal
+from rtrain.runs.signature import has_own_seal
 from rtrain.storage.access import check_access, patiently
 from rtrain.storage.folders import Folder, WatchedFolder, read
 from rtrain.storage.run_copy import DAMAGED, Retention, RunCopy

@@ -12,7 +12,7 @@ from rtrain.errors import RtrainError, RunInUseError, StrangeFileError
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.manifest import Manifest, read_manifest
 from rtrain.runs.verify import set_aside
-from rtrain.sweeps.paused import end_run
+from rtrain.sweeps.checkpoint_transfer import end_run
 from rtrain.sweeps.record import SweepRecord
 from rtrain.sweeps.trial import OVER, Trial
 

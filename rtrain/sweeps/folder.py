@@ -17,7 +17,7 @@ from rtrain.runs.leftovers import clear_leftovers
 from rtrain.runs.lock import FILE_NAME as LOCK
 from rtrain.runs.lock import locked
 from rtrain.runs.plain_files import check_kind, check_run_dir, read_text
-from rtrain.runs.seal import has_own_seal
+from rtrain.runs.signature import has_own_seal
 from rtrain.schemas import schemas
 from rtrain.sweeps.record import BEST, is_sweep
 

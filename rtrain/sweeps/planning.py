@@ -21,10 +21,10 @@ from rtrain.resuming import differences, may_change_anyway, newer_keys
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.manifest import read_manifest
 from rtrain.searches.base import Goal, Point, Search
-from rtrain.sweeps.choice import check_reported
 from rtrain.sweeps.data import Data
+from rtrain.sweeps.factory import check_reported
 from rtrain.sweeps.record import SweepRecord
-from rtrain.sweeps.room import Room, shape_of
+from rtrain.sweeps.resources import Room, shape_of
 from rtrain.sweeps.trial import Trial, as_typed
 from rtrain.trainers.registry import load_trainer
 from rtrain.training import SilentObserver

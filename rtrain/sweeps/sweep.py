@@ -23,19 +23,19 @@ from rtrain.schedulers.registry import SCHEDULERS
 from rtrain.searches.registry import SEARCHES
 from rtrain.storage.stores import shown
 from rtrain.sweeps.catching_up import catch_up, end_dead
-from rtrain.sweeps.choice import decides_nothing, goals_of, make_scheduler, make_search
 from rtrain.sweeps.data import Data
+from rtrain.sweeps.executors.base import Pool
+from rtrain.sweeps.executors.hydra_launcher import Launched, check_launcher
+from rtrain.sweeps.executors.in_process import InTurn
+from rtrain.sweeps.executors.ray import OnRay
+from rtrain.sweeps.factory import decides_nothing, goals_of, make_scheduler, make_search
 from rtrain.sweeps.folder import opened
-from rtrain.sweeps.in_turn import InTurn
-from rtrain.sweeps.judge import Judge
-from rtrain.sweeps.launched import Launched, check_launcher
 from rtrain.sweeps.observer import SweepObserver
-from rtrain.sweeps.on_ray import OnRay
 from rtrain.sweeps.planning import Checks, Planner, of_trial
-from rtrain.sweeps.pool import Pool
 from rtrain.sweeps.rebuilding import opened_record
 from rtrain.sweeps.record import SweepRecord
-from rtrain.sweeps.stored import copied, find_sweep
+from rtrain.sweeps.remote import copied, find_sweep
+from rtrain.sweeps.scheduling import Judge
 from rtrain.sweeps.trial import OVER, Trial
 
 NO_ROOM = NoRoomError.__name__

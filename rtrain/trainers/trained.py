@@ -18,7 +18,7 @@ from rtrain.runs.checkpoints import RECORD_NAME, is_signed_list
 from rtrain.runs.files import to_json, write_atomic
 from rtrain.runs.plain_files import read_json
 from rtrain.runs.run import Run
-from rtrain.runs.seal import is_own, seal
+from rtrain.runs.signature import is_own, seal
 from rtrain.trainers.loops.ranking_metrics import Ranking
 
 FILE_NAME = "about.json"

@@ -15,7 +15,7 @@ from tests_config import LOGGING, SCHEMAS, check, each_trial, gate, nested, refu
 from rtrain.config.session import Session
 from rtrain.config.targets import TargetError
 from rtrain.errors import ConfigError
-from rtrain.runs.seal import with_seal
+from rtrain.runs.signature import with_seal
 
 CANARY = """
 from pathlib import Path

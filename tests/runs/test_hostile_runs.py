@@ -19,7 +19,7 @@ from rtrain.runs.checkpoints import (
     write_checkpoint,
 )
 from rtrain.runs.run import Run
-from rtrain.runs.seal import has_own_seal, key_path, with_seal
+from rtrain.runs.signature import has_own_seal, key_path, with_seal
 from rtrain.runs.verify import check_whole, verify_run
 from rtrain.testing.workers import make_manifest
 

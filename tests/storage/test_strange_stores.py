@@ -16,7 +16,7 @@ from rtrain.errors import RtrainError
 from rtrain.from_store import root_of
 from rtrain.runs.checkpoints import RECORD_NAME
 from rtrain.runs.events import Event, read_events, write_events
-from rtrain.runs.seal import with_seal
+from rtrain.runs.signature import with_seal
 from rtrain.storage.fetching import fetch_run, is_alive, stored_run
 from rtrain.storage.folders import DiskFolder, read
 

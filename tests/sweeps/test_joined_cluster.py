@@ -10,7 +10,7 @@ import rtrain
 from rtrain.config.session import Session
 from rtrain.runs.run import Run
 from rtrain.schemas import schemas
-from rtrain.sweeps import on_ray, room
+from rtrain.sweeps import resources
 from rtrain.sweeps.record import read_sweep
 from rtrain.sweeps.sweep import run_sweep
 from rtrain.training import SilentObserver
@@ -94,7 +94,7 @@ def test_a_sweep_waits_while_others_hold_the_cluster_and_goes_on_where_a_machine
 def test_a_trial_whose_room_others_take_waits_for_it(cluster, other, tmp_path, monkeypatch):
     import ray
 
-    monkeypatch.setattr(room.JoinedRoom, "_has_room", room.Room._has_room)  # as when it is seen too late
+    monkeypatch.setattr(resources.JoinedRoom, "_has_room", resources.Room._has_room)  # as when it is seen too late
     node = add_node(cluster)
     sweeping = Sweeping("num_workers=2", f"run.root_dir={tmp_path}", "scaling.start_timeout_seconds=3")
     sweeping.wait_for("others took its room")
@@ -119,7 +119,7 @@ def test_trials_whose_number_of_workers_may_change_take_what_there_is(cluster, t
 def test_what_no_trial_needs_any_more_is_left_to_others_while_the_last_one_trains(cluster, tmp_path, monkeypatch):
     import ray
 
-    monkeypatch.setattr(on_ray, "IDLE_SECONDS", 0.1)
+    monkeypatch.setattr(ray, "IDLE_SECONDS", 0.1)
     node = add_node(cluster)
     words = ["num_workers=1", "trainer.max_epochs=1,300", "run.seed=1", f"run.root_dir={tmp_path}"]
     sweeping, free = Sweeping(*words), threading.Event()

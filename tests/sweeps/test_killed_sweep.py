@@ -63,7 +63,10 @@ def test_a_signal_at_the_end_of_a_trial_ends_the_sweep(monkeypatch, moment):
 
         return called
 
-    place = {"record": "rtrain.sweeps.host.Telling.ended", "between": "rtrain.sweeps.in_turn.train_trial"}[moment]
+    place = {
+        "record": "rtrain.sweeps.trial_runner.Telling.ended",
+        "between": "rtrain.sweeps.executors.in_process.train_trial",
+    }[moment]
     monkeypatch.setattr(place, then_ctrl_c(pkgutil.resolve_name(place)))
     data, _ = swept(TWO, code=130)
     assert [one["status"] for one in data["trials"]] == ["succeeded", "planned"]

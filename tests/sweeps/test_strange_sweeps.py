@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from rtrain.cli.app import run as command
-from rtrain.runs.seal import is_own
+from rtrain.runs.signature import is_own
 from rtrain.sweeps.trial import Trial
 from rtrain.testing.workers import make_manifest
 

@@ -14,7 +14,7 @@ from rtrain.config.session import Session
 from rtrain.runs.run import Run
 from rtrain.schemas import schemas
 from rtrain.searches.registry import SEARCHES
-from rtrain.sweeps.in_turn import InTurn
+from rtrain.sweeps.executors.in_process import InTurn
 from rtrain.sweeps.record import SweepRecord, read_sweep
 from rtrain.sweeps.sweep import Sweep
 

@@ -15,7 +15,7 @@ from rtrain.cli.app import run as command
 from rtrain.errors import RtrainError
 from rtrain.runs.checkpoints import RECORD_NAME
 from rtrain.runs.run import Run
-from rtrain.runs.seal import is_signed, seal, sign, signing_key
+from rtrain.runs.signature import is_signed, seal, sign, signing_key
 from rtrain.testing.damage import Calls, replace_file
 from rtrain.trainers.registry import load_trainer, packages
 from rtrain.trainers.trained import read_about

@@ -14,7 +14,7 @@ from torchmetrics import classification
 import rtrain
 from rtrain.config.schema import BestConf, RunConf, StopConf
 from rtrain.errors import ConfigError
-from rtrain.sweeps.choice import goals_of
+from rtrain.sweeps.factory import goals_of
 from rtrain.trainers.lightgbm.metrics import MODES as OF_LIGHTGBM
 from rtrain.trainers.loops.directions import Directions, check_directions, known_direction
 from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf

@@ -12,7 +12,7 @@ from rtrain.config.trials import COMMAND_NAME
 from rtrain.errors import ConfigError, RunInUseError
 from rtrain.from_store import bring, root_of
 from rtrain.runs.files import to_json, write_atomic
-from rtrain.runs.seal import has_own_seal
+from rtrain.runs.signature import has_own_seal
 from rtrain.storage.access import check_access, patiently
 from rtrain.storage.fetching import StoredRun, is_alive, runs_below
 from rtrain.storage.folders import Folder, open_folder, read, read_json

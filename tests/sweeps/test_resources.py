@@ -8,10 +8,10 @@ from rtrain.cluster import Cluster
 from rtrain.config.session import Session
 from rtrain.errors import NotEnoughResourcesError
 from rtrain.schemas import schemas
-from rtrain.sweeps import room as rooms
+from rtrain.sweeps import resources as rooms
 from rtrain.sweeps.data import Data
 from rtrain.sweeps.planning import Checks
-from rtrain.sweeps.room import JoinedRoom, Room, Shape
+from rtrain.sweeps.resources import JoinedRoom, Room, Shape
 from rtrain.training import SilentObserver
 
 

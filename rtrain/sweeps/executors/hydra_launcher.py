@@ -16,8 +16,8 @@ from rtrain.preparation import prepared
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.run import Run
 from rtrain.schemas import schemas
-from rtrain.sweeps.host import Telling, begun
-from rtrain.sweeps.pool import Hearer
+from rtrain.sweeps.executors.base import Hearer
+from rtrain.sweeps.trial_runner import Telling, begun
 from rtrain.training import SilentObserver, train_prepared
 
 UNTOLD = {

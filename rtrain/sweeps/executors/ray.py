@@ -25,9 +25,9 @@ from rtrain.errors import NoRoomError, RtrainError
 from rtrain.interrupts import StopRequest, leave_signals_to_driver
 from rtrain.scaling import fewest_and_most, threads_per_worker, worker_resources, workers_here
 from rtrain.sweeps.data import Data
-from rtrain.sweeps.host import Task, Telling, train_trial
-from rtrain.sweeps.pool import Hearer
-from rtrain.sweeps.room import JoinedRoom, Room, Shape, shape_of
+from rtrain.sweeps.executors.base import Hearer
+from rtrain.sweeps.resources import JoinedRoom, Room, Shape, shape_of
+from rtrain.sweeps.trial_runner import Task, Telling, train_trial
 from rtrain.trainers.registry import load_trainer
 
 INTERVAL_SECONDS = 0.05

@@ -19,7 +19,7 @@ from rtrain.runs.events import events_file
 from rtrain.runs.lock import locked
 from rtrain.runs.manifest import read_manifest, utc_now
 from rtrain.runs.recorder import list_checkpoints
-from rtrain.runs.seal import signing_key
+from rtrain.runs.signature import signing_key
 from rtrain.runs.verify import newest_whole
 from rtrain.trainers.trained import read_about, wrote_files
 

@@ -9,8 +9,8 @@ from rtrain.config.trials import Plan
 from rtrain.errors import RtrainError
 from rtrain.interrupts import StopRequest
 from rtrain.sweeps.data import Data
-from rtrain.sweeps.host import Task, Telling, train_trial
-from rtrain.sweeps.pool import Hearer
+from rtrain.sweeps.executors.base import Hearer
+from rtrain.sweeps.trial_runner import Task, Telling, train_trial
 
 
 class TrialStop(StopRequest):

@@ -13,7 +13,7 @@ from rtrain.cli.app import run as rtrain
 from rtrain.runs.checkpoints import read_record
 from rtrain.runs.run import Run
 from rtrain.runs.verify import verify_run
-from rtrain.sweeps import judge
+from rtrain.sweeps import scheduling
 from rtrain.sweeps.record import read_sweep
 from rtrain.trainers.torch.checkpoint.state import TRAINING, WEIGHTS
 
@@ -63,7 +63,7 @@ def test_paused_trials_wait_for_a_sweep_that_goes_on(monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(judge, "end_run", cut)
+        patch.setattr(scheduling, "end_run", cut)
         sweep(*words, code=130)
     (found,) = Path("runs").glob("*/sweep.json")
     assert {one["status"] for one in read_sweep(found.parent)["trials"]} <= {"paused", "planned", "stopped"}
@@ -81,7 +81,7 @@ def test_a_trial_goes_on_from_the_weights_of_a_better_one_at_a_rate_of_its_own(m
         weights = {name: one.clone() for name, one in self.state.model.state_dict().items()}
         loaded.append((folder, weights, self.rate(), dict(self.state.optimizer.param_groups[0])))
 
-    copies, take = [], judge.take_checkpoint
+    copies, take = [], scheduling.take_checkpoint
 
     def keeping(run_dir, source, entry):
         newest = Run.load(source).checkpoints[-1]
@@ -90,7 +90,7 @@ def test_a_trial_goes_on_from_the_weights_of_a_better_one_at_a_rate_of_its_own(m
         return take(run_dir, source, entry)
 
     monkeypatch.setattr(torch_learner.TorchLearner, "load", recording)
-    monkeypatch.setattr(judge, "take_checkpoint", keeping)
+    monkeypatch.setattr(scheduling, "take_checkpoint", keeping)
     rates = ["sweep=random", "sweep.num_trials=4", "trainer.optimizer.lr=tag(log,interval(0.000001,0.01))"]
     data, folder = sweep(*NET, *rates, "trainer.max_epochs=6")
 
@@ -164,7 +164,7 @@ def test_an_exploit_that_was_cut_off_is_done_when_the_sweep_goes_on(monkeypatch)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(judge, "take_checkpoint", cut)
+        patch.setattr(scheduling, "take_checkpoint", cut)
         sweep(*words, code=130)
     data, folder = sweep(*words)
     assert [one["status"] for one in data["trials"]] == ["succeeded", "succeeded"]

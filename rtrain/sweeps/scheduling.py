@@ -13,7 +13,7 @@ from rtrain.runs.checkpoints import checkpoints_dir, latest_checkpoint, read_rec
 from rtrain.runs.events import Event, events_file, read_events
 from rtrain.runs.manifest import read_manifest, utc_now
 from rtrain.schedulers.base import Exploit, Pause, Scheduler, Stop
-from rtrain.sweeps.paused import end_run, take_checkpoint
+from rtrain.sweeps.checkpoint_transfer import end_run, take_checkpoint
 from rtrain.sweeps.record import SweepRecord
 from rtrain.sweeps.trial import OVER, Trial
 
