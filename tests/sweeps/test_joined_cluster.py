@@ -11,6 +11,7 @@ from rtrain.config.session import Session
 from rtrain.runs.run import Run
 from rtrain.schemas import schemas
 from rtrain.sweeps import resources
+from rtrain.sweeps.executors import ray as executor
 from rtrain.sweeps.record import read_sweep
 from rtrain.sweeps.sweep import run_sweep
 from rtrain.training import SilentObserver
@@ -119,7 +120,7 @@ def test_trials_whose_number_of_workers_may_change_take_what_there_is(cluster, t
 def test_what_no_trial_needs_any_more_is_left_to_others_while_the_last_one_trains(cluster, tmp_path, monkeypatch):
     import ray
 
-    monkeypatch.setattr(ray, "IDLE_SECONDS", 0.1)
+    monkeypatch.setattr(executor, "IDLE_SECONDS", 0.1)
     node = add_node(cluster)
     words = ["num_workers=1", "trainer.max_epochs=1,300", "run.seed=1", f"run.root_dir={tmp_path}"]
     sweeping, free = Sweeping(*words), threading.Event()
