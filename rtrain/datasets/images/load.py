@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from rtrain.datasets.base import Batch, Columns, Dataset, DatasetInfo, Pass, step_rows
 from rtrain.datasets.files import files_fingerprint
+from rtrain.datasets.images.conf import PIECE_ROWS, STATISTICS_ROWS, ImagesConf
 from rtrain.datasets.images.pixels import decode, image_size
 from rtrain.datasets.in_memory import Content, resident_dataset
 from rtrain.datasets.mean_std import given_statistics
 from rtrain.datasets.memory import MemoryChoice, choose_memory
-from rtrain.datasets.sources.images import PIECE_ROWS, STATISTICS_ROWS, ImagesConf
 from rtrain.datasets.splitting.shares import num_wanted, split_parts
 from rtrain.datasets.streamed import Share, StreamSplit, pieces_of
 from rtrain.errors import DatasetError

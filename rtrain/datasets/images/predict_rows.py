@@ -9,9 +9,9 @@ from typing import Any
 
 from rtrain.datasets.base import RawChunk, check_kind
 from rtrain.datasets.files import existing_path, files_at
+from rtrain.datasets.images.conf import PIECE_ROWS, ImagesConf
 from rtrain.datasets.images.load import ImageReader, images_below
 from rtrain.datasets.remote import is_glob
-from rtrain.datasets.sources.images import PIECE_ROWS, ImagesConf
 from rtrain.errors import DatasetError
 from rtrain.storage.stores import is_url
 

@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 import logging
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
 from rtrain.datasets.base import Dataset, RowReader, Source
 from rtrain.datasets.conf import TableConf
-from rtrain.errors import DatasetError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from rtrain.datasets.tables.formats.csv import CsvFormat
 
 log = logging.getLogger(__name__)
-
-COMPRESSED_FACTOR = 5
-"""How much larger a compressed text is guessed to be once unpacked."""
-BLOCK_BYTES, MAX_HEADER_BYTES = 1 << 20, 1 << 28
-OTHER_DELIMITERS = ",;\t|"
-"""Signs that a file may have between its values, where it seems to have a single column."""
 
 
 @dataclass(kw_only=True)
@@ -58,148 +47,3 @@ class Csv(Source):
         from rtrain.datasets.tables.predict_rows import open_table_rows, text_columns
 
         return open_table_rows(CsvFormat(conf.delimiter, text_columns(conf, encoding)), conf, encoding)
-
-
-@dataclass(frozen=True)
-class CsvFormat:
-    """Reads CSV files with pyarrow."""
-
-    delimiter: str
-    texts: Sequence[str] = ()
-    """Columns that are text whatever they look like: ``01234`` stays what it is."""
-    endings: Sequence[str] = (".csv", ".csv.gz", ".csv.bz2", ".csv.zst")
-
-    def schema(self, file: Path) -> pa.Schema:
-        """Return the columns, with the types that the first megabyte suggests."""
-        import pyarrow as pa
-
-        with self._open(file, None) as reader:
-            names, kinds = _names(reader, file), reader.schema.types
-        others = [sign for sign in OTHER_DELIMITERS if sign != self.delimiter and sign in names[0]]
-        if len(names) == 1 and others:
-            message = f"{file}: there is one column, '{names[0]}'."
-            raise DatasetError(message, f"Is another delimiter meant? dataset.delimiter='{others[0]}'")
-        return pa.schema(
-            list(zip(names, (pa.string() if kind == pa.binary() else kind for kind in kinds), strict=True))
-        )
-
-    def read(self, file: Path, columns: Sequence[str]) -> pa.Table:
-        """Return the whole file."""
-        import pyarrow as pa
-        from pyarrow import csv
-
-        try:
-            options = {"parse_options": self._parse(), "convert_options": self._convert(columns, {})}
-            found = csv.read_csv(file, _blocks(file), **options)
-        except (pa.ArrowInvalid, OSError) as error:
-            raise _unreadable(file, error) from error
-        return _checked(found, file)
-
-    def decoded_bytes(self, file: Path, num_columns: int) -> int:
-        """Return the size of the text: numbers are rarely smaller than their digits."""
-        size = file.stat().st_size
-        return size if file.suffix == ".csv" else size * COMPRESSED_FACTOR
-
-    def pieces(self, file: Path) -> list[tuple[Any, int]]:
-        """Return the file itself: a text has to be read from its beginning."""
-        return [(str(file), 0)]
-
-    def batches(self, piece: Any, columns: Sequence[str], widened: Sequence[str] = ()) -> Iterator[pa.Table]:
-        """Yield the rows, about a megabyte of text at a time."""
-        import pyarrow as pa
-
-        try:
-            with self._open(Path(piece), columns, widened) as reader:
-                for batch in reader:
-                    yield _checked(pa.Table.from_batches([batch]), Path(piece))
-        except (pa.ArrowInvalid, OSError) as error:
-            raise _unreadable(Path(piece), error, self.schema(Path(piece)).names) from error
-
-    def _open(self, file: Path, columns: Sequence[str] | None, widened: Sequence[str] = ()) -> Any:
-        import pyarrow as pa
-        from pyarrow import csv
-
-        try:
-            types = {} if columns is None else self._wider(file, columns, widened)
-            options = {"parse_options": self._parse(), "convert_options": self._convert(columns, types)}
-            return csv.open_csv(file, _blocks(file), **options)
-        except (pa.ArrowInvalid, OSError) as error:
-            raise _unreadable(file, error) from error
-
-    def _wider(self, file: Path, columns: Sequence[str], widened: Sequence[str]) -> dict[str, Any]:
-        """Return wider types than the beginning of the file suggests: what comes later may have a point."""
-        import pyarrow as pa
-
-        types, schema = {}, self.schema(file)
-        for field in map(schema.field, columns):
-            empty = pa.types.is_null(field.type)
-            if field.name in widened and (empty or pa.types.is_integer(field.type)):
-                types[field.name] = pa.float64()
-            elif empty:
-                types[field.name] = pa.string()
-        return types
-
-    def _parse(self) -> Any:
-        from pyarrow import csv
-
-        return csv.ParseOptions(delimiter=self.delimiter)
-
-    def _convert(self, columns: Sequence[str] | None, types: dict[str, Any]) -> Any:
-        import pyarrow as pa
-        from pyarrow import csv
-
-        types = {**dict.fromkeys(self.texts, pa.string()), **types}
-        return csv.ConvertOptions(include_columns=columns, column_types=types)
-
-
-def _blocks(file: Path) -> Any:
-    """Return how much text is read per block: at the least twice the line with the names."""
-    import pyarrow as pa
-    from pyarrow import csv
-
-    with pa.input_stream(str(file), compression="detect") as stream:
-        start = stream.read(BLOCK_BYTES)
-        while len(start) < MAX_HEADER_BYTES and b"\n" not in start and (more := stream.read(len(start))):
-            start += more
-    return csv.ReadOptions(block_size=max(BLOCK_BYTES, 2 * len(start.partition(b"\n")[0])))
-
-
-def _names(reader: Any, file: Path) -> list[str]:
-    try:
-        return list(reader.schema.names)
-    except UnicodeDecodeError as error:
-        raise _not_utf8(f"{file}: the names of the columns are") from error
-
-
-def _checked(table: pa.Table, file: Path) -> pa.Table:
-    """Return the table, whose texts can all be read; of texts only the empty one is missing, NA and null are none."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    for index, field in enumerate(table.schema):
-        if field.type == pa.binary():
-            raise _not_utf8(f"{file}: column '{field.name}' is")
-        if field.type == pa.string():
-            values = table.column(index)
-            table = table.set_column(index, field.name, pc.if_else(pc.equal(values, ""), None, values))
-    return table
-
-
-def _not_utf8(what: str) -> DatasetError:
-    hint = "Convert the file: iconv -f latin1 -t utf-8 FILE > NEW (latin1 is a guess)"
-    return DatasetError(f"{what} not written in UTF-8.", hint)
-
-
-def _unreadable(file: Path, error: Exception, names: Sequence[str] = ()) -> DatasetError:
-    if "Empty CSV" in str(error):
-        return DatasetError(f"{file}: the file is empty.", "A CSV file needs a line with the names of its columns.")
-    if "invalid UTF8" in str(error):
-        return _not_utf8(f"{file}: some text is")
-    message = "".join(sign if sign.isprintable() else "?" for sign in str(error))
-    place = re.match(r"In CSV column #(\d+): CSV conversion error to (\w+): (.*)", message)
-    if place and names:
-        name, kind, what = names[int(place[1])], place[2], place[3]
-        message = f"{file}: column '{name}' begins with {kind} values, but then comes an {what[:200]}."
-        hint = f"Correct it, or say what the column holds: 'dataset.dtypes={{{name}: category}}'"
-        return DatasetError(message, f"{hint}, or 'dataset.dtypes={{{name}: string}}'")
-    return DatasetError(f"{file}: {message[:200]}", "Is it a CSV file, and dataset.delimiter right?")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from rtrain.datasets.arrays.load import Arrays
-    from rtrain.datasets.sources.text import TextConf
+    from rtrain.datasets.texts.conf import TextConf
 
 OF_HUB, OF_IMAGES = ("subset", "revision"), ("image_size", "channels")
 """Keys that choose from what the hub has, and that say what encoded images become."""
@@ -286,7 +286,7 @@ def _texts(parts: Mapping[str, Any], conf: HuggingfaceConf) -> Dataset:
 
 
 def _text_conf(conf: HuggingfaceConf) -> TextConf:
-    from rtrain.datasets.sources.text import TextConf
+    from rtrain.datasets.texts.conf import TextConf
 
     label = None if conf.task == "language-modeling" else conf.label
     shares = {name: getattr(conf, name) for name in ("split", "seed", "sample", "limit")}

@@ -3,45 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Any
 
-from pydantic import Field
-
-from rtrain.config.needs import Need, Rules
-from rtrain.config.schema import one_of
 from rtrain.datasets.base import Dataset, RowReader, Source
-from rtrain.datasets.conf import MemoryConf, PixelsConf, RowsConf
+from rtrain.datasets.images.conf import ImagesConf
 from rtrain.errors import DatasetError
-
-PIECE_ROWS = 64
-"""Images that are read at once while streaming."""
-STATISTICS_ROWS = 2_000
-"""Images of a streamed train split that ``normalize: true`` looks at."""
-
-SHUFFLED = Need(
-    met=lambda way: False,
-    otherwise="all images of an epoch are shuffled, streamed ones too",
-    instead="Leave it out",
-    keys=("dataset.type",),
-)
-
-
-@dataclass(kw_only=True)
-class ImagesConf(RowsConf, MemoryConf, PixelsConf):
-    """A folder per class, or folders train, val and test that hold one per class. Files of other kinds are ignored."""
-
-    needs: ClassVar[Rules] = (SHUFFLED.of("num_shuffle_rows"),)
-
-    num_shuffle_rows: Annotated[int, Field(ge=1)] = 10_000
-    """Has no effect on images: all of them are shuffled in each epoch, streamed ones too."""
-
-    path: str
-    """Folder of the class folders, or of train, val and test."""
-
-    on_error: Annotated[str, *one_of("raise", "skip")] = "raise"
-    """A file that is no image or a broken one: stop with its name, or skip it and count it in the manifest; to find
-    them, skip reads all images once more at the start."""
 
 
 class Images(Source):

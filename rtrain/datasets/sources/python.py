@@ -18,7 +18,7 @@ from rtrain.errors import DatasetError, RtrainError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from rtrain.datasets.sources.text import TextConf
+    from rtrain.datasets.texts.conf import TextConf
 
 TEXT_TASKS = ("token-classification", "language-modeling")
 TEXTS = ("auto", "classification", "regression", *TEXT_TASKS)
@@ -129,8 +129,8 @@ def _is_by_split(found: Any) -> bool:
 
 
 def _text_conf(conf: PythonConf) -> TextConf:
-    from rtrain.datasets.sources.text import TextConf
     from rtrain.datasets.tables.column_roles import refuse_table_keys
+    from rtrain.datasets.texts.conf import TextConf
     from rtrain.datasets.without_effect import refuse_idle
 
     refuse_table_keys(conf, f"the texts of {conf.function}")

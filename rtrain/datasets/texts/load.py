@@ -13,10 +13,10 @@ from rtrain.datasets.files import SPLIT_NAMES, files_by_split, local
 from rtrain.datasets.in_memory import fingerprint
 from rtrain.datasets.labels import Labels, LabelScan, Targets
 from rtrain.datasets.memory import always_resident
-from rtrain.datasets.sources.text import TextConf
 from rtrain.datasets.splitting.by_column import SplitKeys, refuse_keys, split_table
 from rtrain.datasets.splitting.shares import SPLITS, check_not_empty, num_wanted, shares
 from rtrain.datasets.tables.spec import check_columns
+from rtrain.datasets.texts.conf import TextConf
 from rtrain.datasets.texts.read import PLAIN, TABLES, Texts, is_table, read_plain, read_table, table_texts
 from rtrain.datasets.texts.tokens import Tokens
 from rtrain.datasets.without_effect import refuse_idle

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rtrain.datasets.base import RawChunk, check_kind, objects
 from rtrain.datasets.files import files_by_split, local
 from rtrain.datasets.labels import Labels
-from rtrain.datasets.sources.text import TextConf
+from rtrain.datasets.texts.conf import TextConf
 from rtrain.datasets.texts.load import blocks, coded_texts, has_class_folders, joined_text
 from rtrain.datasets.texts.read import PLAIN, TABLES, Texts, is_table, read_plain, read_table, table_texts
 from rtrain.datasets.texts.tokens import Tokens

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rtrain.datasets.sources.json import JsonFormat
-from rtrain.datasets.sources.parquet import ParquetFormat
+from rtrain.datasets.tables.formats.json import JsonFormat
+from rtrain.datasets.tables.formats.parquet import ParquetFormat
 from rtrain.datasets.tables.spec import check_columns
 from rtrain.errors import DatasetError
 

@@ -1,0 +1,256 @@
+"""Reads JSON files: an object per line, or a list of objects; also compressed."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from codecs import BOM_UTF8
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rtrain.errors import DatasetError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MAX_DEPTH = 1_000
+"""Lists and objects inside of each other; Arrow has no limit, and ends the process when its stack is full."""
+LONG_LINE = 4_000
+"""A line of fewer bytes can't be deep enough to matter."""
+BLOCK_BYTES = 4 << 20
+"""Text that is parsed at once; a row can't be longer."""
+COMPRESSED = (".gz", ".bz2", ".zst")
+COMPRESSED_FACTOR = 6
+"""How much larger a compressed text is guessed to be once unpacked."""
+
+
+@dataclass(frozen=True)
+class JsonFormat:
+    """Reads JSON files with pyarrow; a piece is a file."""
+
+    endings: Sequence[str] = tuple(
+        f"{ending}{packed}" for packed in ("", *COMPRESSED) for ending in (".jsonl", ".json", ".ndjson")
+    )
+
+    def schema(self, file: Path) -> pa.Schema:
+        """Return the columns, with the types that the first megabytes suggest."""
+        stat = file.stat()
+        _check_depth(file, stat.st_size, stat.st_mtime_ns)
+        with _errors_named(file):
+            if not _is_lines(file):
+                return _readable(_whole(file).schema)
+            with _text(file) as stream:
+                return _readable(_streamed(stream, None).schema)
+
+    def read(self, file: Path, columns: Sequence[str]) -> pa.Table:
+        """Return these columns of the whole file."""
+        from pyarrow import json as arrow_json
+
+        with _errors_named(file):
+            if not _is_lines(file):
+                return _whole(file).select(list(columns))
+            with _text(file) as stream:
+                found = arrow_json.read_json(stream, arrow_json.ReadOptions(block_size=BLOCK_BYTES))
+                return _checked(found.select(list(columns)))
+
+    def decoded_bytes(self, file: Path, num_columns: int) -> int:
+        """Return the size of the text: numbers are rarely smaller than their digits."""
+        return file.stat().st_size * (COMPRESSED_FACTOR if file.suffix in COMPRESSED else 1)
+
+    def pieces(self, file: Path) -> list[tuple[Any, int]]:
+        """Return the file itself: a text has to be read from its beginning."""
+        return [(str(file), 0)]
+
+    def batches(self, piece: Any, columns: Sequence[str], widened: Sequence[str] = ()) -> Iterator[pa.Table]:
+        """Yield the rows, some megabytes of text at a time."""
+        import pyarrow as pa
+
+        file = Path(piece)
+        if not _is_lines(file):
+            yield self.read(file, columns)
+            return
+        with _errors_named(file), _text(file) as stream:
+            found = _streamed(stream, None).schema  # its depth was checked when the columns were looked at first
+        fields = [found.field(name) for name in columns]
+        schema = pa.schema([_widened(field) if field.name in widened else field for field in fields])
+        with _errors_named(file), _text(file) as stream:
+            for batch in _streamed(stream, schema):
+                yield _checked(pa.Table.from_batches([batch]).select(list(columns)))
+
+
+def _readable(schema: pa.Schema) -> pa.Schema:
+    """Return the schema, or raise a ValueError: names that are not UTF-8 are found when they are looked at."""
+    assert all(isinstance(name, str) for name in schema.names)
+    return schema
+
+
+def _checked(table: pa.Table) -> pa.Table:
+    """Return the table, whose texts are UTF-8, which Arrow's reader leaves to others; else raise an ArrowInvalid."""
+    import pyarrow as pa
+
+    for column in table.columns:
+        if pa.types.is_string(column.type):
+            column.validate(full=True)
+    return table
+
+
+def _text(file: Path) -> Any:
+    import pyarrow as pa
+
+    return pa.input_stream(str(file), compression="detect")
+
+
+def _streamed(stream: Any, schema: pa.Schema | None) -> Any:
+    from pyarrow import json as arrow_json
+
+    options = None
+    if schema is not None:
+        options = arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+    return arrow_json.open_json(stream, arrow_json.ReadOptions(block_size=BLOCK_BYTES), options)
+
+
+def _widened(field: pa.Field) -> pa.Field:
+    """Return a wider type for a feature of whole numbers: what comes later in the file may have a point."""
+    import pyarrow as pa
+
+    whole = pa.types.is_integer(field.type) or pa.types.is_null(field.type)
+    return field.with_type(pa.float64()) if whole else field
+
+
+def _is_lines(file: Path) -> bool:
+    """Return whether each line is an object by itself, as far as the first one shows."""
+    with _text(file) as stream:
+        start = stream.read(1 << 16).lstrip()
+    if start[:1] != b"{":
+        return False
+    if ".jsonl" in file.name or ".ndjson" in file.name:
+        return True
+    try:
+        _parsed(start.partition(b"\n")[0])
+    except ValueError:
+        # A line may go on; a document of one object over several lines begins with its brace or first key alone.
+        return len(start.partition(b"\n")[0]) > 200
+    return not _is_columns(start)
+
+
+def _is_columns(start: bytes) -> bool:
+    """Return whether the text is one object on one line whose values are lists: a table, column by column."""
+    first, _, rest = start.partition(b"\n")
+    found = _parsed(first)
+    return not rest.strip() and bool(found) and all(isinstance(value, list) for value in found.values())
+
+
+def _whole(file: Path) -> pa.Table:
+    """Return the table of a document that is a list of objects, or an object of lists of equal length."""
+    import pyarrow as pa
+
+    with _text(file) as stream:
+        found = _parsed(stream.read())
+    if isinstance(found, list) and found and all(isinstance(row, Mapping) for row in found):
+        names = dict.fromkeys(name for row in found for name in row)
+        return pa.Table.from_pydict({name: [row.get(name) for row in found] for name in names})
+    if isinstance(found, Mapping) and found and all(isinstance(values, list) for values in found.values()):
+        return pa.Table.from_pydict(dict(found))
+    kind = "an object" if isinstance(found, Mapping) else f"a {type(found).__name__}"
+    raise DatasetError(
+        f"{file}: is {kind}, and a table is needed.",
+        "Write an object per line, a list of objects, or an object of lists of equal length.",
+    )
+
+
+def _parsed(text: bytes) -> Any:
+    """Return the value of a JSON text.
+
+    Raises:
+        ValueError: It is none, or its parts are nested too deeply.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("lists or objects are nested too deeply") from error
+
+
+@cache
+def _check_depth(file: Path, size: int, changed: int) -> None:
+    """Refuse JSON lines that would end the process, once for each content of a file.
+
+    Raises:
+        DatasetError: Lists or objects of a line are nested too deeply; names it.
+    """
+    with _errors_named(file), _text(file) as stream:
+        rest, number = b"", 0
+        while block := stream.read(BLOCK_BYTES):
+            text = rest + block
+            end = text.rfind(b"\n") + 1 or len(text)
+            deep = _deep_line(text[:end])
+            if deep is not None and _is_lines(file):
+                message = f"{file}: in line {number + deep + 1}, lists or objects are nested too deeply."
+                raise DatasetError(message, f"At most {MAX_DEPTH} may be inside of each other: is the file damaged?")
+            rest, number = text[end:], number + text.count(b"\n", 0, end)
+
+
+def _deep_line(text: bytes) -> int | None:
+    """Return the number of the first line that is nested too deeply, counted from 0; None if none is."""
+    import numpy as np
+
+    ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n"))
+    borders = np.concatenate([[-1], ends, [len(text)]])
+    for number in np.flatnonzero(np.diff(borders) > LONG_LINE).tolist():
+        line = text[borders[number] + 1 : borders[number + 1]]
+        if line.count(b"[") + line.count(b"{") > MAX_DEPTH and _depth(line) > MAX_DEPTH:
+            return int(number)
+    return None
+
+
+def _depth(line: bytes) -> int:
+    """Return how many lists and objects of a line are inside of each other at most; texts count for nothing."""
+    import numpy as np
+
+    signs = np.frombuffer(re.sub(rb'"(?:[^"\\]|\\.)*"', b"", line), np.uint8)
+    steps = np.isin(signs, list(b"[{")).astype(np.int64) - np.isin(signs, list(b"]}"))
+    return int(steps.cumsum().max(initial=0))
+
+
+@contextmanager
+def _errors_named(file: Path) -> Iterator[None]:
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise _unreadable(file, error) from error
+
+
+def _unreadable(file: Path, error: Exception) -> DatasetError:
+    if "Empty JSON" in str(error) or (isinstance(error, json.JSONDecodeError) and error.doc in ("", b"")):
+        return DatasetError(f"{file}: the file is empty.", "Write an object per line.")
+    place = _first_broken_line(file)
+    return DatasetError(f"{file}: {place or str(error)[:200]}", "Each line has to be an object with the same types.")
+
+
+def _first_broken_line(file: Path) -> str | None:
+    """Return what is wrong with the first line that can't be parsed by itself; None if all can."""
+    import pyarrow as pa
+
+    try:
+        with _text(file) as stream:
+            if stream.read(len(BOM_UTF8)) == BOM_UTF8:
+                return "the file begins with a byte order mark, which JSON has none of: remove its first three bytes."
+        if not _is_lines(file):
+            return None
+        with _text(file) as stream:
+            for number, line in enumerate(io.BufferedReader(stream), start=1):
+                try:
+                    parsed = _parsed(line or b"{}") if line.strip() else {}
+                except ValueError as error:
+                    return f"line {number} is no JSON object: {error}."
+                if not isinstance(parsed, Mapping):
+                    return f"line {number} is no JSON object."
+    except (pa.ArrowException, OSError):
+        return None
+    return None

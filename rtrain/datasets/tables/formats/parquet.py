@@ -1,0 +1,78 @@
+"""Reads Parquet files."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rtrain.errors import DatasetError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+log = logging.getLogger(__name__)
+
+BATCH_ROWS = 65_536
+
+
+@dataclass(frozen=True)
+class ParquetFormat:
+    """Reads Parquet files with pyarrow; a piece is a row group."""
+
+    endings: Sequence[str] = (".parquet", ".pq")
+
+    def schema(self, file: Path) -> pa.Schema:
+        """Return the columns and their types."""
+        with _opened(file) as parquet:
+            return parquet.schema_arrow
+
+    def read(self, file: Path, columns: Sequence[str]) -> pa.Table:
+        """Return the whole file."""
+        import pyarrow as pa
+
+        with _opened(file) as parquet:
+            try:
+                return parquet.read(list(columns))
+            except (pa.ArrowException, OSError) as error:
+                raise _unreadable(file, error) from error
+
+    def decoded_bytes(self, file: Path, num_columns: int) -> int:
+        """Return rows times columns of four bytes, from the file's own figures."""
+        with _opened(file) as parquet:
+            return int(parquet.metadata.num_rows) * (4 * num_columns + 4)
+
+    def pieces(self, file: Path) -> list[tuple[Any, int]]:
+        """Return file and number of each row group, and the rows before it."""
+        with _opened(file) as parquet:
+            groups = range(parquet.num_row_groups)
+            num_rows = [parquet.metadata.row_group(group).num_rows for group in groups]
+        return [((str(file), group), sum(num_rows[:group])) for group in groups]
+
+    def batches(self, piece: Any, columns: Sequence[str], widened: Sequence[str] = ()) -> Iterator[pa.Table]:
+        """Yield the rows of a row group, some ten thousand at a time."""
+        import pyarrow as pa
+
+        file, group = piece
+        with _opened(Path(file)) as parquet:
+            try:
+                for batch in parquet.iter_batches(BATCH_ROWS, row_groups=[group], columns=list(columns)):
+                    yield pa.Table.from_batches([batch])
+            except (pa.ArrowException, OSError) as error:
+                raise _unreadable(Path(file), error) from error
+
+
+def _opened(file: Path) -> Any:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        return parquet.ParquetFile(file)
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(file, error) from error
+
+
+def _unreadable(file: Path, error: Exception) -> DatasetError:
+    return DatasetError(f"{file}: {error}", "Is it a Parquet file, and complete?")
