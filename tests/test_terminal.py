@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from rtrain.cli import INTERRUPTED
+from rtrain.cli.interrupt import INTERRUPTED
 from rtrain.terminal import lasting
 
 

@@ -10,8 +10,9 @@ from typing import Annotated
 
 import typer
 
-from rtrain.cli import INTERRUPTED, completion, fit, listing, predict, recipes, resume, runs, schema, smoke, sweep
+from rtrain.cli import completion, fit, listing, predict, recipes, resume, runs, schema, smoke, sweep
 from rtrain.cli.dashes import WithOverrides
+from rtrain.cli.interrupt import INTERRUPTED
 from rtrain.errors import ConfigError, RtrainError
 from rtrain.terminal import say
 

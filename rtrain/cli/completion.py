@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -50,18 +51,20 @@ def completion(shell: Annotated[Shell, typer.Argument(help="The shell to print t
     typer.echo(SCRIPTS[shell], nl=False)
 
 
-def complete(line: Annotated[str, typer.Argument(help="The command line up to the cursor.")]) -> None:
+def complete(
+    context: typer.Context, line: Annotated[str, typer.Argument(help="The command line up to the cursor.")]
+) -> None:
     """Print what may follow, one candidate per line (called by the completion scripts)."""
-    for candidate in candidates(line):
+    for candidate in candidates(line, _commands(context)):
         typer.echo(candidate)
 
 
-def candidates(line: str) -> list[str]:
-    """Return the words that can stand where ``line`` ends."""
+def candidates(line: str, commands: Sequence[str]) -> list[str]:
+    """Return the words that can stand where ``line`` ends; ``commands`` are those of rtrain."""
     *words, incomplete = line.split(" ") if " " in line else [line, ""]
     words = [word for word in words if word][1:]
     if not words:
-        return [name for name in _commands() if name.startswith(incomplete)]
+        return [name for name in commands if name.startswith(incomplete)]
     if words[0] == "smoke":
         return _config_files(incomplete)
     if words[0] == "recipes":
@@ -79,11 +82,9 @@ def candidates(line: str) -> list[str]:
     return complete_override(positional, incomplete, schemas())
 
 
-def _commands() -> list[str]:
-    from rtrain.cli.app import app
-
-    commands = [command.name for command in app.registered_commands if not command.hidden]
-    return sorted(name for name in (*commands, *(group.name for group in app.registered_groups)) if name)
+def _commands(context: typer.Context) -> list[str]:
+    group: Any = context.find_root().command
+    return sorted(name for name, command in group.commands.items() if not command.hidden)
 
 
 def _recipe_words(words: list[str], incomplete: str) -> list[str]:

@@ -13,7 +13,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import rtrain
 from rtrain.config.locations import shown
 from rtrain.config.screen import MAX_WIDTH
 from rtrain.config.scrub import Scrubber
@@ -28,7 +27,7 @@ MOST_ERRORS = 10
 MAX_SOURCE_BYTES = 4 << 20
 INSTALLED = frozenset({"site-packages", "dist-packages"})
 _OWN, _RTRAIN, _PYTHON = "", "rtrain", "Python"
-_RTRAIN_FOLDER = Path(rtrain.__file__).parent
+_RTRAIN_FOLDER = Path(__file__).parents[1]
 _PYTHON_FOLDERS = tuple(Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib"))
 NO_SECRETS = Scrubber()
 

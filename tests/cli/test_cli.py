@@ -9,7 +9,6 @@ import pytest
 
 import rtrain
 from rtrain.cli.app import run
-from rtrain.cli.completion import candidates
 from rtrain.cli.fit import with_optional_values
 
 RTRAIN = Path(sys.executable).with_name("rtrain")
@@ -131,8 +130,9 @@ def test_a_missing_dataset_is_an_error_before_anything_is_written(capsys, tmp_pa
         ("rtrain smoke rtr", "rtrain/"),
     ],
 )
-def test_completion_offers(line, expected):
-    assert expected in candidates(line)
+def test_completion_offers(line, expected, capsys):
+    assert run(["complete", line]) == 0
+    assert expected in capsys.readouterr().out.splitlines()
 
 
 def test_completion_works_in_a_real_bash(tmp_path):
