@@ -13,7 +13,7 @@ from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from rtrain.config.allowed import SPECIAL, Untrusted, is_allowed, targets_in
-from rtrain.config.argument_types import example_of, misfit, parameters_of
+from rtrain.config.argument_types import example_of, misfit, misfit_inside, parameters_of
 from rtrain.config.closest import closest, did_you_mean, to_try
 from rtrain.config.harmless import is_harmless, unwanted_argument
 from rtrain.config.numeric import is_number
@@ -300,7 +300,12 @@ def _check_type(value: Any, parameter: inspect.Parameter, where: str, *, by_defa
         return
     wanted = misfit(value, parameter, by_default=by_default)
     if wanted is None:
-        return
+        found = misfit_inside(value, parameter, by_default=by_default)
+        if found is None:
+            return
+        place, wanted = found
+        for index in place:
+            where, value = f"{where}.{index}", value[index]
     example = example_of(parameter)
     hint = f"  its default is {example}" if example is not None else None
     if isinstance(value, str) and is_number(value):
