@@ -53,7 +53,7 @@ def misfit(value: Any, parameter: inspect.Parameter, *, by_default: bool = True)
         kinds = frozenset({"number", "list", "callable", *(["bool"] if type(parameter.default) is int else [])})
     if value is None and _is_numeric(parameter, kinds):
         return "a number"
-    if kinds & _ANY or value is None or isinstance(value, Mapping) or _fits(value, kinds):
+    if kinds & _ANY or value is None or _fits(value, kinds):
         return None
     return (_WORDS["number"] if parameter.annotation is parameter.empty else _in_words(kinds)) or None
 
@@ -90,7 +90,7 @@ def _wrong_element(values: Sequence[Any], elements: Sequence[Any]) -> tuple[tupl
         elements = [elements[0]] * len(values)
     for index, (value, hint) in enumerate(zip(values, elements, strict=False)):
         kinds = _kinds(hint)
-        if value is None or not (kinds & _ANY or isinstance(value, Mapping) or _fits(value, kinds)):
+        if value is None or not (kinds & _ANY or _fits(value, kinds)):
             if value is not None or kinds <= {"number", "whole", "bool", "list"}:
                 return (index,), _in_words(kinds)
         elif (deeper := _inside(value, hint)) is not None:
@@ -130,6 +130,8 @@ def _in_words(kinds: Collection[str]) -> str:
 
 
 def _fits(value: Any, kinds: Collection[str]) -> bool:
+    if isinstance(value, Mapping):
+        return "_target_" in value or "mapping" in kinds
     if isinstance(value, str):
         return value == AUTO or bool({"text", "texts"} & set(kinds))
     if isinstance(value, bool):

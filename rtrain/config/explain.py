@@ -6,19 +6,22 @@ import errno
 import re
 import shlex
 from collections.abc import Sequence
+from contextlib import suppress
 from textwrap import indent
 
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
 
-from rtrain.config.aliases import split_word
+from rtrain.config.aliases import expand_key, split_word
 from rtrain.config.closest import closest, did_you_mean, to_try
 from rtrain.config.explain_hydra import explain_hydra
-from rtrain.config.finding import Finding, command
+from rtrain.config.finding import Finding, command, command_with
 from rtrain.config.places import Places
 from rtrain.config.plain_words import reference_problem
 from rtrain.config.request import Request
 from rtrain.config.resolve import MissingValuesError, NoPackageError, UnresolvedError
+from rtrain.config.rewritten import rewritten
 from rtrain.config.schema import Schemas
 from rtrain.config.screen import Spot, Typed, render
 from rtrain.config.targets import TargetError
@@ -66,7 +69,8 @@ def place_target(request: Request, schemas: Schemas, error: TargetError, check: 
     key, _, last = error.key.rpartition(".")
     typed = split_word(place.command[place.index]) if isinstance(place, Typed) else ("", "", None)
     if last != "_target_" or not isinstance(place, Typed) or not typed[1].endswith("._target_"):
-        return Finding(error.message, place, note=note).as_error()
+        attempt = _fitting(request, error, place) if isinstance(place, Typed) else None
+        return Finding(error.message, place, None, attempt, note).as_error()
     options = request.app.loader.get_group_options(key.replace(".", "/"))
     value = typed[2] or ""
     meant = value if value in options else closest(value, options)
@@ -74,6 +78,19 @@ def place_target(request: Request, schemas: Schemas, error: TargetError, check: 
     confs = WrongKeys(request, schemas, check).keys.confs
     fixed = Values(request, confs, check).checked(place, attempt) if meant else None
     return Finding(error.message, place, attempt if fixed else None, fixed, note).as_error()
+
+
+def _fitting(request: Request, error: TargetError, place: Typed) -> str | None:
+    """Return the command with what was probably meant by an argument that can't be; None if nothing like it may be."""
+    sign, key, value = split_word(place.command[place.index])
+    if error.fits is None or value is None or expand_key(key).replace("/", ".") != error.key:
+        return None
+    parser = OverridesParser.create(config_loader=request.app.loader)
+    for meant in rewritten(value):
+        with suppress(HydraException):
+            if error.fits(parser.parse_override(f"x={meant}").value()):
+                return command_with(place, f"{sign}{key}={meant}")
+    return None
 
 
 def show_typed(request: Request, error: ConfigError) -> None:
@@ -99,7 +116,7 @@ def _invalid(request: Request, problems: Sequence[Problem], wrong: WrongKeys, ch
         attempt, values = _corrected(place, word, meant), Values(request, wrong.keys.confs, check)
         if attempt is None and isinstance(place, Typed) and one.word is None and place == places.of(one.key):
             attempt = values.corrected(one.key, place)
-        note = values.keys_of(one.key) if one.message.startswith("must be a mapping") else None
+        note = values.said_of(one.key, place, one.message)
         return Finding(message, place, meant, attempt, note).as_error()
     lines = []
     for one in problems[:MOST]:

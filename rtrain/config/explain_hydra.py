@@ -19,8 +19,9 @@ from rtrain.config.finding import Finding, command, command_with
 from rtrain.config.locations import shown
 from rtrain.config.other_options import own_form
 from rtrain.config.places import Places
-from rtrain.config.plain_words import plain_words
+from rtrain.config.plain_words import MIXED, plain_words
 from rtrain.config.request import Request
+from rtrain.config.rewritten import readable
 from rtrain.config.schema import Schemas
 from rtrain.config.screen import Spot, Typed
 from rtrain.config.secrets import mask_word
@@ -83,10 +84,20 @@ class _Explainer:
             typed_sign, typed, _ = split_word(place.command[place.index]) if place else (sign, key, "")
             attempt = self.values.checked(place, f"{typed_sign}{typed}={unclosed[1]}") if place else None
             return Finding(f"the value of '{typed}' can't be read: {unclosed[0]}", place, None, attempt)
+        fixed = self._readable(place, value)
+        if fixed is not None:
+            return Finding(f"the value of '{key}' can't be read: {shown.partition('=')[2]}", place, None, fixed)
         quoted = value.replace('"', '\\"')
         attempt = command_with(place, mask_word(f'{sign}{key}="{quoted}"')) if place else None
         note = "quote text that has special characters; lists are [a,b] and mappings {a: 1}"
         return Finding(f"the value of '{key}' can't be read: {shown.partition('=')[2]}", place, None, attempt, note)
+
+    def _readable(self, place: Typed | None, value: str) -> str | None:
+        """Return the command with a value that has other signs than those of a command line; None if it can't be."""
+        if place is None:
+            return None
+        sign, typed, _ = split_word(place.command[place.index])
+        return self.values.checked(place, *(f"{sign}{typed}={one}" for one in readable(value)))
 
     def no_option(self, error: MissingConfigException) -> Finding:
         """Explain an option or a group that no config folder has."""
@@ -223,15 +234,15 @@ class _Explainer:
         if isinstance(cause, ConfigKeyError | ConfigAttributeError):
             return self._wrong_key(key, place, cause.object_type)
         problem = plain_words(cause.msg or str(cause))
-        attempt = None
-        if isinstance(place, Typed) and problem == "must be a list":
-            typed, _, value = place.command[place.index].partition("=")
-            attempt = command_with(place, f"{typed}=[{value}]")
-        elif isinstance(place, Typed) and "={" in place.command[place.index]:
-            problem = "can't be a mapping" if problem == "can't be null" else problem
-        elif isinstance(place, Typed) and key:
-            attempt = self.values.corrected(key, place)
-        note = self.values.keys_of(key) if problem.startswith("must be a mapping") else None
+        if isinstance(place, Typed) and "={" in place.command[place.index] and problem == "can't be null":
+            problem = "can't be a mapping"
+        if isinstance(place, Typed) and problem == MIXED:
+            is_list = (split_word(place.command[place.index])[2] or "").startswith("[")
+            problem = f"must be a {'mapping, not a list' if is_list else 'list, not a mapping'}"
+        attempt = self.values.corrected(key, place) if isinstance(place, Typed) and key else None
+        note = self.values.said_of(key, place, problem)
+        if note is None and attempt is None and problem.startswith("must be a list"):
+            note = self.values.list_at(key)
         return Finding(f"{key}: {problem}" if key else problem, place, None, attempt, note)
 
     def _already_there(self, match: re.Match[str], _: Exception) -> Finding:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+MIXED = "a mapping meets a list: only one of them fits"
 TOO_DEEP = "refers to itself, or is nested too deep"
 _WORDS: tuple[tuple[str, str], ...] = (
     (r"Value '(.*)' of type '\w+' could not be converted to Integer", "must be a whole number, not {0}"),
@@ -23,11 +24,12 @@ _WORDS: tuple[tuple[str, str], ...] = (
         r"(?:Invalid type assigned|Merge error): (\w+) is not a subclass of \w+\. value: (.*)",
         "must be a mapping, not {1}",
     ),
+    (r"Cannot assign (\w+) to (?:Dict|dict)\[.*", "must be a list of mappings"),
     (r"Invalid value assigned: \w+ is not a ListConfig, list or tuple\.", "must be a list"),
     (r"Cannot convert '(\w+)' to string: '(.*)'", "must be text, not {1}"),
     (r"field '.*' is not Optional", "can't be null"),
     (r"Incompatible value '(.*)' for field of type '.*'", "can't be {0}"),
-    (r"Cannot merge DictConfig with ListConfig", "a mapping meets a list: only one of them fits"),
+    (r"Cannot merge DictConfig with ListConfig", MIXED),
     (r"'(\w+)' is not .*a (dict|list).*", "can't be {0}"),
     (r"Unsupported interpolation type (\S+)", "there is no resolver {0}"),
     (r"Interpolation key '(.*)' not found", "refers to {0}, which is not there"),
@@ -70,6 +72,7 @@ def reference_problem(error: Exception) -> str:
 
 
 def _shown(value: str) -> str:
+    value = value.lower() if value in ("True", "False") else "null" if value == "None" else value
     text = value if len(value) <= MAX_SHOWN + 3 else f"{value[:MAX_SHOWN]}..."
     return text if re.fullmatch(r"[\d.eE+\-]+|true|false|null|None|\[.*|\{.*|'.*'", text) else f"'{text}'"
 

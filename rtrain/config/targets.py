@@ -6,7 +6,7 @@ import functools
 import inspect
 import re
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
@@ -26,11 +26,20 @@ _PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*([.:][^\W\d]\w*)")
 
 
 class TargetError(ConfigError):
-    """A ``_target_`` is not allowed; ``key`` says where it stands."""
+    """A ``_target_``, or an argument of one, can't be.
 
-    def __init__(self, key: str, problem: str, hint: str | None = None) -> None:
+    Args:
+        key: Where it stands.
+        problem: What is wrong.
+        hint: What to do about it.
+        fits: Tells whether another value may stand there.
+    """
+
+    def __init__(
+        self, key: str, problem: str, hint: str | None = None, fits: Callable[[Any], bool] | None = None
+    ) -> None:
         super().__init__(f"{key}: {problem}", hint)
-        self.key = key
+        self.key, self.fits = key, fits
 
 
 def locate(path: str, where: str, allow: Sequence[str]) -> Any:
@@ -298,11 +307,17 @@ def _check_type(value: Any, parameter: inspect.Parameter, where: str, *, by_defa
     """Refuse a value that the annotation or the default of ``parameter`` rules out."""
     if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
         return
+
+    def fits(other: Any) -> bool:
+        kinds = misfit(other, parameter, by_default=by_default)
+        return kinds is None and misfit_inside(other, parameter, by_default=by_default) is None
+
+    if fits(value):
+        return
     wanted = misfit(value, parameter, by_default=by_default)
     if wanted is None:
         found = misfit_inside(value, parameter, by_default=by_default)
-        if found is None:
-            return
+        assert found is not None
         place, wanted = found
         for index in place:
             where, value = f"{where}.{index}", value[index]
@@ -310,7 +325,7 @@ def _check_type(value: Any, parameter: inspect.Parameter, where: str, *, by_defa
     hint = f"  its default is {example}" if example is not None else None
     if isinstance(value, str) and is_number(value):
         hint = "  it is text; a number of the environment is ${oc.decode:${oc.env:NAME}}"
-    raise TargetError(where, f"must be {wanted}, not {as_written(value)}", hint)
+    raise TargetError(where, f"must be {wanted}, not {as_written(value)}", hint, fits)
 
 
 def check_names_known(parameters: Mapping[str, inspect.Parameter], names: Sequence[str], where: str, path: str) -> None:

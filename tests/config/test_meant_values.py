@@ -1,0 +1,101 @@
+"""Values that can't be lead to what was meant by them: through the checks of the real trainers and datasets."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from rtrain.config.rewritten import shares_in
+from rtrain.config.session import Session
+from rtrain.config.targets import check_node
+from rtrain.errors import ConfigError
+from rtrain.schemas import schemas
+
+TABLE = ("dataset=csv", "dataset.path=t.csv", "dataset.label=y")
+
+
+def check(words: tuple[str, ...]) -> None:
+    """Check a config, and what it has built as its trainer does."""
+    with Session(words[0], words[1:], schemas()) as session:
+        composed = session.check()
+        with session.placing():
+            for part, count in (("model", 0), ("optimizer", 1), ("loss", 0), ("scheduler", 1)):
+                node = getattr(composed.conf.trainer, part, None)
+                if node:
+                    check_node(node, f"trainer.{part}", composed.allow, ("params", "optimizer"), count)
+
+
+def refused(*words: str) -> str:
+    with pytest.raises(ConfigError) as caught:
+        check(words)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("config", "word", "meant"),
+    [
+        ("mlp", "lr=10%", "lr=0.1"),
+        ("mlp", "lr=1/10", "lr=0.1"),
+        ("mlp", "lr='0.1'", "lr=0.1"),
+        ("mlp", "lr=[0.1]", "lr=0.1"),
+        ("mlp", "lr=10e\u22124", "lr=10e-4"),
+        ("mlp", "epochs=\uff11\uff10", "epochs=10"),
+        ("mlp", "epochs=[5]", "epochs=5"),
+        ("mlp", "model.hidden=128", "model.hidden=[128]"),
+        ("mlp", "model.hidden=64x64", "model.hidden=[64,64]"),
+        ("mlp", "model.hidden=(64,64)", "model.hidden=[64,64]"),
+        ("mlp", "model.hidden='[64,64]'", "model.hidden=[64,64]"),
+        ("mlp", "trainer.compile=null", "trainer.compile=false"),
+        ("mlp", "trainer.evaluate_split=null", "trainer.evaluate_split=none"),
+        ("mlp", "trainer.max_seconds=forever", "trainer.max_seconds=null"),
+        ("mlp", "trainer.num_threads=all", "trainer.num_threads=null"),
+        ("mlp", "trainer.early_stopping=off", "trainer.early_stopping=null"),
+        ("mlp", "trainer.transform=null", "trainer.transform=[]"),
+        ("mlp", "trainer.transform={_target_: torch.nn.Identity}", "trainer.transform=[{_target_: torch.nn.Identity}]"),
+        ("mlp", "dataset.split=[0.8,0.2]", "dataset.split={test:0.2}"),
+        ("mlp", "dataset.split=80/10/10", "dataset.split={val:0.1,test:0.1}"),
+        ("keras", "model.channels=32", "model.channels=[32]"),
+        ("jax", "optimizer.weight_decay=1%", "optimizer.weight_decay=0.01"),
+    ],
+)
+def test_a_value_leads_to_what_was_meant(config, word, meant):
+    said = refused(config, word)
+    assert f"    rtrain fit {config} {word}\n" in said
+    assert said.splitlines()[-1] == f"  try: {shlex.join(['rtrain', 'fit', config, meant])}"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("mlp", "run.checkpoint.keep=all"), "run.checkpoint.keep=1000000 keeps all of them"),
+        (("mlp", "keep=all"), "run.checkpoint.keep=1000000 keeps all of them"),
+        (("mlp", "run.checkpoint=false"), "null for never"),
+        (("mlp", "checkpoint=false"), "null for never"),
+        (("mlp", "dataset.split=null"), "it has keys of its own: val, test"),
+        (("mlp", "dataset.split=[a,b]"), "must be a mapping, not a list"),
+        (("mlp", "trainer.transform=[a]"), "a list is [{_target_: package.Class}]"),
+        (("mlp", "lr={a:1}"), "must be a number, not {'a': 1}"),
+        (("mlp", "lr=null"), "its default is 0.001"),
+        (("xgboost", *TABLE, "dataset.preprocessors=Scaler"), "a list is [{type: NAME}]"),
+    ],
+)
+def test_a_value_that_nothing_like_it_can_be_leads_to_a_sentence(words, said):
+    assert said in refused(*words)
+
+
+@pytest.mark.parametrize(
+    ("value", "shares"),
+    [
+        ("[0.8,0.2]", ["0.8", "0.2"]),
+        ("80/20", ["0.8", "0.2"]),
+        ("8:1:1", ["0.8", "0.1", "0.1"]),
+        ("0.7, 0.3", ["0.7", "0.3"]),
+        ("[0.8,0.3]", []),
+        ("[a,b]", []),
+        ("0.2", []),
+        ("-10/110", []),
+    ],
+)
+def test_shares_that_are_written_together(value, shares):
+    assert shares_in(value) == shares
