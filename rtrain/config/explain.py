@@ -6,25 +6,21 @@ import errno
 import re
 import shlex
 from collections.abc import Sequence
-from contextlib import suppress
 from textwrap import indent
 
-from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
 
-from rtrain.config.aliases import expand_key, split_word
+from rtrain.config.aliases import split_word
 from rtrain.config.closest import closest, did_you_mean, to_try
 from rtrain.config.explain_hydra import explain_hydra
-from rtrain.config.finding import Finding, command, command_with
+from rtrain.config.finding import Finding, command
 from rtrain.config.places import Places
 from rtrain.config.plain_words import reference_problem
 from rtrain.config.request import Request
 from rtrain.config.resolve import MissingValuesError, NoPackageError, UnresolvedError
-from rtrain.config.rewritten import rewritten
 from rtrain.config.schema import Schemas
 from rtrain.config.screen import Spot, Typed, render
-from rtrain.config.targets import TargetError
 from rtrain.config.validate import InvalidError, Problem
 from rtrain.config.values import Values, named_in
 from rtrain.config.wrong_keys import Check, WrongKeys
@@ -59,38 +55,6 @@ def explain(request: Request, schemas: Schemas, error: Exception, check: Check) 
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
         return ConfigError(f"no file has so long a name: {error.filename}")
     return error
-
-
-def place_target(request: Request, schemas: Schemas, error: TargetError, check: Check) -> ConfigError:
-    """Return ``error`` with the place that names the target; the name of an option is told from that of a class."""
-    places, note = Places(request), error.hint and error.hint.strip()
-    below = [word.text for word in request.words if word.key.startswith(f"{error.key}.")]
-    place = places.of_word(below[0]) if len(below) == 1 else places.of(error.key)
-    key, _, last = error.key.rpartition(".")
-    typed = split_word(place.command[place.index]) if isinstance(place, Typed) else ("", "", None)
-    if last != "_target_" or not isinstance(place, Typed) or not typed[1].endswith("._target_"):
-        attempt = _fitting(request, error, place) if isinstance(place, Typed) else None
-        return Finding(error.message, place, None, attempt, note).as_error()
-    options = request.app.loader.get_group_options(key.replace(".", "/"))
-    value = typed[2] or ""
-    meant = value if value in options else closest(value, options)
-    attempt = f"{typed[1].removesuffix('._target_')}={meant}"
-    confs = WrongKeys(request, schemas, check).keys.confs
-    fixed = Values(request, confs, check).checked(place, attempt) if meant else None
-    return Finding(error.message, place, attempt if fixed else None, fixed, note).as_error()
-
-
-def _fitting(request: Request, error: TargetError, place: Typed) -> str | None:
-    """Return the command with what was probably meant by an argument that can't be; None if nothing like it may be."""
-    sign, key, value = split_word(place.command[place.index])
-    if error.fits is None or value is None or expand_key(key).replace("/", ".") != error.key:
-        return None
-    parser = OverridesParser.create(config_loader=request.app.loader)
-    for meant in rewritten(value):
-        with suppress(HydraException):
-            if error.fits(parser.parse_override(f"x={meant}").value()):
-                return command_with(place, f"{sign}{key}={meant}")
-    return None
 
 
 def show_typed(request: Request, error: ConfigError) -> None:

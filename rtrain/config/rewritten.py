@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 OFF = ("null", "none", "off", "no", "false", "never", "disable", "disabled", "unlimited", "forever", "inf", "all")
 """Values that switch something off, or that know no limit."""
-_NOTHING = ("null", "false", "none", "[]", "{}")
+_NOTHING = ("null", "false", "none", "[]")
 """How a config says so, by the type of the key."""
 _THOUSANDS = {"k": 10**3, "m": 10**6, "b": 10**9}
 _DECIMAL = r"-?\d*\.?\d+"

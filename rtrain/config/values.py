@@ -14,6 +14,8 @@ from dataclasses import fields, is_dataclass
 from typing import Any, get_args, get_origin
 
 from rtrain.config.aliases import expand_key, split_word
+from rtrain.config.classes import class_called, homes_of
+from rtrain.config.closest import plain
 from rtrain.config.data_files import words_for
 from rtrain.config.hints import hints_of
 from rtrain.config.request import Request
@@ -77,8 +79,11 @@ class Values:
         data = words_for(option, has_label) if group == "dataset" else None
         if data is not None:
             return self.checked(place, data, data[:2])
-        if _CLASS.fullmatch(option):
-            return self.checked(place, f"{own_key}={{_target_: {option}}}")  # without arguments of what was there
+        if option in OFF:
+            return self.checked(place, f"{own_key}=null")
+        named = self._class_for(group.replace("/", "."), option)
+        if named is not None:
+            return self.checked(place, f"{own_key}={{_target_: {named}}}")  # without arguments of what was there
         return self.corrected(group.replace("/", "."), place) if number_in(option) is not None else None
 
     def said_of(self, key: str, place: Spot | Typed | None, problem: str) -> str | None:
@@ -87,7 +92,27 @@ class Values:
         for meaning in in_full(key, value, self._confs) if value else ():
             if meaning.sentence is not None:
                 return meaning.sentence
-        return self.keys_of(key) if problem.startswith(("must be a mapping", "can't be null")) else None
+        wants_keys = problem.startswith(("must be a mapping", "can't be null"))
+        return self.keys_of(key) or self.built_at(key) if wants_keys else None
+
+    def built_at(self, key: str) -> str | None:
+        """Return the line that says how a part of the trainer is built; None if it is no such part."""
+        homes = homes_of(dict(self._confs).get("trainer"), key)
+        if not homes:
+            return None
+        options = self._request.app.loader.get_group_options(key.replace(".", "/"))
+        foreign = getattr(dict(self._confs)["trainer"], "foreign", ())
+        chosen = f"{key.rpartition('.')[2]}={'|'.join(options)}, or " if options and not foreign else ""
+        return f"it is built by its class: {chosen}{key}={{_target_: {homes[0]}.NAME}}"
+
+    def _class_for(self, key: str, value: str) -> str | None:
+        """Return the class that ``value`` names for a part of the trainer; None if an option of that name is there."""
+        if _CLASS.fullmatch(value):
+            return value
+        options = self._request.app.loader.get_group_options(key.replace(".", "/"))
+        if plain(value) in map(plain, options):
+            return None
+        return class_called(value, homes_of(dict(self._confs).get("trainer"), key), misspelt=not options)
 
     def list_at(self, key: str) -> str | None:
         """Return the line that says what the list at ``key`` looks like; None if it is no list."""
@@ -116,6 +141,8 @@ class Values:
         if conf is not None:
             yield from _for_section(conf, shown, value)
             return
+        if homes_of(dict(self._confs).get("trainer"), key) and (named := self._class_for(key, value)) is not None:
+            yield f"{shown}={{_target_: {named}}}"
         section, _, name = shown.rpartition(".")
         owner = dict(self._confs).get(key.rpartition(".")[0])
         other = getattr(owner, "counterparts", {}).get(key.rpartition(".")[2])

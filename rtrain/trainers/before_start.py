@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from rtrain.config.own_lines import own_lines, render_lines
-from rtrain.config.targets import TargetError, raised_at
-from rtrain.errors import ConfigError, RtrainError, first_line
+from rtrain.config.targets import raised_at
+from rtrain.errors import ConfigError, RtrainError, TargetError, first_line
 from rtrain.runs.facts import num_cores
 from rtrain.trainers.base import Job
 from rtrain.trainers.failures import is_out_of_memory

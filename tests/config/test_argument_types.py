@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from rtrain.config.argument_types import AUTO, example_of, misfit, misfit_inside, parameters_of
-from rtrain.config.targets import TargetError, check_node
+from rtrain.config.targets import check_node
+from rtrain.errors import TargetError
 
 
 def parameter(annotation=None, default=None):

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+from dataclasses import fields
+from types import SimpleNamespace
 
 import pytest
+import torch
 
+from rtrain.config.allowed import is_allowed
 from rtrain.config.rewritten import shares_in
 from rtrain.config.session import Session
-from rtrain.config.targets import check_node
-from rtrain.errors import ConfigError
+from rtrain.config.silenced import silenced
+from rtrain.config.targets import build, check_node
+from rtrain.errors import ConfigError, TargetError
 from rtrain.schemas import schemas
 
 TABLE = ("dataset=csv", "dataset.path=t.csv", "dataset.label=y")
@@ -22,7 +28,7 @@ def check(words: tuple[str, ...]) -> None:
         with session.placing():
             for part, count in (("model", 0), ("optimizer", 1), ("loss", 0), ("scheduler", 1)):
                 node = getattr(composed.conf.trainer, part, None)
-                if node:
+                if node and "_target_" in node:
                     check_node(node, f"trainer.{part}", composed.allow, ("params", "optimizer"), count)
 
 
@@ -99,3 +105,58 @@ def test_a_value_that_nothing_like_it_can_be_leads_to_a_sentence(words, said):
 )
 def test_shares_that_are_written_together(value, shares):
     assert shares_in(value) == shares
+
+
+@pytest.mark.parametrize(
+    ("config", "word", "meant"),
+    [
+        ("sklearn", "trainer.estimator=RandomForestClassifier", "trainer.estimator={_target_: sklearn.ensemble.%s}"),
+        ("sklearn", "trainer.estimator._target_=Ridge", "trainer.estimator._target_=sklearn.linear_model.%s"),
+        ("sklearn", "estimator=RandomForestClassifier", "trainer.estimator._target_=sklearn.ensemble.%s"),
+        ("mlp", "optimizer=RMSprop", "optimizer={_target_: torch.optim.%s}"),
+        ("mlp", "optimizer=Adam", "optimizer=adam"),
+        ("mlp", "optimizer._target_=RMSprop", "optimizer._target_=torch.optim.%s"),
+        ("mlp", "optimizer._target_=Adam", "optimizer=adam"),
+        ("mlp", "loss=none", "loss=null"),
+        ("mlp", "scheduler=ExponentialLR", "scheduler={_target_: torch.optim.lr_scheduler.%s}"),
+        ("jax", "optimizer._target_=lion", "optimizer._target_=optax.%s"),
+    ],
+)
+def test_a_bare_name_leads_to_the_class(config, word, meant):
+    word_meant = meant.replace("%s", word.rpartition("=")[2])
+    assert refused(config, word).splitlines()[-1] == f"  try: {shlex.join(['rtrain', 'fit', config, word_meant])}"
+
+
+@pytest.mark.parametrize("trainer", [name for name, conf in schemas().trainer.items() if hasattr(conf, "homes")])
+def test_a_part_that_is_built_says_so_where_it_is_null(trainer):
+    config = {"torch": "mlp", "tensorflow": "keras"}.get(trainer, trainer)
+    required = [one for one in fields(schemas().trainer[trainer]) if one.name in ("model", "optimizer", "estimator")]
+    for one in required or [SimpleNamespace(name="module")]:
+        said = refused(config, f"trainer.{one.name}=null")
+        assert "it is built by its class: " in said
+        assert "try:" not in said
+
+
+def test_the_modules_that_have_classes_are_frameworks():
+    for name, conf in schemas().trainer.items():
+        for part, modules in getattr(conf, "homes", {}).items():
+            assert part in {one.name for one in fields(conf)}, name
+            assert all(is_allowed(f"{module}.X", ()) for module in modules)
+
+
+def test_the_argument_that_a_class_refuses_is_named():
+    node = {"_target_": "torch.optim.AdamW", "lr": -1, "eps": 1e-8}
+    with pytest.raises(TargetError, match="AdamW refuses -1: Invalid learning rate") as caught:
+        build(node, "trainer.optimizer", (), [torch.zeros(1)])
+    assert caught.value.key == "trainer.optimizer.lr"
+    with pytest.raises(ConfigError, match="failed: ValueError") as both:  # none is the only one
+        build({**node, "eps": -1}, "trainer.optimizer", (), [torch.zeros(1)])
+    assert not isinstance(both.value, TargetError)
+
+
+def test_nothing_is_printed_by_what_is_asked(capfd):
+    with silenced():
+        os.write(1, b"past Python's stream")
+        os.write(2, b"and there")
+    os.write(1, b"after")
+    assert capfd.readouterr() == ("after", "")
