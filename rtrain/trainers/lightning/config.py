@@ -21,6 +21,7 @@ class Conf(LimitsConf):
         "module": ("rtrain.trainers.lightning.modules",),
     }
     """Modules that have what each part may be built of."""
+    exclusive: ClassVar[tuple[tuple[str, ...], ...]] = (*LimitsConf.exclusive, ("datamodule", "/dataset"))
     needs: ClassVar[Rules] = (*LimitsConf.needs, SEVERAL_WORKERS.of("find_unused_parameters"))
 
     module: dict[str, Any] = field(default_factory=dict)
