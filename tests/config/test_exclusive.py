@@ -7,6 +7,7 @@ import re
 from dataclasses import fields
 from itertools import combinations, permutations
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -95,6 +96,8 @@ def values_of(conf):
     }
     needed = {"model", "module", "optimizer", "estimator", "max_epochs", "label", "path", "url", "query", "min"}
     base = {name: values["dict"] if "dict" in texts[name] else 1 for name in needed & set(texts)}
+    if texts.get("model") == "ModelConf":
+        base["model"] = SimpleNamespace(config=values["dict"], pretrained=None)
     return {name: value for name, value in found.items() if value is not None}, base
 
 
@@ -164,10 +167,10 @@ def test_a_pair_for_each_declaration():
 @pytest.mark.parametrize("typed", ["dataset=digits", "trainer.datamodule={_target_: mine.Data}"])
 def test_data_of_another_section_gives_way(tmp_path, monkeypatch, typed):
     monkeypatch.chdir(tmp_path)
-    data = "trainer: {type: lightning, %s}" if typed.startswith("dataset") else "trainer: {type: lightning}\n%s"
-    Path("c.yaml").write_text(
-        data % ("datamodule: {_target_: mine.Other}" if typed[0] == "d" else "dataset: {type: mnist}")
-    )
+    written = "trainer: {type: lightning}\ndataset: {type: mnist}"
+    if typed.startswith("dataset"):
+        written = "trainer: {type: lightning, datamodule: {_target_: mine.Other}}"
+    Path("c.yaml").write_text(written)
     with Session("c.yaml", [typed], schemas()) as session:
         cfg = session.request.compose()
     if typed.startswith("dataset"):
