@@ -30,6 +30,13 @@ def rewritten(value: str) -> Iterator[str]:
             yield one
 
 
+def with_unit(value: str) -> Iterator[str]:
+    """Yield what was meant by a value of a key that has a unit."""
+    yield from (
+        one for one in (plainly(value), value.lower(), *_nothing(value), *_lists(value)) if one not in (None, value)
+    )
+
+
 def plainly(value: str) -> str | None:
     """Return a value with plain digits, quotes and minus signs; None if it has no others."""
     plain = unicodedata.normalize("NFKC", value).translate(_SIGNS)
@@ -71,6 +78,8 @@ def _numbers(value: str) -> Iterator[str]:
         yield f"{float(match[1]) / 100:g}"
     if match := re.fullmatch(rf"({_DECIMAL}) ?([kKmMB])", value):
         yield f"{float(match[1]) * _THOUSANDS[match[2].lower()]:.0f}"
+    if match := re.fullmatch(rf"({_DECIMAL}) ?([kKMGT])(i?)B", value):
+        yield f"{float(match[1]) * (1024 if match[3] else 1000) ** ('kMGT'.index(match[2].replace('K', 'k')) + 1):.0f}"
     if (match := re.fullmatch(rf"({_DECIMAL}) ?/ ?({_DECIMAL})", value)) and float(match[2]):
         yield f"{float(match[1]) / float(match[2]):g}"
     if match := re.fullmatch(r"(['\"])(.*)\1", value):

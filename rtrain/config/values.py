@@ -19,10 +19,11 @@ from rtrain.config.closest import plain
 from rtrain.config.data_files import words_for
 from rtrain.config.hints import hints_of
 from rtrain.config.request import Request
-from rtrain.config.rewritten import OFF, number_in, rewritten, shares_in
+from rtrain.config.rewritten import OFF, number_in, rewritten, shares_in, with_unit
 from rtrain.config.screen import Spot, Typed
 from rtrain.config.secrets import mask_word
 from rtrain.config.suggest import in_full
+from rtrain.config.units import unit_of
 from rtrain.config.wrong_keys import Check
 
 _CLASS = re.compile(r"[^\W\d]\w*([.:][^\W\d]\w*)+")
@@ -148,8 +149,9 @@ class Values:
         other = getattr(owner, "counterparts", {}).get(key.rpartition(".")[2])
         if other is not None and name and number_in(value) is not None:
             yield f"{section}.{other}={value}" if section else f"{other}={value}"
+        meant = rewritten(value) if unit_of(key) is None else with_unit(value)
         listed = any(get_origin(one) is list for one in _hint_and_members(owner, key.rpartition(".")[2]))
-        yield from (f"{shown}={one}" for one in rewritten(value) if listed or one[0] not in "[{" or one in ("[]", "{}"))
+        yield from (f"{shown}={one}" for one in meant if listed or one[0] not in "[{" or one in ("[]", "{}"))
 
 
 def _for_section(conf: type, shown: str, value: str) -> Iterator[str]:

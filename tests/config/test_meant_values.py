@@ -56,6 +56,8 @@ def refused(*words: str) -> str:
         ("mlp", "trainer.evaluate_split=null", "trainer.evaluate_split=none"),
         ("mlp", "trainer.max_seconds=forever", "trainer.max_seconds=null"),
         ("mlp", "trainer.num_threads=all", "trainer.num_threads=null"),
+        ("mlp", "trainer.max_seconds=5M", "trainer.max_seconds=5m"),
+        ("mlp", "+scaling.resources_per_worker.memory=4GB", "+scaling.resources_per_worker.memory=4000000000"),
         ("mlp", "trainer.early_stopping=off", "trainer.early_stopping=null"),
         ("mlp", "trainer.transform=null", "trainer.transform=[]"),
         ("mlp", "trainer.transform={_target_: torch.nn.Identity}", "trainer.transform=[{_target_: torch.nn.Identity}]"),
