@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import numbers
+import sys
 import types
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
@@ -32,12 +33,24 @@ def parameters_of(target: Callable[..., Any]) -> Mapping[str, inspect.Parameter]
     """Return the parameters of a target by name, with annotations that are types; None if it doesn't tell."""
     for evaluated in (True, False):
         try:
-            return inspect.signature(target, eval_str=evaluated).parameters
+            found = inspect.signature(target, eval_str=evaluated).parameters
+            return {name: _evaluated(one, target) for name, one in found.items()}
         except (ValueError, TypeError):
             return None
         except Exception:  # an annotation names what is there for type checkers only
             continue
     return None
+
+
+def _evaluated(parameter: inspect.Parameter, target: Callable[..., Any]) -> inspect.Parameter:
+    """Return a parameter whose annotation is a type, as far as the module of ``target`` has its names."""
+    if not isinstance(parameter.annotation, str):
+        return parameter
+    try:
+        names = vars(sys.modules[target.__module__])
+        return parameter.replace(annotation=eval(parameter.annotation, dict(names)))  # as inspect does
+    except Exception:  # it is there for type checkers only
+        return parameter
 
 
 def misfit(value: Any, parameter: inspect.Parameter, *, by_default: bool = True) -> str | None:
@@ -146,7 +159,7 @@ def _fits(value: Any, kinds: Collection[str]) -> bool:
 
 def _is_numeric(parameter: inspect.Parameter, kinds: Collection[str]) -> bool:
     """Return whether a parameter is a number by its annotation, and by its default, if it has one."""
-    is_told = parameter.annotation is not parameter.empty and set(kinds) <= {"number", "whole", "array"}
+    is_told = parameter.annotation is not parameter.empty and set(kinds) <= {"number", "whole", "array", "callable"}
     return is_told and bool({"number", "whole"} & set(kinds)) and parameter.default is not None
 
 

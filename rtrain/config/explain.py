@@ -58,9 +58,14 @@ def explain(request: Request, schemas: Schemas, error: Exception, check: Check) 
 
 
 def show_typed(request: Request, error: ConfigError) -> None:
-    """Add the typed word to an error that begins with the key that it set; the error changes."""
-    named = _KEY.match(error.message)
-    place = Places(request).of(named[0]) if named is not None and "\n" not in error.message else None
+    """Add the typed word to an error that names the key that it set; the error changes."""
+    named = _KEY.search(error.message)
+    if named is None or "\n" in error.message:
+        return
+    places = Places(request)
+    place, below = places.of(named[0]), [one for one in request.words if one.key.startswith(f"{named[0]}.")]
+    if not isinstance(place, Typed) and below:
+        place = places.of_word(below[-1].text)
     if isinstance(place, Typed):
         error.message = render(error.message, place)
         is_flush = error.hint is not None and not error.hint.startswith(" ")

@@ -76,6 +76,9 @@ class _Explainer:
             return Finding(f"'{shown}' has no key: an override is key=value", place)
         if re.search(r"[^\w.@/\-:$]", key):
             return Finding(f"'{key}' can't be read as a key", place, None, None, "a key is names joined by dots")
+        if value == "," and place is not None:
+            attempt = self.values.checked(place, f"{sign}{key}=','")
+            return Finding(f"the value of '{key}' can't be read: a comma separates values", place, None, attempt)
         if value.endswith(","):
             attempt = command_with(place, mask_word(f"{sign}{key}={value.rstrip(',')}")) if place else None
             return Finding(f"'{shown}' ends with a comma: a value is missing after it", place, None, attempt)
@@ -324,9 +327,8 @@ class _Explainer:
 
     def _is_group_with_value(self, word: str) -> bool:
         _, key, value = split_word(word)
-        return any(source.is_group(key) for source in self.request.app.sources) and not re.fullmatch(
-            r"[A-Za-z_][\w/.\-]*", value or ""
-        )
+        is_name = re.fullmatch(r"[A-Za-z_][\w/.\-]*", value or "") and value not in ("true", "false", "null")
+        return any(source.is_group(key) for source in self.request.app.sources) and not is_name
 
     def _place_of_choice(self, group: str, option: str) -> Typed | None:
         for word in self.request.words:

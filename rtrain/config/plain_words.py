@@ -20,6 +20,7 @@ _WORDS: tuple[tuple[str, str], ...] = (
     ),
     (r"Value '(.*)' is not a valid bool \(type .*\)", "must be true or false, not {0}"),
     (r"Value '(.*)' of type '.*' is incompatible with type hint '(.*)'", "must be {type}, not {0}"),
+    (r"Invalid type assigned: NoneType is not a subclass of (?:str|int|float|bool)\. value: (.*)", "can't hold null"),
     (
         r"(?:Invalid type assigned|Merge error): (\w+) is not a subclass of \w+\. value: (.*)",
         "must be a mapping, not {1}",

@@ -100,6 +100,8 @@ def _lists(value: str) -> Iterator[str]:
         yield f"[{','.join(re.findall(r'[0-9]+', value))}]"
     if value and value[0] not in "[('\"":
         yield f"[{value}]"
+    if number_in(value) is not None:
+        yield f"[{value},{value}]"
 
 
 def _in_brackets(value: str) -> str | None:

@@ -75,6 +75,14 @@ def check_refused(
         raise TargetError(f"{where}.{name}", f"{path} refuses {as_written(value)}: {error}") from error
 
 
+def named_in_error(text: str, given: Mapping[str, Any]) -> str | None:
+    """Return the one of some arguments that an error names, or else whose value it shows; None if none is told."""
+    names = [name for name in given if re.search(rf"\b{re.escape(name)}\b", text)]
+    shown = [name for name, value in given.items() if re.search(rf"(?<!\w){re.escape(str(value))}(?!\w)", text)]
+    found = names or shown
+    return found[0] if len(found) == 1 else None
+
+
 def check_complete(
     parameters: Mapping[str, inspect.Parameter], names: Collection[str], count: int, where: str, path: str
 ) -> None:

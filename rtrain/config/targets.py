@@ -197,7 +197,8 @@ def refuse_unless_allowed(path: str, where: str, allow: Sequence[str], roots: Se
         ConfigError: It is not allowed.
     """
     if not _PATH.fullmatch(path) or "__" in path.replace(":", "."):
-        raise TargetError(where, f"'{path}' is no dotted path of a module and a name in it", "  e.g. torch.optim.SGD")
+        example = "torch.optim.SGD" if where.endswith("_target_") else "my_module:function"
+        raise TargetError(where, f"'{path}' is no dotted path of a module and a name in it", f"  e.g. {example}")
     dotted = path.replace(":", ".")
     if not is_allowed(dotted, allow, roots):
         top = dotted.partition(".")[0]

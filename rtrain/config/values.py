@@ -123,7 +123,7 @@ class Values:
         if not inside:
             return None
         if not any(get_origin(one) is dict for one in inside[0]):
-            return "a list is [a, b]"
+            return "a list is [1, 2]" if inside[0][0] in (int, float) else "a list is [a, b]"
         return f"a list is [{{{'_target_: package.Class' if section == 'trainer' else 'type: NAME'}}}]"
 
     def keys_of(self, section: str) -> str | None:
@@ -150,7 +150,10 @@ class Values:
         if other is not None and name and number_in(value) is not None:
             yield f"{section}.{other}={value}" if section else f"{other}={value}"
         meant = rewritten(value) if unit_of(key) is None else with_unit(value)
-        listed = any(get_origin(one) is list for one in _hint_and_members(owner, key.rpartition(".")[2]))
+        kinds = _hint_and_members(owner, key.rpartition(".")[2])
+        listed = any(get_origin(one) is list for one in kinds)
+        unfit = [] if _may_be_none(owner, key) else ["none", *(["false"] if str in kinds else [])]
+        meant = (one for one in meant if one not in unfit)
         yield from (f"{shown}={one}" for one in meant if listed or one[0] not in "[{" or one in ("[]", "{}"))
 
 
@@ -173,6 +176,12 @@ def _for_section(conf: type, shown: str, value: str) -> Iterator[str]:
     declared = [conf.scalar] if hasattr(conf, "scalar") else []
     for name in dict.fromkeys([*declared, *(fitting if "." in shown else [])]):  # not for a whole part of the config
         yield f"{shown}.{name}={value}"
+
+
+def _may_be_none(conf: type | None, key: str) -> bool:
+    """Return whether ``none`` is one of the texts that a key takes."""
+    types = {one.name: str(one.type) for one in fields(conf)} if conf is not None and is_dataclass(conf) else {}
+    return "'none'" in types.get(key.rpartition(".")[2], "").replace('"', "'")
 
 
 def _hint_and_members(conf: type | None, name: str) -> tuple[Any, ...]:

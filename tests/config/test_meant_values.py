@@ -14,6 +14,7 @@ from rtrain.config.allowed import is_allowed
 from rtrain.config.rewritten import shares_in
 from rtrain.config.session import Session
 from rtrain.config.silenced import silenced
+from rtrain.config.target_arguments import named_in_error
 from rtrain.config.targets import build, check_node
 from rtrain.errors import ConfigError, TargetError
 from rtrain.schemas import schemas
@@ -56,6 +57,8 @@ def refused(*words: str) -> str:
         ("mlp", "trainer.evaluate_split=null", "trainer.evaluate_split=none"),
         ("mlp", "trainer.max_seconds=forever", "trainer.max_seconds=null"),
         ("mlp", "trainer.num_threads=all", "trainer.num_threads=null"),
+        ("mlp", "trainer.evaluate_split=off", "trainer.evaluate_split=none"),
+        ("mlp", "loss=false", "loss=null"),
         ("mlp", "trainer.max_seconds=5M", "trainer.max_seconds=5m"),
         ("mlp", "+scaling.resources_per_worker.memory=4GB", "+scaling.resources_per_worker.memory=4000000000"),
         ("mlp", "trainer.early_stopping=off", "trainer.early_stopping=null"),
@@ -83,6 +86,11 @@ def test_a_value_leads_to_what_was_meant(config, word, meant):
         (("mlp", "dataset.split=null"), "it has keys of its own: val, test"),
         (("mlp", "dataset.split=[a,b]"), "must be a mapping, not a list"),
         (("mlp", "trainer.transform=[a]"), "a list is [{_target_: package.Class}]"),
+        (("mlp", "scheduler=true"), "'trainer/scheduler' takes the name of an option"),
+        (("mlp", "dataset=true"), "'dataset' takes the name of an option"),
+        (("jax", "model.channels=[16,big]"), "trainer.model.channels.1: must be a whole number, not 'big'"),
+        (("jax", "optimizer.learning_rate=null"), "must be a number, not null"),
+        (("xgboost", *TABLE, "dataset.features=[a,null]"), "dataset.features: can't hold null"),
         (("mlp", "lr={a:1}"), "must be a number, not {'a': 1}"),
         (("mlp", "lr=null"), "its default is 0.001"),
         (("xgboost", *TABLE, "dataset.preprocessors=Scaler"), "a list is [{type: NAME}]"),
@@ -107,6 +115,52 @@ def test_a_value_that_nothing_like_it_can_be_leads_to_a_sentence(words, said):
 )
 def test_shares_that_are_written_together(value, shares):
     assert shares_in(value) == shares
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (("xgboost", *TABLE, "dataset.delimiter=,"), "dataset.delimiter=','"),
+        (("xgboost", *TABLE, "dataset.sample=50%"), "dataset.sample=0.5"),
+        (("xgboost", *TABLE, "dataset.drop=city"), "dataset.drop=[city]"),
+        (("xgboost", *TABLE, "dataset.features=all"), "dataset.features=null"),
+        (("xgboost", *TABLE, "dataset.normalize=none"), "dataset.normalize=false"),
+        (("resnet", "dataset=images", "dataset.path=i", "dataset.image_size=8"), "dataset.image_size=[8,8]"),
+        (("resnet", "dataset=images", "dataset.path=i", "dataset.image_size=(8,8)"), "dataset.image_size=[8,8]"),
+    ],
+)
+def test_tables_lead_to_what_is_meant(words, meant):
+    assert refused(*words).splitlines()[-1] == f"  try: {shlex.join(['rtrain', 'fit', *words[:-1], meant])}"
+
+
+@pytest.mark.parametrize("word", ["dataset.label=null", "dataset.path=null", "dataset.delimiter=null"])
+def test_null_is_no_text(word):
+    said = refused("xgboost", *(one for one in TABLE if one.partition("=")[0] != word.partition("=")[0]), word)
+    assert word in said
+    assert "try:" not in said
+
+
+def test_a_key_that_a_message_names_later_is_shown_too():
+    with Session("mlp", ["dataset.split.test=0.5"], schemas()) as session:
+        session.check()
+        with pytest.raises(ConfigError) as caught, session.placing():
+            raise ConfigError("t.csv: dataset.split leaves nothing.", "Less.")
+    assert str(caught.value).splitlines()[1:3] == ["    rtrain fit mlp dataset.split.test=0.5", f"{'^':>20}{'^' * 21}"]
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("`clip` should be a number. Got big.", "clip"),
+        ("big is no choice", "clip"),
+        ("Got rate = -1", "rate"),
+        ("something is wrong", None),
+        ("clip and rate contradict each other", None),
+        ("clipped at 1", None),
+    ],
+)
+def test_the_argument_that_an_error_names(text, named):
+    assert named_in_error(text, {"clip": "big", "rate": -1}) == named
 
 
 @pytest.mark.parametrize(
@@ -154,6 +208,13 @@ def test_the_argument_that_a_class_refuses_is_named():
     with pytest.raises(ConfigError, match="failed: ValueError") as both:  # none is the only one
         build({**node, "eps": -1}, "trainer.optimizer", (), [torch.zeros(1)])
     assert not isinstance(both.value, TargetError)
+
+
+@pytest.mark.parametrize("path", ["rtrain.trainers.torch.models.MLP", "rtrain.trainers.lightning.modules.Classifier"])
+def test_a_layer_has_a_width(path):
+    node = {"_target_": path, "in_features": 3, "num_classes": 2, "hidden": [64, 0]}
+    with pytest.raises(TargetError, match=r"trainer\.x\.hidden: .* 1 or more, not \[64, 0\]"):
+        build(node, "trainer.x", ())
 
 
 def test_nothing_is_printed_by_what_is_asked(capfd):
