@@ -12,7 +12,7 @@ from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
 
 from rtrain.config.aliases import split_word
-from rtrain.config.closest import closest, did_you_mean, to_try
+from rtrain.config.closest import closest, did_you_mean, one_edit, plain, to_try
 from rtrain.config.explain_hydra import explain_hydra
 from rtrain.config.finding import Finding, command
 from rtrain.config.places import Places
@@ -80,7 +80,7 @@ def _invalid(request: Request, problems: Sequence[Problem], wrong: WrongKeys, ch
         word, meant = one.word, closest(one.word, one.known) if one.word is not None else None
         if word is None and isinstance(place, Typed):
             word = split_word(place.command[place.index])[2]
-            meant = wrong.translated(one.key, word)
+            meant = wrong.translated(one.key, word) or _choice(one.message, word)
         message = f"{one.key}: {one.message}" if one.key else one.message
         attempt, values = _corrected(place, word, meant), Values(request, wrong.keys.confs, check)
         if attempt is None and isinstance(place, Typed) and one.word is None and place == places.of(one.key):
@@ -95,6 +95,15 @@ def _invalid(request: Request, problems: Sequence[Problem], wrong: WrongKeys, ch
     if len(problems) > MOST:
         lines.append(f"  and {len(problems) - MOST} more")
     return ConfigError("\n".join([f"{len(problems)} keys are wrong", *lines]))
+
+
+def _choice(message: str, word: str | None) -> str | None:
+    """Return the one of the choices that a message lists, which a word abbreviates or writes in other letters."""
+    listed = re.match(r"must be one of: (.*?)[,;] (?:not|or) ", message)
+    choices = listed[1].split(", ") if listed is not None and word else []
+    near = [one for one in choices if plain(one) == plain(word or "") or one_edit(one, word or "")]
+    stem = plain(word or "")[:5]
+    return next(iter(near or [one for one in choices if len(stem) == 5 and plain(one).startswith(stem)]), None)
 
 
 def _place_of_rule(request: Request, places: Places, problem: Problem) -> Typed | None:

@@ -19,7 +19,7 @@ from rtrain.config.finding import Finding, command, command_with
 from rtrain.config.locations import shown
 from rtrain.config.other_options import own_form
 from rtrain.config.places import Places
-from rtrain.config.plain_words import MIXED, plain_words
+from rtrain.config.plain_words import MIXED, NO_MAPPING, plain_words
 from rtrain.config.request import Request
 from rtrain.config.rewritten import readable
 from rtrain.config.schema import Schemas
@@ -87,7 +87,7 @@ class _Explainer:
             typed_sign, typed, _ = split_word(place.command[place.index]) if place else (sign, key, "")
             attempt = self.values.checked(place, f"{typed_sign}{typed}={unclosed[1]}") if place else None
             return Finding(f"the value of '{typed}' can't be read: {unclosed[0]}", place, None, attempt)
-        fixed = self._readable(place, value)
+        fixed = self._readable(place, value) or self._with_slash(place, key, value)
         if fixed is not None:
             return Finding(f"the value of '{key}' can't be read: {shown.partition('=')[2]}", place, None, fixed)
         quoted = value.replace('"', '\\"')
@@ -101,6 +101,14 @@ class _Explainer:
             return None
         sign, typed, _ = split_word(place.command[place.index])
         return self.values.checked(place, *(f"{sign}{typed}={one}" for one in readable(value)))
+
+    def _with_slash(self, place: Typed | None, key: str, value: str) -> str | None:
+        """Return the command that sets a name with a slash, such as a metric's, inside its section; None if none is."""
+        section, _, rest = key.partition("/")
+        section, dot, head = section.rpartition(".")
+        if place is None or not dot or not rest:
+            return None
+        return self.values.checked(place, f"{section}={{{head}/{rest}: {value}}}")
 
     def no_option(self, error: MissingConfigException) -> Finding:
         """Explain an option or a group that no config folder has."""
@@ -237,11 +245,8 @@ class _Explainer:
         if isinstance(cause, ConfigKeyError | ConfigAttributeError):
             return self._wrong_key(key, place, cause.object_type)
         problem = plain_words(cause.msg or str(cause))
-        if isinstance(place, Typed) and "={" in place.command[place.index] and problem == "can't be null":
-            problem = "can't be a mapping"
-        if isinstance(place, Typed) and problem == MIXED:
-            is_list = (split_word(place.command[place.index])[2] or "").startswith("[")
-            problem = f"must be a {'mapping, not a list' if is_list else 'list, not a mapping'}"
+        if isinstance(place, Typed):
+            problem = _of_value(problem, split_word(place.command[place.index])[2] or "")
         attempt = self.values.corrected(key, place) if isinstance(place, Typed) and key else None
         note = self.values.said_of(key, place, problem)
         if note is None and attempt is None and problem.startswith("must be a list"):
@@ -347,6 +352,17 @@ class _Explainer:
         typed = place.command[place.index]
         head, found, tail = typed.rpartition(wrong)
         return command_with(place, f"{head}{meant}{tail}") if found else None
+
+
+def _of_value(problem: str, value: str) -> str:
+    """Return a problem as it is told of a typed value, whose kind the message leaves open."""
+    if problem == "can't be null" and value.startswith("{"):
+        return "can't be a mapping"
+    if problem == MIXED:
+        return f"must be a {'mapping, not a list' if value.startswith('[') else 'list, not a mapping'}"
+    if problem == NO_MAPPING:
+        return "must be a list of mappings" if value.startswith("[") else f"{problem}, not {mask_word(value)}"
+    return problem
 
 
 def _omegaconf_error(error: BaseException | None) -> OmegaConfBaseException | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+NO_MAPPING = "must be a mapping"
 MIXED = "a mapping meets a list: only one of them fits"
 TOO_DEEP = "refers to itself, or is nested too deep"
 _WORDS: tuple[tuple[str, str], ...] = (
@@ -25,7 +26,7 @@ _WORDS: tuple[tuple[str, str], ...] = (
         r"(?:Invalid type assigned|Merge error): (\w+) is not a subclass of \w+\. value: (.*)",
         "must be a mapping, not {1}",
     ),
-    (r"Cannot assign (\w+) to (?:Dict|dict)\[.*", "must be a list of mappings"),
+    (r"Cannot assign (\w+) to (?:Dict|dict)\[.*", NO_MAPPING),
     (r"Invalid value assigned: \w+ is not a ListConfig, list or tuple\.", "must be a list"),
     (r"Cannot convert '(\w+)' to string: '(.*)'", "must be text, not {1}"),
     (r"field '.*' is not Optional", "can't be null"),

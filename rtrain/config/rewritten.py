@@ -110,7 +110,7 @@ def _in_brackets(value: str) -> str | None:
 
 
 def _names(value: str) -> Iterator[str]:
-    if number_in(value) is None and not set(value) & set("[]{}"):
+    if number_in(value) is None and not set(value) & set("[]{}") and "://" not in value:
         plain = re.sub(r"[^A-Za-z0-9._-]+", "-", value).strip("._-")
         if plain and plain != value:
             yield plain
