@@ -6,8 +6,9 @@ of each part: ``{"optimizer": ("torch.optim",)}``. They are imported to look for
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from importlib import import_module
 
 from rtrain.config.closest import closest, plain
@@ -50,7 +51,9 @@ def class_called(name: str, homes: Sequence[str], *, misspelt: bool = True) -> s
     return found[near] if near is not None else None
 
 
-def _names_in(home: str) -> Iterator[str]:
+@cache
+def _names_in(home: str) -> tuple[str, ...]:
     with suppress(Exception), silenced():  # the module is not installed, or is broken here
         module = import_module(home)
-        yield from (one for one in dir(module) if one[0] != "_" and callable(getattr(module, one)))
+        return tuple(one for one in dir(module) if one[0] != "_" and callable(getattr(module, one)))
+    return ()

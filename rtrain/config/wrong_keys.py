@@ -117,7 +117,8 @@ class WrongKeys:
         if isinstance(default, ListConfig) and "--multirun" in place.command and value and not set(value) & set("[({"):
             value = ",".join(f"[{one}]" for one in value.split(","))
         homes = homes_of(self._schemas.trainer.get(self.chosen["trainer"] or ""), full)
-        named = class_called(value, homes) if value is not None and homes else None
+        has_options = homes and self.request.app.loader.get_group_options(full.replace(".", "/"))
+        named = class_called(value, homes) if value is not None and homes and not has_options else None
         for word in _spellings(sign, key, named or value, default, is_built=full in self._free or named is not None):
             if not _blames(self._checked(place, word), expand_key(split_word(word)[1])):
                 return word
