@@ -37,12 +37,13 @@ def hint_for(name: str, there: Iterable[str], folder: str) -> str:
     for one in names:  # most files end alike: that says nothing
         stems.setdefault(_stem(one), []).append(one)
     near = get_close_matches(_stem(name), stems, MOST)
-    close = [one for stem in near for one in stems[stem]][:MOST]
+    alike = sorted((one for stem in near for one in stems[stem]), key=lambda one: _kind(one) != _kind(name))
+    close = alike[:MOST]
     if close:
         return did_you_mean(*(f"{folder}/{one}" if folder else one for one in close))
     kinds = Counter(kind for one in names if (kind := _kind(one)) is not None)
     if kinds:
-        counted = ", ".join(f"{count} for dataset={kind}" for kind, count in kinds.most_common(MOST))
+        counted = ", ".join(f"{count} for dataset={kind}" for kind, count in kinds.most_common())
         return f"That folder has {kinds.total()} data file{'s' if kinds.total() > 1 else ''}: {counted}."
     return "That folder has no data files." if names else "That folder is empty."
 

@@ -46,6 +46,7 @@ def test_names_that_only_end_alike_are_not_near(tmp_path):
         ([".hidden.csv"], "That folder is empty."),
         (["missing2.csv", "b.csv"], "did you mean: data/missing2.csv"),
         (["missing"], "did you mean: data/missing"),
+        (["missin.pq", "missing_.csv"], "did you mean: data/missing_.csv or data/missin.pq"),
     ],
 )
 def test_what_is_there_in_place_of_a_file(there, said):
