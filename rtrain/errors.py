@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,23 @@ def _bounded(text: str) -> str:
     lines = text.split("\n")
     shown = [line if len(line) <= MAX_LINE else f"{line[:MAX_LINE]}..." for line in lines[:MAX_LINES]]
     return "\n".join(shown if len(lines) <= MAX_LINES else [*shown, "..."])
+
+
+class TargetError(ConfigError):
+    """A ``_target_``, or an argument of one, can't be.
+
+    Args:
+        key: Where it stands.
+        problem: What is wrong.
+        hint: What to do about it.
+        fits: Tells whether another value may stand there.
+    """
+
+    def __init__(
+        self, key: str, problem: str, hint: str | None = None, fits: Callable[[Any], bool] | None = None
+    ) -> None:
+        super().__init__(f"{key}: {problem}", hint)
+        self.key, self.fits = key, fits
 
 
 class NotInstalledError(ConfigError):

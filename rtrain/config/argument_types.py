@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import inspect
 import numbers
+import sys
 import types
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from pathlib import PurePath
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 AUTO = "auto"
 """What the dataset or the run fills in."""
-_ARRAYS = ("torch.Tensor", "numpy.ndarray", "jax.Array", "jax._src.basearray.Array")
+_ARRAYS = ("Tensor", "ndarray", "Array")
+_OF_ARRAYS = ("torch", "numpy", "jax", "jaxlib")
 _WORDS = {
     "list": "a list",
     "texts": "a list",
@@ -31,12 +33,24 @@ def parameters_of(target: Callable[..., Any]) -> Mapping[str, inspect.Parameter]
     """Return the parameters of a target by name, with annotations that are types; None if it doesn't tell."""
     for evaluated in (True, False):
         try:
-            return inspect.signature(target, eval_str=evaluated).parameters
+            found = inspect.signature(target, eval_str=evaluated).parameters
+            return {name: _evaluated(one, target) for name, one in found.items()}
         except (ValueError, TypeError):
             return None
         except Exception:  # an annotation names what is there for type checkers only
             continue
     return None
+
+
+def _evaluated(parameter: inspect.Parameter, target: Callable[..., Any]) -> inspect.Parameter:
+    """Return a parameter whose annotation is a type, as far as the module of ``target`` has its names."""
+    if not isinstance(parameter.annotation, str):
+        return parameter
+    try:
+        names = vars(sys.modules[target.__module__])
+        return parameter.replace(annotation=eval(parameter.annotation, dict(names)))  # as inspect does
+    except Exception:  # it is there for type checkers only
+        return parameter
 
 
 def misfit(value: Any, parameter: inspect.Parameter, *, by_default: bool = True) -> str | None:
@@ -52,14 +66,65 @@ def misfit(value: Any, parameter: inspect.Parameter, *, by_default: bool = True)
         kinds = frozenset({"number", "list", "callable", *(["bool"] if type(parameter.default) is int else [])})
     if value is None and _is_numeric(parameter, kinds):
         return "a number"
-    if kinds & _ANY or value is None or isinstance(value, Mapping) or _fits(value, kinds):
+    if kinds & _ANY or value is None or _fits(value, kinds):
         return None
-    words = [_WORDS[kind] for kind in _WORDS if kind in kinds]
-    if parameter.annotation is parameter.empty:
-        words = ["a number"]
-    elif "number" in kinds and "whole" in kinds:
-        words.remove(_WORDS["whole"])
-    return " or ".join(dict.fromkeys(words)) or None
+    return (_WORDS["number"] if parameter.annotation is parameter.empty else _in_words(kinds)) or None
+
+
+def misfit_inside(
+    value: Any, parameter: inspect.Parameter, *, by_default: bool = True
+) -> tuple[tuple[int, ...], str] | None:
+    """Return where in a list, with lists in it, something surely can't be, and what it has to be; None if all may be.
+
+    A list of another length than a tuple's annotation tells is wrong as a whole: the place is empty.
+
+    Args:
+        value: Plain data that ``misfit`` lets pass.
+        parameter: As ``parameters_of`` returns it.
+        by_default: Whether a default of numbers alone means that no text will do, where there is no annotation.
+    """
+    hint, default = parameter.annotation, parameter.default
+    if hint is parameter.empty and by_default and isinstance(default, tuple | list) and default:
+        hint = list[float] if all(type(one) in (int, float) for one in default) else Any
+    return _inside(value, hint)
+
+
+def _inside(value: Any, hint: Any) -> tuple[tuple[int, ...], str] | None:
+    lists = list(_lists(hint)) if isinstance(value, list | tuple) else []
+    if not lists or None in lists:
+        return None
+    wrong = [_wrong_element(value, elements) for elements in lists if elements is not None]
+    return None if None in wrong else max((one for one in wrong if one is not None), key=lambda one: len(one[0]))
+
+
+def _wrong_element(values: Sequence[Any], elements: Sequence[Any]) -> tuple[tuple[int, ...], str] | None:
+    """Return what is wrong with a list, by the annotations of its elements, of which the last may be an ellipsis."""
+    if Ellipsis in elements:
+        elements = [elements[0]] * len(values)
+    for index, (value, hint) in enumerate(zip(values, elements, strict=False)):
+        kinds = _kinds(hint)
+        if value is None or not (kinds & _ANY or _fits(value, kinds)):
+            if value is not None or kinds <= {"number", "whole", "bool", "list"}:
+                return (index,), _in_words(kinds)
+        elif (deeper := _inside(value, hint)) is not None:
+            return (index, *deeper[0]), deeper[1]
+    return None if len(values) == len(elements) else ((), f"a list of {len(elements)}")
+
+
+def _lists(hint: Any) -> Iterator[Sequence[Any] | None]:
+    """Yield the elements of each kind of list that an annotation admits; None for one that doesn't tell."""
+    origin, inside = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        yield from _lists(inside[0])
+    elif origin in (Union, types.UnionType):
+        for one in inside:
+            yield from _lists(one)
+    elif origin is tuple:
+        yield inside
+    elif isinstance(origin, type) and issubclass(origin, Iterable) and len(inside) == 1:
+        yield inside[0], Ellipsis
+    elif _kinds(hint) & {*_ANY, "list", "texts", "array", "mapping"}:
+        yield None
 
 
 def example_of(parameter: inspect.Parameter) -> str | None:
@@ -72,7 +137,14 @@ def example_of(parameter: inspect.Parameter) -> str | None:
     return str(default) if isinstance(default, int | float) else None
 
 
+def _in_words(kinds: Collection[str]) -> str:
+    words = [_WORDS[kind] for kind in _WORDS if kind in kinds and not (kind == "whole" and "number" in kinds)]
+    return " or ".join(dict.fromkeys(words))
+
+
 def _fits(value: Any, kinds: Collection[str]) -> bool:
+    if isinstance(value, Mapping):
+        return "_target_" in value or "mapping" in kinds
     if isinstance(value, str):
         return value == AUTO or bool({"text", "texts"} & set(kinds))
     if isinstance(value, bool):
@@ -87,7 +159,7 @@ def _fits(value: Any, kinds: Collection[str]) -> bool:
 
 def _is_numeric(parameter: inspect.Parameter, kinds: Collection[str]) -> bool:
     """Return whether a parameter is a number by its annotation, and by its default, if it has one."""
-    is_told = parameter.annotation is not parameter.empty and set(kinds) <= {"number", "whole", "array"}
+    is_told = parameter.annotation is not parameter.empty and set(kinds) <= {"number", "whole", "array", "callable"}
     return is_told and bool({"number", "whole"} & set(kinds)) and parameter.default is not None
 
 
@@ -117,8 +189,10 @@ def _kind(kind: type, inside: tuple[Any, ...]) -> str:
         return "number"
     if issubclass(kind, str | bytes | PurePath | Enum):
         return "text"
-    if f"{kind.__module__}.{kind.__qualname__}" in _ARRAYS:
+    if kind.__module__.partition(".")[0] in _OF_ARRAYS and kind.__name__.rpartition(".")[2] in _ARRAYS:
         return "array"
+    if any(one.__module__ == "numpy" and one.__name__ == "generic" for one in kind.__mro__):
+        return "bool" if kind.__name__.startswith("bool") else "number"
     if kind.__module__ == "collections.abc" and kind.__name__ == "Callable":
         return "callable"
     if kind is not object and issubclass(kind, Mapping):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
-_KINDS = {
+KINDS = {
     "csv": (".csv", ".tsv"),
     "parquet": (".parquet", ".pq"),
     "json": (".json", ".jsonl", ".ndjson"),
@@ -22,7 +22,7 @@ def words_for(file: str, has_label: bool = False) -> list[str] | None:
         has_label: Whether the column to predict is known.
     """
     suffixes = PurePath(file).suffixes
-    kind = next((kind for kind, endings in _KINDS.items() if set(endings) & set(suffixes[-2:])), None)
+    kind = next((kind for kind, endings in KINDS.items() if set(endings) & set(suffixes[-2:])), None)
     if kind is None:
         return None
     label = ["dataset.label=..."] if kind in _WITH_LABEL and not has_label else []

@@ -12,7 +12,7 @@ from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
 
 from rtrain.config.aliases import split_word
-from rtrain.config.closest import closest, did_you_mean, to_try
+from rtrain.config.closest import closest, did_you_mean, one_edit, plain, to_try
 from rtrain.config.explain_hydra import explain_hydra
 from rtrain.config.finding import Finding, command
 from rtrain.config.places import Places
@@ -21,7 +21,6 @@ from rtrain.config.request import Request
 from rtrain.config.resolve import MissingValuesError, NoPackageError, UnresolvedError
 from rtrain.config.schema import Schemas
 from rtrain.config.screen import Spot, Typed, render
-from rtrain.config.targets import TargetError
 from rtrain.config.validate import InvalidError, Problem
 from rtrain.config.values import Values, named_in
 from rtrain.config.wrong_keys import Check, WrongKeys
@@ -58,28 +57,15 @@ def explain(request: Request, schemas: Schemas, error: Exception, check: Check) 
     return error
 
 
-def place_target(request: Request, schemas: Schemas, error: TargetError, check: Check) -> ConfigError:
-    """Return ``error`` with the place that names the target; the name of an option is told from that of a class."""
-    places, note = Places(request), error.hint and error.hint.strip()
-    below = [word.text for word in request.words if word.key.startswith(f"{error.key}.")]
-    place = places.of_word(below[0]) if len(below) == 1 else places.of(error.key)
-    key, _, last = error.key.rpartition(".")
-    typed = split_word(place.command[place.index]) if isinstance(place, Typed) else ("", "", None)
-    if last != "_target_" or not isinstance(place, Typed) or not typed[1].endswith("._target_"):
-        return Finding(error.message, place, note=note).as_error()
-    options = request.app.loader.get_group_options(key.replace(".", "/"))
-    value = typed[2] or ""
-    meant = value if value in options else closest(value, options)
-    attempt = f"{typed[1].removesuffix('._target_')}={meant}"
-    confs = WrongKeys(request, schemas, check).keys.confs
-    fixed = Values(request, confs, check).checked(place, attempt) if meant else None
-    return Finding(error.message, place, attempt if fixed else None, fixed, note).as_error()
-
-
 def show_typed(request: Request, error: ConfigError) -> None:
-    """Add the typed word to an error that begins with the key that it set; the error changes."""
-    named = _KEY.match(error.message)
-    place = Places(request).of(named[0]) if named is not None and "\n" not in error.message else None
+    """Add the typed word to an error that names the key that it set; the error changes."""
+    named = _KEY.search(error.message)
+    if named is None or "\n" in error.message:
+        return
+    places = Places(request)
+    place, below = places.of(named[0]), [one for one in request.words if one.key.startswith(f"{named[0]}.")]
+    if not isinstance(place, Typed) and below:
+        place = places.of_word(below[-1].text)
     if isinstance(place, Typed):
         error.message = render(error.message, place)
         is_flush = error.hint is not None and not error.hint.startswith(" ")
@@ -94,12 +80,12 @@ def _invalid(request: Request, problems: Sequence[Problem], wrong: WrongKeys, ch
         word, meant = one.word, closest(one.word, one.known) if one.word is not None else None
         if word is None and isinstance(place, Typed):
             word = split_word(place.command[place.index])[2]
-            meant = wrong.translated(one.key, word)
+            meant = wrong.translated(one.key, word) or _choice(one.message, word)
         message = f"{one.key}: {one.message}" if one.key else one.message
         attempt, values = _corrected(place, word, meant), Values(request, wrong.keys.confs, check)
         if attempt is None and isinstance(place, Typed) and one.word is None and place == places.of(one.key):
             attempt = values.corrected(one.key, place)
-        note = values.keys_of(one.key) if one.message.startswith("must be a mapping") else None
+        note = values.said_of(one.key, place, one.message)
         return Finding(message, place, meant, attempt, note).as_error()
     lines = []
     for one in problems[:MOST]:
@@ -109,6 +95,15 @@ def _invalid(request: Request, problems: Sequence[Problem], wrong: WrongKeys, ch
     if len(problems) > MOST:
         lines.append(f"  and {len(problems) - MOST} more")
     return ConfigError("\n".join([f"{len(problems)} keys are wrong", *lines]))
+
+
+def _choice(message: str, word: str | None) -> str | None:
+    """Return the one of the choices that a message lists, which a word abbreviates or writes in other letters."""
+    listed = re.match(r"must be one of: (.*?)[,;] (?:not|or) ", message)
+    choices = listed[1].split(", ") if listed is not None and word else []
+    near = [one for one in choices if plain(one) == plain(word or "") or one_edit(one, word or "")]
+    stem = plain(word or "")[:5]
+    return next(iter(near or [one for one in choices if len(stem) == 5 and plain(one).startswith(stem)]), None)
 
 
 def _place_of_rule(request: Request, places: Places, problem: Problem) -> Typed | None:

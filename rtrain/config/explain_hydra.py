@@ -19,8 +19,9 @@ from rtrain.config.finding import Finding, command, command_with
 from rtrain.config.locations import shown
 from rtrain.config.other_options import own_form
 from rtrain.config.places import Places
-from rtrain.config.plain_words import plain_words
+from rtrain.config.plain_words import MIXED, NO_MAPPING, plain_words
 from rtrain.config.request import Request
+from rtrain.config.rewritten import readable
 from rtrain.config.schema import Schemas
 from rtrain.config.screen import Spot, Typed
 from rtrain.config.secrets import mask_word
@@ -75,6 +76,9 @@ class _Explainer:
             return Finding(f"'{shown}' has no key: an override is key=value", place)
         if re.search(r"[^\w.@/\-:$]", key):
             return Finding(f"'{key}' can't be read as a key", place, None, None, "a key is names joined by dots")
+        if value == "," and place is not None:
+            attempt = self.values.checked(place, f"{sign}{key}=','")
+            return Finding(f"the value of '{key}' can't be read: a comma separates values", place, None, attempt)
         if value.endswith(","):
             attempt = command_with(place, mask_word(f"{sign}{key}={value.rstrip(',')}")) if place else None
             return Finding(f"'{shown}' ends with a comma: a value is missing after it", place, None, attempt)
@@ -83,10 +87,28 @@ class _Explainer:
             typed_sign, typed, _ = split_word(place.command[place.index]) if place else (sign, key, "")
             attempt = self.values.checked(place, f"{typed_sign}{typed}={unclosed[1]}") if place else None
             return Finding(f"the value of '{typed}' can't be read: {unclosed[0]}", place, None, attempt)
+        fixed = self._readable(place, value) or self._with_slash(place, key, value)
+        if fixed is not None:
+            return Finding(f"the value of '{key}' can't be read: {shown.partition('=')[2]}", place, None, fixed)
         quoted = value.replace('"', '\\"')
         attempt = command_with(place, mask_word(f'{sign}{key}="{quoted}"')) if place else None
         note = "quote text that has special characters; lists are [a,b] and mappings {a: 1}"
         return Finding(f"the value of '{key}' can't be read: {shown.partition('=')[2]}", place, None, attempt, note)
+
+    def _readable(self, place: Typed | None, value: str) -> str | None:
+        """Return the command with a value that has other signs than those of a command line; None if it can't be."""
+        if place is None:
+            return None
+        sign, typed, _ = split_word(place.command[place.index])
+        return self.values.checked(place, *(f"{sign}{typed}={one}" for one in readable(value)))
+
+    def _with_slash(self, place: Typed | None, key: str, value: str) -> str | None:
+        """Return the command that sets a name with a slash, such as a metric's, inside its section; None if none is."""
+        section, _, rest = key.partition("/")
+        section, dot, head = section.rpartition(".")
+        if place is None or not dot or not rest:
+            return None
+        return self.values.checked(place, f"{section}={{{head}/{rest}: {value}}}")
 
     def no_option(self, error: MissingConfigException) -> Finding:
         """Explain an option or a group that no config folder has."""
@@ -223,15 +245,12 @@ class _Explainer:
         if isinstance(cause, ConfigKeyError | ConfigAttributeError):
             return self._wrong_key(key, place, cause.object_type)
         problem = plain_words(cause.msg or str(cause))
-        attempt = None
-        if isinstance(place, Typed) and problem == "must be a list":
-            typed, _, value = place.command[place.index].partition("=")
-            attempt = command_with(place, f"{typed}=[{value}]")
-        elif isinstance(place, Typed) and "={" in place.command[place.index]:
-            problem = "can't be a mapping" if problem == "can't be null" else problem
-        elif isinstance(place, Typed) and key:
-            attempt = self.values.corrected(key, place)
-        note = self.values.keys_of(key) if problem.startswith("must be a mapping") else None
+        if isinstance(place, Typed):
+            problem = _of_value(problem, split_word(place.command[place.index])[2] or "")
+        attempt = self.values.corrected(key, place) if isinstance(place, Typed) and key else None
+        note = self.values.said_of(key, place, problem)
+        if note is None and attempt is None and problem.startswith("must be a list"):
+            note = self.values.list_at(key)
         return Finding(f"{key}: {problem}" if key else problem, place, None, attempt, note)
 
     def _already_there(self, match: re.Match[str], _: Exception) -> Finding:
@@ -313,9 +332,8 @@ class _Explainer:
 
     def _is_group_with_value(self, word: str) -> bool:
         _, key, value = split_word(word)
-        return any(source.is_group(key) for source in self.request.app.sources) and not re.fullmatch(
-            r"[A-Za-z_][\w/.\-]*", value or ""
-        )
+        is_name = re.fullmatch(r"[A-Za-z_][\w/.\-]*", value or "") and value not in ("true", "false", "null")
+        return any(source.is_group(key) for source in self.request.app.sources) and not is_name
 
     def _place_of_choice(self, group: str, option: str) -> Typed | None:
         for word in self.request.words:
@@ -334,6 +352,17 @@ class _Explainer:
         typed = place.command[place.index]
         head, found, tail = typed.rpartition(wrong)
         return command_with(place, f"{head}{meant}{tail}") if found else None
+
+
+def _of_value(problem: str, value: str) -> str:
+    """Return a problem as it is told of a typed value, whose kind the message leaves open."""
+    if problem == "can't be null" and value.startswith("{"):
+        return "can't be a mapping"
+    if problem == MIXED:
+        return f"must be a {'mapping, not a list' if value.startswith('[') else 'list, not a mapping'}"
+    if problem == NO_MAPPING:
+        return "must be a list of mappings" if value.startswith("[") else f"{problem}, not {mask_word(value)}"
+    return problem
 
 
 def _omegaconf_error(error: BaseException | None) -> OmegaConfBaseException | None:

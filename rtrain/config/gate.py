@@ -14,7 +14,8 @@ from typing import Any
 from rtrain.config.allowed import FRAMEWORKS, matches
 from rtrain.config.closest import to_try
 from rtrain.config.servers import is_foreign_store, is_own_cluster
-from rtrain.config.targets import TargetError, check_names, locate, refuse_unless_allowed
+from rtrain.config.targets import check_names, locate, refuse_unless_allowed
+from rtrain.errors import TargetError
 
 _SETTINGS = """
 OMP_NUM_THREADS OMP_PROC_BIND OMP_PLACES OMP_SCHEDULE OMP_DYNAMIC OMP_WAIT_POLICY MKL_NUM_THREADS MKL_DYNAMIC

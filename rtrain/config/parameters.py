@@ -10,6 +10,7 @@ from omegaconf import DictConfig
 
 from rtrain.config.allowed import FRAMEWORKS
 from rtrain.config.argument_types import parameters_of
+from rtrain.config.silenced import silenced
 from rtrain.config.targets import locate
 from rtrain.errors import ConfigError
 
@@ -48,7 +49,8 @@ def may_take(target: str | None, name: str) -> bool:
 def _parameters(target: str) -> list[inspect.Parameter]:
     """Return the parameters of a framework's class; none where it doesn't tell."""
     try:
-        found = locate(target, "_target_", ())
+        with silenced():
+            found = locate(target, "_target_", ())
     except ConfigError:
         return []
     return list((parameters_of(found) or {}).values())

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+NO_MAPPING = "must be a mapping"
+MIXED = "a mapping meets a list: only one of them fits"
 TOO_DEEP = "refers to itself, or is nested too deep"
 _WORDS: tuple[tuple[str, str], ...] = (
     (r"Value '(.*)' of type '\w+' could not be converted to Integer", "must be a whole number, not {0}"),
@@ -19,15 +21,17 @@ _WORDS: tuple[tuple[str, str], ...] = (
     ),
     (r"Value '(.*)' is not a valid bool \(type .*\)", "must be true or false, not {0}"),
     (r"Value '(.*)' of type '.*' is incompatible with type hint '(.*)'", "must be {type}, not {0}"),
+    (r"Invalid type assigned: NoneType is not a subclass of (?:str|int|float|bool)\. value: (.*)", "can't hold null"),
     (
         r"(?:Invalid type assigned|Merge error): (\w+) is not a subclass of \w+\. value: (.*)",
         "must be a mapping, not {1}",
     ),
+    (r"Cannot assign (\w+) to (?:Dict|dict)\[.*", NO_MAPPING),
     (r"Invalid value assigned: \w+ is not a ListConfig, list or tuple\.", "must be a list"),
     (r"Cannot convert '(\w+)' to string: '(.*)'", "must be text, not {1}"),
     (r"field '.*' is not Optional", "can't be null"),
     (r"Incompatible value '(.*)' for field of type '.*'", "can't be {0}"),
-    (r"Cannot merge DictConfig with ListConfig", "a mapping meets a list: only one of them fits"),
+    (r"Cannot merge DictConfig with ListConfig", MIXED),
     (r"'(\w+)' is not .*a (dict|list).*", "can't be {0}"),
     (r"Unsupported interpolation type (\S+)", "there is no resolver {0}"),
     (r"Interpolation key '(.*)' not found", "refers to {0}, which is not there"),
@@ -70,6 +74,7 @@ def reference_problem(error: Exception) -> str:
 
 
 def _shown(value: str) -> str:
+    value = value.lower() if value in ("True", "False") else "null" if value == "None" else value
     text = value if len(value) <= MAX_SHOWN + 3 else f"{value[:MAX_SHOWN]}..."
     return text if re.fullmatch(r"[\d.eE+\-]+|true|false|null|None|\[.*|\{.*|'.*'", text) else f"'{text}'"
 

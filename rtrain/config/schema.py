@@ -197,6 +197,7 @@ class FailureConf:
     """How many failures a run on Ray workers survives: it starts again from its last checkpoint. A mistake of the
     config or the data ends it at once, and so does the same exception twice without progress in between."""
 
+    scalar: ClassVar[str] = "max_failures"
     needs: ClassVar[Rules] = (
         PROCESSES.of("max_failures"),
         WORKERS.of("max_preemption_failures", "backoff_seconds", "max_backoff_seconds", "wait_seconds", "hang_seconds"),

@@ -34,8 +34,7 @@ from rtrain.config.schema import RtrainConf, Schemas
 from rtrain.config.scrub import Scrubber
 from rtrain.config.secret_urls import without_secrets
 from rtrain.config.store import DEFAULT_PLUGINS, open_keys, store_schemas
-from rtrain.config.targets import TargetError
-from rtrain.errors import ConfigError, RtrainError
+from rtrain.errors import ConfigError, RtrainError, TargetError
 from rtrain.runs.plain_files import check_run_dir
 from rtrain.runs.signature import has_own_seal
 
@@ -268,7 +267,7 @@ class Session:
             raise
 
     def _placed(self, error: TargetError) -> ConfigError:
-        from rtrain.config.explain import place_target
+        from rtrain.config.explain_target import place_target
 
         return place_target(self.request, self._schemas, error, self._what_is_wrong_with)
 

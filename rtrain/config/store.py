@@ -13,6 +13,7 @@ from hydra.core.object_type import ObjectType
 from omegaconf import OmegaConf
 
 from rtrain.config.aliases import GROUPS
+from rtrain.config.flags import with_flags
 from rtrain.config.hints import hints_of
 from rtrain.config.schema import RtrainConf, Schemas
 from rtrain.config.units import with_units
@@ -52,7 +53,7 @@ def _plugin_node(file: str, conf: type, group: str) -> ConfigNode:
 
 
 def _node(file: str, content: Any, group: str, package: str | None) -> ConfigNode:
-    node = with_units(OmegaConf.structured(content))
+    node = with_flags(with_units(OmegaConf.structured(content)))
     return ConfigNode(name=file, node=node, group=group, package=package, provider="rtrain")
 
 

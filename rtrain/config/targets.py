@@ -13,24 +13,22 @@ from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from rtrain.config.allowed import SPECIAL, Untrusted, is_allowed, targets_in
-from rtrain.config.argument_types import example_of, misfit, parameters_of
+from rtrain.config.argument_types import parameters_of
 from rtrain.config.closest import closest, did_you_mean, to_try
 from rtrain.config.harmless import is_harmless, unwanted_argument
-from rtrain.config.numeric import is_number
 from rtrain.config.own_lines import own_lines, render_lines
 from rtrain.config.plain_words import as_written
-from rtrain.errors import ConfigError
+from rtrain.config.target_arguments import (
+    check_complete,
+    check_names_known,
+    check_refused,
+    check_swallowed,
+    check_type,
+)
+from rtrain.errors import ConfigError, TargetError
 
 TRUST_HINT = "  if you trust who wrote it: --trust"
 _PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*([.:][^\W\d]\w*)")
-
-
-class TargetError(ConfigError):
-    """A ``_target_`` is not allowed; ``key`` says where it stands."""
-
-    def __init__(self, key: str, problem: str, hint: str | None = None) -> None:
-        super().__init__(f"{key}: {problem}", hint)
-        self.key = key
 
 
 def locate(path: str, where: str, allow: Sequence[str]) -> Any:
@@ -102,7 +100,8 @@ def build(node: Mapping[str, Any], where: str, allow: Sequence[str], *args: Any,
     try:
         return target(*positional, **given, **kwargs)
     except (TypeError, ValueError, LookupError, ArithmeticError) as error:
-        _check_swallowed(target, [name for name in given if name in str(error)], where, node["_target_"], error)
+        check_swallowed(target, [name for name in given if name in str(error)], where, node["_target_"], error)
+        check_refused(functools.partial(target, *positional), {**given, **kwargs}, where, node["_target_"], error)
         raise ConfigError(
             f"{where}: {node['_target_']} failed: {type(error).__name__}: {error}", raised_at(error)
         ) from error
@@ -131,11 +130,11 @@ def check_node(
     if parameters is not None:
         check_names_known(parameters, names, where, node["_target_"])
         if not node.get("_partial_", False):
-            _check_complete(parameters, {*names, *provided}, count, where, node["_target_"])
+            check_complete(parameters, {*names, *provided}, count, where, node["_target_"])
         checks_itself = hasattr(target, "_parameter_constraints")  # scikit-learn's, whose defaults don't tell types
         for name in names:
             if name in parameters:
-                _check_type(node[name], parameters[name], f"{where}.{name}", by_default=not checks_itself)
+                check_type(node[name], parameters[name], f"{where}.{name}", by_default=not checks_itself)
     if node.get("_recursive_", True):
         for key in names:
             _check_inside(node[key], f"{where}.{key}", allow)
@@ -158,11 +157,15 @@ def check_names(node: Any, where: str, allow: Sequence[str], roots: Sequence[Pat
 
 def _target(node: Any, where: str) -> str:
     if not isinstance(node, Mapping):
-        raise ConfigError(f"{where} must be a mapping with a _target_, not {node!r}.")
+        raise TargetError(where, f"must be a mapping with a _target_, not {as_written(node)}", None, _is_built)
     target = node.get("_target_")
     if not isinstance(target, str):
         raise ConfigError(f"{where} has no _target_.", "  " + to_try(f"{where}._target_=torch.nn.Identity"))
     return target
+
+
+def _is_built(value: Any) -> bool:
+    return isinstance(value, Mapping) and "_target_" in value
 
 
 def _build_inside(value: Any, where: str, allow: Sequence[str]) -> Any:
@@ -194,7 +197,8 @@ def refuse_unless_allowed(path: str, where: str, allow: Sequence[str], roots: Se
         ConfigError: It is not allowed.
     """
     if not _PATH.fullmatch(path) or "__" in path.replace(":", "."):
-        raise TargetError(where, f"'{path}' is no dotted path of a module and a name in it", "  e.g. torch.optim.SGD")
+        example = "torch.optim.SGD" if where.endswith("_target_") else "my_module:function"
+        raise TargetError(where, f"'{path}' is no dotted path of a module and a name in it", f"  e.g. {example}")
     dotted = path.replace(":", ".")
     if not is_allowed(dotted, allow, roots):
         top = dotted.partition(".")[0]
@@ -292,55 +296,3 @@ def _owner(found: Any) -> str | None:
         owner = getattr(found, "__module__", None)
         return owner if isinstance(owner, str) else None
     return None
-
-
-def _check_type(value: Any, parameter: inspect.Parameter, where: str, *, by_default: bool) -> None:
-    """Refuse a value that the annotation or the default of ``parameter`` rules out."""
-    if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
-        return
-    wanted = misfit(value, parameter, by_default=by_default)
-    if wanted is None:
-        return
-    example = example_of(parameter)
-    hint = f"  its default is {example}" if example is not None else None
-    if isinstance(value, str) and is_number(value):
-        hint = "  it is text; a number of the environment is ${oc.decode:${oc.env:NAME}}"
-    raise TargetError(where, f"must be {wanted}, not {as_written(value)}", hint)
-
-
-def check_names_known(parameters: Mapping[str, inspect.Parameter], names: Sequence[str], where: str, path: str) -> None:
-    """Refuse names that the signature of the target at ``path`` does not have; ``where`` is the key above them."""
-    if any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
-        return
-    known = [name for name, one in parameters.items() if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
-    for name in names:
-        if name not in known:
-            meant = closest(name, known)
-            hint = f"  {did_you_mean(meant)}" if meant else f"  it has: {', '.join(known) or 'none at all'}"
-            raise TargetError(f"{where}.{name}", f"{path} has no argument '{name}'.", hint)
-
-
-def _check_swallowed(target: Any, names: Sequence[str], where: str, path: str, error: Exception) -> None:
-    """Refuse names that a target with ``**kwargs`` takes, and then calls unknown, with the nearest one that it has."""
-    if re.search("unexpected|recogni[sz]ed|unknown", str(error), re.IGNORECASE):
-        parameters = (parameters_of(target) or {}).items()
-        check_names_known({key: one for key, one in parameters if one.kind is not one.VAR_KEYWORD}, names, where, path)
-
-
-def _check_complete(
-    parameters: Mapping[str, inspect.Parameter], names: Collection[str], count: int, where: str, path: str
-) -> None:
-    positional = [one for one in parameters.values() if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
-    if count > len(positional) and not any(one.kind is one.VAR_POSITIONAL for one in parameters.values()):
-        raise ConfigError(f"{where}: {path} takes {len(positional)} positional arguments, not {count}.")
-    filled = {one.name for one in positional[:count]}
-    missing = [
-        name
-        for name, one in parameters.items()
-        if one.default is one.empty
-        and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
-        and name not in names
-        and name not in filled
-    ]
-    if missing:
-        raise ConfigError(f"{where}: {path} needs {', '.join(missing)}.", "  " + to_try(f"+{where}.{missing[0]}=..."))

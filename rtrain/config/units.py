@@ -59,20 +59,21 @@ def unit_of(key: str) -> str | None:
 
 def with_units(node: DictConfig) -> DictConfig:
     """Return the schema ``node``, whose keys in seconds and in bytes take units from now on."""
-    for owner, key, child in list(_leaves(node)):
-        plain, reading = NODES[unit_of(key) or "seconds"]
-        if type(child) is plain:
+    for owner, key, child in list(leaves(node)):
+        plain, reading = NODES.get(unit_of(key) or "", (None, None))
+        if reading is not None and type(child) is plain:
             made = reading(child._value(), key=key, parent=owner, is_optional=child._is_optional())
             owner.__dict__["_content"][key] = made
     return node
 
 
-def _leaves(node: DictConfig) -> Iterator[tuple[DictConfig, str, Node]]:
+def leaves(node: DictConfig) -> Iterator[tuple[DictConfig, str, Node]]:
+    """Yield each section of a schema that holds a value, the name of the value, and its node."""
     content = node.__dict__["_content"]
     for key, child in content.items() if isinstance(content, dict) else ():
         if isinstance(child, DictConfig):
-            yield from _leaves(child)
-        elif isinstance(key, str) and unit_of(key) is not None:
+            yield from leaves(child)
+        elif isinstance(key, str):
             yield node, key, child
 
 

@@ -13,6 +13,7 @@ from omegaconf import DictConfig, ListConfig, ValueNode
 from omegaconf.errors import OmegaConfBaseException
 
 from rtrain.config.aliases import CHOOSABLE, GROUPS, KEYS, expand_key, split_word
+from rtrain.config.classes import class_called, homes_of
 from rtrain.config.finding import Finding, command_with
 from rtrain.config.nodes import Container, children, joined
 from rtrain.config.parameters import arguments_of, library_of, may_take, targets_of
@@ -115,7 +116,10 @@ class WrongKeys:
         default = self._default(full)
         if isinstance(default, ListConfig) and "--multirun" in place.command and value and not set(value) & set("[({"):
             value = ",".join(f"[{one}]" for one in value.split(","))
-        for word in _spellings(sign, key, value, default, is_built=full in self._free):
+        homes = homes_of(self._schemas.trainer.get(self.chosen["trainer"] or ""), full)
+        has_options = homes and self.request.app.loader.get_group_options(full.replace(".", "/"))
+        named = class_called(value, homes) if value is not None and homes and not has_options else None
+        for word in _spellings(sign, key, named or value, default, is_built=full in self._free or named is not None):
             if not _blames(self._checked(place, word), expand_key(split_word(word)[1])):
                 return word
         return None

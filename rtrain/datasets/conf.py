@@ -18,6 +18,7 @@ class SplitConf:
     """Which shares of the train rows are kept back to measure with."""
 
     scalar: ClassVar[str] = "test"
+    shares: ClassVar[tuple[str, ...]] = ("val", "test")
 
     val: Annotated[float, Field(ge=0, lt=1)] | None = None
     """Share of rows for ``val``. null: the data's own val files, else none; 0: none at all."""

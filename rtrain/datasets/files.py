@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from rtrain.config.closest import did_you_mean, to_try
+from rtrain.config.closest import to_try
+from rtrain.datasets.near_files import hint_for
 from rtrain.datasets.remote import fetch, is_glob, num_fixed, pattern_in
 from rtrain.errors import DatasetError
 from rtrain.storage.stores import is_url
@@ -39,16 +39,8 @@ def existing_path(text: str, key: str = "dataset.path") -> Path:
 
 
 def _near_names(name: str, folder: Path) -> str:
-    children = folder.iterdir() if folder.is_dir() else ()
-    there = sorted(child.name for child in children if not child.name.startswith("."))
-    stems: dict[str, list[str]] = {}
-    for one in there:  # most files end alike: that says nothing
-        stems.setdefault(one.partition(".")[0].casefold(), []).append(one)
-    near = get_close_matches(name.partition(".")[0].casefold(), stems, 3)
-    close = [one for stem in near for one in stems[stem]][:3]
-    if close:
-        return did_you_mean(*(folder / one for one in close))
-    return f"There are: {', '.join(there[:8])}" if there else "That folder is empty."
+    there = (child.name for child in folder.iterdir()) if folder.is_dir() else ()
+    return hint_for(name, there, "" if folder == Path() else str(folder))
 
 
 def files_by_split(path: Any, endings: Sequence[str], beside: Sequence[str] = ()) -> dict[str, list[Path]]:

@@ -8,15 +8,17 @@ import tempfile
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
 from http.client import HTTPMessage
 from pathlib import Path, PurePosixPath
+from threading import Thread
 from typing import IO, Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import unquote, urlsplit, urlunsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
+from rtrain.datasets.near_files import hint_for
 from rtrain.errors import DatasetError
 from rtrain.storage.stores import errors_named, open_store, path_in, refusal, shown
 
@@ -25,6 +27,8 @@ GLOB_SIGNS = "*?["
 TIMEOUT_SECONDS = 60
 CHUNK_BYTES = 16 << 20
 """What one request asks a store for."""
+LOOK_SECONDS = 5
+"""Longest wait for the names that are like one that is not there."""
 NUM_THREADS = 8
 """Files of a store that are copied at once."""
 
@@ -140,7 +144,12 @@ def _fetch_store(url: str, key: str, endings: Sequence[str], beside: Sequence[st
     from rtrain.storage.pyarrow_store import PyarrowStore
 
     store, path = open_store(url)
-    found = _listed(store, path, endings, beside)
+    try:
+        found = _listed(store, path, endings, beside)
+    except FileNotFoundError as error:
+        refused = refusal(url, key, error, DatasetError)
+        refused.hint = _near_files(store, path, url) or refused.hint
+        raise refused from error
     if not found:
         kind = f" {' or '.join(endings[:2])}" if endings else ""
         raise DatasetError(f"{key}: {shown(url)} names no{kind} file.", "Check bucket, folder and name.")
@@ -161,6 +170,21 @@ def _fetch_store(url: str, key: str, endings: Sequence[str], beside: Sequence[st
     finally:
         threads.shutdown(cancel_futures=True)
     return places[path] if is_file else folder
+
+
+def _near_files(store: Any, path: str, url: str) -> str | None:
+    """Return what the folder of a path that is not there has instead; None if it does not say so in time."""
+    parent, _, name = path.rpartition("/")
+    names: list[str] = []
+
+    def ask() -> None:
+        with suppress(Exception):  # the first error says enough
+            names.extend(PurePosixPath(one).name for one in store.find(parent, maxdepth=1, withdirs=True))
+
+    asking = Thread(target=ask, daemon=True)  # a folder may have millions of files
+    asking.start()
+    asking.join(LOOK_SECONDS)
+    return hint_for(name, names, shown(url).rpartition("/")[0]) if names and not asking.is_alive() else None
 
 
 def _listed(store: Any, path: str, endings: Sequence[str], beside: Sequence[str]) -> dict[str, Any]:

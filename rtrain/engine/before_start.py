@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from rtrain.config.own_lines import own_lines, render_lines
-from rtrain.config.targets import TargetError, raised_at
+from rtrain.config.targets import raised_at
 from rtrain.engine.masked_output import masked_output
 from rtrain.engine.side_effects import looking
-from rtrain.errors import ConfigError, RtrainError, first_line
+from rtrain.errors import ConfigError, RtrainError, TargetError, first_line
 from rtrain.trainers.base import Job
 from rtrain.trainers.known_errors import is_out_of_memory
 from rtrain.trainers.trial import WrongOutputsError

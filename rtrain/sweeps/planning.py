@@ -13,9 +13,8 @@ from rtrain.config.closest import to_try
 from rtrain.config.locations import shown
 from rtrain.config.secrets import mask_word
 from rtrain.config.session import Composed
-from rtrain.config.targets import TargetError
 from rtrain.config.trials import Plan, Trials
-from rtrain.errors import ConfigError, NotEnoughResourcesError
+from rtrain.errors import ConfigError, NotEnoughResourcesError, TargetError
 from rtrain.preparation import check_job, check_room
 from rtrain.resuming import differences, may_change_anyway, newer_keys
 from rtrain.runs.manifest import FILE_NAME as MANIFEST

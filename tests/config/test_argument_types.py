@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from rtrain.config.argument_types import AUTO, example_of, misfit, parameters_of
-from rtrain.config.targets import TargetError, check_node
+from rtrain.config.argument_types import AUTO, example_of, misfit, misfit_inside, parameters_of
+from rtrain.config.targets import check_node
+from rtrain.errors import TargetError
 
 
 def parameter(annotation=None, default=None):
@@ -78,6 +79,61 @@ def test_what_may_be_passes(annotation, values):
     assert [misfit(value, parameter(annotation)) for value in values] == [None] * len(values)
 
 
+@pytest.mark.parametrize(
+    ("annotation", "value", "found"),
+    [
+        (Sequence[int], [64, "big"], ((1,), WHOLE)),
+        (list[int], [64, 0.5], ((1,), WHOLE)),
+        (int | Sequence[int], [64, "big"], ((1,), WHOLE)),
+        (Sequence[int] | None, [None], ((0,), WHOLE)),
+        (tuple[float, float], [0.9, "slow"], ((1,), NUMBER)),
+        (tuple[float, float], [0.9], ((), "a list of 2")),
+        (tuple[float | torch.Tensor, float | torch.Tensor], ["x", 1], ((0,), NUMBER)),
+        (Sequence[Sequence[int]], [[1], [2, "x"]], ((1, 1), WHOLE)),
+        (list[list[int]], [[1], 2], ((1,), LIST)),
+        (Sequence[float | Sequence[float]], [0.5, ["x"]], ((1, 0), NUMBER)),
+    ],
+)
+def test_an_element_that_can_not_be_is_named(annotation, value, found):
+    assert misfit(value, parameter(annotation)) is None
+    assert misfit_inside(value, parameter(annotation)) == found
+
+
+@pytest.mark.parametrize(
+    ("annotation", "values"),
+    [
+        (Sequence[int], [[], [1, 2.0], [AUTO], [{"_target_": "a.B"}], "wide", 1, None]),
+        (Sequence[str], [["a", 5]]),
+        (Sequence[int | str], [["a", 5]]),
+        (list[Any], [["a", None]]),
+        (list, [["a", None]]),
+        (Any, [["a", None]]),
+        (tuple[int | None, int | None], [[None, 1]]),
+        (tuple[int, int] | tuple[int, int, int], [[1, 2], [1, 2, 3]]),
+        (tuple[int, ...], [[], [1, 2, 3]]),
+        (Sequence[int] | Sequence[str], [["a"], [1]]),
+        (Sequence[int] | torch.Tensor, [["a"]]),
+        (dict[str, int], [["a"]]),
+    ],
+)
+def test_elements_that_may_be_pass(annotation, values):
+    assert [misfit_inside(value, parameter(annotation)) for value in values] == [None] * len(values)
+
+
+def test_a_default_of_numbers_rules_texts_in_its_place_out():
+    assert misfit_inside(["slow", 0.9], parameter(default=(0.9, 0.99))) == ((0,), NUMBER)
+    assert misfit_inside(["slow"], parameter(default=(0.9, 0.99)), by_default=False) is None
+    assert misfit_inside([1], parameter(default=(0.9, 0.99))) is None
+    assert misfit_inside(["slow"], parameter(default=("a", 1))) is None
+
+
+def test_arrays_and_scalars_of_any_library_are_numbers():
+    jax = pytest.importorskip("jax")
+    for annotation in (float | jax.Array, jax.Array | np.ndarray | np.bool | np.number | bool | int | float | complex):
+        assert misfit("fast", parameter(annotation, 0.9)).startswith(NUMBER)
+        assert misfit(0.9, parameter(annotation, 0.9)) is None
+
+
 def test_a_default_that_is_a_number_rules_text_out():
     assert misfit("fast", parameter(default=0.1)) == NUMBER
     assert misfit("fast", parameter(default=0.1), by_default=False) is None
@@ -108,6 +164,8 @@ def test_the_default_is_the_example():
         ("torch.optim.lr_scheduler.StepLR", "gamma", "slow"),
         ("torch.nn.CrossEntropyLoss", "label_smoothing", "some"),
         ("torchmetrics.classification.MulticlassAccuracy", "num_classes", "ten"),
+        ("optax.adamw", "learning_rate", "fast"),
+        ("optax.adamw", "b1", "much"),
         ("rtrain.trainers.torch.models.resnet.ResNet", "layers", 1),
         ("sklearn.linear_model.Ridge", "alpha", None),
     ],
@@ -120,6 +178,13 @@ def test_arguments_of_targets(target, argument, value):
     with pytest.raises(TargetError, match="must be ") as caught:
         check_node(node, "trainer.x", ())
     assert caught.value.key == f"trainer.x.{argument}"
+
+
+def test_an_element_is_named_by_its_place():
+    node = {"_target_": "rtrain.trainers.torch.models.MLP", "_partial_": True, "hidden": [64, "big"]}
+    with pytest.raises(TargetError, match="must be a whole number, not 'big'") as caught:
+        check_node(node, "trainer.model", ())
+    assert caught.value.key == "trainer.model.hidden.1"
 
 
 def test_text_that_is_a_number_is_told_where_it_may_come_from():

@@ -13,8 +13,7 @@ from omegaconf import OmegaConf
 from tests_config import LOGGING, SCHEMAS, check, each_trial, gate, nested, refused, write
 
 from rtrain.config.session import Session
-from rtrain.config.targets import TargetError
-from rtrain.errors import ConfigError
+from rtrain.errors import ConfigError, TargetError
 from rtrain.runs.signature import with_seal
 
 CANARY = """

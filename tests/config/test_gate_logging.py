@@ -13,8 +13,7 @@ from omegaconf import OmegaConf
 from tests_config import LOGGING, SCHEMAS, check, each_trial, gate, nested, refused, write
 
 from rtrain.config.session import Session
-from rtrain.config.targets import TargetError
-from rtrain.errors import ConfigError
+from rtrain.errors import ConfigError, TargetError
 
 
 def test_handlers_of_a_run_write_where_they_should(project):

@@ -13,7 +13,8 @@ from attacks import GLOBALS
 from rtrain.config import harmless
 from rtrain.config.allowed import Untrusted
 from rtrain.config.harmless import HARMLESS, is_harmless
-from rtrain.config.targets import TargetError, build, check_node, locate
+from rtrain.config.targets import build, check_node, locate
+from rtrain.errors import TargetError
 
 STRANGER = Untrusted()
 WALKED = ("torch", "torch.nn", "keras", "keras.layers", "flax", "flax.linen", "flax.nnx", "sklearn", "numpy", "scipy")

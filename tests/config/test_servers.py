@@ -10,8 +10,7 @@ import yaml
 from tests_config import SCHEMAS, check, each_trial, gate, nested, refused, write
 
 from rtrain.config.session import Session
-from rtrain.config.targets import TargetError
-from rtrain.errors import ConfigError
+from rtrain.errors import ConfigError, TargetError
 
 STORES = [
     "s3://b/x?endpoint_override=evil:9000",

@@ -10,10 +10,12 @@ from omegaconf import DictConfig, FloatNode, IntegerNode, OmegaConf
 from omegaconf.errors import ValidationError
 from tests_config import check, refused
 
+from rtrain.config.aliases import CHOOSABLE
 from rtrain.config.json_schema import schema_of
 from rtrain.config.plain_words import plain_words
 from rtrain.config.schema import ClusterConf, RtrainConf
 from rtrain.config.store import PLUGIN_GROUPS, typed_conf
+from rtrain.config.suggest import all_confs
 from rtrain.config.units import num_bytes, seconds, unit_of, with_units
 from rtrain.schemas import schemas
 
@@ -37,6 +39,8 @@ def confs():
     found = {"root": RtrainConf}
     for group in (*PLUGIN_GROUPS, "sweep/scheduler"):
         found |= {f"{group}/{name}": typed_conf(name, conf) for name, conf in every.group(group).items()}
+        inner = [one for name in every.group(group) if group in CHOOSABLE for one in all_confs(every, {group: name})]
+        found |= {conf.__qualname__ + where: conf for where, conf in inner if where}  # sections that may be null, too
     return found
 
 
@@ -68,9 +72,10 @@ def test_each_key_with_a_unit_takes_it_and_tells_what_it_takes(name):
             copied[key] = text
             assert copied[key] == number, key
         if unit is not None:
-            with pytest.raises(ValidationError) as caught:
-                section[key] = "fast"
-            assert "such as" in plain_words(str(caught.value)), key
+            for wrong in ("fast", "5 parsecs"):
+                with pytest.raises(ValidationError) as caught:
+                    section[key] = wrong
+                assert "such as" in plain_words(str(caught.value)), key
 
 
 @pytest.mark.parametrize("name", confs())

@@ -9,6 +9,7 @@ from typing import get_args, get_type_hints
 import pytest
 
 from rtrain.config.data_files import words_for
+from rtrain.config.rewritten import rewritten
 from rtrain.config.schema import RtrainConf
 from rtrain.config.screen import Typed
 from rtrain.config.suggest import all_confs
@@ -125,12 +126,50 @@ def test_counts_and_shares_name_each_other(dataset):
 
 @pytest.mark.parametrize(
     ("value", "meant"),
-    [("10.0", "10"), ("20%", "0.2"), ("10k", "10000"), ("1.5k", "1500"), ("my run", "my-run"), ("a/b c", "a-b-c")],
+    [
+        ("10.0", "10"),
+        ("1e3", "1000"),
+        ("20%", "0.2"),
+        ("10k", "10000"),
+        ("1.5k", "1500"),
+        ("1/10", "0.1"),
+        ("'0.1'", "0.1"),
+        ("[5]", "5"),
+        ("\uff11\uff10", "10"),
+        ("10e\u22124", "10e-4"),
+        ("off", "null"),
+        ("my run", "my-run"),
+        ("a/b c", "a-b-c"),
+    ],
 )
 def test_a_value_in_another_form(value, meant):
     assert corrected("run.x", value, []) == f"run.x={meant}"
 
 
-@pytest.mark.parametrize("value", ["fast", "nan", "inf", "", "-5", "200"])
+@pytest.mark.parametrize(
+    ("value", "meant"), [("off", ["null", "false"]), ("null", ["false", "[]"]), ("None", ["null"])]
+)
+def test_nothing_is_written_by_the_type_of_the_key(value, meant):
+    found = [corrected("run.x", value, [], lambda word, one=one: word == f"run.x={one}") for one in meant]
+    assert found == [f"run.x={one}" for one in meant]
+
+
+@pytest.mark.parametrize(
+    ("value", "meant"),
+    [
+        ("a", "[a]"),
+        ("5", "[5]"),
+        ("(64,64)", "[64,64]"),
+        ("64x64", "[64,64]"),
+        ("'[64,64]'", "[64,64]"),
+        ("{type: a}", "[{type: a}]"),
+        ("null", "[]"),
+    ],
+)
+def test_one_value_for_a_list(value, meant):
+    assert meant in rewritten(value)
+
+
+@pytest.mark.parametrize("value", ["fast", "nan", "", "-5", "200", "[1,2]"])
 def test_nothing_is_made_of_other_values(value):
     assert corrected("run.x", value, []) is None

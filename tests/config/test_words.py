@@ -13,7 +13,9 @@ import yaml
 
 import rtrain
 from rtrain.config.closest import plain
+from rtrain.config.schema import RtrainConf
 from rtrain.config.words import ENDING, Meaning, Words, words_of
+from rtrain.schemas import schemas
 
 ROOT = Path(rtrain.__file__).parent
 FILES = sorted(ROOT.rglob(f"*{ENDING}"))
@@ -49,6 +51,16 @@ def test_each_name_means_one_thing(conf, sections):
     meant = [*sections.get("keys", {}).values(), *(one["names"] for one in sections.get("says", []))]
     names = [spelled for all_names in meant for spelled in {_spelled(name) for name in all_names.split()}]
     assert sorted(names) == sorted(set(names))
+
+
+@pytest.mark.parametrize("group", ["trainer", "dataset"])
+def test_no_sentence_hides_a_key_of_a_plugin(group):
+    sections = next(one.values[1] for one in DECLARED if one.values[0] is RtrainConf)
+    said = [name for one in sections["says"] for name in one["names"].split()]
+    own = [name.removeprefix(f"{group}.") for name in said if name.startswith(f"{group}.")]
+    for plugin, conf in schemas().group(group).items():
+        keys = [name for name in own for words in words_of(conf) if (one := words.meaning(name, None, "")) and one.key]
+        assert not keys, plugin
 
 
 def _spelled(name):

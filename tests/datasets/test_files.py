@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from rtrain.datasets.files import existing_path, files_at, files_by_split, files_fingerprint
+from rtrain.datasets.near_files import hint_for
 from rtrain.errors import DatasetError
 
 
@@ -27,10 +28,29 @@ def test_a_missing_path_is_an_error_with_near_names(tmp_path):
 
 def test_names_that_only_end_alike_are_not_near(tmp_path):
     write(tmp_path, "semi.csv", "t.csv", "empty.csv")
-    with pytest.raises(DatasetError, match=r"There are: empty\.csv, semi\.csv, t\.csv"):
+    with pytest.raises(DatasetError, match=r"\nThat folder has 3 data files: 3 for dataset=csv\.$"):
         existing_path(str(tmp_path / "missing.csv"))
     with pytest.raises(DatasetError, match=r"did you mean: \S*semi\.csv"):
         existing_path(str(tmp_path / "Semi.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("there", "said"),
+    [
+        (
+            ["b.parquet", "c.csv.gz", "d.tsv", "notes.md", "sub"],
+            "3 data files: 2 for dataset=csv, 1 for dataset=parquet",
+        ),
+        (["b.npz"], "1 data file: 1 for dataset=numpy"),
+        (["notes.md", "sub"], "That folder has no data files."),
+        ([".hidden.csv"], "That folder is empty."),
+        (["missing2.csv", "b.csv"], "did you mean: data/missing2.csv"),
+        (["missing"], "did you mean: data/missing"),
+        (["missin.pq", "missing_.csv"], "did you mean: data/missing_.csv or data/missin.pq"),
+    ],
+)
+def test_what_is_there_in_place_of_a_file(there, said):
+    assert said in hint_for("missing.csv", there, "data")
 
 
 def test_folder_names_and_file_names_make_splits(tmp_path):

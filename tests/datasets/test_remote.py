@@ -157,6 +157,16 @@ def test_what_a_store_does_not_have_is_named(load, store, monkeypatch):
         load("csv", path="sftp://host/x.csv", label="y")
 
 
+def test_what_a_store_has_instead_is_named(load, store):
+    store.pipe({"/bucket/houses.csv": b"", "/bucket/b.parquet": b"", "/bucket/deep/x.csv": b""})
+    with pytest.raises(DatasetError, match=r"does not exist\.\ndid you mean: memory://bucket/houses\.csv$"):
+        load("csv", path="memory://bucket/house.csv", label="y")
+    with pytest.raises(DatasetError, match="That folder has 2 data files: 1 for dataset=parquet, 1 for dataset=csv"):
+        load("csv", path="memory://bucket/missing.csv", label="y")
+    with pytest.raises(DatasetError, match="Check bucket, folder and name"):
+        load("csv", path="memory://other/missing.csv", label="y")
+
+
 @pytest.mark.parametrize(
     ("variable", "value"), [("AZURE_STORAGE_KEY", "a2V5"), ("AZURE_STORAGE_SAS_TOKEN", "sv=1&sig=x")]
 )

@@ -67,7 +67,7 @@ WRONG = {
     "torch classes": ("mlp", ["model.num_classes=2"], "trainer.model.num_classes: the model gives (2,)"),
     "torch shape": ("mlp", ["model.in_features=7"], "trainer.model: "),
     "torch own model": ("mlp", ["trainer.model={_target_: mine.Net, how: assert}"], "a mistake"),
-    "torch optimizer": ("mlp", ["optimizer.lr=-1"], "trainer.optimizer: "),
+    "torch optimizer": ("mlp", ["optimizer.lr=-1"], "trainer.optimizer.lr: "),
     "torch optimizer step": ("mlp", ["trainer.optimizer={_target_: torch.optim.SparseAdam}"], "the first step fails"),
     "torch scheduler": (
         "mlp",

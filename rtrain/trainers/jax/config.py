@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -28,6 +29,12 @@ class Conf(EpochsConf):
 
     foreign: ClassVar[tuple[str, ...]] = ("torch", "rtrain.trainers.torch")
     """Modules whose classes this trainer can't use: options of config groups that build them are refused."""
+    homes: ClassVar[Mapping[str, Sequence[str]]] = {
+        "model": ("rtrain.trainers.jax.models",),
+        "optimizer": ("optax",),
+        "loss": ("optax",),
+    }
+    """Modules that have what each part may be built of."""
     needs: ClassVar[Rules] = (
         DECLARED.of_all(but=("train_function", "train_function_config")),
         FUNCTION.of("train_function_config"),

@@ -21,6 +21,7 @@ class MLP(nn.Module):
     @nn.compact
     def __call__(self, x: Any, train: bool = False) -> Any:
         """Return (rows, num_classes) logits of (rows, ...)."""
+        _check_share(self.dropout)
         x = x.reshape(x.shape[0], -1)
         for width in self.hidden:
             x = nn.relu(nn.Dense(width)(x))
@@ -43,9 +44,15 @@ class CNN(nn.Module):
     @nn.compact
     def __call__(self, x: Any, train: bool = False) -> Any:
         """Return (rows, num_classes) logits of (rows, height, width, channels)."""
+        _check_share(self.dropout)
         for channels in self.channels:
             x = nn.relu(nn.Conv(channels, (3, 3))(x))
             x = nn.max_pool(x, (2, 2), strides=(2, 2))
         x = nn.relu(nn.Dense(self.width)(x.reshape(x.shape[0], -1)))
         x = nn.Dropout(self.dropout, deterministic=not train)(x)
         return nn.Dense(self.num_classes)(x)
+
+
+def _check_share(dropout: float) -> None:
+    if not 0 <= dropout < 1:
+        raise ValueError(f"dropout is a share from 0 to below 1, not {dropout}")

@@ -14,6 +14,7 @@ import lightgbm
 import numpy as np
 
 from rtrain.config.closest import to_try
+from rtrain.config.silenced import silenced
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.trainers.base import Job
@@ -188,10 +189,12 @@ def check_params(job: Job) -> None:
     _check_device(job, params)
     check_early_stopping(conf, "boosting", params.get("boosting"), UNCUT, "gbdt")
     try:
-        reported = _reported_metrics(params, info)
-        unknown = [one for one in _metrics(params) if not _reported_metrics({**params, "metric": one}, info)]
+        with silenced():  # LightGBM prints what it raises
+            reported = _reported_metrics(params, info)
+            unknown = [one for one in _metrics(params) if not _reported_metrics({**params, "metric": one}, info)]
     except (ValueError, TypeError, lightgbm.basic.LightGBMError) as error:
-        message = refused("LightGBM", _plain(error), conf.params, lambda some: _takes(conf, info, some))
+        with silenced():
+            message = refused("LightGBM", _plain(error), conf.params, lambda some: _takes(conf, info, some))
         raise ConfigError(message) from error
     if unknown:
         raise ConfigError(f"trainer.params.metric: LightGBM has no metric {unknown[0]!r}.")

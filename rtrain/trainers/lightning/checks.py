@@ -9,8 +9,10 @@ import lightning.pytorch as pl
 from lightning.pytorch.utilities.exceptions import MisconfigurationException
 
 from rtrain.config.closest import nearest_or_all, to_try, use_instead
+from rtrain.config.plain_words import as_written
+from rtrain.config.target_arguments import named_in_error
 from rtrain.config.targets import check_node, locate
-from rtrain.errors import ConfigError
+from rtrain.errors import ConfigError, first_line
 from rtrain.trainers.base import Job
 from rtrain.trainers.lightning.config import Conf, default_monitor
 from rtrain.trainers.lightning.quiet import quiet
@@ -116,7 +118,11 @@ def _check_plain_args(plain: dict[str, Any]) -> None:
         with quiet():
             pl.Trainer(accelerator="cpu", devices=1, **{**usual, **plain, "logger": False})
     except (TypeError, ValueError, MisconfigurationException) as error:
-        raise ConfigError(f"trainer.trainer_args: Lightning refuses them: {error}") from error
+        name = named_in_error(str(error), plain)
+        if name is None:
+            raise ConfigError(f"trainer.trainer_args: Lightning refuses them: {error}") from error
+        problem = f"trainer.trainer_args.{name}: Lightning refuses {as_written(plain[name])}: {first_line(error)}"
+        raise ConfigError(problem) from error
 
 
 def _refuse_callbacks(node: dict[str, Any], where: str, job: Job) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
@@ -16,6 +17,11 @@ from rtrain.trainers.loops.epochs.conf import EpochsConf, LimitsConf
 class Conf(LimitsConf):
     """Trains a LightningModule with Lightning's own Trainer."""
 
+    homes: ClassVar[Mapping[str, Sequence[str]]] = {
+        "module": ("rtrain.trainers.lightning.modules",),
+    }
+    """Modules that have what each part may be built of."""
+    exclusive: ClassVar[tuple[tuple[str, ...], ...]] = (*LimitsConf.exclusive, ("datamodule", "/dataset"))
     needs: ClassVar[Rules] = (*LimitsConf.needs, SEVERAL_WORKERS.of("find_unused_parameters"))
 
     module: dict[str, Any] = field(default_factory=dict)

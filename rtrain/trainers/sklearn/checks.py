@@ -14,10 +14,10 @@ from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.validation import has_fit_parameter
 
 from rtrain.config.closest import closest, did_you_mean, nearest_or_all, to_try
-from rtrain.config.targets import TargetError, check_node
+from rtrain.config.targets import check_node
 from rtrain.config.words import translated
 from rtrain.datasets.base import DatasetInfo
-from rtrain.errors import ConfigError
+from rtrain.errors import ConfigError, TargetError
 from rtrain.trainers.base import Job
 from rtrain.trainers.loops.auto import check_monitors, check_no_missing, check_task, dataset_of
 from rtrain.trainers.sklearn.build import build_estimator, takes_categories, weight_argument

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
@@ -34,6 +35,17 @@ class CrossValidationConf:
 class Conf:
     """Fits any scikit-learn estimator on one worker with all its cores."""
 
+    homes: ClassVar[Mapping[str, Sequence[str]]] = {
+        "estimator": tuple(
+            f"sklearn.{module}"
+            for module in (
+                *("ensemble", "linear_model", "tree", "svm", "neighbors", "naive_bayes", "neural_network"),
+                *("discriminant_analysis", "gaussian_process", "kernel_ridge", "isotonic", "cross_decomposition"),
+                *("calibration", "multiclass", "multioutput", "pipeline", "dummy", "model_selection"),
+            )
+        ),
+    }
+    """Modules that have what each part may be built of."""
     needs: ClassVar[Rules] = (IN_EPOCHS.of("batch_size", "max_seconds", "early_stopping"), WORKERS.of("parallel"))
     follows: ClassVar[Rules] = (
         IN_EPOCHS.of("run.log_every_steps", "run.checkpoint.every_epochs", "run.checkpoint.every_steps"),

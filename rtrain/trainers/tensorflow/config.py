@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
@@ -17,6 +18,13 @@ class Conf(EpochsConf):
 
     foreign: ClassVar[tuple[str, ...]] = ("torch", "rtrain.trainers.torch")
     """Modules whose classes this trainer can't use: options of config groups that build them are refused."""
+    homes: ClassVar[Mapping[str, Sequence[str]]] = {
+        "model": ("rtrain.trainers.tensorflow.models",),
+        "optimizer": ("keras.optimizers",),
+        "loss": ("keras.losses",),
+        "metrics": ("keras.metrics",),
+    }
+    """Modules that have what each part may be built of."""
     needs: ClassVar[Rules] = (*EpochsConf.needs, WORKERS.of("num_threads"))
 
     model: dict[str, Any] = field(default_factory=dict)

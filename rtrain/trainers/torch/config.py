@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
@@ -94,6 +95,14 @@ class Conf(EpochsConf):
     """Trains any torch module, declared or by a loop of your own."""
 
     exclusive: ClassVar[tuple[tuple[str, ...], ...]] = (*EpochsConf.exclusive, ("clip_norm", "clip_value"))
+    homes: ClassVar[Mapping[str, Sequence[str]]] = {
+        "model": ("rtrain.trainers.torch.models",),
+        "optimizer": ("torch.optim",),
+        "scheduler": ("torch.optim.lr_scheduler",),
+        "loss": ("torch.nn", "torch.nn.functional"),
+        "metrics": ("torchmetrics", "torchmetrics.classification", "torchmetrics.regression"),
+    }
+    """Modules that have what each part may be built of."""
     needs: ClassVar[Rules] = (
         DECLARED.of_all(but=("train_loop", "train_loop_config", "num_threads", "max_seconds", "max_steps")),
         LOOP.of("train_loop_config"),

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
+from functools import partial
 from typing import Any
 
 from transformers import TrainingArguments
 
 from rtrain.config.closest import nearest_or_all, use_instead
-from rtrain.errors import ConfigError
+from rtrain.config.plain_words import as_written
+from rtrain.config.target_arguments import named_in_error
+from rtrain.errors import ConfigError, TargetError, first_line
 
 FOLLOWED = (
     *("learning_rate", "weight_decay", "adam_beta1", "adam_beta2", "adam_epsilon", "optim", "optim_args"),
@@ -61,7 +64,9 @@ def check_arguments(given: Mapping[str, Any]) -> None:
         # TrainingArguments takes anything in place of a number, and the optimizer fails of it later.
         kinds = (bool,) if isinstance(usual[name], bool) else (int, float)
         if isinstance(usual[name], kinds) and not isinstance(value, kinds):
-            raise ConfigError(f"{where} must be {'true or false' if bool in kinds else 'a number'}, not {value!r}.")
+            wanted = "true or false" if bool in kinds else "a number"
+            fits = partial(_is_one_of, kinds)
+            raise TargetError(where, f"must be {wanted}, not {as_written(value)}", fits=fits)
     make_arguments(given)
 
 
@@ -74,4 +79,10 @@ def make_arguments(given: Mapping[str, Any]) -> TrainingArguments:
     try:
         return TrainingArguments(output_dir="unused", report_to=[], use_cpu=True, **given)
     except (TypeError, ValueError) as error:
-        raise ConfigError(f"trainer.arguments: {error}") from error
+        name = named_in_error(str(error), given)
+        key = "trainer.arguments" if name is None else f"trainer.arguments.{name}"
+        raise ConfigError(f"{key}: {first_line(error)}") from error
+
+
+def _is_one_of(kinds: tuple[type, ...], value: Any) -> bool:
+    return isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool))

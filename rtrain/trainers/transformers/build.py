@@ -13,6 +13,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from transformers import AutoConfig, Trainer, TrainingArguments, get_scheduler
 
 from rtrain.config.closest import nearest_or_all
+from rtrain.config.target_arguments import named_in_error
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.transformers.config import Conf
@@ -70,7 +71,9 @@ def model_config(conf: Conf, info: DatasetInfo, tokenizer: Any) -> Any:
     try:
         return AutoConfig.for_model(kind, **{**filled, **given})
     except (TypeError, ValueError, StrictDataclassError) as error:
-        raise ConfigError(f"trainer.model.config: {error}") from error
+        named = named_in_error(str(error), given)
+        key = "trainer.model.config" if named is None else f"trainer.model.config.{named}"
+        raise ConfigError(f"{key}: {str(error).strip().splitlines()[-1].strip()}") from error
 
 
 def _filled(conf: Conf, info: DatasetInfo, tokenizer: Any) -> dict[str, Any]:

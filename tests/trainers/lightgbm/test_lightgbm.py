@@ -185,6 +185,7 @@ def largest(predictions, data):
             {"params": {"num_leaves": 1}},
             r"params.num_leaves: LightGBM refuses 1: Check failed: .* > \(1\)$",
         ),
+        ({"params": {"learning_rate": "fast"}}, r"^trainer.params.learning_rate: must be a number, not 'fast'$"),
         ({"params": {"bagging_fraction": 3}}, r"trainer.params.bagging_fraction: LightGBM refuses 3"),
         (
             {"params": {"objective": "binary"}},

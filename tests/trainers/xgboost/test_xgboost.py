@@ -149,6 +149,7 @@ def test_a_good_conf_passes():
     ("keys", "message"),
     [
         ({"params": {"max_dept": 3}}, "params.max_dept: there is no parameter.*\n.*params.max_depth"),
+        ({"params": {"eta": "fast"}}, r"^trainer.params.eta: must be a number, not 'fast'$"),
         ({"params": {"max_depth": -3}}, r"trainer.params.max_depth: XGBoost refuses -3"),
         ({"params": {"subsample": 3}}, "subsample exceed bound"),
         ({"params": {"nthread": 3}}, "set by rtrain.\nUse trainer.num_threads"),

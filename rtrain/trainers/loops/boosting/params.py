@@ -93,6 +93,8 @@ def refused(library: str, text: str, given: Mapping[str, Any], takes: Callable[[
     """
     for name, value in given.items():
         if takes({other: given[other] for other in given if other != name}):
+            if isinstance(value, str) and any(takes({**given, name: number}) for number in (1, 0.5)):
+                return f"trainer.params.{name}: must be a number, not {as_written(value)}"
             return f"trainer.params.{name}: {library} refuses {as_written(value)}: {text}"
     return f"trainer.params: {library} refuses them: {text}"
 

@@ -20,7 +20,7 @@ class MLP(nn.Module):
         dropout: Share of activations that are zeroed while training.
 
     Raises:
-        ValueError: ``activation`` is unknown.
+        ValueError: ``activation`` is unknown, or a width is below 1.
     """
 
     def __init__(
@@ -34,6 +34,8 @@ class MLP(nn.Module):
         super().__init__()
         if activation not in ACTIVATIONS:
             raise ValueError(f"activation must be one of {', '.join(ACTIVATIONS)}, not {activation!r}")
+        if any(size < 1 for size in hidden):
+            raise ValueError(f"hidden holds widths of 1 or more, not {list(hidden)}")
         layers: list[nn.Module] = []
         width = in_features
         for size in hidden:

@@ -1,0 +1,34 @@
+"""Switches: true or false, 1 or 0. OmegaConf takes any number for true: two GPUs would be one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from omegaconf import BooleanNode, DictConfig
+from omegaconf.errors import ValidationError
+
+from rtrain.config.units import leaves
+
+
+class FlagNode(BooleanNode):
+    """A switch; takes no number but 0 and 1."""
+
+    def _validate_and_convert_impl(self, value: Any) -> bool:
+        if isinstance(value, int | float) and value not in (0, 1):
+            raise ValidationError("Value '$VALUE' is not a valid bool (type $VALUE_TYPE)")
+        return super()._validate_and_convert_impl(value)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> FlagNode:
+        """Return a copy that is as strict; OmegaConf's own would be a BooleanNode."""
+        copied = FlagNode()
+        self._deepcopy_impl(copied, memo)
+        return copied
+
+
+def with_flags(node: DictConfig) -> DictConfig:
+    """Return the schema ``node``, whose switches take no other numbers from now on."""
+    for owner, key, child in list(leaves(node)):
+        if type(child) is BooleanNode:
+            made = FlagNode(child._value(), key=key, parent=owner, is_optional=child._is_optional())
+            owner.__dict__["_content"][key] = made
+    return node

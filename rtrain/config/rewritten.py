@@ -1,0 +1,116 @@
+"""Other ways to write a value: what may have been meant by one that can't be."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+
+OFF = ("null", "none", "off", "no", "false", "never", "disable", "disabled", "unlimited", "forever", "inf", "all")
+"""Values that switch something off, or that know no limit."""
+_NOTHING = ("null", "false", "none", "[]")
+"""How a config says so, by the type of the key."""
+_THOUSANDS = {"k": 10**3, "m": 10**6, "b": 10**9}
+_DECIMAL = r"-?\d*\.?\d+"
+_SIGNS = str.maketrans(
+    dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "-") | dict.fromkeys("\u201c\u201d\u201e", '"')
+)
+
+
+def rewritten(value: str) -> Iterator[str]:
+    """Yield what was meant by a value, as a command line has it: the likeliest first.
+
+    Args:
+        value: As typed, after the ``=``.
+    """
+    seen = {value}
+    for one in (plainly(value), *_numbers(value), *_nothing(value), *_names(value), *_lists(value)):
+        if one is not None and one not in seen:
+            seen.add(one)
+            yield one
+
+
+def with_unit(value: str) -> Iterator[str]:
+    """Yield what was meant by a value of a key that has a unit."""
+    yield from (
+        one for one in (plainly(value), value.lower(), *_nothing(value), *_lists(value)) if one not in (None, value)
+    )
+
+
+def plainly(value: str) -> str | None:
+    """Return a value with plain digits, quotes and minus signs; None if it has no others."""
+    plain = unicodedata.normalize("NFKC", value).translate(_SIGNS)
+    return plain if plain != value and plain.isascii() else None
+
+
+def readable(value: str) -> Iterator[str]:
+    """Yield what was meant by a value that can't be read at all."""
+    yield from (one for one in (plainly(value), _in_brackets(value)) if one is not None)
+
+
+def shares_in(value: str) -> list[str]:
+    """Return shares that are written together, such as ``[0.8,0.2]``, ``80/20`` or ``80/10/10``; none if not."""
+    parts = re.fullmatch(rf"\[?({_DECIMAL}(?:[,/:] ?{_DECIMAL}){{1,2}})\]?", value)
+    numbers = [float(one) for one in re.split(r"[,/:] ?", parts[1])] if parts else []
+    whole = sum(numbers)
+    is_whole = any(abs(whole - one) < 1e-9 for one in (1, 10, 100)) and min(numbers) >= 0
+    return [f"{round(one / whole, 6):g}" for one in numbers] if is_whole else []
+
+
+def number_in(value: str) -> int | float | None:
+    """Return the number that a text is; None if it is none, or has no end."""
+    for kind in (int, float):
+        try:
+            found: int | float = kind(value)
+        except ValueError:
+            continue
+        return found if abs(found) < float("inf") else None
+    return None
+
+
+def _numbers(value: str) -> Iterator[str]:
+    number = number_in(value)
+    if isinstance(number, float) and number.is_integer():
+        yield f"{int(number)}"
+    if number is not None and 1 <= number <= 100:
+        yield f"{number / 100:g}"
+    if match := re.fullmatch(rf"({_DECIMAL}) ?%", value):
+        yield f"{float(match[1]) / 100:g}"
+    if match := re.fullmatch(rf"({_DECIMAL}) ?([kKmMB])", value):
+        yield f"{float(match[1]) * _THOUSANDS[match[2].lower()]:.0f}"
+    if match := re.fullmatch(rf"({_DECIMAL}) ?([kKMGT])(i?)B", value):
+        yield f"{float(match[1]) * (1024 if match[3] else 1000) ** ('kMGT'.index(match[2].replace('K', 'k')) + 1):.0f}"
+    if (match := re.fullmatch(rf"({_DECIMAL}) ?/ ?({_DECIMAL})", value)) and float(match[2]):
+        yield f"{float(match[1]) / float(match[2]):g}"
+    if match := re.fullmatch(r"(['\"])(.*)\1", value):
+        yield match[2]
+
+
+def _nothing(value: str) -> Iterator[str]:
+    if value.casefold() in OFF:
+        yield from _NOTHING
+
+
+def _lists(value: str) -> Iterator[str]:
+    if match := re.fullmatch(r"\[([^,\[\]]+)\]", value):
+        yield match[1]
+    if (bracketed := _in_brackets(value)) is not None:
+        yield bracketed
+    if re.fullmatch(r"\d+( ?[x*] ?\d+)+", value):
+        yield f"[{','.join(re.findall(r'[0-9]+', value))}]"
+    if value and value[0] not in "[('\"":
+        yield f"[{value}]"
+    if number_in(value) is not None:
+        yield f"[{value},{value}]"
+
+
+def _in_brackets(value: str) -> str | None:
+    match = re.fullmatch(r"\(([^()]*)\)", value)
+    return f"[{match[1].rstrip(', ')}]" if match else None
+
+
+def _names(value: str) -> Iterator[str]:
+    if number_in(value) is None and not set(value) & set("[]{}") and "://" not in value:
+        plain = re.sub(r"[^A-Za-z0-9._-]+", "-", value).strip("._-")
+        if plain and plain != value:
+            yield plain

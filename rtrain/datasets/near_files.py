@@ -1,0 +1,56 @@
+"""What is said of a place that has no such data: similar names there, or how much other data."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from difflib import get_close_matches
+from pathlib import PurePosixPath
+
+from rtrain.config.closest import did_you_mean
+from rtrain.config.data_files import KINDS
+
+ENDINGS = {
+    **{ending: kind for kind, endings in KINDS.items() for ending in endings},
+    **dict.fromkeys((".npz", ".npy"), "numpy"),
+    **dict.fromkeys((".tfrecord", ".tfrecords"), "tfrecord"),
+    **dict.fromkeys((".png", ".jpg", ".jpeg"), "images"),
+    **dict.fromkeys((".db", ".sqlite", ".sqlite3"), "sql"),
+    ".txt": "text",
+    ".tar": "webdataset",
+}
+"""The dataset that reads files of an ending."""
+MOST = 3
+"""Most similar names that are told."""
+
+
+def hint_for(name: str, there: Iterable[str], folder: str) -> str:
+    """Return what may have been meant by a name that is not there, or else how many data files are there.
+
+    Args:
+        name: What was looked for; empty: any file of the dataset's kind.
+        there: The names in the folder.
+        folder: As it is shown; empty where names are shown alone.
+    """
+    names = sorted(one for one in there if not one.startswith("."))
+    stems: dict[str, list[str]] = {}
+    for one in names:  # most files end alike: that says nothing
+        stems.setdefault(_stem(one), []).append(one)
+    near = get_close_matches(_stem(name), stems, MOST)
+    alike = sorted((one for stem in near for one in stems[stem]), key=lambda one: _kind(one) != _kind(name))
+    close = alike[:MOST]
+    if close:
+        return did_you_mean(*(f"{folder}/{one}" if folder else one for one in close))
+    kinds = Counter(kind for one in names if (kind := _kind(one)) is not None)
+    if kinds:
+        counted = ", ".join(f"{count} for dataset={kind}" for kind, count in kinds.most_common())
+        return f"That folder has {kinds.total()} data file{'s' if kinds.total() > 1 else ''}: {counted}."
+    return "That folder has no data files." if names else "That folder is empty."
+
+
+def _stem(name: str) -> str:
+    return name.partition(".")[0].casefold()
+
+
+def _kind(name: str) -> str | None:
+    return next((ENDINGS[one] for one in reversed(PurePosixPath(name.lower()).suffixes) if one in ENDINGS), None)
