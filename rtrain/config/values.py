@@ -7,17 +7,17 @@ itself is given one value, and ``counterparts``, which key takes a share of what
 from __future__ import annotations
 
 import re
-import shlex
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any, get_args
 
 from rtrain.config.aliases import expand_key, split_word
 from rtrain.config.data_files import words_for
+from rtrain.config.finding import command_with
 from rtrain.config.hints import hints_of
 from rtrain.config.request import Request
 from rtrain.config.screen import Typed
-from rtrain.config.secrets import mask_word
 from rtrain.config.wrong_keys import Check
 
 _THOUSANDS = {"k": 10**3, "m": 10**6}
@@ -63,9 +63,7 @@ class Values:
             overrides = list(self._request.overrides)
             overrides[position : position + 1] = new
             if self._check(overrides) is None:
-                command = list(place.command)
-                command[place.index : place.index + 1] = map(mask_word, new)
-                return shlex.join(command)
+                return command_with(place, *new)
         return None
 
     def for_option(self, group: str, option: str, place: Typed) -> str | None:
@@ -134,7 +132,8 @@ def _similar(value: str) -> Iterator[str]:
     if thousands and _number(thousands[1]) is not None:
         yield f"{float(thousands[1]) * _THOUSANDS[thousands[2].lower()]:.0f}"
     if number is None:
-        plain = re.sub(r"[^A-Za-z0-9._-]+", "-", value).strip("._-")
+        letters = unicodedata.normalize("NFKD", value)
+        plain = re.sub(r"[^A-Za-z0-9._-]+", "-", re.sub(r"[\u0300-\u036f]", "", letters)).strip("._-")
         if plain and plain != value:
             yield plain
 

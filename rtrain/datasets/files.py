@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from rtrain.config.closest import did_you_mean, to_try
+from rtrain.config.closest import did_you_mean, there_are, to_try
 from rtrain.datasets.remote import fetch, is_glob, num_fixed, pattern_in
 from rtrain.errors import DatasetError
 from rtrain.storage.stores import is_url
@@ -48,7 +48,7 @@ def _near_names(name: str, folder: Path) -> str:
     close = [one for stem in near for one in stems[stem]][:3]
     if close:
         return did_you_mean(*(folder / one for one in close))
-    return f"There are: {', '.join(there[:8])}" if there else "That folder is empty."
+    return there_are(there) if there else "That folder is empty."
 
 
 def files_by_split(path: Any, endings: Sequence[str], beside: Sequence[str] = ()) -> dict[str, list[Path]]:

@@ -23,7 +23,7 @@ from rtrain.trainers.base import Job
 from rtrain.trainers.boosting_conf import BoostingConf
 from rtrain.trainers.boosting_init import Beginning
 from rtrain.trainers.boosting_progress import Progress
-from rtrain.trainers.directions import check_targets
+from rtrain.trainers.directions import check_targets, not_reported
 from rtrain.trainers.from_dataset import check_float32, check_roles, dataset_of
 from rtrain.trainers.meter import NotFiniteError
 from rtrain.trainers.monitor import Goals, Monitor, goal_names
@@ -329,7 +329,8 @@ class Rounds:
         there = self.progress.metrics
         for name, key in {**goal_names(stop), str(monitor.name): "run.checkpoint.best.monitor"}.items():
             if name not in there:
-                raise TrainingError(f"{key}: there is no metric {name}.", f"There are: {', '.join(there)}")
+                wrong = not_reported(key, name, [*own, *there])
+                raise TrainingError(wrong.message, wrong.hint)
         if monitor.mode is None and (best.monitor is not None or self._conf.early_stopping_rounds is not None):
             directions.needed(str(monitor.name), "run.checkpoint.best.mode")
         check_targets(stop.target, directions)

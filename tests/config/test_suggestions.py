@@ -76,6 +76,41 @@ def test_what_a_newcomer_typed_leads_to_what_works(config, words, said, tmp_path
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.parametrize(
+    ("config", "word", "said"),
+    [
+        ("mlp", "trainer.lora.rank=8", "trainer.lora is a key of trainer=transformers"),
+        ("resnet", "trainer.params.max_depth=3", "trainer.params is a key of trainer=lightgbm, xgboost"),
+        ("mlp", "use_lora=true", "trainer=transformers has it: trainer.lora={r: 8}"),
+        ("mlp", "sep=x", "dataset=csv has it: dataset.delimiter"),
+        ("mlp", "+run.sed=1", "try: rtrain fit mlp run.seed=1"),  # what came in with + is explained like the rest
+        ("mlp", "trainer.early_stopping.metric=x", "try: rtrain fit mlp trainer.early_stopping.monitor=x"),
+        ("mlp", "sweep.scheduler.grace_period=3", "mlp sweep/scheduler=asha sweep.scheduler.grace=3 --multirun"),
+        ("mlp sweep/scheduler=asha", "sweep.scheduler.max_t=3", "max_length is a key of sweep/scheduler=hyperband"),
+        ("mlp sweep/scheduler=asha", "sweep.scheduler.grace_period=3", "asha sweep.scheduler.grace=3 --multirun"),
+    ],
+)
+def test_a_key_of_another_plugin_or_of_an_open_section_is_named(config, word, said):
+    assert said in refused(*config.split(" "), word)
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("hydra.verbos=true", "try: rtrain fit mlp hydra.verbose=true"),
+        ("hydra.sweep.dirr=x", "try: rtrain fit mlp hydra.sweep.dir=x"),
+        ("hydra.runn.dir=x", "try: rtrain fit mlp hydra.run.dir=x"),
+        ("hydra.foo=1", "there are: callbacks, "),
+        ("hydra.verbose.x=1", "there are: callbacks, "),
+        ("hydra.job.env_set.OMP_NUM_THREADS=1", "try: rtrain fit mlp +hydra.job.env_set.OMP_NUM_THREADS=1"),
+        ("hydra/job_loggin=none", "try: rtrain fit mlp hydra/job_logging=none"),
+        ("hydra/foo=x", "there are: hydra/env, hydra/help"),
+    ],
+)
+def test_a_misspelt_setting_of_hydras_is_compared_with_hydras(word, said):
+    assert said in refused("mlp", word)
+
+
 @pytest.mark.parametrize("word", ["optimizer.mometum=0.9", "optimizer.name=sgd", "model.depth=3"])
 def test_what_the_signature_lacks_is_not_to_be_added(word):
     assert "+" not in refused("mlp", word)

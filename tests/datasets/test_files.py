@@ -27,7 +27,7 @@ def test_a_missing_path_is_an_error_with_near_names(tmp_path):
 
 def test_names_that_only_end_alike_are_not_near(tmp_path):
     write(tmp_path, "semi.csv", "t.csv", "empty.csv")
-    with pytest.raises(DatasetError, match=r"There are: empty\.csv, semi\.csv, t\.csv"):
+    with pytest.raises(DatasetError, match=r"there are: empty\.csv, semi\.csv, t\.csv"):
         existing_path(str(tmp_path / "missing.csv"))
     with pytest.raises(DatasetError, match=r"did you mean: \S*semi\.csv"):
         existing_path(str(tmp_path / "Semi.parquet"))

@@ -50,7 +50,9 @@ def check_conf(job: Job) -> None:
 def _check_task(conf: Conf, info: DatasetInfo) -> None:
     task = task_of(conf, info)
     if task not in NEEDS or NEEDS[task] != info.task:
+        of_images = len(info.input_shape) == 3
         fitting = [name for name, needed in NEEDS.items() if needed == info.task]
+        fitting.sort(key=lambda name: name.startswith("image") != of_images)
         raise ConfigError(
             f"trainer.task: {task} can't be learned from {info.name}, which is for {info.task}.",
             to_try(f"trainer.task={fitting[0]}") if fitting else "For a ranking:\n" + to_try("trainer=xgboost"),
