@@ -112,11 +112,16 @@ class _Explainer:
             )
         message = f"there is no '{option}' in config group '{group}'"
         typed = place if isinstance(place, Typed) else None
+        said = next(in_full(group.rpartition("/")[2], option, self.wrong_keys.keys.confs), None)
+        if said is not None and said.sentence is not None:
+            return Finding(message, place, note=said.sentence)
         form = own_form(self.wrong_keys, self.schemas, group, option, typed, message)
         if form is not None:
             return replace(form, place=place)
         meant = closest(option, options)
-        note = f"there are: {', '.join(options[:12])}{', ...' if len(options) > 12 else ''}"
+        note = there_are(options)
+        if group in GROUPS.values():
+            note += f"; or a class: {group.rpartition('/')[2]}={{_target_: package.Class}}"
         other = None
         if isinstance(place, Typed):
             other = self.values.for_option(group, option, place) or self._of_other_tools(group, option, place)
@@ -185,7 +190,8 @@ class _Explainer:
 
     def _wrong_key(self, key: str, place: Spot | Typed | None, owner: Any = None) -> Finding:
         found = self.wrong_keys.explain(key, place, owner)
-        written = self._config_of_choice() if not isinstance(place, Typed) and found.note else None
+        of_trainer = key.startswith("trainer.") and not isinstance(place, Typed) and found.note
+        written = self._config_of_choice() if of_trainer else None
         return found if written is None else replace(found, attempt=f"rtrain fit {written}")
 
     def _config_of_choice(self) -> str | None:

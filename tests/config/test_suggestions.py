@@ -95,6 +95,24 @@ def test_a_key_of_another_plugin_or_of_an_open_section_is_named(config, word, sa
 
 
 @pytest.mark.parametrize(
+    ("config", "word", "said"),
+    [
+        ("mlp", "optimizer=RMSprop", "'trainer.optimizer={_target_: torch.optim.RMSprop}'"),
+        ("mlp", "optimizer=lion", "chosen by its class: optimizer={_target_: package.Class"),
+        ("mlp", "optimizer=foo", "or a class: optimizer={_target_: package.Class}"),
+        ("mlp", "model=bert", "rtrain fit transformers trainer.model.pretrained=NAME"),
+        ("keras", "loss=ce", "cross entropy is what trainer.loss=null takes"),
+        ("mlp", "val_dataset=x", "dataset.split.val=0.1 keeps a share"),
+        ("mlp", "val_dataset=val", "trainer.evaluate_split=val"),
+        ("mlp", "memory=4GB", "scaling.resources_per_worker={memory: 4e9}"),
+        ("mlp", "jit_compile=true", "trainer.compile=true"),
+    ],
+)
+def test_what_other_tools_choose_by_a_name_is_told_how_to_choose(config, word, said):
+    assert said in refused(config, word)
+
+
+@pytest.mark.parametrize(
     ("word", "said"),
     [
         ("hydra.verbos=true", "try: rtrain fit mlp hydra.verbose=true"),
