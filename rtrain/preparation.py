@@ -224,7 +224,7 @@ def check_shares(dataset: Dataset | None, num_workers: int) -> None:
     if num_rows < num_workers:
         raise ConfigError(
             f"{num_workers} workers can't share {num_rows} rows of the split 'train'.",
-            to_try(f"num_workers={min(num_rows, num_cores())}; this machine has {num_cores()} cores."),
+            to_try(f"num_workers={min(num_rows, num_cores())}", f"this machine has {num_cores()} cores"),
         )
 
 

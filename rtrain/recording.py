@@ -184,8 +184,8 @@ def tell_missing_goals(manifest: Manifest, conf: RunConf, observer: Observer) ->
         watched.setdefault(conf.checkpoint.best.monitor, "run.checkpoint.best.monitor")
     for name, key in watched.items():
         if name not in manifest.metrics:
-            there = nearest_or_all(name, manifest.metrics) if manifest.metrics else "There are none."
-            observer.notice(f"{key}: no metric {name} was reported. {there}")
+            there = nearest_or_all(name, manifest.metrics) if manifest.metrics else "there are none"
+            observer.notice(f"{key}: no metric {name} was reported; {there}")
 
 
 def check_rows(manifest: Manifest) -> None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rtrain.config.closest import closest, did_you_mean, to_try
+from rtrain.config.closest import closest, did_you_mean, there_are, to_try
 from rtrain.config.num_workers import Elastic
 from rtrain.config.schema import ScalingConf
 from rtrain.errors import ConfigError, NotEnoughResourcesError
@@ -135,7 +135,10 @@ def check_feasible(
     there = ", ".join(f"{have[name]:g} {name}" for name in wanted)
     if way := _misspelt(conf, nodes):
         raise NotEnoughResourcesError(way[0], way[1])
-    way_out = to_try(f"{command} num_workers={fitting}") if fitting else "Ask for less per worker."
+    no_gpu = conf.use_gpu and not have["GPU"]
+    way_out = to_try("use_gpu=false") if no_gpu else "Ask for less per worker."
+    if fitting:
+        way_out = to_try(f"{command} num_workers={fitting}")
     least = "at least " if is_elastic(conf) else ""
     raise NotEnoughResourcesError(
         f"scaling asks for {least}{conf.min_workers} workers ({asked}), but the cluster has {there} on {len(nodes)} "
@@ -152,7 +155,7 @@ def _misspelt(conf: ScalingConf, nodes: Sequence[Mapping[str, float]]) -> tuple[
         near = closest(name, sorted({*there, *RAYS_OWN}), SAME_RESOURCE)
         if name not in there and name not in RAYS_OWN and near is not None:
             message = f"scaling.resources_per_worker: there is no resource '{name}' on any node."
-            return message, f"{did_you_mean(near)}\nThere are: {', '.join(sorted(there))}"
+            return message, f"{did_you_mean(near)}\n{there_are(sorted(there))}"
     return None
 
 

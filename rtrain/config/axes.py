@@ -15,7 +15,7 @@ from omegaconf import OmegaConf
 
 from rtrain.config.aliases import expand_word, split_word
 from rtrain.config.bounds import check_words
-from rtrain.config.closest import did_you_mean
+from rtrain.config.closest import did_you_mean, there_are
 from rtrain.config.suggest import closest_key
 from rtrain.errors import ConfigError
 
@@ -206,7 +206,7 @@ def _no_value(override: Override) -> ConfigError:
         return ConfigError(f"{override.input_line}: the {kind} holds no value.")
     assert override.config_loader is not None
     options = override.config_loader.get_group_options(override.key_or_group)
-    there = f"There are: {', '.join(options)}" if options else "glob(...) is for config groups: trainer, dataset, ..."
+    there = there_are(options) if options else "glob(...) is for config groups: trainer, dataset, ..."
     return ConfigError(f"{override.input_line}: no option of {override.key_or_group} is called like that.", there)
 
 

@@ -43,7 +43,13 @@ def nearest_or_all(word: str, known: Iterable[str], cutoff: float = CUTOFF) -> s
     near = closest(word, words, cutoff)
     if near is not None:
         return did_you_mean(near)
-    return f"There are: {', '.join(words[:MOST])}{', ...' if len(words) > MOST else ''}"
+    return there_are(words)
+
+
+def there_are(known: Iterable[str], most: int = MOST) -> str:
+    """Return the line that names what there is, as all messages say it."""
+    words = list(dict.fromkeys(known))
+    return f"there are: {', '.join(words[:most])}{', ...' if len(words) > most else ''}"
 
 
 def did_you_mean(*meant: object) -> str:
@@ -51,9 +57,14 @@ def did_you_mean(*meant: object) -> str:
     return f"did you mean: {' or '.join(map(str, meant))}"
 
 
-def to_try(attempt: str) -> str:
-    """Return the line that names a command, or words of one, that would do, as all messages say it."""
-    return f"try: {attempt}"
+def to_try(attempt: str, otherwise: str | None = None) -> str:
+    """Return the line that names a command, or words of one, that would do, as all messages say it.
+
+    Args:
+        attempt: Nothing but what can be pasted: a session makes words of a command whole.
+        otherwise: One more line, for what else would do.
+    """
+    return f"try: {attempt}" if otherwise is None else f"try: {attempt}\n{otherwise}"
 
 
 def use_instead(ours: str) -> str:

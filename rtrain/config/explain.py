@@ -8,19 +8,20 @@ import shlex
 from collections.abc import Sequence
 from textwrap import indent
 
-from hydra.errors import HydraException
+from hydra.errors import HydraException, OverrideParseException
 from omegaconf.errors import OmegaConfBaseException
 
-from rtrain.config.aliases import split_word
+from rtrain.config.aliases import expand_key, split_word
 from rtrain.config.closest import closest, did_you_mean, one_edit, plain, to_try
 from rtrain.config.explain_hydra import explain_hydra
 from rtrain.config.finding import Finding, command
 from rtrain.config.places import Places
 from rtrain.config.plain_words import reference_problem
-from rtrain.config.request import Request
+from rtrain.config.request import Request, prepare
 from rtrain.config.resolve import MissingValuesError, NoPackageError, UnresolvedError
 from rtrain.config.schema import Schemas
 from rtrain.config.screen import Spot, Typed, render
+from rtrain.config.unreadable import as_override, as_text, closed
 from rtrain.config.validate import InvalidError, Problem
 from rtrain.config.values import Values, named_in
 from rtrain.config.wrong_keys import Check, WrongKeys
@@ -50,11 +51,31 @@ def explain(request: Request, schemas: Schemas, error: Exception, check: Check) 
         return _unresolved(request, error.errors)
     if isinstance(error, NoPackageError):
         return _no_package(request, error)
+    if isinstance(error, OverrideParseException) and (quoted := _quoted(request, error)) is not None:
+        other = check(quoted.overrides)
+        if other is not None and not isinstance(other, OverrideParseException):  # something else is wrong, too
+            return explain(quoted, schemas, other, check)
     if isinstance(error, HydraException | OmegaConfBaseException | ValueError | RecursionError | AssertionError):
         return explain_hydra(request, schemas, error, check).as_error()
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
         return ConfigError(f"no file has so long a name: {error.filename}")
     return error
+
+
+def _quoted(request: Request, error: OverrideParseException) -> Request | None:
+    """Return the request with the value that can't be read as a text; None if it may be something else."""
+    place = Places(request).of_word(error.override)
+    typed = "" if place is None else request.overrides[place.index - len(request.command) + len(request.overrides)]
+    sign, key, value = split_word(typed)
+    if not key or value is None or closed(value) is not None or as_override(typed) is not None:
+        return None
+    *others, quoted = as_text(sign, key, value)
+    if others:
+        return None
+    words = [quoted if one == typed else one for one in request.overrides]
+    other = prepare(request.config, words, request.config_dir)
+    other.typed = request.typed
+    return other
 
 
 def show_typed(request: Request, error: ConfigError) -> None:
@@ -77,6 +98,12 @@ def _invalid(request: Request, problems: Sequence[Problem], wrong: WrongKeys, ch
     if len(problems) == 1:
         one = problems[0]
         place = _place_of_rule(request, places, one) or places.of(one.key)
+        if one.owner is not None:
+            return wrong.explain(_whole_key(one.key, place), place, one.owner).as_error()
+        below = [word.text for word in request.words if word.key.startswith(f"{one.key}.")]
+        typed = places.of_word(below[0]) if one.lacks_type and below else None
+        if typed is not None:
+            return wrong.without_type(one.key, one.message, typed).as_error()
         word, meant = one.word, closest(one.word, one.known) if one.word is not None else None
         if word is None and isinstance(place, Typed):
             word = split_word(place.command[place.index])[2]
@@ -104,6 +131,12 @@ def _choice(message: str, word: str | None) -> str | None:
     near = [one for one in choices if plain(one) == plain(word or "") or one_edit(one, word or "")]
     stem = plain(word or "")[:5]
     return next(iter(near or [one for one in choices if len(stem) == 5 and plain(one).startswith(stem)]), None)
+
+
+def _whole_key(key: str, place: Spot | Typed | None) -> str:
+    """Return the unknown key with what was typed below it: ``trainer.lora.rank`` where there is no ``trainer.lora``."""
+    typed = expand_key(split_word(place.command[place.index])[1]) if isinstance(place, Typed) else ""
+    return typed if typed.startswith(f"{key}.") else key
 
 
 def _place_of_rule(request: Request, places: Places, problem: Problem) -> Typed | None:

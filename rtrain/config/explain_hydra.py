@@ -14,7 +14,7 @@ from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBase
 
 from rtrain.config import locations
 from rtrain.config.aliases import CHOOSABLE, GROUPS, split_word
-from rtrain.config.closest import closest
+from rtrain.config.closest import closest, there_are
 from rtrain.config.finding import Finding, command, command_with
 from rtrain.config.locations import shown
 from rtrain.config.other_options import own_form
@@ -26,7 +26,7 @@ from rtrain.config.schema import Schemas
 from rtrain.config.screen import Spot, Typed
 from rtrain.config.secrets import mask_word
 from rtrain.config.suggest import closest_group, closest_key, in_full, key_of_class
-from rtrain.config.unreadable import as_override, closed
+from rtrain.config.unreadable import as_override, as_text, closed
 from rtrain.config.values import Values
 from rtrain.config.wrong_keys import Check, WrongKeys
 from rtrain.config.yaml_file import read_yaml
@@ -70,7 +70,8 @@ class _Explainer:
             message = f"'{place.command[place.index]}' can't be read: an override is key=value"
             return Finding(message, place, None, self.values.checked(place, meant))
         if value is None:
-            attempt = command_with(place, f"{place.command[place.index]}=...") if place else None
+            usual = self.wrong_keys.usual(key) or "..."
+            attempt = command_with(place, f"{place.command[place.index]}={usual}") if place else None
             return Finding(f"'{shown}' has no value: an override is key=value", place, None, attempt)
         if not key:
             return Finding(f"'{shown}' has no key: an override is key=value", place)
@@ -90,8 +91,7 @@ class _Explainer:
         fixed = self._readable(place, value) or self._with_slash(place, key, value)
         if fixed is not None:
             return Finding(f"the value of '{key}' can't be read: {shown.partition('=')[2]}", place, None, fixed)
-        quoted = value.replace('"', '\\"')
-        attempt = command_with(place, mask_word(f'{sign}{key}="{quoted}"')) if place else None
+        attempt = self.values.checked(place, *as_text(sign, key, value)) if place else None
         note = "quote text that has special characters; lists are [a,b] and mappings {a: 1}"
         return Finding(f"the value of '{key}' can't be read: {shown.partition('=')[2]}", place, None, attempt, note)
 
@@ -134,11 +134,16 @@ class _Explainer:
             )
         message = f"there is no '{option}' in config group '{group}'"
         typed = place if isinstance(place, Typed) else None
+        said = next(in_full(group.rpartition("/")[2], option, self.wrong_keys.keys.confs), None)
+        if said is not None and said.sentence is not None:
+            return Finding(message, place, note=said.sentence)
         form = own_form(self.wrong_keys, self.schemas, group, option, typed, message)
         if form is not None:
             return replace(form, place=place)
         meant = closest(option, options)
-        note = f"there are: {', '.join(options[:12])}{', ...' if len(options) > 12 else ''}"
+        note = there_are(options)
+        if group in GROUPS.values():
+            note += f"; or a class: {group.rpartition('/')[2]}={{_target_: package.Class}}"
         other = None
         if isinstance(place, Typed):
             other = self.values.for_option(group, option, place) or self._of_other_tools(group, option, place)
@@ -207,7 +212,8 @@ class _Explainer:
 
     def _wrong_key(self, key: str, place: Spot | Typed | None, owner: Any = None) -> Finding:
         found = self.wrong_keys.explain(key, place, owner)
-        written = self._config_of_choice() if not isinstance(place, Typed) and found.note else None
+        of_trainer = key.startswith("trainer.") and not isinstance(place, Typed) and found.note
+        written = self._config_of_choice() if of_trainer else None
         return found if written is None else replace(found, attempt=f"rtrain fit {written}")
 
     def _config_of_choice(self) -> str | None:
@@ -262,7 +268,7 @@ class _Explainer:
         key = match[1]
         place = self.places.of_word(key)
         meant = closest_key(key, self.wrong_keys.keys.known)
-        attempt = command_with(place, f"~{meant}" if meant else None) if place else None
+        attempt = command_with(place, *([f"~{meant}"] if meant else [])) if place else None
         return Finding(f"there is no '{key}' to take out", place, meant, attempt)
 
     def _unknown_group(self, match: re.Match[str], _: Exception) -> Finding:
@@ -279,9 +285,14 @@ class _Explainer:
             key = group.replace("/", ".")
             note = f"name each one: +{key}.NAME={{_target_: package.Class}}"
             return Finding(f"{key}: there are no options to choose from", place, note=note)
-        groups = [one for one in self.request.app.groups() if not one.startswith(("hydra", "rtrain_schema"))]
-        meant = closest_group(group, groups)
-        return Finding(f"there is no config group '{group}'", place, meant, self._swapped(place, group, meant))
+        groups = [one for one in self.request.app.groups() if not one.startswith("rtrain_schema")]
+        hydra = "hydra/" if group.startswith("hydra/") else ""
+        groups = [one for one in groups if one.startswith("hydra/") == bool(hydra) and one != "hydra"]
+        near = closest_group(group.removeprefix(hydra), [one.removeprefix(hydra) for one in groups])
+        meant = None if near is None else f"{hydra}{near}"
+        there = there_are(sorted(groups)) if meant is None else None
+        message = f"there is no config group '{group}'"
+        return Finding(message, place, meant, self._swapped(place, group, meant), there)
 
     def _sweep_without_multirun(self, match: re.Match[str], _: Exception) -> Finding:
         place = self.places.of_word(match[1])
@@ -289,7 +300,9 @@ class _Explainer:
         decimal = re.fullmatch(r"(-?\d+),(\d+)", value or "")
         note = f"or, if one value is meant, a list: [{value}]"
         note += f", or a number: {decimal[1]}.{decimal[2]}" if decimal else ""
-        attempt = command(self.request, "--multirun")
+        first = f"{split_word(match[1])[1]}={(value or '').partition(',')[0]}"
+        may_be = place is None or re.search(r"[\[({]", value or "") or self.values.checked(place, first)
+        attempt = command(self.request, "--multirun") if may_be else None
         return Finding(f"'{match[1]}' has several values", place, None, attempt, note)
 
     def _hydra_sweep(self, match: re.Match[str], _: Exception) -> Finding:

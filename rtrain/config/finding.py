@@ -37,10 +37,10 @@ def command(request: Request, *more: str) -> str:
     return shlex.join([*(mask_word(word) for word in request.command), *more])
 
 
-def command_with(place: Typed, word: str | None) -> str:
-    """Return the user's command with ``word`` in place of the wrong one, or without it."""
+def command_with(place: Typed, *new: str) -> str:
+    """Return the user's command with ``new`` words in place of the wrong one, or without it."""
     words = list(place.command)
-    words[place.index : place.index + 1] = [] if word is None else [word]
-    if word is not None and word.startswith("sweep") and "--multirun" not in words:
+    words[place.index : place.index + 1] = map(mask_word, new)
+    if any(word.startswith("sweep") for word in new) and "--multirun" not in words:
         words.append("--multirun")
     return shlex.join(words)

@@ -185,8 +185,8 @@ class Gate:
         if key in self.typed or any(matches(key, one) for one in self.allow):
             return
         plain = _PLAIN_KEY.fullmatch(key)
-        hint = f"allow=[{key}], or type {key}=..." if plain else f"""allow=["{key}"]"""
-        raise TargetError(key, f"{why}: a file sets it only where allow names it", "  " + to_try(hint))
+        hint = to_try(f"allow=[{key}]", f"  or type {key}=...") if plain else to_try(f"""'allow=["{key}"]'""")
+        raise TargetError(key, f"{why}: a file sets it only where allow names it", f"  {hint}")
 
     def _lies_in_project(self, name: str, value: Any) -> bool:
         paths = {"working_dir": [value], "py_modules": value}.get(name)

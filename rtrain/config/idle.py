@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -45,11 +45,11 @@ def check_idle(request: Request, way: Way, words: Collection[str], *, of_run: bo
     Raises:
         ConfigError: Names the keys, and what to use instead.
     """
-    varied = {_dotted(word.key) for word in request.words if word.text not in words} | set(request.swept)
+    varied = _decided(word.key for word in request.words if word.text not in words) | set(request.swept)
     idle = {key: need for key, need in idle_keys(way).items() if varied.isdisjoint(need.keys)}
     typed, places = _typed(request), Places(request)
     found = [*_of_command(places, idle, typed), *(() if of_run else _of_files(places, way.conf, idle, typed))]
-    decided = {_dotted(word.key) for word in request.words}
+    decided = _decided(word.key for word in request.words)
     refused = [one for one in found if not _may_stay(one, request, decided)]
     if refused:
         _refuse(refused)
@@ -67,6 +67,11 @@ def _typed(request: Request) -> dict[str, str]:
             parsed = parser.parse_override(word.text).value() if is_mapping else value
             found |= dict.fromkeys(leaves(_dotted(key), parsed), word.text)
     return found
+
+
+def _decided(keys: Iterable[str]) -> set[str]:
+    """Return the keys that words set, with those that choosing a plugin sets."""
+    return {one for key in keys for one in (_dotted(key), f"{_dotted(key)}.type")}
 
 
 def _dotted(key: str) -> str:

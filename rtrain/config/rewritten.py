@@ -111,6 +111,7 @@ def _in_brackets(value: str) -> str | None:
 
 def _names(value: str) -> Iterator[str]:
     if number_in(value) is None and not set(value) & set("[]{}") and "://" not in value:
-        plain = re.sub(r"[^A-Za-z0-9._-]+", "-", value).strip("._-")
+        letters = re.sub(r"[\u0300-\u036f]", "", unicodedata.normalize("NFKD", value))
+        plain = re.sub(r"[^A-Za-z0-9._-]+", "-", letters).strip("._-")
         if plain and plain != value:
             yield plain

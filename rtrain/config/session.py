@@ -240,9 +240,9 @@ class Session:
                 with bounded_references():
                     yield
             except TargetError as error:
-                raise self._masked(named(self._placed(error))) from error
+                raise self._shown(named(self._placed(error))) from error
             except RtrainError as error:
-                self._masked(named(error))
+                self._shown(named(error))
                 raise
             except Exception as error:
                 from rtrain.config.explain import explain
@@ -250,7 +250,7 @@ class Session:
                 explained = explain(self.request, self._schemas, error, self._what_is_wrong_with)
                 if explained is error:
                     raise
-                raise self._masked(named(explained)) from error
+                raise self._shown(named(explained)) from error
 
     @contextmanager
     def placing(self) -> Iterator[None]:
@@ -258,12 +258,12 @@ class Session:
         try:
             yield
         except TargetError as error:
-            raise self._masked(self._placed(error)) from error
+            raise self._shown(self._placed(error)) from error
         except ConfigError as error:
             from rtrain.config.explain import show_typed
 
             show_typed(self.request, error)
-            self._masked(error)
+            self._shown(error)
             raise
 
     def _placed(self, error: TargetError) -> ConfigError:
@@ -289,8 +289,12 @@ class Session:
             return error
         return None
 
-    def _masked(self, error: E) -> E:
-        """Take the secrets of what was composed last out of what an error says."""
+    def _shown(self, error: E) -> E:
+        """Make the commands of a hint whole, and take the secrets of what was composed last out of what is said."""
+        if isinstance(error, RtrainError) and error.hint:
+            from rtrain.config.whole_commands import with_whole_commands
+
+            error.hint = with_whole_commands(error.hint, self.request, self._what_is_wrong_with)
         if self._composed is not None and isinstance(error, RtrainError):
             try:
                 with bounded_references():

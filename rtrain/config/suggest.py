@@ -57,7 +57,8 @@ class Keys:
             return
         yield from (Meaning(key) for key in self.known if _plain(key) == _plain(wrong))
         of_trainer = section.partition(".")[0] in ("", "trainer")
-        near = [one for one in self.confs if _is_inside(one[0], section)]
+        root = [one for one in self.confs if not one[0]]
+        near = [one for one in self.confs if _is_inside(one[0], section)] if section else [*self.confs[:1], *root]
         yield from self._of_targets(wrong, value)
         yield from in_full(wrong, value, self.confs)
         yield from self._in_full_section(wrong)
@@ -80,7 +81,7 @@ class Keys:
         for key in (*self.known, *library.values(), *arguments.values()):
             if section not in dict(self.targets) or _is_inside(key, section):
                 ends.setdefault(key.rpartition(".")[2], key)
-        similar = alike(name, [end for end in ends if len(end) >= SHORT])
+        similar = alike(name, [end for end in ends if len(end) >= SHORT]) if len(name) >= SHORT - 1 else None
         if similar is not None:
             yield Meaning(ends[similar])
 
@@ -207,11 +208,38 @@ def key_of_class(name: str, schemas: Schemas) -> str | None:
 
 def plugins_with(key: str, schemas: Schemas) -> str | None:
     """Return the line that names the plugins that do know ``trainer.<key>`` or ``dataset.<key>``, if there are any."""
-    group, _, name = key.partition(".")
-    confs = schemas.group(group) if group in CHOOSABLE else {}
+    group, name = group_and_name(key)
+    confs = schemas.group(group) if group else {}
     knowing = [plugin for plugin, conf in confs.items() if name in names_of(conf)]
     notes = [one.metadata["elsewhere"] for plugin in knowing for one in fields(confs[plugin]) if _is_noted(one, name)]
-    return "; ".join([f"{key} is a key of {group}={', '.join(knowing)}", *notes]) if knowing else None
+    own = f"{group.replace('/', '.')}.{name}"
+    return "; ".join([f"{own} is a key of {group}={', '.join(knowing)}", *notes]) if knowing else None
+
+
+def group_and_name(key: str) -> tuple[str, str]:
+    """Return the group whose plugins may have a full key, empty for none, and the name of the key right below it."""
+    for group in ("sweep/scheduler", *CHOOSABLE):
+        if _is_inside(key, group.replace("/", ".")) and key.count(".") > group.count("/"):
+            return group, key.split(".")[group.count("/") + 1]
+    return "", ""
+
+
+def elsewhere(key: str, value: str | None, schemas: Schemas) -> str | None:
+    """Return the line that names the plugins that have what another tool calls ``key``; None if none has."""
+    section = key.partition(".")[0]
+    for group in (
+        one for one in ("trainer", "dataset") if section == one or section not in ("hydra", *names_of(RtrainConf))
+    ):
+        found: dict[Meaning, list[str]] = {}
+        for plugin, conf in schemas.group(group).items():
+            confs = [(group, conf), *_sections(conf, group)]
+            meanings = (one for one in _of_other_tools(key, value, confs) if one.sentence is None)
+            for meaning in list(meanings)[:1]:
+                found.setdefault(meaning, []).append(plugin)
+        for meaning, plugins in found.items():
+            given = "" if meaning.value is None else f"={meaning.value}"
+            return f"{group}={', '.join(plugins)} has it: {meaning.key}{given}"
+    return None
 
 
 def _is_noted(one: Field[Any], name: str) -> bool:

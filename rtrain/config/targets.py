@@ -151,7 +151,7 @@ def check_names(node: Any, where: str, allow: Sequence[str], roots: Sequence[Pat
         if name != "_target_":
             raise TargetError(key, f"there is no key '{name}' here", f"  {did_you_mean(closest(name, SPECIAL))}")
         if not isinstance(value, str):
-            raise TargetError(key, f"must be a dotted path, not {value!r}", "  " + to_try("_target_: torch.optim.SGD"))
+            raise TargetError(key, f"must be a dotted path, not {value!r}", "  e.g. torch.optim.SGD")
         refuse_unless_allowed(value, key, allow, roots)
 
 
@@ -262,7 +262,7 @@ def _import(name: str, where: str, path: str) -> ModuleType:
         return import_module(name)
     except ModuleNotFoundError as error:
         if error.name == name:
-            hint = None if "." in name else "  " + to_try(f"pip install {name}, or check the spelling of {path}")
+            hint = None if "." in name else "  " + to_try(f"pip install {name}", f"  or check the spelling of {path}")
             raise _NotThereError(f"{where}: there is no module '{name}'.", hint) from None
         raise _import_failed(name, where, error) from error
     except Exception as error:

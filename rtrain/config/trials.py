@@ -15,7 +15,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
 from rtrain.config.aliases import split_word
 from rtrain.config.axes import Axis, Space, full_key, is_excluded, quoted, read_space, with_params, with_zip
-from rtrain.config.closest import to_try
+from rtrain.config.closest import use_instead
 from rtrain.config.hydra_app import HydraJob, collector_paused
 from rtrain.config.masking import masked_config
 from rtrain.config.nodes import words_of
@@ -248,7 +248,8 @@ def _refuse_foreign(sweep: DictConfig) -> None:
     sweeper = str(OmegaConf.select(sweep, "hydra.sweeper._target_"))
     if not sweeper.startswith("hydra._internal.core_plugins.basic_"):
         raise ConfigError(
-            f"hydra/sweeper: rtrain searches by itself, not with {sweeper}.", to_try("sweep=random, or sweep=optuna")
+            f"hydra/sweeper: rtrain searches by itself, not with {sweeper}.",
+            use_instead("sweep=random, sweep=optuna or the like"),
         )
     if sweep.hydra.sweep._get_node("subdir")._value() != BASE["hydra"]["sweep"]["subdir"]:
         raise ConfigError(

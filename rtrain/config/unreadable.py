@@ -6,6 +6,8 @@ import re
 
 _KEY = r"[+~]{0,2}[A-Za-z_][\w.@/-]*"
 _SEPARATED = re.compile(rf"({_KEY})\s*(?:==+|:=|=:|=|:|\s)\s*([^\s=:].*)", re.DOTALL)
+_PAIR = re.compile(r"([\w./]+)\s*=\s*([^,=\[\](){}]+)")
+_PAIRS = re.compile(rf"(?:dict)?[\[({{]?\s*({_PAIR.pattern}(?:\s*,\s*{_PAIR.pattern})*)\s*[\])}}]?")
 _CLOSING = {"[": "]", "{": "}", "(": ")"}
 
 
@@ -19,6 +21,14 @@ def as_override(word: str) -> str | None:
         return None
     found = f"{match[1]}={match[2]}"
     return None if found == word else found
+
+
+def as_text(sign: str, key: str, value: str) -> list[str]:
+    """Return words that may say what Hydra can't read in ``value``: as a mapping, then as a quoted text."""
+    inside = _PAIRS.fullmatch(value)
+    pairs = [f"{name}: {one}" for name, one in _PAIR.findall(inside[1])] if inside is not None else []
+    quoted = value.replace('"', '\\"')
+    return [*([f"{sign}{key}={{{', '.join(pairs)}}}"] if pairs else []), f'{sign}{key}="{quoted}"']
 
 
 def closed(value: str) -> tuple[str, str] | None:

@@ -28,6 +28,10 @@ class Problem:
     """Words that stand where the wrong one is, for a suggestion."""
     word: str | None = None
     """The wrong word."""
+    owner: type | None = None
+    """The dataclass that lacks the wrong word, where that is a key."""
+    lacks_type: bool = False
+    """Whether the section doesn't say which plugin it is for."""
 
 
 class InvalidError(Exception):
@@ -86,7 +90,8 @@ def _plugin_conf(group: str, node: Any, schemas: Schemas, problems: list[Problem
         problems.append(Problem(key=f"{where}.{near}", message=message, known=("type",), word=str(near)))
         return None
     if name is None:
-        problems.append(Problem(key=where, message=f"has no type; there are: {', '.join(known)}"))
+        message = f"has no type; there are: {', '.join(known)}"
+        problems.append(Problem(key=where, message=message, lacks_type=True))
         return None
     if name not in known:
         message = f"there is no {group} '{name}'; there are: {', '.join(known)}"
@@ -119,7 +124,8 @@ def _problem(error: ErrorDetails, conf: type, data: Any, where: str) -> Problem:
     if error["type"] == "unexpected_keyword_argument":
         owner = _owner(conf, location[:-1])
         known = key_names(owner) if owner is not None else ()
-        return Problem(key=key, message=f"there is no key '{location[-1]}' here", known=known, word=location[-1])
+        message = f"there is no key '{location[-1]}' here"
+        return Problem(key=key, message=message, known=known, word=location[-1], owner=owner)
     return Problem(key=key, message=_plain_words(error))
 
 

@@ -8,7 +8,6 @@ what is left, and ``counterparts``, which key takes a share of what another one 
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any, get_args, get_origin
@@ -17,11 +16,11 @@ from rtrain.config.aliases import expand_key, split_word
 from rtrain.config.classes import class_called, homes_of
 from rtrain.config.closest import plain
 from rtrain.config.data_files import words_for
+from rtrain.config.finding import command_with
 from rtrain.config.hints import hints_of
 from rtrain.config.request import Request
 from rtrain.config.rewritten import OFF, number_in, rewritten, shares_in, with_unit
 from rtrain.config.screen import Spot, Typed
-from rtrain.config.secrets import mask_word
 from rtrain.config.suggest import in_full
 from rtrain.config.units import unit_of
 from rtrain.config.wrong_keys import Check
@@ -68,9 +67,7 @@ class Values:
             overrides = list(self._request.overrides)
             overrides[position : position + 1] = new
             if self._check(overrides) is None:
-                command = list(place.command)
-                command[place.index : place.index + 1] = map(mask_word, new)
-                return shlex.join(command)
+                return command_with(place, *new)
         return None
 
     def for_option(self, group: str, option: str, place: Typed) -> str | None:

@@ -86,6 +86,12 @@ class Words:
         return found if found != value else None
 
 
+def meaning_in(conf: type, name: str, value: object, where: str) -> Meaning | None:
+    """Return what ``name``, given ``value``, means for a dataclass of keys at the key ``where``; None if unknown."""
+    found = (words.meaning(name, str(value), where) for words in words_of(conf))
+    return next((one for one in found if one is not None), None)
+
+
 def translated(key: str, value: str | None, confs: Iterable[tuple[str, type]]) -> str | None:
     """Return rtrain's word for the value of a full key, by the words for the keys of some dataclasses."""
     for where, conf in confs:

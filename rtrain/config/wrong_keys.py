@@ -21,7 +21,7 @@ from rtrain.config.request import Request
 from rtrain.config.schema import Schemas
 from rtrain.config.screen import Spot, Typed
 from rtrain.config.store import DEFAULT_PLUGINS, free_keys
-from rtrain.config.suggest import Keys, all_confs, all_keys, names_of, plugins_with
+from rtrain.config.suggest import Keys, all_confs, all_keys, elsewhere, group_and_name, in_full, names_of, plugins_with
 from rtrain.config.validate import InvalidError
 from rtrain.config.words import Meaning, translated
 from rtrain.config.yaml_file import read_yaml
@@ -29,6 +29,10 @@ from rtrain.errors import ConfigError
 
 Check = Callable[[Sequence[str]], Exception | None]
 """Returns what is wrong with the config under other overrides, or None."""
+
+SCHEDULER = "sweep.scheduler"
+FREE_OF_HYDRA = ("hydra.job.env_set", "hydra.callbacks")
+"""Settings of Hydra's whose names are the user's."""
 
 
 class WrongKeys:
@@ -54,6 +58,7 @@ class WrongKeys:
         if not isinstance(place, Typed):
             return self._in_a_file(key, place, owner)
         sign, own_key, value = split_word(place.command[place.index])
+        sign = sign.replace("+", "")  # what is meant is there
         if value is not None and expand_key(own_key) != key and _holds(value, key.rpartition(".")[2]):
             return self._in_a_mapping(key, place, owner)
         message = f"there is no key '{own_key}'"
@@ -67,6 +72,9 @@ class WrongKeys:
                 shown = split_word(word)[1]
                 return Finding(message, place, shown, command_with(place, word), self._or_added(key, place))
             first = first or meaning
+        others = self._of_other_plugins(first.key) if first is not None else None
+        if others is not None:
+            return Finding(message, place, note=others)
         if first is not None:
             return Finding(message, place, in_own_words(own_key, key, first.key), note=self._or_added(key, place))
         return self._not_understood(key, place, message)
@@ -79,7 +87,8 @@ class WrongKeys:
         added = self._added(key, place)
         if added is not None:
             return Finding(message, place, None, command_with(place, added))
-        return Finding(message, place, note=plugins_with(key, self._schemas) or self._list_of_keys(key))
+        note = self._of_other_plugins(key) or elsewhere(key, split_word(place.command[place.index])[2], self._schemas)
+        return Finding(message, place, note=note or self._list_of_keys(key))
 
     def _in_a_mapping(self, key: str, place: Typed, owner: Any) -> Finding:
         """Explain a key inside a value: ``run.checkpoint={kep: 3}``, ``sweep.params={optimizer.lrr: [0.1, 0.2]}``."""
@@ -95,8 +104,9 @@ class WrongKeys:
             return Finding(_no_key(key, None), place, note=note)
         meaning = next(self._meanings(key, place.value if isinstance(place, Spot) else None, owner), None)
         if meaning is None:
-            note = plugins_with(key, self._schemas) or self._list_of_keys(key, names_of(owner))
-            return Finding(_no_key(key, None), place, note=note)
+            value = place.value if isinstance(place, Spot) else None
+            note = self._of_other_plugins(key) or elsewhere(key, value, self._schemas)
+            return Finding(_no_key(key, None), place, note=note or self._list_of_keys(key, names_of(owner)))
         if meaning.sentence is not None:
             return Finding(_no_key(key, None), place, note=meaning.sentence)
         meant = _short(key, meaning.key)
@@ -106,6 +116,9 @@ class WrongKeys:
         parent = key.rpartition(".")[0]
         own = [joined(parent, name) for name in names_of(owner)]
         keys = self.keys
+        if key.startswith("hydra."):
+            yield from in_full(key, value, keys.confs)
+            keys = replace(keys, known=self._keys_of_hydra, confs=())
         if own:
             keys = replace(keys, known=[*keys.known, *own], confs=[(parent, owner), *keys.confs])
         yield from keys.meanings(key, value)
@@ -132,6 +145,13 @@ class WrongKeys:
             node = (node._get_node(part) if isinstance(node, DictConfig) else node[part]) if is_there else None
         return node
 
+    def usual(self, key: str) -> str | None:
+        """Return a value that a key may have, as a word has it: its own without the user's, true for a switch."""
+        node = self._default(key)
+        value = node._value() if isinstance(node, ValueNode) else None
+        is_plain = isinstance(value, int | float | str) and not re.search(r"[^\w.-]", str(value))
+        return ("true" if isinstance(value, bool) else str(value)) if is_plain else None
+
     def _or_added(self, key: str, place: Typed) -> str | None:
         added = self._added(key, place)
         return f"or add it with {added}" if added is not None else None
@@ -143,16 +163,39 @@ class WrongKeys:
         may_be = self.is_free(parent) and may_take(dict(self.keys.targets).get(parent), name)
         return added if may_be and not _blames(self._checked(place, added), key) else None
 
-    def _checked(self, place: Typed, word: str) -> Exception | None:
-        """Return why the command is refused with ``word`` in place of the wrong one; None if it is not."""
+    def _checked(self, place: Typed, *words: str) -> Exception | None:
+        """Return why the command is refused with ``words`` in place of the wrong one; None if it is not."""
         before = len(self.request.command) - len(self.request.overrides)
-        return self._check([*place.command[before : place.index], word, *place.command[place.index + 1 :]])
+        return self._check([*place.command[before : place.index], *words, *place.command[place.index + 1 :]])
 
     def _other_plugin(self, key: str) -> str | None:
         """Return the line that says that the user has chosen a plugin for which the config is not written."""
-        chosen = next((word.text for word in self.request.words if word.key == key.partition(".")[0]), None)
+        words = (word for word in self.request.words if "{" not in word.text)
+        chosen = next((word.text for word in words if word.key == key.partition(".")[0]), None)
         known = plugins_with(key, self._schemas)
         return f"{self.request.primary.name} is not written for {chosen}: {known}" if chosen and known else None
+
+    def _of_other_plugins(self, key: str) -> str | None:
+        """Return the line that names the plugins that have ``key``, if the chosen one lacks it."""
+        group, name = group_and_name(key)
+        own = self._schemas.group(group).get(self.chosen[group] or "") if group in CHOOSABLE else self._scheduler
+        if group and name in names_of(own):
+            return None
+        return plugins_with(key, self._schemas)
+
+    def without_type(self, section: str, message: str, place: Typed) -> Finding:
+        """Return what there is to say about a section of which a key is typed, but whose plugin is not chosen."""
+        found = Finding(f"{section}: {message}", place)
+        group = section.replace(".", "/")
+        _, key, value = split_word(place.command[place.index])
+        for plugin, conf in self._schemas.group(group).items():
+            keys = replace(self.keys, known=[f"{section}.{name}" for name in names_of(conf)])
+            fitting = [key] if key in keys.known else [one.key for one in keys.meanings(key, value)]
+            for meant in [one for one in fitting if one in keys.known][:1]:
+                words = [f"{group}={plugin}", f"{meant}={value}"]
+                if self._checked(place, *words) is None:
+                    return replace(found, attempt=command_with(place, *words))
+        return found
 
     def _list_of_keys(self, key: str, own: Sequence[str] = ()) -> str:
         """Return the line that says which keys there are, where ``key`` was set."""
@@ -171,7 +214,8 @@ class WrongKeys:
 
     def _below(self, parent: str) -> list[str]:
         """Return the names of the keys right below one, or of the sections."""
-        names = {key.rpartition(".")[2] for key in self.keys.known if key.rpartition(".")[0] == parent}
+        known = self._keys_of_hydra if parent.partition(".")[0] == "hydra" else self.keys.known
+        names = {key.rpartition(".")[2] for key in known if key.rpartition(".")[0] == parent}
         return sorted(names - ({"hydra", *KEYS, *GROUPS} if not parent else set()))
 
     def is_free(self, parent: str) -> bool:
@@ -180,7 +224,7 @@ class WrongKeys:
 
     @cached_property
     def _free(self) -> tuple[str, ...]:
-        return ("vars", *free_keys(self._schemas))
+        return ("vars", *FREE_OF_HYDRA, *free_keys(self._schemas))
 
     @cached_property
     def keys(self) -> Keys:
@@ -192,13 +236,25 @@ class WrongKeys:
         known = [key for key in found if KEYS.get(key, key) in there]
         trainer = self._composed.get("trainer") if self._composed is not None else None
         conf = self._schemas.trainer.get(self.chosen["trainer"] or "")
+        confs = all_confs(self._schemas, self.chosen)
+        scheduler = self._scheduler
         return Keys(
-            known,
-            all_confs(self._schemas, self.chosen),
+            [*known, *(f"{SCHEDULER}.{name}" for name in names_of(scheduler))],
+            confs if scheduler is None else [*confs, (SCHEDULER, scheduler)],
             targets_of(trainer),
             lambda: library_of(conf),
             lambda: arguments_of(trainer),
         )
+
+    @property
+    def _scheduler(self) -> type | None:
+        """The dataclass of keys of the scheduler that a sweep has chosen."""
+        typed = [split_word(word.text)[2] or "" for word in self.request.words if word.key == "sweep/scheduler"]
+        if typed:
+            return self._schemas.scheduler.get(typed[-1])
+        sweep = self._composed.get("sweep") if self._composed is not None else None
+        node = sweep.get("scheduler") if isinstance(sweep, DictConfig) else None
+        return self._schemas.scheduler.get(node.get("type", "")) if isinstance(node, DictConfig) else None
 
     @cached_property
     def chosen(self) -> dict[str, str | None]:
@@ -206,7 +262,8 @@ class WrongKeys:
         found: dict[str, str | None] = {}
         for group in CHOOSABLE:
             node = self._composed.get(group) if self._composed is not None else None
-            found[group] = node.get("type") if isinstance(node, DictConfig) else self._declared(group)
+            usual = DEFAULT_PLUGINS.get(group)
+            found[group] = node.get("type", usual) if isinstance(node, DictConfig) else self._declared(group)
         return found
 
     def _declared(self, group: str) -> str | None:
@@ -228,13 +285,23 @@ class WrongKeys:
 
     @cached_property
     def _composed(self) -> Mapping[str, Any] | None:
+        """The nodes of the config without the user's values; None if it can't be composed."""
+        return (
+            None if self._cfg is None else {str(key): self._cfg._get_node(key) for key in self._cfg if key != "hydra"}
+        )
+
+    @cached_property
+    def _keys_of_hydra(self) -> list[str]:
+        return [] if self._cfg is None else list(_leaves(self._cfg.hydra, "hydra"))
+
+    @cached_property
+    def _cfg(self) -> DictConfig | None:
         choices = [word.text for word in self.request.words if self.request.is_choice(word)]
         for words in (choices, []) if choices else ([],):
             try:
-                cfg = self.request.app.compose(words)
+                return self.request.app.compose(words)
             except (HydraException, OmegaConfBaseException, ValueError, ConfigError):
                 continue
-            return {str(key): cfg._get_node(key) for key in cfg if key != "hydra"}
         return None
 
 

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from rtrain.config.aliases import expand
 from rtrain.config.allowed import Untrusted
-from rtrain.config.closest import to_try
+from rtrain.config.closest import there_are, to_try
 from rtrain.config.data_files import words_for
 from rtrain.config.locations import builtin_config_dir
 from rtrain.config.schema import RtrainConf
@@ -269,7 +269,7 @@ def _chosen(dataset: Dataset, split: str | None) -> Split:
     """Return the split to predict: the one that is named, else the one that training did not see."""
     name = split or next(one for one in ("test", "val", "train") if one in dataset.splits)
     if name not in dataset.splits:
-        raise ConfigError(f"there is no split '{name}'.", f"There are: {', '.join(dataset.splits)}")
+        raise ConfigError(f"there is no split '{name}'.", there_are(dataset.splits))
     return dataset.splits[name]
 
 

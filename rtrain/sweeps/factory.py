@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from rtrain.config.closest import closest, did_you_mean
 from rtrain.config.goals import listed
 from rtrain.config.session import Composed
 from rtrain.config.sweep_conf import SweepConf
@@ -15,7 +14,7 @@ from rtrain.schedulers.base import Scheduler, StoppingConf
 from rtrain.schedulers.registry import SCHEDULERS
 from rtrain.searches.base import Goal, Search
 from rtrain.searches.registry import SEARCHES
-from rtrain.trainers.loops.directions import monitored
+from rtrain.trainers.loops.directions import monitored, not_reported
 from rtrain.trainers.registry import load_trainer
 
 Reported = Callable[[], "Sequence[str] | None"]
@@ -72,11 +71,7 @@ def check_reported(metrics: Iterable[str], reported: Sequence[str] | None) -> No
     """
     for name in metrics:
         if reported is not None and name not in reported:
-            there = f"only {', '.join(sorted(reported))}" if reported else "nor any other: nothing is evaluated"
-            same = [one for one in reported if one.rpartition("/")[2] == name.rpartition("/")[2]]
-            near = next(iter(same), None) or closest(name, reported)
-            hint = did_you_mean(f"sweep.metric={near}") if near else None
-            raise ConfigError(f"sweep.metric: the trials report no {name}, {there}.", hint)
+            raise not_reported("sweep.metric", name, reported, "the trials report")
 
 
 def _is_adaptive(conf: SweepConf) -> bool:

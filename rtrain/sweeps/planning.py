@@ -287,5 +287,5 @@ def _check_places(composed: Composed, cluster: Cluster) -> None:
         raise NotEnoughResourcesError(
             f"scaling.placement_strategy: {shape.num_workers} workers don't fit as {shape.strategy} wants them; the "
             f"cluster has {len(cluster.nodes)} {'node' if len(cluster.nodes) == 1 else 'nodes'}.",
-            to_try("scaling.placement_strategy=PACK, or SPREAD"),
+            to_try("scaling.placement_strategy=PACK", "or SPREAD"),
         )

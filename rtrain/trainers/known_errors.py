@@ -23,7 +23,7 @@ _HINTS = (
     (_TWICE, "A tensor of the step before is used again: detach() it, or compute it again."),
     (_NO_GRAD, "Nothing that is trained leads to the loss: look for detach(), no_grad() or .item() on the way."),
     (_DTYPES, "Convert one of the two: tensor.to(other.dtype)."),
-    (_MODULE, to_try("pip install {0}, or check the spelling of the import.")),
+    (_MODULE, to_try("pip install {0}", "or check the spelling of the import")),
 )
 _OF_CODE = (
     *(AssertionError, AttributeError, ImportError, ModuleNotFoundError, IndexError, KeyError, LookupError, NameError),

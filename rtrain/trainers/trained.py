@@ -12,6 +12,7 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from rtrain.config.allowed import Untrusted
+from rtrain.config.closest import there_are
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import RECORD_NAME, is_signed_list
@@ -206,7 +207,7 @@ def find_checkpoint(place: Path, which: str) -> Path:
     else:
         found = folders.get(which)
     if found is None:
-        there = f"There are: best, latest, {', '.join(folders)}" if folders else "The run ended before the first one."
+        there = there_are(["best", "latest", *folders]) if folders else "The run ended before the first one."
         raise CheckpointError(f"{place} has no checkpoint '{which}'.", there)
     return found
 

@@ -196,6 +196,14 @@ def test_so_is_what_the_command_takes_the_ground_from():
     )
 
 
+def test_so_is_what_a_typed_trainer_takes_the_ground_from():
+    config = written("defaults: [dataset: digits]\nrun: {checkpoint: {every_epochs: 2}}\n")
+    assert composed(config, "trainer=xgboost").notices == (
+        "run.checkpoint.every_epochs has no effect: boosted trees grow in rounds, not in epochs",
+    )
+    assert "has no effect" in refusal(config, "trainer=xgboost", "run.checkpoint.every_epochs=2").message
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

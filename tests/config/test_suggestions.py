@@ -76,6 +76,59 @@ def test_what_a_newcomer_typed_leads_to_what_works(config, words, said, tmp_path
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.parametrize(
+    ("config", "word", "said"),
+    [
+        ("mlp", "trainer.lora.rank=8", "trainer.lora is a key of trainer=transformers"),
+        ("resnet", "trainer.params.max_depth=3", "trainer.params is a key of trainer=lightgbm, xgboost"),
+        ("mlp", "use_lora=true", "trainer=transformers has it: trainer.lora={r: 8}"),
+        ("mlp", "sep=x", "dataset=csv has it: dataset.delimiter"),
+        ("mlp", "+run.sed=1", "try: rtrain fit mlp run.seed=1"),  # what came in with + is explained like the rest
+        ("mlp", "trainer.early_stopping.metric=x", "try: rtrain fit mlp trainer.early_stopping.monitor=x"),
+        ("mlp", "sweep.scheduler.grace_period=3", "mlp sweep/scheduler=asha sweep.scheduler.grace=3 --multirun"),
+        ("mlp sweep/scheduler=asha", "sweep.scheduler.max_t=3", "max_length is a key of sweep/scheduler=hyperband"),
+        ("mlp sweep/scheduler=asha", "sweep.scheduler.grace_period=3", "asha sweep.scheduler.grace=3 --multirun"),
+    ],
+)
+def test_a_key_of_another_plugin_or_of_an_open_section_is_named(config, word, said):
+    assert said in refused(*config.split(" "), word)
+
+
+@pytest.mark.parametrize(
+    ("config", "word", "said"),
+    [
+        ("mlp", "optimizer=RMSprop", "'trainer.optimizer={_target_: torch.optim.RMSprop}'"),
+        ("mlp", "optimizer=lion", "chosen by its class: optimizer={_target_: package.Class"),
+        ("mlp", "optimizer=foo", "or a class: optimizer={_target_: package.Class}"),
+        ("mlp", "model=bert", "rtrain fit transformers trainer.model.pretrained=NAME"),
+        ("keras", "loss=ce", "cross entropy is what trainer.loss=null takes"),
+        ("mlp", "val_dataset=x", "dataset.split.val=0.1 keeps a share"),
+        ("mlp", "val_dataset=val", "trainer.evaluate_split=val"),
+        ("mlp", "memory=4GB", "scaling.resources_per_worker={memory: 4e9}"),
+        ("mlp", "jit_compile=true", "trainer.compile=true"),
+    ],
+)
+def test_what_other_tools_choose_by_a_name_is_told_how_to_choose(config, word, said):
+    assert said in refused(config, word)
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("hydra.verbos=true", "try: rtrain fit mlp hydra.verbose=true"),
+        ("hydra.sweep.dirr=x", "try: rtrain fit mlp hydra.sweep.dir=x"),
+        ("hydra.runn.dir=x", "try: rtrain fit mlp hydra.run.dir=x"),
+        ("hydra.foo=1", "there are: callbacks, "),
+        ("hydra.verbose.x=1", "there are: callbacks, "),
+        ("hydra.job.env_set.OMP_NUM_THREADS=1", "try: rtrain fit mlp +hydra.job.env_set.OMP_NUM_THREADS=1"),
+        ("hydra/job_loggin=none", "try: rtrain fit mlp hydra/job_logging=none"),
+        ("hydra/foo=x", "there are: hydra/env, hydra/help"),
+    ],
+)
+def test_a_misspelt_setting_of_hydras_is_compared_with_hydras(word, said):
+    assert said in refused("mlp", word)
+
+
 @pytest.mark.parametrize("word", ["optimizer.mometum=0.9", "optimizer.name=sgd", "model.depth=3"])
 def test_what_the_signature_lacks_is_not_to_be_added(word):
     assert "+" not in refused("mlp", word)

@@ -166,7 +166,7 @@ def test_what_can_not_be_swept_is_told(capsys):
     assert rtrain([*ROUNDS, "seed=1,2", "sweep.exclude=[{seed: [1, 2]}]"]) == 2
     assert "leaves out every combination" in capsys.readouterr().err
     assert rtrain([*ROUNDS, "trainer=glob(zz*)"]) == 2
-    assert "no option of trainer is called like that.\nThere are: jax, lightgbm" in capsys.readouterr().err
+    assert "no option of trainer is called like that.\nthere are: jax, lightgbm" in capsys.readouterr().err
     assert not list(Path("runs").glob("*"))
 
 
@@ -358,7 +358,8 @@ def test_a_metric_that_no_trial_reports_is_refused_before_the_first(trainer, met
     assert rtrain([*words, f"sweep={search}", f"sweep.metric={metric}"]) == 2
     told = capsys.readouterr().err
     assert f"sweep.metric: the trials report no {metric}, only " in told
-    assert f"did you mean: sweep.metric={meant}" in told
+    assert f"try: rtrain fit {trainer} --multirun " in told
+    assert f" sweep.metric={meant}\n" in told
     assert known in told
     assert not Path("runs").exists() or not list(Path("runs").glob("*/*"))
 

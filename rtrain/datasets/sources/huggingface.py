@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
+from rtrain.config.closest import there_are
 from rtrain.config.schema import one_of
 from rtrain.datasets.base import Dataset, RowReader, Source
 from rtrain.datasets.conf import ColumnsConf, PixelsConf
@@ -170,7 +171,7 @@ def _kind(train: Any, conf: HuggingfaceConf) -> str:
 
 def _no_column(name: str, key: str, train: Any, conf: HuggingfaceConf) -> DatasetError:
     message = f"{conf.path}: dataset.{key} names '{name}', which is no column."
-    return DatasetError(message, f"There are: {', '.join(train.column_names)}")
+    return DatasetError(message, there_are(train.column_names))
 
 
 def _arrow(part: Any, columns: Sequence[str]) -> Any:

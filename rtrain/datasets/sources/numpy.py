@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from rtrain.config.closest import there_are
 from rtrain.config.schema import one_of
 from rtrain.datasets.arrays.load import Arrays, ArraysConf, Names, feature_names, load_arrays, scanned, targets
 from rtrain.datasets.base import Dataset, DatasetInfo, RawChunk, RowReader, Source, check_kind
@@ -136,7 +137,7 @@ def _pairs(text: str, key: str, split: str, conf: NumpyConf, targets_needed: boo
                 found.setdefault(name, Pair(path, x, y if y in there else ""))
     if (split or "train") not in found and not (found and not targets_needed):
         message = f"{path}: there are no arrays '{conf.x}' and '{conf.y}', nor '{conf.x}_train' and '{conf.y}_train'."
-        raise DatasetError(message, f"There are: {', '.join(there) or 'none'}. Name them: dataset.x=... dataset.y=...")
+        raise DatasetError(message, f"{there_are(there or ['none'])}\nName them: dataset.x=... dataset.y=...")
     return found
 
 

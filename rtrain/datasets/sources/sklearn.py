@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rtrain.config.closest import closest, did_you_mean
+from rtrain.config.closest import closest, did_you_mean, there_are
 from rtrain.datasets.arrays.load import Arrays, ArraysConf, Names, feature_names, load_arrays
 from rtrain.datasets.base import Dataset, Source
 from rtrain.datasets.without_effect import refuse_idle
@@ -63,7 +63,7 @@ def _function(name: str) -> Callable[..., Any]:
         )
         raise DatasetError(message, "Save it as csv or Parquet once, and use dataset=csv or dataset=parquet.")
     near = closest(name, known)
-    hint = did_you_mean(f"dataset.name={near}") if near else f"There are: {', '.join(known)}"
+    hint = did_you_mean(f"dataset.name={near}") if near else there_are(known)
     raise DatasetError(f"dataset.name: scikit-learn has no data set '{name}'.", hint)
 
 

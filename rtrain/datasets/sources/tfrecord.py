@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
+from rtrain.config.closest import there_are
 from rtrain.datasets.arrays.load import Arrays, ArraysConf, Names, load_arrays, narrowest, targets
 from rtrain.datasets.base import Dataset, RawChunk, RowReader, Source, check_kind
 from rtrain.datasets.conf import PixelsConf, TablePath
@@ -118,7 +119,7 @@ def _features(first: Mapping[str, Any], conf: TfrecordConf, where: str) -> list[
     names = sorted(name for name in first if name != conf.label) if conf.features is None else conf.features
     for key, name in (("label", conf.label), *(("features", name) for name in names)):
         if name not in first:
-            hint = f"There are: {', '.join(sorted(first))}"
+            hint = there_are(sorted(first))
             raise DatasetError(f"{where}: dataset.{key} names '{name}', which the first record has not.", hint)
     encoded = [name for name in names if isinstance(first[name][0] if first[name] else 0, bytes)]
     if encoded and len(names) > 1:

@@ -286,7 +286,7 @@ def _check_device(job: Job, params: Mapping[str, Any]) -> None:
         if scaling.num_workers == 0 or "not enabled in this build" in str(error):
             raise ConfigError(
                 f"scaling.use_gpu: LightGBM can't use device_type={given or GPUS[0]}: {_plain(error)}",
-                to_try("use_gpu=false, or trainer.params.device_type=cuda with a LightGBM that was built for CUDA."),
+                to_try("use_gpu=false", "or trainer.params.device_type=cuda with a LightGBM that was built for CUDA"),
             ) from error
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rtrain.config.closest import closest, did_you_mean
+from rtrain.config.closest import alike, closest, did_you_mean, to_try
 from rtrain.config.schema import BestConf, RunConf
 from rtrain.errors import ConfigError
 from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
@@ -34,6 +34,9 @@ LARGER = frozenset(
 _PART = re.compile(r"(?:train|training|val|valid|validation|test|eval|epoch)_(?=.)")
 """Rows that such a name may be measured on, before it: ``val_loss``. Nothing else may: a mean error can be negative."""
 
+VALUES = (".monitor", ".metric")
+"""Endings of keys whose value is a metric; others have metrics as keys."""
+
 
 def known_direction(name: str) -> str | None:
     """Return ``min`` or ``max`` for a metric whose last part is a name that rtrain knows; else None."""
@@ -43,6 +46,37 @@ def known_direction(name: str) -> str | None:
         if one in SMALLER or one in LARGER:
             return "min" if one in SMALLER else "max"
     return None
+
+
+def nearest_metric(name: str, reported: Sequence[str]) -> str | None:
+    """Return the metric among those ``reported``, the likeliest first, that a name of none of them means."""
+    part = _PART.match(name)
+    split = {"training": "train", "valid": "val", "validation": "val"}.get(part[0][:-1], part[0][:-1]) if part else ""
+    last = name.rpartition("/")[2]
+    bare = _PART.sub("", last, count=1)
+    ends: dict[str, str] = {}
+    for one in reported:
+        ends.setdefault(one.rpartition("/")[2], one)
+    same = [f"{split}/{bare}"] if f"{split}/{bare}" in reported else [ends[one] for one in (last, bare) if one in ends]
+    if same:
+        return same[0]
+    near = alike(bare, ends) or closest(bare, ends)
+    return closest(name, reported) if near is None else ends[near]
+
+
+def not_reported(key: str, name: str, reported: Sequence[str], who: str = "this run reports") -> ConfigError:
+    """Return the error for a key that names a metric which nothing reports, with the one that it means.
+
+    Args:
+        key: Of the config.
+        name: What it names.
+        reported: The metrics that there are, the likeliest first.
+        who: Reports them.
+    """
+    near = nearest_metric(name, reported)
+    hint = None if near is None else to_try(f"{key}={near}") if key.endswith(VALUES) else did_you_mean(near)
+    there = f"only {', '.join(sorted(reported))}" if reported else "nor any other: nothing is evaluated"
+    return ConfigError(f"{key}: {who} no {name}, {there}.", hint)
 
 
 @dataclass(frozen=True)

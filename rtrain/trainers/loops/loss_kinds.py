@@ -62,9 +62,9 @@ def check_loss_kind(target: str, job: Job, *, of_numbers: str, of_classes: str) 
         wanted = "classes" if kind in OF_CLASSES else _range_missed(kind, dataset)
         fix, other = of_numbers, "classification"
     if wanted:
-        more = f", or dataset.task={other}" if hasattr(job.conf.dataset, "task") else ""
+        more = f"or, if the targets are others: dataset.task={other}" if hasattr(job.conf.dataset, "task") else None
         raise ConfigError(
-            f"trainer.loss: {name} is for {wanted}, but {info.name} is for {info.task}.", to_try(f"{fix}{more}")
+            f"trainer.loss: {name} is for {wanted}, but {info.name} is for {info.task}.", to_try(fix, more)
         )
 
 

@@ -110,7 +110,7 @@ def _check_epochs(estimator: Any, conf: Conf, info: DatasetInfo) -> None:
     if not hasattr(estimator, "partial_fit"):
         raise ConfigError(
             f"trainer.max_epochs: {name} has no partial_fit, so that it can't train in epochs.",
-            to_try("max_epochs=null, or an estimator that has, e.g. SGDClassifier or MLPClassifier."),
+            to_try("max_epochs=null", "or take an estimator that has one, e.g. SGDClassifier or MLPClassifier"),
         )
     if "weight" in info.columns and not has_fit_parameter(estimator.__class__, "sample_weight"):
         raise ConfigError(f"trainer.max_epochs: {name} takes no weights.", to_try("max_epochs=null"))

@@ -155,9 +155,7 @@ def _check_ignored(loss: Any) -> None:
         raise ConfigError(
             "trainer.loss.ignore_class: the loss divides by the rows of other classes in each batch, so that an "
             "evaluation would depend on eval_batch_size, and the training on num_workers.",
-            to_try(
-                "a weight of 0 for these rows (dataset.weight), or trainer=torch: its CrossEntropyLoss ignores a class"
-            ),
+            "Give these rows a weight of 0 (dataset.weight), or take trainer=torch, whose loss can ignore a class.",
         )
 
 
@@ -170,7 +168,7 @@ def _check_metric(node: Mapping[str, Any], where: str, info: DatasetInfo, allow:
         raise ConfigError(
             f"{where}: {name} wants one-hot targets, or classes as outputs, but targets are numbers of classes and "
             "outputs a number for each class.",
-            to_try(f"keras.metrics.{SPARSE[name]}"),
+            to_try(f"{where}._target_=keras.metrics.{SPARSE[name]}"),
         )
 
 
@@ -182,5 +180,5 @@ def _check_targets(loss: str, job: Job) -> None:
     if plain(name) in map(plain, ONE_HOT):
         raise ConfigError(
             f"trainer.loss: {name} wants one-hot targets, but the dataset gives the numbers of classes.",
-            to_try("keras.losses.SparseCategoricalCrossentropy"),
+            to_try(of_classes),
         )

@@ -70,7 +70,7 @@ def _check_targets(conf: Conf, info: DatasetInfo, job: Job) -> None:
         filled, num_args = fill_from_dataset(conf.loss, info, "trainer.loss"), 2 * is_function(conf.loss, job.allow)
         check_node(filled, "trainer.loss", job.allow, num_args=num_args)
         assert job.dataset is not None, "it has an info"
-        words = {"of_numbers": "trainer/loss=mse", "of_classes": "trainer/loss=cross_entropy"}
+        words = {"of_numbers": "loss=mse", "of_classes": "loss=cross_entropy"}
         check_loss_kind(conf.loss["_target_"], job, **words)
         check_loss(build_loss(conf, job.dataset, job.allow), info)
     check_names(conf, info)

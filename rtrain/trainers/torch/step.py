@@ -105,7 +105,7 @@ class OptimizerStep:
         if self.num_overflows >= self.failure.max_skipped_steps:
             raise NotFiniteError(
                 f"the gradients of {self.num_overflows} steps in a row are not finite, however small their fp16 scale.",
-                to_try("trainer.precision=bf16, or fp32"),
+                to_try("trainer.precision=bf16"),
             )
 
     def _backward_in_parts(self, step: Step) -> Tensor:

@@ -6,8 +6,9 @@ from typing import Any
 
 import torch
 
-from rtrain.config.closest import nearest_or_all, to_try
+from rtrain.config.closest import did_you_mean, nearest_or_all, to_try
 from rtrain.config.targets import raised_at
+from rtrain.config.words import meaning_in
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError, first_line
 from rtrain.trainers.base import Job
@@ -50,7 +51,9 @@ def check_conf(job: Job) -> None:
 def _check_task(conf: Conf, info: DatasetInfo) -> None:
     task = task_of(conf, info)
     if task not in NEEDS or NEEDS[task] != info.task:
+        of_images = len(info.input_shape) == 3
         fitting = [name for name, needed in NEEDS.items() if needed == info.task]
+        fitting.sort(key=lambda name: name.startswith("image") != of_images)
         raise ConfigError(
             f"trainer.task: {task} can't be learned from {info.name}, which is for {info.task}.",
             to_try(f"trainer.task={fitting[0]}") if fitting else "For a ranking:\n" + to_try("trainer=xgboost"),
@@ -75,7 +78,9 @@ def _check_lora(lora: dict[str, Any]) -> None:
         if name == "task_type":
             raise ConfigError("trainer.lora.task_type: is set by trainer.task.")
         if name not in known:
-            raise ConfigError(f"trainer.lora.{name}: LoraConfig has no '{name}'.", nearest_or_all(name, known))
+            meant = meaning_in(Conf, f"lora.{name}", lora[name], "trainer")
+            hint = did_you_mean(meant.key) if meant is not None and meant.key else nearest_or_all(name, known)
+            raise ConfigError(f"trainer.lora.{name}: LoraConfig has no '{name}'.", hint)
 
 
 def _check_model(conf: Conf, info: DatasetInfo) -> None:

@@ -268,7 +268,7 @@ def _check_objective(objective: str, info: DatasetInfo) -> None:
     if objective == "survival:aft":
         raise ConfigError(
             "trainer.params.objective: survival:aft needs a lower and an upper bound of each label, and rows have one.",
-            to_try("trainer.params.objective=survival:cox, where the label of a censored row is negative."),
+            to_try("trainer.params.objective=survival:cox", "where the label of a censored row is negative"),
         )
     if task != info.task:
         raise ConfigError(

@@ -62,7 +62,7 @@ def test_texts_to_classify_to_tag_and_to_model(load, tmp_path):
 
 def test_mistakes_are_explained(load, tmp_path):
     path = save(tmp_path / "x", {"a": [1, 2], "y": [0, 1]})
-    with pytest.raises(DatasetError, match=r"'label', which is no column\.\nThere are: a, y"):
+    with pytest.raises(DatasetError, match=r"'label', which is no column\.\nthere are: a, y"):
         load("huggingface", path=path)
     with pytest.raises(DatasetError, match=r"dataset.input names 'b'"):
         load("huggingface", path=path, input="b", label="y")

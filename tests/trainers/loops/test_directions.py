@@ -16,7 +16,7 @@ from rtrain.config.schema import BestConf, RunConf, StopConf
 from rtrain.errors import ConfigError
 from rtrain.sweeps.factory import goals_of
 from rtrain.trainers.lightgbm.metrics import MODES as OF_LIGHTGBM
-from rtrain.trainers.loops.directions import Directions, check_directions, known_direction
+from rtrain.trainers.loops.directions import Directions, check_directions, known_direction, nearest_metric
 from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
 from rtrain.trainers.loops.monitor import Goals, Monitor
 from rtrain.trainers.registry import load_trainer
@@ -282,3 +282,21 @@ def test_a_default_monitor_that_nobody_knows_fails_no_run():
     monitor = Monitor.of(BestConf(), None, Directions(), "val/mine")
     assert monitor.score({"val/mine": 1.0}) is None
     assert not monitor.improves(1.0, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("accuracy", "val/accuracy"),
+        ("acc", "val/accuracy"),
+        ("val_loss", "val/loss"),
+        ("validation_loss", "val/loss"),
+        ("train_loss", "train/loss"),
+        ("test/accuracy", "val/accuracy"),
+        ("eval_acuracy", "val/accuracy"),
+        ("val/los", "val/loss"),
+        ("f1", None),
+    ],
+)
+def test_a_metric_that_is_not_reported_is_found_by_its_last_part(name, meant):
+    assert nearest_metric(name, ["val/loss", "val/accuracy", "train/loss", "train/epoch_loss"]) == meant

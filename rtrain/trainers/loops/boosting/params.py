@@ -8,7 +8,7 @@ from typing import Any
 
 from rtrain.config.closest import closest, did_you_mean, use_instead
 from rtrain.config.plain_words import as_written
-from rtrain.config.words import Meaning, words_of
+from rtrain.config.words import Meaning, meaning_in
 from rtrain.datasets.base import Dataset, DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.loops.boosting.conf import BoostingConf
@@ -49,8 +49,7 @@ def check_names(params: Mapping[str, Any], known: Collection[str], ours: Mapping
 
 
 def _way_out(name: str, value: Any, known: Collection[str], ours: Mapping[str, str], conf: type) -> str:
-    found = (words.meaning(name, str(value), "trainer") for words in words_of(conf))
-    meaning = next((one for one in found if one is not None), Meaning())
+    meaning = meaning_in(conf, name, value, "trainer") or Meaning()
     if meaning.sentence is not None:
         return meaning.sentence
     if ours.get(name):

@@ -26,7 +26,7 @@ from rtrain.trainers.loops.boosting.conf import BoostingConf
 from rtrain.trainers.loops.boosting.init_model import Beginning
 from rtrain.trainers.loops.boosting.progress import Progress
 from rtrain.trainers.loops.collectives import Voters
-from rtrain.trainers.loops.directions import check_targets
+from rtrain.trainers.loops.directions import check_targets, not_reported
 from rtrain.trainers.loops.epochs.meter import NotFiniteError
 from rtrain.trainers.loops.finished import tell_over
 from rtrain.trainers.loops.monitor import Goals, Monitor, goal_names
@@ -329,7 +329,8 @@ class Rounds:
         there = self.progress.metrics
         for name, key in {**goal_names(stop), str(monitor.name): "run.checkpoint.best.monitor"}.items():
             if name not in there:
-                raise TrainingError(f"{key}: there is no metric {name}.", f"There are: {', '.join(there)}")
+                wrong = not_reported(key, name, [*own, *there])
+                raise TrainingError(wrong.message, wrong.hint)
         if monitor.mode is None and (best.monitor is not None or self._conf.early_stopping_rounds is not None):
             directions.needed(str(monitor.name), "run.checkpoint.best.mode")
         check_targets(stop.target, directions)

@@ -84,7 +84,7 @@ def check_measured(output: Tensor, target: Tensor, info: DatasetInfo) -> None:
             f"{shapes}, of which evaluations can't measure mae and mse.",
             "Let the model give one number per row, or don't evaluate: trainer.evaluate_split=none",
         )
-    hint = f"Give the model {info.num_classes} outputs and take trainer/loss=cross_entropy"
+    hint = f"Give the model {info.num_classes} outputs and take loss=cross_entropy"
     if info.num_classes == 2 and output.shape == target.shape:
         hint += ", or predict one number per row: dataset.task=regression"
     raise TrainingError(

@@ -63,12 +63,12 @@ def _check_refused(strategy: type[Strategy], conf: Conf) -> None:
             value = "null" if only is None else str(only).lower()
             raise ConfigError(
                 f"trainer.{name} does not work with trainer.strategy={conf.strategy}.",
-                to_try(f"trainer.{name}={value}, or trainer.strategy=ddp"),
+                to_try(f"trainer.{name}={value}", "or trainer.strategy=ddp"),
             )
     if conf.strategy != "ddp" and conf.precision == "fp16":
         raise ConfigError(
             f"trainer.precision=fp16 does not work with trainer.strategy={conf.strategy}.",
-            to_try("trainer.precision=bf16, which needs no scaled loss"),
+            to_try("trainer.precision=bf16", "which needs no scaled loss"),
         )
     if conf.precision != "fp32" and conf.strategy_options.param_dtype != "fp32":
         raise ConfigError(
@@ -82,7 +82,7 @@ def _check_sizes(conf: Conf, info: DatasetInfo, num_workers: int) -> None:
     if isinstance(num_workers, Elastic) and conf.strategy in FIXED_WORKERS:
         raise ConfigError(
             f"trainer.strategy={conf.strategy} goes on with the same number of workers only, not with a range of them.",
-            to_try(f"num_workers={num_workers}, or trainer.strategy=fsdp"),
+            to_try("trainer.strategy=fsdp", "or give one number of workers"),
         )
     if conf.strategy == "fsdp_tp" and num_workers > 1 and num_workers % options.tp_size != 0:
         raise ConfigError(
@@ -91,7 +91,7 @@ def _check_sizes(conf: Conf, info: DatasetInfo, num_workers: int) -> None:
     if conf.num_with_own_rows(num_workers) < num_workers and info.memory == "stream":
         raise ConfigError(
             f"trainer.strategy={conf.strategy} needs workers that see the same rows, which a stream doesn't give them.",
-            to_try("dataset.memory=resident, or trainer.strategy=fsdp"),
+            to_try("dataset.memory=resident", "or trainer.strategy=fsdp"),
         )
 
 

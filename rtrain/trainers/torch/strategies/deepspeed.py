@@ -181,7 +181,7 @@ class DeepSpeed(Strategy):
         if before != self.world.size:
             raise CheckpointError(
                 f"{folder} was written by {before} workers, and DeepSpeed can't share it between {self.world.size}.",
-                to_try(f"num_workers={before}, or trainer.strategy=fsdp, which can."),
+                to_try(f"num_workers={before}", "or take trainer.strategy=fsdp, which can"),
             )
         # DeepSpeed unpickles its files; like this torch makes tensors, plain data and these classes of them only.
         with _quiet(), _environment(TORCH_FORCE_WEIGHTS_ONLY_LOAD="1"), safe_globals(_classes()):
