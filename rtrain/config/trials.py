@@ -178,9 +178,10 @@ class Trials:
             task: What to do with each; it can be pickled.
         """
         place = f"hydra.sweep.dir={quoted(str(self.folder))}"
+        spelled = [self._request.spelled([*self.space.fixed, *self.words(plan.point)]) for plan in plans]
         jobs = [
-            [*self.space.fixed, *self.words(plan.point), place, f"hydra.sweep.subdir={plan.composed.run_dir.name}"]
-            for plan in plans
+            [*words, place, f"hydra.sweep.subdir={plan.composed.run_dir.name}"]
+            for words, plan in zip(spelled, plans, strict=True)
         ]
         return self._request.app.launch(self._sweep, self._gate, jobs, task)
 
@@ -189,7 +190,7 @@ class Trials:
         return self._request.app.around_sweep(self._sweep, self._gate)
 
     def _load(self, words: Sequence[str], name: str) -> DictConfig:
-        cfg = self._request.app.load_trial(self._sweep, words)
+        cfg = self._request.load_trial(self._sweep, words)
         _set_place(cfg, dir=str(self.folder), subdir=name)
         return cfg
 
