@@ -62,6 +62,8 @@ class Plan:
     may_change: frozenset[str] = frozenset()
     """Keys of the config that may have had other values when its run was begun."""
     pause: PauseAt | None = None
+    tried: bool = False
+    """Its model has been built and run for a few rows, by the process that plans the sweep."""
 
 
 class Trials:
