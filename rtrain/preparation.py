@@ -149,8 +149,16 @@ def load_dataset(composed: Composed, observer: Stages, starting: StartingCluster
         return source.load(composed.conf.dataset)
 
 
-def check_job(composed: Composed, dataset: Dataset | None, observer: Observer) -> tuple[Job, TrainerPlugin]:
+def check_job(
+    composed: Composed, dataset: Dataset | None, observer: Observer, *, tried: bool = False
+) -> tuple[Job, TrainerPlugin]:
     """Return what the plugin is asked to train, checked as far as can be without training.
+
+    Args:
+        composed: The job.
+        dataset: Its data.
+        observer: Hears what is done.
+        tried: What it trains has been built and run before.
 
     Raises:
         ConfigError: The plugin can't.
@@ -186,8 +194,9 @@ def check_job(composed: Composed, dataset: Dataset | None, observer: Observer) -
         weights = find_weights(composed.conf.run.init_from, trainer_name, plugin)
         plugin.check_init(job, read_about(weights))
         job.conf.run.init_from = str(weights)
-    with masked_streams(composed.scrub), tried_before_start(job):
-        plugin.try_out(job)
+    if not tried:
+        with masked_streams(composed.scrub), tried_before_start(job):
+            plugin.try_out(job)
     return job, plugin
 
 

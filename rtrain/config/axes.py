@@ -158,7 +158,7 @@ def with_zip(space: Space, zipped: dict[str, list[Any]]) -> Space:
     if len(set(lengths.values())) > 1 or 0 in lengths.values():
         told = ", ".join(f"{key} has {number}" for key, number in lengths.items())
         raise ConfigError(f"sweep.zip: {told}; all need as many values.", "Give each key as many values as the others.")
-    columns = [[expand_word(f"{key}={_text(value)}") for value in values] for key, values in zipped.items()]
+    columns = [[expand_word(f"{key}={as_text(value)}") for value in values] for key, values in zipped.items()]
     rows = tuple(tuple(word for words in row for word in words) for row in zip(*columns, strict=True))
     check_words(ZIP, [word for row in rows for word in row])
     keys = {_key(word) for word in rows[0]}
@@ -222,12 +222,12 @@ def _check_interval(override: Override, low: float, high: float, *, log: bool) -
 def _params_words(key: str, value: Any) -> list[str]:
     if not isinstance(value, list | tuple):
         return expand_word(f"{key}={value}")
-    texts = [_text(one) for one in value]
+    texts = [as_text(one) for one in value]
     # Hydra's choice(...) takes no null, and a list of one needs it.
     return expand_word(f"{key}={','.join(texts)}" if len(texts) > 1 else f"{key}=choice({''.join(texts)})")
 
 
-def _text(value: Any) -> str:
+def as_text(value: Any) -> str:
     """Return a plain value as Hydra's grammar takes it."""
     if isinstance(value, str):
         if _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
@@ -236,9 +236,9 @@ def _text(value: Any) -> str:
     if isinstance(value, bool) or value is None:
         return "null" if value is None else str(value).lower()
     if isinstance(value, dict):
-        return "{" + ",".join(f"{key}:{_text(one)}" for key, one in value.items()) + "}"
+        return "{" + ",".join(f"{key}:{as_text(one)}" for key, one in value.items()) + "}"
     if isinstance(value, list | tuple):
-        return "[" + ",".join(map(_text, value)) + "]"
+        return "[" + ",".join(map(as_text, value)) + "]"
     return repr(value)
 
 

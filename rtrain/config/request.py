@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
@@ -26,6 +27,7 @@ from rtrain.config.yaml_file import read_yaml
 from rtrain.errors import ConfigError
 
 MAX_REPAIRS = 20
+NOT_IN_DEFAULTS = r"Could not override '([\w/]+)'\. No match in the defaults list"
 LIMITED = ("hydra", "cluster", "run", "dataset")
 """Sections of which a file may not set everything."""
 R = TypeVar("R")
@@ -49,7 +51,11 @@ class Request:
     """The overrides are those of a file, too: they may do what a file may."""
     swept: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Keys that the config varies in a sweep, and the path of each in the config: ``(sweep, params, lr)``."""
+    opened: Callable[[], Collection[str]] = tuple
+    """Returns the keys below which any key may be set, whether it is there or not."""
     app: HydraApp = field(init=False)
+    _lacking: set[str] = field(default_factory=set)
+    """Groups that the words of trials choose, and no defaults list has."""
 
     def __post_init__(self) -> None:
         self._restart()
@@ -99,6 +105,33 @@ class Request:
 
         return self._repairing(attempt)
 
+    def load_trial(self, sweep: DictConfig, words: Sequence[str]) -> DictConfig:
+        """Return the config of one trial, whose words may come from a file as well as from the command.
+
+        Args:
+            sweep: The composed config of the sweep as a whole.
+            words: The overrides of the trial.
+        """
+        for _ in range(MAX_REPAIRS):
+            try:
+                return self.app.load_trial(sweep, self.spelled(words))
+            except ConfigCompositionException as error:
+                match = re.match(NOT_IN_DEFAULTS, str(error))
+                if match is None or match[1] in self._lacking:
+                    raise
+                self._lacking.add(match[1])
+        return self.app.load_trial(sweep, self.spelled(words))
+
+    def spelled(self, words: Sequence[str]) -> list[str]:
+        """Return the overrides of a trial with the signs that Hydra wants; those of the command have them."""
+        opened = self._opened if any(map(_is_deep, words)) else ()
+        forced = [_forced(word, opened) for word in words]
+        return [f"+{word}" if split_word(word)[1] in self._lacking and word[0] != "+" else word for word in forced]
+
+    @cached_property
+    def _opened(self) -> Collection[str]:
+        return self.opened()
+
     def _repairing(self, attempt: Callable[[], R]) -> R:
         for _ in range(MAX_REPAIRS):
             try:
@@ -112,7 +145,7 @@ class Request:
     def _repair(self, error: str) -> bool:
         """Change the words so that a choice of a group works whether or not a defaults list has the group."""
         for pattern, change in (
-            (r"Could not override '([\w/]+)'\. No match in the defaults list", self._append),
+            (NOT_IN_DEFAULTS, self._append),
             (r"Multiple values for ([\w/]+)\.", self._override),
             (r"([\w/]+) appears more than once in the final defaults list", self._override),
             (r"force-add of config groups is not supported: '\+\+([\w/]+)=", self._choose),
@@ -195,21 +228,24 @@ class Request:
         self.app = HydraApp(self.primary, self.folders, self.choices)
 
 
-def prepare(config: str, overrides: Sequence[str], config_dir: str | None, opened: Collection[str] = ()) -> Request:
+def prepare(
+    config: str, overrides: Sequence[str], config_dir: str | None, opened: Callable[[], Collection[str]] = tuple
+) -> Request:
     """Find the config and spell out the overrides.
 
     Args:
         config: Path or name of the config.
         overrides: The user's overrides.
         config_dir: One more folder of config groups.
-        opened: Keys below which any key may be set, whether it is there or not.
+        opened: Returns the keys below which any key may be set, whether it is there or not.
 
     Raises:
         ConfigError: There is no such config.
     """
     primary = find_primary(config)
+    keys = opened() if any(map(_is_deep, overrides)) else ()
     words = tuple(
-        replace(word, text=_forced(_localized(word.text, primary.folder), opened)) for word in expand(overrides)
+        replace(word, text=_forced(_localized(word.text, primary.folder), keys)) for word in expand(overrides)
     )
     replaced = {word.key.replace("/", "."): None for word in words if word.key in (*CHOOSABLE, *GROUPS.values())}
     if not any(word.text == "~sweep" for word in words):
@@ -222,6 +258,7 @@ def prepare(config: str, overrides: Sequence[str], config_dir: str | None, opene
         words=words,
         choices=Choices(replaced=tuple(replaced)),
         config_dir=None if config_dir is None else str(Path(config_dir).absolute()),
+        opened=opened,
     )
 
 
@@ -232,6 +269,11 @@ def _localized(word: str, folder: Path) -> str:
         return word
     paths = [path.strip().strip("'\"") for path in value[1:].rstrip("]").split(",")]
     return f"{sign}{key}=[{','.join(repr(localize(path, folder)) for path in paths if path)}]"
+
+
+def _is_deep(word: str) -> bool:
+    """Tell whether a word may set a key below one where any may be set: to know those takes all plugins."""
+    return word.partition("=")[0].count(".") > 1 or "={" in word
 
 
 def _forced(word: str, opened: Collection[str]) -> str:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -144,8 +144,7 @@ class Session:
         """
         GlobalHydra.instance().clear()
         store_schemas(self._schemas)
-        deep = any(word.partition("=")[0].count(".") > 1 or "={" in word for word in self._overrides)
-        opened = open_keys(self._schemas) if deep else ()
+        opened = partial(open_keys, self._schemas)
         self.request = prepare(self._config, self._overrides, self._config_dir, opened)
         self.request.typed = self._typed
         register_resolvers(self.request.primary.folder)

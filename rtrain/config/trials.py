@@ -62,6 +62,8 @@ class Plan:
     may_change: frozenset[str] = frozenset()
     """Keys of the config that may have had other values when its run was begun."""
     pause: PauseAt | None = None
+    tried: bool = False
+    """Its model has been built and run for a few rows, by the process that plans the sweep."""
 
 
 class Trials:
@@ -178,9 +180,10 @@ class Trials:
             task: What to do with each; it can be pickled.
         """
         place = f"hydra.sweep.dir={quoted(str(self.folder))}"
+        spelled = [self._request.spelled([*self.space.fixed, *self.words(plan.point)]) for plan in plans]
         jobs = [
-            [*self.space.fixed, *self.words(plan.point), place, f"hydra.sweep.subdir={plan.composed.run_dir.name}"]
-            for plan in plans
+            [*words, place, f"hydra.sweep.subdir={plan.composed.run_dir.name}"]
+            for words, plan in zip(spelled, plans, strict=True)
         ]
         return self._request.app.launch(self._sweep, self._gate, jobs, task)
 
@@ -189,7 +192,7 @@ class Trials:
         return self._request.app.around_sweep(self._sweep, self._gate)
 
     def _load(self, words: Sequence[str], name: str) -> DictConfig:
-        cfg = self._request.app.load_trial(self._sweep, words)
+        cfg = self._request.load_trial(self._sweep, words)
         _set_place(cfg, dir=str(self.folder), subdir=name)
         return cfg
 

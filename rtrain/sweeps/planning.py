@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import random
 import zlib
@@ -25,6 +26,7 @@ from rtrain.sweeps.factory import check_reported
 from rtrain.sweeps.record import SweepRecord
 from rtrain.sweeps.resources import Room, shape_of
 from rtrain.sweeps.trial import Trial, as_typed
+from rtrain.trainers.base import Job, TrainerPlugin
 from rtrain.trainers.registry import load_trainer
 from rtrain.training import SilentObserver
 
@@ -236,6 +238,8 @@ class Checks:
         self.goals: Sequence[Goal] = ()
         """What the sweep looks for."""
         self._told: set[str] = set()
+        self._tried: set[str] = set()
+        """What trials train, of those that have been built and run for a few rows."""
 
     @property
     def cluster(self) -> Cluster | None:
@@ -255,7 +259,7 @@ class Checks:
             raise ConfigError("run.resume: a sweep goes on by itself, and its trials with it.", "Leave it out.")
         if not self._data.expect(composed):
             return
-        job, plugin = check_job(composed, self._data.of(composed), SilentObserver())
+        job, plugin = self._check_job(composed)
         if self.goals:
             check_reported([goal.metric for goal in self.goals], plugin.reports(job))
         for text in plugin.notices(job):
@@ -272,8 +276,24 @@ class Checks:
         Raises:
             ConfigError: It can't be trained.
         """
-        job, plugin = check_job(composed, self._data.of(composed), SilentObserver())
+        job, plugin = self._check_job(composed)
         return plugin.reports(job)
+
+    def marked(self, plan: Plan) -> Plan:
+        """Return a trial that says whether another one, or it itself, has shown that it can be built."""
+        return replace(plan, tried=_built_of(plan.composed) in self._tried)
+
+    def _check_job(self, composed: Composed) -> tuple[Job, TrainerPlugin]:
+        built = _built_of(composed)
+        found = check_job(composed, self._data.of(composed), SilentObserver(), tried=built in self._tried)
+        self._tried.add(built)
+        return found
+
+
+def _built_of(composed: Composed) -> str:
+    """Return all that decides what is built for a trial, and how it is run: seeds, names and places don't."""
+    parts = [composed.resolved[section] for section in ("trainer", "dataset", "scaling")]
+    return json.dumps([*parts, composed.conf.run.init_from], sort_keys=True, default=str)
 
 
 def _check_places(composed: Composed, cluster: Cluster) -> None:

@@ -281,7 +281,7 @@ class Sweep:
         for place, trial in enumerate(candidates):
             if trial.number not in self._plans:
                 self._plans[trial.number] = self._planner.plan(trial)
-            plan = replace(self._plans[trial.number], pause=self._judge.next_pause(trial))
+            plan = replace(self._checks.marked(self._plans[trial.number]), pause=self._judge.next_pause(trial))
             if self._pool.try_start(trial.number, plan):
                 self._overtaken = 0 if place == 0 else self._overtaken + 1
                 self._begin(trial)

@@ -71,7 +71,7 @@ def _train(task: Task, dataset: Dataset | None, observer: Observer, stop: StopRe
     began, composed = time.monotonic(), task.plan.composed
     _wait_for(composed.run_dir)
     resumption = begun(composed, observer, task.plan.may_change)
-    job, plugin = check_job(composed, dataset, observer)
+    job, plugin = check_job(composed, dataset, observer, tried=task.plan.tried)
     ready = Prepared(
         composed=composed,
         job=job,

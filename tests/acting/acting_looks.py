@@ -78,8 +78,8 @@ def best_step(run):
 
 
 def name(run):
-    """The folder that collects the runs of its name."""
-    return run.path.parent.name
+    """Its name, and the folder that collects the runs of that name."""
+    return run.manifest.run_name, run.path.parent.name
 
 
 def root(run):

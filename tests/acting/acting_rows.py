@@ -31,6 +31,12 @@ class Trained:
     """What both runs have besides the base: what the key needs."""
     beside: tuple[str, ...] = ()
     """Words of other rows that share the changed run; none of them changes what ``look`` sees."""
+    axis: str = ""
+    """The word of a sweep that varies the key, where its value in a run without it won't do: it may have none."""
+    not_varied: str = ""
+    """What a sweep says that can't vary the key: a pattern."""
+    on_workers: tuple[str, ...] | None = ()
+    """What sets it on workers, if other words; None: ``look`` sees nothing there."""
     slow: bool = False
 
     @property
@@ -65,9 +71,9 @@ class Shown:
 Row = Trained | Refused | Shown
 
 
-def acts(*words: str, on: Look, given: tuple[str, ...] = (), slow: bool = False) -> Trained:
-    """Return the row of the key that the first word sets; ``on`` reads what differs."""
-    return Trained(words=words, look=on, given=given, slow=slow)
+def acts(*words: str, on: Look, **more: Any) -> Trained:
+    """Return the row of the key that the first word sets; ``on`` reads what differs. ``more`` are fields of the row."""
+    return Trained(words=words, look=on, **more)
 
 
 def refused(*words: str, because: str) -> Refused:

@@ -22,7 +22,7 @@ FIRST_IS_BEST = (*LOSS, "run.checkpoint.best.mode=max", "run.checkpoint.keep=9")
 
 PLACE = [
     acts("run.name=other", on=name),
-    acts("run.root_dir=elsewhere", on=root),
+    acts("run.root_dir=elsewhere", on=root, not_varied="is the same for all trials"),
     acts("run.private=true", on=modes),
     acts("run.storage=file://FOLDER/store", on=copied),
 ]
@@ -44,11 +44,16 @@ EACH_STEP = (*FIRST_IS_BEST, "run.checkpoint.every_steps=1")
 ONE_STAYS = (*LOSS, "run.checkpoint.every_steps=1", "run.checkpoint.keep=1")
 SAVING = [
     acts("run.checkpoint.keep=1", on=saved_steps, given=EACH_STEP),
-    acts("run.checkpoint.every_steps=2", on=saved_steps, given=FIRST_IS_BEST),
+    acts(
+        "run.checkpoint.every_steps=2",
+        on=saved_steps,
+        given=FIRST_IS_BEST,
+        on_workers=("run.checkpoint.every_steps=1",),
+    ),
     acts("run.checkpoint.every_seconds=0.0001", on=saved_steps, given=FIRST_IS_BEST),
     acts("run.checkpoint.best.keep=3", on=saved_steps, given=(*EACH_STEP, "run.checkpoint.keep=1")),
     acts("run.checkpoint.best.mode=max", on=saved_steps, given=ONE_STAYS),
-    acts("run.checkpoint.upload=sync", on=saved_beside),
+    acts("run.checkpoint.upload=sync", on=saved_beside, on_workers=None),
     acts("run.checkpoint.on_exit=false", on=saved_steps, given=(STOPPED,)),
 ]
 """Which checkpoints are written, and which stay."""
@@ -78,15 +83,22 @@ LIMITS = [
 
 NEVER_BETTER = "trainer.early_stopping={monitor: val/loss, min_delta: 100}"
 EARLY_STOPPING = [
-    acts("trainer.early_stopping.patience=1", on=last_step, given=(NEVER_BETTER,)),
+    acts(
+        "trainer.early_stopping.patience=1",
+        on=last_step,
+        given=(NEVER_BETTER,),
+        axis="trainer.early_stopping.patience=5,1",
+    ),
     acts(
         "trainer.early_stopping.min_delta=100",
         on=last_step,
+        axis="trainer.early_stopping.min_delta=0,100",
         given=("trainer.early_stopping={monitor: val/loss, patience: 1}",),
     ),
     acts(
         "trainer.early_stopping.mode=max",
         on=last_step,
+        axis="trainer.early_stopping.mode=min,max",
         given=("trainer.early_stopping={monitor: val/loss, patience: 1}",),
     ),
     acts(

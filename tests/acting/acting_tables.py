@@ -3,108 +3,23 @@
 from __future__ import annotations
 
 import re
-import signal
 from collections.abc import Mapping, Sequence
 from contextlib import chdir
-from dataclasses import dataclass, fields, is_dataclass
-from pathlib import Path
+from dataclasses import fields, is_dataclass
 from typing import ClassVar, get_args, get_origin
 
 import pytest
 from acting_rows import STOPPED, Refused, Row, Shown, Trained
+from acting_runs import Runs
+from acting_sweeps import AGAIN, is_for_workers, swept_words, trained_on_workers, words_on_workers
 from named_tests import exists
 
-import rtrain
 from rtrain.config.hints import hints_of
 from rtrain.config.needs import Way, idle_keys
 from rtrain.config.schema import RunConf, ScalingConf
 from rtrain.config.session import Session
-from rtrain.errors import RtrainError
-from rtrain.runs.run import Run
+from rtrain.errors import ConfigError
 from rtrain.schemas import schemas
-from rtrain.trainers.async_writer import Saver
-from rtrain.trainers.loops.stopping import StopSignal
-
-
-@dataclass(frozen=True)
-class Watched(Run):
-    """A run, and what only shows while it trains."""
-
-    saved_beside: list[bool]
-    """Of each checkpoint, whether it was written beside training."""
-
-
-class Runs:
-    """Trainings of one config in this process, each of them once."""
-
-    def __init__(self, folder: Path, files: Mapping[str, str]) -> None:
-        self.folder = folder
-        for name, text in {"pyproject.toml": "", **files}.items():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_text(text)
-        (folder / "store").mkdir()
-        self.trained: dict[frozenset[str], Watched] = {}
-
-    def of(self, words: tuple[str, ...]) -> Watched:
-        """Return the run with overrides; rows that share a run name the same ones, each of them in another order."""
-        key = frozenset(words)
-        if key not in self.trained:
-            self.trained[key] = self.train(words)
-        return self.trained[key]
-
-    def train(self, words: tuple[str, ...]) -> Watched:
-        """Train with overrides. ``BASE`` in a word is the run without any; a run that fails or stops is one too."""
-        typed = [self.told(word) for word in words if word != STOPPED]
-        beside: list[bool] = []
-        with chdir(self.folder), pytest.MonkeyPatch.context() as patch:
-            watch_saver(patch, beside)
-            if STOPPED in words:
-                stop_at_second_step(patch)
-            try:
-                run = rtrain.fit("base.yaml", typed)
-            except RtrainError as error:
-                if error.run_dir is None:
-                    raise
-                run = Run.load(error.run_dir)
-        return Watched(self.folder / run.path, run.manifest, beside)
-
-    def told(self, word: str) -> str:
-        """Return a word with paths: of the folder for ``FOLDER``, of the run without any words for ``BASE``."""
-        word = word.replace("FOLDER", str(self.folder))
-        return word.replace("BASE", str(self.of(()).path)) if "BASE" in word else word
-
-    def written(self) -> set[Path]:
-        """Return all files and folders but what Python compiles."""
-        return {path for path in self.folder.rglob("*") if "__pycache__" not in path.parts}
-
-    def refusal(self, words: tuple[str, ...]) -> str:
-        """Return why overrides are refused, with nothing written."""
-        typed = [self.told(word) for word in words]
-        before = self.written()
-        with chdir(self.folder), pytest.raises(RtrainError) as raised:
-            rtrain.fit("base.yaml", typed)
-        assert sorted(map(str, self.written() - before)) == []
-        return str(raised.value)
-
-
-def watch_saver(patch: pytest.MonkeyPatch, found: list[bool]) -> None:
-    """Keep of each checkpoint whether it is written beside training."""
-    start = Saver.start
-    patch.setattr(
-        Saver, "start", lambda saver, task, *, beside: (found.append(beside), start(saver, task, beside=beside))[1]
-    )
-
-
-def stop_at_second_step(patch: pytest.MonkeyPatch) -> None:
-    """Send this process the signal of a machine that is taken away, when a worker has taken its second step."""
-    agreed, calls = StopSignal.agreed, iter(range(1, 1_000))
-
-    def after_signal(stop: StopSignal, step: int) -> str:
-        if next(calls) == 2:
-            signal.raise_signal(signal.SIGTERM)
-        return agreed(stop, step)
-
-    patch.setattr(StopSignal, "agreed", after_signal)
 
 
 class KeysAct:
@@ -118,6 +33,9 @@ class KeysAct:
     rows: ClassVar[Sequence[Row]]
     decided: ClassVar[frozenset[str]] = frozenset({"scaling.num_workers", "trainer.type", "trainer.train_loop"})
     """Keys that choose a way of running which has a table of its own: what only acts there needs no row here."""
+
+    num_workers: ClassVar[int] = 2
+    """Of runs on Ray. Two cores hold one trial of two workers at a time, all in the same processes."""
 
     @pytest.fixture(scope="class")
     @classmethod
@@ -152,6 +70,35 @@ class KeysAct:
         others = runs.train((*any_trained.given, *any_trained.beside))
         assert any_trained.look(base) == any_trained.look(others)
 
+    @pytest.mark.slow
+    def test_a_key_acts_on_one_of_two_trials(self, runs, swept):
+        first, second = runs.sweep(swept_words(swept, runs))
+        assert swept.look(first) != swept.look(second)
+
+    @pytest.mark.slow
+    def test_a_sweep_says_what_it_can_not_vary(self, runs, not_varied):
+        with pytest.raises(ConfigError, match=not_varied.not_varied):
+            runs.sweep(swept_words(not_varied, runs))
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def trained_there(cls, runs):
+        rows = [row for row in cls.rows if isinstance(row, Trained) and is_for_workers(row)]
+        return trained_on_workers(runs, rows, cls.num_workers)
+
+    @pytest.mark.slow
+    @pytest.mark.timeout(900)
+    def test_no_row_tells_a_run_on_workers_from_its_repetition(self, trained_there):
+        rows = [row for row in self.rows if isinstance(row, Trained) and is_for_workers(row) and not row.given]
+        assert {run.status for run in (trained_there[()], trained_there[AGAIN])} == {"succeeded"}
+        assert [row.key for row in rows if row.look(trained_there[()]) != row.look(trained_there[AGAIN])] == []
+
+    @pytest.mark.slow
+    @pytest.mark.timeout(900)
+    def test_a_key_acts_on_workers(self, trained_there, on_workers):
+        base, changed = trained_there[on_workers.given], trained_there[words_on_workers(on_workers)]
+        assert on_workers.look(base) != on_workers.look(changed)
+
     def test_a_key_is_read(self, runs, refused):
         found = runs.refusal(refused.words)
         assert re.search(refused.because, found), found
@@ -169,9 +116,15 @@ def pytest_generate_tests(metafunc):
     trained = [row for row in metafunc.cls.rows if isinstance(row, Trained)]
     refusals = [row for row in metafunc.cls.rows if isinstance(row, Refused)]
     quick = [pytest.param(row, id=row.key, marks=[pytest.mark.slow] * row.slow) for row in trained]
-    every = [pytest.param(row, id=row.key) for row in trained]
-    read = [pytest.param(row, id=row.key) for row in refusals]
-    for name, values in {"trained": quick, "any_trained": every, "refused": read}.items():
+    every = {
+        "any_trained": trained,
+        "refused": refusals,
+        "swept": [row for row in trained if not row.not_varied and STOPPED not in row.given],
+        "not_varied": [row for row in trained if row.not_varied],
+        "on_workers": [row for row in trained if is_for_workers(row)],
+    }
+    named = {name: [pytest.param(row, id=row.key) for row in rows] for name, rows in every.items()}
+    for name, values in {"trained": quick, **named}.items():
         if name in metafunc.fixturenames:
             metafunc.parametrize(name, values)
 

@@ -17,14 +17,21 @@ ROWS = (
     *SAVING,
     *STOPS,
     *together(
-        *PLACE, acts("trainer.num_threads=1", on=threads), acts("trainer.eval_splits=[test]", on=evaluated_split)
+        *PLACE,
+        acts("trainer.num_threads=1", on=threads, on_workers=("trainer.num_threads=2",)),
+        acts("trainer.eval_splits=[test]", on=evaluated_split),
     ),
     acts("run.checkpoint.best.monitor=val/accuracy", on=best_monitor, given=LOSS),
     acts("run.init_from=BASE", on=weights),
     acts("trainer.num_boost_round=5", on=last_step),
     acts("trainer.max_seconds=0.0001", on=last_step),
-    acts("trainer.params.learning_rate=0.5", on=weights),
-    acts("trainer.early_stopping_rounds=1", "trainer.early_stopping_min_delta=100", on=last_step),
+    acts("trainer.params.learning_rate=0.5", on=weights, axis="trainer.params.learning_rate=0.1,0.5"),
+    acts(
+        "trainer.early_stopping_rounds=1",
+        "trainer.early_stopping_min_delta=100",
+        on=last_step,
+        axis="trainer.early_stopping_rounds=5,1",
+    ),
     acts("trainer.early_stopping_min_delta=100", on=last_step, given=("trainer.early_stopping_rounds=1",)),
     acts("trainer.objective_function=acting_trees_probes:to_the_mean", on=weights, given=REGRESSION),
 )

@@ -12,6 +12,8 @@ CONTRACT = "tests/trainers/tensorflow/test_keras_contract.py::TestTensorflow"
 
 class TestTensorflow(KeysAct):
     trainer = "tensorflow"
+    num_workers = 1
+    """Two would be new processes for each row: they join one world only."""
     config = """
 defaults: [trainer: tensorflow, dataset: sklearn, scaling: in_process]
 trainer:
@@ -41,7 +43,7 @@ allow: [acting_keras_probes]
                 *LIMITS,
                 *EARLY_STOPPING,
                 acts("trainer.global_batch_size=4", on=last_step),
-                acts("trainer.eval_every_steps=2", on=evaluated_steps),
+                acts("trainer.eval_every_steps=2", on=evaluated_steps, on_workers=("trainer.eval_every_steps=1",)),
                 acts(
                     "trainer.eval_batch_size=2",
                     on=measured,

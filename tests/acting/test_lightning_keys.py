@@ -31,7 +31,10 @@ allow: [acting_probes]
         *shown(f"{CONTRACT}::test_two_workers_share_the_rows_and_learn_what_one_process_learns", "scaling.num_workers"),
         *shown(f"{NOT_FINITE}::test_weights_that_are_spoilt_are_not_saved", "run.failure.nan_loss"),
         *shown(f"{NOT_FINITE}::test_a_run_that_leaves_out_step_after_step_fails", "run.failure.max_skipped_steps"),
-        *together(acts("trainer.eval_batch_size=2", on=measured), acts("trainer.num_threads=1", on=threads)),
+        *together(
+            acts("trainer.eval_batch_size=2", on=measured),
+            acts("trainer.num_threads=1", on=threads, on_workers=("trainer.num_threads=2",)),
+        ),
         *together(
             acts("trainer.evaluate_split=test", on=evaluated_split),
             acts("trainer.trainer_args={gradient_clip_val: 0.01}", on=weights),

@@ -10,8 +10,10 @@ DOWN = ("run.checkpoint.best.monitor=train/down", "run.checkpoint.best.mode=min"
 
 class TestLoop(KeysAct):
     trainer = "torch"
+    num_workers = 1
+    """Two would be new processes for each row, as they might read with Ray Data."""
     config = """
-defaults: [dataset: sklearn, scaling: in_process]
+defaults: [scaling: in_process]
 trainer: {type: torch, train_loop: "acting_probes:loop"}
 allow: [acting_probes]
 """
@@ -21,9 +23,13 @@ allow: [acting_probes]
             "tests/engine/ray/test_ray_failures.py::test_a_loop_resumes_with_another_number_of_workers_whatever_was_pruned",
             "scaling.num_workers",
         ),
-        *together(*PLACE, acts("run.seed=1", on=drawn), acts("trainer.num_threads=1", on=threads_told)),
+        *together(
+            *PLACE,
+            acts("run.seed=1", on=drawn),
+            acts("trainer.num_threads=1", on=threads_told, on_workers=("trainer.num_threads=2",)),
+        ),
         acts("trainer.train_loop=acting_probes:other_loop", on=names),
-        acts("+trainer.train_loop_config.value=5", on=measured),
+        acts("+trainer.train_loop_config.value=5", on=measured, axis="+trainer.train_loop_config.value=4,5"),
         acts("trainer.max_steps=1", on=last_step),
         acts("trainer.max_seconds=0.0001", on=last_step),
         acts("run.stop.max_seconds=0.0001", on=last_step),

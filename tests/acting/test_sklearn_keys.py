@@ -16,20 +16,24 @@ from acting_rows import acts, refused, shown, together
 from acting_run_rows import EARLY_STOPPING, EPOCHS, LOSS, NOT_TRAINED, PLACE
 from acting_tables import KeysAct
 
-CONTRACT = "tests/trainers/sklearn/test_sklearn_contract.py::TestSklearn"
 DIVERGING = ("+trainer.estimator.solver=sgd", "++trainer.estimator.learning_rate_init=1e30")
 CV = "trainer.cross_validation={folds: 2}"
 ALWAYS = (
     *NOT_TRAINED,
-    *shown(f"{CONTRACT}::test_two_workers_share_the_rows_and_learn_what_one_process_learns", "scaling.num_workers"),
+    refused("scaling.num_workers=2", because="one worker"),
     *together(
         *PLACE,
-        acts("trainer.num_threads=1", on=threads),
+        acts("trainer.num_threads=1", on=threads, on_workers=("trainer.num_threads=2",)),
         acts("trainer.evaluate_split=test", on=evaluated_split),
     ),
     acts("trainer.estimator.hidden_layer_sizes=[3]", on=measured),
     acts("trainer.cross_validation.folds=3", on=measured, given=(CV,)),
-    acts("trainer.cross_validation.scoring=[f1_macro]", on=names, given=(CV,)),
+    acts(
+        "trainer.cross_validation.scoring=[f1_macro]",
+        on=names,
+        given=(CV,),
+        axis="trainer.cross_validation.scoring=[],[f1_macro]",
+    ),
     acts("run.seed=1", on=measured),
     refused("run.init_from=BASE", because="run.init_from"),
 )
@@ -37,6 +41,7 @@ ALWAYS = (
 
 class TestSklearnInEpochs(KeysAct):
     trainer = "sklearn"
+    num_workers = 1
     config = """
 defaults: [trainer: sklearn, dataset: sklearn, scaling: in_process]
 trainer:
@@ -60,6 +65,7 @@ dataset: {limit: 60, split: {val: 0.1, test: 0.1}}
 class TestSklearnAtOnce(KeysAct):
     decided = KeysAct.decided | {"trainer.max_epochs"}
     trainer = "sklearn"
+    num_workers = 1
     config = """
 defaults: [trainer: sklearn, dataset: sklearn, scaling: in_process]
 trainer:
@@ -72,7 +78,7 @@ dataset: {limit: 60, split: {val: 0.1, test: 0.1}}
         *shown("tests/acting/test_sklearn_keys.py::TestSklearnInEpochs::test_a_key_acts", "run.failure.nan_loss"),
         acts("trainer.max_epochs=2", on=last_step),
         acts("run.checkpoint.best.mode=max", on=best_mode, given=LOSS),
-        acts("run.checkpoint.upload=sync", on=saved_beside),
+        acts("run.checkpoint.upload=sync", on=saved_beside, on_workers=None),
         acts(
             "run.checkpoint.best.monitor=val/accuracy", on=best_monitor, given=("run.checkpoint.best.monitor=val/loss",)
         ),

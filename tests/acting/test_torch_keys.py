@@ -44,18 +44,18 @@ dataset: {limit: 60, split: {val: 0.1, test: 0.1}}
         acts("trainer.accumulate_steps=2", on=last_step),
         *together(
             acts("trainer.evaluate_split=test", on=evaluated_split),
-            acts("trainer.num_threads=1", on=threads),
+            acts("trainer.num_threads=1", on=threads, on_workers=("trainer.num_threads=2",)),
             acts("trainer.eval_every_epochs=2", on=evaluated_steps),
             acts("trainer.shuffle=false", on=weights),
             acts(
                 "trainer.metrics={f1: {_target_: torchmetrics.F1Score, task: multiclass, num_classes: auto}}", on=names
             ),
         ),
-        acts("trainer.eval_every_steps=2", on=evaluated_steps),
+        acts("trainer.eval_every_steps=2", on=evaluated_steps, on_workers=("trainer.eval_every_steps=1",)),
         acts("trainer.eval_batch_size=2", on=measured, given=BATCHES),
         acts("trainer.model.hidden=[4]", on=parameters),
         acts("trainer.optimizer.lr=0.5", on=weights),
-        acts("trainer/scheduler=cosine", on=weights),
+        acts("trainer/scheduler=cosine", on=weights, axis="trainer/scheduler=linear,cosine"),
         acts("trainer.scheduler_interval=epoch", on=weights, given=("trainer/scheduler=cosine",)),
         acts("trainer.loss={_target_: torch.nn.MultiMarginLoss}", on=weights),
         acts("trainer.transform=[{_target_: torch.nn.Sigmoid}]", on=weights),
@@ -70,7 +70,13 @@ dataset: {limit: 60, split: {val: 0.1, test: 0.1}}
             on=weights,
             given=("allow=[acting_probes]", "trainer.loss={_target_: acting_probes.stricter_loss}"),
         ),
-        acts("trainer.train_loop=acting_probes:other_loop", on=names, given=("allow=[acting_probes]",)),
+        # The loop has a table of its own, on workers too.
+        acts(
+            "trainer.train_loop=acting_probes:other_loop",
+            on=names,
+            given=("allow=[acting_probes]",),
+            on_workers=None,
+        ),
         refused("trainer.compile=true", "trainer.strategy=tp", because="trainer.compile"),
         refused("trainer.strategy=deepspeed", "trainer.precision=fp16", because="trainer.strategy=deepspeed"),
         refused(

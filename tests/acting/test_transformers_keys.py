@@ -96,7 +96,7 @@ dataset: {path: table.csv, label: label, split: {val: 0.1, test: 0.1}}
                 *LIMITS,
                 *EARLY_STOPPING,
                 acts("trainer.global_batch_size=4", on=last_step),
-                acts("trainer.eval_every_steps=2", on=evaluated_steps),
+                acts("trainer.eval_every_steps=2", on=evaluated_steps, on_workers=("trainer.eval_every_steps=1",)),
                 *(acts(f"trainer.arguments.{word}", on=weights) for word in ARGUMENTS),
             ]
         ),

@@ -3,7 +3,9 @@
 import pytest
 
 from rtrain.config.axes import Space, is_excluded, read_space, with_params, with_zip
+from rtrain.config.session import Session
 from rtrain.errors import ConfigError
+from rtrain.schemas import schemas
 
 NOTHING = Space(fixed=(), axes=())
 
@@ -107,3 +109,24 @@ def test_rules_leave_out_what_matches_all_of_their_keys():
     assert not is_excluded(config, [{"optimizer.lr": 0.1, "num_workers": 1}])
     with pytest.raises(ConfigError, match=r"no key 'optimizer\.lrr'[^~]*did you mean: trainer\.optimizer\.lr"):
         is_excluded(config, [{"optimizer.lrr": 0.1}])
+
+
+@pytest.mark.parametrize("section", ["params", "zip"])
+@pytest.mark.parametrize(
+    ("key", "values", "found"),
+    [
+        ("run.stop.target", "[{val/loss: 1}, {val/loss: 2}]", lambda conf: conf.run.stop.target["val/loss"]),
+        ("trainer.early_stopping.patience", "[1, 2]", lambda conf: conf.trainer.early_stopping.patience),
+        ("scheduler", "[cosine, step]", lambda conf: len(conf.trainer.scheduler) - 1),
+    ],
+)
+def test_a_file_varies_what_is_typed_without_a_sign(section, key, values, found, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    tmp_path.joinpath("mine.yaml").write_text(
+        "defaults: [trainer: torch, model: mlp, optimizer: sgd, dataset: sklearn]\n"
+        f"sweep: {{{section}: {{{key}: {values}}}}}\n"
+    )
+    with Session("mine.yaml", (), schemas()) as session:
+        trials = session.trials()
+        plans = [trials.plan(number, (value,)) for number, value in enumerate(trials.axes[0].values)]
+    assert [found(plan.composed.conf) for plan in plans] == [1, 2]

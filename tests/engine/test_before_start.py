@@ -13,6 +13,7 @@ import pytest
 import rtrain
 from rtrain.engine.side_effects import looking
 from rtrain.errors import ConfigError
+from rtrain.trainers.registry import load_trainer
 
 CODE = """
 import random
@@ -143,14 +144,20 @@ def test_what_this_machine_lacks_is_left_to_the_workers(how, project, monkeypatc
     ],
 )
 def test_a_run_with_a_trial_has_the_same_weights_as_one_without(config, trainer, project, monkeypatch):
-    from rtrain.trainers.registry import load_trainer
-
     metrics = [rtrain.fit(config, [*FEW, *SHORT]).manifest.metrics]
     monkeypatch.setattr(type(load_trainer(trainer)), "try_out", lambda self, job: None)
     metrics.append(rtrain.fit(config, [*FEW, *SHORT]).manifest.metrics)
     kept = [{name: value for name, value in one.items() if "/loss" in name} for one in metrics]
     assert kept[0]
     assert kept[0] == kept[1]
+
+
+@pytest.mark.parametrize(("word", "num_tried"), [("run.seed=1,2,3", 1), ("optimizer.lr=0.1,0.01", 2)])
+def test_what_trials_of_a_sweep_build_is_tried_once(word, num_tried, project, monkeypatch):
+    plugin, tried = type(load_trainer("torch")), []
+    monkeypatch.setattr(plugin, "try_out", lambda self, job: tried.append(job))
+    rtrain.sweep("mlp", [*FEW, *SHORT, word])
+    assert len(tried) == num_tried
 
 
 def test_a_look_leaves_streams_sockets_and_random_numbers_as_they_were(capsys):

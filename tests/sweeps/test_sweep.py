@@ -364,6 +364,13 @@ def test_a_metric_that_no_trial_reports_is_refused_before_the_first(trainer, met
     assert not Path("runs").exists() or not list(Path("runs").glob("*/*"))
 
 
+def test_what_lightgbm_measures_is_written_as_plain_numbers():
+    words = ["fit", "lightgbm", "--multirun", "num_workers=0", "dataset.limit=60", "trainer.num_boost_round=2"]
+    data, folder = swept([*words, "run.seed=1,2"])
+    found = yaml.safe_load((folder / "optimization_results.yaml").read_text())
+    assert found["best_value"] == data["trials"][data["best"]]["values"][0]
+
+
 def test_a_metric_that_nobody_reports_is_told(capsys):
     Path("pyproject.toml").write_text("")
     Path("own_metric.py").write_text("def zero(predictions, matrix):\n    return 'zero', 0.0\n")

@@ -59,7 +59,7 @@ class Monitor:
         value = metrics.get(self.name) if self.name is not None and self.mode is not None else None
         if value is None or not math.isfinite(value):
             return None
-        return {"monitor": self.name, "mode": self.mode, "value": value}
+        return {"monitor": self.name, "mode": self.mode, "value": float(value)}  # LightGBM has NumPy's numbers
 
     def improves(self, value: float, best: float | None, min_delta: float = 0.0) -> bool:
         """Tell whether ``value`` is better than the best one so far, by more than ``min_delta``; NaN never is."""
