@@ -49,7 +49,7 @@ def test_a_function_as_loss_is_not_called_with_nothing():
         ({"callbacks": [{"_target_": "keras.callbacks.EarlyStoping"}]}, "trainer.callbacks.0"),
         (
             {"callbacks": ["EarlyStopping"]},
-            "trainer.callbacks.0 must be a mapping with a _target_",
+            "trainer.callbacks.0: must be a mapping with a _target_",
         ),
         ({"callbacks": [{"_target_": "keras.optimizers.Adam"}]}, "keras.optimizers.Adam is no Keras callback"),
         ({"evaluate_split": "val"}, "no split val"),

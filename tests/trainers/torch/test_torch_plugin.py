@@ -49,7 +49,11 @@ def test_a_good_conf_passes():
         ({"optimizer": {"_target_": "torch.optim.SGD", "lr": "fast"}}, "trainer.optimizer.lr: must be a number"),
         (
             {"optimizer": {"_target_": "torch.optim.AdamW", "betas": [0.9]}},
-            "trainer.optimizer: torch.optim.AdamW failed",
+            "trainer.optimizer.betas: must be a list of 2",
+        ),
+        (
+            {"optimizer": {"_target_": "torch.optim.AdamW", "lr": -1}},
+            "trainer.optimizer.lr: torch.optim.AdamW refuses -1",
         ),
         ({"optimizer": {"_target_": "torch.optim.LBFGS"}}, "LBFGS needs a closure"),
         ({"scheduler": {"_target_": "torch.optim.lr_scheduler.StepLR"}}, "step_size"),
