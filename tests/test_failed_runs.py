@@ -96,7 +96,8 @@ error: ModuleNotFoundError: No module named 'not_there_at_all'
   --> own.py:7 in loop
   >    7 | step(config["how"])
   more frames: 3 of rtrain
-try: pip install not_there_at_all, or check the spelling of the import.
+try: pip install not_there_at_all
+or check the spelling of the import
 The whole traceback is in RUN/logs/worker-0.log
 """,
     "shape": """

@@ -140,7 +140,9 @@ class _Explainer:
         form = own_form(self.wrong_keys, self.schemas, group, option, typed, message)
         if form is not None:
             return replace(form, place=place)
-        meant = closest(option, options)
+        key = group.replace("/", ".")
+        named = (self.wrong_keys.translated(one, option) for one in (f"{key}.type", key))
+        meant = next((one for one in named if one in options), None) or closest(option, options)
         note = there_are(options)
         if group in GROUPS.values():
             note += f"; or a class: {group.rpartition('/')[2]}={{_target_: package.Class}}"

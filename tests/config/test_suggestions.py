@@ -99,6 +99,8 @@ def test_a_key_of_another_plugin_or_of_an_open_section_is_named(config, word, sa
     [
         ("mlp", "optimizer=RMSprop", "'trainer.optimizer={_target_: torch.optim.RMSprop}'"),
         ("mlp", "optimizer=lion", "chosen by its class: optimizer={_target_: package.Class"),
+        ("mlp", "sweep=bayes", "try: rtrain fit mlp sweep=optuna --multirun"),
+        ("mlp", "sweep/scheduler=HyperbandPruner", "try: rtrain fit mlp sweep/scheduler=hyperband --multirun"),
         ("mlp", "optimizer=foo", "or a class: optimizer={_target_: package.Class}"),
         ("mlp", "model=bert", "rtrain fit transformers trainer.model.pretrained=NAME"),
         ("keras", "loss=ce", "cross entropy is what trainer.loss=null takes"),

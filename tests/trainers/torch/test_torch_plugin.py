@@ -76,7 +76,7 @@ def test_a_mistake_is_named(keys, message):
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"strategy": "fsdp", "ema_decay": 0.9}, "trainer.ema_decay=null, or trainer.strategy=ddp"),
+        ({"strategy": "fsdp", "ema_decay": 0.9}, "trainer.ema_decay=null\nor trainer.strategy=ddp"),
         ({"strategy": "tp", "compile": True}, "trainer.compile does not work with trainer.strategy=tp"),
         ({"strategy": "fsdp_tp", "channels_last": True}, "trainer.channels_last"),
         ({"strategy": "fsdp", "precision": "fp16"}, "trainer.precision=bf16"),
