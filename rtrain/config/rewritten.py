@@ -23,6 +23,9 @@ def rewritten(value: str) -> Iterator[str]:
     Args:
         value: As typed, after the ``=``.
     """
+    if quoted := re.fullmatch(r"(['\"])(.*)\1", value):
+        yield from (quoted[2], *rewritten(quoted[2]))
+        return
     seen = {value}
     for one in (plainly(value), *_numbers(value), *_nothing(value), *_names(value), *_lists(value)):
         if one is not None and one not in seen:
@@ -82,8 +85,6 @@ def _numbers(value: str) -> Iterator[str]:
         yield f"{float(match[1]) * (1024 if match[3] else 1000) ** ('kMGT'.index(match[2].replace('K', 'k')) + 1):.0f}"
     if (match := re.fullmatch(rf"({_DECIMAL}) ?/ ?({_DECIMAL})", value)) and float(match[2]):
         yield f"{float(match[1]) / float(match[2]):g}"
-    if match := re.fullmatch(r"(['\"])(.*)\1", value):
-        yield match[2]
 
 
 def _nothing(value: str) -> Iterator[str]:
@@ -110,7 +111,7 @@ def _in_brackets(value: str) -> str | None:
 
 
 def _names(value: str) -> Iterator[str]:
-    if number_in(value) is None and not set(value) & set("[]{}") and "://" not in value:
+    if number_in(value) is None and value[:1] not in ("[", "{") and "://" not in value:
         letters = re.sub(r"[\u0300-\u036f]", "", unicodedata.normalize("NFKD", value))
         plain = re.sub(r"[^A-Za-z0-9._-]+", "-", letters).strip("._-")
         if plain and plain != value:

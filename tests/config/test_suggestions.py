@@ -97,7 +97,7 @@ def test_a_key_of_another_plugin_or_of_an_open_section_is_named(config, word, sa
 @pytest.mark.parametrize(
     ("config", "word", "said"),
     [
-        ("mlp", "optimizer=RMSprop", "'trainer.optimizer={_target_: torch.optim.RMSprop}'"),
+        ("mlp", "optimizer=RMSprop", "try: rtrain fit mlp 'optimizer={_target_: torch.optim.RMSprop}'"),
         ("mlp", "optimizer=lion", "chosen by its class: optimizer={_target_: package.Class"),
         ("mlp", "sweep=bayes", "try: rtrain fit mlp sweep=optuna --multirun"),
         ("mlp", "sweep/scheduler=HyperbandPruner", "try: rtrain fit mlp sweep/scheduler=hyperband --multirun"),
