@@ -12,7 +12,7 @@ CONTRACT = "tests/trainers/tensorflow/test_keras_contract.py::TestTensorflow"
 
 class TestTensorflow(KeysAct):
     trainer = "tensorflow"
-    num_workers = 1
+    workers = ("scaling.num_workers=1",)
     """Two would be new processes for each row: they join one world only."""
     config = """
 defaults: [trainer: tensorflow, dataset: sklearn, scaling: in_process]

@@ -41,7 +41,7 @@ ALWAYS = (
 
 class TestSklearnInEpochs(KeysAct):
     trainer = "sklearn"
-    num_workers = 1
+    workers = ("scaling.num_workers=1",)
     config = """
 defaults: [trainer: sklearn, dataset: sklearn, scaling: in_process]
 trainer:
@@ -65,7 +65,7 @@ dataset: {limit: 60, split: {val: 0.1, test: 0.1}}
 class TestSklearnAtOnce(KeysAct):
     decided = KeysAct.decided | {"trainer.max_epochs"}
     trainer = "sklearn"
-    num_workers = 1
+    workers = ("scaling.num_workers=1",)
     config = """
 defaults: [trainer: sklearn, dataset: sklearn, scaling: in_process]
 trainer:
