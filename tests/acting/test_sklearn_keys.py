@@ -20,7 +20,9 @@ DIVERGING = ("+trainer.estimator.solver=sgd", "++trainer.estimator.learning_rate
 CV = "trainer.cross_validation={folds: 2}"
 ALWAYS = (
     *NOT_TRAINED,
-    refused("scaling.num_workers=2", because="one worker"),
+    *shown(
+        "tests/trainers/sklearn/test_sklearn_plugin.py::test_what_can_not_work_is_found_first", "scaling.num_workers"
+    ),
     *together(
         *PLACE,
         acts("trainer.num_threads=1", on=threads, on_workers=("trainer.num_threads=2",)),
