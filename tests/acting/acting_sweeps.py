@@ -41,7 +41,7 @@ def is_for_workers(row: Trained) -> bool:
     return row.on_workers is not None and not row.not_varied and STOPPED not in row.given
 
 
-def trained_on_workers(runs: Runs, rows: list[Trained], num_workers: int) -> dict[tuple[str, ...], Watched]:
+def trained_on_workers(runs: Runs, rows: list[Trained], workers: tuple[str, ...]) -> dict[tuple[str, ...], Watched]:
     """Return by their words the runs that rows compare: trials of one sweep, as its workers are started once.
 
     Each trial has words of its own, as with ``sweep.zip``.
@@ -53,6 +53,4 @@ def trained_on_workers(runs: Runs, rows: list[Trained], num_workers: int) -> dic
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=os.pathsep)
         patch.setattr(trials, "with_zip", lambda space, _: type(space)(fixed=space.fixed, axes=(axis,)))
-        return dict(
-            zip(words, runs.sweep((f"scaling.num_workers={num_workers}", "sweep.name=on_workers")), strict=True)
-        )
+        return dict(zip(words, runs.sweep((*workers, "sweep.name=on_workers")), strict=True))

@@ -34,8 +34,8 @@ class KeysAct:
     decided: ClassVar[frozenset[str]] = frozenset({"scaling.num_workers", "trainer.type", "trainer.train_loop"})
     """Keys that choose a way of running which has a table of its own: what only acts there needs no row here."""
 
-    num_workers: ClassVar[int] = 2
-    """Of runs on Ray. Two cores hold one trial of two workers at a time, all in the same processes."""
+    workers: ClassVar[tuple[str, ...]] = ("scaling.num_workers=2",)
+    """Words of all runs on Ray. Two cores hold one run of two workers at a time, all in the same processes."""
 
     @pytest.fixture(scope="class")
     @classmethod
@@ -84,7 +84,7 @@ class KeysAct:
     @classmethod
     def trained_there(cls, runs):
         rows = [row for row in cls.rows if isinstance(row, Trained) and is_for_workers(row)]
-        return trained_on_workers(runs, rows, cls.num_workers)
+        return trained_on_workers(runs, rows, cls.workers)
 
     @pytest.mark.slow
     @pytest.mark.timeout(900)

@@ -26,7 +26,7 @@ allow: [acting_jax_probes]
 """
     rows = (
         *(row for row in NOT_TRAINED if row.key != "scaling.use_gpu"),
-        acts("scaling.use_gpu=true", on=ending),
+        acts("scaling.use_gpu=true", on=ending, on_workers=None),
         *shown(f"{CONTRACT}::test_two_workers_share_the_rows_and_learn_what_one_process_learns", "scaling.num_workers"),
         *shown(f"{NOT_FINITE}::test_weights_that_are_spoilt_are_not_saved", "run.failure.nan_loss"),
         *shown(f"{NOT_FINITE}::test_a_run_that_leaves_out_step_after_step_fails", "run.failure.max_skipped_steps"),
@@ -37,8 +37,8 @@ allow: [acting_jax_probes]
             acts("trainer.shuffle=false", on=weights),
             acts(METRIC, on=names),
         ),
-        acts("trainer.train_function=acting_jax_probes:other_function", on=names, given=FUNCTION),
-        acts("trainer.train_function_config.value=2", on=measured, given=FUNCTION),
+        acts("trainer.train_function=acting_jax_probes:other_function", on=names, given=FUNCTION, on_workers=None),
+        acts("trainer.train_function_config.value=2", on=measured, given=FUNCTION, on_workers=None),
         *slow(
             [
                 *EPOCHS,

@@ -12,7 +12,7 @@ CONTRACT = "tests/trainers/tensorflow/test_keras_contract.py::TestTensorflow"
 
 class TestTensorflow(KeysAct):
     trainer = "tensorflow"
-    num_workers = 1
+    workers = ("scaling.num_workers=1",)
     """Two would be new processes for each row: they join one world only."""
     config = """
 defaults: [trainer: tensorflow, dataset: sklearn, scaling: in_process]
@@ -26,7 +26,7 @@ allow: [acting_keras_probes]
 """
     rows = (
         *(row for row in NOT_TRAINED if row.key != "scaling.use_gpu"),
-        acts("scaling.use_gpu=true", on=ending),
+        acts("scaling.use_gpu=true", on=ending, on_workers=None),
         *shown(f"{CONTRACT}::test_two_workers_share_the_rows_and_learn_what_one_process_learns", "scaling.num_workers"),
         *shown(f"{NOT_FINITE}::test_weights_that_are_spoilt_are_not_saved", "run.failure.nan_loss"),
         *shown(f"{NOT_FINITE}::test_a_run_that_leaves_out_step_after_step_fails", "run.failure.max_skipped_steps"),

@@ -10,7 +10,7 @@ DOWN = ("run.checkpoint.best.monitor=train/down", "run.checkpoint.best.mode=min"
 
 class TestLoop(KeysAct):
     trainer = "torch"
-    num_workers = 1
+    workers = ("scaling.num_workers=1",)
     """Two would be new processes for each row, as they might read with Ray Data."""
     config = """
 defaults: [scaling: in_process]

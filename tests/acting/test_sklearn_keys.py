@@ -20,7 +20,9 @@ DIVERGING = ("+trainer.estimator.solver=sgd", "++trainer.estimator.learning_rate
 CV = "trainer.cross_validation={folds: 2}"
 ALWAYS = (
     *NOT_TRAINED,
-    refused("scaling.num_workers=2", because="one worker"),
+    *shown(
+        "tests/trainers/sklearn/test_sklearn_plugin.py::test_what_can_not_work_is_found_first", "scaling.num_workers"
+    ),
     *together(
         *PLACE,
         acts("trainer.num_threads=1", on=threads, on_workers=("trainer.num_threads=2",)),
@@ -41,7 +43,7 @@ ALWAYS = (
 
 class TestSklearnInEpochs(KeysAct):
     trainer = "sklearn"
-    num_workers = 1
+    workers = ("scaling.num_workers=1",)
     config = """
 defaults: [trainer: sklearn, dataset: sklearn, scaling: in_process]
 trainer:
@@ -65,7 +67,7 @@ dataset: {limit: 60, split: {val: 0.1, test: 0.1}}
 class TestSklearnAtOnce(KeysAct):
     decided = KeysAct.decided | {"trainer.max_epochs"}
     trainer = "sklearn"
-    num_workers = 1
+    workers = ("scaling.num_workers=1",)
     config = """
 defaults: [trainer: sklearn, dataset: sklearn, scaling: in_process]
 trainer:
