@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rtrain.config.scrub import Scrubber
+from rtrain.config.secrets.redact import Scrubber
 from rtrain.errors import RtrainError
 from rtrain.printable import printable
 from rtrain.run_lines import Limits, end_lines, event_line, is_milestone, start_line

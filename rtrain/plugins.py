@@ -10,8 +10,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from rtrain.config.allowed import stands_before
-from rtrain.config.closest import to_try
+from rtrain.config.did_you_mean import to_try
+from rtrain.config.targets.allow_list import stands_before
 from rtrain.errors import ConfigError, NotInstalledError
 
 

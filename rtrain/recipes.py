@@ -6,7 +6,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from rtrain.config.closest import nearest_or_all
+from rtrain.config.did_you_mean import nearest_or_all
 from rtrain.config.locations import builtin_dir
 from rtrain.errors import ConfigError
 

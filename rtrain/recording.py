@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rtrain.cluster import Cluster
-from rtrain.config.closest import nearest_or_all
+from rtrain.config.did_you_mean import nearest_or_all
 from rtrain.config.schema import RunConf, ScalingConf
 from rtrain.driver_log import LoggingObserver, driver_log, log_error
 from rtrain.errors import MOST_OF_TRACEBACK, RtrainError, TrainingError, first_line, shortened

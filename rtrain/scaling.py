@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rtrain.config.closest import closest, did_you_mean, there_are, to_try
+from rtrain.config.did_you_mean import closest, did_you_mean, there_are, to_try
 from rtrain.config.num_workers import Elastic
 from rtrain.config.schema import ScalingConf
 from rtrain.errors import ConfigError, NotEnoughResourcesError

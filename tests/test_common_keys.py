@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 from named_tests import ROOT, exists
 
-from rtrain.config.hints import hints_of
+from rtrain.config.field_types import hints_of
 from rtrain.config.schema import ClusterConf, RunConf, ScalingConf
 from rtrain.config.sweep_conf import SweepConf
 from rtrain.schedulers.base import SchedulerConf

@@ -17,7 +17,7 @@ from strange import KINDS, guarded, put_strange
 
 import rtrain
 from rtrain.cli.app import run as command
-from rtrain.config.servers import is_well_known
+from rtrain.config.targets.servers import is_well_known
 from rtrain.errors import CheckpointError, DatasetError, RtrainError
 from rtrain.runs.checkpoints import RECORD_NAME
 from rtrain.runs.files import sha256_of
@@ -162,7 +162,7 @@ def test_code_in_the_folder_of_the_checkpoint_or_the_current_one_does_not_run(st
         "tensorflow.load_op_library",
         "ray.train.get_context",
         "rtrain.runs.files.write_atomic",
-        "rtrain.config.targets.build",
+        "rtrain.config.targets.instantiate.build",
         "rtrain.fit",
         "torch.nn.Linear.__init__",
         "torch.nn.modules.linear.Linear",

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from rtrain.config.allowed import project_forgotten, use_project_root
+from rtrain.config.targets.allow_list import project_forgotten, use_project_root
 from rtrain.errors import ConfigError
 from rtrain.plugins import Confs, check_installed, import_plugin, missing_modules
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from rtrain.cli.app import run as command
-from rtrain.config.allowed import project_forgotten
+from rtrain.config.targets.allow_list import project_forgotten
 
 ROWS = "a,b,y\n" + "\n".join(f"{index % 7}.5,{index % 5}.25,{index % 2}" for index in range(60)) + "\n"
 SECRETS = {

@@ -76,7 +76,7 @@ def candidates(line: str, commands: Sequence[str]) -> list[str]:
     positional = [word for word in words[1:] if not word.startswith("-")]
     if not positional:
         return _config_files(incomplete)
-    from rtrain.config.completion import complete as complete_override
+    from rtrain.config.reference.completion import complete as complete_override
     from rtrain.schemas import schemas
 
     return complete_override(positional, incomplete, schemas())

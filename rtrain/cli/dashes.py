@@ -8,9 +8,9 @@ from typing import Any
 
 from typer.core import TyperCommand
 
-from rtrain.config.aliases import KEYS
-from rtrain.config.closest import closest, to_try
-from rtrain.config.screen import Typed, render
+from rtrain.config.compose.aliases import KEYS
+from rtrain.config.diagnostics.screen import Typed, render
+from rtrain.config.did_you_mean import closest, to_try
 from rtrain.errors import ConfigError
 
 LIKE_AN_OPTION = 0.75

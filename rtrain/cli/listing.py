@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rtrain.config.closest import nearest_or_all
+from rtrain.config.did_you_mean import nearest_or_all
 from rtrain.errors import ConfigError
 from rtrain.terminal import check_written, say
 
@@ -43,7 +43,7 @@ def _print(infos: Sequence[PluginInfo], confs: Mapping[str, type], name: str | N
 
 
 def _print_keys(conf: type, group: str) -> None:
-    from rtrain.config.key_docs import key_docs
+    from rtrain.config.reference.key_docs import key_docs
 
     for key in key_docs(conf):
         default = "" if key.default is None else f" = {key.default}"

@@ -19,7 +19,7 @@ def schema(
     """
     import json
 
-    from rtrain.config.json_schema import json_schema
+    from rtrain.config.reference.json_schema import json_schema
     from rtrain.schemas import schemas
 
     typer.echo(json.dumps(json_schema(schemas(), group), indent=2))

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rtrain.cli.display import PlainLines
-from rtrain.config.aliases import split_word
+from rtrain.config.compose.aliases import split_word
 from rtrain.config.locations import shown
 from rtrain.config.numeric import is_number
 from rtrain.errors import RtrainError

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rtrain.config.closest import closest, did_you_mean, to_try
 from rtrain.config.data_files import words_for
+from rtrain.config.did_you_mean import closest, did_you_mean, to_try
 from rtrain.errors import ConfigError
 
 CONFIG_FOLDERS = ("configs", "config", "conf")

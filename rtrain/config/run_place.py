@@ -10,11 +10,11 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from rtrain.config.masking import secrets_hidden
-from rtrain.config.nodes import joined
-from rtrain.config.scrub import variables_in
-from rtrain.config.secret_names import is_secret
-from rtrain.config.secret_urls import MASK
+from rtrain.config.compose.nodes import joined
+from rtrain.config.secrets.masked_config import secrets_hidden
+from rtrain.config.secrets.names import is_secret
+from rtrain.config.secrets.redact import variables_in
+from rtrain.config.secrets.urls import MASK
 from rtrain.errors import ConfigError
 
 RECORDS = ("manifest.json", "sweep.json")

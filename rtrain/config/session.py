@@ -16,24 +16,24 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.core.utils import env_override
 from omegaconf import DictConfig
 
-from rtrain.config.aliases import GROUPS
-from rtrain.config.allowed import allowed_by_project, use_project_root
-from rtrain.config.bounds import bounded_references
-from rtrain.config.gate import Gate, leaves
-from rtrain.config.hydra_parts import check_hydra, hydra_config
-from rtrain.config.idle import check_idle
+from rtrain.config.compose.aliases import GROUPS
+from rtrain.config.compose.bounds import bounded_references
+from rtrain.config.compose.hydra_parts import check_hydra, hydra_config
+from rtrain.config.compose.nodes import without
+from rtrain.config.compose.request import prepare
+from rtrain.config.compose.resolve import place_job, put_job, recorded, resolve, secrets_of, shown_config
+from rtrain.config.compose.resolvers import named_variables, register_resolvers
+from rtrain.config.compose.store import DEFAULT_PLUGINS, open_keys, store_schemas
+from rtrain.config.diagnostics.idle import check_idle
 from rtrain.config.locations import Primary, find_project_root
 from rtrain.config.needs import Way
-from rtrain.config.nodes import without
-from rtrain.config.referred import mask_words, referred_by_secrets
-from rtrain.config.request import prepare
-from rtrain.config.resolve import place_job, put_job, recorded, resolve, secrets_of, shown_config
-from rtrain.config.resolvers import named_variables, register_resolvers
 from rtrain.config.run_place import check_no_secret, check_not_masked, check_place
 from rtrain.config.schema import RtrainConf, Schemas
-from rtrain.config.scrub import Scrubber
-from rtrain.config.secret_urls import without_secrets
-from rtrain.config.store import DEFAULT_PLUGINS, open_keys, store_schemas
+from rtrain.config.secrets.redact import Scrubber
+from rtrain.config.secrets.referred import mask_words, referred_by_secrets
+from rtrain.config.secrets.urls import without_secrets
+from rtrain.config.targets.allow_list import allowed_by_project, use_project_root
+from rtrain.config.targets.gate import Gate, leaves
 from rtrain.errors import ConfigError, RtrainError, TargetError
 from rtrain.runs.plain_files import check_run_dir
 from rtrain.runs.signature import has_own_seal
@@ -244,7 +244,7 @@ class Session:
                 self._shown(named(error))
                 raise
             except Exception as error:
-                from rtrain.config.explain import explain
+                from rtrain.config.diagnostics.explain import explain
 
                 explained = explain(self.request, self._schemas, error, self._what_is_wrong_with)
                 if explained is error:
@@ -259,14 +259,14 @@ class Session:
         except TargetError as error:
             raise self._shown(self._placed(error)) from error
         except ConfigError as error:
-            from rtrain.config.explain import show_typed
+            from rtrain.config.diagnostics.explain import show_typed
 
             show_typed(self.request, error)
             self._shown(error)
             raise
 
     def _placed(self, error: TargetError) -> ConfigError:
-        from rtrain.config.explain_target import place_target
+        from rtrain.config.diagnostics.target_errors import place_target
 
         return place_target(self.request, self._schemas, error, self._what_is_wrong_with)
 
@@ -291,7 +291,7 @@ class Session:
     def _shown(self, error: E) -> E:
         """Make the commands of a hint whole, and take the secrets of what was composed last out of what is said."""
         if isinstance(error, RtrainError) and error.hint:
-            from rtrain.config.whole_commands import with_whole_commands
+            from rtrain.config.diagnostics.meant.whole_commands import with_whole_commands
 
             error.hint = with_whole_commands(error.hint, self.request, self._what_is_wrong_with)
         if self._composed is not None and isinstance(error, RtrainError):
@@ -326,7 +326,7 @@ class Session:
             gate.check_job(data)
             env = check_hydra(cfg, gate)
             if any(word.key in GROUPS.values() for word in self.request.words):
-                from rtrain.config.other_options import refuse_foreign_options
+                from rtrain.config.diagnostics.meant.other_options import refuse_foreign_options
 
                 refuse_foreign_options(self.request, self._schemas, data["trainer"], self._what_is_wrong_with)
             conf = validate(data, self._schemas)

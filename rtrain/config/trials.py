@@ -13,18 +13,27 @@ from typing import Any
 import yaml
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
-from rtrain.config.aliases import split_word
-from rtrain.config.axes import Axis, Space, full_key, is_excluded, quoted, read_space, with_params, with_zip
-from rtrain.config.closest import use_instead
-from rtrain.config.hydra_app import HydraJob, collector_paused
-from rtrain.config.masking import masked_config
-from rtrain.config.nodes import words_of
-from rtrain.config.referred import mask_words, referred_by_secrets
-from rtrain.config.request import Request
+from rtrain.config.compose.aliases import split_word
+from rtrain.config.compose.hydra_app import HydraJob, collector_paused
+from rtrain.config.compose.nodes import words_of
+from rtrain.config.compose.request import Request
+from rtrain.config.compose.search_space import (
+    Axis,
+    Space,
+    full_key,
+    is_excluded,
+    quoted,
+    read_space,
+    with_params,
+    with_zip,
+)
+from rtrain.config.compose.store import BASE
+from rtrain.config.did_you_mean import use_instead
 from rtrain.config.run_place import check_unused
-from rtrain.config.secret_urls import MASK
+from rtrain.config.secrets.masked_config import masked_config
+from rtrain.config.secrets.referred import mask_words, referred_by_secrets
+from rtrain.config.secrets.urls import MASK
 from rtrain.config.session import Composed
-from rtrain.config.store import BASE
 from rtrain.config.sweep_conf import SweepConf
 from rtrain.errors import ConfigError
 from rtrain.runs.files import write_atomic

@@ -10,11 +10,11 @@ from typing import Any, get_args
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from rtrain.config.closest import one_edit
-from rtrain.config.hints import hints_of
-from rtrain.config.plain_words import as_written
+from rtrain.config.compose.store import DEFAULT_PLUGINS, PLUGIN_GROUPS
+from rtrain.config.diagnostics.omegaconf_messages import as_written
+from rtrain.config.did_you_mean import one_edit
+from rtrain.config.field_types import hints_of
 from rtrain.config.schema import NAME, RtrainConf, Schemas
-from rtrain.config.store import DEFAULT_PLUGINS, PLUGIN_GROUPS
 from rtrain.errors import ConfigError
 
 

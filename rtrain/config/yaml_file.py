@@ -11,10 +11,10 @@ from typing import Any
 import yaml
 from omegaconf._utils import get_yaml_loader
 
-from rtrain.config.bounds import MAX_BYTES, MAX_DEPTH, MAX_KEY, MAX_NODES, MAX_REFERENCES_OF_TEXT, MAX_TEXT
-from rtrain.config.closest import to_try
+from rtrain.config.compose.bounds import MAX_BYTES, MAX_DEPTH, MAX_KEY, MAX_NODES, MAX_REFERENCES_OF_TEXT, MAX_TEXT
+from rtrain.config.diagnostics.screen import Spot, render
+from rtrain.config.did_you_mean import to_try
 from rtrain.config.locations import shown
-from rtrain.config.screen import Spot, render
 from rtrain.errors import ConfigError
 from rtrain.runs.plain_files import described
 

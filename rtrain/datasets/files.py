@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from rtrain.config.closest import to_try
+from rtrain.config.did_you_mean import to_try
 from rtrain.datasets.near_files import hint_for
 from rtrain.datasets.remote import fetch, is_glob, num_fixed, pattern_in
 from rtrain.errors import DatasetError

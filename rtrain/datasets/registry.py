@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from rtrain.config.closest import nearest_or_all
+from rtrain.config.did_you_mean import nearest_or_all
 from rtrain.datasets.base import Source
 from rtrain.errors import ConfigError
 from rtrain.plugins import Confs, PluginInfo, check_installed, describe_plugin, find_modules, import_plugin

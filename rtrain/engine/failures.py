@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from rtrain.config.diagnostics.own_lines import render_lines
 from rtrain.config.locations import shown
-from rtrain.config.own_lines import render_lines
 from rtrain.config.schema import FailureConf
 from rtrain.engine.same_error import lasting
 from rtrain.trainers.known_errors import LESS_MEMORY, is_out_of_memory, what_to_try

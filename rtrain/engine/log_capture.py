@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from io import BufferedIOBase, TextIOBase
 from typing import TYPE_CHECKING, Any, TextIO
 
-from rtrain.config.own_lines import own_lines
-from rtrain.config.scrub import Scrubber
-from rtrain.config.secret_urls import MASK
+from rtrain.config.diagnostics.own_lines import own_lines
+from rtrain.config.secrets.redact import Scrubber
+from rtrain.config.secrets.urls import MASK
 from rtrain.engine.masked_output import masked_logging, masked_output
 from rtrain.engine.output_filter import Masking
 from rtrain.errors import MOST_OF_TRACEBACK, RtrainError, said_by, shortened

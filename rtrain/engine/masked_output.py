@@ -15,8 +15,8 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
-from rtrain.config.scrub import Scrubber
-from rtrain.config.secret_urls import MASK
+from rtrain.config.secrets.redact import Scrubber
+from rtrain.config.secrets.urls import MASK
 from rtrain.engine import output_filter
 
 DRAIN_SECONDS = 10.0

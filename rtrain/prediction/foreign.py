@@ -1,6 +1,6 @@
 """What may not be done with a checkpoint that another account wrote, unless the user trusts it.
 
-What its targets name is looked at when they are built: see ``rtrain.config.allowed.Untrusted``.
+What its targets name is looked at when they are built: see ``rtrain.config.targets.allow_list.Untrusted``.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rtrain.config.allowed import is_allowed, targets_in
-from rtrain.config.servers import is_well_known
+from rtrain.config.targets.allow_list import is_allowed, targets_in
+from rtrain.config.targets.servers import is_well_known
 from rtrain.datasets.registry import load_source
 from rtrain.errors import CheckpointError
 from rtrain.storage.stores import is_url, shown

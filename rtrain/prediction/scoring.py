@@ -11,8 +11,8 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from rtrain.config.allowed import use_project_root
-from rtrain.config.own_lines import own_lines, render_lines
+from rtrain.config.diagnostics.own_lines import own_lines, render_lines
+from rtrain.config.targets.allow_list import use_project_root
 from rtrain.datasets.base import DatasetInfo, RawChunk, RowReader
 from rtrain.errors import CheckpointError, DatasetError, PredictionError, RtrainError
 from rtrain.trainers.checkpoint_errors import reading

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from rtrain.config.axes import Axis
+from rtrain.config.compose.search_space import Axis
 from rtrain.config.schema import one_of
 from rtrain.searches.base import Goal, Point
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from rtrain.config.axes import Axis
+from rtrain.config.compose.search_space import Axis
 from rtrain.errors import ConfigError
 from rtrain.schedulers import base
 from rtrain.schedulers.base import GoOn, Pause, Stop, StoppingConf

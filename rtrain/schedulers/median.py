@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from rtrain.config.axes import Axis
+from rtrain.config.compose.search_space import Axis
 from rtrain.schedulers import base
 from rtrain.schedulers.base import Stop, StoppingConf
 from rtrain.searches.base import Goal

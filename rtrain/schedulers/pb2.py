@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rtrain.config.axes import Axis
+from rtrain.config.compose.search_space import Axis
 from rtrain.errors import ConfigError
 from rtrain.schedulers import pbt
 from rtrain.schedulers.base import Exploit, GoOn, Pause

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from rtrain.config.axes import Axis
+from rtrain.config.compose.search_space import Axis
 
 Point = tuple[str, ...]
 """A value for each axis, in their order, as Hydra takes them."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from rtrain.config.axes import MAX_POINTS, Axis
+from rtrain.config.compose.search_space import MAX_POINTS, Axis
 from rtrain.config.needs import Need, Rules
 from rtrain.config.sweep_conf import SweepConf
 from rtrain.errors import ConfigError

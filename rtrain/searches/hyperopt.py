@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from rtrain.config.axes import Axis
+from rtrain.config.compose.search_space import Axis
 from rtrain.config.sweep_conf import SweepConf
 from rtrain.searches import base
 from rtrain.searches.base import Goal, Point

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from rtrain.config.axes import Axis
+from rtrain.config.compose.search_space import Axis
 from rtrain.config.needs import Need, Rules
 from rtrain.config.schema import one_of
 from rtrain.config.sweep_conf import SweepConf

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote
 
-from rtrain.config.secret_urls import without_secrets
-from rtrain.config.servers import url_parts
+from rtrain.config.secrets.urls import without_secrets
+from rtrain.config.targets.servers import url_parts
 from rtrain.errors import ConfigError
 
 BUILT_INTO_PYARROW = ("s3", "gs", "gcs", "abfs", "abfss", "az", "hdfs")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from rtrain.config.secret_urls import MASK
+from rtrain.config.secrets.urls import MASK
 from rtrain.config.session import Session
 from rtrain.config.trials import COMMAND_NAME
 from rtrain.errors import ConfigError, RunInUseError

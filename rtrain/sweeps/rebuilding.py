@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rtrain.config.axes import Axis
-from rtrain.config.secrets import mask_word
+from rtrain.config.compose.search_space import Axis
+from rtrain.config.secrets.masked import mask_word
 from rtrain.config.trials import Trials
 from rtrain.errors import DamagedSweepError, RtrainError
 from rtrain.runs.manifest import FILE_NAME as MANIFEST

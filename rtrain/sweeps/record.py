@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from rtrain.config.closest import did_you_mean
+from rtrain.config.did_you_mean import did_you_mean
 from rtrain.errors import ConfigError, DamagedSweepError, StrangeFileError
 from rtrain.runs.files import to_json, write_atomic
 from rtrain.runs.manifest import utc_now

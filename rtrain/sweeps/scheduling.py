@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rtrain.config.secrets import mask_word
+from rtrain.config.secrets.masked import mask_word
 from rtrain.config.trials import PauseAt, Trials
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import checkpoints_dir, latest_checkpoint, read_record

@@ -10,8 +10,8 @@ from typing import Any, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from rtrain.config.aliases import split_word
-from rtrain.config.axes import Axis
+from rtrain.config.compose.aliases import split_word
+from rtrain.config.compose.search_space import Axis
 from rtrain.searches.base import Goal, Point
 
 T = TypeVar("T")

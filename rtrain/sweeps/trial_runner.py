@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from rtrain.cluster import Cluster
-from rtrain.config.allowed import project_forgotten, use_project_root
 from rtrain.config.session import Composed
+from rtrain.config.targets.allow_list import project_forgotten, use_project_root
 from rtrain.config.trials import PauseAt, Plan
 from rtrain.datasets.base import Dataset
 from rtrain.engine.ray.worker_group import Group

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from rtrain.config.schema import RtrainConf
-from rtrain.config.scrub import Scrubber
+from rtrain.config.secrets.redact import Scrubber
 from rtrain.datasets.base import Dataset
 from rtrain.trainers.loops.directions import Directions
 from rtrain.trainers.trained import About, Predictor, Trained

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rtrain.config.closest import to_try
+from rtrain.config.did_you_mean import to_try
 
 _SHAPES = re.compile(r"mat1 and mat2 shapes cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)")
 _CHANNELS = re.compile(r"expected input\[[^\]]*\] to have (\d+) channels, but got (\d+) channels")

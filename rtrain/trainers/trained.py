@@ -11,8 +11,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from pydantic import TypeAdapter
 
-from rtrain.config.allowed import Untrusted
-from rtrain.config.closest import there_are
+from rtrain.config.did_you_mean import there_are
+from rtrain.config.targets.allow_list import Untrusted
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import RECORD_NAME, is_signed_list

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rtrain.config.schema import RunConf
-from rtrain.config.scrub import Scrubber
+from rtrain.config.secrets.redact import Scrubber
 from rtrain.datasets.base import Dataset
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import RECORD_NAME, Writer, checkpoint_dir, note_in_checkpoint, write_checkpoint

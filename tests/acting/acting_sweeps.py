@@ -10,8 +10,8 @@ from acting_rows import STOPPED, Trained, key_of
 from acting_runs import Runs, Watched
 
 from rtrain.config import trials
-from rtrain.config.aliases import expand_word
-from rtrain.config.axes import Axis, as_text
+from rtrain.config.compose.aliases import expand_word
+from rtrain.config.compose.search_space import Axis, as_text
 
 AGAIN = ("+vars.again=1",)
 """Of a run that repeats the one without any words."""

@@ -10,12 +10,12 @@ from omegaconf import DictConfig, FloatNode, IntegerNode, OmegaConf
 from omegaconf.errors import ValidationError
 from tests_config import check, refused
 
-from rtrain.config.aliases import CHOOSABLE
-from rtrain.config.json_schema import schema_of
-from rtrain.config.plain_words import plain_words
+from rtrain.config.compose.aliases import CHOOSABLE
+from rtrain.config.compose.store import PLUGIN_GROUPS, typed_conf
+from rtrain.config.diagnostics.meant.suggest import all_confs
+from rtrain.config.diagnostics.omegaconf_messages import plain_words
+from rtrain.config.reference.json_schema import schema_of
 from rtrain.config.schema import ClusterConf, RtrainConf
-from rtrain.config.store import PLUGIN_GROUPS, typed_conf
-from rtrain.config.suggest import all_confs
 from rtrain.config.units import num_bytes, seconds, unit_of, with_units
 from rtrain.schemas import schemas
 

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import pytest
 from pydantic import Field
 
-from rtrain.config.gate import Gate
 from rtrain.config.schema import Schemas, one_of
 from rtrain.config.session import Session
+from rtrain.config.targets.gate import Gate
 from rtrain.errors import ConfigError
 from rtrain.searches import grid
 

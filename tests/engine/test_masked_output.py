@@ -18,7 +18,7 @@ from asyncio import CancelledError
 
 import pytest
 
-from rtrain.config.scrub import Scrubber
+from rtrain.config.secrets.redact import Scrubber
 from rtrain.engine.log_capture import copied_output
 from rtrain.engine.output_filter import Masking
 
@@ -27,7 +27,7 @@ FORMS = [b"S3cret", b"S3cret-abc-123", b"3cretS3"]
 TEXT = b"a S3cret b S3cret-abc-123 c S3cS3cret-abc S3cretS3cret-abc-12 3cretS3 S3cre"
 SCRIPT = f"""
 import os, sys
-from rtrain.config.scrub import Scrubber
+from rtrain.config.secrets.redact import Scrubber
 from rtrain.engine.log_capture import copied_output
 
 with copied_output(0, lambda record: None, Scrubber(frozenset([{SECRET!r}]))):

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from rtrain.config.axes import Axis
+from rtrain.config.compose.search_space import Axis
 from rtrain.errors import ConfigError
 from rtrain.schedulers.base import Exploit, GoOn, Pause, Stop
 from rtrain.schedulers.hyperband import bracket_shapes

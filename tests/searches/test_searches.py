@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from rtrain.config.axes import Axis
+from rtrain.config.compose.search_space import Axis
 from rtrain.errors import ConfigError
 from rtrain.searches.base import Goal
 from rtrain.searches.registry import SEARCHES

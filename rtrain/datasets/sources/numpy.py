@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from rtrain.config.closest import there_are
+from rtrain.config.did_you_mean import there_are
 from rtrain.config.schema import one_of
 from rtrain.datasets.arrays.load import Arrays, ArraysConf, Names, feature_names, load_arrays, scanned, targets
 from rtrain.datasets.base import Dataset, DatasetInfo, RawChunk, RowReader, Source, check_kind

@@ -106,9 +106,9 @@ def _by_split(conf: PythonConf, allow: Sequence[str]) -> tuple[dict[str, pa.Tabl
 
 def _call(conf: PythonConf, allow: Any) -> Any:
     """Return what the function returns, or say where in the user's code it failed."""
-    from rtrain.config.argument_types import parameters_of
-    from rtrain.config.target_arguments import check_names_known
-    from rtrain.config.targets import locate, raised_at
+    from rtrain.config.targets.argument_types import parameters_of
+    from rtrain.config.targets.arguments import check_names_known
+    from rtrain.config.targets.instantiate import locate, raised_at
 
     function = locate(conf.function, "dataset.function", allow)
     if not callable(function):

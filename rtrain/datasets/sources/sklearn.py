@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rtrain.config.closest import closest, did_you_mean, there_are
+from rtrain.config.did_you_mean import closest, did_you_mean, there_are
 from rtrain.datasets.arrays.load import Arrays, ArraysConf, Names, feature_names, load_arrays
 from rtrain.datasets.base import Dataset, Source
 from rtrain.datasets.without_effect import refuse_idle

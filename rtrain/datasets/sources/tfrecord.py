@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from rtrain.config.closest import there_are
+from rtrain.config.did_you_mean import there_are
 from rtrain.datasets.arrays.load import Arrays, ArraysConf, Names, load_arrays, narrowest, targets
 from rtrain.datasets.base import Dataset, RawChunk, RowReader, Source, check_kind
 from rtrain.datasets.conf import PixelsConf, TablePath

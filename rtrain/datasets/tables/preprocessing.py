@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rtrain.config.closest import nearest_or_all
+from rtrain.config.did_you_mean import nearest_or_all
 from rtrain.datasets.tables.categories import is_declared, is_text, names_of
 from rtrain.datasets.tables.preprocessor_conf import check_step
 from rtrain.datasets.tables.preprocessor_fit import NEEDS_VALUES, as_ray, learned, part_names

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, WithJsonSchema
 
-from rtrain.config.closest import closest, did_you_mean
+from rtrain.config.did_you_mean import closest, did_you_mean
 
 _COLUMNS = ("columns",)
 _BINS = ("output_columns", "right", "include_lowest", "duplicates")

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rtrain.config.closest import closest, did_you_mean, nearest_or_all
+from rtrain.config.did_you_mean import closest, did_you_mean, nearest_or_all
 from rtrain.datasets.base import Columns
 from rtrain.datasets.conf import ColumnsConf
 from rtrain.datasets.labels import Labels

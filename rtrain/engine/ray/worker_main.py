@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rtrain.config.allowed import project_forgotten, use_project_root
+from rtrain.config.targets.allow_list import project_forgotten, use_project_root
 from rtrain.datasets.base import Dataset
 from rtrain.engine.log_capture import copied_output
 from rtrain.engine.ray.channel import WorkerChannel

@@ -9,7 +9,7 @@ from typing import Any
 import jax.numpy as jnp
 import optax
 
-from rtrain.config.targets import build
+from rtrain.config.targets.instantiate import build
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.jax.config import Conf

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rtrain.config.targets import check_node, locate_function
+from rtrain.config.targets.instantiate import check_node, locate_function
 from rtrain.datasets.base import DatasetInfo
 from rtrain.scaling import refuse_shared_gpu
 from rtrain.trainers.base import Job

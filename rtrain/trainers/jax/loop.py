@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rtrain.config.targets import locate
+from rtrain.config.targets.instantiate import locate
 from rtrain.trainers.jax.learner import JaxLearner
 from rtrain.trainers.jax.world import joined
 from rtrain.trainers.loops.epochs.loop import EpochLoop

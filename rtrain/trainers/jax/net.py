@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import flax.linen
 from flax import nnx
 
-from rtrain.config.targets import build, locate
+from rtrain.config.targets.instantiate import build, locate
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.jax.config import Conf

@@ -13,8 +13,8 @@ from typing import Any
 import lightgbm
 import numpy as np
 
-from rtrain.config.closest import to_try
-from rtrain.config.silenced import silenced
+from rtrain.config.did_you_mean import to_try
+from rtrain.config.targets.silenced import silenced
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.trainers.base import Job

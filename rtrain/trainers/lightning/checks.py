@@ -8,10 +8,10 @@ from typing import Any
 import lightning.pytorch as pl
 from lightning.pytorch.utilities.exceptions import MisconfigurationException
 
-from rtrain.config.closest import nearest_or_all, to_try, use_instead
-from rtrain.config.plain_words import as_written
-from rtrain.config.target_arguments import named_in_error
-from rtrain.config.targets import check_node, locate
+from rtrain.config.diagnostics.omegaconf_messages import as_written
+from rtrain.config.did_you_mean import nearest_or_all, to_try, use_instead
+from rtrain.config.targets.arguments import named_in_error
+from rtrain.config.targets.instantiate import check_node, locate
 from rtrain.errors import ConfigError, first_line
 from rtrain.trainers.base import Job
 from rtrain.trainers.lightning.config import Conf, default_monitor

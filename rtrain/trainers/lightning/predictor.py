@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from safetensors.torch import load_file
 
-from rtrain.config.targets import build
+from rtrain.config.targets.instantiate import build
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import CheckpointError
 from rtrain.trainers.lightning.services import WEIGHTS

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from ray.train.lightning import RayDDPStrategy
 
-from rtrain.config.closest import to_try
+from rtrain.config.did_you_mean import to_try
 
 UNUSED = "Expected to have finished reduction in the prior iteration"
 """How torch's error begins."""

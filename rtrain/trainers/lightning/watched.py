@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from rtrain.config.closest import closest, did_you_mean
+from rtrain.config.did_you_mean import closest, did_you_mean
 from rtrain.errors import TrainingError
 from rtrain.trainers.lightning.metrics import TRAIN
 from rtrain.trainers.loops.monitor import Monitor, goal_names

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rtrain.config.closest import to_try
+from rtrain.config.did_you_mean import to_try
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job

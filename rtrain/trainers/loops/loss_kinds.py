@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rtrain.config.closest import plain, to_try
+from rtrain.config.did_you_mean import plain, to_try
 from rtrain.datasets.base import Dataset, ResidentSplit
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job

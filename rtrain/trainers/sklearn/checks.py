@@ -13,9 +13,9 @@ from sklearn.utils import get_tags
 from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.validation import has_fit_parameter
 
-from rtrain.config.closest import closest, did_you_mean, nearest_or_all, to_try
-from rtrain.config.targets import check_node
-from rtrain.config.words import translated
+from rtrain.config.diagnostics.meant.words import translated
+from rtrain.config.did_you_mean import closest, did_you_mean, nearest_or_all, to_try
+from rtrain.config.targets.instantiate import check_node
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError, TargetError
 from rtrain.trainers.base import Job

@@ -7,7 +7,7 @@ from typing import Any
 
 from sklearn.base import is_classifier
 
-from rtrain.config.closest import nearest_or_all
+from rtrain.config.did_you_mean import nearest_or_all
 from rtrain.datasets.base import DatasetInfo
 from rtrain.datasets.labels import class_name
 from rtrain.errors import ConfigError

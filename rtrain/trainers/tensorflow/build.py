@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from rtrain.config.targets import build
+from rtrain.config.targets.instantiate import build
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.loops.auto import channels_last_shape, fill_from_dataset, fill_lengths

@@ -8,8 +8,8 @@ from typing import Any
 
 import keras
 
-from rtrain.config.closest import plain, to_try
-from rtrain.config.targets import build, check_node, locate
+from rtrain.config.did_you_mean import plain, to_try
+from rtrain.config.targets.instantiate import build, check_node, locate
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.scaling import refuse_shared_gpu

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rtrain.config.targets import build
+from rtrain.config.targets.instantiate import build
 from rtrain.errors import ConfigError
 from rtrain.trainers.loops.auto import AUTO
 from rtrain.trainers.loops.directions import Directions

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from rtrain.config.closest import to_try
+from rtrain.config.did_you_mean import to_try
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import TrainingError, first_line
 from rtrain.trainers.loops.tasks import CLASSES

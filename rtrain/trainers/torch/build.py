@@ -11,7 +11,7 @@ from torch import nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
-from rtrain.config.targets import build, locate
+from rtrain.config.targets.instantiate import build, locate
 from rtrain.datasets.base import Dataset, DatasetInfo, ResidentSplit
 from rtrain.errors import ConfigError
 from rtrain.trainers.loops.auto import AUTO, default_monitor, fill_from_dataset, num_steps

@@ -7,7 +7,7 @@ import inspect
 import torch
 from torch.optim import Optimizer
 
-from rtrain.config.targets import build, check_node
+from rtrain.config.targets.instantiate import build, check_node
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job

@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from rtrain.config.closest import to_try
+from rtrain.config.did_you_mean import to_try
 from rtrain.errors import TrainingError
 from rtrain.trainers.loops.tasks import derived_metrics, metric_names
 from rtrain.trainers.torch.inputs.loader import Step

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 import torch.utils.deterministic
 
-from rtrain.config.closest import to_try
+from rtrain.config.did_you_mean import to_try
 from rtrain.config.schema import ScalingConf
 from rtrain.errors import ConfigError
 from rtrain.scaling import refuse_shared_gpu

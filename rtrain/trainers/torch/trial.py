@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from rtrain.config.closest import to_try
+from rtrain.config.did_you_mean import to_try
 from rtrain.datasets.base import DatasetInfo, Pass, ResidentSplit
 from rtrain.errors import ConfigError, first_line
 from rtrain.trainers.loops.auto import evaluated_split

@@ -9,9 +9,9 @@ from typing import Any
 
 from transformers import TrainingArguments
 
-from rtrain.config.closest import nearest_or_all, use_instead
-from rtrain.config.plain_words import as_written
-from rtrain.config.target_arguments import named_in_error
+from rtrain.config.diagnostics.omegaconf_messages import as_written
+from rtrain.config.did_you_mean import nearest_or_all, use_instead
+from rtrain.config.targets.arguments import named_in_error
 from rtrain.errors import ConfigError, TargetError, first_line
 
 FOLLOWED = (

@@ -12,8 +12,8 @@ from huggingface_hub.errors import StrictDataclassError
 from torch.optim.lr_scheduler import LRScheduler
 from transformers import AutoConfig, Trainer, TrainingArguments, get_scheduler
 
-from rtrain.config.closest import nearest_or_all
-from rtrain.config.target_arguments import named_in_error
+from rtrain.config.did_you_mean import nearest_or_all
+from rtrain.config.targets.arguments import named_in_error
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.transformers.config import Conf

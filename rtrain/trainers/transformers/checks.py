@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
-from rtrain.config.closest import did_you_mean, nearest_or_all, to_try
-from rtrain.config.targets import raised_at
-from rtrain.config.words import meaning_in
+from rtrain.config.diagnostics.meant.words import meaning_in
+from rtrain.config.did_you_mean import did_you_mean, nearest_or_all, to_try
+from rtrain.config.targets.instantiate import raised_at
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError, first_line
 from rtrain.trainers.base import Job

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import xgboost
 
-from rtrain.config.closest import to_try
+from rtrain.config.did_you_mean import to_try
 from rtrain.datasets.base import Columns, Dataset, DatasetInfo, ResidentSplit, Split
 from rtrain.datasets.mean_std import coarse
 from rtrain.errors import ConfigError

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import xgboost
 
-from rtrain.config.closest import closest, did_you_mean, to_try
+from rtrain.config.did_you_mean import closest, did_you_mean, to_try
 from rtrain.datasets.base import Dataset, DatasetInfo, ResidentSplit
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.scaling import refuse_shared_gpu

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
-from rtrain.config.allowed import use_project_root
+from rtrain.config.targets.allow_list import use_project_root
 from rtrain.datasets.registry import confs, load_source
 from rtrain.errors import ConfigError, DatasetError
 

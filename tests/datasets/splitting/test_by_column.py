@@ -14,7 +14,7 @@ import pytest
 from pyarrow import csv, parquet
 from pydantic import TypeAdapter, ValidationError
 
-from rtrain.config.allowed import use_project_root
+from rtrain.config.targets.allow_list import use_project_root
 from rtrain.datasets.base import Pass
 from rtrain.datasets.conf import TableSplitConf
 from rtrain.errors import DatasetError

@@ -8,7 +8,7 @@ import pytest
 from flax import linen, nnx
 from jax_runs import fit, make_conf
 
-from rtrain.config import allowed
+from rtrain.config.targets import allow_list
 from rtrain.errors import TrainingError
 from rtrain.trainers.jax.linen_net import Linen
 from rtrain.trainers.jax.nnx_net import Nnx
@@ -16,7 +16,7 @@ from rtrain.trainers.jax.nnx_net import Nnx
 
 @pytest.fixture(autouse=True)
 def this_file_may_be_named(monkeypatch):
-    monkeypatch.setattr(allowed, "FRAMEWORKS", allowed.FRAMEWORKS | {__name__})
+    monkeypatch.setattr(allow_list, "FRAMEWORKS", allow_list.FRAMEWORKS | {__name__})
 
 
 ROWS = jnp.ones((4, 50))

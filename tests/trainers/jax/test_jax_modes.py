@@ -6,8 +6,8 @@ import pytest
 from flax import linen, nnx
 from jax_runs import fit, make_conf
 
-from rtrain.config import allowed
 from rtrain.config.schema import RtrainConf
+from rtrain.config.targets import allow_list
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.testing.small_data import small_dataset
 from rtrain.testing.workers import make_job
@@ -19,7 +19,7 @@ from rtrain.trainers.jax.nnx_net import Nnx
 
 @pytest.fixture(autouse=True)
 def this_file_may_be_named(monkeypatch):
-    monkeypatch.setattr(allowed, "FRAMEWORKS", allowed.FRAMEWORKS | {__name__})
+    monkeypatch.setattr(allow_list, "FRAMEWORKS", allow_list.FRAMEWORKS | {__name__})
 
 
 def outputs(net):

@@ -59,9 +59,9 @@ SCRIPTS = {"linen": (LINEN, train_linen), "nnx": ({**NNX, "rate": 0.0}, train_nn
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_the_last_rows_of_an_epoch_have_statistics_of_their_own(tmp_path, monkeypatch, name):
-    from rtrain.config import allowed
+    from rtrain.config.targets import allow_list
 
-    monkeypatch.setattr(allowed, "FRAMEWORKS", allowed.FRAMEWORKS | {"normalized"})
+    monkeypatch.setattr(allow_list, "FRAMEWORKS", allow_list.FRAMEWORKS | {"normalized"})
     model, by_hand = SCRIPTS[name]
     data = copied_and_weighted(small_dataset(num_rows=(70, 9)))["weighted"]  # steps of 32, 32 and 6 rows
     fit(tmp_path, make_conf(model=model, optimizer=SGD, shuffle=False, max_epochs=2), data)

@@ -7,7 +7,7 @@ from jax_runs import CLOSE, DROPOUT, make_conf, weights
 from normalized import LINEN
 
 import rtrain
-from rtrain.config import allowed
+from rtrain.config.targets import allow_list
 from rtrain.errors import TrainingError
 from rtrain.testing.small_data import small_dataset
 from rtrain.testing.workers import make_worker
@@ -30,7 +30,7 @@ class TestTwoRanks(EpochsOnTwoRanks):
 
 def _fit_normalized(rank, folder, conf, data, world_size=2):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(allowed, "FRAMEWORKS", allowed.FRAMEWORKS | {"normalized"})
+        patch.setattr(allow_list, "FRAMEWORKS", allow_list.FRAMEWORKS | {"normalized"})
         jax_runs.fit(folder, conf, data, rank=rank, world_size=world_size)
 
 

@@ -89,9 +89,9 @@ def local(name, **keys):
 
 @pytest.fixture(autouse=True)
 def this_file_may_be_named(monkeypatch):
-    from rtrain.config import allowed
+    from rtrain.config.targets import allow_list
 
-    monkeypatch.setattr(allowed, "FRAMEWORKS", allowed.FRAMEWORKS | {HERE})
+    monkeypatch.setattr(allow_list, "FRAMEWORKS", allow_list.FRAMEWORKS | {HERE})
 
 
 ALL_MODELS = {

@@ -8,10 +8,10 @@ import keras
 import pytest
 from keras_runs import ADAM, MLP, make_conf
 
-from rtrain.config import allowed
-from rtrain.config.allowed import Untrusted
 from rtrain.config.schema import RtrainConf, ScalingConf
-from rtrain.config.targets import build, locate
+from rtrain.config.targets import allow_list
+from rtrain.config.targets.allow_list import Untrusted
+from rtrain.config.targets.instantiate import build, locate
 from rtrain.datasets.base import Dataset
 from rtrain.errors import CheckpointError, ConfigError
 from rtrain.testing.small_data import small_dataset
@@ -160,7 +160,7 @@ def test_averages_that_would_never_become_the_weights_are_refused(around):
 
 @pytest.fixture
 def this_file_may_be_named(monkeypatch):
-    monkeypatch.setattr(allowed, "FRAMEWORKS", allowed.FRAMEWORKS | {__name__})
+    monkeypatch.setattr(allow_list, "FRAMEWORKS", allow_list.FRAMEWORKS | {__name__})
 
 
 UNCALLED = ["test_begin", "test_end", "test_batch_begin", "test_batch_end", "predict_begin", "predict_end"]

@@ -8,8 +8,8 @@ import pytest
 from epoch_tests import assert_same, copied_and_weighted
 from keras_runs import METRIC, SGD, fit, make_conf, weights
 
-from rtrain.config import allowed
 from rtrain.config.schema import RtrainConf
+from rtrain.config.targets import allow_list
 from rtrain.datasets.base import Dataset
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.testing.small_data import small_dataset
@@ -89,7 +89,7 @@ def own(name, **keys):
 
 @pytest.fixture(autouse=True)
 def this_file_may_be_named(monkeypatch):
-    monkeypatch.setattr(allowed, "FRAMEWORKS", allowed.FRAMEWORKS | {HERE})
+    monkeypatch.setattr(allow_list, "FRAMEWORKS", allow_list.FRAMEWORKS | {HERE})
 
 
 def make_data(task, *, weighted=True):

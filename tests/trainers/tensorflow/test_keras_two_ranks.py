@@ -6,7 +6,7 @@ import pytest
 from epoch_tests import EpochsOnTwoRanks, fit_rank
 from keras_runs import make_conf
 
-from rtrain.config import allowed
+from rtrain.config.targets import allow_list
 
 HERE = __name__
 
@@ -30,5 +30,5 @@ class TestTwoRanks(EpochsOnTwoRanks):
 
 
 def _fit(rank, folder, conf):
-    allowed.FRAMEWORKS = allowed.FRAMEWORKS | {HERE}
+    allow_list.FRAMEWORKS = allow_list.FRAMEWORKS | {HERE}
     return fit_rank(rank, keras_runs.fit, folder, conf)

@@ -139,13 +139,13 @@ def test_two_workers_shard_lists_of_lists_and_blocks_inside_of_blocks(world, tmp
 
 @pytest.fixture(autouse=True)
 def allowed_as_before(monkeypatch):
-    from rtrain.config import allowed
+    from rtrain.config.targets import allow_list
 
-    monkeypatch.setattr(allowed, "FRAMEWORKS", allowed.FRAMEWORKS | {__name__})
+    monkeypatch.setattr(allow_list, "FRAMEWORKS", allow_list.FRAMEWORKS | {__name__})
 
 
 def _fit(rank, folder, conf):
-    from rtrain.config import allowed
+    from rtrain.config.targets import allow_list
 
-    allowed.FRAMEWORKS = allowed.FRAMEWORKS | {__name__}
+    allow_list.FRAMEWORKS = allow_list.FRAMEWORKS | {__name__}
     return fit_rank(rank, folder, conf, dataset=small_dataset())

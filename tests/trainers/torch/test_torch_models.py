@@ -8,7 +8,7 @@ import yaml
 from torch_runs import EXACT, SGD, RecordingChannel, assert_same, fit, make_conf, small_dataset, token_dataset
 
 import rtrain
-from rtrain.config.targets import build, check_node
+from rtrain.config.targets.instantiate import build, check_node
 from rtrain.trainers.torch.build import fill_from_dataset
 from rtrain.trainers.torch.models import MLP, ResNet
 from rtrain.trainers.torch.schedules import warmup_cosine

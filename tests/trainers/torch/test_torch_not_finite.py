@@ -32,9 +32,9 @@ class Root(nn.Module):
 
 @pytest.fixture(autouse=True)
 def this_file_may_be_named(monkeypatch):
-    from rtrain.config import allowed
+    from rtrain.config.targets import allow_list
 
-    monkeypatch.setattr(allowed, "FRAMEWORKS", allowed.FRAMEWORKS | {HERE})
+    monkeypatch.setattr(allow_list, "FRAMEWORKS", allow_list.FRAMEWORKS | {HERE})
 
 
 class TestNotFinite(NotFinite):
@@ -67,9 +67,9 @@ def test_two_ranks_leave_out_a_step_whose_gradient_is_spoilt(world, tmp_path, st
 
 
 def _skip(rank, folder, conf, data):
-    from rtrain.config import allowed
+    from rtrain.config.targets import allow_list
 
-    allowed.FRAMEWORKS = allowed.FRAMEWORKS | {HERE}
+    allow_list.FRAMEWORKS = allow_list.FRAMEWORKS | {HERE}
     channel = RecordingChannel()
     run = {"failure": FailureConf(nan_loss="skip"), "channel": channel, "rank": rank, "world_size": 2}
     with training(make_worker(folder, conf, dataset=data, **run)) as loop:

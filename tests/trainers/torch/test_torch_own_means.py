@@ -52,9 +52,9 @@ class Balanced(nn.Module):
 
 @pytest.fixture(autouse=True)
 def allowed_as_before(monkeypatch):
-    from rtrain.config import allowed
+    from rtrain.config.targets import allow_list
 
-    monkeypatch.setattr(allowed, "FRAMEWORKS", allowed.FRAMEWORKS | {HERE})
+    monkeypatch.setattr(allow_list, "FRAMEWORKS", allow_list.FRAMEWORKS | {HERE})
 
 
 def rows_of(weighted):
@@ -91,9 +91,9 @@ def test_parts_of_a_step_and_two_ranks_train_what_one_step_does(world, tmp_path,
 
 
 def _fit(rank, folder, conf, **keys):
-    from rtrain.config import allowed
+    from rtrain.config.targets import allow_list
 
-    allowed.FRAMEWORKS = allowed.FRAMEWORKS | {HERE}
+    allow_list.FRAMEWORKS = allow_list.FRAMEWORKS | {HERE}
     return fit_rank(rank, folder, conf, **keys)
 
 

@@ -118,9 +118,9 @@ HONEST = [Packed, OneHot, Cholesky, Directions, Groups]
 
 @pytest.fixture(autouse=True)
 def this_file_may_be_named(monkeypatch):
-    from rtrain.config import allowed
+    from rtrain.config.targets import allow_list
 
-    monkeypatch.setattr(allowed, "FRAMEWORKS", allowed.FRAMEWORKS | {HERE})
+    monkeypatch.setattr(allow_list, "FRAMEWORKS", allow_list.FRAMEWORKS | {HERE})
 
 
 def rows_of(num_rows=16, split=ResidentSplit, num_classes=3):

@@ -10,7 +10,7 @@ from attacks import watched
 from transformers import CONFIG_MAPPING
 from transformers_runs import dataset, fit, make_conf
 
-from rtrain.config.allowed import Untrusted
+from rtrain.config.targets.allow_list import Untrusted
 from rtrain.errors import CheckpointError
 from rtrain.testing.workers import newest
 from rtrain.trainers.transformers import foreign

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from rtrain.config.closest import closest, did_you_mean, use_instead
-from rtrain.config.plain_words import as_written
-from rtrain.config.words import Meaning, meaning_in
+from rtrain.config.diagnostics.meant.words import Meaning, meaning_in
+from rtrain.config.diagnostics.omegaconf_messages import as_written
+from rtrain.config.did_you_mean import closest, did_you_mean, use_instead
 from rtrain.datasets.base import Dataset, DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.loops.boosting.conf import BoostingConf

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from rtrain.config.closest import to_try
-from rtrain.config.targets import locate_function
+from rtrain.config.did_you_mean import to_try
+from rtrain.config.targets.instantiate import locate_function
 from rtrain.datasets.base import Columns, DatasetInfo, Split
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.runs.checkpoints import Writer

@@ -10,7 +10,7 @@ from typing import Any
 
 from ray.train.v2._internal.execution.train_fn_utils import set_train_fn_utils
 
-from rtrain.config.targets import locate, locate_function
+from rtrain.config.targets.instantiate import locate, locate_function
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
 from rtrain.trainers.torch.custom.reports import LocalReports, RayReports, StopTraining

@@ -19,7 +19,7 @@ from typing import Any, cast
 from ray.train import Checkpoint, CheckpointUploadMode, ReportedCheckpoint, ReportedCheckpointStatus
 from ray.train.v2._internal.execution.train_fn_utils import DistributedTrainFnUtils, LocalTrainFnUtils, TrainFnUtils
 
-from rtrain.config.scrub import Scrubber
+from rtrain.config.secrets.redact import Scrubber
 from rtrain.errors import TrainingError, shortened
 from rtrain.runs.checkpoints import all_checkpoints, latest_checkpoint, read_record
 from rtrain.runs.plain_files import is_plain_name

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from rtrain.config.closest import to_try
+from rtrain.config.did_you_mean import to_try
 from rtrain.errors import TrainingError, first_line
 from rtrain.trainers.torch.config import Conf
 

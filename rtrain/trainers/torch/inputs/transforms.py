@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rtrain.config.targets import build, check_node, locate, raised_at
+from rtrain.config.targets.instantiate import build, check_node, locate, raised_at
 from rtrain.datasets.base import DatasetInfo, Pass, ResidentSplit, Split, share_of
 from rtrain.datasets.splitting.row_hash import random_numbers
 from rtrain.errors import ConfigError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rtrain.config.targets import locate
+from rtrain.config.targets.instantiate import locate
 from rtrain.trainers.loops.directions import Directions
 
 TASKS = ("Binary", "Multiclass", "Multilabel")

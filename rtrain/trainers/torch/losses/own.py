@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from rtrain.config.targets import build, locate
+from rtrain.config.targets.instantiate import build, locate
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.loops.auto import fill_from_dataset

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from rtrain.config.closest import nearest_or_all
+from rtrain.config.did_you_mean import nearest_or_all
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.trainers.torch.checkpoint.state import TrainState
 from rtrain.trainers.torch.config import Conf

@@ -7,7 +7,7 @@ from dataclasses import fields
 import torch
 from torch import nn
 
-from rtrain.config.closest import to_try
+from rtrain.config.did_you_mean import to_try
 from rtrain.config.num_workers import Elastic
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError, NotInstalledError

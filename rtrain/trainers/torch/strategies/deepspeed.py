@@ -16,7 +16,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.serialization import safe_globals
 
-from rtrain.config.closest import to_try
+from rtrain.config.did_you_mean import to_try
 from rtrain.errors import CheckpointError, ConfigError
 from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.torch.checkpoint.shards import MODEL, model_tensors

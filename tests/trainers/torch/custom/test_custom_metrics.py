@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from rtrain.config.scrub import Scrubber
+from rtrain.config.secrets.redact import Scrubber
 from rtrain.errors import TrainingError
 from rtrain.runs.files import to_json
 from rtrain.trainers.torch.custom.metrics import MAX_VALUES, split_metrics, whole_number

@@ -1,0 +1,46 @@
+"""One thing that is wrong, and the way out."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+
+from rtrain.config.compose.request import Request
+from rtrain.config.diagnostics.screen import Spot, Typed, render
+from rtrain.config.did_you_mean import did_you_mean, to_try
+from rtrain.config.secrets.masked import mask_word
+from rtrain.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is wrong, where, what was probably meant, and a command or line that can be pasted."""
+
+    message: str
+    place: Spot | Typed | None = None
+    meant: str | None = None
+    attempt: str | None = None
+    note: str | None = None
+
+    def as_error(self) -> ConfigError:
+        """Return the error that shows all of it."""
+        hints = [
+            f"  {self.note}" if self.note else None,
+            f"  {did_you_mean(self.meant)}" if self.meant else None,
+            "  " + to_try(self.attempt) if self.attempt else None,
+        ]
+        return ConfigError(render(self.message, self.place), "\n".join(hint for hint in hints if hint) or None)
+
+
+def command(request: Request, *more: str) -> str:
+    """Return the user's command with ``more`` words, ready to be pasted."""
+    return shlex.join([*(mask_word(word) for word in request.command), *more])
+
+
+def command_with(place: Typed, *new: str) -> str:
+    """Return the user's command with ``new`` words in place of the wrong one, or without it."""
+    words = list(place.command)
+    words[place.index : place.index + 1] = map(mask_word, new)
+    if any(word.startswith("sweep") for word in new) and "--multirun" not in words:
+        words.append("--multirun")
+    return shlex.join(words)

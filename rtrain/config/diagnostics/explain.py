@@ -1,0 +1,191 @@
+"""Turn what is wrong with a config into one screen of plain words."""
+
+from __future__ import annotations
+
+import errno
+import re
+import shlex
+from collections.abc import Sequence
+from textwrap import indent
+
+from hydra.errors import HydraException, OverrideParseException
+from omegaconf.errors import OmegaConfBaseException
+
+from rtrain.config.compose.aliases import expand_key, split_word
+from rtrain.config.compose.request import Request, prepare
+from rtrain.config.compose.resolve import MissingValuesError, NoPackageError, UnresolvedError
+from rtrain.config.diagnostics.diagnostic import Finding, command
+from rtrain.config.diagnostics.hydra_errors import explain_hydra
+from rtrain.config.diagnostics.meant.unreadable import as_override, as_text, closed
+from rtrain.config.diagnostics.meant.values import Values, named_in
+from rtrain.config.diagnostics.meant.wrong_keys import Check, WrongKeys
+from rtrain.config.diagnostics.omegaconf_messages import reference_problem
+from rtrain.config.diagnostics.screen import Spot, Typed, render
+from rtrain.config.diagnostics.source_map import Places
+from rtrain.config.did_you_mean import closest, did_you_mean, one_edit, plain, to_try
+from rtrain.config.schema import Schemas
+from rtrain.config.validate import InvalidError, Problem
+from rtrain.errors import ConfigError
+
+_KEY = re.compile(r"(?:trainer|dataset|run|scaling|cluster|sweep)(?:\.\w+)+")
+MOST = 10
+"""Most problems that one screen shows."""
+
+
+def explain(request: Request, schemas: Schemas, error: Exception, check: Check) -> Exception:
+    """Return the ConfigError that says what ``error``, raised while composing or checking, means to the user.
+
+    An error that is none of Hydra's, OmegaConf's or ours comes back as it is.
+
+    Args:
+        request: What was asked for.
+        schemas: Of all plugins.
+        error: What was raised.
+        check: Composes and checks the config under other overrides.
+    """
+    if isinstance(error, InvalidError):
+        return _invalid(request, error.problems, WrongKeys(request, schemas, check), check)
+    if isinstance(error, MissingValuesError):
+        return _missing(request, schemas, error.keys)
+    if isinstance(error, UnresolvedError):
+        return _unresolved(request, error.errors)
+    if isinstance(error, NoPackageError):
+        return _no_package(request, error)
+    if isinstance(error, OverrideParseException) and (quoted := _quoted(request, error)) is not None:
+        other = check(quoted.overrides)
+        if other is not None and not isinstance(other, OverrideParseException):  # something else is wrong, too
+            return explain(quoted, schemas, other, check)
+    if isinstance(error, HydraException | OmegaConfBaseException | ValueError | RecursionError | AssertionError):
+        return explain_hydra(request, schemas, error, check).as_error()
+    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+        return ConfigError(f"no file has so long a name: {error.filename}")
+    return error
+
+
+def _quoted(request: Request, error: OverrideParseException) -> Request | None:
+    """Return the request with the value that can't be read as a text; None if it may be something else."""
+    place = Places(request).of_word(error.override)
+    typed = "" if place is None else request.overrides[place.index - len(request.command) + len(request.overrides)]
+    sign, key, value = split_word(typed)
+    if not key or value is None or closed(value) is not None or as_override(typed) is not None:
+        return None
+    *others, quoted = as_text(sign, key, value)
+    if others:
+        return None
+    words = [quoted if one == typed else one for one in request.overrides]
+    other = prepare(request.config, words, request.config_dir)
+    other.typed = request.typed
+    return other
+
+
+def show_typed(request: Request, error: ConfigError) -> None:
+    """Add the typed word to an error that names the key that it set; the error changes."""
+    named = _KEY.search(error.message)
+    if named is None or "\n" in error.message:
+        return
+    places = Places(request)
+    place, below = places.of(named[0]), [one for one in request.words if one.key.startswith(f"{named[0]}.")]
+    if not isinstance(place, Typed) and below:
+        place = places.of_word(below[-1].text)
+    if isinstance(place, Typed):
+        error.message = render(error.message, place)
+        is_flush = error.hint is not None and not error.hint.startswith(" ")
+        error.hint = indent(error.hint or "", "  ") if is_flush else error.hint
+
+
+def _invalid(request: Request, problems: Sequence[Problem], wrong: WrongKeys, check: Check) -> ConfigError:
+    places = Places(request)
+    if len(problems) == 1:
+        one = problems[0]
+        place = _place_of_rule(request, places, one) or places.of(one.key)
+        if one.owner is not None:
+            return wrong.explain(_whole_key(one.key, place), place, one.owner).as_error()
+        below = [word.text for word in request.words if word.key.startswith(f"{one.key}.")]
+        typed = places.of_word(below[0]) if one.lacks_type and below else None
+        if typed is not None:
+            return wrong.without_type(one.key, one.message, typed).as_error()
+        word, meant = one.word, closest(one.word, one.known) if one.word is not None else None
+        if word is None and isinstance(place, Typed):
+            word = split_word(place.command[place.index])[2]
+            meant = wrong.translated(one.key, word) or _choice(one.message, word)
+        message = f"{one.key}: {one.message}" if one.key else one.message
+        attempt, values = _corrected(place, word, meant), Values(request, wrong.keys.confs, check)
+        if attempt is None and isinstance(place, Typed) and one.word is None and place == places.of(one.key):
+            attempt = values.corrected(one.key, place)
+        note = values.said_of(one.key, place, one.message)
+        return Finding(message, place, meant, attempt, note).as_error()
+    lines = []
+    for one in problems[:MOST]:
+        meant = closest(one.word, one.known) if one.word is not None else None
+        suggestion = f" ({did_you_mean(meant)})" if meant else ""
+        lines.append(f"  {one.key}: {one.message}{suggestion}{_at(places.of(one.key))}")
+    if len(problems) > MOST:
+        lines.append(f"  and {len(problems) - MOST} more")
+    return ConfigError("\n".join([f"{len(problems)} keys are wrong", *lines]))
+
+
+def _choice(message: str, word: str | None) -> str | None:
+    """Return the one of the choices that a message lists, which a word abbreviates or writes in other letters."""
+    listed = re.match(r"must be one of: (.*?)[,;] (?:not|or) ", message)
+    choices = listed[1].split(", ") if listed is not None and word else []
+    near = [one for one in choices if plain(one) == plain(word or "") or one_edit(one, word or "")]
+    stem = plain(word or "")[:5]
+    return next(iter(near or [one for one in choices if len(stem) == 5 and plain(one).startswith(stem)]), None)
+
+
+def _whole_key(key: str, place: Spot | Typed | None) -> str:
+    """Return the unknown key with what was typed below it: ``trainer.lora.rank`` where there is no ``trainer.lora``."""
+    typed = expand_key(split_word(place.command[place.index])[1]) if isinstance(place, Typed) else ""
+    return typed if typed.startswith(f"{key}.") else key
+
+
+def _place_of_rule(request: Request, places: Places, problem: Problem) -> Typed | None:
+    """Return the typed word that breaks a rule about several keys of a section: the last one that the rule names."""
+    below = {word.key: word for word in request.words if word.key.startswith(f"{problem.key}.")}
+    key = named_in(problem.message, below) if problem.word is None else None
+    return None if key is None else places.of_word(below[key].text)
+
+
+def _missing(request: Request, schemas: Schemas, keys: Sequence[str]) -> ConfigError:
+    if "trainer" in keys:
+        names = ", ".join(schemas.trainer)
+        attempt = command(request, f"trainer={next(iter(schemas.trainer), '...')}")
+        return ConfigError(f"no trainer is chosen; there are: {names}", "  " + to_try(attempt))
+    places = Places(request)
+    lines = [f"  {key}{_at(places.of(key))}" for key in keys[:MOST]]
+    if len(keys) > MOST:
+        lines.append(f"  and {len(keys) - MOST} more")
+    message = "one value has to be given" if len(keys) == 1 else f"{len(keys)} values have to be given"
+    attempt = command(request, *(f"{key}=..." for key in keys[:MOST]))
+    return ConfigError("\n".join([message, *lines]), "  " + to_try(attempt))
+
+
+def _unresolved(request: Request, errors: dict[str, Exception]) -> ConfigError:
+    places = Places(request)
+    if len(errors) == 1:
+        key, error = next(iter(errors.items()))
+        return Finding(f"{key}: {reference_problem(error)}", places.of(key)).as_error()
+    lines = [f"  {key}: {reference_problem(error)}{_at(places.of(key))}" for key, error in list(errors.items())[:MOST]]
+    return ConfigError("\n".join([f"{len(errors)} references can't be resolved", *lines]))
+
+
+def _no_package(request: Request, error: NoPackageError) -> ConfigError:
+    first = error.package.split(".")[0]
+    meant = closest(first, error.known)
+    return Finding(f"--package {error.package}: the config has no such part", None, meant).as_error()
+
+
+def _corrected(place: Spot | Typed | None, word: str | None, meant: str | None) -> str | None:
+    """Return the typed command with ``meant`` instead of ``word``."""
+    if not isinstance(place, Typed) or word is None or meant is None:
+        return None
+    words = list(place.command)
+    head, found, tail = words[place.index].rpartition(word)
+    words[place.index] = f"{head}{meant}{tail}" if found else words[place.index]
+    return shlex.join(words) if found else None
+
+
+def _at(place: Spot | Typed | None) -> str:
+    if isinstance(place, Spot):
+        return f"  ({place.file}:{place.line + 1})"
+    return f"  ({place.command[place.index]})" if isinstance(place, Typed) else ""

@@ -1,0 +1,72 @@
+"""Options of config groups that the chosen trainer can't use, and the form that it understands.
+
+The dataclass of a trainer's keys names in its class attribute ``foreign`` the modules whose classes it can't use:
+``("torch", "rtrain.trainers.torch")``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rtrain.config.compose.aliases import GROUPS, split_word
+from rtrain.config.compose.request import Request
+from rtrain.config.diagnostics.diagnostic import Finding, command_with
+from rtrain.config.diagnostics.meant.words import Meaning, words_of
+from rtrain.config.diagnostics.meant.wrong_keys import Check, WrongKeys
+from rtrain.config.diagnostics.screen import Typed
+from rtrain.config.diagnostics.source_map import Places
+from rtrain.config.schema import Schemas
+
+
+def refuse_foreign_options(request: Request, schemas: Schemas, trainer: Any, check: Check) -> None:
+    """Refuse a typed choice of an option that the trainer can't use.
+
+    Args:
+        request: What was asked for.
+        schemas: Of all plugins.
+        trainer: The composed section ``trainer``.
+        check: Composes and checks the config under other overrides.
+
+    Raises:
+        ConfigError: Names the choice, and what to type instead.
+    """
+    conf = schemas.trainer.get(trainer.get("type", "")) if isinstance(trainer, Mapping) else None
+    foreign = tuple(f"{module}." for module in getattr(conf, "foreign", ()))
+    for word in (word for word in request.words if foreign and word.key in GROUPS.values()):
+        node = trainer.get(word.key.rpartition("/")[2])
+        target = node.get("_target_") if isinstance(node, Mapping) else None
+        if isinstance(target, str) and target.startswith(foreign):
+            message = f"trainer={trainer['type']} can't use {target}"
+            place, (_, group, option) = Places(request).of_word(word.text), split_word(word.text)
+            form = own_form(WrongKeys(request, schemas, check), schemas, group, option or "", place, message)
+            raise (form or Finding(message, place)).as_error()
+
+
+def own_form(
+    wrong: WrongKeys, schemas: Schemas, group: str, option: str, place: Typed | None, message: str
+) -> Finding | None:
+    """Return what to type in place of an option of a group of other trainers; None if the trainer's own are there."""
+    trainer, name = wrong.chosen["trainer"], group.rpartition("/")[2]
+    conf = schemas.trainer.get(trainer or "")
+    if group not in GROUPS.values() or conf is None or not getattr(conf, "foreign", ()):
+        return None
+    meant = _in_its_words(conf, name, option.partition(",")[0])
+    if meant is None or place is None:
+        note = f"the options of '{name}' are other trainers'; trainer.{name}: rtrain trainers {trainer}"
+        return Finding(message, place, note=note)
+    word = wrong.checked_word(place, "", meant.key, meant.value or option)
+    shown = split_word(word)[1] if word else meant.key
+    return Finding(message, place, shown if shown != name else None, command_with(place, word) if word else None)
+
+
+def _in_its_words(conf: type, name: str, option: str) -> Meaning | None:
+    """Return what an option of the group ``name`` is in the words of a trainer."""
+    for words in words_of(conf):
+        value = words.translated(name, option)
+        if value is not None:
+            return Meaning(name, value)
+        meaning = words.meaning(name, option, "trainer")
+        if meaning is not None and meaning.key:
+            return Meaning(meaning.key.removeprefix("trainer."), meaning.value)
+    return None

@@ -1,0 +1,281 @@
+"""Guess which key a wrong one was meant to be, the likeliest first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import Field, dataclass, fields, is_dataclass, replace
+from functools import cached_property
+from typing import Any, get_args
+
+from rtrain.config.compose.aliases import CHOOSABLE, GROUPS, KEYS, expand_key
+from rtrain.config.diagnostics.meant.words import Meaning, translated, words_of, words_of_target
+from rtrain.config.did_you_mean import alike, closest, plain
+from rtrain.config.field_types import hints_of
+from rtrain.config.schema import RtrainConf, Schemas
+
+SHORT = 5
+"""Letters that a name needs to be taken for a misspelt one of another section."""
+
+
+@dataclass(frozen=True)
+class Keys:
+    """What can have been meant in one config."""
+
+    known: Sequence[str]
+    """Full keys that exist."""
+    confs: Sequence[tuple[str, type]]
+    """The dataclasses of keys, each by the key at which it stands."""
+    targets: Sequence[tuple[str, str]] = ()
+    """What the parts of the trainer are built by, each by its key."""
+    library: Callable[[], Mapping[str, str]] = dict
+    """Tells the full key of each parameter of the trainer's library."""
+    arguments: Callable[[], Mapping[str, str]] = dict
+    """Tells the full key of each argument of the trainer's targets; asked only where nothing else is meant."""
+
+    def meanings(self, wrong: str, value: str | None = None) -> Iterator[Meaning]:
+        """Yield what the unknown dotted key ``wrong`` may mean with ``value``."""
+        seen: set[str] = set()
+        if wrong in self.known and (value_here := translated(wrong, value, self.confs)) is not None:
+            yield Meaning(wrong, value_here)
+        in_section = "." in wrong  # where the short names of the root mean nothing
+        for one in self._candidates(wrong, value):
+            found = replace(one, key=expand_key(one.key)) if in_section else one
+            if found.key != wrong and found.key not in seen:
+                seen.add(found.key)
+                new = found.value or translated(found.key, value, self.confs)
+                yield replace(found, value=new)
+
+    @cached_property
+    def _prefixes(self) -> Mapping[str, None]:
+        """The known keys, and their sections."""
+        keys = (key.split(".") for key in self.known)
+        return dict.fromkeys(".".join(parts[:count]) for parts in keys for count in range(1, len(parts) + 1))
+
+    def _candidates(self, wrong: str, value: str | None) -> Iterator[Meaning]:
+        section, _, name = wrong.rpartition(".")
+        if name == "_target_":
+            return
+        yield from (Meaning(key) for key in self.known if _plain(key) == _plain(wrong))
+        of_trainer = section.partition(".")[0] in ("", "trainer")
+        root = [one for one in self.confs if not one[0]]
+        near = [one for one in self.confs if _is_inside(one[0], section)] if section else [*self.confs[:1], *root]
+        yield from self._of_targets(wrong, value)
+        yield from in_full(wrong, value, self.confs)
+        yield from self._in_full_section(wrong)
+        meant = list(_of_other_tools(wrong, value, near or self.confs[:1]))
+        if meant and meant[0].sentence is not None and of_trainer:  # what is said of it where it can't be set
+            yield from map(Meaning, self._built_with(name))
+        yield from meant
+        beside = self._corrected(wrong)
+        if beside is not None and plain(beside) == plain(wrong):
+            yield Meaning(beside)
+        yield from self._called(wrong)
+        library = self.library() if of_trainer else {}
+        yield from _same_name(name, library)
+        yield from _of_other_tools(wrong, value, self.confs)
+        arguments = self.arguments() if of_trainer else {}
+        yield from _same_name(name, arguments)
+        if beside is not None:
+            yield Meaning(beside)
+        ends: dict[str, str] = {}
+        for key in (*self.known, *library.values(), *arguments.values()):
+            if section not in dict(self.targets) or _is_inside(key, section):
+                ends.setdefault(key.rpartition(".")[2], key)
+        similar = alike(name, [end for end in ends if len(end) >= SHORT]) if len(name) >= SHORT - 1 else None
+        if similar is not None:
+            yield Meaning(ends[similar])
+
+    def _of_targets(self, wrong: str, value: str | None) -> Iterator[Meaning]:
+        """Yield what other tools mean by ``wrong``, as an argument of what is built; not if it is a section's own."""
+        section, parts = wrong.rpartition(".")[0], wrong.split(".")
+        sections = {where for where, _ in (*self.confs, *self.targets)} - {"", "trainer"}
+        own = [where for where in sections if _is_inside(section, where)]
+        for where, target in self.targets:
+            if own and where not in own:
+                continue
+            for words in words_of_target(target):
+                meanings = (words.meaning(".".join(parts[start:]), value, where) for start in range(len(parts)))
+                yield from (one for one in meanings if one is not None)
+
+    def _in_full_section(self, wrong: str) -> Iterator[Meaning]:
+        """Yield the known key that ``wrong`` is where its section is written in full: ``params.eta``, ``data.seed``."""
+        head, _, rest = wrong.partition(".")
+        if not rest or head in self._prefixes:
+            return
+        heads = [prefix for prefix in self._prefixes if prefix.count(".") < 2]
+        same = [prefix for prefix in heads if plain(prefix.rpartition(".")[2]) == plain(head)]
+        near = alike(head, [prefix for prefix in heads if "." not in prefix])
+        known = {*self.known, *(self.library().values() if same else ())}
+        for section in [*same, *([near] if near is not None else [])]:
+            full = expand_key(f"{section}.{rest}")
+            yield from (Meaning(key) for key in known if _plain(key) == _plain(full))
+
+    def _built_with(self, name: str) -> list[str]:
+        """Return the keys of the arguments called ``name`` of what is built."""
+        known = [key for key in self.known if key.rpartition(".")[0] in dict(self.targets)]
+        return [key for key in (*known, *self.arguments().values()) if plain(key.rpartition(".")[2]) == plain(name)]
+
+    def _corrected(self, wrong: str) -> str | None:
+        """Return ``wrong`` with its first unknown part replaced by the key that it misspells."""
+        prefixes = self._prefixes
+        parts = wrong.split(".")
+        for index, part in enumerate(parts):
+            if ".".join(parts[: index + 1]) in prefixes:
+                continue
+            parent = ".".join(parts[:index])
+            siblings = {prefix.split(".")[index] for prefix in prefixes if _is_below(prefix, parent, index)}
+            fitting = alike(part, sorted(siblings))
+            return ".".join([*parts[:index], fitting, *parts[index + 1 :]]) if fitting is not None else None
+        return None
+
+    def _called(self, wrong: str) -> Iterator[Meaning]:
+        """Yield the keys elsewhere with the same last part, those of the same section first."""
+        section, _, name = wrong.rpartition(".")
+        if "." in section and name == "name":  # of what is built there; that of a run is another's
+            return
+        same = [key for key in self.known if plain(key.rpartition(".")[2]) == plain(name)]
+        if not _is_inside(section, "sweep"):  # the keys of a search mean something else elsewhere
+            same = [key for key in same if not _is_inside(key, "sweep")]
+        yield from map(Meaning, sorted(same, key=lambda key: (not _is_inside(key, section), key.count("."))))
+
+
+def in_full(wrong: str, value: str | None, confs: Sequence[tuple[str, type]]) -> Iterator[Meaning]:
+    """Yield what all of ``wrong`` means: a name that is known with its section, or for this very value."""
+    for where, conf in confs:
+        for name in (wrong, *([wrong.removeprefix(f"{where}.")] if _is_inside(wrong, where) else [])):
+            for words in words_of(conf):
+                found = words.meaning(name, value, where) if words.has(name, value) else None
+                if found is not None:
+                    yield found
+
+
+def _of_other_tools(wrong: str, value: str | None, confs: Sequence[tuple[str, type]]) -> Iterator[Meaning]:
+    """Yield what other tools mean by the end of the key ``wrong``, as much of it as possible first."""
+    parts = wrong.split(".")
+    for start in range(len(parts)):
+        for where, conf in confs:
+            for words in words_of(conf):
+                found = words.meaning(".".join(parts[start:]), value, where)
+                if found is not None:
+                    yield found
+
+
+def _same_name(name: str, parameters: Mapping[str, str]) -> Iterator[Meaning]:
+    yield from (Meaning(key) for own, key in parameters.items() if plain(own) == plain(name))
+
+
+def closest_key(wrong: str, keys: Iterable[str]) -> str | None:
+    """Return the full key that the dotted key ``wrong`` was probably meant to be."""
+    return next((one.key for one in Keys(list(keys), ()).meanings(wrong)), None)
+
+
+def closest_group(wrong: str, groups: Iterable[str]) -> str | None:
+    """Return the config group that ``wrong`` was probably meant to be, by its short name where it has one."""
+    return closest(wrong, groups if "/" in wrong else [*GROUPS, *groups])
+
+
+def all_keys(schemas: Schemas, trainer: str | None = None, dataset: str | None = None) -> Iterator[str]:
+    """Yield the full keys of the config, with the plugins' own where the plugin is known, and the short names."""
+    yield from _keys(RtrainConf, "")
+    for group, plugin in (("trainer", trainer), ("dataset", dataset)):
+        yield f"{group}.type"
+        conf = schemas.group(group).get(plugin or "")
+        if conf is not None:
+            yield from _keys(conf, group)
+    yield from (*KEYS, *GROUPS, "sweep.type", "defaults", "hydra")
+
+
+def all_confs(schemas: Schemas, chosen: Mapping[str, str | None]) -> list[tuple[str, type]]:
+    """Return the dataclasses of keys of a config, each by the key at which it stands.
+
+    Args:
+        schemas: Of all plugins.
+        chosen: The plugin of each group.
+    """
+    plugins = [(group, schemas.group(group).get(name or "")) for group, name in chosen.items()]
+    roots = [*((group, conf) for group, conf in plugins if conf is not None), ("", RtrainConf)]
+    roots.sort(key=lambda one: one[0] == "sweep")  # words of a search mean something else elsewhere
+    return [one for where, conf in roots for one in ((where, conf), *_sections(conf, where))]
+
+
+def key_of_class(name: str, schemas: Schemas) -> str | None:
+    """Return the key whose value is the dataclass called ``name``, if there is just one."""
+    confs = [("", RtrainConf), *((group, one) for group in CHOOSABLE for one in schemas.group(group).values())]
+    found = {key for where, conf in confs for key, inner in _sections(conf, where) if inner.__name__ == name}
+    found |= {where for where, conf in confs if conf.__name__ == name}
+    return found.pop() if len(found) == 1 else None
+
+
+def plugins_with(key: str, schemas: Schemas) -> str | None:
+    """Return the line that names the plugins that do know ``trainer.<key>`` or ``dataset.<key>``, if there are any."""
+    group, name = group_and_name(key)
+    confs = schemas.group(group) if group else {}
+    knowing = [plugin for plugin, conf in confs.items() if name in names_of(conf)]
+    notes = [one.metadata["elsewhere"] for plugin in knowing for one in fields(confs[plugin]) if _is_noted(one, name)]
+    own = f"{group.replace('/', '.')}.{name}"
+    return "; ".join([f"{own} is a key of {group}={', '.join(knowing)}", *notes]) if knowing else None
+
+
+def group_and_name(key: str) -> tuple[str, str]:
+    """Return the group whose plugins may have a full key, empty for none, and the name of the key right below it."""
+    for group in ("sweep/scheduler", *CHOOSABLE):
+        if _is_inside(key, group.replace("/", ".")) and key.count(".") > group.count("/"):
+            return group, key.split(".")[group.count("/") + 1]
+    return "", ""
+
+
+def elsewhere(key: str, value: str | None, schemas: Schemas) -> str | None:
+    """Return the line that names the plugins that have what another tool calls ``key``; None if none has."""
+    section = key.partition(".")[0]
+    for group in (
+        one for one in ("trainer", "dataset") if section == one or section not in ("hydra", *names_of(RtrainConf))
+    ):
+        found: dict[Meaning, list[str]] = {}
+        for plugin, conf in schemas.group(group).items():
+            confs = [(group, conf), *_sections(conf, group)]
+            meanings = (one for one in _of_other_tools(key, value, confs) if one.sentence is None)
+            for meaning in list(meanings)[:1]:
+                found.setdefault(meaning, []).append(plugin)
+        for meaning, plugins in found.items():
+            given = "" if meaning.value is None else f"={meaning.value}"
+            return f"{group}={', '.join(plugins)} has it: {meaning.key}{given}"
+    return None
+
+
+def _is_noted(one: Field[Any], name: str) -> bool:
+    """Tell whether a plugin says what users of other plugins should know of its key."""
+    return one.name == name and "elsewhere" in one.metadata
+
+
+def names_of(conf: Any) -> list[str]:
+    """Return the names of the fields of a dataclass; none for anything else."""
+    return [one.name for one in fields(conf)] if is_dataclass(conf) else []
+
+
+def _keys(conf: Any, where: str) -> Iterator[str]:
+    for name in names_of(conf):
+        yield f"{where}.{name}" if where else name
+    for key, inner in _sections(conf, where, deep=False):
+        yield from _keys(inner, key)
+
+
+def _sections(conf: Any, where: str, *, deep: bool = True) -> Iterator[tuple[str, Any]]:
+    """Yield (key, dataclass) of the dataclasses inside ``conf``."""
+    for name, hint in hints_of(conf).items():
+        full = f"{where}.{name}" if where else name
+        for inner in (one for one in (hint, *get_args(hint)) if isinstance(one, type) and is_dataclass(one)):
+            yield full, inner
+            if deep:
+                yield from _sections(inner, full)
+
+
+def _plain(key: str) -> list[str]:
+    return [plain(part) for part in key.split(".")]
+
+
+def _is_inside(key: str, section: str) -> bool:
+    return bool(section) and f"{key}.".startswith(f"{section}.")
+
+
+def _is_below(prefix: str, parent: str, index: int) -> bool:
+    return prefix.count(".") >= index and (not parent or prefix.startswith(f"{parent}."))

@@ -1,0 +1,199 @@
+"""A value that can't be: the words that may have been meant by it, each checked before it is shown.
+
+A dataclass of keys says three things that its types do not tell: ``scalar``, the key that is meant where the section
+itself is given one value, ``shares``, the keys that are meant where it is given several shares, of which the first is
+what is left, and ``counterparts``, which key takes a share of what another one counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any, get_args, get_origin
+
+from rtrain.config.compose.aliases import expand_key, split_word
+from rtrain.config.compose.request import Request
+from rtrain.config.data_files import words_for
+from rtrain.config.diagnostics.diagnostic import command_with
+from rtrain.config.diagnostics.meant.class_names import class_called, homes_of
+from rtrain.config.diagnostics.meant.rewritten import OFF, number_in, rewritten, shares_in, with_unit
+from rtrain.config.diagnostics.meant.suggest import in_full
+from rtrain.config.diagnostics.meant.wrong_keys import Check
+from rtrain.config.diagnostics.screen import Spot, Typed
+from rtrain.config.did_you_mean import plain
+from rtrain.config.field_types import hints_of
+from rtrain.config.units import unit_of
+
+_CLASS = re.compile(r"[^\W\d]\w*([.:][^\W\d]\w*)+")
+MOST_LISTED = 8
+"""Most keys of a section that a message lists."""
+MOST_TRIED = 6
+"""Most words that are checked, each by composing the config once."""
+
+
+class Values:
+    """Finds what was meant by a wrong value.
+
+    Args:
+        request: What was asked for.
+        confs: The dataclasses of keys, each by the key at which it stands.
+        check: Composes and checks the config under other overrides.
+    """
+
+    def __init__(self, request: Request, confs: Sequence[tuple[str, type]], check: Check) -> None:
+        self._request, self._confs, self._check = request, confs, check
+
+    def corrected(self, key: str, place: Typed) -> str | None:
+        """Return the user's command with the value that was probably meant for ``key``; None if there is none."""
+        typed = place.command[place.index]
+        sign, own_key, value = split_word(typed)
+        is_whole = expand_key(own_key).replace("/", ".") == key
+        if value is None or not is_whole or typed != self._request.overrides[self._position(place)]:
+            return None  # one of several values of a word, or a secret
+        words = [f"{sign}{word}" for word in self._words(key, own_key, value)]
+        return self.checked(place, *words[:MOST_TRIED])
+
+    def checked(self, place: Typed, *words: str | Sequence[str]) -> str | None:
+        """Return the user's command with the first of ``words`` that passes the checks; None if none does.
+
+        Args:
+            place: The wrong word.
+            words: Each may come in its place; also several together.
+        """
+        position = self._position(place)
+        for one in words:
+            new = [one] if isinstance(one, str) else list(one)
+            overrides = list(self._request.overrides)
+            overrides[position : position + 1] = new
+            if self._check(overrides) is None:
+                return command_with(place, *new)
+        return None
+
+    def for_option(self, group: str, option: str, place: Typed) -> str | None:
+        """Return the command for what is not an option of a config group: a class, a data file, or one value of it."""
+        own_key = split_word(place.command[place.index])[1]
+        has_label = any(word.key == "dataset.label" for word in self._request.words)
+        data = words_for(option, has_label) if group == "dataset" else None
+        if data is not None:
+            return self.checked(place, data, data[:2])
+        if option in OFF:
+            return self.checked(place, f"{own_key}=null")
+        named = self._class_for(group.replace("/", "."), option)
+        if named is not None:
+            return self.checked(place, f"{own_key}={{_target_: {named}}}")  # without arguments of what was there
+        return self.corrected(group.replace("/", "."), place) if number_in(option) is not None else None
+
+    def said_of(self, key: str, place: Spot | Typed | None, problem: str) -> str | None:
+        """Return the line that says what a wrong value should be: the words for it, or the keys of a section."""
+        value = split_word(place.command[place.index])[2] if isinstance(place, Typed) else getattr(place, "value", None)
+        for meaning in in_full(key, value, self._confs) if value else ():
+            if meaning.sentence is not None:
+                return meaning.sentence
+        wants_keys = problem.startswith(("must be a mapping", "can't be null"))
+        return self.keys_of(key) or self.built_at(key) if wants_keys else None
+
+    def built_at(self, key: str) -> str | None:
+        """Return the line that says how a part of the trainer is built; None if it is no such part."""
+        homes = homes_of(dict(self._confs).get("trainer"), key)
+        if not homes:
+            return None
+        options = self._request.app.loader.get_group_options(key.replace(".", "/"))
+        foreign = getattr(dict(self._confs)["trainer"], "foreign", ())
+        chosen = f"{key.rpartition('.')[2]}={'|'.join(options)}, or " if options and not foreign else ""
+        return f"it is built by its class: {chosen}{key}={{_target_: {homes[0]}.NAME}}"
+
+    def _class_for(self, key: str, value: str) -> str | None:
+        """Return the class that ``value`` names for a part of the trainer; None if an option of that name is there."""
+        if _CLASS.fullmatch(value):
+            return value
+        options = self._request.app.loader.get_group_options(key.replace(".", "/"))
+        if plain(value) in map(plain, options):
+            return None
+        return class_called(value, homes_of(dict(self._confs).get("trainer"), key), misspelt=not options)
+
+    def list_at(self, key: str) -> str | None:
+        """Return the line that says what the list at ``key`` looks like; None if it is no list."""
+        section, _, name = key.rpartition(".")
+        owner = dict(self._confs).get(section)
+        inside = [get_args(one) for one in _hint_and_members(owner, name) if get_origin(one) is list]
+        if not inside:
+            return None
+        if not any(get_origin(one) is dict for one in inside[0]):
+            return "a list is [1, 2]" if inside[0][0] in (int, float) else "a list is [a, b]"
+        return f"a list is [{{{'_target_: package.Class' if section == 'trainer' else 'type: NAME'}}}]"
+
+    def keys_of(self, section: str) -> str | None:
+        """Return the line that says which keys a section has, for a value in its place; None if it is not a section."""
+        conf = dict(self._confs).get(section)
+        if conf is None:
+            return None
+        names = _names(conf)
+        return f"it has keys of its own: {', '.join(names[:MOST_LISTED])}{', ...' if len(names) > MOST_LISTED else ''}"
+
+    def _position(self, place: Typed) -> int:
+        return place.index - (len(self._request.command) - len(self._request.overrides))
+
+    def _words(self, key: str, shown: str, value: str) -> Iterator[str]:
+        conf = dict(self._confs).get(key)
+        if conf is not None:
+            yield from _for_section(conf, shown, value)
+            return
+        if homes_of(dict(self._confs).get("trainer"), key) and (named := self._class_for(key, value)) is not None:
+            yield f"{shown}={{_target_: {named}}}"
+        section, _, name = shown.rpartition(".")
+        owner = dict(self._confs).get(key.rpartition(".")[0])
+        other = getattr(owner, "counterparts", {}).get(key.rpartition(".")[2])
+        if other is not None and name and number_in(value) is not None:
+            yield f"{section}.{other}={value}" if section else f"{other}={value}"
+        meant = rewritten(value) if unit_of(key) is None else with_unit(value)
+        kinds = _hint_and_members(owner, key.rpartition(".")[2])
+        listed = any(get_origin(one) is list for one in kinds)
+        unfit = [] if _may_be_none(owner, key) else ["none", *(["false"] if str in kinds else [])]
+        meant = (one for one in meant if one not in unfit)
+        yield from (f"{shown}={one}" for one in meant if listed or one[0] not in "[{" or one in ("[]", "{}"))
+
+
+def _for_section(conf: type, shown: str, value: str) -> Iterator[str]:
+    """Yield the words that set one key of a section, the declared one first, then those whose type fits."""
+    if value == "true" or value in OFF:
+        yield f"{shown}={{}}" if value == "true" else f"{shown}=null"
+        return
+    shares, kept = shares_in(value), getattr(conf, "shares", ())
+    if shares and kept:
+        yield f"{shown}={{{','.join(map(':'.join, zip(kept[-len(shares) + 1 :], shares[1:], strict=True)))}}}"
+        return
+    hints = hints_of(conf)
+    wanted: tuple[type, ...] = (str,) if number_in(value) is None else (int, float)
+    if number_in(value) is None and value[:1].isdigit():
+        wanted = (float,)  # a duration
+    elif isinstance(number_in(value), float):
+        wanted = (float,)
+    fitting = [name for kind in wanted for name in _names(conf) if kind in (hints[name], *get_args(hints[name]))]
+    declared = [conf.scalar] if hasattr(conf, "scalar") else []
+    for name in dict.fromkeys([*declared, *(fitting if "." in shown else [])]):  # not for a whole part of the config
+        yield f"{shown}.{name}={value}"
+
+
+def _may_be_none(conf: type | None, key: str) -> bool:
+    """Return whether ``none`` is one of the texts that a key takes."""
+    types = {one.name: str(one.type) for one in fields(conf)} if conf is not None and is_dataclass(conf) else {}
+    return "'none'" in types.get(key.rpartition(".")[2], "").replace('"', "'")
+
+
+def _hint_and_members(conf: type | None, name: str) -> tuple[Any, ...]:
+    """Return the type of a key of a dataclass, and the types that it is made of, where it is a union."""
+    hint = hints_of(conf).get(name) if conf is not None else None
+    return hint, *get_args(hint)
+
+
+def _names(conf: type) -> list[str]:
+    return [one.name for one in fields(conf) if one.init] if is_dataclass(conf) else []
+
+
+def named_in(message: str, words: Mapping[str, Any]) -> str | None:
+    """Return the last of ``words``, by key, whose key a message names; else the last of which it names a part."""
+    names = {key: key.rpartition(".")[2] for key in words}
+    whole = [key for key, name in names.items() if re.search(rf"\b{re.escape(name)}\b", message)]
+    parts = [key for key, name in names.items() if any(len(part) > 3 and part in message for part in name.split("_"))]
+    return next(reversed(whole or parts), None)

@@ -1,0 +1,141 @@
+"""What users of other tools call the keys of rtrain.
+
+The words for the keys of a dataclass stand next to the module that defines it: those for ``schema.py`` in
+``schema.words.yaml``, by the name of the class. Those for the arguments of a ``_target_`` stand in
+``targets.words.yaml``, by its dotted path. They are read when a key is wrong.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rtrain.config.did_you_mean import plain
+
+ENDING = ".words.yaml"
+ON = ("true", "yes", "on", "1")
+"""Values that switch something on."""
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What a word of another tool is here: a key, maybe with another value, or one sentence."""
+
+    key: str = ""
+    """With dots, from the root; empty where ``sentence`` says it all."""
+    value: str | None = None
+    """Instead of what the user gave; None: as given."""
+    sentence: str | None = None
+
+
+class Words:
+    """The words of other tools for the keys of one dataclass.
+
+    Args:
+        keys: Names, separated by blanks, by the key that they mean, with dots for what is below it. ``key=value``: each
+            is a switch that is this value of the key. A name may say for which value it holds: ``save_freq=epoch``.
+        values: By key, what other tools call its values: names by the value.
+        says: ``names``, and the sentence that they get, ``say``, where there is no one key.
+    """
+
+    def __init__(
+        self,
+        keys: Mapping[str, str] | None = None,
+        values: Mapping[str, Mapping[str, str]] | None = None,
+        says: list[Mapping[str, str]] | None = None,
+    ) -> None:
+        self.keys = {_named(name): key for key, names in (keys or {}).items() for name in names.split()}
+        self.values = {
+            key: {name.casefold(): value for value, names in by_value.items() for name in [value, *names.split()]}
+            for key, by_value in (values or {}).items()
+        }
+        self.sentences = {_named(name): one["say"] for one in says or [] for name in one["names"].split()}
+        names = [*(keys or {}).values(), *(one["names"] for one in says or [])]
+        self._sectioned = {_with_dots(name) for some in names for name in some.split() if "." in name}
+
+    def meaning(self, name: str, value: str | None, where: str) -> Meaning | None:
+        """Return what ``name``, given ``value``, means for the dataclass at the key ``where``; None if unknown."""
+        names = (_of_value(name, value or ""), plain(name))
+        sentence = next((self.sentences[one] for one in names if one in self.sentences), None)
+        if sentence is not None and names[0] not in self.keys:
+            return Meaning(sentence=sentence)
+        key, _, fixed = next((self.keys[one] for one in names if one in self.keys), "").partition("=")
+        if not key:
+            return None
+        full = f"{where}.{key}" if where else key
+        if not fixed:
+            return Meaning(full, self.translated(key, value))
+        if names[0] in self.keys or value is None or value.casefold() in ON:
+            return Meaning(full, fixed)
+        return Meaning(sentence=f"leave it out: {full} decides, and {fixed} has to be asked for")
+
+    def has(self, name: str, value: str | None) -> bool:
+        """Tell whether ``name`` is here with the section that it has, or for this very value."""
+        one = _of_value(name, value or "")
+        return one in self.keys or one in self.sentences or ("." in name and _with_dots(name) in self._sectioned)
+
+    def translated(self, key: str, value: str | None) -> str | None:
+        """Return rtrain's word for a value of ``key``; None if it is the same."""
+        found = self.values.get(key, {}).get(value.casefold()) if value is not None else None
+        return found if found != value else None
+
+
+def meaning_in(conf: type, name: str, value: object, where: str) -> Meaning | None:
+    """Return what ``name``, given ``value``, means for a dataclass of keys at the key ``where``; None if unknown."""
+    found = (words.meaning(name, str(value), where) for words in words_of(conf))
+    return next((one for one in found if one is not None), None)
+
+
+def translated(key: str, value: str | None, confs: Iterable[tuple[str, type]]) -> str | None:
+    """Return rtrain's word for the value of a full key, by the words for the keys of some dataclasses."""
+    for where, conf in confs:
+        own = key.removeprefix(f"{where}.") if where else key
+        found = [one for words in words_of(conf) if (one := words.translated(own, value)) is not None]
+        if found:
+            return found[0]
+    return None
+
+
+def _named(name: str) -> str:
+    """Return a name of a list of words as it is looked up; it may say for which value it holds."""
+    key, sign, value = name.partition("=")
+    return _of_value(key, value) if sign else plain(name)
+
+
+def _with_dots(name: str) -> str:
+    return ".".join(map(plain, name.partition("=")[0].split(".")))
+
+
+def _of_value(name: str, value: str) -> str:
+    return f"{plain(name)}={value.casefold()}"
+
+
+def words_of(conf: type) -> Iterator[Words]:
+    """Yield the words for the keys of a dataclass, then those for the keys of its bases."""
+    for one in conf.__mro__[:-1]:
+        found = _read(Path(inspect.getfile(one)).with_suffix(ENDING)).get(one.__name__)
+        if found is not None:
+            yield found
+
+
+def words_of_target(target: str) -> Iterator[Words]:
+    """Yield the words for the arguments of a ``_target_``, then those for all that its module has."""
+    known = _read(Path(__file__).with_name(f"targets{ENDING}"))
+    while target:
+        if target in known:
+            yield known[target]
+        target = target.rpartition(".")[0]
+
+
+@cache
+def _read(path: Path) -> Mapping[str, Words]:
+    if not path.is_file():
+        return {}
+    data: Mapping[str, Mapping[str, Any]] = yaml.load(path.read_text(encoding="utf-8"), yaml.BaseLoader)
+    return {name: Words(**sections) for name, sections in data.items()}

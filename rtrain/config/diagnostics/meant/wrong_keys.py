@@ -1,0 +1,384 @@
+"""An unknown key: what was meant, and the checked command that says it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from hydra.errors import HydraException
+from omegaconf import DictConfig, ListConfig, ValueNode
+from omegaconf.errors import OmegaConfBaseException
+
+from rtrain.config.compose.aliases import CHOOSABLE, GROUPS, KEYS, expand_key, split_word
+from rtrain.config.compose.nodes import Container, children, joined
+from rtrain.config.compose.request import Request
+from rtrain.config.compose.store import DEFAULT_PLUGINS, free_keys
+from rtrain.config.diagnostics.diagnostic import Finding, command_with
+from rtrain.config.diagnostics.meant.class_names import class_called, homes_of
+from rtrain.config.diagnostics.meant.suggest import (
+    Keys,
+    all_confs,
+    all_keys,
+    elsewhere,
+    group_and_name,
+    in_full,
+    names_of,
+    plugins_with,
+)
+from rtrain.config.diagnostics.meant.words import Meaning, translated
+from rtrain.config.diagnostics.screen import Spot, Typed
+from rtrain.config.schema import Schemas
+from rtrain.config.targets.parameters import arguments_of, library_of, may_take, targets_of
+from rtrain.config.validate import InvalidError
+from rtrain.config.yaml_file import read_yaml
+from rtrain.errors import ConfigError
+
+Check = Callable[[Sequence[str]], Exception | None]
+"""Returns what is wrong with the config under other overrides, or None."""
+
+SCHEDULER = "sweep.scheduler"
+FREE_OF_HYDRA = ("hydra.job.env_set", "hydra.callbacks")
+"""Settings of Hydra's whose names are the user's."""
+
+
+class WrongKeys:
+    """Explains unknown keys.
+
+    Args:
+        request: What was asked for.
+        schemas: Of all plugins.
+        check: Composes and checks the config under other overrides.
+    """
+
+    def __init__(self, request: Request, schemas: Schemas, check: Check) -> None:
+        self.request, self._schemas, self._check = request, schemas, check
+
+    def explain(self, key: str, place: Spot | Typed | None, owner: Any = None) -> Finding:
+        """Return what there is to say about the unknown ``key``.
+
+        Args:
+            key: With dots, from the root.
+            place: Where it was set.
+            owner: The dataclass that lacks it, if it is known.
+        """
+        if not isinstance(place, Typed):
+            return self._in_a_file(key, place, owner)
+        sign, own_key, value = split_word(place.command[place.index])
+        sign = sign.replace("+", "")  # what is meant is there
+        if value is not None and expand_key(own_key) != key and _holds(value, key.rpartition(".")[2]):
+            return self._in_a_mapping(key, place, owner)
+        message = f"there is no key '{own_key}'"
+        first: Meaning | None = None
+        for meaning in self._meanings(key, value, owner):
+            if meaning.sentence is not None:
+                return Finding(message, place, note=meaning.sentence)
+            short = in_own_words(own_key, key, meaning.key)
+            word = self.checked_word(place, sign, short, meaning.value if meaning.value is not None else value)
+            if word is not None:
+                shown = split_word(word)[1]
+                return Finding(message, place, shown, command_with(place, word), self._or_added(key, place))
+            first = first or meaning
+        others = self._of_other_plugins(first.key) if first is not None else None
+        if others is not None:
+            return Finding(message, place, note=others)
+        if first is not None:
+            return Finding(message, place, in_own_words(own_key, key, first.key), note=self._or_added(key, place))
+        return self._not_understood(key, place, message)
+
+    def translated(self, key: str, value: str | None) -> str | None:
+        """Return rtrain's word for what other tools call a value of ``key``; None if it is unknown."""
+        return translated(key, value, self.keys.confs)
+
+    def _not_understood(self, key: str, place: Typed, message: str) -> Finding:
+        added = self._added(key, place)
+        if added is not None:
+            return Finding(message, place, None, command_with(place, added))
+        note = self._of_other_plugins(key) or elsewhere(key, split_word(place.command[place.index])[2], self._schemas)
+        return Finding(message, place, note=note or self._list_of_keys(key))
+
+    def _in_a_mapping(self, key: str, place: Typed, owner: Any) -> Finding:
+        """Explain a key inside a value: ``run.checkpoint={kep: 3}``, ``sweep.params={optimizer.lrr: [0.1, 0.2]}``."""
+        found, typed = self._in_a_file(key, place, owner), place.command[place.index]
+        is_far = found.meant is not None and "." in found.meant and _holds(typed, key)
+        wrong = re.escape(key if is_far else key.rpartition(".")[2])
+        word = re.sub(rf"\b{wrong}(?=\s*:)", found.meant or "", typed)
+        is_meant = found.meant is not None and ":" not in found.meant and self._checked(place, word) is None
+        return replace(found, attempt=command_with(place, word)) if is_meant else found
+
+    def _in_a_file(self, key: str, place: Spot | Typed | None, owner: Any) -> Finding:
+        if note := self._other_plugin(key):
+            return Finding(_no_key(key, None), place, note=note)
+        meaning = next(self._meanings(key, place.value if isinstance(place, Spot) else None, owner), None)
+        if meaning is None:
+            value = place.value if isinstance(place, Spot) else None
+            note = self._of_other_plugins(key) or elsewhere(key, value, self._schemas)
+            return Finding(_no_key(key, None), place, note=note or self._list_of_keys(key, names_of(owner)))
+        if meaning.sentence is not None:
+            return Finding(_no_key(key, None), place, note=meaning.sentence)
+        meant = _short(key, meaning.key)
+        return Finding(_no_key(key, meaning.key), place, f"{meant}: {meaning.value}" if meaning.value else meant)
+
+    def _meanings(self, key: str, value: str | None, owner: Any) -> Iterator[Meaning]:
+        parent = key.rpartition(".")[0]
+        own = [joined(parent, name) for name in names_of(owner)]
+        keys = self.keys
+        if key.startswith("hydra."):
+            yield from in_full(key, value, keys.confs)
+            keys = replace(keys, known=self._keys_of_hydra, confs=())
+        if own:
+            keys = replace(keys, known=[*keys.known, *own], confs=[(parent, owner), *keys.confs])
+        yield from keys.meanings(key, value)
+
+    def checked_word(self, place: Typed, sign: str, key: str, value: str | None) -> str | None:
+        """Return the word that sets ``key`` and passes the checks; None if none does."""
+        full = expand_key(key)
+        default = self._default(full)
+        if isinstance(default, ListConfig) and "--multirun" in place.command and value and not set(value) & set("[({"):
+            value = ",".join(f"[{one}]" for one in value.split(","))
+        homes = homes_of(self._schemas.trainer.get(self.chosen["trainer"] or ""), full)
+        has_options = homes and self.request.app.loader.get_group_options(full.replace(".", "/"))
+        named = class_called(value, homes) if value is not None and homes and not has_options else None
+        for word in _spellings(sign, key, named or value, default, is_built=full in self._free or named is not None):
+            if not _blames(self._checked(place, word), expand_key(split_word(word)[1])):
+                return word
+        return None
+
+    def _default(self, key: str) -> Any:
+        """Return what a key is set to without the user's values; None if it is not set."""
+        node: Any = self._composed
+        for part in key.split("."):
+            is_there = isinstance(node, Mapping | DictConfig) and part in node
+            node = (node._get_node(part) if isinstance(node, DictConfig) else node[part]) if is_there else None
+        return node
+
+    def usual(self, key: str) -> str | None:
+        """Return a value that a key may have, as a word has it: its own without the user's, true for a switch."""
+        node = self._default(key)
+        value = node._value() if isinstance(node, ValueNode) else None
+        is_plain = isinstance(value, int | float | str) and not re.search(r"[^\w.-]", str(value))
+        return ("true" if isinstance(value, bool) else str(value)) if is_plain else None
+
+    def _or_added(self, key: str, place: Typed) -> str | None:
+        added = self._added(key, place)
+        return f"or add it with {added}" if added is not None else None
+
+    def _added(self, key: str, place: Typed) -> str | None:
+        """Return the word that adds ``key`` where any key may stand; None if none may, or the checks refuse it."""
+        added = f"+{place.command[place.index].lstrip('+~')}"
+        parent, _, name = key.rpartition(".")
+        may_be = self.is_free(parent) and may_take(dict(self.keys.targets).get(parent), name)
+        return added if may_be and not _blames(self._checked(place, added), key) else None
+
+    def _checked(self, place: Typed, *words: str) -> Exception | None:
+        """Return why the command is refused with ``words`` in place of the wrong one; None if it is not."""
+        before = len(self.request.command) - len(self.request.overrides)
+        return self._check([*place.command[before : place.index], *words, *place.command[place.index + 1 :]])
+
+    def _other_plugin(self, key: str) -> str | None:
+        """Return the line that says that the user has chosen a plugin for which the config is not written."""
+        words = (word for word in self.request.words if "{" not in word.text)
+        chosen = next((word.text for word in words if word.key == key.partition(".")[0]), None)
+        known = plugins_with(key, self._schemas)
+        return f"{self.request.primary.name} is not written for {chosen}: {known}" if chosen and known else None
+
+    def _of_other_plugins(self, key: str) -> str | None:
+        """Return the line that names the plugins that have ``key``, if the chosen one lacks it."""
+        group, name = group_and_name(key)
+        own = self._schemas.group(group).get(self.chosen[group] or "") if group in CHOOSABLE else self._scheduler
+        if group and name in names_of(own):
+            return None
+        return plugins_with(key, self._schemas)
+
+    def without_type(self, section: str, message: str, place: Typed) -> Finding:
+        """Return what there is to say about a section of which a key is typed, but whose plugin is not chosen."""
+        found = Finding(f"{section}: {message}", place)
+        group = section.replace(".", "/")
+        _, key, value = split_word(place.command[place.index])
+        for plugin, conf in self._schemas.group(group).items():
+            keys = replace(self.keys, known=[f"{section}.{name}" for name in names_of(conf)])
+            fitting = [key] if key in keys.known else [one.key for one in keys.meanings(key, value)]
+            for meant in [one for one in fitting if one in keys.known][:1]:
+                words = [f"{group}={plugin}", f"{meant}={value}"]
+                if self._checked(place, *words) is None:
+                    return replace(found, attempt=command_with(place, *words))
+        return found
+
+    def _list_of_keys(self, key: str, own: Sequence[str] = ()) -> str:
+        """Return the line that says which keys there are, where ``key`` was set."""
+        if own:
+            return f"there are: {', '.join(sorted(own))}"
+        section = key.partition(".")[0]
+        if section in ("trainer", "dataset") and (name := self.chosen[section]):
+            return f"all its keys: rtrain {section}s {name}"
+        parent = key.rpartition(".")[0]
+        there = self._below(parent)
+        while parent and not there:
+            parent = parent.rpartition(".")[0]
+            there = self._below(parent)
+        trainer = self.chosen["trainer"] if not parent else None
+        return f"there are: {', '.join(there)}" + (f"; below trainer: rtrain trainers {trainer}" if trainer else "")
+
+    def _below(self, parent: str) -> list[str]:
+        """Return the names of the keys right below one, or of the sections."""
+        known = self._keys_of_hydra if parent.partition(".")[0] == "hydra" else self.keys.known
+        names = {key.rpartition(".")[2] for key in known if key.rpartition(".")[0] == parent}
+        return sorted(names - ({"hydra", *KEYS, *GROUPS} if not parent else set()))
+
+    def is_free(self, parent: str) -> bool:
+        """Return whether any key may be added below ``parent``."""
+        return any(f"{parent}.".startswith(f"{key}.") for key in self._free)
+
+    @cached_property
+    def _free(self) -> tuple[str, ...]:
+        return ("vars", *FREE_OF_HYDRA, *free_keys(self._schemas))
+
+    @cached_property
+    def keys(self) -> Keys:
+        """What could have been meant: keys of the schemas, and of the config without the user's values."""
+        found = list(all_keys(self._schemas, self.chosen["trainer"], self.chosen["dataset"]))
+        if self._composed is not None:
+            found.extend(_leaves(self._composed))
+        there = set(found)
+        known = [key for key in found if KEYS.get(key, key) in there]
+        trainer = self._composed.get("trainer") if self._composed is not None else None
+        conf = self._schemas.trainer.get(self.chosen["trainer"] or "")
+        confs = all_confs(self._schemas, self.chosen)
+        scheduler = self._scheduler
+        return Keys(
+            [*known, *(f"{SCHEDULER}.{name}" for name in names_of(scheduler))],
+            confs if scheduler is None else [*confs, (SCHEDULER, scheduler)],
+            targets_of(trainer),
+            lambda: library_of(conf),
+            lambda: arguments_of(trainer),
+        )
+
+    @property
+    def _scheduler(self) -> type | None:
+        """The dataclass of keys of the scheduler that a sweep has chosen."""
+        typed = [split_word(word.text)[2] or "" for word in self.request.words if word.key == "sweep/scheduler"]
+        if typed:
+            return self._schemas.scheduler.get(typed[-1])
+        sweep = self._composed.get("sweep") if self._composed is not None else None
+        node = sweep.get("scheduler") if isinstance(sweep, DictConfig) else None
+        return self._schemas.scheduler.get(node.get("type", "")) if isinstance(node, DictConfig) else None
+
+    @cached_property
+    def chosen(self) -> dict[str, str | None]:
+        """The plugin of each group."""
+        found: dict[str, str | None] = {}
+        for group in CHOOSABLE:
+            node = self._composed.get(group) if self._composed is not None else None
+            usual = DEFAULT_PLUGINS.get(group)
+            found[group] = node.get("type", usual) if isinstance(node, DictConfig) else self._declared(group)
+        return found
+
+    def _declared(self, group: str) -> str | None:
+        """Return the plugin that the files name, where they can't be composed."""
+        sections, options = self._files
+        node = sections.get(group)
+        named = [path.partition("/")[2] for path in options if path.startswith(f"{group}/") and path.count("/") == 1]
+        own = str(node["type"]) if isinstance(node, dict) and "type" in node else None
+        return own or next(iter(named), DEFAULT_PLUGINS.get(group))
+
+    @cached_property
+    def _files(self) -> tuple[Mapping[str, Any], list[str]]:
+        """What the primary config says, and the paths of the options that it chooses; nothing if it can't be read."""
+        try:
+            sections = read_yaml(self.request.primary.path)[0]
+            return sections, [one.config_path or "" for one in self.request.app.defaults([])]
+        except (HydraException, OmegaConfBaseException, ValueError, ConfigError):
+            return {}, []
+
+    @cached_property
+    def _composed(self) -> Mapping[str, Any] | None:
+        """The nodes of the config without the user's values; None if it can't be composed."""
+        return (
+            None if self._cfg is None else {str(key): self._cfg._get_node(key) for key in self._cfg if key != "hydra"}
+        )
+
+    @cached_property
+    def _keys_of_hydra(self) -> list[str]:
+        return [] if self._cfg is None else list(_leaves(self._cfg.hydra, "hydra"))
+
+    @cached_property
+    def _cfg(self) -> DictConfig | None:
+        choices = [word.text for word in self.request.words if self.request.is_choice(word)]
+        for words in (choices, []) if choices else ([],):
+            try:
+                return self.request.app.compose(words)
+            except (HydraException, OmegaConfBaseException, ValueError, ConfigError):
+                continue
+        return None
+
+
+def _spellings(sign: str, key: str, value: str | None, default: Any, *, is_built: bool) -> Iterator[str]:
+    """Yield the words that may set ``key``: as a list or not like its default, as an option, as it is, as a class."""
+    if value is None:
+        yield f"{sign}{key}"
+        return
+    is_list = value.startswith("[")
+    if isinstance(default, ListConfig) and not is_list:
+        yield f"{sign}{key}=[{value}]"
+    if isinstance(default, ValueNode) and is_list and "," not in value:
+        yield f"{sign}{key}={value[1:-1]}"
+    group = {"sweep.type": "sweep", "dataset.type": "dataset", "sweep.scheduler": "sweep/scheduler"}.get(key)
+    if group is not None:
+        yield f"{group}={value}"
+    yield f"{sign}{key}={value}"
+    yield f"+{key}={value}"
+    if is_built and "." in value and value.replace(".", "").isidentifier():
+        yield f"{key}._target_={value}"
+        yield f"{key}={{_target_: {value}}}"
+    yield f"{sign}{key}=[{value}]"
+
+
+def _holds(value: str, name: str) -> bool:
+    """Return whether a typed value is a mapping with a key."""
+    return re.search(rf"\b{re.escape(name)}\s*:", value) is not None
+
+
+def _blames(error: Exception | None, key: str) -> bool:
+    """Return whether a failed check has to do with ``key``; that other keys are wrong too doesn't count."""
+    if isinstance(error, InvalidError):
+        return any(f"{key}.".startswith(f"{one.key}.") or f"{one.key}.".startswith(f"{key}.") for one in error.problems)
+    return error is not None and key.rpartition(".")[2] in str(error)
+
+
+def in_own_words(typed: str, key: str, full: str) -> str:
+    """Return ``full`` as the user would type it.
+
+    It has the short name that they used for its beginning; where they gave no section, its own short name.
+    """
+    head = typed.partition(".")[0]
+    if (head in GROUPS or head in KEYS) and full.startswith(f"{expand_key(head)}."):
+        return head + full[len(expand_key(head)) :]
+    if "." in typed:
+        return full.replace("trainer.", "", 1) if full.replace(".", "/") in GROUPS.values() else full
+    shorts = [(short, expand_key(short)) for short in (*KEYS, *GROUPS)]
+    return next((s + full[len(own) :] for s, own in shorts if f"{full}.".startswith(f"{own}.")), full)
+
+
+def _leaves(nodes: Any, path: str = "") -> Iterator[str]:
+    pairs = nodes.items() if isinstance(nodes, dict) else ((name, child) for name, _, child in children(nodes))
+    for name, child in pairs:
+        full = joined(path, str(name))
+        yield full
+        if isinstance(child, Container):
+            yield from _leaves(child, full)
+
+
+def _no_key(key: str, full: str | None) -> str:
+    parts, other = key.split("."), (full or "").split(".")
+    different = [part for part, one in zip(parts, other, strict=False) if part != one]
+    wrong = different[0] if len(parts) == len(other) and len(different) == 1 else parts[-1]
+    return f"{key}: there is no key '{wrong}' here"
+
+
+def _short(key: str, full: str) -> str:
+    """Return the one part of ``full`` that differs from ``key``; all of it if it belongs elsewhere."""
+    parts, other = key.split("."), full.split(".")
+    different = [one for part, one in zip(parts, other, strict=False) if part != one]
+    return different[0] if len(parts) == len(other) and len(different) == 1 else full

@@ -1,0 +1,76 @@
+"""A part of the config that can't be built: the place that names it, and what was meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException
+
+from rtrain.config.compose.aliases import expand_key, split_word
+from rtrain.config.compose.request import Request
+from rtrain.config.diagnostics.diagnostic import Finding, command_with
+from rtrain.config.diagnostics.meant.class_names import class_called, homes_of
+from rtrain.config.diagnostics.meant.rewritten import rewritten
+from rtrain.config.diagnostics.meant.values import Values
+from rtrain.config.diagnostics.meant.wrong_keys import Check, WrongKeys
+from rtrain.config.diagnostics.screen import Typed
+from rtrain.config.diagnostics.source_map import Places
+from rtrain.config.did_you_mean import closest, plain
+from rtrain.config.schema import Schemas
+from rtrain.errors import ConfigError, TargetError
+
+
+def place_target(request: Request, schemas: Schemas, error: TargetError, check: Check) -> ConfigError:
+    """Return ``error`` with the place that names the target or the argument, and what was meant by it.
+
+    Args:
+        request: What was asked for.
+        schemas: Of all plugins.
+        error: What was raised.
+        check: Composes and checks the config under other overrides.
+    """
+    places, note = Places(request), error.hint and error.hint.strip()
+    below = [word.text for word in request.words if word.key.startswith(f"{error.key}.")]
+    place = places.of_word(below[0]) if len(below) == 1 else places.of(error.key)
+    if not isinstance(place, Typed):
+        return Finding(error.message, place, note=note).as_error()
+    wrong = WrongKeys(request, schemas, check)
+    _, key, value = split_word(place.command[place.index])
+    if not error.key.endswith("._target_") or not key.endswith("._target_") or value is None:
+        return Finding(error.message, place, None, _fitting(wrong, error, place), note).as_error()
+    values = Values(request, wrong.keys.confs, check)
+    for word in _targets(wrong, error.key.removesuffix("._target_"), key, value):
+        attempt = values.checked(place, word)
+        if attempt is not None:
+            return Finding(error.message, place, word, attempt).as_error()
+    return Finding(error.message, place, note=note).as_error()
+
+
+def _targets(wrong: WrongKeys, part: str, key: str, name: str) -> Iterator[str]:
+    """Yield the words that may be meant by a bare name of a class: an option of that name, the class, a similar one."""
+    options = wrong.request.app.loader.get_group_options(part.replace(".", "/"))
+    choice = key.removesuffix("._target_")
+    yield from (f"{choice}={one}" for one in options if plain(one) == plain(name))
+    homes = homes_of(dict(wrong.keys.confs).get("trainer"), part)
+    for misspelt in (False, True):
+        named = class_called(name, homes, misspelt=misspelt)
+        yield from [f"{key}={named}"] if named is not None else []
+    similar = closest(name, options)
+    yield from [f"{choice}={similar}"] if similar is not None else []
+
+
+def _fitting(wrong: WrongKeys, error: TargetError, place: Typed) -> str | None:
+    """Return the command with what was probably meant by an argument that can't be; None if nothing like it may be."""
+    sign, key, value = split_word(place.command[place.index])
+    if error.fits is None or value is None or expand_key(key).replace("/", ".") != error.key:
+        return None
+    named = class_called(value, homes_of(dict(wrong.keys.confs).get("trainer"), error.key))
+    parser = OverridesParser.create(config_loader=wrong.request.app.loader)
+    for meant in (*rewritten(value), f"{{_target_: {named or value}}}"):
+        with suppress(HydraException):
+            found = parser.parse_override(f"x={meant}").value()
+            if error.fits(found) and (meant[0] != "{" or named is not None or "." in value):
+                return command_with(place, f"{sign}{key}={meant}")
+    return None

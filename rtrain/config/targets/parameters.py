@@ -1,0 +1,62 @@
+"""The parameters of the framework that a trainer hands on: under which key each can be set."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from omegaconf import DictConfig
+
+from rtrain.config.targets.allow_list import FRAMEWORKS
+from rtrain.config.targets.argument_types import parameters_of
+from rtrain.config.targets.instantiate import locate
+from rtrain.config.targets.silenced import silenced
+from rtrain.errors import ConfigError
+
+
+def library_of(conf: type | None) -> Mapping[str, str]:
+    """Return the full key of each parameter of a trainer's library, by its name, as its dataclass tells them."""
+    tell = getattr(conf, "parameters", None)
+    return tell() if tell is not None else {}
+
+
+def targets_of(trainer: Any) -> list[tuple[str, str]]:
+    """Return (key, ``_target_``) of each part of a trainer's section that is built by one."""
+    nodes = ((str(name), trainer._get_node(name)) for name in (trainer if isinstance(trainer, DictConfig) else ()))
+    pairs = ((name, node.get("_target_")) for name, node in nodes if isinstance(node, DictConfig))
+    return [(f"trainer.{name}", target) for name, target in pairs if isinstance(target, str)]
+
+
+def arguments_of(trainer: Any) -> dict[str, str]:
+    """Return the full key of each argument of the targets in a trainer's section, by its name; imports frameworks."""
+    return {
+        argument: f"{key}.{argument}"
+        for key, target in targets_of(trainer)
+        if target.partition(".")[0] in FRAMEWORKS
+        for argument in _arguments(target)
+    }
+
+
+def may_take(target: str | None, name: str) -> bool:
+    """Return whether a target may have an argument called ``name``; true where a class of a framework doesn't tell."""
+    is_known = target is not None and target.partition(".")[0] in FRAMEWORKS
+    parameters = _parameters(target) if is_known and target is not None else []
+    takes_any = not parameters or any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters)
+    return takes_any or any(one.name == name for one in parameters)
+
+
+def _parameters(target: str) -> list[inspect.Parameter]:
+    """Return the parameters of a framework's class; none where it doesn't tell."""
+    try:
+        with silenced():
+            found = locate(target, "_target_", ())
+    except ConfigError:
+        return []
+    return list((parameters_of(found) or {}).values())
+
+
+def _arguments(target: str) -> list[str]:
+    """Return the names of the arguments of a framework's class; none where it doesn't tell."""
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return [one.name for one in _parameters(target) if one.kind in named and one.name not in ("self", "params")]

@@ -1,0 +1,275 @@
+"""What a wrong word of the command line, or a wrong line of a file, comes to."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import rtrain
+from rtrain.cli.app import run as command
+from rtrain.config.session import Session
+from rtrain.errors import ConfigError
+from rtrain.schemas import schemas
+
+
+def refused(config: str, *words: str) -> str:
+    """Return the text of the error."""
+    with pytest.raises(ConfigError) as caught, Session(config, words, schemas()) as session:
+        session.check()
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("config", "word", "said"),
+    [
+        ("mlp", "hidden_size=64", "try: rtrain fit mlp 'model.hidden=[64]'"),
+        ("mlp model=gpt", "hidden_size=64", "model.width=64"),
+        ("mlp", "optimization.lr=[0.1]", "try: rtrain fit mlp trainer.optimizer.lr=0.1"),
+        ("mlp", "momentum=0.9", "optimizer=sgd takes trainer.optimizer.momentum"),
+        ("mlp optimizer=sgd", "trainer.dampening=0.1", "trainer.optimizer.dampening=0.1"),
+        ("mlp", "eta_min=0.1", "scheduler=cosine has trainer.scheduler.eta_min"),
+        ("mlp scheduler=cosine", "min_lr=0.1", "scheduler.eta_min=0.1"),
+        ("mlp scheduler=step", "trainer.scheduler.decay=0.1", "trainer.scheduler.gamma=0.1"),
+        ("mlp loss=huber", "trainer.loss.beta=0.1", "trainer.loss.delta=0.1"),
+    ],
+)
+def test_what_is_built_has_words_of_its_own(config, word, said):
+    assert said in refused(*config.split(" "), word)
+
+
+@pytest.mark.parametrize(
+    ("config", "words", "said"),
+    [
+        ("mlp", ["ephocs=3"], "try: rtrain fit mlp epochs=3"),
+        ("mlp", ["scheduler=asha"], "try: rtrain fit mlp sweep/scheduler=asha "),
+        ("mlp", ["hydra/sweeper=optuna"], "try: rtrain fit mlp sweep=optuna "),
+        ("mlp", ["dataset=iris"], "try: rtrain fit mlp dataset=sklearn dataset.name=iris"),
+        ("mlp", ["metrics=[accuracy]"], "name each one: +trainer.metrics.NAME={_target_: package.Class}"),
+        ("mlp", ["lr=0,1"], "or a number: 0.1"),
+        ("mlp", ["lr=true"], "trainer.optimizer.lr: must be a number, not true"),
+        ("mlp", ["lr=null"], "trainer.optimizer.lr: must be a number, not null"),
+        ("keras", ["+trainer.optimizer.learntng_rate=0.1"], "did you mean: learning_rate"),
+        ("xgboost", ["trainer.params.eta=fast"], "xgboost trainer.params.eta=fast num_workers=0\n" + " " * 23 + "^"),
+        (
+            "mlp",
+            ["sweep=random", "sweep.params={learning_rate: [0.1,0.2]}", "--multirun"],
+            "'sweep.params={trainer.optimizer.lr: [0.1,0.2]}'",
+        ),
+        (
+            "mlp",
+            ["dataset=python", "dataset.function=rows_of_mine:rows", "+dataset.arguments.num_row=3"],
+            "did you mean: num_rows",
+        ),
+        ("transformers", ["~trainer.model.config.model_type", "+trainer.model.config.modeltype=vit"], "'modeltype' is"),
+    ],
+)
+def test_what_a_newcomer_typed_leads_to_what_works(config, words, said, tmp_path, monkeypatch, capsys):
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "rows_of_mine.py").write_text("def rows(num_rows=2):\n    return {}\n")
+    monkeypatch.chdir(tmp_path)
+    assert command(["fit", config, *words, "num_workers=0"]) == 2
+    told = capsys.readouterr().err
+    assert said in told
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("config", "word", "said"),
+    [
+        ("mlp", "trainer.lora.rank=8", "trainer.lora is a key of trainer=transformers"),
+        ("resnet", "trainer.params.max_depth=3", "trainer.params is a key of trainer=lightgbm, xgboost"),
+        ("mlp", "use_lora=true", "trainer=transformers has it: trainer.lora={r: 8}"),
+        ("mlp", "sep=x", "dataset=csv has it: dataset.delimiter"),
+        ("mlp", "+run.sed=1", "try: rtrain fit mlp run.seed=1"),  # what came in with + is explained like the rest
+        ("mlp", "trainer.early_stopping.metric=x", "try: rtrain fit mlp trainer.early_stopping.monitor=x"),
+        ("mlp", "sweep.scheduler.grace_period=3", "mlp sweep/scheduler=asha sweep.scheduler.grace=3 --multirun"),
+        ("mlp sweep/scheduler=asha", "sweep.scheduler.max_t=3", "max_length is a key of sweep/scheduler=hyperband"),
+        ("mlp sweep/scheduler=asha", "sweep.scheduler.grace_period=3", "asha sweep.scheduler.grace=3 --multirun"),
+    ],
+)
+def test_a_key_of_another_plugin_or_of_an_open_section_is_named(config, word, said):
+    assert said in refused(*config.split(" "), word)
+
+
+@pytest.mark.parametrize(
+    ("config", "word", "said"),
+    [
+        ("mlp", "optimizer=RMSprop", "try: rtrain fit mlp 'optimizer={_target_: torch.optim.RMSprop}'"),
+        ("mlp", "optimizer=lion", "chosen by its class: optimizer={_target_: package.Class"),
+        ("mlp", "sweep=bayes", "try: rtrain fit mlp sweep=optuna --multirun"),
+        ("mlp", "sweep/scheduler=HyperbandPruner", "try: rtrain fit mlp sweep/scheduler=hyperband --multirun"),
+        ("mlp", "optimizer=foo", "or a class: optimizer={_target_: package.Class}"),
+        ("mlp", "model=bert", "rtrain fit transformers trainer.model.pretrained=NAME"),
+        ("keras", "loss=ce", "cross entropy is what trainer.loss=null takes"),
+        ("mlp", "val_dataset=x", "dataset.split.val=0.1 keeps a share"),
+        ("mlp", "val_dataset=val", "trainer.evaluate_split=val"),
+        ("mlp", "memory=4GB", "scaling.resources_per_worker={memory: 4e9}"),
+        ("mlp", "jit_compile=true", "trainer.compile=true"),
+    ],
+)
+def test_what_other_tools_choose_by_a_name_is_told_how_to_choose(config, word, said):
+    assert said in refused(config, word)
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("hydra.verbos=true", "try: rtrain fit mlp hydra.verbose=true"),
+        ("hydra.sweep.dirr=x", "try: rtrain fit mlp hydra.sweep.dir=x"),
+        ("hydra.runn.dir=x", "try: rtrain fit mlp hydra.run.dir=x"),
+        ("hydra.foo=1", "there are: callbacks, "),
+        ("hydra.verbose.x=1", "there are: callbacks, "),
+        ("hydra.job.env_set.OMP_NUM_THREADS=1", "try: rtrain fit mlp +hydra.job.env_set.OMP_NUM_THREADS=1"),
+        ("hydra/job_loggin=none", "try: rtrain fit mlp hydra/job_logging=none"),
+        ("hydra/foo=x", "there are: hydra/env, hydra/help"),
+    ],
+)
+def test_a_misspelt_setting_of_hydras_is_compared_with_hydras(word, said):
+    assert said in refused("mlp", word)
+
+
+@pytest.mark.parametrize("word", ["optimizer.mometum=0.9", "optimizer.name=sgd", "model.depth=3"])
+def test_what_the_signature_lacks_is_not_to_be_added(word):
+    assert "+" not in refused("mlp", word)
+
+
+def test_the_values_of_a_sweep_stay_several(capsys):
+    assert command(["fit", "mlp", "--multirun", "model.hiden=32,64"]) == 2
+    assert "try: rtrain fit mlp --multirun 'model.hidden=[32],[64]'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("config", "word", "meant"),
+    [
+        ("mlp", "hydra.launcher.n_jobs=4", "sweep.max_concurrent=4"),  # all of a dotted name before its last part
+        ("mlp", "tune_config.mode=min", "sweep.mode=min"),
+        ("mlp", "data.seed=3", "dataset.seed=3"),  # a section written in full
+        ("xgboost", "params.max_depth=3", "trainer.params.max_depth=3"),
+        ("lightgbm", "params.num_leaves=3", "trainer.params.num_leaves=3"),
+        ("mlp", "init_from=resume", "run.resume=auto"),  # a name that means something of its own for this value
+        ("resnet", "MODEL.WEIGHTS=weights.pt", "run.init_from=weights.pt"),  # a file, and no class to build
+    ],
+)
+def test_all_of_a_name_counts_before_a_part_of_it(config, word, meant):
+    assert f"try: rtrain fit {config} {meant}" in refused(config, word)
+
+
+@pytest.mark.parametrize(
+    ("config", "word", "said", "unsaid"),
+    [
+        ("mlp", "target=price", "dataset.label=COLUMN", "run.stop.target"),
+        ("mlp", "rounds=3", "did you mean: epochs", "bounds"),
+        ("mlp", "trainer.model.name=bert", "did you mean: model", "run.name"),  # a name of what is built there
+        ("xgboost", "lr=0.1", "did you mean: trainer.params.learning_rate", "+lr"),  # the checks refuse it
+    ],
+)
+def test_a_word_of_another_thing_is_not_proposed(config, word, said, unsaid):
+    message = refused(config, word)
+    assert said in message
+    assert unsaid not in message
+
+
+@pytest.mark.parametrize(
+    ("word", "wrong", "right"),
+    [
+        ("trainer={max_epoch: 3}", "trainer.max_epoch", "trainer={max_epochs: 3}"),
+        ("optimizer={lrr: 3}", "trainer.optimizer.lrr", "optimizer={lr: 3}"),
+        ("run={checkpoint: {kep: 3}}", "run.checkpoint.kep", "run={checkpoint: {keep: 3}}"),
+        ("run.checkpoint.best={metric: a}", "run.checkpoint.best.metric", "run.checkpoint.best={monitor: a}"),
+        ("trainer.early_stopping={mod: min}", "trainer.early_stopping.mod", "trainer.early_stopping={mode: min}"),
+        ("scaling={use_gpu: no, num_wokers: 0}", "scaling.num_wokers", "scaling={use_gpu: no, num_workers: 0}"),
+        ("dataset={split: {tset: 0.1}}", "dataset.split.tset", "dataset={split: {test: 0.1}}"),
+    ],
+)
+def test_inside_a_mapping_the_wrong_key_is_named(word, wrong, right):
+    message = refused("mlp", word)
+    assert message.startswith(f"{wrong}: there is no key")
+    assert message.endswith(f"try: rtrain fit mlp '{right}'")
+
+
+@pytest.mark.parametrize("word", ["use_ema=true", "ema_momentum=0.99", "ema_overwrite_frequency=10"])
+def test_a_key_that_needs_another_one_is_told_with_it(word):
+    said = refused("keras", word)
+    assert "trainer.optimizer.use_ema and trainer.optimizer.ema_overwrite_frequency" in said
+    assert "try:" not in said
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("precision: bf16-mixed", "did you mean: trainer.precision: bf16"),
+        ("device: cuda", "did you mean: scaling.use_gpu: true"),
+        ("ckpt_path: last", "did you mean: run.resume: auto"),
+        ("init_from: [1, 2]", "did you mean: run.init_from"),
+        ("learning_rate: 0.1", "did you mean: trainer.optimizer.lr"),
+    ],
+)
+def test_values_in_files_are_translated(line, said, tmp_path):
+    own = tmp_path / "own.yaml"
+    own.write_text(f"defaults: [trainer: torch, dataset: digits, optimizer: sgd, model: mlp, _self_]\n{line}\n")
+    assert said in refused(str(own)).split("\n")[-1]
+
+
+@pytest.mark.parametrize("word", ["max_faileds=1", "tyep=grid", "nam=x", "esed=1"])
+def test_below_sweep_the_typed_word_is_blamed(word, tmp_path):
+    own = tmp_path / "own.yaml"
+    own.write_text("defaults: [mlp, sweep: random, _self_]\nsweep: {num_trials: 3}\n")
+    said = refused(str(own), f"sweep.{word}")
+    assert said.startswith(f"there is no key 'sweep.{word.partition('=')[0]}'")
+    assert "did you mean: sweep." in said
+
+
+@pytest.mark.parametrize(
+    "entry", ["modle: mlp", "models: gpt", "moddel: resnet", "MODEL: mlp", "los: mse", "Loss: mse"]
+)
+def test_in_defaults_lists_short_names_are_meant(entry, tmp_path):
+    own = tmp_path / "own.yaml"
+    own.write_text(f"defaults: [trainer: torch, {entry}, dataset: digits]\n")
+    meant = "loss" if entry[0] in "lL" else "model"
+    assert refused(str(own)).split("\n")[-1] == f"  did you mean: {meant}"
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [("trainer.precision=16-mixed", "fp16"), ("trainer.strategy=DDP", "ddp"), ("trainer.evaluate_split=dev", "val")],
+)
+def test_what_other_tools_call_a_value_is_translated(word, meant):
+    assert f"did you mean: {meant}\n  try: rtrain fit mlp {word.partition('=')[0]}={meant}" in refused("mlp", word)
+
+
+def test_a_suggestion_is_checked_as_what_the_session_is_for(tmp_path):
+    own = tmp_path / "own.yaml"
+    own.write_text("defaults: [mlp, _self_]\ncluster: {runtime_env: {env_vars: {TOKEN: '***'}}}\n")
+    with Session(str(own), [], schemas()) as session:
+        assert "secrets are not written down" in str(session._what_is_wrong_with([]))
+        session.needs_secrets = False  # as predictions and evaluations need none
+        session.trust = True
+        assert session._what_is_wrong_with([]) is None
+
+
+def test_what_was_meant_is_said_in_one_place():
+    saying = [
+        path.name for path in Path(rtrain.__file__).parent.rglob("*.py") if "did you mean" in path.read_text().lower()
+    ]
+    assert set(saying) <= {"did_you_mean.py", "hydra_errors.py"}  # the last one reads what Hydra says
+
+
+FORMS = re.compile(r"did you mean|\btry: |\bUse in its place|\bUse .*instead\.|^ instead\.$", re.IGNORECASE)
+"""What names the word that was meant, a command that would do, or what to use instead."""
+HOMES = {"did_you_mean.py", "hydra_errors.py"}
+"""Of the functions that say it, and of the patterns that find it in what Hydra says."""
+PATHS = [path for path in Path(rtrain.__file__).parent.rglob("*.py") if path.name not in HOMES]
+
+
+def test_what_was_meant_and_what_would_do_are_said_by_one_function_each():
+    written = []
+    for path in PATHS:
+        tree = ast.parse(path.read_text())
+        docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        texts = [one for one in ast.walk(tree) if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+        found = [one for one in texts if FORMS.search(one.value) and id(one) not in docs]
+        written += [f"{path.name}:{one.lineno} {one.value}" for one in found]
+    assert written == []
