@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Protocol
 
 from rtrain.cluster import Cluster, StartingCluster, connect
+from rtrain.config.composed import Composed
 from rtrain.config.did_you_mean import to_try
 from rtrain.config.secrets.names import is_secret
-from rtrain.config.session import Composed
 from rtrain.datasets import registry as datasets
 from rtrain.datasets.base import Dataset, ResidentSplit
 from rtrain.datasets.without_effect import as_recorded

@@ -9,7 +9,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from rtrain.config.session import Composed
+from rtrain.config.composed import Composed
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import CheckpointError, ConfigError, RtrainError, StrangeFileError
 from rtrain.from_store import bring, catch_up, in_store, is_ahead, is_worked_on

@@ -13,11 +13,12 @@ from pathlib import Path
 
 from rtrain.cluster import StartingCluster, connect
 from rtrain.config.compose.bounds import check_words
+from rtrain.config.composed import Composed
 from rtrain.config.did_you_mean import closest, did_you_mean
 from rtrain.config.locations import Primary, builtin_dir, find_primary
 from rtrain.config.schema import BoundsConf, ClusterConf, RtrainConf
 from rtrain.config.secrets.redact import Scrubber
-from rtrain.config.session import Composed, Session
+from rtrain.config.session import Session
 from rtrain.config.targets.allow_list import project_forgotten
 from rtrain.config.yaml_file import read_yaml
 from rtrain.errors import ConfigError, NotInstalledError, RtrainError

@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -77,7 +78,13 @@ def may_import(here, there):
 
 
 def imports_of(path):
-    for node in ast.walk(ast.parse(path.read_text())):
+    """Yield what a file imports anywhere when it runs: not what only its annotations need."""
+    tree = ast.parse(path.read_text())
+    blocks = [node for node in ast.walk(tree) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    for_types = {node for block in blocks for part in block.body for node in ast.walk(part)}
+    for node in ast.walk(tree):
+        if node in for_types:
+            continue
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
@@ -107,8 +114,20 @@ def test_a_library_is_imported_only_by_its_owner(path):
     where = path.relative_to(ROOT).as_posix()
     for name, line in imports_of(path):
         owners = OWNERS.get(name.split(".")[0])
-        if owners and "TYPE_CHECKING" not in path.read_text():
+        if owners:
             assert where.startswith(owners), f"{where}:{line} imports {name}; only {', '.join(owners)} may"
+
+
+def test_no_files_import_each_other_in_a_circle():
+    modules = {module_of(path): path for path in FILES}
+    below = {}
+    for module, path in modules.items():
+        found = {name if name in modules else name.rpartition(".")[0] for name, _ in imports_of(path)}
+        below[module] = (found & set(modules)) - {module}
+    try:
+        tuple(TopologicalSorter(below).static_order())
+    except CycleError as error:
+        pytest.fail(f"these files import each other: {' <- '.join(error.args[1])}")
 
 
 def test_the_record_of_runs_needs_only_the_standard_library():

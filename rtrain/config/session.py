@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -19,17 +17,16 @@ from omegaconf import DictConfig
 from rtrain.config.compose.aliases import GROUPS
 from rtrain.config.compose.bounds import bounded_references
 from rtrain.config.compose.hydra_parts import check_hydra, hydra_config
-from rtrain.config.compose.nodes import without
 from rtrain.config.compose.request import prepare
 from rtrain.config.compose.resolve import place_job, put_job, recorded, resolve, secrets_of, shown_config
 from rtrain.config.compose.resolvers import named_variables, register_resolvers
 from rtrain.config.compose.store import DEFAULT_PLUGINS, open_keys, store_schemas
+from rtrain.config.composed import Composed
 from rtrain.config.diagnostics.idle import check_idle
 from rtrain.config.locations import Primary, find_project_root
 from rtrain.config.needs import Way
 from rtrain.config.run_place import check_no_secret, check_not_masked, check_place
-from rtrain.config.schema import RtrainConf, Schemas
-from rtrain.config.secrets.redact import Scrubber
+from rtrain.config.schema import Schemas
 from rtrain.config.secrets.referred import mask_words, referred_by_secrets
 from rtrain.config.secrets.urls import without_secrets
 from rtrain.config.targets.allow_list import allowed_by_project, use_project_root
@@ -43,64 +40,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 E = TypeVar("E", bound=Exception)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Composed:
-    """One job: composed, resolved and checked; plain data."""
-
-    conf: RtrainConf
-    """Dataclasses all the way down; ``dataset`` may be None."""
-    resolved: dict[str, Any]
-    """For the record: resolved, environment variables symbolic, secrets masked."""
-    yaml: str
-    """The same as a YAML that ``rtrain fit`` takes."""
-    config_name: str
-    config_path: Path | None
-    """None for a built-in config."""
-    overrides: tuple[str, ...]
-    """In full words, secrets masked."""
-    run_dir: Path
-    """Where the job is recorded, unless it goes on with another run."""
-    project_root: Path
-    """Folder whose modules the config may name; importable on the driver, and to be made so on workers."""
-    allow: tuple[str, ...]
-    """Modules that a ``_target_`` may come from beyond the known frameworks and the project."""
-    scrub: Scrubber
-    """Takes the values of its secrets out of texts."""
-    gate: Gate
-    """What it may have called, opened and set."""
-    env: dict[str, str]
-    """Environment variables that the job sets."""
-    config_dir: str | None = None
-    """One more folder of config groups."""
-    sweep: str | None = None
-    """Name of the sweep's folder, of a trial."""
-    notices: tuple[str, ...] = ()
-    """What whoever asked for it should know."""
-    of_run: bool = False
-    """Whether the config is one that a run recorded."""
-    trust: bool = False
-    """Whether a run that it resumes may be read as if this account had written it."""
-
-    @property
-    def config_hash(self) -> str:
-        """What two jobs share that train the same; how a run is taken up makes no difference."""
-        return self.hash_without(())
-
-    def hash_without(self, keys: Collection[str]) -> str:
-        """Return what ``config_hash`` would be if the config had no such keys, each with dots."""
-        resolved = without(self.resolved, frozenset(keys))
-        run = {key: value for key, value in resolved["run"].items() if key != "resume_data"}
-        hashed = {**resolved, "run": {**run, "resume": None}}
-        canonical = json.dumps(hashed, sort_keys=True, default=str)
-        return hashlib.sha256(canonical.encode()).hexdigest()
-
-    @property
-    def command(self) -> list[str]:
-        """The command line that trains it, secrets masked."""
-        more = [] if self.config_dir is None else ["--config-dir", self.config_dir]
-        return ["rtrain", "fit", str(self.config_path or self.config_name), *more, *self.overrides]
 
 
 class Session:

@@ -28,12 +28,12 @@ from rtrain.config.compose.search_space import (
     with_zip,
 )
 from rtrain.config.compose.store import BASE
+from rtrain.config.composed import Composed
 from rtrain.config.did_you_mean import use_instead
 from rtrain.config.run_place import check_unused
 from rtrain.config.secrets.masked_config import masked_config
 from rtrain.config.secrets.referred import mask_words, referred_by_secrets
 from rtrain.config.secrets.urls import MASK
-from rtrain.config.session import Composed
 from rtrain.config.sweep_conf import SweepConf
 from rtrain.errors import ConfigError
 from rtrain.runs.files import write_atomic

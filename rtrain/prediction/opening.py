@@ -14,12 +14,13 @@ import yaml
 from pydantic import ValidationError
 
 from rtrain.config.compose.aliases import expand
+from rtrain.config.composed import Composed
 from rtrain.config.data_files import words_for
 from rtrain.config.did_you_mean import there_are, to_try
 from rtrain.config.locations import builtin_config_dir
 from rtrain.config.schema import RtrainConf
 from rtrain.config.secrets.redact import Scrubber
-from rtrain.config.session import Composed, Session
+from rtrain.config.session import Session
 from rtrain.config.targets.allow_list import Untrusted
 from rtrain.datasets.base import Dataset, DatasetInfo, RawChunk, RowReader, Source, Split
 from rtrain.datasets.conf import ColumnsConf, MemoryConf, PixelsConf

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 from rtrain.cluster import StartingCluster
-from rtrain.config.session import Composed
+from rtrain.config.composed import Composed
 from rtrain.datasets.base import Dataset, ResidentSplit
 from rtrain.datasets.memory import SHARE, free_bytes
 from rtrain.errors import RtrainError

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from rtrain.config.composed import Composed
 from rtrain.config.goals import listed
-from rtrain.config.session import Composed
 from rtrain.config.sweep_conf import SweepConf
 from rtrain.config.trials import Trials
 from rtrain.errors import ConfigError

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from rtrain.cluster import Cluster, StartingCluster
+from rtrain.config.composed import Composed
 from rtrain.config.did_you_mean import to_try
 from rtrain.config.locations import shown
 from rtrain.config.secrets.masked import mask_word
-from rtrain.config.session import Composed
 from rtrain.config.trials import Plan, Trials
 from rtrain.errors import ConfigError, NotEnoughResourcesError, TargetError
 from rtrain.preparation import check_job, check_room

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rtrain.config.session import Composed
+from rtrain.config.composed import Composed
 from rtrain.scaling import fewest_and_most, worker_resources
 
 SLACK = 1e-6

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rtrain.cluster import Cluster
-from rtrain.config.session import Composed
+from rtrain.config.composed import Composed
 from rtrain.config.targets.allow_list import project_forgotten, use_project_root
 from rtrain.config.trials import PauseAt, Plan
 from rtrain.datasets.base import Dataset

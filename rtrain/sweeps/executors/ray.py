@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rtrain.cluster import Cluster, remove_placement_groups, resources_by_node, worker_runtime_env
-from rtrain.config.session import Composed
+from rtrain.config.composed import Composed
 from rtrain.config.trials import Plan
 from rtrain.engine.ray.channel import DriverChannel, WorkerChannel, request_stop
 from rtrain.engine.ray.worker_group import Group, KeptGroup, can_be_kept

@@ -14,8 +14,7 @@ class Conf(BoostingConf):
     @classmethod
     def parameters(cls) -> dict[str, str]:
         """Return the full key of each parameter of LightGBM, by each of its names."""
-        from rtrain.trainers.lightgbm.names import all_names
-        from rtrain.trainers.lightgbm.params import ours
+        from rtrain.trainers.lightgbm.names import all_names, ours
 
         elsewhere = {
             **ours(),

@@ -1,10 +1,54 @@
-"""The names that LightGBM's parameters and objectives have: each may have several."""
+"""The names that LightGBM's parameters and objectives have, each maybe several, and what rtrain has instead."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
 from lightgbm.basic import _ConfigAliases
+
+from rtrain.trainers.loops.boosting.params import ELSEWHERE
+
+OURS = {
+    "num_threads": "trainer.num_threads",
+    "seed": "run.seed",
+    "num_iterations": "trainer.num_boost_round",
+    "early_stopping_round": "trainer.early_stopping_rounds",
+    "machines": "scaling.num_workers",
+    "num_machines": "scaling.num_workers",
+    "local_listen_port": "scaling.num_workers",
+    "machine_list_filename": "scaling.num_workers",
+    "pre_partition": "scaling.num_workers",
+    "data": "dataset",
+    "valid": "dataset",
+    "header": "dataset",
+    "two_round": "dataset",
+    "save_binary": "dataset",
+    "parser_config_file": "dataset",
+    "precise_float_parser": "dataset",
+    "config": "trainer.params",
+    "first_metric_only": "run.checkpoint.best.monitor",
+    "early_stopping_min_delta": "trainer.early_stopping_min_delta",
+    "input_model": "run.init_from",
+    "output_model": "run.root_dir",
+    "snapshot_freq": "run.checkpoint.every_steps",
+    "is_provide_training_metric": "trainer.eval_splits",
+    "metric_freq": "trainer.eval_splits",
+    "task": "dataset.task",
+    "categorical_feature": "dataset.categorical",
+    "weight_column": "dataset.weight",
+    "group_column": "dataset.group",
+    "label_column": "dataset.label",
+    "ignore_column": "dataset.drop",
+}
+"""By LightGBM's main names: what rtrain sets itself."""
+OF_FILES = (
+    *("output_result", "convert_model", "convert_model_language", "saved_feature_importance_type"),
+    *("predict_contrib", "predict_leaf_index", "predict_raw_score", "predict_disable_shape_check"),
+    *("pred_early_stop", "pred_early_stop_freq", "pred_early_stop_margin"),
+    *("num_iteration_predict", "start_iteration_predict", "refit_decay_rate"),
+)
+"""Main names of what LightGBM takes and ignores in training: settings of predictions and of models in files."""
 
 
 def main_name(name: str) -> str | None:
@@ -43,3 +87,10 @@ OBJECTIVES: Mapping[str, tuple[str, ...]] = {
 def main_objective(name: str) -> str:
     """Return LightGBM's main name of an objective; the name itself if there is none."""
     return next((main for main, others in OBJECTIVES.items() if name in others), name)
+
+
+@cache
+def ours() -> dict[str, str]:
+    """Return what ``OURS`` tells, by all names of the parameters; empty for those that training ignores."""
+    by_main = OURS | dict.fromkeys(OF_FILES, "")
+    return ELSEWHERE | {name: by_main[main] for name in all_names() if (main := main_name(name) or name) in by_main}

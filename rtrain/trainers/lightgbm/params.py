@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import lightgbm
@@ -20,11 +19,10 @@ from rtrain.errors import ConfigError, TrainingError
 from rtrain.trainers.base import Job
 from rtrain.trainers.lightgbm.config import Conf
 from rtrain.trainers.lightgbm.metrics import OF_PROBABILITIES, deciding, needs_margins
-from rtrain.trainers.lightgbm.names import all_names, main_name, main_objective
+from rtrain.trainers.lightgbm.names import all_names, main_name, main_objective, ours
 from rtrain.trainers.loops.boosting.init_model import check_trees
 from rtrain.trainers.loops.boosting.judged import reported_rounds
 from rtrain.trainers.loops.boosting.params import (
-    ELSEWHERE,
     check_early_stopping,
     check_measures,
     check_names,
@@ -37,46 +35,6 @@ from rtrain.trainers.loops.boosting.params import (
 from rtrain.trainers.trained import About
 from rtrain.trainers.worker import Worker
 
-OURS = {
-    "num_threads": "trainer.num_threads",
-    "seed": "run.seed",
-    "num_iterations": "trainer.num_boost_round",
-    "early_stopping_round": "trainer.early_stopping_rounds",
-    "machines": "scaling.num_workers",
-    "num_machines": "scaling.num_workers",
-    "local_listen_port": "scaling.num_workers",
-    "machine_list_filename": "scaling.num_workers",
-    "pre_partition": "scaling.num_workers",
-    "data": "dataset",
-    "valid": "dataset",
-    "header": "dataset",
-    "two_round": "dataset",
-    "save_binary": "dataset",
-    "parser_config_file": "dataset",
-    "precise_float_parser": "dataset",
-    "config": "trainer.params",
-    "first_metric_only": "run.checkpoint.best.monitor",
-    "early_stopping_min_delta": "trainer.early_stopping_min_delta",
-    "input_model": "run.init_from",
-    "output_model": "run.root_dir",
-    "snapshot_freq": "run.checkpoint.every_steps",
-    "is_provide_training_metric": "trainer.eval_splits",
-    "metric_freq": "trainer.eval_splits",
-    "task": "dataset.task",
-    "categorical_feature": "dataset.categorical",
-    "weight_column": "dataset.weight",
-    "group_column": "dataset.group",
-    "label_column": "dataset.label",
-    "ignore_column": "dataset.drop",
-}
-"""By LightGBM's main names: what rtrain sets itself."""
-OF_FILES = (
-    *("output_result", "convert_model", "convert_model_language", "saved_feature_importance_type"),
-    *("predict_contrib", "predict_leaf_index", "predict_raw_score", "predict_disable_shape_check"),
-    *("pred_early_stop", "pred_early_stop_freq", "pred_early_stop_margin"),
-    *("num_iteration_predict", "start_iteration_predict", "refit_decay_rate"),
-)
-"""Main names of what LightGBM takes and ignores in training: settings of predictions and of models in files."""
 UNCUT = {"dart": "later rounds change the weights of earlier trees"}
 """Kinds of boosting that give no model of an earlier round; LightGBM itself refuses early stopping with it too."""
 FORESTS = ("rf", "random_forest")
@@ -85,13 +43,6 @@ MULTI = ("multiclass", "multiclassova")
 """Objectives with one sum of trees for each class."""
 GPUS = ("gpu", "cuda")
 """Values of ``device_type`` that use a GPU: by OpenCL, which LightGBM's wheels have, and by CUDA."""
-
-
-@cache
-def ours() -> dict[str, str]:
-    """Return what ``OURS`` tells, by all names of the parameters; empty for those that training ignores."""
-    by_main = OURS | dict.fromkeys(OF_FILES, "")
-    return ELSEWHERE | {name: by_main[main] for name in all_names() if (main := main_name(name) or name) in by_main}
 
 
 def all_params(conf: Conf, info: DatasetInfo, *, seed: int, use_gpu: bool, num_threads: int) -> dict[str, Any]:

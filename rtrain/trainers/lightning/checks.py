@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import lightning.pytorch as pl
@@ -14,6 +13,7 @@ from rtrain.config.targets.arguments import named_in_error
 from rtrain.config.targets.instantiate import check_node, locate
 from rtrain.errors import ConfigError, first_line
 from rtrain.trainers.base import Job
+from rtrain.trainers.lightning.arguments import OURS, trainer_arguments
 from rtrain.trainers.lightning.config import Conf, default_monitor
 from rtrain.trainers.lightning.quiet import quiet
 from rtrain.trainers.loops.auto import (
@@ -27,25 +27,6 @@ from rtrain.trainers.loops.auto import (
 from rtrain.trainers.loops.directions import Directions, check_modes
 from rtrain.trainers.torch.process_settings import check_gpu
 
-OURS = {
-    "accelerator": "scaling.use_gpu",
-    "devices": "scaling.num_workers",
-    "num_nodes": "scaling.num_workers",
-    "strategy": "scaling.num_workers: workers average gradients (ddp)",
-    "max_epochs": "trainer.max_epochs",
-    "max_steps": "trainer.max_steps",
-    "max_time": "trainer.max_seconds",
-    "enable_checkpointing": "run.checkpoint",
-    "default_root_dir": "run.root_dir",
-    "use_distributed_sampler": "nothing: each row comes once",
-    "log_every_n_steps": "run.log_every_steps",
-    "fast_dev_run": "trainer.max_steps",
-    "barebones": "nothing: metrics are reported",
-    "enable_progress_bar": "rtrain's own display",
-    "reload_dataloaders_every_n_epochs": "nothing: loaders are opened once",
-    "overfit_batches": "dataset.limit",
-}
-"""Arguments of the Trainer that rtrain decides, and what to use in their place."""
 OBJECTS = ("callbacks", "logger")
 """Arguments of the Trainer that are objects, each by its ``_target_``."""
 AVERAGING = "{_target_: lightning.pytorch.callbacks.EMAWeightAveraging, decay: 0.99}"
@@ -87,11 +68,6 @@ def _check_class(node: dict[str, Any], where: str, kind: type, job: Job) -> None
     found = locate(node["_target_"], f"{where}._target_", job.allow)
     if isinstance(found, type) and not issubclass(found, kind):
         raise ConfigError(f"{where}: {node['_target_']} is no {kind.__name__}.", "For other modules: trainer=torch")
-
-
-def trainer_arguments() -> list[str]:
-    """Return the names of the arguments of Lightning's ``Trainer``."""
-    return list(inspect.signature(pl.Trainer).parameters)
 
 
 def _check_trainer_args(given: dict[str, Any], job: Job) -> None:

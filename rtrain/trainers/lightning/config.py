@@ -56,7 +56,7 @@ class Conf(LimitsConf):
     @classmethod
     def parameters(cls) -> dict[str, str]:
         """Return the full key of each argument of Lightning's ``Trainer`` that rtrain hands on, by its name."""
-        from rtrain.trainers.lightning.checks import OURS, trainer_arguments
+        from rtrain.trainers.lightning.arguments import OURS, trainer_arguments
 
         return {name: f"trainer.trainer_args.{name}" for name in trainer_arguments() if name not in OURS}
 

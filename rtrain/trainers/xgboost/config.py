@@ -14,6 +14,6 @@ class Conf(BoostingConf):
     @classmethod
     def parameters(cls) -> dict[str, str]:
         """Return the full key of each parameter of XGBoost, by its name."""
-        from rtrain.trainers.xgboost.params import OURS, known_names
+        from rtrain.trainers.xgboost.names import OURS, known_names
 
         return {name: f"trainer.params.{name}" for name in known_names()} | OURS

@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,6 @@ from rtrain.trainers.base import Job
 from rtrain.trainers.loops.boosting.init_model import check_trees
 from rtrain.trainers.loops.boosting.judged import reported_rounds
 from rtrain.trainers.loops.boosting.params import (
-    ELSEWHERE,
     check_early_stopping,
     check_measures,
     check_names,
@@ -38,54 +36,18 @@ from rtrain.trainers.worker import Worker
 from rtrain.trainers.xgboost.config import Conf
 from rtrain.trainers.xgboost.data import check_grades, feature_types, metrics_of, tell_of_small_labels
 from rtrain.trainers.xgboost.metrics import OF_PROBABILITIES, Metrics, deciding, gives_margins
+from rtrain.trainers.xgboost.names import ALIASES, OURS, known_names, try_out
 
-NOT_IN_THE_MODEL = (
-    *("base_score", "booster", "objective", "num_class", "eval_metric", "disable_default_eval_metric", "verbosity"),
-    *("eta", "gamma", "lambda", "alpha", "tree_method", "updater", "seed_per_iteration", "max_cached_hist_node"),
-    *("interaction_constraints", "monotone_constraints", "extmem_single_page", "use_rmm", "ndcg_exp_gain"),
-    *("aft_loss_distribution", "aft_loss_distribution_scale"),
-)
-"""Parameters that a model's own description leaves out or calls by another name."""
-OF_A_MODEL = ("name", "num_feature", "num_target", "specified_updater", "updater_seq")
-"""What a model's own description says of itself; not parameters."""
-OURS = {
-    "nthread": "trainer.num_threads",
-    "n_jobs": "trainer.num_threads",
-    "seed": "run.seed",
-    "random_state": "run.seed",
-    "device": "scaling.use_gpu",
-    "n_estimators": "trainer.num_boost_round",
-    "num_boost_round": "trainer.num_boost_round",
-    "early_stopping_rounds": "trainer.early_stopping_rounds",
-    "early_stopping_min_delta": "trainer.early_stopping_min_delta",
-    "min_delta": "trainer.early_stopping_min_delta",
-    "enable_categorical": "dataset.categorical",
-    "feature_types": "dataset.categorical",
-    "num_trees": "trainer.num_boost_round",
-    "save_period": "run.checkpoint.every_steps",
-    "model_in": "run.init_from",
-    "xgb_model": "run.init_from",
-    "model_dir": "run.root_dir",
-    **ELSEWHERE,
-}
-ALIASES = {"learning_rate": "eta", "min_split_loss": "gamma", "reg_lambda": "lambda", "reg_alpha": "alpha"}
-"""Second names of parameters; XGBoost takes them over the first ones in silence."""
 UNCUT = {
     "dart": "later rounds change the weights of earlier trees",
     "gblinear": "all rounds change the same weights",
 }
 """Boosters that give no model of an earlier round; XGBoost's slices and ranges of rounds don't bring it back."""
-BOOSTERS = ("gbtree", "dart", "gblinear")
 TASK_OF = {
     **{"binary": "classification", "multi": "classification", "rank": "ranking"},
     **{"reg": "regression", "count": "regression", "survival": "regression"},
 }
 """What objectives are for, by what their names begin with."""
-OBJECTIVES = (
-    *("reg:quantileerror", "reg:tweedie", "reg:pseudohubererror"),
-    *("binary:logistic", "multi:softprob", "rank:ndcg"),
-)
-"""One for each set of parameters that objectives bring."""
 
 
 def all_params(conf: Conf, info: DatasetInfo, *, seed: int, use_gpu: bool, num_threads: int) -> dict[str, Any]:
@@ -181,7 +143,7 @@ def reported(job: Job) -> tuple[str, ...] | None:
     if conf.metric_functions or gives_margins(conf):
         return None
     rows = _few_rows(info, of_metrics=True)
-    booster = _try_out(all_params(conf, info, seed=0, use_gpu=False, num_threads=1), _few_rows(info))
+    booster = try_out(all_params(conf, info, seed=0, use_gpu=False, num_threads=1), _few_rows(info))
     found = Metrics((), output_margin=False).measure(booster, [(rows, "few")], 0)
     return reported_rounds(conf, info, [name.removeprefix("few/") for name in found], deciding)
 
@@ -254,7 +216,7 @@ def _check_gpu(job: Job) -> None:
 
 def _sees_gpu() -> bool:
     rows = xgboost.DMatrix(np.zeros((2, 1)), label=[0, 1])
-    return device_of(_try_out({"device": "cuda"}, rows)) == "cuda"
+    return device_of(try_out({"device": "cuda"}, rows)) == "cuda"
 
 
 def _check_objective(objective: str, info: DatasetInfo) -> None:
@@ -282,26 +244,6 @@ def _check_objective(objective: str, info: DatasetInfo) -> None:
         )
 
 
-@cache
-def known_names() -> set[str]:
-    """Return the names that XGBoost's boosters and objectives take."""
-    names = set(NOT_IN_THE_MODEL)
-    for booster in BOOSTERS:
-        for objective in OBJECTIVES:
-            names |= set(_names(booster, objective))
-    return names - {*OF_A_MODEL}
-
-
-def _names(booster: str, objective: str) -> Iterator[str]:
-    params: dict[str, Any] = {"booster": booster, "objective": objective}
-    if objective == "multi:softprob":
-        params["num_class"] = 2
-    if objective == "reg:quantileerror":
-        params["quantile_alpha"] = [0.5]
-    rows = xgboost.DMatrix(np.zeros((2, 1)), label=[0, 1], qid=[0, 0] if objective == "rank:ndcg" else None)
-    yield from _leaves(json.loads(_try_out(params, rows).save_config()))
-
-
 def _few_rows(info: DatasetInfo, *, of_metrics: bool = False) -> xgboost.DMatrix:
     """Return a row of zeros for each class, or two of a regression or ranking, with the features' names and kinds.
 
@@ -326,26 +268,10 @@ def _refusal(conf: Conf, info: DatasetInfo, given: Mapping[str, Any] | None = No
     some = conf if given is None else replace(conf, params=dict(given))
     params = all_params(some, info, seed=0, use_gpu=False, num_threads=1)
     try:
-        _try_out(params, _few_rows(info)).eval(_few_rows(info, of_metrics=True))
+        try_out(params, _few_rows(info)).eval(_few_rows(info, of_metrics=True))
     except (ValueError, xgboost.core.XGBoostError) as error:
         return error
     return None
-
-
-def _try_out(params: Mapping[str, Any], rows: xgboost.DMatrix) -> xgboost.Booster:
-    """Return a booster that took the parameters and grew a tree of nothing with them."""
-    booster = xgboost.Booster({"nthread": 1, **params, "verbosity": 0}, [rows])
-    booster.update(rows, 0)
-    return booster
-
-
-def _leaves(node: Any) -> Iterator[str]:
-    if isinstance(node, dict):
-        for name, value in node.items():
-            yield from _leaves(value) if isinstance(value, (dict, list)) else (name,)
-    elif isinstance(node, list):
-        for one in node:
-            yield from _leaves(one)
 
 
 def _first_line(error: Exception) -> str:

@@ -23,10 +23,10 @@ from rtrain.config.targets.instantiate import build, check_node
 from rtrain.datasets.registry import confs, load_source
 from rtrain.errors import ConfigError
 from rtrain.testing.workers import make_job
-from rtrain.trainers.lightgbm.params import all_names
+from rtrain.trainers.lightgbm.names import all_names
 from rtrain.trainers.loops.boosting.params import check_names
 from rtrain.trainers.registry import load_trainer
-from rtrain.trainers.xgboost.params import known_names
+from rtrain.trainers.xgboost.names import known_names
 
 SHIPPED = builtin_config_dir()
 PROVIDED = {"params", "optimizer"}

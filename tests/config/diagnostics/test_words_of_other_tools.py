@@ -33,12 +33,12 @@ from rtrain.datasets.registry import load_source
 from rtrain.errors import ConfigError
 from rtrain.schemas import schemas
 from rtrain.testing.workers import make_job
-from rtrain.trainers.lightgbm import params as lightgbm_params
-from rtrain.trainers.lightning.checks import OURS as LIGHTNING_OURS
+from rtrain.trainers.lightgbm import names as lightgbm_names
+from rtrain.trainers.lightning.arguments import OURS as LIGHTNING_OURS
 from rtrain.trainers.loops.boosting.params import check_names
 from rtrain.trainers.registry import load_trainer
 from rtrain.trainers.transformers.arguments import check_arguments
-from rtrain.trainers.xgboost import params as xgboost_params
+from rtrain.trainers.xgboost import names as xgboost_names
 
 CORPUS = Path(__file__).with_name("words_of_other_tools.tsv")
 PARSER = OverridesParser.create()
@@ -62,8 +62,8 @@ EXCLUSIVE = {
 }
 """By key of an answer, the key that it takes the place of."""
 PARAMETERS = {
-    "xgboost": lambda: (sorted(xgboost_params.known_names()), xgboost_params.OURS),
-    "lightgbm": lambda: (lightgbm_params.all_names(), lightgbm_params.ours()),
+    "xgboost": lambda: (sorted(xgboost_names.known_names()), xgboost_names.OURS),
+    "lightgbm": lambda: (lightgbm_names.all_names(), lightgbm_names.ours()),
 }
 """The names below ``trainer.params``, and those that rtrain sets itself."""
 CHOICES = (*GROUPS, "trainer", "dataset", "sweep", "sweep/scheduler")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -105,4 +106,4 @@ def test_the_hint_can_be_pasted(name, project):
     node = {"version": 1, "handlers": {name: {"class": "logging.NullHandler", ".": {"x": 1}}}}
     write("configs/evil.yaml", yaml.safe_dump({"defaults": ["digits"], "hydra": {"job_logging": node}}))
     hint = refused("evil").rpartition("try: ")[2]
-    assert check("evil", hint.partition(", or ")[0])
+    assert check("evil", *shlex.split(hint.partition(", or ")[0])[3:])

@@ -24,7 +24,7 @@ def rewritten(value: str) -> Iterator[str]:
         value: As typed, after the ``=``.
     """
     if quoted := re.fullmatch(r"(['\"])(.*)\1", value):
-        yield from (quoted[2], *rewritten(quoted[2]))
+        yield from (one for one in (quoted[2], *rewritten(quoted[2])) if one)
         return
     seen = {value}
     for one in (plainly(value), *_numbers(value), *_nothing(value), *_names(value), *_lists(value)):
