@@ -101,7 +101,8 @@ def build(node: Mapping[str, Any], where: str, allow: Sequence[str], *args: Any,
         return target(*positional, **given, **kwargs)
     except (TypeError, ValueError, LookupError, ArithmeticError) as error:
         check_swallowed(target, [name for name in given if name in str(error)], where, node["_target_"], error)
-        check_refused(functools.partial(target, *positional), {**given, **kwargs}, where, node["_target_"], error)
+        if inspect.isclass(target):  # functions may fetch, read or write something each time
+            check_refused(functools.partial(target, *positional), {**given, **kwargs}, where, node["_target_"], error)
         raise ConfigError(
             f"{where}: {node['_target_']} failed: {type(error).__name__}: {error}", raised_at(error)
         ) from error

@@ -216,6 +216,19 @@ def test_the_argument_that_a_class_refuses_is_named():
     assert not isinstance(both.value, TargetError)
 
 
+def test_a_function_that_fails_is_called_once(monkeypatch):
+    calls = []
+
+    def load(name, revision):
+        calls.append(name)
+        raise ValueError("there is no such file")
+
+    monkeypatch.setattr(torch.hub, "load", load)
+    with pytest.raises(ConfigError, match="there is no such file"):
+        build({"_target_": "torch.hub.load", "name": "a", "revision": "b"}, "trainer.model", ())
+    assert calls == ["a"]
+
+
 @pytest.mark.parametrize("path", ["rtrain.trainers.torch.models.MLP", "rtrain.trainers.lightning.modules.Classifier"])
 def test_a_layer_has_a_width(path):
     node = {"_target_": path, "in_features": 3, "num_classes": 2, "hidden": [64, 0]}
