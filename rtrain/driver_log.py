@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rtrain.config.secrets.redact import Scrubber
+from rtrain.config.secrets.redact import Redactor
 from rtrain.errors import RtrainError
 from rtrain.printable import printable
 from rtrain.run_lines import Limits, end_lines, event_line, is_milestone, start_line
@@ -23,7 +23,7 @@ _SHOWN = logging.getLogger("rtrain.shown")
 
 
 @contextmanager
-def driver_log(run_dir: Path, scrub: Scrubber) -> Iterator[None]:
+def driver_log(run_dir: Path, scrub: Redactor) -> Iterator[None]:
     """Send the log messages of rtrain and Ray, and the error that the block ends with, to the run's ``driver.log``."""
     unshare(run_dir, f"logs/{NAME}")
     handler = logging.FileHandler(run_dir / "logs" / NAME, encoding="utf-8", errors="backslashreplace")
@@ -94,7 +94,7 @@ class LoggingObserver:
 class _CleanFormatter(logging.Formatter):
     """Writes a message without the secrets in it, and without what a terminal obeys."""
 
-    def __init__(self, scrub: Scrubber) -> None:
+    def __init__(self, scrub: Redactor) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
         self._scrub = scrub
 

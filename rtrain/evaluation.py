@@ -13,7 +13,7 @@ import numpy as np
 from rtrain.callers_view import CallersView
 from rtrain.datasets.base import DatasetInfo, RawChunk
 from rtrain.errors import ConfigError
-from rtrain.prediction import Question, answers, open_checkpoint, scores_of
+from rtrain.prediction import PredictionTask, answers, open_checkpoint, scores_of
 from rtrain.prediction.seen import num_trained_on, tell_of_trained_on
 from rtrain.trainers.loops.ranking_metrics import Ranking
 from rtrain.trainers.trained import BoundsLosses, Predictor, QuantileModel, RankingModel, TextModel
@@ -78,7 +78,7 @@ def measure(
     """Evaluate as ``evaluate`` does, and return also what was measured."""
     opened = open_checkpoint(place, overrides, checkpoint, verb="evaluate", trust=trust)
     chosen = split or (None if opened.other_data else _unseen(opened.info))
-    with closing(answers(opened, Question(opened.model, compared, with_labels=True), chosen)) as parts:
+    with closing(answers(opened, PredictionTask(opened.model, compared, with_labels=True), chosen)) as parts:
         found = list(parts)
     if not found:
         raise ConfigError("there are no rows to evaluate.")

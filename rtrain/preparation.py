@@ -32,7 +32,7 @@ from rtrain.storage.stores import shown
 from rtrain.trainers import registry as trainers
 from rtrain.trainers.base import Job, TrainerPlugin
 from rtrain.trainers.loops.directions import check_directions
-from rtrain.trainers.trained import About, find_checkpoint, read_about, refuse_pickles
+from rtrain.trainers.trained import CheckpointMetadata, find_checkpoint, read_about, refuse_pickles
 
 DATA_CPUS = 2
 """Logical CPUs kept free for Ray Data beside workers that would hold them all."""
@@ -252,8 +252,8 @@ def check_weights_count(dataset: Dataset | None) -> None:
             )
 
 
-def _describe(composed: Composed, dataset: Dataset | None) -> About:
-    return About(
+def _describe(composed: Composed, dataset: Dataset | None) -> CheckpointMetadata:
+    return CheckpointMetadata(
         trainer=composed.resolved["trainer"],
         dataset=composed.resolved["dataset"],
         info=None if dataset is None else dataset.info,

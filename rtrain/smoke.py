@@ -17,7 +17,7 @@ from rtrain.config.composed import Composed
 from rtrain.config.did_you_mean import closest, did_you_mean
 from rtrain.config.locations import Primary, builtin_dir, find_primary
 from rtrain.config.schema import BoundsConf, ClusterConf, RtrainConf
-from rtrain.config.secrets.redact import Scrubber
+from rtrain.config.secrets.redact import Redactor
 from rtrain.config.session import Session
 from rtrain.config.targets.allow_list import project_forgotten
 from rtrain.config.yaml_file import read_yaml
@@ -138,7 +138,7 @@ def _shared_cluster(confs: Sequence[RtrainConf]) -> Iterator[StartingCluster | N
         yield stack.enter_context(connect(ClusterConf(), num_cpus)) if shared else None
 
 
-def _try(smoke: Smoke, max_seconds: float, cluster: StartingCluster | None, scrub: Scrubber) -> Outcome:
+def _try(smoke: Smoke, max_seconds: float, cluster: StartingCluster | None, scrub: Redactor) -> Outcome:
     began, output = time.monotonic(), io.StringIO()
     with redirect_stdout(output), redirect_stderr(output):
         status, lines, run = _train(smoke, max_seconds, cluster)

@@ -9,7 +9,7 @@ from typing import Any
 from typer.core import TyperCommand
 
 from rtrain.config.compose.aliases import KEYS
-from rtrain.config.diagnostics.screen import Typed, render
+from rtrain.config.diagnostics.screen import CliWord, render
 from rtrain.config.did_you_mean import closest, to_try
 from rtrain.errors import ConfigError
 
@@ -31,7 +31,9 @@ class WithOverrides(TyperCommand):
         first, new = without_dashes(args, known)
         if first is not None:
             before = ["rtrain", str(ctx.info_name)]
-            problem = render(f"'{args[first]}': overrides have no dashes", Typed([*before, *args], len(before) + first))
+            problem = render(
+                f"'{args[first]}': overrides have no dashes", CliWord([*before, *args], len(before) + first)
+            )
             raise ConfigError(problem, _way_out([*before, *new]) or "  " + to_try(shlex.join([*before, *new])))
         return super().parse_args(ctx, args)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from rtrain.config.compose.nodes import without
 from rtrain.config.schema import RtrainConf
-from rtrain.config.secrets.redact import Scrubber
+from rtrain.config.secrets.redact import Redactor
 from rtrain.config.targets.gate import Gate
 
 
@@ -36,7 +36,7 @@ class Composed:
     """Folder whose modules the config may name; importable on the driver, and to be made so on workers."""
     allow: tuple[str, ...]
     """Modules that a ``_target_`` may come from beyond the known frameworks and the project."""
-    scrub: Scrubber
+    scrub: Redactor
     """Takes the values of its secrets out of texts."""
     gate: Gate
     """What it may have called, opened and set."""

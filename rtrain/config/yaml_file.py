@@ -12,7 +12,7 @@ import yaml
 from omegaconf._utils import get_yaml_loader
 
 from rtrain.config.compose.bounds import MAX_BYTES, MAX_DEPTH, MAX_KEY, MAX_NODES, MAX_REFERENCES_OF_TEXT, MAX_TEXT
-from rtrain.config.diagnostics.screen import Spot, render
+from rtrain.config.diagnostics.screen import FileLocation, render
 from rtrain.config.did_you_mean import to_try
 from rtrain.config.locations import shown
 from rtrain.errors import ConfigError
@@ -27,7 +27,7 @@ class YamlFile:
     text: str
     root: yaml.Node | None
 
-    def spot(self, keys: Sequence[str]) -> Spot | None:
+    def spot(self, keys: Sequence[str]) -> FileLocation | None:
         """Return where the key path ``keys`` stands in the file, or None."""
         node, mark = self.root, None
         for key in keys:
@@ -46,11 +46,11 @@ class YamlFile:
         text = self.text[node.start_mark.index : node.end_mark.index]
         return None if "\n" in text else text
 
-    def spot_of(self, node: yaml.Node) -> Spot:
+    def spot_of(self, node: yaml.Node) -> FileLocation:
         """Return where ``node`` stands in the file."""
         start, end = node.start_mark, node.end_mark
         width = end.column - start.column if end.line == start.line else 1
-        return Spot(shown(self.path), self.text, start.line, start.column, max(width, 1))
+        return FileLocation(shown(self.path), self.text, start.line, start.column, max(width, 1))
 
 
 def read_yaml(path: Path) -> tuple[dict[str, Any], YamlFile]:
@@ -72,7 +72,7 @@ def read_yaml(path: Path) -> tuple[dict[str, Any], YamlFile]:
     except _TooDeepError as error:
         message = f"more than {MAX_DEPTH} mappings and lists lie in one another"
         raise ConfigError(
-            render(message, spot=Spot(shown(path), text, error.mark.line, error.mark.column, 1))
+            render(message, spot=FileLocation(shown(path), text, error.mark.line, error.mark.column, 1))
         ) from None
     except yaml.MarkedYAMLError as error:
         raise _syntax_error(path, loader.text, error) from None
@@ -112,7 +112,7 @@ def _refuse_unprintable(path: Path, text: str) -> None:
     found = yaml.reader.Reader.NON_PRINTABLE.search(text)
     if found:
         before = text[: found.start()]
-        spot = Spot(shown(path), text, before.count("\n"), found.start() - before.rfind("\n") - 1, 1)
+        spot = FileLocation(shown(path), text, before.count("\n"), found.start() - before.rfind("\n") - 1, 1)
         message = f"a config is text: it can't hold the character {found[0]!r}"
         raise ConfigError(render(message, spot=spot))
 
@@ -216,9 +216,9 @@ def _syntax_error(path: Path, text: str, error: yaml.MarkedYAMLError) -> ConfigE
         return ConfigError(f"{shown(path)} is no YAML: {error.problem}")
     lines = text.split("\n")
     line = lines[mark.line] if mark.line < len(lines) else ""
-    spot = Spot(shown(path), text, min(mark.line, len(lines) - 1), mark.column, 1)
+    spot = FileLocation(shown(path), text, min(mark.line, len(lines) - 1), mark.column, 1)
     if "\t" in line[: mark.column + 1]:
-        spot = Spot(spot.file, text, mark.line, line.index("\t"), 1)
+        spot = FileLocation(spot.file, text, mark.line, line.index("\t"), 1)
         return ConfigError(render("YAML forbids tabs as indentation", spot=spot), "  " + to_try("two spaces instead"))
     problem = "the file ends too early" if "'<stream end>'" in (error.problem or "") else error.problem
     return ConfigError(render(f"this is no YAML: {problem}", spot=spot), _syntax_hint(error))

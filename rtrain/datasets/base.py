@@ -79,7 +79,7 @@ class DatasetInfo:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Layout:
+class ShardLayout:
     """How workers share a pass: step ``s`` takes rows ``s * rows_per_step`` and on, cut as ``share_of`` says."""
 
     num_workers: int
@@ -93,7 +93,7 @@ class Layout:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pass:
+class EpochPlan:
     """One pass over a split, as one worker sees it."""
 
     rank: int
@@ -105,13 +105,13 @@ class Pass:
     shuffle: bool = True
     skip_rows: int = 0
     """Rows of all workers at the beginning that were taken before an interruption and are left out."""
-    began: Layout | None = None
+    began: ShardLayout | None = None
     """How the pass was shared when it began, if it was interrupted: the order of streamed rows follows from it."""
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> ShardLayout:
         """How this pass is shared."""
-        return Layout(num_workers=self.world_size, rows_per_step=self.global_batch_size)
+        return ShardLayout(num_workers=self.world_size, rows_per_step=self.global_batch_size)
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class Split(ABC):
     num_rows: int
 
     @abstractmethod
-    def batches(self, one: Pass) -> Iterator[Batch]:
+    def batches(self, one: EpochPlan) -> Iterator[Batch]:
         """Yield this worker's batches of one pass; over all workers each row comes exactly once.
 
         As many batches on each worker, without rows where there are none left for it; ``one.layout`` says how many rows
@@ -182,7 +182,7 @@ def take_rows(columns: Columns, rows: np.ndarray | slice, num_global: int) -> Ba
     return Batch(columns["x"][rows], columns["y"][rows], num_global, None if weight is None else weight[rows])
 
 
-def step_rows(num_rows: int, one: Pass) -> Iterator[tuple[np.ndarray, int]]:
+def step_rows(num_rows: int, one: EpochPlan) -> Iterator[tuple[np.ndarray, int]]:
     """Yield for each step of a pass the rows of this worker and the number of rows of all workers.
 
     Step ``s`` takes rows ``s * global_batch_size`` and on of what is left of the epoch's permutation, cut into
@@ -207,11 +207,11 @@ class ResidentSplit(Split):
         self.columns = {name: np.ascontiguousarray(values) for name, values in columns.items()}
         self.num_rows = len(columns["y"])
 
-    def indices(self, one: Pass) -> Iterator[tuple[np.ndarray, int]]:
+    def indices(self, one: EpochPlan) -> Iterator[tuple[np.ndarray, int]]:
         """Yield for each step the rows of this worker and the number of rows of all workers."""
         return step_rows(self.num_rows, one)
 
-    def batches(self, one: Pass) -> Iterator[Batch]:
+    def batches(self, one: EpochPlan) -> Iterator[Batch]:
         for rows, num_global in self.indices(one):
             yield take_rows(self.columns, rows, num_global)
 

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from rtrain.datasets.base import Batch, Columns, Layout, Pass, Split, joined, share_of, take, take_rows
+from rtrain.datasets.base import Batch, Columns, EpochPlan, ShardLayout, Split, joined, share_of, take, take_rows
 from rtrain.datasets.mean_std import Moments
 from rtrain.datasets.splitting.row_hash import random_numbers
 from rtrain.datasets.splitting.shares import KEY, NAMED, SPLITS, TIME, without_keys
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Piece:
+class Fragment:
     """A part of the files that is read at once: a row group, a text file, some images."""
 
     key: Any
@@ -36,7 +36,7 @@ class Reader(Protocol):
 
 
 @dataclass(frozen=True)
-class Share:
+class RowFilter:
     """Which rows of the pieces belong to a split: those whose number lies in an interval.
 
     That is the row's ``TIME``; or a random number that depends on ``seed`` and the row's ``KEY``, or else its place.
@@ -59,7 +59,7 @@ class Share:
         """Whether all rows belong to the split, but for ``limit``."""
         return (self.low, self.high, self.named, self.below) == (float("-inf"), float("inf"), None, None)
 
-    def of_groups(self, keys: np.ndarray) -> Share:
+    def of_groups(self, keys: np.ndarray) -> RowFilter:
         """Return the share that looks at as many whole groups as fit into ``limit``, at least one.
 
         Args:
@@ -108,7 +108,7 @@ class Share:
         places = np.arange(first_row, first_row + count, dtype=np.uint64)
         return random_numbers(self.seed, columns.get(KEY, places))
 
-    def counts(self, pieces: Sequence[Piece], columns: Columns) -> list[int]:
+    def counts(self, pieces: Sequence[Fragment], columns: Columns) -> list[int]:
         """Return how many rows of each piece belong to the split, by ``columns`` of all rows if they decide."""
         if self.is_whole and (self.limit is None or self.limit == self.num_rows):
             return [piece.num_rows for piece in pieces]
@@ -129,8 +129,8 @@ class StreamSplit(Split):
     """
 
     reader: Reader
-    pieces: Sequence[Piece]
-    share: Share
+    pieces: Sequence[Fragment]
+    share: RowFilter
     counts: Sequence[int]
     """Rows of each piece that belong to the split."""
     row_bytes: int
@@ -141,7 +141,7 @@ class StreamSplit(Split):
     def __post_init__(self) -> None:
         self.num_rows = sum(self.counts)
 
-    def batches(self, one: Pass) -> Iterator[Batch]:
+    def batches(self, one: EpochPlan) -> Iterator[Batch]:
         """Yield this worker's batches of one pass.
 
         What is left of a pass that began with another number of workers, or other steps, is read by every worker whole.
@@ -152,29 +152,29 @@ class StreamSplit(Split):
         began = one.began or one.layout
         if began == one.layout and one.skip_rows % one.global_batch_size == 0:
             own = self._part(one, began, one.rank, one.skip_rows)
-            yield from self._own_batches(one, Cut(ahead(own), self._no_rows))
+            yield from self._own_batches(one, Rebatcher(ahead(own), self._no_rows))
             return
         for step in sized(self._rest(one, began), one.global_batch_size):
             size = len(step["y"])
             yield take_rows(step, slice(*share_of(size, one.rank, one.world_size)), size)
 
-    def _own_batches(self, one: Pass, own: Cut) -> Iterator[Batch]:
+    def _own_batches(self, one: EpochPlan, own: Rebatcher) -> Iterator[Batch]:
         for start in range(one.skip_rows, self.num_rows, one.global_batch_size):
             size = min(one.global_batch_size, self.num_rows - start)
             low, high = share_of(size, one.rank, one.world_size)
             yield take_rows(own.next(high - low), slice(None), size)
 
-    def _rest(self, one: Pass, began: Layout) -> Iterator[Columns]:
+    def _rest(self, one: EpochPlan, began: ShardLayout) -> Iterator[Columns]:
         """Yield all rows of a pass after the first ``one.skip_rows``, in the order of the steps that it began with."""
         first = one.skip_rows - one.skip_rows % began.rows_per_step
-        parts = [Cut(self._part(one, began, rank, first), self._no_rows) for rank in range(began.num_workers)]
+        parts = [Rebatcher(self._part(one, began, rank, first), self._no_rows) for rank in range(began.num_workers)]
         for start in range(first, self.num_rows, began.rows_per_step):
             size = min(began.rows_per_step, self.num_rows - start)
             borders = [share_of(size, rank, began.num_workers) for rank in range(began.num_workers)]
             step = joined([part.next(high - low) for part, (low, high) in zip(parts, borders, strict=True)])
             yield take(step, slice(max(0, one.skip_rows - start), None))
 
-    def _part(self, one: Pass, layout: Layout, rank: int, skip_rows: int) -> Iterator[Columns]:
+    def _part(self, one: EpochPlan, layout: ShardLayout, rank: int, skip_rows: int) -> Iterator[Columns]:
         """Yield a worker's rows of a pass, but for those among the first ``skip_rows`` of all workers."""
         import numpy as np
 
@@ -257,11 +257,11 @@ def _changed(key: Any, there: int, counted: int) -> DatasetError:
     return DatasetError(message, "The files changed while they were read.")
 
 
-def pieces_of(keys: Iterable[tuple[Any, int]], first_row: int = 0) -> list[Piece]:
+def pieces_of(keys: Iterable[tuple[Any, int]], first_row: int = 0) -> list[Fragment]:
     """Return the pieces for pairs of key and number of rows."""
     pieces = []
     for key, num_rows in keys:
-        pieces.append(Piece(key, first_row, num_rows))
+        pieces.append(Fragment(key, first_row, num_rows))
         first_row += num_rows
     return pieces
 
@@ -283,7 +283,7 @@ def sized(chunks: Iterable[Columns], size: int) -> Iterator[Columns]:
         yield joined(held)
 
 
-class Cut:
+class Rebatcher:
     """Gives out rows in any numbers.
 
     Args:

@@ -29,7 +29,7 @@ LIKELY_TO_COME_AGAIN = ("exception", "out of memory", "hang")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ending:
+class FailureReason:
     """Why an attempt ended before its time."""
 
     kind: str
@@ -48,7 +48,7 @@ class Ending:
     frames: Mapping[str, Any] | None = None
     """Where it comes from, as ``own_lines`` tells it."""
 
-    def is_like(self, other: Ending | None) -> bool:
+    def is_like(self, other: FailureReason | None) -> bool:
         """Tell whether the same came again, on whatever worker and machine, at whatever time."""
         return other is not None and self._lasting() == other._lasting()
 
@@ -72,12 +72,12 @@ class Retries:
     def __init__(self, conf: FailureConf, chance: Callable[[], float] = random.random) -> None:
         self._conf, self._chance = conf, chance
         self._failures = self._preemptions = self._in_vain = 0
-        self._last: Ending | None = None
+        self._last: FailureReason | None = None
         self._got_further = False
         self.refusal = ""
         """Why there is no other attempt, once there is none."""
 
-    def wait_after(self, ending: Ending, *, progress: bool) -> float | None:
+    def wait_after(self, ending: FailureReason, *, progress: bool) -> float | None:
         """Return the seconds until the next attempt, or None if there is none.
 
         Args:
@@ -95,7 +95,7 @@ class Retries:
         longest = min(self._conf.max_backoff_seconds, self._conf.backoff_seconds * 2.0 ** min(self._in_vain - 1, 60))
         return longest * (0.5 + 0.5 * self._chance())
 
-    def _refuse(self, ending: Ending, same: bool) -> str:
+    def _refuse(self, ending: FailureReason, same: bool) -> str:
         if ending.bug and not self._got_further:
             return "the error is in your code and came before the first step, so it would come again"
         if same:
@@ -115,7 +115,7 @@ def frames_to_tell(raised: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return None if frames is None or (raised.get("mistake") and not frames["own"]) else frames
 
 
-def told(ending: Ending, run_dir: Path, *more: str) -> str | None:
+def told(ending: FailureReason, run_dir: Path, *more: str) -> str | None:
     """Return what is shown below an error's message: the user's own lines, what to try, and the log that has it all."""
     lines = render_lines(ending.frames) if ending.frames else []
     log = run_dir / "logs" / f"worker-{ending.rank}.log"
@@ -129,7 +129,9 @@ def is_collateral(error_type: str, message: str) -> bool:
     return bool(_COLLATERAL.search(f"{error_type}: {message}"))
 
 
-def ending_of(raised: Sequence[Mapping[str, Any]], workers: Sequence[Mapping[str, Any]], oom_kills: int = 0) -> Ending:
+def ending_of(
+    raised: Sequence[Mapping[str, Any]], workers: Sequence[Mapping[str, Any]], oom_kills: int = 0
+) -> FailureReason:
     """Find the true cause among what several workers show.
 
     Args:
@@ -149,13 +151,13 @@ def ending_of(raised: Sequence[Mapping[str, Any]], workers: Sequence[Mapping[str
         return _ending_by_exception(raised)
     if workers:
         return _ending_by_exception([{"time": 0.0, **one} for one in workers])
-    return Ending(kind="worker died", message="the workers ended without a word")
+    return FailureReason(kind="worker died", message="the workers ended without a word")
 
 
-def _ending_by_hang(hung: Sequence[Mapping[str, Any]]) -> Ending:
+def _ending_by_hang(hung: Sequence[Mapping[str, Any]]) -> FailureReason:
     by_rank = sorted({int(one["rank"]): one for one in hung}.items())
     places = ", ".join(f"worker {rank} in {one['place']}" for rank, one in by_rank)
-    return Ending(
+    return FailureReason(
         kind="hang",
         message=f"training got no further for {hung[0]['seconds']:g} seconds: {places}",
         rank=by_rank[0][0] if len(by_rank) == 1 else None,
@@ -164,12 +166,12 @@ def _ending_by_hang(hung: Sequence[Mapping[str, Any]]) -> Ending:
     )
 
 
-def _ending_by_exception(raised: Sequence[Mapping[str, Any]]) -> Ending:
+def _ending_by_exception(raised: Sequence[Mapping[str, Any]]) -> FailureReason:
     first = min(raised, key=lambda one: (is_collateral(one["type"], one["message"]), float(one["time"])))
     later = sorted({one["rank"] for one in raised} - {first["rank"]})
     also = f" (worker {', '.join(map(str, later))} failed after it)" if later else ""
     memory = is_out_of_memory(first["type"], first["message"])
-    return Ending(
+    return FailureReason(
         kind="out of memory" if memory else "exception",
         message=f"{first['type']} on worker {first['rank']}{also}: {first['message']}",
         rank=first["rank"],
@@ -181,22 +183,22 @@ def _ending_by_exception(raised: Sequence[Mapping[str, Any]]) -> Ending:
     )
 
 
-def _ending_without_words(gone: Sequence[Mapping[str, Any]], oom_kills: int) -> Ending:
+def _ending_without_words(gone: Sequence[Mapping[str, Any]], oom_kills: int) -> FailureReason:
     """Tell how workers ended that could not say it themselves."""
     first = min(gone, key=lambda one: (("preempted", "node lost", "died", "hang").index(one["fate"]), one["rank"]))
     same = [one["rank"] for one in gone if one["fate"] == first["fate"]]
     who = f"worker {same[0]}" if len(same) == 1 else f"workers {', '.join(map(str, same))}"
     rank = first["rank"] if len(same) == 1 else None
     if first["fate"] == "preempted":
-        return Ending(kind="preempted", message=f"the machine of {who} was taken away", rank=rank)
+        return FailureReason(kind="preempted", message=f"the machine of {who} was taken away", rank=rank)
     if first["fate"] == "node lost":
-        return Ending(kind="node lost", message=f"the machine of {who} is gone", rank=rank)
+        return FailureReason(kind="node lost", message=f"the machine of {who} is gone", rank=rank)
     if first["fate"] == "hang":
-        return Ending(kind="hang", message=f"the process of {who} does not answer any more", rank=rank)
+        return FailureReason(kind="hang", message=f"the process of {who} does not answer any more", rank=rank)
     if oom_kills or _KILLED_BY_RAY.search(first["message"]):
         message = f"{who} was killed because the machine ran out of memory"
-        return Ending(kind="out of memory", message=message, rank=rank, hint=LESS_MEMORY)
-    return Ending(
+        return FailureReason(kind="out of memory", message=message, rank=rank, hint=LESS_MEMORY)
+    return FailureReason(
         kind="worker died",
         message=f"the process of {who} died without a word",
         rank=rank,

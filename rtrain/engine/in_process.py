@@ -7,7 +7,7 @@ import socket
 from collections.abc import Mapping
 from typing import Any
 
-from rtrain.engine.failures import Ending, frames_to_tell, told
+from rtrain.engine.failures import FailureReason, frames_to_tell, told
 from rtrain.engine.log_capture import copied_output
 from rtrain.engine.restore import announce, choose_checkpoint, resume
 from rtrain.errors import RtrainError, TrainingError, said_by, shortened
@@ -106,8 +106,8 @@ def _as_training_error(error: BaseException, recorder: Recorder) -> TrainingErro
     return TrainingError(ending.message, told(ending, recorder.run_dir))
 
 
-def _ending(recorder: Recorder, message: str, hint: str | None) -> Ending:
+def _ending(recorder: Recorder, message: str, hint: str | None) -> FailureReason:
     """Return how training ended, with what was recorded of it."""
     last = recorder.failures[-1] if recorder.failures else {}
     known: dict[str, Any] = {"type": last.get("type"), "frames": frames_to_tell(last)}
-    return Ending(kind="exception", message=message, hint=hint, rank=0, **known)
+    return FailureReason(kind="exception", message=message, hint=hint, rank=0, **known)

@@ -11,7 +11,7 @@ from io import BufferedIOBase, TextIOBase
 from typing import TYPE_CHECKING, Any, TextIO
 
 from rtrain.config.diagnostics.own_lines import own_lines
-from rtrain.config.secrets.redact import Scrubber
+from rtrain.config.secrets.redact import Redactor
 from rtrain.config.secrets.urls import MASK
 from rtrain.engine.masked_output import masked_logging, masked_output
 from rtrain.engine.output_filter import Masking
@@ -22,7 +22,7 @@ from rtrain.trainers.known_errors import is_of_code
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer as Buffer
 
-SCRUBS_NOTHING = Scrubber()
+SCRUBS_NOTHING = Redactor()
 END = b"\0rtrain ends\0"
 """Of a stream; no text holds it."""
 
@@ -33,7 +33,7 @@ class _Tee(TextIOBase):
     The end of a text that may be the beginning of a secret waits for what follows it: in the stream until a flush.
     """
 
-    def __init__(self, stream: TextIO, also: Callable[[str], None], scrub: Scrubber) -> None:
+    def __init__(self, stream: TextIO, also: Callable[[str], None], scrub: Redactor) -> None:
         self._stream, self._also = stream, also
         forms = [form.encode(errors="surrogatepass") for form in scrub.forms]
         self._maskings = [Masking(forms, END, MASK.encode()) for _ in range(2)] if forms else []
@@ -102,7 +102,7 @@ class _Bytes(BufferedIOBase):
 
 
 @contextmanager
-def masked_streams(scrub: Scrubber) -> Iterator[None]:
+def masked_streams(scrub: Redactor) -> Iterator[None]:
     """Mask what this process prints and logs while the block runs: modules of user code are imported in it."""
     if not scrub.values:
         yield
@@ -112,7 +112,7 @@ def masked_streams(scrub: Scrubber) -> Iterator[None]:
 
 
 @contextmanager
-def _streams(also: Callable[[str], None], scrub: Scrubber) -> Iterator[None]:
+def _streams(also: Callable[[str], None], scrub: Redactor) -> Iterator[None]:
     before = sys.stdout, sys.stderr
     tees = [_Tee(stream, also, scrub) for stream in before]
     sys.stdout, sys.stderr = tees
@@ -126,7 +126,7 @@ def _streams(also: Callable[[str], None], scrub: Scrubber) -> Iterator[None]:
 
 @contextmanager
 def copied_output(
-    rank: int, send: Callable[[dict[str, Any]], None], scrub: Scrubber = SCRUBS_NOTHING
+    rank: int, send: Callable[[dict[str, Any]], None], scrub: Redactor = SCRUBS_NOTHING
 ) -> Iterator[None]:
     """Copy stdout and stderr of this process into ``log`` records while the block runs.
 

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
-from rtrain.config.secrets.redact import Scrubber
+from rtrain.config.secrets.redact import Redactor
 from rtrain.config.secrets.urls import MASK
 from rtrain.engine import output_filter
 
@@ -24,7 +24,7 @@ DRAIN_SECONDS = 10.0
 
 
 @contextmanager
-def masked_output(scrub: Scrubber) -> Iterator[None]:
+def masked_output(scrub: Redactor) -> Iterator[None]:
     """Mask, while the block runs, what this process logs, and what it and its children write to descriptors 1 and 2.
 
     Without secrets nothing is done.
@@ -41,7 +41,7 @@ def masked_output(scrub: Scrubber) -> Iterator[None]:
 
 
 @contextmanager
-def masked_logging(scrub: Scrubber) -> Iterator[None]:
+def masked_logging(scrub: Redactor) -> Iterator[None]:
     """Mask what handlers make of records, whoever has added them: Ray Train writes a separate file."""
     before = logging.Handler.format
 
@@ -62,7 +62,7 @@ class _Detour:
     take the same way, so that what is written stays in order.
     """
 
-    def __init__(self, scrub: Scrubber) -> None:
+    def __init__(self, scrub: Redactor) -> None:
         self._token = f"\0rtrain {secrets.token_hex(8)}\0".encode()
         _flush()
         self._kept = {number: os.dup(number) for number in (1, 2) if _is_open(number)}

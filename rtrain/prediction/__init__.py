@@ -10,10 +10,10 @@ from typing import TypeVar
 from rtrain.callers_view import CallersView
 from rtrain.prediction.opening import Opened, open_checkpoint
 from rtrain.prediction.output import Output, prediction_table
-from rtrain.prediction.scoring import Failure, Question, answers_here, scores_of
+from rtrain.prediction.scoring import Failure, PredictionTask, answers_here, scores_of
 from rtrain.prediction.unseen import Unseen
 
-__all__ = ["Opened", "Question", "answers", "open_checkpoint", "predict", "scores_of", "write_predictions"]
+__all__ = ["Opened", "PredictionTask", "answers", "open_checkpoint", "predict", "scores_of", "write_predictions"]
 
 T = TypeVar("T")
 
@@ -62,7 +62,7 @@ def write_predictions(
     """Predict as ``predict`` does; an error keeps its causes, and the frames within rtrain."""
     file = Output.at(str(output), force=force)
     opened = open_checkpoint(place, overrides, checkpoint, trust=trust)
-    question = Question(opened.model, prediction_table)
+    question = PredictionTask(opened.model, prediction_table)
     num_rows = 0
     with file.writing() as write, closing(answers(opened, question, split)) as tables:
         for count, table in tables:
@@ -71,7 +71,7 @@ def write_predictions(
     return num_rows
 
 
-def answers(opened: Opened, question: Question[T], split: str | None) -> Generator[tuple[int, T]]:
+def answers(opened: Opened, question: PredictionTask[T], split: str | None) -> Generator[tuple[int, T]]:
     """Yield numbers of rows and the answers for them, in the order of the data, whatever computes them.
 
     Raises:
@@ -81,7 +81,7 @@ def answers(opened: Opened, question: Question[T], split: str | None) -> Generat
         yield from _answers(opened, question, split)
 
 
-def _answers(opened: Opened, question: Question[T], split: str | None) -> Generator[tuple[int, T]]:
+def _answers(opened: Opened, question: PredictionTask[T], split: str | None) -> Generator[tuple[int, T]]:
     reader = opened.rows(split)
     if opened.conf.scaling.num_workers:
         from rtrain.prediction.on_ray import answers_on_ray

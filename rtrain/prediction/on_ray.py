@@ -22,7 +22,7 @@ from rtrain.config.schema import RtrainConf
 from rtrain.datasets.base import RowReader
 from rtrain.errors import CheckpointError, PredictionError, first_line
 from rtrain.interrupts import renew_sigterm
-from rtrain.prediction.scoring import Answer, Failure, Question, read_chunks
+from rtrain.prediction.scoring import Answer, Failure, PredictionTask, read_chunks
 from rtrain.preparation import DATA_CPUS
 from rtrain.scaling import check_feasible, cluster_cpus, threads_per_worker, worker_resources
 from rtrain.trainers.registry import load_trainer
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 def answers_on_ray(
-    question: Question[T], reader: RowReader, conf: RtrainConf, command: str
+    question: PredictionTask[T], reader: RowReader, conf: RtrainConf, command: str
 ) -> Generator[Answer[T] | Failure]:
     """Answer for all rows on ``scaling.num_workers`` actors, in the order of the data; a failure is the last answer.
 
@@ -56,7 +56,7 @@ def answers_on_ray(
 
 
 def _answers(
-    question: Question[T], reader: RowReader, conf: RtrainConf, cluster: Cluster
+    question: PredictionTask[T], reader: RowReader, conf: RtrainConf, cluster: Cluster
 ) -> Iterator[Answer[T] | Failure]:
     answers = _dataset(question, reader, conf, cluster)
     answers.context.target_max_block_size = BLOCK_BYTES
@@ -66,7 +66,7 @@ def _answers(
         yield from _unpacked(batch)
 
 
-def _dataset(question: Question[Any], reader: RowReader, conf: RtrainConf, cluster: Cluster) -> Any:
+def _dataset(question: PredictionTask[Any], reader: RowReader, conf: RtrainConf, cluster: Cluster) -> Any:
     import ray.data
 
     environment = _environment(question, conf, cluster)
@@ -95,7 +95,7 @@ def _dataset(question: Question[Any], reader: RowReader, conf: RtrainConf, clust
     )
 
 
-def _environment(question: Question[Any], conf: RtrainConf, cluster: Cluster) -> dict[str, Any] | None:
+def _environment(question: PredictionTask[Any], conf: RtrainConf, cluster: Cluster) -> dict[str, Any] | None:
     """Return the actors' environment; that of readers is the same, so that Ray can use their processes for both."""
     needed = load_trainer(question.model.trainer_name).worker_env(question.model.trained.conf)
     threads = threads_per_worker(conf.scaling, own_cluster=cluster.own)
@@ -119,7 +119,7 @@ def _read(batch: dict[str, Any], reader: Any, with_labels: bool) -> Iterator[pa.
 class Answerer:
     """An actor that holds the model; it loads it when the first rows come."""
 
-    def __init__(self, question: Question[Any]) -> None:
+    def __init__(self, question: PredictionTask[Any]) -> None:
         self._question = question
         self._predictor: Predictor | None = None
 

@@ -19,7 +19,7 @@ from rtrain.config.data_files import words_for
 from rtrain.config.did_you_mean import there_are, to_try
 from rtrain.config.locations import builtin_config_dir
 from rtrain.config.schema import RtrainConf
-from rtrain.config.secrets.redact import Scrubber
+from rtrain.config.secrets.redact import Redactor
 from rtrain.config.session import Session
 from rtrain.config.targets.allow_list import Untrusted
 from rtrain.datasets.base import Dataset, DatasetInfo, RawChunk, RowReader, Source, Split
@@ -33,7 +33,14 @@ from rtrain.runs.files import to_json
 from rtrain.runs.verify import check_whole
 from rtrain.schemas import schemas
 from rtrain.trainers.registry import load_trainer
-from rtrain.trainers.trained import About, Trained, find_checkpoint, read_about, refuse_pickles, wrote_files
+from rtrain.trainers.trained import (
+    CheckpointMetadata,
+    LoadedCheckpoint,
+    find_checkpoint,
+    read_about,
+    refuse_pickles,
+    wrote_files,
+)
 
 PARTS = ("dataset", "scaling", "cluster")
 """Sections of the config that a prediction follows."""
@@ -65,7 +72,7 @@ class Opened:
     """``conf.dataset`` for the record, secrets masked."""
     command: str
     """To suggest."""
-    scrub: Scrubber
+    scrub: Redactor
     """Takes the secrets of ``conf`` out of texts."""
     other_data: bool
     """Whether the rows are others than those of training, which holds rows that the model has seen."""
@@ -175,7 +182,9 @@ def open_checkpoint(
         refuse_pickles(folder, load_trainer(composed.resolved["trainer"]["type"]).pickles)
     allow = composed.allow if own else Untrusted()
     own_files = trust or wrote_files(folder)
-    trained = Trained(folder=folder.resolve(), conf=conf.trainer, info=about.info, allow=allow, own_files=own_files)
+    trained = LoadedCheckpoint(
+        folder=folder.resolve(), conf=conf.trainer, info=about.info, allow=allow, own_files=own_files
+    )
     model = Model(
         trainer_name=composed.resolved["trainer"]["type"],
         trained=trained,
@@ -198,13 +207,13 @@ def open_checkpoint(
     )
 
 
-def _has_local_files(about: About) -> bool:
+def _has_local_files(about: CheckpointMetadata) -> bool:
     path = (about.dataset or {}).get("path")
     places = path.values() if isinstance(path, Mapping) else [path]
     return all(isinstance(one, str) and "://" not in one for one in places)
 
 
-def _trained_data(about: About, root: Path | None, allow: Any) -> Dataset:
+def _trained_data(about: CheckpointMetadata, root: Path | None, allow: Any) -> Dataset:
     """Read the data of training again.
 
     Raises:
@@ -218,7 +227,7 @@ def _trained_data(about: About, root: Path | None, allow: Any) -> Dataset:
     )
 
 
-def _sections(about: About, overrides: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+def _sections(about: CheckpointMetadata, overrides: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
     """Return the config of a prediction, and its overrides; another source gets the columns of training at most."""
     # Unless more are asked for, this process predicts: for most data it is done before Ray would have started.
     dataset, words = dict(about.dataset or {}), list(overrides)

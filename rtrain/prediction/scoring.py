@@ -18,7 +18,7 @@ from rtrain.errors import CheckpointError, DatasetError, PredictionError, Rtrain
 from rtrain.trainers.checkpoint_errors import reading
 from rtrain.trainers.loops.tasks import CLASSES, PLACES
 from rtrain.trainers.registry import load_trainer
-from rtrain.trainers.trained import Predictor, QuantileModel, StartsFromScores, Trained
+from rtrain.trainers.trained import LoadedCheckpoint, Predictor, QuantileModel, StartsFromScores
 
 BATCH_BYTES = 32 << 20
 """Inputs, and predictions, that are held at once, about."""
@@ -34,7 +34,7 @@ class Model:
     """A checkpoint that can predict; small, and pickled to the processes that do."""
 
     trainer_name: str
-    trained: Trained
+    trained: LoadedCheckpoint
     device: str
     """``cpu`` or ``cuda``."""
     project_root: str
@@ -63,7 +63,7 @@ class Answer(Generic[T]):
 
 
 @dataclass(frozen=True)
-class Question(Generic[T]):
+class PredictionTask(Generic[T]):
     """What is asked of a model; pickled to the processes that answer."""
 
     model: Model
@@ -131,7 +131,7 @@ class TracebackError(Exception):
         return f"\n{self.args[0]}"
 
 
-def answers_here(question: Question[T], reader: RowReader) -> Generator[Answer[T] | Failure]:
+def answers_here(question: PredictionTask[T], reader: RowReader) -> Generator[Answer[T] | Failure]:
     """Answer for all rows in this process, in the order of the data; a failure is the last answer."""
     try:
         predictor = question.model.load()

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from rtrain.config.compose.search_space import Axis
 from rtrain.config.schema import one_of
-from rtrain.searches.base import Goal, Point
+from rtrain.searches.base import Objective, Point
 
 
 @dataclass(kw_only=True)
@@ -79,7 +79,7 @@ class Scheduler(ABC):
     exploits: ClassVar[bool] = False
     """Whether trials go on from others' checkpoints, with other values."""
 
-    def __init__(self, conf: Any, goal: Goal, axes: Sequence[Axis] = (), longest: int | None = None) -> None:
+    def __init__(self, conf: Any, goal: Objective, axes: Sequence[Axis] = (), longest: int | None = None) -> None:
         self.conf, self.goal, self.axes, self.longest = conf, goal, tuple(axes), longest
 
     def add(self, trial: int, point: Point) -> None:  # noqa: B027

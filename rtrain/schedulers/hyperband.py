@@ -18,7 +18,7 @@ from rtrain.config.compose.search_space import Axis
 from rtrain.errors import ConfigError
 from rtrain.schedulers import base
 from rtrain.schedulers.base import GoOn, Pause, Stop, StoppingConf
-from rtrain.searches.base import Goal, Point
+from rtrain.searches.base import Objective, Point
 
 
 @dataclass(kw_only=True)
@@ -52,7 +52,7 @@ class Bracket:
         """Return how many rungs a trial has passed."""
         return sum(trial in values for values in self.values)
 
-    def promoted(self, rung: int, goal: Goal) -> list[int] | None:
+    def promoted(self, rung: int, goal: Objective) -> list[int] | None:
         """Return the trials that go on after a rung; None while some are still to come there."""
         expected = self.trials if rung == 0 else self.promoted(rung - 1, goal)
         there = self.values[rung]
@@ -68,7 +68,7 @@ class Scheduler(base.Scheduler):
     Conf = Conf
     pauses = True
 
-    def __init__(self, conf: Any, goal: Goal, axes: Sequence[Axis] = (), longest: int | None = None) -> None:
+    def __init__(self, conf: Any, goal: Objective, axes: Sequence[Axis] = (), longest: int | None = None) -> None:
         super().__init__(conf, goal, axes, longest)
         length = conf.max_length or longest
         if length is None:
@@ -151,6 +151,6 @@ def bracket_shapes(longest: float, grace: float, factor: float) -> list[tuple[in
     return shapes
 
 
-def _rank(value: float, goal: Goal) -> float:
+def _rank(value: float, goal: Objective) -> float:
     """Return a number that is the smaller the better; no number is worse than any."""
     return math.inf if math.isnan(value) else -value if goal.mode == "max" else value

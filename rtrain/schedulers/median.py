@@ -16,7 +16,7 @@ from pydantic import Field
 from rtrain.config.compose.search_space import Axis
 from rtrain.schedulers import base
 from rtrain.schedulers.base import Stop, StoppingConf
-from rtrain.searches.base import Goal
+from rtrain.searches.base import Objective
 
 
 @dataclass(kw_only=True)
@@ -32,7 +32,7 @@ class Scheduler(base.Scheduler):
 
     Conf = Conf
 
-    def __init__(self, conf: Any, goal: Goal, axes: Sequence[Axis] = (), longest: int | None = None) -> None:
+    def __init__(self, conf: Any, goal: Objective, axes: Sequence[Axis] = (), longest: int | None = None) -> None:
         super().__init__(conf, goal, axes, longest)
         self._heard: dict[int, list[tuple[int, float]]] = {}
         """By trial, its reports: length and value; those that are no numbers are left out."""

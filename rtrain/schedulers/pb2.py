@@ -18,7 +18,7 @@ from rtrain.config.compose.search_space import Axis
 from rtrain.errors import ConfigError
 from rtrain.schedulers import pbt
 from rtrain.schedulers.base import Exploit, GoOn, Pause
-from rtrain.searches.base import Goal, Point
+from rtrain.searches.base import Objective, Point
 
 NUM_CANDIDATES = 1000
 NUM_NEWEST = 200
@@ -38,7 +38,7 @@ class Scheduler(pbt.Scheduler):
     Conf = Conf
     requires = ("sklearn",)
 
-    def __init__(self, conf: Any, goal: Goal, axes: Sequence[Axis] = (), longest: int | None = None) -> None:
+    def __init__(self, conf: Any, goal: Objective, axes: Sequence[Axis] = (), longest: int | None = None) -> None:
         super().__init__(conf, goal, axes, longest)
         if axes and all(axis.values for axis in axes):
             raise ConfigError(

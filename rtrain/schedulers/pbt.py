@@ -19,7 +19,7 @@ from rtrain.config.compose.search_space import Axis
 from rtrain.config.numeric import is_number
 from rtrain.schedulers import base
 from rtrain.schedulers.base import Exploit, GoOn, Pause, SchedulerConf
-from rtrain.searches.base import Goal, Point
+from rtrain.searches.base import Objective, Point
 
 FACTORS = (0.8, 1.2)
 
@@ -49,7 +49,7 @@ class Scheduler(base.Scheduler):
     pauses = True
     exploits = True
 
-    def __init__(self, conf: Any, goal: Goal, axes: Sequence[Axis] = (), longest: int | None = None) -> None:
+    def __init__(self, conf: Any, goal: Objective, axes: Sequence[Axis] = (), longest: int | None = None) -> None:
         super().__init__(conf, goal, axes, longest)
         self._points: dict[int, Point] = {}
         """Values of each trial that is not over."""

@@ -14,7 +14,7 @@ Point = tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Goal:
+class Objective:
     """What trials are judged by."""
 
     metric: str
@@ -46,7 +46,7 @@ class Search(ABC):
     many_goals: ClassVar[bool] = False
     """It can look for several things at once."""
 
-    def __init__(self, conf: Any, axes: Sequence[Axis], goals: Sequence[Goal]) -> None:
+    def __init__(self, conf: Any, axes: Sequence[Axis], goals: Sequence[Objective]) -> None:
         self.conf, self.axes, self.goals = conf, tuple(axes), tuple(goals)
 
     @property

@@ -12,7 +12,7 @@ from rtrain.config.needs import Need, Rules
 from rtrain.config.sweep_conf import SweepConf
 from rtrain.errors import ConfigError
 from rtrain.searches import base
-from rtrain.searches.base import Goal, Point
+from rtrain.searches.base import Objective, Point
 
 DRAWN = Need(
     met=lambda way: False,
@@ -37,7 +37,7 @@ class Search(base.Search):
     adaptive = False
     many_goals = True
 
-    def __init__(self, conf: Any, axes: Sequence[Axis], goals: Sequence[Goal]) -> None:
+    def __init__(self, conf: Any, axes: Sequence[Axis], goals: Sequence[Objective]) -> None:
         super().__init__(conf, axes, goals)
         for axis in axes:
             if not axis.values:

@@ -16,7 +16,7 @@ from pydantic import Field
 from rtrain.config.compose.search_space import Axis
 from rtrain.config.sweep_conf import SweepConf
 from rtrain.searches import base
-from rtrain.searches.base import Goal, Point
+from rtrain.searches.base import Objective, Point
 
 
 @dataclass(kw_only=True)
@@ -37,7 +37,7 @@ class Search(base.Search):
     requires = ("hyperopt",)
     extra = "sweep"
 
-    def __init__(self, conf: Any, axes: Sequence[Axis], goals: Sequence[Goal]) -> None:
+    def __init__(self, conf: Any, axes: Sequence[Axis], goals: Sequence[Objective]) -> None:
         super().__init__(conf, axes, goals)
         from hyperopt import Trials
         from hyperopt.base import Domain

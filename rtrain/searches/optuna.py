@@ -20,7 +20,7 @@ from rtrain.config.sweep_conf import SweepConf
 from rtrain.errors import ConfigError
 from rtrain.plugins import check_installed
 from rtrain.searches import base
-from rtrain.searches.base import Goal, Point
+from rtrain.searches.base import Objective, Point
 
 SAMPLERS = ("tpe", "random", "gp", "cmaes", "nsgaii")
 EVOLVING = ("cmaes", "nsgaii")
@@ -61,7 +61,7 @@ class Search(base.Search):
     extra = "sweep"
     many_goals = True
 
-    def __init__(self, conf: Any, axes: Sequence[Axis], goals: Sequence[Goal]) -> None:
+    def __init__(self, conf: Any, axes: Sequence[Axis], goals: Sequence[Objective]) -> None:
         super().__init__(conf, axes, goals)
         if conf.sampler == "cmaes":
             check_installed("sweep.sampler 'cmaes'", ("cmaes",), None)

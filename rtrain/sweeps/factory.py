@@ -12,7 +12,7 @@ from rtrain.config.trials import Trials
 from rtrain.errors import ConfigError
 from rtrain.schedulers.base import Scheduler, StoppingConf
 from rtrain.schedulers.registry import SCHEDULERS
-from rtrain.searches.base import Goal, Search
+from rtrain.searches.base import Objective, Search
 from rtrain.searches.registry import SEARCHES
 from rtrain.trainers.loops.directions import monitored, not_reported
 from rtrain.trainers.registry import load_trainer
@@ -21,7 +21,7 @@ Reported = Callable[[], "Sequence[str] | None"]
 """Returns the metrics that trials report, the usual one first; None: only they themselves know."""
 
 
-def goals_of(conf: SweepConf, probe: Composed, reported: Reported) -> list[Goal]:
+def goals_of(conf: SweepConf, probe: Composed, reported: Reported) -> list[Objective]:
     """Return what a sweep looks for; nothing if its config does not say it and nobody has to know beforehand.
 
     Args:
@@ -49,12 +49,12 @@ def goals_of(conf: SweepConf, probe: Composed, reported: Reported) -> list[Goal]
             f"sweep.mode: {len(modes)} modes for {len(metrics)} metrics.", "Give one for each metric, or mode: auto"
         )
     if "auto" not in modes or not metrics:
-        return [Goal(metric=metric, mode=mode) for metric, mode in zip(metrics, modes, strict=False)]
+        return [Objective(metric=metric, mode=mode) for metric, mode in zip(metrics, modes, strict=False)]
     known = load_trainer(probe.resolved["trainer"]["type"]).directions(trainer, probe.allow).configured(best, trainer)
     if any(mode == "auto" and known.of(metric) is None for metric, mode in zip(metrics, modes, strict=True)):
         check_reported(metrics, reported())  # a name that is wrong has no direction
     return [
-        Goal(metric=metric, mode=known.needed(metric, "sweep.mode") if mode == "auto" else mode)
+        Objective(metric=metric, mode=known.needed(metric, "sweep.mode") if mode == "auto" else mode)
         for metric, mode in zip(metrics, modes, strict=False)
     ]
 
@@ -79,7 +79,7 @@ def _is_adaptive(conf: SweepConf) -> bool:
     return kind.adaptive
 
 
-def make_search(trials: Trials, goals: list[Goal], reported: Reported) -> Search:
+def make_search(trials: Trials, goals: list[Objective], reported: Reported) -> Search:
     """Return the search of a sweep.
 
     Raises:
@@ -97,7 +97,7 @@ def make_search(trials: Trials, goals: list[Goal], reported: Reported) -> Search
     return kind(trials.conf, trials.axes, goals)
 
 
-def make_scheduler(trials: Trials, goals: list[Goal], reported: Reported) -> Scheduler | None:
+def make_scheduler(trials: Trials, goals: list[Objective], reported: Reported) -> Scheduler | None:
     """Return the scheduler of a sweep, if it has one.
 
     Raises:

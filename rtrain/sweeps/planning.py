@@ -20,11 +20,11 @@ from rtrain.preparation import check_job, check_room
 from rtrain.resuming import differences, may_change_anyway, newer_keys
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.manifest import read_manifest
-from rtrain.searches.base import Goal, Point, Search
+from rtrain.searches.base import Objective, Point, Search
 from rtrain.sweeps.data import Data
 from rtrain.sweeps.factory import check_reported
 from rtrain.sweeps.record import SweepRecord
-from rtrain.sweeps.resources import Room, shape_of
+from rtrain.sweeps.resources import ResourceTracker, shape_of
 from rtrain.sweeps.trial import Trial, as_typed
 from rtrain.trainers.base import Job, TrainerPlugin
 from rtrain.trainers.registry import load_trainer
@@ -235,7 +235,7 @@ class Checks:
     ) -> None:
         self._data, self._starting, self._command, self._notice = data, starting, command, notice
         self._cluster: Cluster | None = None
-        self.goals: Sequence[Goal] = ()
+        self.goals: Sequence[Objective] = ()
         """What the sweep looks for."""
         self._told: set[str] = set()
         self._tried: set[str] = set()
@@ -303,7 +303,7 @@ def _check_places(composed: Composed, cluster: Cluster) -> None:
         NotEnoughResourcesError: The nodes are too few, or too small.
     """
     shape = shape_of(composed, own_cluster=cluster.own)
-    if not Room(cluster.nodes).fits(shape):
+    if not ResourceTracker(cluster.nodes).fits(shape):
         raise NotEnoughResourcesError(
             f"scaling.placement_strategy: {shape.num_workers} workers don't fit as {shape.strategy} wants them; the "
             f"cluster has {len(cluster.nodes)} {'node' if len(cluster.nodes) == 1 else 'nodes'}.",

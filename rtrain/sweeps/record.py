@@ -19,7 +19,7 @@ from rtrain.errors import ConfigError, DamagedSweepError, StrangeFileError
 from rtrain.runs.files import to_json, write_atomic
 from rtrain.runs.manifest import utc_now
 from rtrain.runs.plain_files import is_plain_name, read_json
-from rtrain.searches.base import Goal
+from rtrain.searches.base import Objective
 from rtrain.sweeps.trial import Trial, typed
 
 FILE_NAME = "sweep.json"
@@ -45,7 +45,7 @@ class SweepRecord:
     def __init__(self, folder: Path, facts: Mapping[str, Any], *, begins: bool = False) -> None:
         self.folder, self._facts = folder, dict(facts)
         self.trials: list[Trial] = []
-        self.goals: list[Goal] = []
+        self.goals: list[Objective] = []
         self.status = "running"
         self.is_copied = True
         """Nothing of the sweep's own files is missing in ``run.storage``, if they are to be there."""
@@ -65,7 +65,7 @@ class SweepRecord:
         self._began, self._resumes = before["started_at"], [*before["resumes"], utc_now()]
         self.axes_before = [axis["key"].lstrip("+") for axis in before["axes"]]
         self.trials = [Trial.of(facts) for facts in before["trials"]]
-        self.goals = [typed(Goal, goal) for goal in before["goals"]]
+        self.goals = [typed(Objective, goal) for goal in before["goals"]]
 
     @property
     def lacks_copy(self) -> bool:
@@ -86,7 +86,7 @@ class SweepRecord:
         if not best:
             return
         if not self.goals:
-            self.goals.append(Goal(metric=best["monitor"], mode=best["mode"]))
+            self.goals.append(Objective(metric=best["monitor"], mode=best["mode"]))
         if trial.values is None and self.goals[0].metric == best["monitor"]:
             trial.values = [best["value"]]
 
@@ -213,13 +213,13 @@ def is_sweep(folder: Path) -> bool:
     return os.path.lexists(folder / FILE_NAME)
 
 
-def pareto_front(trials: Sequence[Trial], goals: Sequence[Goal]) -> list[Trial]:
+def pareto_front(trials: Sequence[Trial], goals: Sequence[Objective]) -> list[Trial]:
     """Return the trials that no other one beats in a goal without losing in another one."""
     known = [one for one in trials if one.values is not None and one.status != "failed"]
     return [one for one in known if not any(_dominates(other, one, goals) for other in known)]
 
 
-def _dominates(one: Trial, other: Trial, goals: Sequence[Goal]) -> bool:
+def _dominates(one: Trial, other: Trial, goals: Sequence[Objective]) -> bool:
     pairs = list(zip(goals, one.values or (), other.values or (), strict=True))
     return any(goal.is_better(a, b) for goal, a, b in pairs) and not any(goal.is_better(b, a) for goal, a, b in pairs)
 

@@ -28,7 +28,7 @@ Nodes = Mapping[str, Mapping[str, float]]
 
 
 @dataclass(frozen=True)
-class Shape:
+class ResourceRequest:
     """What a trial asks for."""
 
     num_workers: int
@@ -40,15 +40,15 @@ class Shape:
     """How many workers it takes where there is room, if that is more."""
 
 
-def shape_of(composed: Composed, *, own_cluster: bool) -> Shape:
+def shape_of(composed: Composed, *, own_cluster: bool) -> ResourceRequest:
     """Return the room that a trial needs."""
     scaling = composed.conf.scaling
     worker = tuple(sorted(worker_resources(scaling).items()))
     fewest, most = fewest_and_most(scaling, own_cluster=own_cluster)
-    return Shape(max(1, fewest), worker, scaling.placement_strategy, most)
+    return ResourceRequest(max(1, fewest), worker, scaling.placement_strategy, most)
 
 
-class Room:
+class ResourceTracker:
     """The free resources of each node.
 
     Args:
@@ -57,21 +57,21 @@ class Room:
 
     def __init__(self, nodes: Iterable[Mapping[str, float]]) -> None:
         self._free: dict[Hashable, dict[str, float]] = {key: dict(node) for key, node in enumerate(nodes)}
-        self._taken: dict[Hashable, tuple[Shape, Counter[Hashable]]] = {}
+        self._taken: dict[Hashable, tuple[ResourceRequest, Counter[Hashable]]] = {}
 
-    def fits(self, shape: Shape) -> bool:
+    def fits(self, shape: ResourceRequest) -> bool:
         """Tell whether all workers have room now."""
         return self._has_room(shape)
 
-    def _has_room(self, shape: Shape) -> bool:
+    def _has_room(self, shape: ResourceRequest) -> bool:
         return self._places(shape) is not None
 
-    def widened(self, shape: Shape) -> Shape:
+    def widened(self, shape: ResourceRequest) -> ResourceRequest:
         """Return the shape with as many workers as have room now and it takes, but no fewer than it needs."""
         wider = (replace(shape, num_workers=number) for number in range(shape.most, shape.num_workers, -1))
         return next(filter(self._has_room, wider), shape)
 
-    def take(self, owner: Hashable, shape: Shape) -> list[Hashable]:
+    def take(self, owner: Hashable, shape: ResourceRequest) -> list[Hashable]:
         """Reserve the room of all workers; return the node of each.
 
         Raises:
@@ -89,13 +89,13 @@ class Room:
         shape, places = self._taken.pop(owner)
         self._add(shape, places, 1)
 
-    def _add(self, shape: Shape, places: Counter[Hashable], sign: int) -> None:
+    def _add(self, shape: ResourceRequest, places: Counter[Hashable], sign: int) -> None:
         for key, count in places.items():
             node = self._free.get(key, {})  # one that has left the cluster takes what it had with it
             for name, amount in shape.worker:
                 node[name] = node.get(name, 0) + sign * count * amount
 
-    def _places(self, shape: Shape) -> Counter[Hashable] | None:
+    def _places(self, shape: ResourceRequest) -> Counter[Hashable] | None:
         """Return how many workers each node takes, or None if they don't fit."""
         fitting = {key: self._fitting(node, shape) for key, node in self._free.items()}
         if shape.strategy == "STRICT_PACK":
@@ -108,12 +108,12 @@ class Room:
         return +places if places.total() == shape.num_workers else None
 
     @staticmethod
-    def _fitting(node: Mapping[str, float], shape: Shape) -> int:
+    def _fitting(node: Mapping[str, float], shape: ResourceRequest) -> int:
         amounts = [(name, amount) for name, amount in shape.worker if amount > 0]
         return min(int(node.get(name, 0) / amount + SLACK) for name, amount in amounts)
 
 
-class JoinedRoom(Room):
+class JoinedResourceTracker(ResourceTracker):
     """The room on a cluster that others use as well, and whose nodes come and go.
 
     What the cluster says is late: what was taken a moment ago is not held yet, and what was given back still is.
@@ -130,14 +130,14 @@ class JoinedRoom(Room):
         self._others = Counter[str]()
         """What others hold, by resource."""
 
-    def fits(self, shape: Shape) -> bool:
+    def fits(self, shape: ResourceRequest) -> bool:
         """Look at the cluster, and tell whether all workers have room now, besides what others hold."""
         if time.monotonic() - self._looked_at > LOOK_SECONDS:
             self._follow(*self._look())
             self._looked_at = time.monotonic()
         return self._has_room(shape)
 
-    def take(self, owner: Hashable, shape: Shape) -> list[Hashable]:
+    def take(self, owner: Hashable, shape: ResourceRequest) -> list[Hashable]:
         """Reserve the room of all workers; return the node of each."""
         self._took_at = time.monotonic()
         return super().take(owner, shape)
@@ -147,14 +147,14 @@ class JoinedRoom(Room):
         self._freed_at = time.monotonic()
         super().free(owner)
 
-    def _has_room(self, shape: Shape) -> bool:
+    def _has_room(self, shape: ResourceRequest) -> bool:
         if not super()._has_room(shape):
             return False
         asked = {name: amount * shape.num_workers for name, amount in shape.worker if amount > 0}
         if all(self._others[name] <= SLACK for name in asked):
             return True
         left = _sum(self._free) - self._others
-        return all(left[name] >= amount - SLACK for name, amount in asked.items()) and Room(
+        return all(left[name] >= amount - SLACK for name, amount in asked.items()) and ResourceTracker(
             self._available.values()
         ).fits(shape)
 

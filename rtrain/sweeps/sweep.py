@@ -25,9 +25,9 @@ from rtrain.storage.stores import shown
 from rtrain.sweeps.catching_up import catch_up, end_dead
 from rtrain.sweeps.data import Data
 from rtrain.sweeps.executors.base import Pool
-from rtrain.sweeps.executors.hydra_launcher import Launched, check_launcher
-from rtrain.sweeps.executors.in_process import InTurn
-from rtrain.sweeps.executors.ray import OnRay
+from rtrain.sweeps.executors.hydra_launcher import HydraLauncherExecutor, check_launcher
+from rtrain.sweeps.executors.in_process import SequentialExecutor
+from rtrain.sweeps.executors.ray import RayExecutor
 from rtrain.sweeps.factory import decides_nothing, goals_of, make_scheduler, make_search
 from rtrain.sweeps.folder import opened
 from rtrain.sweeps.observer import SweepObserver
@@ -38,7 +38,7 @@ from rtrain.sweeps.remote import copied, find_sweep
 from rtrain.sweeps.scheduling import Judge
 from rtrain.sweeps.trial import OVER, Trial
 
-NO_ROOM = NoRoomError.__name__
+NO_RESOURCES = NoRoomError.__name__
 OVERTAKING = 8
 """How many trials may start before one that waits for more room; then they wait for it."""
 
@@ -208,11 +208,11 @@ class Sweep:
 
     def _make_pool(self, stop: StopRequest) -> Pool:
         if self._trials.launcher is not None:
-            return Launched(self._trials, self)
+            return HydraLauncherExecutor(self._trials, self)
         more = any(one.status == "paused" for one in self.record.trials)
         more = more or (self._search.adaptive and len(self.record.trials) < self._search.num_trials)
         cluster = self._checks.cluster if self._queue or more else None
-        return InTurn(self, self._data, stop) if cluster is None else OnRay(cluster, self, self._data)
+        return SequentialExecutor(self, self._data, stop) if cluster is None else RayExecutor(cluster, self, self._data)
 
     def _status(self) -> str:
         if self._stop.reason is not None:
@@ -326,7 +326,7 @@ class Sweep:
             self._judge.forget(number)
         if died and self._may_start_again(trial, "the process that trained it died; it goes on from its checkpoint"):
             return
-        if error and error["type"] == NO_ROOM and self._may_start_again(trial, "others took its room; it waits"):
+        if error and error["type"] == NO_RESOURCES and self._may_start_again(trial, "others took its room; it waits"):
             return
         if died:
             error = {"type": "ProcessDied", "message": "the process that trained it died, again and again"}

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from rtrain.config.compose.aliases import split_word
 from rtrain.config.compose.search_space import Axis
-from rtrain.searches.base import Goal, Point
+from rtrain.searches.base import Objective, Point
 
 T = TypeVar("T")
 
@@ -102,7 +102,7 @@ class Trial:
 
     def hear(
         self,
-        goals: list[Goal],
+        goals: list[Objective],
         step: int,
         epoch: int,
         metrics: Mapping[str, float | None],

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rtrain.datasets.base import Columns, Dataset, DatasetInfo, ResidentSplit, Split, take
-from rtrain.datasets.streamed import Share, StreamSplit, pieces_of
+from rtrain.datasets.streamed import RowFilter, StreamSplit, pieces_of
 
 
 def in_memory(
@@ -159,4 +159,4 @@ def streamed(columns: Columns, piece_rows: int = 13) -> StreamSplit:
     keys = [(begin, min(begin + piece_rows, count)) for begin in range(0, count, piece_rows)]
     sizes = [end - begin for begin, end in keys]
     pieces = pieces_of(zip(keys, sizes, strict=True))
-    return StreamSplit(InMemory(columns), pieces, Share(), sizes, row_bytes=8, num_shuffle_rows=20)
+    return StreamSplit(InMemory(columns), pieces, RowFilter(), sizes, row_bytes=8, num_shuffle_rows=20)

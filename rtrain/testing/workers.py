@@ -11,7 +11,7 @@ from rtrain.datasets.base import Dataset
 from rtrain.runs.checkpoints import checkpoints_dir, latest_checkpoint
 from rtrain.runs.manifest import Manifest
 from rtrain.trainers.base import Job
-from rtrain.trainers.trained import About, Trained
+from rtrain.trainers.trained import CheckpointMetadata, LoadedCheckpoint
 from rtrain.trainers.worker import Worker
 
 
@@ -87,7 +87,7 @@ def make_worker(
         run=RunConf(**{"name": "test", "checkpoint": cadence, **run}),
         dataset=dataset,
         channel=RecordingChannel() if channel is None else channel,
-        about=About(trainer={}, dataset=None, info=None if dataset is None else dataset.info),
+        about=CheckpointMetadata(trainer={}, dataset=None, info=None if dataset is None else dataset.info),
         resume_from=latest_checkpoint(Path(folder)),
         in_process=world_size == 1,
     )
@@ -102,12 +102,12 @@ def make_manifest(**facts: Any) -> Manifest:
 
 def make_job(conf: RtrainConf, dataset: Dataset | None, trainer_name: str = "torch") -> Job:
     """Return the job that a plugin checks, for a project in the current folder."""
-    about = About(trainer={}, dataset=None, info=None if dataset is None else dataset.info)
+    about = CheckpointMetadata(trainer={}, dataset=None, info=None if dataset is None else dataset.info)
     return Job(conf=conf, trainer_name=trainer_name, dataset=dataset, allow=(), project_root=".", about=about)
 
 
-def newest(folder: str | Path, conf: Any, dataset: Dataset) -> Trained:
+def newest(folder: str | Path, conf: Any, dataset: Dataset) -> LoadedCheckpoint:
     """Return the newest checkpoint below the run directory ``folder``, for ``load_predictor``."""
     checkpoint = latest_checkpoint(Path(folder))
     assert checkpoint is not None, f"there is no checkpoint below {folder}"
-    return Trained(folder=checkpoint, conf=conf, info=dataset.info)
+    return LoadedCheckpoint(folder=checkpoint, conf=conf, info=dataset.info)

@@ -19,7 +19,7 @@ def in_turn(*writers: Writer) -> Writer:
     return write
 
 
-class Saver:
+class AsyncWriter:
     """Does one task at a time, in a thread or at once."""
 
     def __init__(self) -> None:

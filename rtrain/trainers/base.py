@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from rtrain.config.schema import RtrainConf
-from rtrain.config.secrets.redact import Scrubber
+from rtrain.config.secrets.redact import Redactor
 from rtrain.datasets.base import Dataset
 from rtrain.trainers.loops.directions import Directions
-from rtrain.trainers.trained import About, Predictor, Trained
+from rtrain.trainers.trained import CheckpointMetadata, LoadedCheckpoint, Predictor
 from rtrain.trainers.worker import Worker
 
 TrainLoop = Callable[[Worker], None]
@@ -30,7 +30,7 @@ class Job:
     """Modules beyond rtrain's known frameworks that a ``_target_`` may come from."""
     project_root: str
     """Folder whose modules the driver and the workers can import."""
-    about: About
+    about: CheckpointMetadata
     """What each checkpoint will say of itself."""
     signing_key: str = field(default="", repr=False)
     """Signs the files of checkpoints."""
@@ -40,7 +40,7 @@ class Job:
     """Which way the metrics of the trainer get better."""
     schedule: str | None = None
     """Key of what is as long as the whole run, as ``TrainerPlugin.schedule_key`` returns it."""
-    scrub: Scrubber = field(default_factory=Scrubber)
+    scrub: Redactor = field(default_factory=Redactor)
     """Takes the secrets of the config out of what user code prints and raises."""
 
 
@@ -99,7 +99,7 @@ class TrainerPlugin(ABC):
         """Return the ``ray.train`` backend config that joins the workers of this framework into one world."""
 
     @abstractmethod
-    def load_predictor(self, trained: Trained, device: str) -> Predictor:
+    def load_predictor(self, trained: LoadedCheckpoint, device: str) -> Predictor:
         """Return the model of a checkpoint, ready to predict.
 
         Args:
@@ -154,7 +154,7 @@ class TrainerPlugin(ABC):
         """
         return ()
 
-    def check_init(self, job: Job, wrote: About) -> None:  # noqa: B027 (most find it when they load the weights)
+    def check_init(self, job: Job, wrote: CheckpointMetadata) -> None:  # noqa: B027 (most find it when they load the weights)
         """Find why training can't begin with the weights of another run, if the plugin ``can_init``.
 
         Args:

@@ -16,7 +16,7 @@ PATIENCE_SECONDS = 60.0
 PAUSE_SECONDS = 0.2
 
 
-class Savers(Protocol):
+class CheckpointGroup(Protocol):
     """The ranks as they write checkpoints, maybe in threads beside training, whose exchange they leave alone."""
 
     def gather(self, value: Any) -> list[Any]:
@@ -24,7 +24,13 @@ class Savers(Protocol):
 
 
 def write_shards(
-    target: Path, write: Writer, facts: Mapping[str, Any], savers: Savers, *, first: bool, signing_key: str = ""
+    target: Path,
+    write: Writer,
+    facts: Mapping[str, Any],
+    savers: CheckpointGroup,
+    *,
+    first: bool,
+    signing_key: str = "",
 ) -> dict[str, Any] | None:
     """Write one checkpoint together; every rank calls it.
 
@@ -88,7 +94,7 @@ def _lacking(here: Mapping[str, int], seen: list[dict[str, int]]) -> list[str]:
 
 
 @contextmanager
-def _together(savers: Savers, target: Path) -> Iterator[None]:
+def _together(savers: CheckpointGroup, target: Path) -> Iterator[None]:
     """End the block when all ranks have, and fail if that of any does."""
     try:
         yield

@@ -105,7 +105,7 @@ class StartsFromScores(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class About:
+class CheckpointMetadata:
     """What a model was trained by and on. The driver makes it, and each checkpoint holds it as ``about.json``."""
 
     trainer: Mapping[str, Any]
@@ -124,7 +124,7 @@ class About:
     signs_files: bool = False
     """Whether the lists of files of its checkpoints are signed. Until rtrain signed them, the mark vouched for all."""
 
-    def sealed(self) -> About:
+    def sealed(self) -> CheckpointMetadata:
         """Return it with this account's mark, by which its checkpoints may name the user's own code."""
         signing = replace(self, signs_files=True)
         return replace(signing, seal=seal(_content(json.loads(to_json(asdict(signing))))))
@@ -134,7 +134,7 @@ class About:
         write_atomic(folder / FILE_NAME, to_json(asdict(self), indent=2))
 
 
-def read_about(checkpoint: Path) -> About:
+def read_about(checkpoint: Path) -> CheckpointMetadata:
     """Return what the checkpoint says of itself; executes nothing.
 
     Raises:
@@ -147,7 +147,7 @@ def read_about(checkpoint: Path) -> About:
         )
     try:
         stored = read_json(checkpoint, FILE_NAME)
-        about = TypeAdapter(About).validate_python(stored)
+        about = TypeAdapter(CheckpointMetadata).validate_python(stored)
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{checkpoint} is no checkpoint to predict with: {error}") from error
     return about if is_own(_content(stored), about.seal) else replace(about, seal="")
@@ -213,7 +213,7 @@ def find_checkpoint(place: Path, which: str) -> Path:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trained:
+class LoadedCheckpoint:
     """A checkpoint that a plugin makes a predictor of."""
 
     folder: Path

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from rtrain.datasets.arrays.memmap import MappedSplit
-from rtrain.datasets.base import DatasetInfo, Pass, ResidentSplit, Split
+from rtrain.datasets.base import DatasetInfo, EpochPlan, ResidentSplit, Split
 from rtrain.errors import RtrainError, TrainingError, first_line
 from rtrain.trainers.known_errors import is_out_of_memory
 from rtrain.trainers.loops.tasks import CLASSES, PLACES
@@ -55,7 +55,7 @@ def try_rows(worker: Worker, batch_rows: int, attempt: Callable[[ResidentSplit],
 def first_rows(split: Split, info: DatasetInfo, num_rows: int) -> ResidentSplit:
     """Return the first rows of a split, at most ``num_rows``; zeros if they are not at hand."""
     if is_at_hand(split):
-        one = Pass(rank=0, world_size=1, global_batch_size=num_rows, seed=0, shuffle=False)
+        one = EpochPlan(rank=0, world_size=1, global_batch_size=num_rows, seed=0, shuffle=False)
         batch = next(iter(split.batches(one)))
         return ResidentSplit({"x": batch.x, "y": batch.y} | ({} if batch.weight is None else {"weight": batch.weight}))
     places = info.input_shape[:1] if info.task in PLACES else ()

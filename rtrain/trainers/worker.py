@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rtrain.config.schema import RunConf
-from rtrain.config.secrets.redact import Scrubber
+from rtrain.config.secrets.redact import Redactor
 from rtrain.datasets.base import Dataset
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import RECORD_NAME, Writer, checkpoint_dir, note_in_checkpoint, write_checkpoint
 from rtrain.runs.events import Event, event_line, events_file, write_events
-from rtrain.trainers.async_writer import Saver, in_turn
+from rtrain.trainers.async_writer import AsyncWriter, in_turn
 from rtrain.trainers.liveness import Life
 from rtrain.trainers.loops.directions import Directions
-from rtrain.trainers.sharded_checkpoint import Savers, write_shards
-from rtrain.trainers.trained import About
+from rtrain.trainers.sharded_checkpoint import CheckpointGroup, write_shards
+from rtrain.trainers.trained import CheckpointMetadata
 
 
 class Channel(Protocol):
@@ -53,7 +53,7 @@ class Worker:
     run: RunConf
     dataset: Dataset | None
     channel: Channel
-    about: About
+    about: CheckpointMetadata
     """What each checkpoint says of itself."""
     signing_key: str = field(default="", repr=False)
     """Signs the files of checkpoints; empty: they are not signed."""
@@ -69,11 +69,11 @@ class Worker:
     """The process trains other runs after this one, with the same workers."""
     allow: tuple[str, ...] = ()
     """Modules beyond rtrain's known frameworks that a ``_target_`` may come from."""
-    scrub: Scrubber = field(default_factory=Scrubber)
+    scrub: Redactor = field(default_factory=Redactor)
     """Takes the secrets of the config out of texts."""
-    saver: Saver = field(default_factory=Saver)
+    saver: AsyncWriter = field(default_factory=AsyncWriter)
     """Writes this worker's checkpoints."""
-    savers: Savers | None = None
+    savers: CheckpointGroup | None = None
     """All ranks, where each of them writes a part of each checkpoint; the loop sets it."""
     unsaved: list[Event] = field(default_factory=list)
     """What was reported since the last checkpoint."""

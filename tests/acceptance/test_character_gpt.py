@@ -11,7 +11,7 @@ import pytest
 import rtrain
 from rtrain.trainers.registry import load_trainer
 from rtrain.trainers.torch.config import Conf
-from rtrain.trainers.trained import Trained, read_about
+from rtrain.trainers.trained import LoadedCheckpoint, read_about
 
 CONFIG = """
 defaults:
@@ -48,7 +48,7 @@ def test_a_character_gpt_on_shakespeare_reaches_a_loss_of_1_93(data, tmp_path):
     about = read_about(run.best_checkpoint)
     conf = Conf(model=about.trainer["model"], optimizer=about.trainer["optimizer"], max_epochs=1)
     predictor = load_trainer("torch").load_predictor(
-        Trained(folder=run.best_checkpoint, conf=conf, info=about.info), "cpu"
+        LoadedCheckpoint(folder=run.best_checkpoint, conf=conf, info=about.info), "cpu"
     )
     text = data("tinyshakespeare/input.txt").read_text()
     codes = np.searchsorted(sorted(set(text)), list(text[-65 * 64 :]))

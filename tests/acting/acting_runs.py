@@ -16,7 +16,7 @@ from hydra.core.hydra_config import HydraConfig
 import rtrain
 from rtrain.errors import RtrainError
 from rtrain.runs.run import Run
-from rtrain.trainers.async_writer import Saver
+from rtrain.trainers.async_writer import AsyncWriter
 from rtrain.trainers.loops.stopping import StopSignal
 
 
@@ -101,13 +101,13 @@ class Runs:
 
 def watch_saver(patch: pytest.MonkeyPatch, found: dict[Path, set[bool]]) -> None:
     """Keep by run directory whether checkpoints are written beside training."""
-    start = Saver.start
+    start = AsyncWriter.start
 
-    def watched(saver: Saver, task: Callable[[], None], *, beside: bool) -> None:
+    def watched(saver: AsyncWriter, task: Callable[[], None], *, beside: bool) -> None:
         found[Path(HydraConfig.get().runtime.output_dir)].add(beside)
         start(saver, task, beside=beside)
 
-    patch.setattr(Saver, "start", watched)
+    patch.setattr(AsyncWriter, "start", watched)
 
 
 def stop_at_second_step(patch: pytest.MonkeyPatch) -> None:

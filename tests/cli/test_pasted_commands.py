@@ -12,7 +12,7 @@ from rtrain.config.locations import find_primary
 from rtrain.errors import ConfigError, DamagedSweepError
 from rtrain.run_lines import end_lines
 from rtrain.runs.files import unwritable
-from rtrain.searches.base import Goal
+from rtrain.searches.base import Objective
 from rtrain.sweeps.record import SweepRecord, read_sweep
 from rtrain.sweeps.trial import Trial
 from rtrain.testing.workers import make_manifest
@@ -47,7 +47,7 @@ def test_the_end_of_a_run(folder, status, words):
 
 def test_the_end_and_the_report_of_a_sweep(folder):
     record = SweepRecord(folder, {"search": "grid", "axes": []})
-    record.goals = [Goal(metric="val/loss", mode="min")]
+    record.goals = [Objective(metric="val/loss", mode="min")]
     record.trials = [Trial(number=0, point=("1",), overrides=["a=1"], name="000-abc", config_hash="x", lacks_copy=True)]
     *_, copy, _, again = sweep_end_lines(record)
     assert words_of(copy, "rtrain runs")[-1] == f"{folder}/000-abc"

@@ -16,7 +16,7 @@ from rtrain.cli.sweep_lines import PlainSweepDisplay
 from rtrain.cli.sweep_live import LiveSweepDisplay
 from rtrain.printable import printable
 from rtrain.runs.events import Event
-from rtrain.searches.base import Goal
+from rtrain.searches.base import Objective
 from rtrain.sweeps.record import SweepRecord
 from rtrain.sweeps.trial import Trial
 from rtrain.terminal import say
@@ -45,7 +45,7 @@ def manifest():
 @pytest.fixture
 def record(tmp_path):
     found = SweepRecord(tmp_path, {"search": EVIL, "axes": []})
-    found.goals = [Goal(metric=EVIL, mode="min")]
+    found.goals = [Objective(metric=EVIL, mode="min")]
     given = {"point": (EVIL,), "overrides": [f"a={EVIL}"], "config_hash": "x", "values": [0.5]}
     error = {"type": EVIL, "message": EVIL}
     found.trials = [

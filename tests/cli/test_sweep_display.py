@@ -9,7 +9,7 @@ from rich.console import Console
 from rtrain.cli.app import run as rtrain
 from rtrain.cli.sweep_lines import end_lines, short_names, trial_line
 from rtrain.cli.sweep_live import LiveSweepDisplay
-from rtrain.searches.base import Goal
+from rtrain.searches.base import Objective
 from rtrain.sweeps.record import SweepRecord
 from rtrain.sweeps.trial import Trial
 
@@ -22,7 +22,7 @@ def a_trial(number, **facts):
 @pytest.fixture
 def record(tmp_path):
     found = SweepRecord(tmp_path, {"search": "grid", "axes": []})
-    found.goals = [Goal(metric="val/loss", mode="min")]
+    found.goals = [Objective(metric="val/loss", mode="min")]
     found.trials = [
         a_trial(0, status="succeeded", values=[0.5], seconds=3.0, epoch=4),
         a_trial(1, status="running", values=[0.25], epoch=2, max_epochs=4),

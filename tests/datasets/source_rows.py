@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from rtrain.config.needs import Way
-from rtrain.datasets.base import Dataset, Pass, joined
+from rtrain.datasets.base import Dataset, EpochPlan, joined
 from rtrain.datasets.registry import confs, load_source
 
 ALLOWED = ("source_functions",)
@@ -122,7 +122,7 @@ def plain(values: Any) -> Any:
 
 def order(one: Loaded) -> Any:
     """The order in which an epoch takes the train rows."""
-    whole = Pass(rank=0, world_size=1, global_batch_size=4, seed=0)
+    whole = EpochPlan(rank=0, world_size=1, global_batch_size=4, seed=0)
     return [plain(batch.x) for batch in one.dataset.splits["train"].batches(whole)]
 
 

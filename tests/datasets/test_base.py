@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from rtrain.datasets.base import Pass, ResidentSplit
+from rtrain.datasets.base import EpochPlan, ResidentSplit
 
 
 def split_of(num_rows):
@@ -17,7 +17,9 @@ def split_of(num_rows):
 def steps_of(split, world_size, global_batch_size, **more):
     """Return the rows of each step, those of all workers one after another."""
     workers = [
-        list(split.batches(Pass(rank=r, world_size=world_size, global_batch_size=global_batch_size, seed=7, **more)))
+        list(
+            split.batches(EpochPlan(rank=r, world_size=world_size, global_batch_size=global_batch_size, seed=7, **more))
+        )
         for r in range(world_size)
     ]
     return [(np.concatenate([batch.y for batch in step]), step) for step in zip(*workers, strict=True)]
@@ -70,7 +72,7 @@ def test_a_pickled_split_gives_the_same_batches():
 def test_a_batch_in_memory_costs_microseconds():
     x = np.zeros((20_000, 1, 28, 28), np.uint8)
     split = ResidentSplit({"x": x, "y": np.zeros(20_000, np.int64)})
-    one = Pass(rank=0, world_size=1, global_batch_size=64, seed=0)
+    one = EpochPlan(rank=0, world_size=1, global_batch_size=64, seed=0)
     list(split.batches(one))
     start = time.perf_counter()
     num_batches = sum(1 for _ in split.batches(one))

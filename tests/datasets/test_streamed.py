@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from rtrain.datasets.base import Layout, Pass, ResidentSplit
-from rtrain.datasets.streamed import Share, StreamSplit, pieces_of
+from rtrain.datasets.base import EpochPlan, ResidentSplit, ShardLayout
+from rtrain.datasets.streamed import RowFilter, StreamSplit, pieces_of
 from rtrain.errors import DatasetError
 
 
@@ -24,14 +24,14 @@ class Counting:
 def split_of(num_rows, share=None, num_shuffle_rows=50, piece=37):
     keys = [((low, min(low + piece, num_rows)), min(piece, num_rows - low)) for low in range(0, num_rows, piece)]
     pieces = pieces_of(keys)
-    share = share or Share()
+    share = share or RowFilter()
     return StreamSplit(Counting(), pieces, share, share.counts(pieces, {}), 12, num_shuffle_rows)
 
 
 def batches_of(split, world_size, global_batch_size, **more):
     """Return for each step the batches of all workers."""
     passes = [
-        Pass(rank=rank, world_size=world_size, global_batch_size=global_batch_size, seed=7, **more)
+        EpochPlan(rank=rank, world_size=world_size, global_batch_size=global_batch_size, seed=7, **more)
         for rank in range(world_size)
     ]
     return list(zip(*(split.batches(one) for one in passes), strict=True))
@@ -70,7 +70,7 @@ def test_over_interruptions_each_row_comes_once_with_any_numbers_of_workers_and_
 ):
     rows = np.arange(333)
     split = split_of(333) if kind == "stream" else ResidentSplit({"x": rows[:, None], "y": rows})
-    taken, began = [], Layout(num_workers=workers[0], rows_per_step=sizes[0])
+    taken, began = [], ShardLayout(num_workers=workers[0], rows_per_step=sizes[0])
     for world_size, size in zip(workers, sizes, strict=True):
         steps = steps_of(split, world_size, size, shuffle=shuffle, epoch=2, skip_rows=len(taken), began=began)
         taken += [row for step in steps[:3] for row in step]
@@ -91,7 +91,7 @@ def test_a_worker_without_rows_knows_their_shapes(num_rows, piece):
 
 
 def test_a_worker_whose_pieces_have_no_row_of_the_split_knows_their_shapes():
-    split = split_of(8, Share(num_rows=8, limit=1), piece=2)
+    split = split_of(8, RowFilter(num_rows=8, limit=1), piece=2)
     shares = [list(split.own_rows(rank, 4)) for rank in range(4)]
     assert sorted(sum(len(chunk["y"]) for chunk in share) for share in shares) == [0, 0, 0, 1]
 
@@ -119,7 +119,7 @@ class Noting(Counting):
 def test_a_worker_reads_its_share_and_after_an_interruption_what_is_left_of_it(shuffle):
     split = split_of(3700)
     split.reader = reader = Noting()
-    one = Pass(rank=1, world_size=4, global_batch_size=40, seed=7, shuffle=shuffle)
+    one = EpochPlan(rank=1, world_size=4, global_batch_size=40, seed=7, shuffle=shuffle)
     list(split.batches(one))
     assert 25 <= len(reader.seen) <= 27
     reader.seen.clear()
@@ -132,7 +132,7 @@ def test_a_piece_that_has_other_rows_than_were_counted_is_named():
     split.counts = [37, 38, 26]
     split.num_rows = 101
     with pytest.raises(DatasetError, match="37 rows of the split are there, but 38 were counted"):
-        list(split.batches(Pass(rank=0, world_size=1, global_batch_size=8, seed=0)))
+        list(split.batches(EpochPlan(rank=0, world_size=1, global_batch_size=8, seed=0)))
 
 
 def test_shuffling_mixes_pieces():
@@ -141,7 +141,7 @@ def test_shuffling_mixes_pieces():
 
 
 def test_shares_are_disjoint_and_complete():
-    shares = [Share(3, 0.0, 0.2), Share(3, 0.2, 0.5), Share(3, 0.5, 1.0)]
+    shares = [RowFilter(3, 0.0, 0.2), RowFilter(3, 0.2, 0.5), RowFilter(3, 0.5, 1.0)]
     rows = [np.concatenate(steps_of(split_of(2000, share), 1, 64)) for share in shares]
     assert sorted(np.concatenate(rows)) == list(range(2000))
     assert [len(found) for found in rows] == [split_of(2000, share).num_rows for share in shares]
@@ -150,20 +150,20 @@ def test_shares_are_disjoint_and_complete():
 
 @pytest.mark.parametrize(("num_rows", "limit"), [(500, 120), (500, 250), (500, 499), (500, 1), (7, 3)])
 def test_limit_looks_at_exactly_so_many_rows_wherever_reading_begins(num_rows, limit):
-    share = Share(num_rows=num_rows, limit=limit)
+    share = RowFilter(num_rows=num_rows, limit=limit)
     assert split_of(num_rows, share).num_rows == limit
     masks = [share.mask(first, min(3, num_rows - first), {}) for first in range(0, num_rows, 3)]
     assert np.concatenate(masks).sum() == limit
 
 
 def test_limit_does_not_follow_a_pattern_of_the_rows():
-    rows = np.flatnonzero(Share(num_rows=10_000, limit=2_000).mask(0, 10_000, {}))
+    rows = np.flatnonzero(RowFilter(num_rows=10_000, limit=2_000).mask(0, 10_000, {}))
     assert np.histogram(rows, 10, (0, 10_000))[0].tolist() == [200] * 10
     assert np.bincount(rows % 5).min() > 300
 
 
 def test_a_share_does_not_depend_on_where_reading_begins():
-    share = Share(5, 0.2, 0.7)
+    share = RowFilter(5, 0.2, 0.7)
     np.testing.assert_array_equal(share.mask(0, 100, {})[40:], share.mask(40, 60, {}))
     assert 0.45 < share.mask(0, 10_000, {}).mean() < 0.55
 

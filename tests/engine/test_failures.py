@@ -5,7 +5,7 @@ import json
 import pytest
 
 from rtrain.config.schema import FailureConf
-from rtrain.engine.failures import Ending, Retries, ending_of
+from rtrain.engine.failures import FailureReason, Retries, ending_of
 from rtrain.errors import said_by
 from rtrain.trainers.known_errors import is_of_code, what_to_try
 
@@ -71,7 +71,7 @@ def test_a_process_that_was_killed_for_want_of_memory_says_what_to_change(messag
 
 def test_the_same_exception_twice_without_progress_ends_the_run():
     retries = Retries(FailureConf(max_failures=10))
-    error = Ending(kind="exception", message="ValueError on worker 0: no", type="ValueError", rank=0)
+    error = FailureReason(kind="exception", message="ValueError on worker 0: no", type="ValueError", rank=0)
     assert retries.wait_after(error, progress=True) is not None
     assert retries.wait_after(error, progress=True) is not None
     assert retries.wait_after(error, progress=False) is None
@@ -79,8 +79,8 @@ def test_the_same_exception_twice_without_progress_ends_the_run():
 
 
 def test_a_mistake_of_the_code_before_the_first_step_is_not_tried_again():
-    mistake = Ending(kind="exception", message="KeyError on worker 0: 'a'", type="KeyError", rank=0, bug=True)
-    died = Ending(kind="worker died", message="died")
+    mistake = FailureReason(kind="exception", message="KeyError on worker 0: 'a'", type="KeyError", rank=0, bug=True)
+    died = FailureReason(kind="worker died", message="died")
     retries = Retries(FailureConf(max_failures=10))
     assert retries.wait_after(died, progress=False) is not None
     assert retries.wait_after(mistake, progress=False) is None
@@ -162,30 +162,33 @@ def test_what_frameworks_put_around_a_message_is_left_out(error, expected):
 
 def test_another_exception_and_a_killed_worker_are_retried_without_progress():
     retries = Retries(FailureConf(max_failures=10))
-    endings = [Ending(kind="worker died", message="died"), Ending(kind="exception", message="a", type="A")]
+    endings = [
+        FailureReason(kind="worker died", message="died"),
+        FailureReason(kind="exception", message="a", type="A"),
+    ]
     assert all(retries.wait_after(ending, progress=False) is not None for ending in [*endings, *endings, *endings])
 
 
 def test_a_mistake_of_the_user_is_not_retried():
-    mistake = Ending(kind="exception", message="DatasetError on worker 0: no such column", final=True)
+    mistake = FailureReason(kind="exception", message="DatasetError on worker 0: no such column", final=True)
     assert Retries(FailureConf()).wait_after(mistake, progress=True) is None
 
 
 def test_the_first_failure_after_progress_is_retried_at_once_and_the_next_ones_ever_later():
     retries = Retries(FailureConf(max_failures=10, backoff_seconds=2, max_backoff_seconds=10), chance=lambda: 1.0)
-    died = Ending(kind="worker died", message="died")
+    died = FailureReason(kind="worker died", message="died")
     waits = [retries.wait_after(died, progress=progress) for progress in (True, False, False, False, False, True)]
     assert waits == [0, 2, 4, 8, 10, 0]
 
 
 def test_chance_shortens_a_wait_to_half_of_it_at_most():
     retries = Retries(FailureConf(backoff_seconds=8), chance=lambda: 0.0)
-    assert retries.wait_after(Ending(kind="worker died", message="died"), progress=False) == 4
+    assert retries.wait_after(FailureReason(kind="worker died", message="died"), progress=False) == 4
 
 
 def test_failures_and_machines_taken_away_have_limits_of_their_own():
     retries = Retries(FailureConf(max_failures=1, max_preemption_failures=2))
-    taken, died = Ending(kind="preempted", message="taken"), Ending(kind="worker died", message="died")
+    taken, died = FailureReason(kind="preempted", message="taken"), FailureReason(kind="worker died", message="died")
     assert retries.wait_after(taken, progress=True) is not None
     assert retries.wait_after(died, progress=True) is not None
     assert retries.wait_after(taken, progress=True) is not None

@@ -18,7 +18,7 @@ from asyncio import CancelledError
 
 import pytest
 
-from rtrain.config.secrets.redact import Scrubber
+from rtrain.config.secrets.redact import Redactor
 from rtrain.engine.log_capture import copied_output
 from rtrain.engine.output_filter import Masking
 
@@ -100,7 +100,7 @@ def test_records_are_masked_however_a_formatter_spells_them(value, tmp_path):
     logger = logging.getLogger("mine")
     logger.addHandler(handler)
     try:
-        with copied_output(0, lambda record: None, Scrubber(frozenset({value}))):
+        with copied_output(0, lambda record: None, Redactor(frozenset({value}))):
             for form in formats:
                 handler.setFormatter(logging.Formatter(form))
                 logger.error("key %s", value)
@@ -120,7 +120,7 @@ def test_records_are_masked_however_a_formatter_spells_them(value, tmp_path):
 def test_a_key_of_several_lines_is_masked_line_by_line():
     key = "-----BEGIN KEY-----\nMIIEvQ/IBADAN+qqz\r\n  zwertyuiopBBBB==\nshort\n-----END KEY-----\n"
     indented = "".join(f"\t| {line}\n" for line in key.splitlines())
-    assert Scrubber(frozenset({key}))(indented) == (
+    assert Redactor(frozenset({key}))(indented) == (
         "\t| -----BEGIN KEY-----\n\t| ***\n\t|   ***\n\t| short\n\t| -----END KEY-----\n"
     )
 
@@ -211,7 +211,7 @@ def test_no_exception_says_a_secret(kind, secret, caused):
     outer = ValueError("outer") if caused else made
     outer.__cause__ = made if caused else None
     try:
-        with copied_output(0, sent.append, Scrubber(frozenset({secret}))):
+        with copied_output(0, sent.append, Redactor(frozenset({secret}))):
             raise outer
     except BaseException as error:
         left = error

@@ -7,7 +7,7 @@ import uuid
 import pytest
 
 from rtrain.config.schema import FailureConf
-from rtrain.engine.failures import Ending, Retries
+from rtrain.engine.failures import FailureReason, Retries
 from rtrain.engine.same_error import lasting
 
 
@@ -83,7 +83,7 @@ def test_numbers_and_names_that_matter_make_another_error(first, second):
 
 
 def raised(rank, message, kind="exception", type_="ValueError"):
-    return Ending(kind=kind, message=f"{type_} on worker {rank}: {message}", rank=rank, type=type_)
+    return FailureReason(kind=kind, message=f"{type_} on worker {rank}: {message}", rank=rank, type=type_)
 
 
 def retried(*endings):
@@ -105,4 +105,4 @@ def test_memory_that_is_not_enough_is_the_same_whatever_was_free():
 
 
 def test_a_worker_that_dies_again_is_retried():
-    assert retried(*[Ending(kind="worker died", message="died", rank=0)] * 4) == [True] * 4
+    assert retried(*[FailureReason(kind="worker died", message="died", rank=0)] * 4) == [True] * 4

@@ -12,9 +12,9 @@ from rtrain.schedulers.hyperband import bracket_shapes
 from rtrain.schedulers.pb2 import from_unit, unit
 from rtrain.schedulers.pbt import perturbed
 from rtrain.schedulers.registry import SCHEDULERS
-from rtrain.searches.base import Goal
+from rtrain.searches.base import Objective
 
-LOSS = Goal(metric="val/loss", mode="min")
+LOSS = Objective(metric="val/loss", mode="min")
 LR = Axis(key="lr", low=1e-4, high=1.0, log=True)
 SIZE = Axis(key="size", values=("1", "2", "4", "8", "16", "32"))
 
@@ -86,7 +86,7 @@ def test_the_median_rule_stops_what_is_worse_than_half_of_the_others():
 
 
 def test_the_median_rule_counts_only_who_has_come_as_far():
-    median = make("median", Goal(metric="val/accuracy", mode="max"), min_trials=2)
+    median = make("median", Objective(metric="val/accuracy", mode="max"), min_trials=2)
     median.hear(0, 1, 0.9)
     median.hear(1, 1, 0.9)
     assert median.hear(2, 2, 0.1) is None
@@ -168,7 +168,7 @@ def gain(lr):
 @pytest.mark.parametrize("name", ["pbt", "pb2"])
 def test_the_worst_go_on_from_the_best_with_values_near_theirs(name):
     population = Population(make(name, interval=3), 8, lambda trial, length: gain(float(axis_text(trial))), 12)
-    population.scheduler.goal = Goal(metric="score", mode="max")
+    population.scheduler.goal = Objective(metric="score", mode="max")
     over = population.run()
     assert set(over.values()) == {12}
     first = [(trial, one) for trial, one in population.log[:8] if isinstance(one, Exploit)]

@@ -7,7 +7,7 @@ import pytest
 
 from rtrain.config.compose.search_space import Axis
 from rtrain.errors import ConfigError
-from rtrain.searches.base import Goal
+from rtrain.searches.base import Objective
 from rtrain.searches.registry import SEARCHES
 from rtrain.sweeps.record import pareto_front
 from rtrain.sweeps.trial import Trial
@@ -17,7 +17,7 @@ AXES = (
     Axis(key="width", low=1, high=64, is_int=True),
     Axis(key="act", values=("relu", "tanh", "null")),
 )
-LOSS = Goal(metric="val/loss", mode="min")
+LOSS = Objective(metric="val/loss", mode="min")
 SMART = ("optuna", "hyperopt")
 
 
@@ -64,7 +64,7 @@ def test_a_maximum_is_looked_for_where_more_is_better(name):
     def goodness(point):
         return -loss(point)
 
-    goal = Goal(metric="val/accuracy", mode="max")
+    goal = Objective(metric="val/accuracy", mode="max")
     learned = run(make(name, (goal,), num_startup_trials=8, seed=3), range(40), goodness)[20:]
     drawn = run(make("random", seed=3), range(40))[20:]
     assert sorted(map(loss, learned))[10] < sorted(map(loss, drawn))[10] / 1.5
@@ -174,7 +174,7 @@ def test_a_sampler_whose_package_is_missing_is_told():
 
 
 def test_optuna_weighs_several_goals():
-    goals = (LOSS, Goal(metric="seconds", mode="min"))
+    goals = (LOSS, Objective(metric="seconds", mode="min"))
     search = make("optuna", goals, num_startup_trials=8)
     trials = []
     for number in range(40):

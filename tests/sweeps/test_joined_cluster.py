@@ -95,7 +95,9 @@ def test_a_sweep_waits_while_others_hold_the_cluster_and_goes_on_where_a_machine
 def test_a_trial_whose_room_others_take_waits_for_it(cluster, other, tmp_path, monkeypatch):
     import ray
 
-    monkeypatch.setattr(resources.JoinedRoom, "_has_room", resources.Room._has_room)  # as when it is seen too late
+    monkeypatch.setattr(
+        resources.JoinedResourceTracker, "_has_room", resources.ResourceTracker._has_room
+    )  # as when it is seen too late
     node = add_node(cluster)
     sweeping = Sweeping("num_workers=2", f"run.root_dir={tmp_path}", "scaling.start_timeout_seconds=3")
     sweeping.wait_for("others took its room")

@@ -11,16 +11,16 @@ from rtrain.schemas import schemas
 from rtrain.sweeps import resources as rooms
 from rtrain.sweeps.data import Data
 from rtrain.sweeps.planning import Checks
-from rtrain.sweeps.resources import JoinedRoom, Room, Shape
+from rtrain.sweeps.resources import JoinedResourceTracker, ResourceRequest, ResourceTracker
 from rtrain.training import SilentObserver
 
 
 def shape(num_workers, cpus=1.0, gpus=0.0, strategy="PACK"):
-    return Shape(num_workers, (("CPU", cpus), ("GPU", gpus)), strategy)
+    return ResourceRequest(num_workers, (("CPU", cpus), ("GPU", gpus)), strategy)
 
 
 def test_workers_are_placed_where_they_fit():
-    room = Room([{"CPU": 2.0}, {"CPU": 4.0, "GPU": 1.0}])
+    room = ResourceTracker([{"CPU": 2.0}, {"CPU": 4.0, "GPU": 1.0}])
     assert sorted(room.take("a", shape(5))) == [0, 0, 1, 1, 1]
     assert room.fits(shape(1, gpus=1))
     assert not room.fits(shape(2))
@@ -30,7 +30,7 @@ def test_workers_are_placed_where_they_fit():
 
 
 def test_strict_strategies_bind():
-    room = Room([{"CPU": 2.0}, {"CPU": 2.0}])
+    room = ResourceTracker([{"CPU": 2.0}, {"CPU": 2.0}])
     assert not room.fits(shape(3, strategy="STRICT_PACK"))
     assert not room.fits(shape(3, strategy="STRICT_SPREAD"))
     assert room.take("a", shape(2, strategy="STRICT_PACK")) == [0, 0]
@@ -56,7 +56,7 @@ def test_a_trial_that_its_strategy_keeps_out_is_refused_before_any_starts():
 
 
 def test_parts_of_a_core_and_of_a_gpu_add_up():
-    room = Room([{"CPU": 1.0, "GPU": 1.0}])
+    room = ResourceTracker([{"CPU": 1.0, "GPU": 1.0}])
     for owner in range(10):
         room.take(owner, shape(1, cpus=0.1, gpus=0.1))
     assert not room.fits(shape(1, cpus=0.1))
@@ -65,11 +65,11 @@ def test_parts_of_a_core_and_of_a_gpu_add_up():
 
 
 def test_a_trial_whose_number_of_workers_may_change_takes_what_is_there():
-    room = Room([{"CPU": 3.0}])
-    assert room.widened(Shape(1, (("CPU", 1.0),), most=2)).num_workers == 2
-    assert room.widened(Shape(1, (("CPU", 1.0),), most=5)).num_workers == 3
+    room = ResourceTracker([{"CPU": 3.0}])
+    assert room.widened(ResourceRequest(1, (("CPU", 1.0),), most=2)).num_workers == 2
+    assert room.widened(ResourceRequest(1, (("CPU", 1.0),), most=5)).num_workers == 3
     room.take("a", shape(3))
-    assert room.widened(Shape(1, (("CPU", 1.0),), most=5)).num_workers == 1
+    assert room.widened(ResourceRequest(1, (("CPU", 1.0),), most=5)).num_workers == 1
 
 
 class JoinedCluster:
@@ -88,7 +88,7 @@ def joined(monkeypatch):
     monkeypatch.setattr(rooms, "LOOK_SECONDS", -1.0)
     monkeypatch.setattr(rooms, "STARTING_SECONDS", -1.0)
     cluster = JoinedCluster(one=2.0, two=2.0)
-    return cluster, JoinedRoom(cluster)
+    return cluster, JoinedResourceTracker(cluster)
 
 
 def test_what_others_hold_is_no_room_and_what_is_seen_late_does_not_matter(joined):
@@ -144,7 +144,7 @@ def test_nodes_come_and_go(joined):
 def test_every_trial_gets_its_turn_and_no_node_is_ever_overbooked(seed):
     rng = random.Random(seed)
     nodes = [{"CPU": float(rng.randint(1, 8)), "GPU": float(rng.randint(0, 2))} for _ in range(rng.randint(1, 4))]
-    whole, room = Room(nodes), Room(nodes)
+    whole, room = ResourceTracker(nodes), ResourceTracker(nodes)
     strategies = ("PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD")
     drawn = [
         shape(rng.randint(1, 6), rng.choice([0.5, 1, 2]), rng.choice([0, 0, 0.5, 1]), rng.choice(strategies))

@@ -7,12 +7,12 @@ import pytest
 
 from rtrain.runs.events import Event, events_file, write_events
 from rtrain.schedulers.base import SchedulerConf
-from rtrain.searches.base import Goal
+from rtrain.searches.base import Objective
 from rtrain.sweeps.record import SweepRecord
 from rtrain.sweeps.scheduling import Judge
 from rtrain.sweeps.trial import Trial
 
-LOSS = Goal(metric="loss", mode="min")
+LOSS = Objective(metric="loss", mode="min")
 
 
 class Ear:

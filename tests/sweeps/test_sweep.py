@@ -14,7 +14,7 @@ from rtrain.config.session import Session
 from rtrain.runs.run import Run
 from rtrain.schemas import schemas
 from rtrain.searches.registry import SEARCHES
-from rtrain.sweeps.executors.in_process import InTurn
+from rtrain.sweeps.executors.in_process import SequentialExecutor
 from rtrain.sweeps.record import SweepRecord, read_sweep
 from rtrain.sweeps.sweep import Sweep
 
@@ -444,7 +444,7 @@ def test_the_record_is_current_a_moment_after_the_last_change(tmp_path):
 
 
 def test_the_manifest_of_a_trial_whose_process_died_says_so(monkeypatch):
-    train = InTurn.wait
+    train = SequentialExecutor.wait
 
     def die(pool):
         number, plan = pool._next
@@ -456,7 +456,7 @@ def test_the_manifest_of_a_trial_whose_process_died_says_so(monkeypatch):
         run.manifest.write(run.path)
         pool._hearer.over(number, None, died=True)
 
-    monkeypatch.setattr(InTurn, "wait", die)
+    monkeypatch.setattr(SequentialExecutor, "wait", die)
     data, folder = swept([*ROUNDS, "trainer.params.eta=0.1,0.2", "run.failure.max_failures=0"], code=1)
     trial = data["trials"][0]
     manifest = Run.load(folder / trial["name"]).manifest

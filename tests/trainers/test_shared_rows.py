@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from rtrain.datasets.base import Pass, ResidentSplit
+from rtrain.datasets.base import EpochPlan, ResidentSplit
 from rtrain.testing.small_data import in_memory
-from rtrain.trainers.torch.inputs.loader import TensorFeed, fits_on
+from rtrain.trainers.torch.inputs.loader import TensorLoader, fits_on
 from rtrain.trainers.torch.ranks import TorchRanks
 
 ROWS, FEATURES = 4_000, 250
@@ -26,8 +26,8 @@ def ranks():
     return TorchRanks(0, 1, torch.device("cpu"))
 
 
-def one_pass() -> Pass:
-    return Pass(rank=0, world_size=1, global_batch_size=100, seed=0)
+def one_pass() -> EpochPlan:
+    return EpochPlan(rank=0, world_size=1, global_batch_size=100, seed=0)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "uint8"])
@@ -35,7 +35,7 @@ def test_torch_takes_batches_of_the_shared_rows(dtype):
     dataset = many_rows(dtype)
     split = dataset.splits["train"]
     assert isinstance(split, ResidentSplit)
-    feed = TensorFeed(split, dataset.info, ranks(), channels_last=False)
+    feed = TensorLoader(split, dataset.info, ranks(), channels_last=False)
     assert np.shares_memory(feed._x.numpy(), split.columns["x"])
     batch = next(iter(feed.steps(one_pass())))
     assert batch.x.dtype == torch.float32
@@ -66,6 +66,6 @@ def test_rows_that_do_not_fit_are_sent_batch_by_batch(monkeypatch):
     monkeypatch.setattr("rtrain.trainers.torch.inputs.loader.fits_on", lambda device, num_bytes: False)
     dataset = many_rows("float32")
     device = torch.device("meta")
-    feed = TensorFeed(dataset.splits["train"], dataset.info, TorchRanks(0, 1, device), channels_last=False)
+    feed = TensorLoader(dataset.splits["train"], dataset.info, TorchRanks(0, 1, device), channels_last=False)
     assert feed._x.device.type == "cpu"
     assert next(iter(feed.steps(one_pass()))).x.device == device

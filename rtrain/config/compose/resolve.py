@@ -22,7 +22,7 @@ from rtrain.config.compose.marks import spell_out, symbolic_environment
 from rtrain.config.compose.nodes import Container, children, joined, plain, unresolved
 from rtrain.config.secrets.masked import mask
 from rtrain.config.secrets.masked_config import mask_in_place, secrets_hidden
-from rtrain.config.secrets.redact import Scrubber, scrubber
+from rtrain.config.secrets.redact import Redactor, scrubber
 
 _Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 """libyaml's takes a third of the time, but not each PyYAML is built with it."""
@@ -156,7 +156,7 @@ def shown_config(cfg: DictConfig, what: str, package: str | None, resolve: bool)
     return header + yaml.dump(data, default_flow_style=False, allow_unicode=True, sort_keys=False, Dumper=dumper)
 
 
-def secrets_of(cfg: DictConfig) -> Scrubber:
+def secrets_of(cfg: DictConfig) -> Redactor:
     """Return what knows the secrets of a config, which may lack values; that of a planned trial has no ``hydra``."""
     with hydra_config(cfg) if "hydra" in cfg else nullcontext():
         true = plain(cfg, _referred_or_text)
@@ -173,7 +173,7 @@ class Record:
     """Resolved, but for variables of the environment."""
     yaml: str
     """The text of ``config.yaml``."""
-    scrub: Scrubber
+    scrub: Redactor
     """Takes the secrets of the job out of texts."""
 
 

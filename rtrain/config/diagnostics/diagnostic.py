@@ -6,18 +6,18 @@ import shlex
 from dataclasses import dataclass
 
 from rtrain.config.compose.request import Request
-from rtrain.config.diagnostics.screen import Spot, Typed, render
+from rtrain.config.diagnostics.screen import CliWord, FileLocation, render
 from rtrain.config.did_you_mean import did_you_mean, to_try
 from rtrain.config.secrets.masked import mask_word
 from rtrain.errors import ConfigError
 
 
 @dataclass(frozen=True)
-class Finding:
+class Diagnostic:
     """What is wrong, where, what was probably meant, and a command or line that can be pasted."""
 
     message: str
-    place: Spot | Typed | None = None
+    place: FileLocation | CliWord | None = None
     meant: str | None = None
     attempt: str | None = None
     note: str | None = None
@@ -37,7 +37,7 @@ def command(request: Request, *more: str) -> str:
     return shlex.join([*(mask_word(word) for word in request.command), *more])
 
 
-def command_with(place: Typed, *new: str) -> str:
+def command_with(place: CliWord, *new: str) -> str:
     """Return the user's command with ``new`` words in place of the wrong one, or without it."""
     words = list(place.command)
     words[place.index : place.index + 1] = map(mask_word, new)

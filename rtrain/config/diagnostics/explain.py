@@ -14,14 +14,14 @@ from omegaconf.errors import OmegaConfBaseException
 from rtrain.config.compose.aliases import expand_key, split_word
 from rtrain.config.compose.request import Request, prepare
 from rtrain.config.compose.resolve import MissingValuesError, NoPackageError, UnresolvedError
-from rtrain.config.diagnostics.diagnostic import Finding, command
+from rtrain.config.diagnostics.diagnostic import Diagnostic, command
 from rtrain.config.diagnostics.hydra_errors import explain_hydra
 from rtrain.config.diagnostics.meant.unreadable import as_override, as_text, closed
 from rtrain.config.diagnostics.meant.values import Values, named_in
 from rtrain.config.diagnostics.meant.wrong_keys import Check, WrongKeys
 from rtrain.config.diagnostics.omegaconf_messages import reference_problem
-from rtrain.config.diagnostics.screen import Spot, Typed, render
-from rtrain.config.diagnostics.source_map import Places
+from rtrain.config.diagnostics.screen import CliWord, FileLocation, render
+from rtrain.config.diagnostics.source_map import SourceMap
 from rtrain.config.did_you_mean import closest, did_you_mean, one_edit, plain, to_try
 from rtrain.config.schema import Schemas
 from rtrain.config.validate import InvalidError, Problem
@@ -64,7 +64,7 @@ def explain(request: Request, schemas: Schemas, error: Exception, check: Check) 
 
 def _quoted(request: Request, error: OverrideParseException) -> Request | None:
     """Return the request with the value that can't be read as a text; None if it may be something else."""
-    place = Places(request).of_word(error.override)
+    place = SourceMap(request).of_word(error.override)
     typed = "" if place is None else request.overrides[place.index - len(request.command) + len(request.overrides)]
     sign, key, value = split_word(typed)
     if not key or value is None or closed(value) is not None or as_override(typed) is not None:
@@ -83,18 +83,18 @@ def show_typed(request: Request, error: ConfigError) -> None:
     named = _KEY.search(error.message)
     if named is None or "\n" in error.message:
         return
-    places = Places(request)
+    places = SourceMap(request)
     place, below = places.of(named[0]), [one for one in request.words if one.key.startswith(f"{named[0]}.")]
-    if not isinstance(place, Typed) and below:
+    if not isinstance(place, CliWord) and below:
         place = places.of_word(below[-1].text)
-    if isinstance(place, Typed):
+    if isinstance(place, CliWord):
         error.message = render(error.message, place)
         is_flush = error.hint is not None and not error.hint.startswith(" ")
         error.hint = indent(error.hint or "", "  ") if is_flush else error.hint
 
 
 def _invalid(request: Request, problems: Sequence[Problem], wrong: WrongKeys, check: Check) -> ConfigError:
-    places = Places(request)
+    places = SourceMap(request)
     if len(problems) == 1:
         one = problems[0]
         place = _place_of_rule(request, places, one) or places.of(one.key)
@@ -105,15 +105,15 @@ def _invalid(request: Request, problems: Sequence[Problem], wrong: WrongKeys, ch
         if typed is not None:
             return wrong.without_type(one.key, one.message, typed).as_error()
         word, meant = one.word, closest(one.word, one.known) if one.word is not None else None
-        if word is None and isinstance(place, Typed):
+        if word is None and isinstance(place, CliWord):
             word = split_word(place.command[place.index])[2]
             meant = wrong.translated(one.key, word) or _choice(one.message, word)
         message = f"{one.key}: {one.message}" if one.key else one.message
         attempt, values = _corrected(place, word, meant), Values(request, wrong.keys.confs, check)
-        if attempt is None and isinstance(place, Typed) and one.word is None and place == places.of(one.key):
+        if attempt is None and isinstance(place, CliWord) and one.word is None and place == places.of(one.key):
             attempt = values.corrected(one.key, place)
         note = values.said_of(one.key, place, one.message)
-        return Finding(message, place, meant, attempt, note).as_error()
+        return Diagnostic(message, place, meant, attempt, note).as_error()
     lines = []
     for one in problems[:MOST]:
         meant = closest(one.word, one.known) if one.word is not None else None
@@ -133,13 +133,13 @@ def _choice(message: str, word: str | None) -> str | None:
     return next(iter(near or [one for one in choices if len(stem) == 5 and plain(one).startswith(stem)]), None)
 
 
-def _whole_key(key: str, place: Spot | Typed | None) -> str:
+def _whole_key(key: str, place: FileLocation | CliWord | None) -> str:
     """Return the unknown key with what was typed below it: ``trainer.lora.rank`` where there is no ``trainer.lora``."""
-    typed = expand_key(split_word(place.command[place.index])[1]) if isinstance(place, Typed) else ""
+    typed = expand_key(split_word(place.command[place.index])[1]) if isinstance(place, CliWord) else ""
     return typed if typed.startswith(f"{key}.") else key
 
 
-def _place_of_rule(request: Request, places: Places, problem: Problem) -> Typed | None:
+def _place_of_rule(request: Request, places: SourceMap, problem: Problem) -> CliWord | None:
     """Return the typed word that breaks a rule about several keys of a section: the last one that the rule names."""
     below = {word.key: word for word in request.words if word.key.startswith(f"{problem.key}.")}
     key = named_in(problem.message, below) if problem.word is None else None
@@ -151,7 +151,7 @@ def _missing(request: Request, schemas: Schemas, keys: Sequence[str]) -> ConfigE
         names = ", ".join(schemas.trainer)
         attempt = command(request, f"trainer={next(iter(schemas.trainer), '...')}")
         return ConfigError(f"no trainer is chosen; there are: {names}", "  " + to_try(attempt))
-    places = Places(request)
+    places = SourceMap(request)
     lines = [f"  {key}{_at(places.of(key))}" for key in keys[:MOST]]
     if len(keys) > MOST:
         lines.append(f"  and {len(keys) - MOST} more")
@@ -161,10 +161,10 @@ def _missing(request: Request, schemas: Schemas, keys: Sequence[str]) -> ConfigE
 
 
 def _unresolved(request: Request, errors: dict[str, Exception]) -> ConfigError:
-    places = Places(request)
+    places = SourceMap(request)
     if len(errors) == 1:
         key, error = next(iter(errors.items()))
-        return Finding(f"{key}: {reference_problem(error)}", places.of(key)).as_error()
+        return Diagnostic(f"{key}: {reference_problem(error)}", places.of(key)).as_error()
     lines = [f"  {key}: {reference_problem(error)}{_at(places.of(key))}" for key, error in list(errors.items())[:MOST]]
     return ConfigError("\n".join([f"{len(errors)} references can't be resolved", *lines]))
 
@@ -172,12 +172,12 @@ def _unresolved(request: Request, errors: dict[str, Exception]) -> ConfigError:
 def _no_package(request: Request, error: NoPackageError) -> ConfigError:
     first = error.package.split(".")[0]
     meant = closest(first, error.known)
-    return Finding(f"--package {error.package}: the config has no such part", None, meant).as_error()
+    return Diagnostic(f"--package {error.package}: the config has no such part", None, meant).as_error()
 
 
-def _corrected(place: Spot | Typed | None, word: str | None, meant: str | None) -> str | None:
+def _corrected(place: FileLocation | CliWord | None, word: str | None, meant: str | None) -> str | None:
     """Return the typed command with ``meant`` instead of ``word``."""
-    if not isinstance(place, Typed) or word is None or meant is None:
+    if not isinstance(place, CliWord) or word is None or meant is None:
         return None
     words = list(place.command)
     head, found, tail = words[place.index].rpartition(word)
@@ -185,7 +185,7 @@ def _corrected(place: Spot | Typed | None, word: str | None, meant: str | None) 
     return shlex.join(words) if found else None
 
 
-def _at(place: Spot | Typed | None) -> str:
-    if isinstance(place, Spot):
+def _at(place: FileLocation | CliWord | None) -> str:
+    if isinstance(place, FileLocation):
         return f"  ({place.file}:{place.line + 1})"
-    return f"  ({place.command[place.index]})" if isinstance(place, Typed) else ""
+    return f"  ({place.command[place.index]})" if isinstance(place, CliWord) else ""

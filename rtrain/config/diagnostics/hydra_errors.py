@@ -15,7 +15,7 @@ from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBase
 from rtrain.config import locations
 from rtrain.config.compose.aliases import CHOOSABLE, GROUPS, split_word
 from rtrain.config.compose.request import Request
-from rtrain.config.diagnostics.diagnostic import Finding, command, command_with
+from rtrain.config.diagnostics.diagnostic import Diagnostic, command, command_with
 from rtrain.config.diagnostics.meant.other_options import own_form
 from rtrain.config.diagnostics.meant.rewritten import readable
 from rtrain.config.diagnostics.meant.suggest import closest_group, closest_key, in_full, key_of_class
@@ -23,8 +23,8 @@ from rtrain.config.diagnostics.meant.unreadable import as_override, as_text, clo
 from rtrain.config.diagnostics.meant.values import Values
 from rtrain.config.diagnostics.meant.wrong_keys import Check, WrongKeys
 from rtrain.config.diagnostics.omegaconf_messages import MIXED, NO_MAPPING, plain_words
-from rtrain.config.diagnostics.screen import Spot, Typed
-from rtrain.config.diagnostics.source_map import Places
+from rtrain.config.diagnostics.screen import CliWord, FileLocation
+from rtrain.config.diagnostics.source_map import SourceMap
 from rtrain.config.did_you_mean import closest, there_are
 from rtrain.config.locations import shown
 from rtrain.config.schema import Schemas
@@ -32,7 +32,7 @@ from rtrain.config.secrets.masked import mask_word
 from rtrain.config.yaml_file import read_yaml
 
 
-def explain_hydra(request: Request, schemas: Schemas, error: Exception, check: Check) -> Finding:
+def explain_hydra(request: Request, schemas: Schemas, error: Exception, check: Check) -> Diagnostic:
     """Return what ``error``, raised by Hydra or OmegaConf for ``request``, means to the user.
 
     Args:
@@ -53,7 +53,7 @@ class _Explainer:
     def __init__(self, request: Request, schemas: Schemas, check: Check) -> None:
         self.request, self.schemas = request, schemas
         self.wrong_keys = WrongKeys(request, schemas, check)
-        self.places = Places(request)
+        self.places = SourceMap(request)
         self._check = check
 
     @cached_property
@@ -61,48 +61,48 @@ class _Explainer:
         """Finds what was meant by wrong values."""
         return Values(self.request, self.wrong_keys.keys.confs, self._check)
 
-    def unreadable_word(self, error: OverrideParseException) -> Finding:
+    def unreadable_word(self, error: OverrideParseException) -> Diagnostic:
         """Explain an override that Hydra can't parse."""
         place = self.places.of_word(error.override)
         sign, key, value = split_word(error.override)
         shown = mask_word(error.override)
         if place is not None and (meant := as_override(place.command[place.index])) is not None:
             message = f"'{place.command[place.index]}' can't be read: an override is key=value"
-            return Finding(message, place, None, self.values.checked(place, meant))
+            return Diagnostic(message, place, None, self.values.checked(place, meant))
         if value is None:
             usual = self.wrong_keys.usual(key) or "..."
             attempt = command_with(place, f"{place.command[place.index]}={usual}") if place else None
-            return Finding(f"'{shown}' has no value: an override is key=value", place, None, attempt)
+            return Diagnostic(f"'{shown}' has no value: an override is key=value", place, None, attempt)
         if not key:
-            return Finding(f"'{shown}' has no key: an override is key=value", place)
+            return Diagnostic(f"'{shown}' has no key: an override is key=value", place)
         if re.search(r"[^\w.@/\-:$]", key):
-            return Finding(f"'{key}' can't be read as a key", place, None, None, "a key is names joined by dots")
+            return Diagnostic(f"'{key}' can't be read as a key", place, None, None, "a key is names joined by dots")
         if value == "," and place is not None:
             attempt = self.values.checked(place, f"{sign}{key}=','")
-            return Finding(f"the value of '{key}' can't be read: a comma separates values", place, None, attempt)
+            return Diagnostic(f"the value of '{key}' can't be read: a comma separates values", place, None, attempt)
         if value.endswith(","):
             attempt = command_with(place, mask_word(f"{sign}{key}={value.rstrip(',')}")) if place else None
-            return Finding(f"'{shown}' ends with a comma: a value is missing after it", place, None, attempt)
+            return Diagnostic(f"'{shown}' ends with a comma: a value is missing after it", place, None, attempt)
         unclosed = closed(value)
         if unclosed is not None:
             typed_sign, typed, _ = split_word(place.command[place.index]) if place else (sign, key, "")
             attempt = self.values.checked(place, f"{typed_sign}{typed}={unclosed[1]}") if place else None
-            return Finding(f"the value of '{typed}' can't be read: {unclosed[0]}", place, None, attempt)
+            return Diagnostic(f"the value of '{typed}' can't be read: {unclosed[0]}", place, None, attempt)
         fixed = self._readable(place, value) or self._with_slash(place, key, value)
         if fixed is not None:
-            return Finding(f"the value of '{key}' can't be read: {shown.partition('=')[2]}", place, None, fixed)
+            return Diagnostic(f"the value of '{key}' can't be read: {shown.partition('=')[2]}", place, None, fixed)
         attempt = self.values.checked(place, *as_text(sign, key, value)) if place else None
         note = "quote text that has special characters; lists are [a,b] and mappings {a: 1}"
-        return Finding(f"the value of '{key}' can't be read: {shown.partition('=')[2]}", place, None, attempt, note)
+        return Diagnostic(f"the value of '{key}' can't be read: {shown.partition('=')[2]}", place, None, attempt, note)
 
-    def _readable(self, place: Typed | None, value: str) -> str | None:
+    def _readable(self, place: CliWord | None, value: str) -> str | None:
         """Return the command with a value that has other signs than those of a command line; None if it can't be."""
         if place is None:
             return None
         sign, typed, _ = split_word(place.command[place.index])
         return self.values.checked(place, *(f"{sign}{typed}={one}" for one in readable(value)))
 
-    def _with_slash(self, place: Typed | None, key: str, value: str) -> str | None:
+    def _with_slash(self, place: CliWord | None, key: str, value: str) -> str | None:
         """Return the command that sets a name with a slash, such as a metric's, inside its section; None if none is."""
         section, _, rest = key.partition("/")
         section, dot, head = section.rpartition(".")
@@ -110,12 +110,12 @@ class _Explainer:
             return None
         return self.values.checked(place, f"{section}={{{head}/{rest}: {value}}}")
 
-    def no_option(self, error: MissingConfigException) -> Finding:
+    def no_option(self, error: MissingConfigException) -> Diagnostic:
         """Explain an option or a group that no config folder has."""
         missing = error.missing_cfg_file or ""
         group, _, option = missing.rpartition("/")
         parent = re.match(r"In '([^']*)'", str(error))
-        place: Spot | Typed | None = self._place_of_choice(group, option)
+        place: FileLocation | CliWord | None = self._place_of_choice(group, option)
         if place is None and group.replace("/", ".") in self.request.swept:
             place = self.places.of(group.replace("/", "."))
         if place is None and parent:
@@ -126,17 +126,17 @@ class _Explainer:
         yml = [path for path in self._folders_of(group) if (path / f"{option}.yml").exists()]
         if yml:
             file = yml[0] / f"{option}.yml"
-            return Finding(
+            return Diagnostic(
                 f"{group}/{option}.yml ends in .yml; configs end in .yaml",
                 place,
                 None,
                 shlex.join(["mv", shown(file), shown(file.with_suffix(".yaml"))]),
             )
         message = f"there is no '{option}' in config group '{group}'"
-        typed = place if isinstance(place, Typed) else None
+        typed = place if isinstance(place, CliWord) else None
         said = next(in_full(group.rpartition("/")[2], option, self.wrong_keys.keys.confs), None)
         if said is not None and said.sentence is not None:
-            return Finding(message, place, note=said.sentence)
+            return Diagnostic(message, place, note=said.sentence)
         form = own_form(self.wrong_keys, self.schemas, group, option, typed, message)
         if form is not None:
             return replace(form, place=place)
@@ -147,13 +147,13 @@ class _Explainer:
         if group in GROUPS.values():
             note += f"; or a class: {group.rpartition('/')[2]}={{_target_: package.Class}}"
         other = None
-        if isinstance(place, Typed):
+        if isinstance(place, CliWord):
             other = self.values.for_option(group, option, place) or self._of_other_tools(group, option, place)
         if other is not None:
-            return Finding(message, place, None, other, note)
-        return Finding(message, place, meant, self._swapped(place, option, meant), note)
+            return Diagnostic(message, place, None, other, note)
+        return Diagnostic(message, place, meant, self._swapped(place, option, meant), note)
 
-    def _of_other_tools(self, group: str, option: str, place: Typed) -> str | None:
+    def _of_other_tools(self, group: str, option: str, place: CliWord) -> str | None:
         """Return the command for a choice that has another name here: ``scheduler=asha``, ``dataset=iris``."""
         for name in (group, group.rpartition("/")[2]):
             for meaning in in_full(name, option, self.wrong_keys.keys.confs):
@@ -165,12 +165,12 @@ class _Explainer:
                 return self.values.checked(place, [f"{group}={plugin}", f"{meaning.key}={option}"])
         return None
 
-    def composition(self, error: Exception) -> Finding:
+    def composition(self, error: Exception) -> Diagnostic:
         """Explain what went wrong while configs and overrides were merged."""
         text = str(error)
         nameless = next((word for word in self.request.texts if not split_word(word)[1]), None)
         if nameless is not None:
-            return Finding(f"'{nameless}' has no key: an override is key=value", self.places.of_word(nameless))
+            return Diagnostic(f"'{nameless}' has no key: an override is key=value", self.places.of_word(nameless))
         for pattern, explain in self._known_messages():
             match = re.search(pattern, text, re.DOTALL)
             if match:
@@ -179,9 +179,9 @@ class _Explainer:
         if cause is not None:
             key = cause.full_key or ""
             return self._bad_value(key, cause, self.places.of(key) if key else None)
-        return Finding(plain_words(text) or f"the config can't be composed: {type(error).__name__}")
+        return Diagnostic(plain_words(text) or f"the config can't be composed: {type(error).__name__}")
 
-    def _known_messages(self) -> Iterator[tuple[str, Callable[[re.Match[str], Exception], Finding]]]:
+    def _known_messages(self) -> Iterator[tuple[str, Callable[[re.Match[str], Exception], Diagnostic]]]:
         yield r"^Could not override '([^']*)'\.\s*(?:To append|No match|Did you mean)", self._unknown_word
         yield r"^Error merging override (.*)$", self._bad_word
         yield r"^In '([^']*)': \w+ raised while composing config", self._bad_file
@@ -201,7 +201,7 @@ class _Explainer:
         )
         yield r"^Config group override (?:must be|deletion)", self._group_needs_name
 
-    def _unknown_word(self, match: re.Match[str], error: Exception) -> Finding:
+    def _unknown_word(self, match: re.Match[str], error: Exception) -> Diagnostic:
         key = match[1]
         place = self.places.of_word(key) or self.places.of(key)
         if "/" in key:
@@ -212,9 +212,9 @@ class _Explainer:
             return self._wrong_key(inner, place, cause.object_type)
         return self._wrong_key(key, place)
 
-    def _wrong_key(self, key: str, place: Spot | Typed | None, owner: Any = None) -> Finding:
+    def _wrong_key(self, key: str, place: FileLocation | CliWord | None, owner: Any = None) -> Diagnostic:
         found = self.wrong_keys.explain(key, place, owner)
-        of_trainer = key.startswith("trainer.") and not isinstance(place, Typed) and found.note
+        of_trainer = key.startswith("trainer.") and not isinstance(place, CliWord) and found.note
         written = self._config_of_choice() if of_trainer else None
         return found if written is None else replace(found, attempt=f"rtrain fit {written}")
 
@@ -228,20 +228,20 @@ class _Explainer:
                 return path.stem
         return None
 
-    def _bad_word(self, match: re.Match[str], error: Exception) -> Finding:
+    def _bad_word(self, match: re.Match[str], error: Exception) -> Diagnostic:
         key = split_word(match[1])[1]
         place = self.places.of_word(match[1]) or (self.places.of(key) if key in self.request.swept else None)
         cause = _omegaconf_error(error)
         if cause is None:
-            return Finding(f"'{match[1]}' can't be set", place)
+            return Diagnostic(f"'{match[1]}' can't be set", place)
         if isinstance(cause, ConfigKeyError | ConfigAttributeError):
             return self._wrong_key(cause.full_key or key, place, cause.object_type)
         return self._bad_value(key, cause, place)
 
-    def _bad_file(self, match: re.Match[str], error: Exception) -> Finding:
+    def _bad_file(self, match: re.Match[str], error: Exception) -> Diagnostic:
         cause = _omegaconf_error(error)
         if cause is None:
-            return Finding(plain_words(str(error)))
+            return Diagnostic(plain_words(str(error)))
         section = re.search(r"is not a subclass of (\w+)", str(cause))
         key = cause.full_key or (key_of_class(section[1], self.schemas) if section else None) or ""
         place = self.places.in_config(match[1], key)
@@ -249,44 +249,44 @@ class _Explainer:
             return self._wrong_key(key, place, cause.object_type)
         return self._bad_value(key, cause, place)
 
-    def _bad_value(self, key: str, cause: OmegaConfBaseException, place: Spot | Typed | None) -> Finding:
+    def _bad_value(self, key: str, cause: OmegaConfBaseException, place: FileLocation | CliWord | None) -> Diagnostic:
         if isinstance(cause, ConfigKeyError | ConfigAttributeError):
             return self._wrong_key(key, place, cause.object_type)
         problem = plain_words(cause.msg or str(cause))
-        if isinstance(place, Typed):
+        if isinstance(place, CliWord):
             problem = _of_value(problem, split_word(place.command[place.index])[2] or "")
-        attempt = self.values.corrected(key, place) if isinstance(place, Typed) and key else None
+        attempt = self.values.corrected(key, place) if isinstance(place, CliWord) and key else None
         note = self.values.said_of(key, place, problem)
         if note is None and attempt is None and problem.startswith("must be a list"):
             note = self.values.list_at(key)
-        return Finding(f"{key}: {problem}" if key else problem, place, None, attempt, note)
+        return Diagnostic(f"{key}: {problem}" if key else problem, place, None, attempt, note)
 
-    def _already_there(self, match: re.Match[str], _: Exception) -> Finding:
+    def _already_there(self, match: re.Match[str], _: Exception) -> Diagnostic:
         place = self.places.of_word(match[1])
         attempt = command_with(place, place.command[place.index].lstrip("+")) if place else None
-        return Finding(f"'{match[1]}' is there already, so + can't add it", place, None, attempt)
+        return Diagnostic(f"'{match[1]}' is there already, so + can't add it", place, None, attempt)
 
-    def _nothing_to_delete(self, match: re.Match[str], _: Exception) -> Finding:
+    def _nothing_to_delete(self, match: re.Match[str], _: Exception) -> Diagnostic:
         key = match[1]
         place = self.places.of_word(key)
         meant = closest_key(key, self.wrong_keys.keys.known)
         attempt = command_with(place, *([f"~{meant}"] if meant else [])) if place else None
-        return Finding(f"there is no '{key}' to take out", place, meant, attempt)
+        return Diagnostic(f"there is no '{key}' to take out", place, meant, attempt)
 
-    def _unknown_group(self, match: re.Match[str], _: Exception) -> Finding:
+    def _unknown_group(self, match: re.Match[str], _: Exception) -> Diagnostic:
         word, group = match[1], match[2]
         place = self.places.of_word(word)
         meant = closest_group(group, self.request.app.groups())
-        return Finding(f"there is no config group '{group}'", place, meant, self._swapped(place, group, meant))
+        return Diagnostic(f"there is no config group '{group}'", place, meant, self._swapped(place, group, meant))
 
-    def _no_group(self, group: str, option: str, place: Spot | Typed | None) -> Finding:
+    def _no_group(self, group: str, option: str, place: FileLocation | CliWord | None) -> Diagnostic:
         if not group:
             meant = closest(option, [path.stem for folder in self._folders_of("") for path in folder.glob("*.yaml")])
-            return Finding(f"there is no config '{option}'", place, meant, self._swapped(place, option, meant))
-        if group in GROUPS.values() and isinstance(place, Typed):
+            return Diagnostic(f"there is no config '{option}'", place, meant, self._swapped(place, option, meant))
+        if group in GROUPS.values() and isinstance(place, CliWord):
             key = group.replace("/", ".")
             note = f"name each one: +{key}.NAME={{_target_: package.Class}}"
-            return Finding(f"{key}: there are no options to choose from", place, note=note)
+            return Diagnostic(f"{key}: there are no options to choose from", place, note=note)
         groups = [one for one in self.request.app.groups() if not one.startswith("rtrain_schema")]
         hydra = "hydra/" if group.startswith("hydra/") else ""
         groups = [one for one in groups if one.startswith("hydra/") == bool(hydra) and one != "hydra"]
@@ -294,9 +294,9 @@ class _Explainer:
         meant = None if near is None else f"{hydra}{near}"
         there = there_are(sorted(groups)) if meant is None else None
         message = f"there is no config group '{group}'"
-        return Finding(message, place, meant, self._swapped(place, group, meant), there)
+        return Diagnostic(message, place, meant, self._swapped(place, group, meant), there)
 
-    def _sweep_without_multirun(self, match: re.Match[str], _: Exception) -> Finding:
+    def _sweep_without_multirun(self, match: re.Match[str], _: Exception) -> Diagnostic:
         place = self.places.of_word(match[1])
         value = split_word(match[1])[2]
         decimal = re.fullmatch(r"(-?\d+),(\d+)", value or "")
@@ -305,15 +305,15 @@ class _Explainer:
         first = f"{split_word(match[1])[1]}={(value or '').partition(',')[0]}"
         may_be = place is None or re.search(r"[\[({]", value or "") or self.values.checked(place, first)
         attempt = command(self.request, "--multirun") if may_be else None
-        return Finding(f"'{match[1]}' has several values", place, None, attempt, note)
+        return Diagnostic(f"'{match[1]}' has several values", place, None, attempt, note)
 
-    def _hydra_sweep(self, match: re.Match[str], _: Exception) -> Finding:
-        return Finding("Hydra's own settings can't be swept", self.places.of_word(match[1]))
+    def _hydra_sweep(self, match: re.Match[str], _: Exception) -> Diagnostic:
+        return Diagnostic("Hydra's own settings can't be swept", self.places.of_word(match[1]))
 
-    def _unused_override_entry(self, match: re.Match[str], _: Exception) -> Finding:
+    def _unused_override_entry(self, match: re.Match[str], _: Exception) -> Diagnostic:
         config, group = match[1], match[2]
         place = self.places.word_in(config, group.rpartition("/")[2])
-        return Finding(
+        return Diagnostic(
             f"'override {group}' overrides nothing: no defaults list before it has the group",
             place,
             None,
@@ -321,21 +321,21 @@ class _Explainer:
             "leave out the word 'override'",
         )
 
-    def _two_choices(self, match: re.Match[str], _: Exception) -> Finding:
+    def _two_choices(self, match: re.Match[str], _: Exception) -> Diagnostic:
         group = match[1]
         place = self.places.word_in(self.request.primary.name, group.rpartition("/")[2])
-        return Finding(
+        return Diagnostic(
             f"two defaults lists choose a different '{group}'", place, None, None, f"write: - override /{group}: ..."
         )
 
-    def _bad_defaults(self, match: re.Match[str], error: Exception) -> Finding:
+    def _bad_defaults(self, match: re.Match[str], error: Exception) -> Diagnostic:
         place = self.places.in_config(match[1], "defaults")
         text = " ".join(str(error).split())
         if "is defined before" in text:
-            return Finding("entries with 'override' must stand at the end of the defaults list", place)
-        return Finding("an entry of a defaults list is '- group: option' or '- name'", place)
+            return Diagnostic("entries with 'override' must stand at the end of the defaults list", place)
+        return Diagnostic("an entry of a defaults list is '- group: option' or '- name'", place)
 
-    def _group_needs_name(self, _: re.Match[str], __: Exception) -> Finding:
+    def _group_needs_name(self, _: re.Match[str], __: Exception) -> Diagnostic:
         words = [word for word in self.request.texts if self._is_group_with_value(word)]
         place = self.places.of_word(words[0]) if words else None
         group = split_word(words[0])[1] if words else "a config group"
@@ -343,14 +343,14 @@ class _Explainer:
         note = f"there are: {', '.join(options)}" if options else None
         option = split_word(words[0])[2] or "" if words else ""
         attempt = self.values.for_option(group, option, place) if place is not None else None
-        return Finding(f"'{group}' takes the name of an option", place, None, attempt, note)
+        return Diagnostic(f"'{group}' takes the name of an option", place, None, attempt, note)
 
     def _is_group_with_value(self, word: str) -> bool:
         _, key, value = split_word(word)
         is_name = re.fullmatch(r"[A-Za-z_][\w/.\-]*", value or "") and value not in ("true", "false", "null")
         return any(source.is_group(key) for source in self.request.app.sources) and not is_name
 
-    def _place_of_choice(self, group: str, option: str) -> Typed | None:
+    def _place_of_choice(self, group: str, option: str) -> CliWord | None:
         for word in self.request.words:
             value = split_word(word.text)[2] or ""
             if word.key == group and option in re.split(r"[,\[\]() ]+", value):
@@ -361,8 +361,8 @@ class _Explainer:
         return [folder / group for _, folder in self.request.folders]
 
     @staticmethod
-    def _swapped(place: Spot | Typed | None, wrong: str, meant: str | None) -> str | None:
-        if not isinstance(place, Typed) or meant is None:
+    def _swapped(place: FileLocation | CliWord | None, wrong: str, meant: str | None) -> str | None:
+        if not isinstance(place, CliWord) or meant is None:
             return None
         typed = place.command[place.index]
         head, found, tail = typed.rpartition(wrong)

@@ -12,9 +12,9 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from rtrain.config import locations
 from rtrain.config.compose.aliases import split_word
 from rtrain.config.compose.request import Request
-from rtrain.config.diagnostics.diagnostic import Finding
-from rtrain.config.diagnostics.screen import Spot, Typed
-from rtrain.config.diagnostics.source_map import Places
+from rtrain.config.diagnostics.diagnostic import Diagnostic
+from rtrain.config.diagnostics.screen import CliWord, FileLocation
+from rtrain.config.diagnostics.source_map import SourceMap
 from rtrain.config.needs import Need, Way, idle_keys
 from rtrain.config.targets.gate import leaves
 
@@ -25,12 +25,12 @@ class Idle:
 
     key: str
     need: Need
-    place: Spot | Typed
+    place: FileLocation | CliWord
 
     @property
     def is_typed(self) -> bool:
         """Whether it is on the command line."""
-        return isinstance(self.place, Typed)
+        return isinstance(self.place, CliWord)
 
 
 def check_idle(request: Request, way: Way, words: Collection[str], *, of_run: bool) -> tuple[str, ...]:
@@ -47,7 +47,7 @@ def check_idle(request: Request, way: Way, words: Collection[str], *, of_run: bo
     """
     varied = _decided(word.key for word in request.words if word.text not in words) | set(request.swept)
     idle = {key: need for key, need in idle_keys(way).items() if varied.isdisjoint(need.keys)}
-    typed, places = _typed(request), Places(request)
+    typed, places = _typed(request), SourceMap(request)
     found = [*_of_command(places, idle, typed), *(() if of_run else _of_files(places, way.conf, idle, typed))]
     decided = _decided(word.key for word in request.words)
     refused = [one for one in found if not _may_stay(one, request, decided)]
@@ -79,7 +79,7 @@ def _dotted(key: str) -> str:
     return key.replace("/", ".")
 
 
-def _of_command(places: Places, idle: Mapping[str, Need], typed: Mapping[str, str]) -> Iterator[Idle]:
+def _of_command(places: SourceMap, idle: Mapping[str, Need], typed: Mapping[str, str]) -> Iterator[Idle]:
     for leaf, word in typed.items():
         key = _covering(leaf, idle)
         place = places.of_word(word) if key else None
@@ -87,11 +87,11 @@ def _of_command(places: Places, idle: Mapping[str, Need], typed: Mapping[str, st
             yield Idle(leaf, idle[key], place)
 
 
-def _of_files(places: Places, conf: Any, idle: Mapping[str, Need], typed: Mapping[str, str]) -> Iterator[Idle]:
+def _of_files(places: SourceMap, conf: Any, idle: Mapping[str, Need], typed: Mapping[str, str]) -> Iterator[Idle]:
     for key, need in idle.items():
         for one in (one for one in _changed(conf, key) if one not in typed):
             place = places.of(one) or places.of_choice(one)
-            if isinstance(place, Spot) and _is_users(place, places.request):
+            if isinstance(place, FileLocation) and _is_users(place, places.request):
                 yield Idle(one, need, place)
 
 
@@ -119,7 +119,7 @@ def _differing(key: str, value: Any, usual: Any) -> Iterator[str]:
         yield key
 
 
-def _is_users(place: Spot, request: Request) -> bool:
+def _is_users(place: FileLocation, request: Request) -> bool:
     """Tell whether a place is in a file of the user's, or in the config that was asked for."""
     path = Path(place.file)
     return place.file == locations.shown(request.primary.path) or not path.absolute().is_relative_to(
@@ -137,7 +137,7 @@ def _may_stay(one: Idle, request: Request, decided: set[str]) -> bool:
 def _refuse(refused: list[Idle]) -> None:
     first = refused[0]
     same = [one.key for one in refused if one.need.otherwise == first.need.otherwise]
-    raise Finding(_sentence(same, first.need.otherwise), first.place, note=f"{first.need.instead}.").as_error()
+    raise Diagnostic(_sentence(same, first.need.otherwise), first.place, note=f"{first.need.instead}.").as_error()
 
 
 def _notes(found: Iterator[Idle]) -> Iterator[str]:

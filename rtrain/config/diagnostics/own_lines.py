@@ -16,7 +16,7 @@ from typing import Any
 from rtrain.config.diagnostics.screen import MAX_WIDTH
 from rtrain.config.locations import shown
 from rtrain.config.secrets.masked_lines import masked_lines
-from rtrain.config.secrets.redact import Scrubber
+from rtrain.config.secrets.redact import Redactor
 from rtrain.config.secrets.urls import without_secrets
 from rtrain.errors import first_line
 
@@ -29,7 +29,7 @@ INSTALLED = frozenset({"site-packages", "dist-packages"})
 _OWN, _RTRAIN, _PYTHON = "", "rtrain", "Python"
 _RTRAIN_FOLDER = Path(__file__).parents[2]
 _PYTHON_FOLDERS = tuple(Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib"))
-NO_SECRETS = Scrubber()
+NO_SECRETS = Redactor()
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Line:
         return out
 
 
-def own_lines(error: BaseException, scrub: Scrubber = NO_SECRETS) -> dict[str, Any]:
+def own_lines(error: BaseException, scrub: Redactor = NO_SECRETS) -> dict[str, Any]:
     """Return where an error comes from, as plain data.
 
     Args:
@@ -118,7 +118,7 @@ def _told(error: BaseException) -> list[BaseException]:
     return told
 
 
-def _causes(errors: Sequence[BaseException], scrub: Scrubber) -> list[str]:
+def _causes(errors: Sequence[BaseException], scrub: Redactor) -> list[str]:
     """Return one line for each error but the first, unless what was said before quotes it."""
     said, out = str(errors[0]), []
     for one in errors[1:]:
@@ -151,7 +151,7 @@ def _package(frame: TracebackType) -> str:
     return _PYTHON if is_python else _OWN
 
 
-def _line(frame: TracebackType, scrub: Scrubber) -> Line:
+def _line(frame: TracebackType, scrub: Redactor) -> Line:
     code = frame.tb_frame.f_code
     number, last, start, end = next(islice(code.co_positions(), frame.tb_lasti // 2, None), (None,) * 4)
     text = _source(code.co_filename, frame.tb_lineno)
@@ -171,7 +171,7 @@ def _characters(text: str, num_bytes: int) -> int:
     return len(text.encode(errors="replace")[:num_bytes].decode(errors="replace"))
 
 
-def _safe(text: str, scrub: Scrubber) -> str:
+def _safe(text: str, scrub: Redactor) -> str:
     """Return a line without what a terminal obeys, and without secrets, those in the source itself included."""
     plain = "".join(one if one.isprintable() else " " for one in text)
     clean = without_secrets(scrub(plain))

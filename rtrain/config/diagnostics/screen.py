@@ -12,7 +12,7 @@ MAX_WIDTH = 116
 
 
 @dataclass(frozen=True)
-class Spot:
+class FileLocation:
     """A place in a file; ``line`` and ``column`` count from 0."""
 
     file: str
@@ -39,7 +39,7 @@ class Spot:
 
 
 @dataclass(frozen=True)
-class Typed:
+class CliWord:
     """One word of the command line; the carets stand under it."""
 
     command: Sequence[str]
@@ -57,9 +57,9 @@ class Typed:
         return [f"    {line}", f"    {' ' * (len(before) + 1)}{'^' * len(word)}"]
 
 
-def render(message: str, spot: Spot | Typed | None = None) -> str:
+def render(message: str, spot: FileLocation | CliWord | None = None) -> str:
     """Return the message with the place that it is about below it, both without secrets of the file."""
-    if isinstance(spot, Spot):
+    if isinstance(spot, FileLocation):
         message = masked_message(message, masked_lines(spot.text)[1])
     return "\n".join([message, *(spot.render() if spot is not None else [])])
 

@@ -12,21 +12,21 @@ from omegaconf.errors import OmegaConfBaseException
 from rtrain.config.compose.aliases import GROUPS, KEYS, expand_key, split_word
 from rtrain.config.compose.config_source import SCHEME, RtrainSource
 from rtrain.config.compose.request import Request
-from rtrain.config.diagnostics.screen import Spot, Typed
+from rtrain.config.diagnostics.screen import CliWord, FileLocation
 from rtrain.config.locations import shown
 from rtrain.config.secrets.masked import mask_word
 from rtrain.config.yaml_file import YamlFile, read_yaml
 from rtrain.errors import ConfigError
 
 
-class Places:
+class SourceMap:
     """Looks keys up in what one command line made Hydra read."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
         self._read_files: dict[Path, YamlFile | None] = {}
 
-    def of(self, key: str) -> Spot | Typed | None:
+    def of(self, key: str) -> FileLocation | CliWord | None:
         """Return the place that set ``key`` last: later words win over earlier ones, and words over files."""
         typed = self._typed_key(key)
         if typed is not None:
@@ -37,14 +37,14 @@ class Places:
             return typed if typed is not None and path[-1] in typed.command[typed.index] else self._in_files(path)
         return self._in_files(key.split("."))
 
-    def _typed_key(self, key: str) -> Typed | None:
+    def _typed_key(self, key: str) -> CliWord | None:
         for word in reversed(self.request.words):
             own = word.key.replace("/", ".")
             if key == own or (key.startswith(f"{own}.") and not self.request.is_choice(word)):
                 return self._typed(word.origin)
         return None
 
-    def _in_files(self, path: Sequence[str]) -> Spot | None:
+    def _in_files(self, path: Sequence[str]) -> FileLocation | None:
         for default in reversed(self._defaults()):
             package = default.package.split(".") if default.package else []
             if list(path[: len(package)]) == package:
@@ -53,7 +53,7 @@ class Places:
                     return spot
         return None
 
-    def of_choice(self, key: str) -> Spot | None:
+    def of_choice(self, key: str) -> FileLocation | None:
         """Return the entry of a defaults list that chose the option whose keys stand at ``key``."""
         for default in reversed(self._defaults()):
             if default.package == key and default.parent and default.config_path:
@@ -63,14 +63,14 @@ class Places:
                     return spot
         return None
 
-    def of_word(self, text: str) -> Typed | None:
+    def of_word(self, text: str) -> CliWord | None:
         """Return the user's word that Hydra knows as ``text``; by its key, if a sweep made it of the user's word."""
         key = split_word(text)[1]
         words = self.request.words
         found = [word for word in words if word.text == text] or [word for word in words if word.key == key]
         return self._typed(found[0].origin) if found else None
 
-    def in_config(self, config_path: str, key: str) -> Spot | None:
+    def in_config(self, config_path: str, key: str) -> FileLocation | None:
         """Return where ``key``, or as much of its end as the file spells out, stands in the config ``config_path``."""
         parts = key.split(".")
         for start in range(len(parts)):
@@ -79,7 +79,7 @@ class Places:
                 return spot
         return None
 
-    def word_in(self, config_path: str, word: str) -> Spot | None:
+    def word_in(self, config_path: str, word: str) -> FileLocation | None:
         """Return the first line of a config that has ``word``, for what has no key: an entry of a defaults list."""
         path = self.file_of(config_path)
         if path is None:
@@ -88,14 +88,14 @@ class Places:
         for number, line in enumerate(text.split("\n")):
             column = line.find(word)
             if column >= 0 and not line.lstrip().startswith("#"):
-                return Spot(shown(path), text, number, column, len(word))
+                return FileLocation(shown(path), text, number, column, len(word))
         return None
 
     def file_of(self, config_path: str) -> Path | None:
         """Return the file of a config: the first one on the search path."""
         return next((path for path in self._files(config_path) if path.is_file()), None)
 
-    def _in_file(self, config_path: str, keys: list[str]) -> Spot | None:
+    def _in_file(self, config_path: str, keys: list[str]) -> FileLocation | None:
         path = self.file_of(config_path)
         if path is None or not keys:
             return None
@@ -131,6 +131,6 @@ class Places:
                 continue
         return [ResultDefault(config_path=self.request.primary.name, package="")]
 
-    def _typed(self, origin: int) -> Typed:
+    def _typed(self, origin: int) -> CliWord:
         command = [mask_word(word) for word in self.request.command]
-        return Typed(command, len(command) - len(self.request.overrides) + origin)
+        return CliWord(command, len(command) - len(self.request.overrides) + origin)

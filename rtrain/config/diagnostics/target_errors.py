@@ -10,13 +10,13 @@ from hydra.errors import HydraException
 
 from rtrain.config.compose.aliases import expand_key, split_word
 from rtrain.config.compose.request import Request
-from rtrain.config.diagnostics.diagnostic import Finding, command_with
+from rtrain.config.diagnostics.diagnostic import Diagnostic, command_with
 from rtrain.config.diagnostics.meant.class_names import class_called, homes_of
 from rtrain.config.diagnostics.meant.rewritten import rewritten
 from rtrain.config.diagnostics.meant.values import Values
 from rtrain.config.diagnostics.meant.wrong_keys import Check, WrongKeys
-from rtrain.config.diagnostics.screen import Typed
-from rtrain.config.diagnostics.source_map import Places
+from rtrain.config.diagnostics.screen import CliWord
+from rtrain.config.diagnostics.source_map import SourceMap
 from rtrain.config.did_you_mean import closest, plain
 from rtrain.config.schema import Schemas
 from rtrain.errors import ConfigError, TargetError
@@ -31,21 +31,21 @@ def place_target(request: Request, schemas: Schemas, error: TargetError, check: 
         error: What was raised.
         check: Composes and checks the config under other overrides.
     """
-    places, note = Places(request), error.hint and error.hint.strip()
+    places, note = SourceMap(request), error.hint and error.hint.strip()
     below = [word.text for word in request.words if word.key.startswith(f"{error.key}.")]
     place = places.of_word(below[0]) if len(below) == 1 else places.of(error.key)
-    if not isinstance(place, Typed):
-        return Finding(error.message, place, note=note).as_error()
+    if not isinstance(place, CliWord):
+        return Diagnostic(error.message, place, note=note).as_error()
     wrong = WrongKeys(request, schemas, check)
     _, key, value = split_word(place.command[place.index])
     if not error.key.endswith("._target_") or not key.endswith("._target_") or value is None:
-        return Finding(error.message, place, None, _fitting(wrong, error, place), note).as_error()
+        return Diagnostic(error.message, place, None, _fitting(wrong, error, place), note).as_error()
     values = Values(request, wrong.keys.confs, check)
     for word in _targets(wrong, error.key.removesuffix("._target_"), key, value):
         attempt = values.checked(place, word)
         if attempt is not None:
-            return Finding(error.message, place, word, attempt).as_error()
-    return Finding(error.message, place, note=note).as_error()
+            return Diagnostic(error.message, place, word, attempt).as_error()
+    return Diagnostic(error.message, place, note=note).as_error()
 
 
 def _targets(wrong: WrongKeys, part: str, key: str, name: str) -> Iterator[str]:
@@ -61,7 +61,7 @@ def _targets(wrong: WrongKeys, part: str, key: str, name: str) -> Iterator[str]:
     yield from [f"{choice}={similar}"] if similar is not None else []
 
 
-def _fitting(wrong: WrongKeys, error: TargetError, place: Typed) -> str | None:
+def _fitting(wrong: WrongKeys, error: TargetError, place: CliWord) -> str | None:
     """Return the command with what was probably meant by an argument that can't be; None if nothing like it may be."""
     sign, key, value = split_word(place.command[place.index])
     if error.fits is None or value is None or expand_key(key).replace("/", ".") != error.key:

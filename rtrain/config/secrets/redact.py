@@ -46,7 +46,7 @@ _VARIABLE = re.compile(r"oc\.env:([^,}]+)")
 
 
 @dataclass(frozen=True)
-class Scrubber:
+class Redactor:
     """Knows the secrets of a config by their values."""
 
     values: frozenset[str] = field(default=frozenset(), repr=False)
@@ -66,15 +66,15 @@ class Scrubber:
         return MASK if data is not None and not isinstance(data, bool) and _text(data) in self.values else data
 
     @property
-    def for_records(self) -> Scrubber:
+    def for_records(self) -> Redactor:
         """What knows only values that look like keys: others, ``accuracy`` say, may stand in a config by themselves."""
-        return Scrubber(frozenset(filter(_is_odd, self.values)))
+        return Redactor(frozenset(filter(_is_odd, self.values)))
 
     @property
-    def for_targets(self) -> Scrubber:
+    def for_targets(self) -> Redactor:
         """The scrubber that knows the beginnings of values too: errors of a ``_target_`` name its modules."""
         modules = {one.rpartition(".")[0] for one in self.values} | {one.partition(".")[0] for one in self.values}
-        return Scrubber(self.values | {one for one in modules if len(one) >= MIN_LENGTH})
+        return Redactor(self.values | {one for one in modules if len(one) >= MIN_LENGTH})
 
     @cached_property
     def forms(self) -> list[str]:
@@ -173,7 +173,7 @@ def _members(error: BaseException) -> Iterator[BaseException]:
         yield from _members(one)
 
 
-def scrubber(true: Any, shown: Any, variables: Mapping[str, str]) -> Scrubber:
+def scrubber(true: Any, shown: Any, variables: Mapping[str, str]) -> Redactor:
     """Return what knows the secrets of a config.
 
     Args:
@@ -182,7 +182,7 @@ def scrubber(true: Any, shown: Any, variables: Mapping[str, str]) -> Scrubber:
         variables: What the config sets in the environment.
     """
     odd = {value for name, value in variables.items() if is_secret(name) or _is_odd(value)}
-    return Scrubber(frozenset(value for value in (*_hidden(true, shown), *odd) if len(value) >= MIN_LENGTH))
+    return Redactor(frozenset(value for value in (*_hidden(true, shown), *odd) if len(value) >= MIN_LENGTH))
 
 
 def _hidden(true: Any, shown: Any, *, secret: bool = False) -> Iterator[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from rtrain.datasets.base import Batch, Columns, Pass, Split, share_of, step_rows
+from rtrain.datasets.base import Batch, Columns, EpochPlan, Split, share_of, step_rows
 from rtrain.datasets.mean_std import Moments
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class MappedSplit(Split):
         wide = kind.kind in "iu" and not np.can_cast(kind, np.float32)
         return "float64" if wide or kind == np.float64 else "float32"
 
-    def batches(self, one: Pass) -> Iterator[Batch]:
+    def batches(self, one: EpochPlan) -> Iterator[Batch]:
         """Yield this worker's batches of one pass; only its own rows are read."""
         for rows, num_global in step_rows(self.num_rows, one):
             yield Batch(self.x(rows), self.y[rows], num_global)

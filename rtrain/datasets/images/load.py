@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rtrain.datasets.base import Batch, Columns, Dataset, DatasetInfo, Pass, step_rows
+from rtrain.datasets.base import Batch, Columns, Dataset, DatasetInfo, EpochPlan, step_rows
 from rtrain.datasets.files import files_fingerprint
 from rtrain.datasets.images.conf import PIECE_ROWS, STATISTICS_ROWS, ImagesConf
 from rtrain.datasets.images.pixels import decode, image_size
@@ -19,7 +19,7 @@ from rtrain.datasets.in_memory import Content, resident_dataset
 from rtrain.datasets.mean_std import given_statistics
 from rtrain.datasets.memory import MemoryChoice, choose_memory
 from rtrain.datasets.splitting.shares import num_wanted, split_parts
-from rtrain.datasets.streamed import Share, StreamSplit, pieces_of
+from rtrain.datasets.streamed import RowFilter, StreamSplit, pieces_of
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -228,7 +228,7 @@ class ImageSplit(StreamSplit):
 
     reader: ImageReader
 
-    def batches(self, one: Pass) -> Iterator[Batch]:
+    def batches(self, one: EpochPlan) -> Iterator[Batch]:
         """Yield this worker's batches of one pass, read some steps ahead by a few threads."""
         files = sorted((label, file) for piece in self.pieces for file, label in piece.key)
         with ThreadPoolExecutor(max(1, min(MAX_THREADS, (os.cpu_count() or 1) // one.world_size))) as pool:
@@ -260,4 +260,4 @@ def _stream_split(keys: Sequence[tuple[str, int]], reader: ImageReader, conf: Im
     groups = [[keys[row] for row in order[start : start + PIECE_ROWS]] for start in range(0, len(keys), PIECE_ROWS)]
     pieces = pieces_of((tuple(group), len(group)) for group in groups)
     counts = [piece.num_rows for piece in pieces]
-    return ImageSplit(reader, pieces, Share(), counts, reader.row_bytes, conf.num_shuffle_rows)
+    return ImageSplit(reader, pieces, RowFilter(), counts, reader.row_bytes, conf.num_shuffle_rows)

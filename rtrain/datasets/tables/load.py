@@ -25,7 +25,7 @@ from rtrain.datasets.splitting.shares import (
     num_wanted,
     shares,
 )
-from rtrain.datasets.streamed import Piece, Share, StreamSplit
+from rtrain.datasets.streamed import Fragment, RowFilter, StreamSplit
 from rtrain.datasets.tables.casts import CastFormat
 from rtrain.datasets.tables.categories import CategoryScan, tell_of_names, unscaled
 from rtrain.datasets.tables.column_roles import Roles
@@ -207,7 +207,7 @@ def _preprocessed(train: StreamSplit, reader: TableReader, conf: TableConf) -> T
 
 
 def _train_rows(
-    train: StreamSplit, reader: TableReader, piece: Piece, columns: Sequence[str], widened: Sequence[str] = ()
+    train: StreamSplit, reader: TableReader, piece: Fragment, columns: Sequence[str], widened: Sequence[str] = ()
 ) -> Iterator[pa.Table]:
     """Yield the rows of a piece that belong to train, as they are."""
     where, _, key = piece.key
@@ -218,7 +218,7 @@ def _train_rows(
         row += batch.num_rows
 
 
-def _scan(table: _Table, keys: SplitKeys, files: Files) -> tuple[dict[str, list[Piece]], Labels, Columns]:
+def _scan(table: _Table, keys: SplitKeys, files: Files) -> tuple[dict[str, list[Fragment]], Labels, Columns]:
     """Read the label column once, and the columns that decide splits.
 
     Returns:
@@ -247,9 +247,9 @@ def _scan(table: _Table, keys: SplitKeys, files: Files) -> tuple[dict[str, list[
 
 def _scanned(
     table: _Table, files: Sequence[Path], more: Sequence[str], look: Callable[[pa.Table, str, int], object]
-) -> list[Piece]:
+) -> list[Fragment]:
     """Return the pieces of a split with their rows; ``look`` sees their labels and ``more``, and may refuse them."""
-    pieces: list[Piece] = []
+    pieces: list[Fragment] = []
     columns = list(dict.fromkeys([*(name for name in more if name != table.conf.label), table.conf.label]))
     first = 0
     for file in files:
@@ -258,21 +258,21 @@ def _scanned(
             for batch in table.reading.batches(key, columns):
                 look(batch, str(file), row + num_rows)
                 num_rows += batch.num_rows
-            pieces.append(Piece((str(file), row, key), first, num_rows))
+            pieces.append(Fragment((str(file), row, key), first, num_rows))
             first += num_rows
     return pieces
 
 
-def _num_rows(pieces: Sequence[Piece]) -> int:
+def _num_rows(pieces: Sequence[Fragment]) -> int:
     return sum(piece.num_rows for piece in pieces)
 
 
 def _shares(
-    pieces: Mapping[str, Sequence[Piece]], deciding: Columns, keys: SplitKeys, conf: TableConf
-) -> dict[str, tuple[list[Piece], Share, list[int]]]:
+    pieces: Mapping[str, Sequence[Fragment]], deciding: Columns, keys: SplitKeys, conf: TableConf
+) -> dict[str, tuple[list[Fragment], RowFilter, list[int]]]:
     """Return for each split the pieces that have rows of it, which of their rows it takes, and how many of each."""
     sizes = {split: _num_rows(found) for split, found in pieces.items()}
-    whole = {split: Share(conf.seed, num_rows=size, limit=num_wanted(size, conf)) for split, size in sizes.items()}
+    whole = {split: RowFilter(conf.seed, num_rows=size, limit=num_wanted(size, conf)) for split, size in sizes.items()}
     if keys.way == "group":
         whole["train"] = whole["train"].of_groups(deciding[KEY])
     train = whole["train"]

@@ -10,7 +10,7 @@ from typing import Any
 
 from rtrain.cluster import is_alive
 from rtrain.config.schema import RtrainConf
-from rtrain.engine.failures import Ending, Retries, ending_of, told
+from rtrain.engine.failures import FailureReason, Retries, ending_of, told
 from rtrain.engine.ray.channel import DriverChannel
 from rtrain.errors import NoRoomError, TrainingError, first_line
 from rtrain.interrupts import StopRequest
@@ -35,13 +35,13 @@ class Attempts:
         self._lock = threading.Lock()
         self._are_there = are_there
         self._question: Mapping[str, Any] | None = None
-        self._suspect: tuple[Ending, str] | None = None
+        self._suspect: tuple[FailureReason, str] | None = None
         """A worker's death, and the machine that may have died before it."""
         self._due: float | None = None
         self._running = self._progress = False
         self._furthest = self._count = 0
         self._waiting_since = time.monotonic()
-        self.ending: Ending | None = None
+        self.ending: FailureReason | None = None
         """What ended the newest attempt that ended before its time."""
         self.excused = False
         """The run was told to stop, and what failed is of no interest any more."""
@@ -104,7 +104,7 @@ class Attempts:
             self._question = None
         channel.answer(question["question"], again=again)
 
-    def go_on_after(self, ending: Ending) -> bool:
+    def go_on_after(self, ending: FailureReason) -> bool:
         """Record how an attempt ended, and return whether another one is made, after ``wait``."""
         if ending.kind == "no workers":
             self.ending = ending
@@ -121,7 +121,7 @@ class Attempts:
         self._recorder.observer.notice(f"{ending.message.partition(chr(10))[0]}; starting again{when}")
         return True
 
-    def end(self, ending: Ending) -> bool:
+    def end(self, ending: FailureReason) -> bool:
         """Record how an attempt ended, and return whether it got further than all before it."""
         with self._lock:
             progress, self._running = self._progress, False
@@ -162,29 +162,29 @@ class Attempts:
         kind = NoRoomError if self.ending.kind == "no workers" and not self._count else TrainingError
         return kind(self.ending.message, told(self.ending, self._recorder.run_dir, tries))
 
-    def _ending_of(self, question: Mapping[str, Any]) -> Ending:
+    def _ending_of(self, question: Mapping[str, Any]) -> FailureReason:
         if question["cause"] == "resources":
             return self._no_workers()
         if question["cause"] == "start":
             message = "a worker failed while it started"
-            return Ending(kind="worker died", message=message, hint=question["message"][-1000:])
+            return FailureReason(kind="worker died", message=message, hint=question["message"][-1000:])
         if question["cause"] == "preempted":
-            return Ending(kind="preempted", message="a machine of the run is taken away")
+            return FailureReason(kind="preempted", message="a machine of the run is taken away")
         nodes = question["nodes"]
         ending = ending_of(self._recorder.failures, question["workers"], question["oom_kills"])
         if ending.kind == "worker died" and ending.rank is not None and ending.rank < len(nodes):
             self._suspect = ending, nodes[ending.rank]
         return ending
 
-    def _no_workers(self) -> Ending:
+    def _no_workers(self) -> FailureReason:
         scaling, seconds = self._conf.scaling, self._longest_wait()
         if self._count:
-            return Ending(
+            return FailureReason(
                 kind="no workers",
                 message=f"no room for {scaling.min_workers} workers came back within {seconds:g} seconds.",
                 hint="Raise run.failure.wait_seconds, or go on with fewer workers: rtrain resume RUN num_workers=...",
             )
-        return Ending(
+        return FailureReason(
             kind="no workers",
             message=f"the {scaling.min_workers} workers did not start within {seconds:g} seconds.",
             hint="Ask for fewer workers, wait until the cluster is free, or raise scaling.start_timeout_seconds.",

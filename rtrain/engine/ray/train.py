@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rtrain.cluster import Cluster, is_alive, remove_placement_groups, worker_runtime_env
-from rtrain.engine.failures import Ending
+from rtrain.engine.failures import FailureReason
 from rtrain.engine.ray.attempts import Attempts
 from rtrain.engine.ray.channel import DriverChannel
 from rtrain.engine.ray.worker_group import Group
@@ -81,15 +81,15 @@ def _drop_snapshot(recorder: Recorder) -> None:
     (checkpoints_dir(recorder.run_dir) / CHECKPOINT_MANAGER_SNAPSHOT_FILENAME).unlink(missing_ok=True)
 
 
-def _controller_death(error: BaseException) -> Ending | None:
+def _controller_death(error: BaseException) -> FailureReason | None:
     """Return how Ray's process that watches the workers died; None if it did not."""
     from ray.exceptions import OutOfMemoryError, RayActorError
 
     if isinstance(error, OutOfMemoryError):
         message = "Ray has killed the process that watches the workers because the machine ran out of memory"
-        return Ending(kind="out of memory", message=message, hint=LESS_MEMORY)
+        return FailureReason(kind="out of memory", message=message, hint=LESS_MEMORY)
     if isinstance(error, RayActorError):
-        return Ending(kind="controller died", message="the process that watches the workers died")
+        return FailureReason(kind="controller died", message="the process that watches the workers died")
     return None
 
 
@@ -101,7 +101,7 @@ def _may_restart(attempts: Attempts, cluster: Cluster, group: Group, error: Base
     if not is_alive():
         whose = "the Ray cluster of this run" if cluster.own else "the machine of this process in the Ray cluster"
         hint = "Ray's processes were killed, or ran out of memory. Go on from the last checkpoint: rtrain resume RUN"
-        attempts.end(Ending(kind="cluster lost", message=f"{whose} is gone", hint=hint))
+        attempts.end(FailureReason(kind="cluster lost", message=f"{whose} is gone", hint=hint))
         return False
     remove_placement_groups(group.name)
     return attempts.go_on_after(died) and attempts.wait()

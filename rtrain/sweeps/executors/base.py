@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from rtrain.config.trials import Plan
 
 
-class Hearer(Protocol):
+class TrialListener(Protocol):
     """Whoever wants to know how trials stand."""
 
     def hear(self, number: int, record: Mapping[str, Any]) -> None:

@@ -16,7 +16,7 @@ from rtrain.preparation import prepared
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.run import Run
 from rtrain.schemas import schemas
-from rtrain.sweeps.executors.base import Hearer
+from rtrain.sweeps.executors.base import TrialListener
 from rtrain.sweeps.trial_runner import Telling, begun
 from rtrain.training import SilentObserver, train_prepared
 
@@ -49,7 +49,7 @@ class LaunchedJob:
                 train_prepared(ready, run_dir, observer, resumption)
 
 
-class Launched:
+class HydraLauncherExecutor:
     """A pool that hands all trials to a launcher, and hears of them when the last one is over.
 
     Args:
@@ -59,7 +59,7 @@ class Launched:
 
     most_at_once: int | None = None
 
-    def __init__(self, trials: Trials, hearer: Hearer) -> None:
+    def __init__(self, trials: Trials, hearer: TrialListener) -> None:
         self._trials, self._hearer = trials, hearer
         config, config_dir = trials.source
         probe = trials.probe

@@ -9,7 +9,7 @@ from rtrain.config.trials import Plan
 from rtrain.errors import RtrainError
 from rtrain.interrupts import StopRequest
 from rtrain.sweeps.data import Data
-from rtrain.sweeps.executors.base import Hearer
+from rtrain.sweeps.executors.base import TrialListener
 from rtrain.sweeps.trial_runner import Task, Telling, train_trial
 
 
@@ -49,7 +49,7 @@ class TrialStop(StopRequest):
         return self.asked or self._sweep.verdict()
 
 
-class InTurn:
+class SequentialExecutor:
     """A pool that is this process.
 
     Args:
@@ -61,7 +61,7 @@ class InTurn:
     most_at_once: int | None = 1
     """A search proposes the next trial once it has learned what this one came to."""
 
-    def __init__(self, hearer: Hearer, data: Data, stop: StopRequest) -> None:
+    def __init__(self, hearer: TrialListener, data: Data, stop: StopRequest) -> None:
         self._hearer, self._data, self._sweep = hearer, data, stop
         self._next: tuple[int, Plan] | None = None
         self._stop = TrialStop(stop)

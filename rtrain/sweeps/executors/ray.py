@@ -25,8 +25,8 @@ from rtrain.errors import NoRoomError, RtrainError
 from rtrain.interrupts import StopRequest, leave_signals_to_driver
 from rtrain.scaling import fewest_and_most, threads_per_worker, worker_resources, workers_here
 from rtrain.sweeps.data import Data
-from rtrain.sweeps.executors.base import Hearer
-from rtrain.sweeps.resources import JoinedRoom, Room, Shape, shape_of
+from rtrain.sweeps.executors.base import TrialListener
+from rtrain.sweeps.resources import JoinedResourceTracker, ResourceRequest, ResourceTracker, shape_of
 from rtrain.sweeps.trial_runner import Task, Telling, train_trial
 from rtrain.trainers.registry import load_trainer
 
@@ -57,7 +57,7 @@ class RemoteStop(StopRequest):
         pass
 
 
-class Host:
+class TrialActor:
     """An actor that trains one trial after the other.
 
     Args:
@@ -127,7 +127,7 @@ def _let_go(*, first: bool) -> None:
 
 
 @dataclass(kw_only=True)
-class Seat:
+class ActorSlot:
     """A host, and the trial that it trains."""
 
     actor: Any
@@ -145,7 +145,7 @@ class Seat:
     """When there was no room for it after all; None: it has begun."""
 
 
-class OnRay:
+class RayExecutor:
     """A pool of hosts.
 
     Args:
@@ -156,10 +156,10 @@ class OnRay:
 
     most_at_once: int | None = None
 
-    def __init__(self, cluster: Cluster, hearer: Hearer, data: Data) -> None:
+    def __init__(self, cluster: Cluster, hearer: TrialListener, data: Data) -> None:
         self._cluster, self._hearer, self._data = cluster, hearer, data
-        self._room = Room(cluster.nodes) if cluster.own else JoinedRoom(resources_by_node)
-        self._seats: list[Seat] = []
+        self._room = ResourceTracker(cluster.nodes) if cluster.own else JoinedResourceTracker(resources_by_node)
+        self._seats: list[ActorSlot] = []
         self._name = f"sweep-{secrets.token_hex(6)}"
         self._count = 0
         self._records: queue.SimpleQueue[Mapping[str, Any]] = queue.SimpleQueue()
@@ -191,7 +191,7 @@ class OnRay:
         needed = plugin.worker_env(composed.conf.trainer)
         return worker_runtime_env(composed.conf.cluster, self._cluster, str(composed.project_root), needed)
 
-    def _new_seat(self, kind: str, shape: Shape, composed: Composed) -> Seat:
+    def _new_seat(self, kind: str, shape: ResourceRequest, composed: Composed) -> ActorSlot:
         import ray
 
         env, group = self._runtime_env(composed), None
@@ -199,18 +199,18 @@ class OnRay:
         if _is_alone(composed, self._cluster):
             amounts = dict(shape.worker)
             options |= {"num_cpus": amounts.pop("CPU", 0), "num_gpus": amounts.pop("GPU", 0), "resources": amounts}
-            host = ray.remote(**options)(Host).remote()
+            host = ray.remote(**options)(TrialActor).remote()
         else:
             here = ray.get_runtime_context().get_node_id()
             options |= {"num_cpus": 0, "max_concurrency": 2, "label_selector": {ray._raylet.RAY_NODE_ID_KEY: here}}
             group = f"{self._name}-{secrets.token_hex(4)}"
-            host = ray.remote(**options)(Host).remote(group, keeps=_keeps_workers(composed))
-        seat = Seat(actor=host, kind=kind, group=group)
+            host = ray.remote(**options)(TrialActor).remote(group, keeps=_keeps_workers(composed))
+        seat = ActorSlot(actor=host, kind=kind, group=group)
         self._room.take(id(seat), shape)
         self._seats.append(seat)
         return seat
 
-    def _give(self, seat: Seat, number: int, plan: Plan) -> None:
+    def _give(self, seat: ActorSlot, number: int, plan: Plan) -> None:
         self._count += 1
         seat.trial, seat.channel, seat.died_at = number, f"{self._name}/{self._count:06d}", None
         scaling = plan.composed.conf.scaling
@@ -255,7 +255,7 @@ class OnRay:
             else:
                 self._hearer.hear(seat.trial, record)
 
-    def _end(self, seat: Seat, error: Mapping[str, Any] | None, *, died: bool = False) -> None:
+    def _end(self, seat: ActorSlot, error: Mapping[str, Any] | None, *, died: bool = False) -> None:
         number = seat.trial
         assert number is not None
         seat.trial, seat.idle_since = None, time.monotonic()
@@ -263,7 +263,7 @@ class OnRay:
             self._dismiss(seat)  # whatever went wrong in this process is gone with it
         self._hearer.over(number, error, died=died)
 
-    def _look_after(self, seat: Seat) -> None:
+    def _look_after(self, seat: ActorSlot) -> None:
         import ray
         from ray.exceptions import RayError
 
@@ -278,7 +278,7 @@ class OnRay:
         elif time.monotonic() - seat.died_at > LAST_WORD_SECONDS:
             self._end(seat, None, died=True)
 
-    def _dismiss(self, seat: Seat) -> None:
+    def _dismiss(self, seat: ActorSlot) -> None:
         import ray
         from ray.exceptions import ActorHandleNotFoundError
 

@@ -21,7 +21,7 @@ from rtrain.trainers.jax.inputs import Inputs, padded, without_padding
 from rtrain.trainers.jax.net import Net, build_net
 from rtrain.trainers.jax.outputs import fit_output
 from rtrain.trainers.jax.trial import try_rows
-from rtrain.trainers.jax.world import World
+from rtrain.trainers.jax.world import ProcessGroup
 from rtrain.trainers.loops.auto import channels_last_shape, num_steps
 from rtrain.trainers.loops.epochs.learner import Learner
 from rtrain.trainers.loops.tasks import derived_metrics
@@ -46,7 +46,7 @@ class JaxLearner(Learner):
     do rows have other places, and with them other dropout.
     """
 
-    def __init__(self, worker: Worker, world: World) -> None:
+    def __init__(self, worker: Worker, world: ProcessGroup) -> None:
         assert worker.dataset is not None, "checked by the plugin"
         conf, info = worker.conf, worker.dataset.info
         self._info, self._world, self._conf = info, world, conf
@@ -151,7 +151,7 @@ def try_learner(job: Job) -> None:
     Raises:
         RtrainError: One of them fails; names its key.
     """
-    JaxLearner(trial_worker(job), World(0, 1, tuple(jax.devices("cpu")[:1])))
+    JaxLearner(trial_worker(job), ProcessGroup(0, 1, tuple(jax.devices("cpu")[:1])))
 
 
 def train_step(

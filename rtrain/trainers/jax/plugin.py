@@ -7,7 +7,7 @@ from typing import Any
 
 from rtrain.trainers.base import Job, TrainerPlugin, TrainLoop
 from rtrain.trainers.jax import config
-from rtrain.trainers.trained import Predictor, Trained
+from rtrain.trainers.trained import LoadedCheckpoint, Predictor
 
 
 class Plugin(TrainerPlugin):
@@ -61,7 +61,7 @@ class Plugin(TrainerPlugin):
 
         return RendezvousConfig()
 
-    def load_predictor(self, trained: Trained, device: str) -> Predictor:
+    def load_predictor(self, trained: LoadedCheckpoint, device: str) -> Predictor:
         """Build the declared model with the weights of the checkpoint."""
         from rtrain.trainers.jax.predictor import load_predictor
 

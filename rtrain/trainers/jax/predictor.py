@@ -17,7 +17,7 @@ from rtrain.trainers.jax.inputs import Inputs
 from rtrain.trainers.jax.learner import WEIGHTS
 from rtrain.trainers.jax.net import Net, build_net
 from rtrain.trainers.loops.tasks import CLASSES
-from rtrain.trainers.trained import Trained, check_shape
+from rtrain.trainers.trained import LoadedCheckpoint, check_shape
 
 
 class Predictor:
@@ -65,7 +65,7 @@ def _outputs(net: Net, inputs: Inputs, task: str, at: Any, x: Any) -> Any:
     return output.squeeze(-1) if output.ndim == 2 else output
 
 
-def load_predictor(trained: Trained, device: str = "cpu") -> Predictor:
+def load_predictor(trained: LoadedCheckpoint, device: str = "cpu") -> Predictor:
     """Build the model of a checkpoint with its weights.
 
     Raises:

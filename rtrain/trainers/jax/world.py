@@ -21,7 +21,7 @@ START_SECONDS = 300
 
 
 @dataclass(frozen=True)
-class World:
+class ProcessGroup:
     """This rank, all ranks, and their devices."""
 
     rank: int
@@ -70,7 +70,7 @@ class World:
 
 
 @contextmanager
-def joined(worker: Worker) -> Iterator[World]:
+def joined(worker: Worker) -> Iterator[ProcessGroup]:
     """Make one world of all workers, for as long as the block runs.
 
     Raises:
@@ -91,7 +91,7 @@ def joined(worker: Worker) -> Iterator[World]:
         jax.distributed.shutdown()
 
 
-def world_of(worker: Worker) -> World:
+def world_of(worker: Worker) -> ProcessGroup:
     """Return the world that this process has joined."""
     platform = "gpu" if worker.use_gpu else "cpu"
     try:
@@ -107,4 +107,4 @@ def world_of(worker: Worker) -> World:
             "model of its own.",
             "Nothing may use JAX before the train loop: look at what the project imports.",
         )
-    return World(worker.rank, worker.world_size, tuple(devices[:1] if worker.in_process else devices))
+    return ProcessGroup(worker.rank, worker.world_size, tuple(devices[:1] if worker.in_process else devices))

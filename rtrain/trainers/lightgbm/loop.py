@@ -18,7 +18,7 @@ from rtrain.trainers.lightgbm.draws import Draws, starts_again
 from rtrain.trainers.lightgbm.metrics import OfMargins, deciding, mode_of, needs_margins
 from rtrain.trainers.lightgbm.model_file import MODEL, read_trees
 from rtrain.trainers.lightgbm.params import plain_errors, worker_params
-from rtrain.trainers.loops.boosting.init_model import Beginning
+from rtrain.trainers.loops.boosting.init_model import InitialModel
 from rtrain.trainers.loops.boosting.progress import Progress
 from rtrain.trainers.loops.boosting.rounds import Rounds, eval_splits, functions, named_importance
 from rtrain.trainers.trained import read_about, wrote_files
@@ -29,7 +29,7 @@ IMPORTANCE = {"gain": "gain", "weight": "split"}
 
 
 @dataclass(frozen=True)
-class Ranks:
+class LightGBMCollectives:
     """The workers, who speak through Ray: LightGBM lets Python exchange nothing."""
 
     rank: int
@@ -50,10 +50,10 @@ def train(worker: Worker) -> None:
     assert worker.dataset is not None, "checked by the plugin"
     info = worker.dataset.info
     params = worker_params(worker, info)
-    begin = Beginning.of(worker, anew=starts_again(params))
+    begin = InitialModel.of(worker, anew=starts_again(params))
     trees = _trees(begin, conf)
     model = [] if trees is None else [trees]
-    rounds = Rounds(worker, conf, Ranks(worker.rank, worker.world_size), deciding, _copier(model), begin)
+    rounds = Rounds(worker, conf, LightGBMCollectives(worker.rank, worker.world_size), deciding, _copier(model), begin)
     objective, own = functions(conf, worker.allow)
     margins = [OfMargins(info)] if needs_margins(conf, info) else []
     split = worker.dataset.splits["train"]
@@ -81,7 +81,7 @@ def train(worker: Worker) -> None:
         rounds.describe(_importance(model[0], info, used))
 
 
-def _trees(begin: Beginning, conf: Conf) -> lightgbm.Booster | None:
+def _trees(begin: InitialModel, conf: Conf) -> lightgbm.Booster | None:
     """Return the trees to begin with; of another run those that it predicts with."""
     if begin.folder is None:
         return None

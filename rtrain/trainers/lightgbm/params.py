@@ -32,7 +32,7 @@ from rtrain.trainers.loops.boosting.params import (
     numbered_constraints,
     refused,
 )
-from rtrain.trainers.trained import About
+from rtrain.trainers.trained import CheckpointMetadata
 from rtrain.trainers.worker import Worker
 
 UNCUT = {"dart": "later rounds change the weights of earlier trees"}
@@ -164,7 +164,7 @@ def reported(job: Job) -> tuple[str, ...] | None:
     return reported_rounds(conf, info, _reported_metrics(params, info), deciding)
 
 
-def check_init(job: Job, wrote: About) -> None:
+def check_init(job: Job, wrote: CheckpointMetadata) -> None:
     """Find why the trees of another run can't be built on.
 
     Raises:

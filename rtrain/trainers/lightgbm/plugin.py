@@ -8,7 +8,7 @@ from typing import Any
 from rtrain.trainers.base import Job, TrainerPlugin, TrainLoop
 from rtrain.trainers.lightgbm import config
 from rtrain.trainers.loops.directions import Directions
-from rtrain.trainers.trained import About, Predictor, Trained
+from rtrain.trainers.trained import CheckpointMetadata, LoadedCheckpoint, Predictor
 
 EACH_ROUND = (
     *("learning_rate", "eta", "shrinkage_rate", "num_leaves", "max_depth", "min_data_in_leaf", "min_child_samples"),
@@ -41,7 +41,7 @@ class Plugin(TrainerPlugin):
 
         return directions(conf.metric_functions)
 
-    def check_init(self, job: Job, wrote: About) -> None:
+    def check_init(self, job: Job, wrote: CheckpointMetadata) -> None:
         """Compare features and objective with those that the trees were grown for."""
         from rtrain.trainers.lightgbm.params import check_init
 
@@ -77,7 +77,7 @@ class Plugin(TrainerPlugin):
 
         return BackendConfig()
 
-    def load_predictor(self, trained: Trained, device: str) -> Predictor:
+    def load_predictor(self, trained: LoadedCheckpoint, device: str) -> Predictor:
         """Load the trees of the checkpoint."""
         from rtrain.trainers.lightgbm.predictor import load_predictor
 

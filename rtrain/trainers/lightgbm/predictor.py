@@ -16,7 +16,7 @@ from rtrain.trainers.loops.boosting.margins import probabilities_of_margins
 from rtrain.trainers.loops.boosting.progress import Progress
 from rtrain.trainers.loops.boosting.rounds import flat
 from rtrain.trainers.loops.ranking_metrics import Ranking, without_splits
-from rtrain.trainers.trained import Trained, check_shape
+from rtrain.trainers.trained import LoadedCheckpoint, check_shape
 
 EXPONENTIAL = ("poisson", "gamma", "tweedie")
 LOGISTIC = ("binary", "multiclassova", "cross_entropy")
@@ -113,7 +113,7 @@ class QuantilePredictor(Predictor):
         self.quantiles = quantiles
 
 
-def load_predictor(trained: Trained) -> Predictor:
+def load_predictor(trained: LoadedCheckpoint) -> Predictor:
     """Load the trees of a checkpoint; the file is text and executes nothing.
 
     Raises:

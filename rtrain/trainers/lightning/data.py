@@ -12,7 +12,7 @@ import torch
 from lightning.pytorch.utilities.model_helpers import is_overridden
 from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler, SequentialSampler
 
-from rtrain.datasets.base import DatasetInfo, Layout, Pass, Split, joined, share_of, step_rows
+from rtrain.datasets.base import DatasetInfo, EpochPlan, ShardLayout, Split, joined, share_of, step_rows
 from rtrain.errors import TrainingError
 from rtrain.trainers.loops.epochs.progress import Progress
 from rtrain.trainers.loops.seeding import seed_step
@@ -88,7 +88,7 @@ class TrainBatches(BatchSampler):
         return self.begin_step + (rows // self.rows_per_step if self._drop else math.ceil(rows / self.rows_per_step))
 
     def __iter__(self) -> Iterator[list[int]]:
-        one = Pass(
+        one = EpochPlan(
             rank=self._ranks.rank,
             world_size=self._ranks.size,
             global_batch_size=self.rows_per_step,
@@ -121,7 +121,7 @@ class TrainBatches(BatchSampler):
 
     def num_own_rows(self) -> int:
         """Return the rows of this rank in a whole epoch."""
-        layout = Layout(num_workers=self._ranks.size, rows_per_step=self.rows_per_step)
+        layout = ShardLayout(num_workers=self._ranks.size, rows_per_step=self.rows_per_step)
         rest = self.num_rows % self.rows_per_step if self._drop else 0
         return layout.own_rows(self._ranks.rank, self.num_rows - rest)
 

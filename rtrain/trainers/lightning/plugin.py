@@ -7,7 +7,7 @@ from typing import Any
 
 from rtrain.trainers.base import Job, TrainerPlugin, TrainLoop
 from rtrain.trainers.lightning import config
-from rtrain.trainers.trained import Predictor, Trained
+from rtrain.trainers.trained import LoadedCheckpoint, Predictor
 
 
 class Plugin(TrainerPlugin):
@@ -50,7 +50,7 @@ class Plugin(TrainerPlugin):
 
         return TorchConfig()
 
-    def load_predictor(self, trained: Trained, device: str) -> Predictor:
+    def load_predictor(self, trained: LoadedCheckpoint, device: str) -> Predictor:
         """Build the module with the weights of the checkpoint."""
         from rtrain.trainers.lightning.predictor import load_predictor
 

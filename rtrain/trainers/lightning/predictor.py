@@ -15,7 +15,7 @@ from rtrain.trainers.lightning.services import WEIGHTS
 from rtrain.trainers.loops.auto import fill_from_dataset
 from rtrain.trainers.loops.tasks import CLASSES
 from rtrain.trainers.torch.inputs.standardize import Standardizer
-from rtrain.trainers.trained import Trained, check_shape
+from rtrain.trainers.trained import LoadedCheckpoint, check_shape
 
 
 class Predictor:
@@ -50,7 +50,7 @@ class Predictor:
         return np.asarray((output.squeeze(-1) if output.ndim == 2 else output).cpu())
 
 
-def load_predictor(trained: Trained, device: str = "cpu") -> Predictor:
+def load_predictor(trained: LoadedCheckpoint, device: str = "cpu") -> Predictor:
     """Build the module with the weights of a checkpoint.
 
     Raises:

@@ -32,7 +32,7 @@ from rtrain.trainers.lightning.stored import check_readable, without_objects
 from rtrain.trainers.lightning.watched import Watched
 from rtrain.trainers.loops.epochs.meter import NotFiniteError
 from rtrain.trainers.loops.epochs.progress import Progress
-from rtrain.trainers.loops.monitor import Goals, Monitor
+from rtrain.trainers.loops.monitor import Monitor, StopConditions
 from rtrain.trainers.loops.seeding import seed_step
 from rtrain.trainers.loops.stopping import SIGNALS, TIME_LIMIT, StopSignal
 from rtrain.trainers.torch.checkpoint.optimizer_state import checked_state
@@ -59,7 +59,7 @@ class Services(pl.callbacks.Checkpoint):
         self.progress, self._saved_step = progress, -1 if worker.resume_dir() is None else progress.step
         self._scored_step = progress.evaluated_step
         self.stop = StopSignal(worker, ranks, worker.conf.max_seconds, self.progress.seconds)
-        self._goals, self._copies = Goals(worker.run.stop, worker.directions), Copies()
+        self._goals, self._copies = StopConditions(worker.run.stop, worker.directions), Copies()
         self._agreement = Agreement(worker, ranks)
         self._schedules = Schedules(worker, ranks, self._agreement)
         self.losses, self._step_loss = Losses(worker, ranks, progress), StepLoss(ranks)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 
-class Voters(Protocol):
+class Collectives(Protocol):
     """All ranks, as one of them sees them."""
 
     @property
@@ -22,7 +22,7 @@ class Voters(Protocol):
         """Return the largest of each value over all ranks; every rank calls it with as many."""
 
 
-class Ranks(Voters, Protocol):
+class Ranks(Collectives, Protocol):
     """The workers that have rows of their own."""
 
     def sum(self, values: Sequence[float]) -> list[float]:
@@ -30,7 +30,7 @@ class Ranks(Voters, Protocol):
 
 
 @dataclass(frozen=True)
-class Alone:
+class SingleProcess:
     """The only worker there is."""
 
     rank: int = 0

@@ -68,7 +68,7 @@ class Monitor:
         return best is None or (value < best - min_delta if self.mode == "min" else value > best + min_delta)
 
 
-class Goals:
+class StopConditions:
     """The metrics that end a run: ``run.stop.target`` and ``run.stop.bounds``."""
 
     def __init__(self, conf: StopConf, directions: Directions) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 
-from rtrain.trainers.loops.collectives import Voters
+from rtrain.trainers.loops.collectives import Collectives
 from rtrain.trainers.worker import Worker
 
 CHECK_SECONDS = 0.2
@@ -29,7 +29,9 @@ class StopSignal:
         seconds_before: What the run took before it was resumed.
     """
 
-    def __init__(self, worker: Worker, ranks: Voters, max_seconds: float | None, seconds_before: float = 0.0) -> None:
+    def __init__(
+        self, worker: Worker, ranks: Collectives, max_seconds: float | None, seconds_before: float = 0.0
+    ) -> None:
         self._worker, self._ranks = worker, ranks
         limits = {"trainer.max_seconds": max_seconds, "run.stop.max_seconds": worker.run.stop.max_seconds}
         self._limits = {key: limit for key, limit in limits.items() if limit is not None}

@@ -8,8 +8,8 @@ from typing import Any
 from joblib import parallel_config
 from threadpoolctl import threadpool_limits
 
-from rtrain.datasets.base import Batch, DatasetInfo, Pass
-from rtrain.trainers.loops.collectives import Alone
+from rtrain.datasets.base import Batch, DatasetInfo, EpochPlan
+from rtrain.trainers.loops.collectives import SingleProcess
 from rtrain.trainers.loops.epochs.conf import EpochsConf
 from rtrain.trainers.loops.epochs.loop import EpochLoop
 from rtrain.trainers.sklearn.build import build_estimator
@@ -26,7 +26,7 @@ def train(worker: Worker) -> None:
     info, num_threads = worker.dataset.info, conf.num_threads or worker.num_threads
     estimator = build_estimator(conf, info, worker.run.seed, worker.allow)
     learner = SklearnLearner(estimator, info, whole=conf.max_epochs is None, num_threads=num_threads)
-    loop = EpochLoop(worker, epochs_conf(conf, info), learner, Alone())
+    loop = EpochLoop(worker, epochs_conf(conf, info), learner, SingleProcess())
     with threadpool_limits(num_threads), _side_by_side(worker, conf, num_threads):
         if conf.cross_validation is not None and loop.progress.step == 0:
             scores = cross_validate(estimator, _all_rows(worker), info, conf.cross_validation, worker.run.seed)
@@ -52,7 +52,7 @@ def epochs_conf(conf: Conf, info: DatasetInfo) -> EpochsConf:
 def _all_rows(worker: Worker) -> Batch:
     assert worker.dataset is not None
     split = worker.dataset.splits["train"]
-    one = Pass(rank=0, world_size=1, global_batch_size=split.num_rows, seed=0, shuffle=False)
+    one = EpochPlan(rank=0, world_size=1, global_batch_size=split.num_rows, seed=0, shuffle=False)
     return next(iter(split.batches(one)))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from rtrain.trainers.base import Job, TrainerPlugin, TrainLoop
 from rtrain.trainers.loops.directions import Directions
 from rtrain.trainers.sklearn import config
-from rtrain.trainers.trained import Predictor, Trained
+from rtrain.trainers.trained import LoadedCheckpoint, Predictor
 
 
 class Plugin(TrainerPlugin):
@@ -59,7 +59,7 @@ class Plugin(TrainerPlugin):
 
         return BackendConfig()
 
-    def load_predictor(self, trained: Trained, device: str) -> Predictor:
+    def load_predictor(self, trained: LoadedCheckpoint, device: str) -> Predictor:
         """Load the fitted estimator."""
         from rtrain.trainers.sklearn.predictor import load_predictor
 

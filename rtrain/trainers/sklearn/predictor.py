@@ -10,7 +10,7 @@ from rtrain.datasets.base import DatasetInfo
 from rtrain.trainers.sklearn import estimator_file
 from rtrain.trainers.sklearn.outputs import LEAST_PROBABILITY, predict_rows
 from rtrain.trainers.sklearn.rows import Rows
-from rtrain.trainers.trained import Trained, check_shape
+from rtrain.trainers.trained import LoadedCheckpoint, check_shape
 
 
 class Predictor:
@@ -40,7 +40,7 @@ class Predictor:
         return predict_rows(self._estimator, self._rows.ready(x), self.info.num_classes).astype(self.info.target_dtype)
 
 
-def load_predictor(trained: Trained) -> Predictor:
+def load_predictor(trained: LoadedCheckpoint) -> Predictor:
     """Load the estimator of a checkpoint.
 
     Raises:

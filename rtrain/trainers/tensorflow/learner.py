@@ -43,7 +43,7 @@ from rtrain.trainers.tensorflow.steps import (
 from rtrain.trainers.tensorflow.trial import check_mask, try_loss, try_metrics
 from rtrain.trainers.tensorflow.weights import FILE_NAME as WEIGHTS
 from rtrain.trainers.tensorflow.weights import load_weights
-from rtrain.trainers.tensorflow.world import World
+from rtrain.trainers.tensorflow.world import ProcessGroup
 from rtrain.trainers.trial_worker import trial_worker
 from rtrain.trainers.worker import Worker
 
@@ -57,7 +57,7 @@ RANK_SEEDS = 1_000_003
 class KerasLearner(Learner):
     """Model and optimizer, the same on each rank."""
 
-    def __init__(self, worker: Worker, world: World) -> None:
+    def __init__(self, worker: Worker, world: ProcessGroup) -> None:
         assert worker.dataset is not None, "checked by the plugin"
         conf: Conf = worker.conf
         info, allow = worker.dataset.info, worker.allow
@@ -204,7 +204,7 @@ def try_learner(job: Job) -> None:
         RtrainError: One of them fails; names its key.
     """
     with tf.device("CPU:0"):
-        KerasLearner(trial_worker(job), World(rank=0, size=1))
+        KerasLearner(trial_worker(job), ProcessGroup(rank=0, size=1))
 
 
 def _rows(batch: Batch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

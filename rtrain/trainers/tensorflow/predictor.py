@@ -14,7 +14,7 @@ from rtrain.trainers.tensorflow.inputs import Inputs
 from rtrain.trainers.tensorflow.outputs import probabilities
 from rtrain.trainers.tensorflow.steps import call
 from rtrain.trainers.tensorflow.weights import load_weights
-from rtrain.trainers.trained import Trained, check_shape
+from rtrain.trainers.trained import LoadedCheckpoint, check_shape
 
 
 class Predictor:
@@ -52,7 +52,7 @@ class Predictor:
             return np.concatenate([self._outputs(x[start : start + batch_size]).numpy() for start in starts])
 
 
-def load_predictor(trained: Trained, device: str = "cpu") -> Predictor:
+def load_predictor(trained: LoadedCheckpoint, device: str = "cpu") -> Predictor:
     """Build the model of a checkpoint with its weights.
 
     Raises:

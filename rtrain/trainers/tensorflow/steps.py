@@ -14,7 +14,7 @@ from rtrain.datasets.base import Columns, DatasetInfo
 from rtrain.trainers.loops.tasks import CLASSES, PLACES
 from rtrain.trainers.tensorflow.inputs import Inputs
 from rtrain.trainers.tensorflow.outputs import row_metrics
-from rtrain.trainers.tensorflow.world import World
+from rtrain.trainers.tensorflow.world import ProcessGroup
 
 TINY = 1e-30
 """Stands for a mean of weights where all are 0."""
@@ -36,7 +36,9 @@ def zeros(spec: Any, num_rows: int = 1) -> Any:
     return tf.zeros((num_rows, *spec.shape[1:]), spec.dtype)
 
 
-def train_step(model: Any, inputs: Inputs, info: DatasetInfo, world: World, *, skips: bool) -> Callable[..., Any]:
+def train_step(
+    model: Any, inputs: Inputs, info: DatasetInfo, world: ProcessGroup, *, skips: bool
+) -> Callable[..., Any]:
     """Return the graph of one step, which any number of rows goes through; it returns the loss over all ranks.
 
     It takes rows, targets and weights of this rank, and its share of the rows of all ranks: the gradient is that of the
@@ -122,7 +124,7 @@ def call(model: Any, x: Any, training: bool) -> Any:
     return model(x, training=training) if model._call_has_training_arg else model(x)
 
 
-def sum_tensors(tensors: Sequence[Any], world: World) -> list[Any]:
+def sum_tensors(tensors: Sequence[Any], world: ProcessGroup) -> list[Any]:
     """Return the sum of each tensor over all ranks: one exchange for all of them."""
     flat = tf.concat([tf.reshape(tf.cast(one, tf.float32), (-1,)) for one in tensors], axis=0)
     parts = tf.split(world.reduce(flat), [one.shape.num_elements() for one in tensors])

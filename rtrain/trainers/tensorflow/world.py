@@ -25,7 +25,7 @@ GROUP = 1
 
 
 @dataclass(frozen=True)
-class World:
+class ProcessGroup:
     """This rank and all ranks."""
 
     rank: int
@@ -70,7 +70,7 @@ class World:
 
 
 @contextmanager
-def joined(worker: Worker) -> Iterator[World]:
+def joined(worker: Worker) -> Iterator[ProcessGroup]:
     """Make one world of all workers.
 
     Raises:
@@ -88,7 +88,7 @@ def joined(worker: Worker) -> Iterator[World]:
         from rtrain.trainers.loops.rendezvous import worker_addresses
 
         connect(worker_addresses(), worker.rank)
-    yield World(worker.rank, worker.world_size, "nccl" if worker.use_gpu else "ring")
+    yield ProcessGroup(worker.rank, worker.world_size, "nccl" if worker.use_gpu else "ring")
 
 
 def connect(addresses: Sequence[str], rank: int) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from rtrain.datasets.base import Pass, ResidentSplit
+from rtrain.datasets.base import EpochPlan, ResidentSplit
 from rtrain.trainers.base import Job
 from rtrain.trainers.torch.build import build_metrics, build_model, schedule_length
 from rtrain.trainers.torch.config import Conf, StrategyConf
@@ -68,7 +68,7 @@ def _first_step(rows: ResidentSplit, worker: Worker, num_ranks: int) -> None:
     small.dataset = replace(worker.dataset, splits={**worker.dataset.splits, "train": rows})
     ranks = TorchRanks(rank=0, size=1, device=torch.device("cpu"))
     learner = TorchLearner(small, DDP(small.conf, ranks))
-    one = Pass(rank=0, world_size=1, global_batch_size=rows.num_rows, seed=worker.run.seed, shuffle=False)
+    one = EpochPlan(rank=0, world_size=1, global_batch_size=rows.num_rows, seed=worker.run.seed, shuffle=False)
     step = next(iter(learner.feed(rows, info, ranks).steps(one)))
     _try_loss_and_metrics(learner, step, small)
     with tried("the first step", info, f"rows of shape {info.input_shape}"):

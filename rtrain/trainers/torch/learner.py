@@ -21,8 +21,8 @@ from rtrain.trainers.torch.checkpoint.state import TRAINING
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.evaluation import Evaluation
 from rtrain.trainers.torch.finite import non_finite, weights_of
-from rtrain.trainers.torch.inputs.loader import Step, TensorFeed
-from rtrain.trainers.torch.inputs.transforms import open_feed
+from rtrain.trainers.torch.inputs.loader import Step, TensorLoader
+from rtrain.trainers.torch.inputs.transforms import open_loader
 from rtrain.trainers.torch.losses.own import untrained
 from rtrain.trainers.torch.step import OptimizerStep
 from rtrain.trainers.torch.strategies.base import Strategy
@@ -60,9 +60,9 @@ class TorchLearner(Learner):
         self._evaluation = Evaluation(loss, data, conf.precision, metrics=metrics, task=info.task, notice=worker.notice)
         self.optimizer_step.wrapped.train()
 
-    def feed(self, split: Split, info: DatasetInfo, ranks: Ranks) -> TensorFeed:
+    def feed(self, split: Split, info: DatasetInfo, ranks: Ranks) -> TensorLoader:
         """Return the rows as tensors on this rank's device."""
-        return open_feed(split, info, self._data, self._conf, self._allow, training=split is self._train)
+        return open_loader(split, info, self._data, self._conf, self._allow, training=split is self._train)
 
     def seed(self, number: int) -> None:
         """Seed torch, on the device too."""

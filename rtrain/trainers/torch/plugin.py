@@ -8,7 +8,7 @@ from typing import Any
 from rtrain.trainers.base import Job, TrainerPlugin, TrainLoop
 from rtrain.trainers.loops.directions import Directions
 from rtrain.trainers.torch import config
-from rtrain.trainers.trained import Predictor, Trained
+from rtrain.trainers.trained import LoadedCheckpoint, Predictor
 
 
 class Plugin(TrainerPlugin):
@@ -83,7 +83,7 @@ class Plugin(TrainerPlugin):
 
         return TorchConfig()
 
-    def load_predictor(self, trained: Trained, device: str) -> Predictor:
+    def load_predictor(self, trained: LoadedCheckpoint, device: str) -> Predictor:
         """Build the declared model with the weights of the checkpoint."""
         from rtrain.trainers.torch.predictor import load_predictor
 

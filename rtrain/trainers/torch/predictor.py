@@ -18,7 +18,7 @@ from rtrain.trainers.torch.inputs.loader import Inputs
 from rtrain.trainers.torch.inputs.standardize import as_tensor
 from rtrain.trainers.torch.inputs.transforms import RowTransform, transform_of, transformed_info
 from rtrain.trainers.torch.losses.of_tasks import fit_output
-from rtrain.trainers.trained import Trained, check_shape
+from rtrain.trainers.trained import LoadedCheckpoint, check_shape
 
 
 class Predictor:
@@ -74,7 +74,7 @@ class Predictor:
         return np.asarray(fit_output(output.float(), torch.empty(len(x)))[0].cpu())
 
 
-def load_predictor(trained: Trained, device: str = "cpu") -> Predictor:
+def load_predictor(trained: LoadedCheckpoint, device: str = "cpu") -> Predictor:
     """Build the model of a checkpoint with its best weights: the moving average, if training kept one.
 
     Args:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from rtrain.config.did_you_mean import to_try
-from rtrain.datasets.base import DatasetInfo, Pass, ResidentSplit
+from rtrain.datasets.base import DatasetInfo, EpochPlan, ResidentSplit
 from rtrain.errors import ConfigError, first_line
 from rtrain.trainers.loops.auto import evaluated_split
 from rtrain.trainers.loops.seeding import kept_random_numbers
@@ -18,7 +18,7 @@ from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.evaluation import autocast
 from rtrain.trainers.torch.inputs.batch_sizes import backward_rows, single_row
 from rtrain.trainers.torch.inputs.loader import Step
-from rtrain.trainers.torch.inputs.transforms import open_feed
+from rtrain.trainers.torch.inputs.transforms import open_loader
 from rtrain.trainers.torch.losses.of_tasks import (
     check_measured,
     check_output,
@@ -69,9 +69,9 @@ def _step_of(rows: ResidentSplit, worker: Worker, device: torch.device) -> Step:
     """Return rows as training has them; ranks have no need of each other for that."""
     assert worker.dataset is not None, "checked by the plugin"
     alone = TorchRanks(rank=0, size=1, device=device)
-    feed = open_feed(rows, worker.dataset.info, alone, worker.conf, worker.allow, training=True)
+    feed = open_loader(rows, worker.dataset.info, alone, worker.conf, worker.allow, training=True)
     count = rows.num_rows
-    one = Pass(rank=0, world_size=1, global_batch_size=count, seed=worker.run.seed, shuffle=False)
+    one = EpochPlan(rank=0, world_size=1, global_batch_size=count, seed=worker.run.seed, shuffle=False)
     return next(iter(feed.steps(one)))
 
 

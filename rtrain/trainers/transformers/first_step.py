@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import torch
 
-from rtrain.datasets.base import Pass, ResidentSplit
+from rtrain.datasets.base import EpochPlan, ResidentSplit
 from rtrain.trainers.base import Job
 from rtrain.trainers.torch.memory_limit import small_models
 from rtrain.trainers.torch.process_settings import torch_settings
@@ -52,7 +52,7 @@ def _first_step(rows: ResidentSplit, worker: Worker) -> None:
     tokenizer = make_tokenizer(small, alone)
     dataset = encoded_dataset(few, tokenizer, conf, task_of(conf, info))
     learner = TransformersLearner(small, alone, dataset, tokenizer)
-    one = Pass(rank=0, world_size=1, global_batch_size=rows.num_rows, seed=worker.run.seed, shuffle=False)
+    one = EpochPlan(rank=0, world_size=1, global_batch_size=rows.num_rows, seed=worker.run.seed, shuffle=False)
     batch = next(iter(dataset.splits["train"].batches(one)))
     shapes = "texts" if info.dtype == "object" else f"rows of shape {info.input_shape}"
     with tried(f"trainer.model.config: {conf.model.config['model_type']}", info, shapes):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rtrain.trainers.base import Job, TrainerPlugin, TrainLoop
-from rtrain.trainers.trained import Predictor, Trained
+from rtrain.trainers.trained import LoadedCheckpoint, Predictor
 from rtrain.trainers.transformers import config
 
 ENDLESS = ("constant", "constant_with_warmup", "inverse_sqrt", "reduce_lr_on_plateau")
@@ -63,7 +63,7 @@ class Plugin(TrainerPlugin):
 
         return TorchConfig()
 
-    def load_predictor(self, trained: Trained, device: str) -> Predictor:
+    def load_predictor(self, trained: LoadedCheckpoint, device: str) -> Predictor:
         """Build the model of the checkpoint with its tokenizer."""
         from rtrain.trainers.transformers.predictor import load_predictor
 

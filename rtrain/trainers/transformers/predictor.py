@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from rtrain.datasets.base import Batch, DatasetInfo
 from rtrain.errors import CheckpointError
-from rtrain.trainers.trained import Trained
+from rtrain.trainers.trained import LoadedCheckpoint
 from rtrain.trainers.transformers import foreign
 from rtrain.trainers.transformers.build import auto_class, task_of
 from rtrain.trainers.transformers.config import Conf
@@ -110,7 +110,7 @@ def _of_words(found: np.ndarray, rows: Any, lengths: list[int]) -> np.ndarray:
     return words
 
 
-def load_predictor(trained: Trained, device: str = "cpu") -> Predictor:
+def load_predictor(trained: LoadedCheckpoint, device: str = "cpu") -> Predictor:
     """Build the model of a checkpoint, its adapters around it.
 
     Raises:

@@ -16,7 +16,7 @@ from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import TrainingError
 from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.checkpoint_errors import reading
-from rtrain.trainers.loops.boosting.init_model import Beginning
+from rtrain.trainers.loops.boosting.init_model import InitialModel
 from rtrain.trainers.loops.boosting.rounds import Rounds, eval_splits, functions, named_importance
 from rtrain.trainers.trained import wrote_files
 from rtrain.trainers.worker import Worker
@@ -31,7 +31,7 @@ IMPORTANCE = ("gain", "weight", "cover")
 
 
 @dataclass(frozen=True)
-class Ranks:
+class XGBoostCollectives:
     """The workers, who speak through XGBoost's own collectives."""
 
     rank: int
@@ -56,7 +56,7 @@ def train(worker: Worker) -> None:
             (matrix if name == "train" else make_matrix(splits[name], info, worker, params, matrix), name)
             for name in eval_splits(conf, info)
         ]
-        begin = Beginning.of(worker, anew=starts_again(params))
+        begin = InitialModel.of(worker, anew=starts_again(params))
         with nullcontext() if begin.folder is None else reading(begin.folder):
             booster = xgboost.Booster(params, [matrix, *(one for one, _ in evals)], model_file=_trees(begin, info))
         if device_of(booster) != params["device"]:
@@ -64,7 +64,9 @@ def train(worker: Worker) -> None:
                 f"XGBoost sees no GPU on worker {worker.rank}.",
                 "Install XGBoost with CUDA on every node, or set use_gpu=false.",
             )
-        rounds = Rounds(worker, conf, Ranks(worker.rank, worker.world_size), deciding, _copier(booster), begin)
+        rounds = Rounds(
+            worker, conf, XGBoostCollectives(worker.rank, worker.world_size), deciding, _copier(booster), begin
+        )
         if begin.init is not None:
             rounds.progress.rounds_before = booster.num_boosted_rounds()
         _describe(worker, params, {"train": matrix, **{name: one for one, name in evals}})
@@ -80,7 +82,7 @@ def train(worker: Worker) -> None:
         rounds.describe(_importance(booster, params, info))
 
 
-def _trees(begin: Beginning, info: DatasetInfo) -> xgboost.Booster | None:
+def _trees(begin: InitialModel, info: DatasetInfo) -> xgboost.Booster | None:
     """Return the trees to begin with; of another run those that it predicts with."""
     if begin.folder is None:
         return None

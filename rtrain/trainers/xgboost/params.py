@@ -31,7 +31,7 @@ from rtrain.trainers.loops.boosting.params import (
     refused,
 )
 from rtrain.trainers.loops.boosting.rounds import eval_splits, usable_names
-from rtrain.trainers.trained import About
+from rtrain.trainers.trained import CheckpointMetadata
 from rtrain.trainers.worker import Worker
 from rtrain.trainers.xgboost.config import Conf
 from rtrain.trainers.xgboost.data import check_grades, feature_types, metrics_of, tell_of_small_labels
@@ -173,7 +173,7 @@ def _check_labels(dataset: Dataset) -> None:
             )
 
 
-def check_init(job: Job, wrote: About) -> None:
+def check_init(job: Job, wrote: CheckpointMetadata) -> None:
     """Find why the trees of another run can't be built on.
 
     Raises:

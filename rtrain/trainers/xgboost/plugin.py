@@ -7,7 +7,7 @@ from typing import Any
 
 from rtrain.trainers.base import Job, TrainerPlugin, TrainLoop
 from rtrain.trainers.loops.directions import Directions
-from rtrain.trainers.trained import About, Predictor, Trained
+from rtrain.trainers.trained import CheckpointMetadata, LoadedCheckpoint, Predictor
 from rtrain.trainers.xgboost import config
 
 EACH_ROUND = (
@@ -44,7 +44,7 @@ class Plugin(TrainerPlugin):
 
         return directions()
 
-    def check_init(self, job: Job, wrote: About) -> None:
+    def check_init(self, job: Job, wrote: CheckpointMetadata) -> None:
         """Compare features and objective with those that the trees were grown for."""
         from rtrain.trainers.xgboost.params import check_init
 
@@ -80,7 +80,7 @@ class Plugin(TrainerPlugin):
 
         return XGBoostConfig()
 
-    def load_predictor(self, trained: Trained, device: str) -> Predictor:
+    def load_predictor(self, trained: LoadedCheckpoint, device: str) -> Predictor:
         """Load the trees of the checkpoint."""
         from rtrain.trainers.xgboost.predictor import load_predictor
 

@@ -13,7 +13,7 @@ from rtrain.trainers.loops.boosting.margins import probabilities_of_margins
 from rtrain.trainers.loops.boosting.progress import Progress
 from rtrain.trainers.loops.boosting.rounds import flat, usable_names
 from rtrain.trainers.loops.ranking_metrics import Ranking, without_splits
-from rtrain.trainers.trained import Trained, check_shape
+from rtrain.trainers.trained import LoadedCheckpoint, check_shape
 from rtrain.trainers.xgboost.config import Conf
 from rtrain.trainers.xgboost.data import feature_types
 from rtrain.trainers.xgboost.metrics import gives_margins
@@ -83,7 +83,7 @@ class QuantilePredictor(Predictor):
         self.quantiles = quantiles
 
 
-def load_predictor(trained: Trained, device: str = "cpu") -> Predictor:
+def load_predictor(trained: LoadedCheckpoint, device: str = "cpu") -> Predictor:
     """Load the trees of a checkpoint; the file is data and executes nothing.
 
     Raises:

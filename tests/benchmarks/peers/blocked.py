@@ -20,7 +20,7 @@ from torch.distributed.fsdp import fully_shard
 from rtrain.testing.ranks import RankProcesses
 from rtrain.testing.workers import make_worker
 from rtrain.trainers.torch.checkpoint import shards
-from rtrain.trainers.torch.checkpoint.process_group import SavingGroup
+from rtrain.trainers.torch.checkpoint.process_group import CheckpointProcessGroup
 from rtrain.trainers.torch.checkpoint.state import TrainState
 
 BYTES_PER_PARAMETER = 12
@@ -82,7 +82,7 @@ def whole(folder, times, num_megabytes):
 
 def sharded(rank, folder, times, num_megabytes):
     """Two ranks of fsdp write half each; return what this one waits."""
-    model, found, savers = make_model(num_megabytes), {}, SavingGroup()
+    model, found, savers = make_model(num_megabytes), {}, CheckpointProcessGroup()
     for part in (*model, model):
         fully_shard(part, mesh=init_device_mesh("cpu", (2,)))
     state = make_state(model)

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from rtrain.config.diagnostics.own_lines import own_lines, render_lines
-from rtrain.config.secrets.redact import Scrubber
+from rtrain.config.secrets.redact import Redactor
 
 CODE = """
 import json
@@ -81,7 +81,7 @@ def screen(tmp_path, monkeypatch):
     path = tmp_path / "own.py"
     path.write_text(CODE)
 
-    def shown(name, scrub=Scrubber(), path=path):  # noqa: B008
+    def shown(name, scrub=Redactor(), path=path):  # noqa: B008
         there = {}
         exec(compile(CODE, str(path), "exec"), there)
         try:
@@ -181,7 +181,7 @@ def test_an_error_that_was_raised_from_another_shows_both_messages_and_the_lines
 
 
 def test_the_message_of_a_cause_shows_no_secret_and_nothing_that_a_terminal_obeys(screen):
-    assert screen("secret_cause", Scrubber(frozenset({"opensesame"})))[0] == "caused by ValueError: got *** "
+    assert screen("secret_cause", Redactor(frozenset({"opensesame"})))[0] == "caused by ValueError: got *** "
 
 
 def test_frames_of_others_and_of_a_recursion_are_counted_in_one_line(screen):
@@ -191,7 +191,7 @@ def test_frames_of_others_and_of_a_recursion_are_counted_in_one_line(screen):
 
 
 def test_secrets_are_masked_those_of_the_config_and_those_in_the_source(screen):
-    told = "\n".join(screen("secret", Scrubber(frozenset({"opensesame"}))))
+    told = "\n".join(screen("secret", Redactor(frozenset({"opensesame"}))))
     assert "opensesame" not in told
     assert "in secret" in told
     assert "hunter22" not in "\n".join(screen("literal"))

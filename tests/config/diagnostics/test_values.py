@@ -13,7 +13,7 @@ from rtrain.config.diagnostics.meant.rewritten import rewritten
 from rtrain.config.diagnostics.meant.suggest import all_confs
 from rtrain.config.diagnostics.meant.unreadable import as_override, closed
 from rtrain.config.diagnostics.meant.values import Values
-from rtrain.config.diagnostics.screen import Typed
+from rtrain.config.diagnostics.screen import CliWord
 from rtrain.config.schema import RtrainConf
 from rtrain.schemas import schemas
 
@@ -85,7 +85,7 @@ def corrected(key, value, confs, fits=lambda word: True):
     words = ("rtrain", "fit", "x", f"{key}={value}")
     request = SimpleNamespace(command=list(words), overrides=words[3:], words=())
     values = Values(request, confs, lambda new: None if fits(new[0]) else ValueError())
-    found = values.corrected(key, Typed(words, 3))
+    found = values.corrected(key, CliWord(words, 3))
     return found and found.removeprefix("rtrain fit x ").strip("'")
 
 

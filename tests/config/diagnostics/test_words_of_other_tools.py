@@ -25,7 +25,7 @@ from rtrain.config.compose.aliases import GROUPS, expand_key, split_word
 from rtrain.config.diagnostics.meant.suggest import all_keys, names_of
 from rtrain.config.diagnostics.meant.words import Words
 from rtrain.config.diagnostics.meant.wrong_keys import WrongKeys
-from rtrain.config.diagnostics.screen import Spot, Typed
+from rtrain.config.diagnostics.screen import CliWord, FileLocation
 from rtrain.config.session import Session
 from rtrain.config.targets.instantiate import build, check_node, locate
 from rtrain.config.validate import InvalidError, validate
@@ -315,9 +315,9 @@ def _dotted(key: str) -> str:
 def told(config: Config, wrong: WrongKeys, row: Row) -> Told:
     """Return what is said of a word."""
     word = f"{PREFIXES[row.where]}{row.name}={row.value}"
-    place = Typed([*wrong.request.command, word], len(wrong.request.command))
+    place = CliWord([*wrong.request.command, word], len(wrong.request.command))
     if row.where == "file":
-        place = Spot("config.yaml", f"{row.name}: {row.value}", 0, 0, len(row.name), row.value)
+        place = FileLocation("config.yaml", f"{row.name}: {row.value}", 0, 0, len(row.name), row.value)
     finding = wrong.explain(row.key, place)
     meant, _, value = (finding.meant or "").partition(": ")
     tried = shlex.split(finding.attempt)[-1].partition("=")[2] if finding.attempt else value or None

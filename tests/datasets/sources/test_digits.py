@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from rtrain.datasets.base import Pass
+from rtrain.datasets.base import EpochPlan
 
 
 def test_digits_are_those_of_scikit_learn(load):
@@ -38,7 +38,7 @@ def test_split_and_fingerprint_are_stable(load):
 
 
 def test_batches_are_contiguous_float32(load):
-    batch = next(load("digits").splits["train"].batches(Pass(rank=0, world_size=1, global_batch_size=32, seed=0)))
+    batch = next(load("digits").splits["train"].batches(EpochPlan(rank=0, world_size=1, global_batch_size=32, seed=0)))
     assert batch.x.shape == (32, 1, 8, 8)
     assert batch.x.dtype == np.float32
     assert batch.x.flags.c_contiguous

@@ -8,7 +8,7 @@ from PIL import Image
 from pydantic import TypeAdapter
 from sklearn.datasets import load_digits
 
-from rtrain.datasets.base import Pass
+from rtrain.datasets.base import EpochPlan
 from rtrain.datasets.registry import confs, load_source
 from rtrain.errors import DatasetError
 
@@ -60,7 +60,7 @@ def test_streamed_steps_are_the_resident_ones(load, tmp_path, world_size, skip_r
         load("images", path=str(tmp_path), memory=memory).splits["train"] for memory in ("resident", "stream")
     )
     for rank in range(world_size):
-        one = Pass(rank=rank, world_size=world_size, global_batch_size=7, seed=3, epoch=1, skip_rows=skip_rows)
+        one = EpochPlan(rank=rank, world_size=world_size, global_batch_size=7, seed=3, epoch=1, skip_rows=skip_rows)
         for expected, found in zip(resident.batches(one), stream.batches(one), strict=True):
             np.testing.assert_array_equal(expected.x, found.x)
             np.testing.assert_array_equal(expected.y, found.y)
@@ -72,7 +72,7 @@ def test_a_pass_over_streamed_images_may_be_left_early(load, tmp_path):
     batches = (
         load("images", path=str(tmp_path), memory="stream")
         .splits["train"]
-        .batches(Pass(rank=0, world_size=1, global_batch_size=7, seed=3))
+        .batches(EpochPlan(rank=0, world_size=1, global_batch_size=7, seed=3))
     )
     assert len(next(batches).y) == 7
     batches.close()
@@ -133,7 +133,7 @@ def test_a_folder_without_classes_is_an_error(load, tmp_path):
 def test_streamed_images_say_that_they_are_bytes(load, tmp_path):
     write_digits(tmp_path)
     dataset = load("images", path=str(tmp_path), channels=1, memory="stream")
-    batch = next(dataset.splits["train"].batches(Pass(rank=0, world_size=1, global_batch_size=4, seed=0)))
+    batch = next(dataset.splits["train"].batches(EpochPlan(rank=0, world_size=1, global_batch_size=4, seed=0)))
     assert dataset.info.dtype == batch.x.dtype == "uint8"
 
 
@@ -146,7 +146,7 @@ def test_broken_images_are_skipped_and_counted(load, tmp_path, memory):
     dataset = load("images", path=str(tmp_path), memory=memory, on_error="skip", split={"test": 0})
     assert (dataset.info.num_skipped, expected.info.num_skipped) == (2, 0)
     assert dataset.info.num_rows == expected.info.num_rows
-    one = Pass(rank=0, world_size=1, global_batch_size=60, seed=0)
+    one = EpochPlan(rank=0, world_size=1, global_batch_size=60, seed=0)
     (found,), (wanted,) = (part.splits["train"].batches(one) for part in (dataset, expected))
     np.testing.assert_array_equal(found.x, wanted.x)
 

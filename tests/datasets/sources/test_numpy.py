@@ -7,7 +7,7 @@ import pytest
 from pydantic import TypeAdapter
 from sklearn.datasets import load_digits
 
-from rtrain.datasets.base import Pass
+from rtrain.datasets.base import EpochPlan
 from rtrain.datasets.registry import confs, load_source
 from rtrain.errors import DatasetError
 
@@ -58,7 +58,7 @@ def test_mapped_rows_are_the_resident_ones(load, tmp_path, world_size):
     np.testing.assert_allclose(resident.info.mean, stream.info.mean)
     np.testing.assert_allclose(resident.info.std, stream.info.std)
     for rank in range(world_size):
-        one = Pass(rank=rank, world_size=world_size, global_batch_size=100, seed=3, epoch=1, skip_rows=200)
+        one = EpochPlan(rank=rank, world_size=world_size, global_batch_size=100, seed=3, epoch=1, skip_rows=200)
         split = pickle.loads(pickle.dumps(stream.splits["train"]))
         for expected, found in zip(resident.splits["train"].batches(one), split.batches(one), strict=True):
             np.testing.assert_array_equal(expected.x, found.x)
@@ -75,7 +75,7 @@ def test_a_small_share_of_a_pass_may_have_no_rows(load, tmp_path):
     split = load("numpy", path=str(tmp_path / "a"), memory="stream", split={"test": 0}).splits["train"]
     (none,) = split.own_rows(0, 20)
     assert (none["x"].shape, none["y"].shape) == ((0, 64), (0,))
-    (batch,) = split.batches(Pass(rank=0, world_size=20, global_batch_size=20, seed=0))
+    (batch,) = split.batches(EpochPlan(rank=0, world_size=20, global_batch_size=20, seed=0))
     assert batch.x.shape == (0, 64)
 
 
@@ -85,7 +85,7 @@ def test_targets_of_any_byte_order_and_width(load, tmp_path, memory, kind):
     write(tmp_path / "a", x=X.astype(">f4"), y=Y.astype(kind))
     found = load("numpy", path=str(tmp_path / "a"), memory=memory, task="classification", split={"test": 0})
     (batch,) = found.splits["train"].batches(
-        Pass(rank=0, world_size=1, global_batch_size=len(X), seed=0, shuffle=False)
+        EpochPlan(rank=0, world_size=1, global_batch_size=len(X), seed=0, shuffle=False)
     )
     np.testing.assert_array_equal(batch.y, Y)
     np.testing.assert_array_equal(batch.x, X)

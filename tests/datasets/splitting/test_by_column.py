@@ -15,7 +15,7 @@ from pyarrow import csv, parquet
 from pydantic import TypeAdapter, ValidationError
 
 from rtrain.config.targets.allow_list import use_project_root
-from rtrain.datasets.base import Pass
+from rtrain.datasets.base import EpochPlan
 from rtrain.datasets.conf import TableSplitConf
 from rtrain.errors import DatasetError
 
@@ -230,7 +230,7 @@ def test_workers_share_the_rows_of_a_split_however_many_there_are(load, tmp_path
         rows = []
         for world_size in (1, 2, 3):
             own = [part["x"] for rank in range(world_size) for part in split.own_rows(rank, world_size)]
-            passes = [Pass(rank=r, world_size=world_size, global_batch_size=8, seed=3) for r in range(world_size)]
+            passes = [EpochPlan(rank=r, world_size=world_size, global_batch_size=8, seed=3) for r in range(world_size)]
             batches = [batch.x for one in passes for batch in split.batches(one)]
             rows += [np.sort(np.concatenate(parts)[:, 0]).tolist() for parts in (own, batches)]
         assert all(found == rows[0] for found in rows)

@@ -11,7 +11,7 @@ import pytest
 from pyarrow import csv, parquet
 from pydantic import TypeAdapter
 
-from rtrain.datasets.base import Pass
+from rtrain.datasets.base import EpochPlan
 from rtrain.datasets.conf import ColumnsConf, TableSplitConf
 from rtrain.datasets.registry import confs, load_source
 from rtrain.datasets.tables.arrow import load_arrow
@@ -85,7 +85,7 @@ def test_each_column_finds_its_use_and_stays_with_its_row(load, tmp_path, source
         np.testing.assert_array_equal(rows["weight"], 1 + row % 2)
         np.testing.assert_allclose(rows["base_margin"], row * 0.5)
         assert len(row) == split.num_rows
-    batch = next(iter(dataset.splits["train"].batches(Pass(rank=0, world_size=1, global_batch_size=8, seed=0))))
+    batch = next(iter(dataset.splits["train"].batches(EpochPlan(rank=0, world_size=1, global_batch_size=8, seed=0))))
     row = np.rint(batch.x[:, 0] * 7).astype(int)
     np.testing.assert_array_equal(batch.weight, 1 + row % 2)
 

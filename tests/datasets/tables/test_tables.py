@@ -10,7 +10,7 @@ import pytest
 from pyarrow import csv, parquet
 from sklearn.datasets import load_diabetes, load_iris
 
-from rtrain.datasets.base import Pass
+from rtrain.datasets.base import EpochPlan
 from rtrain.errors import DatasetError
 
 
@@ -42,7 +42,7 @@ def iris():
 
 
 def rows_of(split):
-    batches = list(split.batches(Pass(rank=0, world_size=1, global_batch_size=16, seed=0)))
+    batches = list(split.batches(EpochPlan(rank=0, world_size=1, global_batch_size=16, seed=0)))
     return np.concatenate([b.x for b in batches]), np.concatenate([b.y for b in batches])
 
 

@@ -14,7 +14,7 @@ from rtrain.trainers.jax.checks import check_conf
 from rtrain.trainers.jax.config import Conf
 from rtrain.trainers.jax.predictor import load_predictor
 from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
-from rtrain.trainers.trained import Trained
+from rtrain.trainers.trained import LoadedCheckpoint
 
 SCHEDULE = {"_target_": "optax.cosine_decay_schedule", "init_value": 0.1, "decay_steps": "auto"}
 
@@ -66,11 +66,11 @@ def test_contradictions_are_refused():
 
 
 def test_the_checkpoint_of_ones_own_function_has_no_predictor(tmp_path):
-    trained = Trained(folder=tmp_path, conf=Conf(train_function="a:b"), info=small_dataset().info)
+    trained = LoadedCheckpoint(folder=tmp_path, conf=Conf(train_function="a:b"), info=small_dataset().info)
     with pytest.raises(CheckpointError, match="a loop of your own"):
         load_predictor(trained)
     with pytest.raises(CheckpointError, match="can't be read"):
-        load_predictor(Trained(folder=tmp_path, conf=make_conf(), info=small_dataset().info))
+        load_predictor(LoadedCheckpoint(folder=tmp_path, conf=make_conf(), info=small_dataset().info))
 
 
 def test_categories_are_no_quantities():

@@ -18,7 +18,7 @@ from rtrain.sweeps.factory import goals_of
 from rtrain.trainers.lightgbm.metrics import MODES as OF_LIGHTGBM
 from rtrain.trainers.loops.directions import Directions, check_directions, known_direction, nearest_metric
 from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
-from rtrain.trainers.loops.monitor import Goals, Monitor
+from rtrain.trainers.loops.monitor import Monitor, StopConditions
 from rtrain.trainers.registry import load_trainer
 from rtrain.trainers.torch.losses.metrics import direction_of
 from rtrain.trainers.xgboost.metrics import MODES as OF_XGBOOST
@@ -52,7 +52,7 @@ def judged(directions, name):
         places["early stopping"] = Monitor("val/loss", "min").stopping(early, directions).mode
     except ConfigError:
         places["early stopping"] = None
-    goals = Goals(StopConf(target={f"val/{name}": 1.0}), directions)
+    goals = StopConditions(StopConf(target={f"val/{name}": 1.0}), directions)
     below, above = (bool(goals.reached({f"val/{name}": value})) for value in (0.5, 1.5))
     places["target"] = {(True, False): "min", (False, True): "max", (False, False): None}[below, above]
     return places

@@ -18,7 +18,7 @@ from rtrain.testing.small_data import small_dataset
 from rtrain.testing.workers import make_job
 from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
 from rtrain.trainers.tensorflow.plugin import Plugin
-from rtrain.trainers.trained import Trained
+from rtrain.trainers.trained import LoadedCheckpoint
 
 
 def check(conf, dataset=None, **scaling):
@@ -94,7 +94,7 @@ def test_contradictions_are_refused():
 
 def test_a_folder_without_weights_is_told(tmp_path):
     with pytest.raises(CheckpointError, match="does not hold the weights"):
-        Plugin().load_predictor(Trained(folder=tmp_path, conf=make_conf(), info=small_dataset().info), "cpu")
+        Plugin().load_predictor(LoadedCheckpoint(folder=tmp_path, conf=make_conf(), info=small_dataset().info), "cpu")
 
 
 def test_another_backend_of_keras_is_told_and_tensorflow_is_imported_quietly(monkeypatch):

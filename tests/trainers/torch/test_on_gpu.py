@@ -14,7 +14,7 @@ from rtrain.datasets.base import Batch, Dataset, ResidentSplit
 from rtrain.testing.small_data import streamed
 from rtrain.trainers.torch.checkpoint import shards
 from rtrain.trainers.torch.checkpoint.state import TrainState
-from rtrain.trainers.torch.inputs.loader import TensorFeed
+from rtrain.trainers.torch.inputs.loader import TensorLoader
 from rtrain.trainers.torch.loop import train, training
 from rtrain.trainers.torch.ranks import TorchRanks
 
@@ -64,7 +64,7 @@ def test_numbers_of_steps_go_where_the_optimizer_counts_them(keys):
 def test_weights_that_a_batch_lacks_lie_where_its_rows_do():
     data = small_dataset()
     info = replace(data.info, columns=("weight",))
-    feed = TensorFeed(streamed(data.splits["train"].columns), info, TorchRanks(0, 1, torch.device("cpu")), False)
+    feed = TensorLoader(streamed(data.splits["train"].columns), info, TorchRanks(0, 1, torch.device("cpu")), False)
     feed._inputs.place = lambda values: torch.zeros(values.shape, device="meta")
     feed._inputs.ready = lambda x: x
     feed._with_weight = lambda step, weight: weight

@@ -10,7 +10,7 @@ from rtrain.runs.checkpoints import latest_checkpoint
 from rtrain.testing.workers import newest
 from rtrain.trainers.torch.loop import training
 from rtrain.trainers.torch.predictor import load_predictor
-from rtrain.trainers.trained import Trained
+from rtrain.trainers.trained import LoadedCheckpoint
 
 RESNET = {"_target_": f"{MODELS}.ResNet", "in_channels": "auto", "num_classes": "auto", "layers": [1, 1], "width": 8}
 
@@ -54,7 +54,7 @@ def test_rows_of_another_shape_are_refused(tmp_path):
 
 
 def test_a_checkpoint_without_its_weights_is_named(tmp_path):
-    checkpoint = Trained(folder=tmp_path, conf=make_conf(), info=small_dataset().info)
+    checkpoint = LoadedCheckpoint(folder=tmp_path, conf=make_conf(), info=small_dataset().info)
     with pytest.raises(CheckpointError, match="does not hold the weights"):
         load_predictor(checkpoint)
 

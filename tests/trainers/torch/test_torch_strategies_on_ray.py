@@ -8,7 +8,7 @@ from rtrain.datasets.sources.digits import DigitsConf
 from rtrain.runs.checkpoints import latest_checkpoint
 from rtrain.trainers.registry import load_trainer
 from rtrain.trainers.torch.config import Conf
-from rtrain.trainers.trained import Trained, read_about
+from rtrain.trainers.trained import LoadedCheckpoint, read_about
 
 SAME = ["trainer.global_batch_size=64", "trainer.batch_size=null", "trainer.max_epochs=2", "trainer.clip_norm=0.5"]
 SAME += ["dataset.split.val=null"]
@@ -40,7 +40,7 @@ def test_two_workers_train_what_one_process_trains(alone, tmp_path, strategy):
     )
     about = read_about(newest)
     conf = Conf(model=about.trainer["model"], optimizer=about.trainer["optimizer"], max_epochs=2, strategy=strategy)
-    predictor = load_trainer("torch").load_predictor(Trained(folder=newest, conf=conf, info=about.info), "cpu")
+    predictor = load_trainer("torch").load_predictor(LoadedCheckpoint(folder=newest, conf=conf, info=about.info), "cpu")
     rows = load_source("digits").load(DigitsConf()).splits["test"].columns
     found = predictor.predict(rows["x"]).argmax(1)
     assert (found == rows["y"]).mean() == pytest.approx(run.metrics["test/accuracy"])

@@ -11,11 +11,11 @@ from typing import Any
 
 from rtrain.config.compose.aliases import GROUPS, split_word
 from rtrain.config.compose.request import Request
-from rtrain.config.diagnostics.diagnostic import Finding, command_with
+from rtrain.config.diagnostics.diagnostic import Diagnostic, command_with
 from rtrain.config.diagnostics.meant.words import Meaning, words_of
 from rtrain.config.diagnostics.meant.wrong_keys import Check, WrongKeys
-from rtrain.config.diagnostics.screen import Typed
-from rtrain.config.diagnostics.source_map import Places
+from rtrain.config.diagnostics.screen import CliWord
+from rtrain.config.diagnostics.source_map import SourceMap
 from rtrain.config.schema import Schemas
 
 
@@ -38,14 +38,14 @@ def refuse_foreign_options(request: Request, schemas: Schemas, trainer: Any, che
         target = node.get("_target_") if isinstance(node, Mapping) else None
         if isinstance(target, str) and target.startswith(foreign):
             message = f"trainer={trainer['type']} can't use {target}"
-            place, (_, group, option) = Places(request).of_word(word.text), split_word(word.text)
+            place, (_, group, option) = SourceMap(request).of_word(word.text), split_word(word.text)
             form = own_form(WrongKeys(request, schemas, check), schemas, group, option or "", place, message)
-            raise (form or Finding(message, place)).as_error()
+            raise (form or Diagnostic(message, place)).as_error()
 
 
 def own_form(
-    wrong: WrongKeys, schemas: Schemas, group: str, option: str, place: Typed | None, message: str
-) -> Finding | None:
+    wrong: WrongKeys, schemas: Schemas, group: str, option: str, place: CliWord | None, message: str
+) -> Diagnostic | None:
     """Return what to type in place of an option of a group of other trainers; None if the trainer's own are there."""
     trainer, name = wrong.chosen["trainer"], group.rpartition("/")[2]
     conf = schemas.trainer.get(trainer or "")
@@ -54,10 +54,10 @@ def own_form(
     meant = _in_its_words(conf, name, option.partition(",")[0])
     if meant is None or place is None:
         note = f"the options of '{name}' are other trainers'; trainer.{name}: rtrain trainers {trainer}"
-        return Finding(message, place, note=note)
+        return Diagnostic(message, place, note=note)
     word = wrong.checked_word(place, "", meant.key, meant.value or option)
     shown = split_word(word)[1] if word else meant.key
-    return Finding(message, place, shown if shown != name else None, command_with(place, word) if word else None)
+    return Diagnostic(message, place, shown if shown != name else None, command_with(place, word) if word else None)
 
 
 def _in_its_words(conf: type, name: str, option: str) -> Meaning | None:

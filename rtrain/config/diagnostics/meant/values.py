@@ -20,7 +20,7 @@ from rtrain.config.diagnostics.meant.class_names import class_called, homes_of
 from rtrain.config.diagnostics.meant.rewritten import OFF, number_in, rewritten, shares_in, with_unit
 from rtrain.config.diagnostics.meant.suggest import in_full
 from rtrain.config.diagnostics.meant.wrong_keys import Check
-from rtrain.config.diagnostics.screen import Spot, Typed
+from rtrain.config.diagnostics.screen import CliWord, FileLocation
 from rtrain.config.did_you_mean import plain
 from rtrain.config.field_types import hints_of
 from rtrain.config.units import unit_of
@@ -44,7 +44,7 @@ class Values:
     def __init__(self, request: Request, confs: Sequence[tuple[str, type]], check: Check) -> None:
         self._request, self._confs, self._check = request, confs, check
 
-    def corrected(self, key: str, place: Typed) -> str | None:
+    def corrected(self, key: str, place: CliWord) -> str | None:
         """Return the user's command with the value that was probably meant for ``key``; None if there is none."""
         typed = place.command[place.index]
         sign, own_key, value = split_word(typed)
@@ -54,7 +54,7 @@ class Values:
         words = [f"{sign}{word}" for word in self._words(key, own_key, value)]
         return self.checked(place, *words[:MOST_TRIED])
 
-    def checked(self, place: Typed, *words: str | Sequence[str]) -> str | None:
+    def checked(self, place: CliWord, *words: str | Sequence[str]) -> str | None:
         """Return the user's command with the first of ``words`` that passes the checks; None if none does.
 
         Args:
@@ -70,7 +70,7 @@ class Values:
                 return command_with(place, *new)
         return None
 
-    def for_option(self, group: str, option: str, place: Typed) -> str | None:
+    def for_option(self, group: str, option: str, place: CliWord) -> str | None:
         """Return the command for what is not an option of a config group: a class, a data file, or one value of it."""
         own_key = split_word(place.command[place.index])[1]
         has_label = any(word.key == "dataset.label" for word in self._request.words)
@@ -84,9 +84,11 @@ class Values:
             return self.checked(place, f"{own_key}={{_target_: {named}}}")  # without arguments of what was there
         return self.corrected(group.replace("/", "."), place) if number_in(option) is not None else None
 
-    def said_of(self, key: str, place: Spot | Typed | None, problem: str) -> str | None:
+    def said_of(self, key: str, place: FileLocation | CliWord | None, problem: str) -> str | None:
         """Return the line that says what a wrong value should be: the words for it, or the keys of a section."""
-        value = split_word(place.command[place.index])[2] if isinstance(place, Typed) else getattr(place, "value", None)
+        value = (
+            split_word(place.command[place.index])[2] if isinstance(place, CliWord) else getattr(place, "value", None)
+        )
         for meaning in in_full(key, value, self._confs) if value else ():
             if meaning.sentence is not None:
                 return meaning.sentence
@@ -131,7 +133,7 @@ class Values:
         names = _names(conf)
         return f"it has keys of its own: {', '.join(names[:MOST_LISTED])}{', ...' if len(names) > MOST_LISTED else ''}"
 
-    def _position(self, place: Typed) -> int:
+    def _position(self, place: CliWord) -> int:
         return place.index - (len(self._request.command) - len(self._request.overrides))
 
     def _words(self, key: str, shown: str, value: str) -> Iterator[str]:

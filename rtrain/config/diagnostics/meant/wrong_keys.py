@@ -16,7 +16,7 @@ from rtrain.config.compose.aliases import CHOOSABLE, GROUPS, KEYS, expand_key, s
 from rtrain.config.compose.nodes import Container, children, joined
 from rtrain.config.compose.request import Request
 from rtrain.config.compose.store import DEFAULT_PLUGINS, free_keys
-from rtrain.config.diagnostics.diagnostic import Finding, command_with
+from rtrain.config.diagnostics.diagnostic import Diagnostic, command_with
 from rtrain.config.diagnostics.meant.class_names import class_called, homes_of
 from rtrain.config.diagnostics.meant.suggest import (
     Keys,
@@ -29,7 +29,7 @@ from rtrain.config.diagnostics.meant.suggest import (
     plugins_with,
 )
 from rtrain.config.diagnostics.meant.words import Meaning, translated
-from rtrain.config.diagnostics.screen import Spot, Typed
+from rtrain.config.diagnostics.screen import CliWord, FileLocation
 from rtrain.config.schema import Schemas
 from rtrain.config.targets.parameters import arguments_of, library_of, may_take, targets_of
 from rtrain.config.validate import InvalidError
@@ -56,7 +56,7 @@ class WrongKeys:
     def __init__(self, request: Request, schemas: Schemas, check: Check) -> None:
         self.request, self._schemas, self._check = request, schemas, check
 
-    def explain(self, key: str, place: Spot | Typed | None, owner: Any = None) -> Finding:
+    def explain(self, key: str, place: FileLocation | CliWord | None, owner: Any = None) -> Diagnostic:
         """Return what there is to say about the unknown ``key``.
 
         Args:
@@ -64,7 +64,7 @@ class WrongKeys:
             place: Where it was set.
             owner: The dataclass that lacks it, if it is known.
         """
-        if not isinstance(place, Typed):
+        if not isinstance(place, CliWord):
             return self._in_a_file(key, place, owner)
         sign, own_key, value = split_word(place.command[place.index])
         sign = sign.replace("+", "")  # what is meant is there
@@ -74,32 +74,32 @@ class WrongKeys:
         first: Meaning | None = None
         for meaning in self._meanings(key, value, owner):
             if meaning.sentence is not None:
-                return Finding(message, place, note=meaning.sentence)
+                return Diagnostic(message, place, note=meaning.sentence)
             short = in_own_words(own_key, key, meaning.key)
             word = self.checked_word(place, sign, short, meaning.value if meaning.value is not None else value)
             if word is not None:
                 shown = split_word(word)[1]
-                return Finding(message, place, shown, command_with(place, word), self._or_added(key, place))
+                return Diagnostic(message, place, shown, command_with(place, word), self._or_added(key, place))
             first = first or meaning
         others = self._of_other_plugins(first.key) if first is not None else None
         if others is not None:
-            return Finding(message, place, note=others)
+            return Diagnostic(message, place, note=others)
         if first is not None:
-            return Finding(message, place, in_own_words(own_key, key, first.key), note=self._or_added(key, place))
+            return Diagnostic(message, place, in_own_words(own_key, key, first.key), note=self._or_added(key, place))
         return self._not_understood(key, place, message)
 
     def translated(self, key: str, value: str | None) -> str | None:
         """Return rtrain's word for what other tools call a value of ``key``; None if it is unknown."""
         return translated(key, value, self.keys.confs)
 
-    def _not_understood(self, key: str, place: Typed, message: str) -> Finding:
+    def _not_understood(self, key: str, place: CliWord, message: str) -> Diagnostic:
         added = self._added(key, place)
         if added is not None:
-            return Finding(message, place, None, command_with(place, added))
+            return Diagnostic(message, place, None, command_with(place, added))
         note = self._of_other_plugins(key) or elsewhere(key, split_word(place.command[place.index])[2], self._schemas)
-        return Finding(message, place, note=note or self._list_of_keys(key))
+        return Diagnostic(message, place, note=note or self._list_of_keys(key))
 
-    def _in_a_mapping(self, key: str, place: Typed, owner: Any) -> Finding:
+    def _in_a_mapping(self, key: str, place: CliWord, owner: Any) -> Diagnostic:
         """Explain a key inside a value: ``run.checkpoint={kep: 3}``, ``sweep.params={optimizer.lrr: [0.1, 0.2]}``."""
         found, typed = self._in_a_file(key, place, owner), place.command[place.index]
         is_far = found.meant is not None and "." in found.meant and _holds(typed, key)
@@ -108,18 +108,18 @@ class WrongKeys:
         is_meant = found.meant is not None and ":" not in found.meant and self._checked(place, word) is None
         return replace(found, attempt=command_with(place, word)) if is_meant else found
 
-    def _in_a_file(self, key: str, place: Spot | Typed | None, owner: Any) -> Finding:
+    def _in_a_file(self, key: str, place: FileLocation | CliWord | None, owner: Any) -> Diagnostic:
         if note := self._other_plugin(key):
-            return Finding(_no_key(key, None), place, note=note)
-        meaning = next(self._meanings(key, place.value if isinstance(place, Spot) else None, owner), None)
+            return Diagnostic(_no_key(key, None), place, note=note)
+        meaning = next(self._meanings(key, place.value if isinstance(place, FileLocation) else None, owner), None)
         if meaning is None:
-            value = place.value if isinstance(place, Spot) else None
+            value = place.value if isinstance(place, FileLocation) else None
             note = self._of_other_plugins(key) or elsewhere(key, value, self._schemas)
-            return Finding(_no_key(key, None), place, note=note or self._list_of_keys(key, names_of(owner)))
+            return Diagnostic(_no_key(key, None), place, note=note or self._list_of_keys(key, names_of(owner)))
         if meaning.sentence is not None:
-            return Finding(_no_key(key, None), place, note=meaning.sentence)
+            return Diagnostic(_no_key(key, None), place, note=meaning.sentence)
         meant = _short(key, meaning.key)
-        return Finding(_no_key(key, meaning.key), place, f"{meant}: {meaning.value}" if meaning.value else meant)
+        return Diagnostic(_no_key(key, meaning.key), place, f"{meant}: {meaning.value}" if meaning.value else meant)
 
     def _meanings(self, key: str, value: str | None, owner: Any) -> Iterator[Meaning]:
         parent = key.rpartition(".")[0]
@@ -132,7 +132,7 @@ class WrongKeys:
             keys = replace(keys, known=[*keys.known, *own], confs=[(parent, owner), *keys.confs])
         yield from keys.meanings(key, value)
 
-    def checked_word(self, place: Typed, sign: str, key: str, value: str | None) -> str | None:
+    def checked_word(self, place: CliWord, sign: str, key: str, value: str | None) -> str | None:
         """Return the word that sets ``key`` and passes the checks; None if none does."""
         full = expand_key(key)
         default = self._default(full)
@@ -161,18 +161,18 @@ class WrongKeys:
         is_plain = isinstance(value, int | float | str) and not re.search(r"[^\w.-]", str(value))
         return ("true" if isinstance(value, bool) else str(value)) if is_plain else None
 
-    def _or_added(self, key: str, place: Typed) -> str | None:
+    def _or_added(self, key: str, place: CliWord) -> str | None:
         added = self._added(key, place)
         return f"or add it with {added}" if added is not None else None
 
-    def _added(self, key: str, place: Typed) -> str | None:
+    def _added(self, key: str, place: CliWord) -> str | None:
         """Return the word that adds ``key`` where any key may stand; None if none may, or the checks refuse it."""
         added = f"+{place.command[place.index].lstrip('+~')}"
         parent, _, name = key.rpartition(".")
         may_be = self.is_free(parent) and may_take(dict(self.keys.targets).get(parent), name)
         return added if may_be and not _blames(self._checked(place, added), key) else None
 
-    def _checked(self, place: Typed, *words: str) -> Exception | None:
+    def _checked(self, place: CliWord, *words: str) -> Exception | None:
         """Return why the command is refused with ``words`` in place of the wrong one; None if it is not."""
         before = len(self.request.command) - len(self.request.overrides)
         return self._check([*place.command[before : place.index], *words, *place.command[place.index + 1 :]])
@@ -192,9 +192,9 @@ class WrongKeys:
             return None
         return plugins_with(key, self._schemas)
 
-    def without_type(self, section: str, message: str, place: Typed) -> Finding:
+    def without_type(self, section: str, message: str, place: CliWord) -> Diagnostic:
         """Return what there is to say about a section of which a key is typed, but whose plugin is not chosen."""
-        found = Finding(f"{section}: {message}", place)
+        found = Diagnostic(f"{section}: {message}", place)
         group = section.replace(".", "/")
         _, key, value = split_word(place.command[place.index])
         for plugin, conf in self._schemas.group(group).items():

@@ -9,7 +9,7 @@ from typing import Any
 
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
-from rtrain.trainers.trained import About
+from rtrain.trainers.trained import CheckpointMetadata
 from rtrain.trainers.worker import Worker
 
 SAME_FEATURES = ("task", "input_shape", "num_classes", "class_names", "feature_names", "categories")
@@ -18,7 +18,7 @@ MAX_SHOWN = 200
 
 
 @dataclass(frozen=True)
-class Beginning:
+class InitialModel:
     """What training begins with."""
 
     resumed: Path | None = None
@@ -27,7 +27,7 @@ class Beginning:
     """The checkpoint of another run on whose trees it builds (``run.init_from``)."""
 
     @classmethod
-    def of(cls, worker: Worker, *, anew: bool) -> Beginning:
+    def of(cls, worker: Worker, *, anew: bool) -> InitialModel:
         """Find it.
 
         Args:
@@ -43,7 +43,7 @@ class Beginning:
         return self.init if self.resumed is None else self.resumed
 
 
-def check_trees(info: DatasetInfo, wrote: About, objectives: tuple[Any, Any]) -> None:
+def check_trees(info: DatasetInfo, wrote: CheckpointMetadata, objectives: tuple[Any, Any]) -> None:
     """Find why trees of another run (``run.init_from``) can't be built on.
 
     Args:

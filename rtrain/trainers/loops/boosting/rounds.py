@@ -23,13 +23,13 @@ from rtrain.trainers.async_writer import in_turn
 from rtrain.trainers.base import Job
 from rtrain.trainers.loops.auto import check_float32, check_roles, dataset_of
 from rtrain.trainers.loops.boosting.conf import BoostingConf
-from rtrain.trainers.loops.boosting.init_model import Beginning
+from rtrain.trainers.loops.boosting.init_model import InitialModel
 from rtrain.trainers.loops.boosting.progress import Progress
-from rtrain.trainers.loops.collectives import Voters
+from rtrain.trainers.loops.collectives import Collectives
 from rtrain.trainers.loops.directions import check_targets, not_reported
 from rtrain.trainers.loops.epochs.meter import NotFiniteError
 from rtrain.trainers.loops.finished import tell_over
-from rtrain.trainers.loops.monitor import Goals, Monitor, goal_names
+from rtrain.trainers.loops.monitor import Monitor, StopConditions, goal_names
 from rtrain.trainers.loops.stopping import SIGNALS, StopSignal
 from rtrain.trainers.worker import Worker
 
@@ -174,10 +174,10 @@ class Rounds:
         self,
         worker: Worker,
         conf: BoostingConf,
-        ranks: Voters,
+        ranks: Collectives,
         deciding: Callable[[Sequence[str]], str],
         snapshot: Callable[[int], Writer],
-        beginning: Beginning,
+        beginning: InitialModel,
     ) -> None:
         folder = beginning.resumed
         self._worker, self._conf, self._deciding, self._copied = worker, conf, deciding, snapshot
@@ -186,7 +186,7 @@ class Rounds:
         self._monitor: Monitor | None = None
         """Known when the library has reported its metrics, whose names only it can tell."""
         self._saved = self.progress.rounds if folder is not None else -1
-        self._goals, self._reason = Goals(worker.run.stop, worker.directions), ""
+        self._goals, self._reason = StopConditions(worker.run.stop, worker.directions), ""
         self._is_over_before = folder is not None
         """No round was wanted since the run was resumed."""
         self._spoilt = ""
@@ -334,7 +334,7 @@ class Rounds:
         if monitor.mode is None and (best.monitor is not None or self._conf.early_stopping_rounds is not None):
             directions.needed(str(monitor.name), "run.checkpoint.best.mode")
         check_targets(stop.target, directions)
-        self._goals = Goals(stop, directions)
+        self._goals = StopConditions(stop, directions)
         return monitor
 
     def describe(self, importance: Mapping[str, Mapping[str, float]]) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 from rtrain.datasets.base import DatasetInfo, Split
 from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.loops.collectives import Ranks
-from rtrain.trainers.loops.epochs.loader import Feed
+from rtrain.trainers.loops.epochs.loader import BatchLoader
 from rtrain.trainers.loops.epochs.progress import Progress
-from rtrain.trainers.sharded_checkpoint import Savers
+from rtrain.trainers.sharded_checkpoint import CheckpointGroup
 
 
 class Learner(ABC):
@@ -20,12 +20,12 @@ class Learner(ABC):
 
     way_out: str = "Lower trainer.optimizer's learning rate, or look for extreme values in the data."
     """What the user can do when a loss is not a number."""
-    savers: Savers | None = None
+    savers: CheckpointGroup | None = None
     """All ranks, if each of them writes a part of each checkpoint."""
 
-    def feed(self, split: Split, info: DatasetInfo, ranks: Ranks) -> Feed:
+    def feed(self, split: Split, info: DatasetInfo, ranks: Ranks) -> BatchLoader:
         """Return the rows of a split as ``take`` and ``evaluate`` get them."""
-        return Feed(split, info, ranks)
+        return BatchLoader(split, info, ranks)
 
     def seed(self, number: int) -> None:  # noqa: B027 (some have no random numbers of their own)
         """Make the framework's random numbers of the next step depend on ``number`` alone."""

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from rtrain.datasets.base import Batch, DatasetInfo, Pass, Split
+from rtrain.datasets.base import Batch, DatasetInfo, EpochPlan, Split
 from rtrain.errors import DatasetError
 from rtrain.trainers.loops.collectives import Ranks
 from rtrain.trainers.loops.tasks import PLACES
 
 
-class Feed:
+class BatchLoader:
     """One split."""
 
     def __init__(self, split: Split, info: DatasetInfo, ranks: Ranks) -> None:
@@ -32,11 +32,11 @@ class Feed:
         """Return the steps of one pass."""
         return math.ceil(self._split.num_rows / rows_per_step)
 
-    def num_own_rows(self, one: Pass) -> int:
+    def num_own_rows(self, one: EpochPlan) -> int:
         """Return the rows of this rank in a whole pass."""
         return one.layout.own_rows(one.rank, self._split.num_rows)
 
-    def steps(self, one: Pass) -> Iterator[Any]:
+    def steps(self, one: EpochPlan) -> Iterator[Any]:
         """Yield the batches of one pass; a rank without rows gets empty ones while another one still has some.
 
         Raises:

@@ -7,19 +7,19 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from rtrain.datasets.base import Pass
+from rtrain.datasets.base import EpochPlan
 from rtrain.errors import TrainingError
 from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.async_writer import in_turn
 from rtrain.trainers.checkpoint_errors import reading
 from rtrain.trainers.loops.auto import default_monitor, evaluated_split
-from rtrain.trainers.loops.collectives import Ranks, Voters
+from rtrain.trainers.loops.collectives import Collectives, Ranks
 from rtrain.trainers.loops.epochs.conf import EpochsConf
 from rtrain.trainers.loops.epochs.learner import Learner
 from rtrain.trainers.loops.epochs.meter import Meter, NotFiniteError
 from rtrain.trainers.loops.epochs.progress import Progress
 from rtrain.trainers.loops.finished import tell_over
-from rtrain.trainers.loops.monitor import Goals, Monitor
+from rtrain.trainers.loops.monitor import Monitor, StopConditions
 from rtrain.trainers.loops.seeding import seed_step
 from rtrain.trainers.loops.stopping import SIGNALS, TIME_LIMIT, StopSignal
 from rtrain.trainers.worker import Worker
@@ -40,7 +40,7 @@ class EpochLoop:
     """
 
     def __init__(
-        self, worker: Worker, conf: EpochsConf, learner: Learner, ranks: Ranks, everyone: Voters | None = None
+        self, worker: Worker, conf: EpochsConf, learner: Learner, ranks: Ranks, everyone: Collectives | None = None
     ) -> None:
         assert worker.dataset is not None, "checked by the plugin"
         info, splits = worker.dataset.info, worker.dataset.splits
@@ -53,7 +53,7 @@ class EpochLoop:
         self.evaluated = None if self.split is None else learner.feed(splits[self.split], info, ranks)
         default = default_monitor(conf.evaluate_split, info)
         self.monitor = Monitor.of(worker.run.checkpoint.best, conf, worker.directions, default)
-        self.goals = Goals(worker.run.stop, worker.directions)
+        self.goals = StopConditions(worker.run.stop, worker.directions)
         self.progress, self.saved_step, self.scored_step = Progress(), -1, -1
         self.news: dict[str, float] = {}
         """What the newest evaluation can be judged by."""
@@ -253,9 +253,9 @@ class EpochLoop:
     def _new_meter(self) -> Meter:
         return Meter(self.worker, self.learner, self.progress, self.feed.num_steps(self.rows_per_step))
 
-    def _next_pass(self) -> Pass:
+    def _next_pass(self) -> EpochPlan:
         """Return the epoch that begins, or what is left of the one under way."""
-        one = Pass(
+        one = EpochPlan(
             rank=self.ranks.rank,
             world_size=self.ranks.size,
             global_batch_size=self.rows_per_step,
@@ -266,9 +266,11 @@ class EpochLoop:
         )
         return replace(one, began=self.progress.began(one.layout))
 
-    def _evaluation_pass(self) -> Pass:
+    def _evaluation_pass(self) -> EpochPlan:
         rows = self.conf.eval_batch_size * self.ranks.size
-        return Pass(rank=self.ranks.rank, world_size=self.ranks.size, global_batch_size=rows, seed=0, shuffle=False)
+        return EpochPlan(
+            rank=self.ranks.rank, world_size=self.ranks.size, global_batch_size=rows, seed=0, shuffle=False
+        )
 
     def _describe(self) -> None:
         """Tell the manifest on how much this rank trains."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
-from rtrain.datasets.base import Layout
+from rtrain.datasets.base import ShardLayout
 from rtrain.runs.checkpoints import read_state
 from rtrain.runs.files import to_json, write_atomic
 from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
@@ -84,11 +84,11 @@ class Progress:
         """Return the values that no evaluation was judged by so far."""
         return {name: self.metrics[name] for name in self.unjudged if name in self.metrics}
 
-    def began(self, layout: Layout) -> Layout:
+    def began(self, layout: ShardLayout) -> ShardLayout:
         """Return how ranks share the rows of the epoch under way: as when it began, or if it begins, as they do now."""
         if self.step_in_epoch == 0 or self.num_workers == 0:
             self.num_workers, self.rows_per_step = layout.num_workers, layout.rows_per_step
-        return Layout(num_workers=self.num_workers, rows_per_step=self.rows_per_step)
+        return ShardLayout(num_workers=self.num_workers, rows_per_step=self.rows_per_step)
 
     def judge(self, early: EarlyStoppingConf, monitor: Monitor, metrics: Mapping[str, float]) -> None:
         """Count how many evaluations in a row have brought no improvement; from 0 when another metric is watched.

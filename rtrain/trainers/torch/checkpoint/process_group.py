@@ -7,7 +7,7 @@ from typing import Any
 import torch.distributed as dist
 
 
-class SavingGroup:
+class CheckpointProcessGroup:
     """All ranks, in a process group of its own: what they exchange never gets between that of training.
 
     It goes through main memory, where the copies are.

@@ -19,11 +19,11 @@ from typing import Any, cast
 from ray.train import Checkpoint, CheckpointUploadMode, ReportedCheckpoint, ReportedCheckpointStatus
 from ray.train.v2._internal.execution.train_fn_utils import DistributedTrainFnUtils, LocalTrainFnUtils, TrainFnUtils
 
-from rtrain.config.secrets.redact import Scrubber
+from rtrain.config.secrets.redact import Redactor
 from rtrain.errors import TrainingError, shortened
 from rtrain.runs.checkpoints import all_checkpoints, latest_checkpoint, read_record
 from rtrain.runs.plain_files import is_plain_name
-from rtrain.trainers.loops.monitor import Goals, Monitor
+from rtrain.trainers.loops.monitor import Monitor, StopConditions
 from rtrain.trainers.loops.stopping import SIGNALS
 from rtrain.trainers.torch.custom.folders import Upload, clear_leftovers, free_name
 from rtrain.trainers.torch.custom.leftovers import is_leftover, mark_leftovers, threads_now
@@ -51,7 +51,7 @@ class _Log:
         self.number = int(record.get("report", self.step or 0))
         self._seconds_before = float(record.get("seconds", 0.0))
         self._monitor = Monitor.of(worker.run.checkpoint.best, None, worker.directions)
-        self._goals = Goals(worker.run.stop, worker.directions)
+        self._goals = StopConditions(worker.run.stop, worker.directions)
         limits = [worker.conf.max_seconds, worker.run.stop.max_seconds]
         self._max_seconds = min((limit for limit in limits if limit is not None), default=None)
 
@@ -304,7 +304,7 @@ def _reported(folder: Path) -> ReportedCheckpoint:
     return ReportedCheckpoint(Checkpoint(str(folder)), metrics, ReportedCheckpointStatus.COMMITTED)
 
 
-def _check_name(name: Any, scrub: Scrubber) -> None:
+def _check_name(name: Any, scrub: Redactor) -> None:
     """Refuse a name that a folder can't have, or that is a secret.
 
     Raises:

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rtrain.datasets.base import Batch, DatasetInfo, Pass, ResidentSplit, Split
-from rtrain.trainers.loops.epochs.loader import Feed
+from rtrain.datasets.base import Batch, DatasetInfo, EpochPlan, ResidentSplit, Split
+from rtrain.trainers.loops.epochs.loader import BatchLoader
 from rtrain.trainers.torch.inputs.standardize import Standardizer, as_tensor, target_tensor
 from rtrain.trainers.torch.ranks import TorchRanks
 
@@ -59,7 +59,7 @@ def fits_on(device: torch.device, num_bytes: int) -> bool:
     return device.type != "cuda" or num_bytes <= torch.cuda.mem_get_info(device)[0] * GPU_SHARE
 
 
-class TensorFeed(Feed):
+class TensorLoader(BatchLoader):
     """One split as tensors, standardized batch by batch.
 
     Resident rows stay in the memory that all workers of a machine share; on a GPU they lie if they fit there.
@@ -80,11 +80,11 @@ class TensorFeed(Feed):
         weight = split.columns.get("weight") if self._weighted else None
         self._weight = None if weight is None else self._inputs.place(weight)
 
-    def num_own_rows(self, one: Pass) -> int:
+    def num_own_rows(self, one: EpochPlan) -> int:
         """Return the rows of this rank in a whole pass; none where another rank has the same ones and counts them."""
         return super().num_own_rows(one) if self._world.counts else 0
 
-    def steps(self, one: Pass) -> Iterator[Step]:
+    def steps(self, one: EpochPlan) -> Iterator[Step]:
         """Yield the steps of one pass; a rank without rows gets empty tensors while another one still has some."""
         if self._x is None:
             yield from map(self._placed, super().steps(one))

@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 
 from rtrain.config.targets.instantiate import build, check_node, locate, raised_at
-from rtrain.datasets.base import DatasetInfo, Pass, ResidentSplit, Split, share_of
+from rtrain.datasets.base import DatasetInfo, EpochPlan, ResidentSplit, Split, share_of
 from rtrain.datasets.splitting.row_hash import random_numbers
 from rtrain.errors import ConfigError
-from rtrain.trainers.loops.epochs.loader import Feed
+from rtrain.trainers.loops.epochs.loader import BatchLoader
 from rtrain.trainers.loops.seeding import kept_random_numbers
 from rtrain.trainers.torch.config import Conf
-from rtrain.trainers.torch.inputs.loader import Step, TensorFeed
+from rtrain.trainers.torch.inputs.loader import Step, TensorLoader
 from rtrain.trainers.torch.inputs.standardize import as_tensor
 from rtrain.trainers.torch.ranks import TorchRanks
 
@@ -74,7 +74,7 @@ class RowTransform:
         return torch.as_tensor(row)
 
 
-class TransformedFeed(TensorFeed):
+class TransformedLoader(TensorLoader):
     """One split whose rows go through a transform anew in every pass.
 
     Args:
@@ -83,8 +83,8 @@ class TransformedFeed(TensorFeed):
         ranks: Those with rows of their own.
         conf: How images lie in memory.
         transform: What happens to each row.
-        is_random: Each row gets random numbers of its own, by ``Pass.seed``, epoch and its place in the epoch. Else
-            they are the same for all rows and passes.
+        is_random: Each row gets random numbers of its own, by ``EpochPlan.seed``, epoch and its place in the epoch.
+            Else they are the same for all rows and passes.
     """
 
     def __init__(
@@ -104,10 +104,10 @@ class TransformedFeed(TensorFeed):
     def _hold(self, split: ResidentSplit) -> None:
         """Leave the rows where they are: they have to be transformed before they are put on the device."""
 
-    def steps(self, one: Pass) -> Iterator[Step]:
+    def steps(self, one: EpochPlan) -> Iterator[Step]:
         """Yield the steps of one pass; a rank without rows gets empty tensors while another one still has some."""
         start = one.skip_rows
-        for batch in Feed.steps(self, one):
+        for batch in BatchLoader.steps(self, one):
             own = slice(*(start + border for border in share_of(batch.num_global, one.rank, one.world_size)))
             seeds = _seeds((one.seed, one.epoch), np.arange(own.start, own.stop)) if self._is_random else None
             start += batch.num_global
@@ -115,14 +115,14 @@ class TransformedFeed(TensorFeed):
             yield self._placed(batch, x if len(batch.y) else self._nothing)
 
 
-def open_feed(
+def open_loader(
     split: Split, info: DatasetInfo, ranks: TorchRanks, conf: Conf, allow: Sequence[str], *, training: bool
-) -> TensorFeed:
+) -> TensorLoader:
     """Return the rows of a split as a model takes them, in training or to be evaluated."""
     transform = transform_of(conf, training, allow)
     if transform is None:
-        return TensorFeed(split, info, ranks, conf.channels_last)
-    return TransformedFeed(split, info, ranks, conf, transform, is_random=training)
+        return TensorLoader(split, info, ranks, conf.channels_last)
+    return TransformedLoader(split, info, ranks, conf, transform, is_random=training)
 
 
 def transform_of(conf: Conf, training: bool, allow: Sequence[str]) -> RowTransform | None:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from rtrain.runs.checkpoints import Writer
-from rtrain.trainers.torch.checkpoint.process_group import SavingGroup
+from rtrain.trainers.torch.checkpoint.process_group import CheckpointProcessGroup
 from rtrain.trainers.torch.checkpoint.state import TrainState
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.finite import are_finite
@@ -44,7 +44,7 @@ class Strategy(ABC):
 
     def __init__(self, conf: Conf, world: TorchRanks) -> None:
         self.conf, self.world = conf, world
-        self.savers = SavingGroup() if self.sharded else None
+        self.savers = CheckpointProcessGroup() if self.sharded else None
         """Ranks that write their parts."""
 
     @property

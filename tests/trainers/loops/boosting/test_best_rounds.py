@@ -12,7 +12,7 @@ from rtrain.evaluation import compared, metrics_of
 from rtrain.runs.checkpoints import best_record, checkpoints_dir
 from rtrain.testing.workers import RecordingChannel, make_job
 from rtrain.trainers.registry import confs, load_trainer
-from rtrain.trainers.trained import Trained
+from rtrain.trainers.trained import LoadedCheckpoint
 
 KINDS = {
     "xgboost": {
@@ -64,7 +64,7 @@ def test_the_best_checkpoint_gives_the_value_that_is_shown(trainer, kind, way, t
     record = best_record(channel.of("checkpoint"))
     folder = checkpoints_dir(tmp_path) / record["name"]
     predictor = load_trainer(trainer).load_predictor(
-        Trained(folder=folder, conf=confs()[trainer](**keys), info=data.info), "cpu"
+        LoadedCheckpoint(folder=folder, conf=confs()[trainer](**keys), info=data.info), "cpu"
     )
     rows = data.splits["test"].columns
     found = metrics_of(data.info, [compared(predictor, data.info, RawChunk(rows["x"], rows["y"], {}, None, None))])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from rtrain.config.secrets.redact import Scrubber
+from rtrain.config.secrets.redact import Redactor
 from rtrain.errors import TrainingError
 from rtrain.runs.files import to_json
 from rtrain.trainers.torch.custom.metrics import MAX_VALUES, split_metrics, whole_number
@@ -134,13 +134,13 @@ def test_what_counts_is_a_whole_number(value, whole):
 
 def test_no_name_of_a_metric_holds_a_secret():
     metrics = {"S3cret-1": 1.0, "val": {"x/S3cret-1": 2}, "text": {"S3cret-1": "S3cret-1"}, "list": [{"S3cret-1": 3}]}
-    numbers, values = split_metrics(metrics, Scrubber(frozenset({"S3cret-1"})))
+    numbers, values = split_metrics(metrics, Redactor(frozenset({"S3cret-1"})))
     assert numbers == {"***": 1.0, "val/x/***": 2.0}
     assert values == {"text/***": "***", "list": [{"***": 3.0}]}
 
 
 def test_no_checkpoint_is_named_by_a_secret():
-    scrub = Scrubber(frozenset({"S3cret-1"}))
+    scrub = Redactor(frozenset({"S3cret-1"}))
     _check_name("ck-1", scrub)
     with pytest.raises(TrainingError) as raised:
         _check_name("ck-S3cret-1", scrub)
