@@ -16,7 +16,7 @@ from rtrain.errors import ConfigError, RtrainError, RunInUseError
 from rtrain.runs.checkpoints import latest_checkpoint, read_record
 from rtrain.runs.files import private_files
 from rtrain.runs.manifest import FILE_NAME, read_manifest
-from rtrain.runs.signature import has_own_seal
+from rtrain.runs.signature import is_signed_by_this_account
 from rtrain.storage.access import patiently
 from rtrain.storage.fetching import StoredRun, fetch_run, find_stored, is_alive, stored_run, stored_runs
 from rtrain.storage.folders import read
@@ -131,7 +131,7 @@ def _own_config(run: StoredRun) -> str | None:
             text = patiently(lambda: read(run.folder, "config.yaml")).decode("utf-8", "replace")
         except FileNotFoundError:
             return None
-    return text if has_own_seal(text, str(run.manifest.get("project_root", ""))) else None
+    return text if is_signed_by_this_account(text, str(run.manifest.get("project_root", ""))) else None
 
 
 def is_ahead(run: StoredRun, run_dir: Path) -> bool:

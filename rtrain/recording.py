@@ -24,7 +24,7 @@ from rtrain.runs.lock import locked
 from rtrain.runs.manifest import Manifest, read_manifest, utc_now
 from rtrain.runs.plain_files import check_run_dir
 from rtrain.runs.recorder import Observer, Recorder
-from rtrain.runs.signature import with_seal
+from rtrain.runs.signature import with_signature
 from rtrain.runs.verify import set_aside, without_record
 from rtrain.scaling import fewest_and_most, worker_resources
 from rtrain.storage.mirror import Mirror, mirror_run
@@ -52,7 +52,7 @@ def recorded(
             # Another process may have resumed it, and ended, since it was found.
             resumption = replace(resumption, manifest=read_manifest(run_dir))
             _take_up(manifest, resumption, prepared, observer)
-        config = with_seal(prepared.composed.yaml, str(prepared.composed.project_root))
+        config = with_signature(prepared.composed.yaml, str(prepared.composed.project_root))
         cadence = prepared.composed.conf.run.checkpoint
         observer = LoggingObserver(observer)
         recorder = Recorder(run_dir, manifest, observer, cadence.keep, cadence.best.keep, config, lock)

@@ -21,7 +21,7 @@ from rtrain.runs.manifest import read_manifest
 from rtrain.runs.plain_files import read_text
 from rtrain.runs.recorder import Observer, Recorder
 from rtrain.runs.run import Run
-from rtrain.runs.signature import has_own_seal
+from rtrain.runs.signature import is_signed_by_this_account
 from rtrain.schemas import schemas
 
 
@@ -75,7 +75,7 @@ def resuming_session(run_dir: Path, overrides: Sequence[str], *, trust: bool = F
         text = read_text(run_dir, config.name)
     except (FileNotFoundError, ValueError) as error:
         raise ConfigError(f"{config} can't be read: {error}", "Start a new run: rtrain fit CONFIG") from error
-    if not trust and not has_own_seal(text, project_root):
+    if not trust and not is_signed_by_this_account(text, project_root):
         raise ConfigError(
             f"{run_dir} was made by somebody else, or its config.yaml was changed: to go on runs what that names.",
             "If you trust who wrote it: --trust",

@@ -19,7 +19,7 @@ from rtrain.runs.lock import is_locked
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.manifest import Manifest, read_manifest
 from rtrain.runs.plain_files import read_text
-from rtrain.runs.signature import has_own_seal
+from rtrain.runs.signature import is_signed_by_this_account
 from rtrain.sweeps.importance import importance
 from rtrain.sweeps.record import SweepRecord
 from rtrain.sweeps.trial import OVER, Trial
@@ -236,7 +236,7 @@ def _command(run_dir: Path) -> str:
 
 def _is_own(run_dir: Path, manifest: Manifest) -> bool:
     try:
-        return has_own_seal(read_text(run_dir, "config.yaml"), manifest.project_root)
+        return is_signed_by_this_account(read_text(run_dir, "config.yaml"), manifest.project_root)
     except (OSError, ValueError):
         return False
 

@@ -33,7 +33,7 @@ from rtrain.config.targets.allow_list import allowed_by_project, use_project_roo
 from rtrain.config.targets.gate import Gate, leaves
 from rtrain.errors import ConfigError, RtrainError, TargetError
 from rtrain.runs.plain_files import check_run_dir
-from rtrain.runs.signature import has_own_seal
+from rtrain.runs.signature import is_signed_by_this_account
 
 if TYPE_CHECKING:
     from rtrain.config.trials import Trials
@@ -310,7 +310,7 @@ class Session:
     def _is_own_run(self, root: Path) -> bool:
         """Tell whether the config is the ``config.yaml`` of a run of this account's."""
         primary = self.request.primary
-        return not primary.builtin and has_own_seal(primary.path.read_text(encoding="utf-8"), str(root))
+        return not primary.builtin and is_signed_by_this_account(primary.path.read_text(encoding="utf-8"), str(root))
 
 
 def job_place() -> tuple[list[str], Path]:

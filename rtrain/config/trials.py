@@ -37,7 +37,7 @@ from rtrain.config.secrets.urls import MASK
 from rtrain.config.sweep_conf import SweepConf
 from rtrain.errors import ConfigError
 from rtrain.runs.files import write_atomic
-from rtrain.runs.signature import with_seal
+from rtrain.runs.signature import with_signature
 
 NOT_IDENTITY = ("sweep.num_trials", "sweep.max_", "sweep.name", "cluster.", "run.failure.", "run.checkpoint.")
 """Overrides that may differ when the same sweep goes on."""
@@ -163,7 +163,7 @@ class Trials:
             "overrides": mask_words(self._request.overrides, self._referred),
         }
         text = yaml.safe_dump(command, sort_keys=False, allow_unicode=True)
-        write_atomic(self.folder / COMMAND_NAME, with_seal(text, ""))
+        write_atomic(self.folder / COMMAND_NAME, with_signature(text, ""))
 
     @property
     def launcher(self) -> str | None:

@@ -43,10 +43,10 @@ class HangChannel(Protocol):
     def send(self, record: dict[str, object]) -> None:
         """Hand over a record."""
 
-    def tell_hang(self) -> None:
+    def report_hang(self) -> None:
         """Tell the other workers of this attempt that this one hangs."""
 
-    def told_of_hang(self) -> bool:
+    def peer_hang_reported(self) -> bool:
         """Return whether one of them has."""
 
 
@@ -88,8 +88,8 @@ class Watchdog:
         while not self._closing.wait(interval):
             quiet = silence.seconds(self._life.sign_at, interval)
             # Where one hangs, the others wait for it, and shall tell where before they lose their connection.
-            if quiet > self._seconds or (quiet > self._seconds / 2 and self._channel.told_of_hang()):
-                self._channel.tell_hang()
+            if quiet > self._seconds or (quiet > self._seconds / 2 and self._channel.peer_hang_reported()):
+                self._channel.report_hang()
                 self._tell(quiet)
                 self._closing.wait(GRACE_SECONDS)
                 self._end(EXIT_CODE)

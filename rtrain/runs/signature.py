@@ -28,13 +28,13 @@ def is_own(text: str, mark: str) -> bool:
     return key is not None and hmac.compare_digest(_mark(key, text).encode(), _bytes(mark))
 
 
-def with_seal(config: str, project_root: str) -> str:
+def with_signature(config: str, project_root: str) -> str:
     """Return the text of a run's ``config.yaml`` with the mark on it, and on the folder whose modules it names."""
     mark = seal(f"{project_root}\n{config}")
     return f"{config}{LINE}{mark}\n" if mark else config
 
 
-def has_own_seal(text: str, project_root: str) -> bool:
+def is_signed_by_this_account(text: str, project_root: str) -> bool:
     """Tell whether this account wrote the ``config.yaml`` of a run, for that folder, and nobody changed it."""
     config, _, mark = text.rpartition(LINE)
     return is_own(f"{project_root}\n{config}", mark.strip())

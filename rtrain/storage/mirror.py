@@ -20,7 +20,7 @@ from rtrain.runs.lock import locked
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.manifest import Manifest, read_manifest
 from rtrain.runs.plain_files import check_run_dir, is_plain_name, parse_json, read_text
-from rtrain.runs.signature import has_own_seal
+from rtrain.runs.signature import is_signed_by_this_account
 from rtrain.storage.access import check_access, patiently
 from rtrain.storage.folders import Folder, WatchedFolder, read
 from rtrain.storage.run_copy import DAMAGED, Retention, RunCopy
@@ -215,7 +215,7 @@ def _config_of(run_dir: Path, manifest: Manifest) -> tuple[str, bool]:
         text = read_text(run_dir, "config.yaml")
     except (FileNotFoundError, ValueError):
         return "", False
-    return text, has_own_seal(text, manifest.project_root)
+    return text, is_signed_by_this_account(text, manifest.project_root)
 
 
 def _no_store(run_dir: Path, manifest: Manifest) -> ConfigError:
@@ -246,7 +246,7 @@ def _check_free(folder: Folder, manifest: Manifest, config: str, *, own: bool) -
     there = patiently(lambda: _text_there(folder, "config.yaml"))
     stored = _parsed(patiently(lambda: _text_there(folder, MANIFEST)) or "{}")
     same = stored.get("started_at") == manifest.started_at or (there == config != "")
-    if not own and has_own_seal(there, str(stored.get("project_root", ""))):
+    if not own and is_signed_by_this_account(there, str(stored.get("project_root", ""))):
         same = False
     if (there or stored) and not same:
         raise ConfigError(

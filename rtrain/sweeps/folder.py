@@ -17,7 +17,7 @@ from rtrain.runs.leftovers import clear_leftovers
 from rtrain.runs.lock import FILE_NAME as LOCK
 from rtrain.runs.lock import locked
 from rtrain.runs.plain_files import check_kind, check_run_dir, read_text
-from rtrain.runs.signature import has_own_seal
+from rtrain.runs.signature import is_signed_by_this_account
 from rtrain.schemas import schemas
 from rtrain.sweeps.record import BEST, is_sweep
 
@@ -97,7 +97,7 @@ def resuming_session(folder: Path, overrides: Sequence[str], *, trust: bool = Fa
         text = read_text(folder, COMMAND_NAME)
     except (OSError, ValueError) as error:
         raise ConfigError(f"{path} can't be read: {error}", "Give the command of the sweep once more.") from None
-    if not trust and not has_own_seal(text, ""):
+    if not trust and not is_signed_by_this_account(text, ""):
         raise ConfigError(
             f"{folder} was made by somebody else, or its {COMMAND_NAME} was changed: to go on runs what that names.",
             "If you trust who wrote it: --trust",

@@ -12,7 +12,7 @@ from rtrain.config.trials import COMMAND_NAME
 from rtrain.errors import ConfigError, RunInUseError
 from rtrain.from_store import bring, root_of
 from rtrain.runs.files import to_json, write_atomic
-from rtrain.runs.signature import has_own_seal
+from rtrain.runs.signature import is_signed_by_this_account
 from rtrain.storage.access import check_access, patiently
 from rtrain.storage.fetching import StoredRun, is_alive, runs_below
 from rtrain.storage.folders import Folder, open_folder, read, read_json
@@ -62,7 +62,7 @@ def fetch_sweep(url: str, notice: Notice, *, trust: bool = False) -> Path | None
         record = _record(home)
         if record is None:
             return None
-        if not trust and not has_own_seal(read(home, COMMAND_NAME).decode("utf-8", "replace"), ""):
+        if not trust and not is_signed_by_this_account(read(home, COMMAND_NAME).decode("utf-8", "replace"), ""):
             raise ConfigError(
                 f"{home.url} was made by another account, or on another machine: to go on runs what its {COMMAND_NAME} "
                 "names.",

@@ -82,7 +82,7 @@ class TrainerContract:
         if not cls.distributed:
             pytest.skip(f"{cls.trainer} trains on one worker")
         root = tmp_path_factory.mktemp(cls.trainer)
-        if not load_trainer(cls.trainer).joins_again:
+        if not load_trainer(cls.trainer).can_rejoin:
             return [cls.train(root, "num_workers=2", *cls.same_on_two)]
         words = ["num_workers=2", "run.checkpoint.keep=2,3", f"run.root_dir={root}", *cls.same_on_two]
         folder = rtrain.sweep(cls.config, [*cls.overrides, *words])
@@ -229,7 +229,7 @@ class TrainerContract:
         assert _measured(two.metrics) == pytest.approx(_measured(one.metrics), rel=self.tolerance)
 
     def test_two_workers_train_the_same_a_second_time(self, pair: list[Run]) -> None:
-        if not load_trainer(self.trainer).joins_again:
+        if not load_trainer(self.trainer).can_rejoin:
             pytest.skip(f"{self.trainer} trains one run in the processes of several workers")
         assert [one.status for one in pair] == ["succeeded"] * 2
         pids = [{worker["pid"] for worker in one.manifest.workers.values()} for one in pair]

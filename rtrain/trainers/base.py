@@ -77,7 +77,7 @@ class TrainerPlugin(ABC):
     can_skip: ClassVar[bool] = False
     """Whether the loop can leave out a step whose loss is no number: ``run.failure.nan_loss: skip``."""
 
-    joins_again: ClassVar[bool] = True
+    can_rejoin: ClassVar[bool] = True
     """Whether workers can train one run together after the other, as trials of a sweep do. TensorFlow can't change its
     threads, nor how its processes are connected, once it has begun.
     """

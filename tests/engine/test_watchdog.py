@@ -16,10 +16,10 @@ class Channel:
     def send(self, record):
         self.records.append(record)
 
-    def tell_hang(self):
+    def report_hang(self):
         self.told = True
 
-    def told_of_hang(self):
+    def peer_hang_reported(self):
         return self.told
 
 

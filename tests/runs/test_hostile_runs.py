@@ -19,7 +19,7 @@ from rtrain.runs.checkpoints import (
     write_checkpoint,
 )
 from rtrain.runs.run import Run
-from rtrain.runs.signature import has_own_seal, key_path, with_seal
+from rtrain.runs.signature import is_signed_by_this_account, key_path, with_signature
 from rtrain.runs.verify import check_whole, verify_run
 from rtrain.testing.workers import make_manifest
 
@@ -140,19 +140,19 @@ def test_a_score_that_makes_no_sense_counts_for_nothing(run, score):
 
 
 def test_a_config_bears_the_mark_of_its_account_and_project(tmp_path, monkeypatch):
-    text = with_seal("trainer: {type: torch}\n", "/project")
-    assert has_own_seal(text, "/project")
-    assert not has_own_seal(text, "/other")
-    assert not has_own_seal(text.replace("torch", "jax"), "/project")
-    assert not has_own_seal("trainer: {type: torch}\n", "/project")
+    text = with_signature("trainer: {type: torch}\n", "/project")
+    assert is_signed_by_this_account(text, "/project")
+    assert not is_signed_by_this_account(text, "/other")
+    assert not is_signed_by_this_account(text.replace("torch", "jax"), "/project")
+    assert not is_signed_by_this_account("trainer: {type: torch}\n", "/project")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "of-another-account"))
-    assert not has_own_seal(text, "/project")
+    assert not is_signed_by_this_account(text, "/project")
     assert not key_path().exists()
 
 
 def test_without_a_place_for_a_key_nothing_is_marked(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
-    text = with_seal("a: 1\n", "")
+    text = with_signature("a: 1\n", "")
     assert text == "a: 1\n"
-    assert not has_own_seal(text, "")
+    assert not is_signed_by_this_account(text, "")

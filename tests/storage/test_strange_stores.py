@@ -16,7 +16,7 @@ from rtrain.errors import RtrainError
 from rtrain.from_store import root_of
 from rtrain.runs.checkpoints import RECORD_NAME
 from rtrain.runs.events import Event, read_events, write_events
-from rtrain.runs.signature import with_seal
+from rtrain.runs.signature import with_signature
 from rtrain.storage.fetching import fetch_run, is_alive, stored_run
 from rtrain.storage.folders import DiskFolder, read
 
@@ -81,7 +81,7 @@ def test_the_directory_of_a_stranger_does_not_say_where_its_files_go(run, tmp_pa
     assert upload(run) == 2
     assert "--to" in capsys.readouterr().err
     assert not list((tmp_path / "theirs").iterdir())
-    (run / "config.yaml").write_text(with_seal(f"run: {{storage: 'file://{tmp_path}/mine'}}\n", ""))
+    (run / "config.yaml").write_text(with_signature(f"run: {{storage: 'file://{tmp_path}/mine'}}\n", ""))
     assert upload(run) == 0, "our own config does, and the manifest has no say"
     assert not list((tmp_path / "theirs").iterdir())
     assert (tmp_path / "mine" / "small" / "one" / "manifest.json").exists()
@@ -90,7 +90,7 @@ def test_the_directory_of_a_stranger_does_not_say_where_its_files_go(run, tmp_pa
 @pytest.fixture
 def sealed(copy: Path) -> Path:
     """The copy in the store, as a run of this account has it."""
-    (copy / "config.yaml").write_text(with_seal("run: {root_dir: .}\n", ""))
+    (copy / "config.yaml").write_text(with_signature("run: {root_dir: .}\n", ""))
     return copy
 
 
@@ -111,7 +111,7 @@ def test_a_stranger_does_not_say_which_copy_is_replaced(run, sealed, tmp_path, r
 
 def test_a_copied_mark_replaces_no_other_run(run, sealed, tmp_path):
     before = contents(sealed)
-    (run / "config.yaml").write_text(with_seal("run: {storage_timeout_seconds: 5}\n", ""))
+    (run / "config.yaml").write_text(with_signature("run: {storage_timeout_seconds: 5}\n", ""))
     change(run / "manifest.json", started_at="2026-01-01T00:00:00+00:00")
     assert upload(run, "--to", f"file://{tmp_path}/mine") == 2
     assert contents(sealed) == before
@@ -133,7 +133,7 @@ def precious(copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
 @pytest.mark.parametrize("mark", ["none", "own"])
 def test_a_copy_takes_the_place_of_nothing_but_its_run(precious, tmp_path, mark, words):
     if mark == "own":
-        (precious / "config.yaml").write_text(with_seal("run: {root_dir: .}\n", ""))
+        (precious / "config.yaml").write_text(with_signature("run: {root_dir: .}\n", ""))
     assert command(["resume", f"file://{precious}", *words]) == 2
     assert [path.name for path in (tmp_path / "work").iterdir()] == ["precious"]
     assert [path.name for path in (tmp_path / "work" / "precious").iterdir()] == ["thesis.txt"]
@@ -147,7 +147,7 @@ def test_nothing_of_a_stranger_is_brought(precious, tmp_path, capsys):
 
 
 def test_the_marked_config_says_where_a_copy_goes(precious):
-    (precious / "config.yaml").write_text(with_seal("run: {root_dir: mine}\n", ""))
+    (precious / "config.yaml").write_text(with_signature("run: {root_dir: mine}\n", ""))
     assert str(root_of(stored_run(f"file://{precious}"), trust=False)) == "mine"
 
 
@@ -236,7 +236,7 @@ def test_a_store_with_something_strange_in_it_is_not_followed(run, copy, tmp_pat
         with guarded():
             refused(act)
     assert SECRET.encode() not in contents(into)
-    (run / "config.yaml").write_text(with_seal("run: {storage_timeout_seconds: 0.1}\n", ""))
+    (run / "config.yaml").write_text(with_signature("run: {storage_timeout_seconds: 0.1}\n", ""))
     upload(run, "--to", f"file://{tmp_path}/mine")
     assert (tmp_path / "victim" / "secret.txt").read_text() == SECRET
     assert len(list((tmp_path / "victim").iterdir())) == 1

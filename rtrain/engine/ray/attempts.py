@@ -94,7 +94,7 @@ class Attempts:
         self._due = None
         self._reply(channel, question, again=again)
 
-    def let_go(self, channel: DriverChannel) -> None:
+    def release(self, channel: DriverChannel) -> None:
         """Have workers start again that have failed when the run was over already: the next run wants them."""
         if self._question is not None:
             self._reply(channel, self._question, again=True)

@@ -90,11 +90,11 @@ class WorkerChannel:
         if self._error is not None:
             raise self._error
 
-    def tell_hang(self) -> None:
+    def report_hang(self) -> None:
         """Tell the other workers of this attempt that this one hangs."""
         key_value_store.put(self._hang_key, "1")
 
-    def told_of_hang(self) -> bool:
+    def peer_hang_reported(self) -> bool:
         """Return whether a worker of this attempt hangs."""
         return key_value_store.get(self._hang_key) is not None
 

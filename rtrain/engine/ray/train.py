@@ -65,7 +65,7 @@ def train_on_ray(
         marker.unlink(missing_ok=True)
         channel.close()
         if group.is_there:
-            attempts.let_go(channel)
+            attempts.release(channel)
     channel.check()
     if error is not None and not attempts.excused:
         raise attempts.error(error) from error

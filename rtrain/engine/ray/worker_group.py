@@ -1,7 +1,7 @@
 """The workers of Ray Train as the driver sees them: those of one run, and those that train one run after the other.
 
 Trials of a sweep that need the same workers share a ``KeptGroup``. Its workers ask for runs
-(``ray_worker.train_in_turn``); the actor that holds the group answers in a thread beside the one that follows the
+(``worker_main.train_in_turn``); the actor that holds the group answers in a thread beside the one that follows the
 training. When all workers ask for the next run, the one before is over.
 """
 
@@ -42,7 +42,7 @@ class Group:
         """Take a run to train; return what to ``begin`` workers with, or None if they are there.
 
         Args:
-            task: What ``ray_worker.train_on_worker`` takes.
+            task: What ``worker_main.train_on_worker`` takes.
         """
         from rtrain.engine.ray.worker_main import train_on_worker
 
@@ -129,4 +129,4 @@ class KeptGroup(Group):
 
 def can_be_kept(plugin: TrainerPlugin, conf: RtrainConf) -> bool:
     """Tell whether the workers of a run can train another one after it."""
-    return plugin.joins_again and not plugin.takes_ray_datasets(conf.trainer) and not is_elastic(conf.scaling)
+    return plugin.can_rejoin and not plugin.takes_ray_datasets(conf.trainer) and not is_elastic(conf.scaling)

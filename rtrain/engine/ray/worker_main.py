@@ -55,7 +55,7 @@ def train_in_turn(config: dict[str, Any]) -> None:
     """Train one run after the other, as one of the workers of ``ray.train``, until this process is ended.
 
     Args:
-        config: ``desk``: the actor that knows the runs, as ``ray_group.KeptGroup`` tells them.
+        config: ``desk``: the actor that knows the runs, as ``worker_group.KeptGroup`` tells them.
     """
     import ray
 

@@ -12,7 +12,7 @@ class TrialListener(Protocol):
     """Whoever wants to know how trials stand."""
 
     def hear(self, number: int, record: Mapping[str, Any]) -> None:
-        """Take a record of a trial, as ``host.Telling`` makes them; it may call ``Pool.stop``."""
+        """Take a record of a trial, as ``trial_runner.Telling`` makes them; it may call ``Pool.stop``."""
 
     def over(self, number: int, error: Mapping[str, Any] | None, *, died: bool = False) -> None:
         """Hear that a trial is trained no more: it is over, or its process has died."""

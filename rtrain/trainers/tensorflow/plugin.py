@@ -18,7 +18,7 @@ class Plugin(TrainerPlugin):
     requires = ("tensorflow", "keras")
     can_init = True
     can_skip = True
-    joins_again = False
+    can_rejoin = False
 
     def check(self, job: Job) -> None:
         """Check every target's arguments against its signature, and conf against dataset."""

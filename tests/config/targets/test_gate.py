@@ -14,7 +14,7 @@ from tests_config import LOGGING, SCHEMAS, check, each_trial, gate, nested, refu
 
 from rtrain.config.session import Session
 from rtrain.errors import ConfigError, TargetError
-from rtrain.runs.signature import with_seal
+from rtrain.runs.signature import with_signature
 
 CANARY = """
 from pathlib import Path
@@ -314,7 +314,7 @@ def test_workers_get_no_code_from_outside_of_the_project(name, place, project, t
 def test_a_run_of_this_account_keeps_what_was_typed(project):
     write(
         "configs/mine.yaml",
-        with_seal("defaults: [digits]\ncluster: {runtime_env: {env_vars: {MY: '1'}}}\n", str(project)),
+        with_signature("defaults: [digits]\ncluster: {runtime_env: {env_vars: {MY: '1'}}}\n", str(project)),
     )
     assert check("mine")
     with Path("configs/mine.yaml").open("a") as file:

@@ -194,9 +194,9 @@ def test_workers_that_died_while_they_waited_for_the_run_are_started_again_for_n
 def test_workers_that_died_when_the_run_was_over_are_started_for_the_next_one(parts):
     attempts, recorder, _, channel = parts(max_failures=0)
     begin(attempts)
-    attempts.let_go(channel)
+    attempts.release(channel)
     assert channel.answers == []
     fail(attempts, "one")
-    attempts.let_go(channel)
+    attempts.release(channel)
     assert channel.answers == [("one", True)]
     assert recorder.ended == []
