@@ -39,7 +39,7 @@ ENDING_BACKOFF_SECONDS = 5.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ending:
+class CopyState:
     """How the copy of a run that is over stands."""
 
     complete: bool
@@ -96,7 +96,7 @@ class Mirror:
         self._thread = threading.Thread(target=self._run, name="rtrain-storage", daemon=True)
         self._thread.start()
 
-    def finish(self, timeout_seconds: float, hurry: Callable[[], bool] = lambda: False) -> Ending:
+    def finish(self, timeout_seconds: float, hurry: Callable[[], bool] = lambda: False) -> CopyState:
         """Wait until everything is copied.
 
         Args:
@@ -114,9 +114,9 @@ class Mirror:
         self._given_up.set()
         complete, missing = not self._thread.is_alive(), self._copy.missing()
         if complete and not missing:
-            return Ending(complete=True, missing=[], error=None)
+            return CopyState(complete=True, missing=[], error=None)
         error = said_last or "; ".join(self._copy.lost.values()) or f"it took nothing for {timeout_seconds:g} seconds"
-        return Ending(complete=False, missing=missing, error=error)
+        return CopyState(complete=False, missing=missing, error=error)
 
     def _run(self) -> None:
         failures = 0
@@ -168,7 +168,7 @@ class Mirror:
         self._error = None
 
 
-def upload_run(run_dir: Path, storage: str | None, notice: Callable[[str], None]) -> tuple[str, Ending]:
+def upload_run(run_dir: Path, storage: str | None, notice: Callable[[str], None]) -> tuple[str, CopyState]:
     """Copy a run that is over, as far as it is not there; return where to, and how that ended.
 
     Args:

@@ -12,7 +12,7 @@ from tiny_sweeps import TINY, swept
 
 from rtrain.cli.app import run as rtrain
 from rtrain.storage import fetching
-from rtrain.storage.mirror import Ending, Mirror
+from rtrain.storage.mirror import CopyState, Mirror
 from rtrain.sweeps.record import read_sweep
 
 pytestmark = pytest.mark.usefixtures("tiny")
@@ -36,7 +36,7 @@ def lacking(name):
 
     def ended(self, *args):
         real = finish(self, *args)
-        return Ending(complete=False, missing=[], error="no luck") if name in self._copy.folder.url else real
+        return CopyState(complete=False, missing=[], error="no luck") if name in self._copy.folder.url else real
 
     return ended
 

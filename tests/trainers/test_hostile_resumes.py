@@ -74,9 +74,9 @@ def test_training_goes_on_from_the_data_of_somebody_else(tmp_path, monkeypatch):
 
 def pickled_run(tmp_path, monkeypatch, *words):
     """Train something that is written as a pickle, by changing what the file is for nothing else does."""
-    from rtrain.trainers.sklearn import estimator_file
+    from rtrain.trainers.sklearn.estimator_file import content
 
-    monkeypatch.setattr(estimator_file, "_held_as_data", lambda *_: None)
+    monkeypatch.setattr(content, "_held_as_data", lambda *_: None)
     return rtrain.fit("sklearn", [*WORDS, DATA, f"run.root_dir={tmp_path}/runs", *words])
 
 
@@ -174,9 +174,9 @@ def cut_off(run_dir):
 
 
 def test_a_trial_of_somebody_else_is_not_unpickled(tmp_path, monkeypatch, capfd):
-    from rtrain.trainers.sklearn import estimator_file
+    from rtrain.trainers.sklearn.estimator_file import content
 
-    monkeypatch.setattr(estimator_file, "_held_as_data", lambda *_: None)
+    monkeypatch.setattr(content, "_held_as_data", lambda *_: None)
     words = ["sklearn", *WORDS, DATA, f"run.root_dir={tmp_path}/runs", "trainer.max_epochs=1,2", "--multirun"]
     assert command(["fit", *words]) == 0
     as_strangers(monkeypatch, tmp_path)

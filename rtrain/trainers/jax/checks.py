@@ -7,7 +7,7 @@ from rtrain.datasets.base import DatasetInfo
 from rtrain.scaling import refuse_shared_gpu
 from rtrain.trainers.base import Job
 from rtrain.trainers.jax.config import Conf
-from rtrain.trainers.jax.modes import MODES
+from rtrain.trainers.jax.nets.modes import MODES
 from rtrain.trainers.loops.auto import (
     channels_last_shape,
     check_float32,

@@ -18,7 +18,7 @@ from rtrain.trainers.base import Job
 from rtrain.trainers.jax import arrays
 from rtrain.trainers.jax.build import RowLoss, build_loss, build_metrics, build_optimizer
 from rtrain.trainers.jax.inputs import Inputs, padded, without_padding
-from rtrain.trainers.jax.net import Net, build_net
+from rtrain.trainers.jax.nets.base import Net, build_net
 from rtrain.trainers.jax.outputs import fit_output
 from rtrain.trainers.jax.trial import try_rows
 from rtrain.trainers.jax.world import ProcessGroup

@@ -15,7 +15,7 @@ from rtrain.trainers.jax import arrays
 from rtrain.trainers.jax.config import Conf
 from rtrain.trainers.jax.inputs import Inputs
 from rtrain.trainers.jax.learner import WEIGHTS
-from rtrain.trainers.jax.net import Net, build_net
+from rtrain.trainers.jax.nets.base import Net, build_net
 from rtrain.trainers.loops.tasks import CLASSES
 from rtrain.trainers.trained import LoadedCheckpoint, check_shape
 

@@ -16,8 +16,8 @@ from rtrain.errors import TrainingError, first_line
 from rtrain.trainers.jax.build import RowLoss
 from rtrain.trainers.jax.config import Conf
 from rtrain.trainers.jax.inputs import Inputs
-from rtrain.trainers.jax.modes import MODES
-from rtrain.trainers.jax.net import Net
+from rtrain.trainers.jax.nets.base import Net
+from rtrain.trainers.jax.nets.modes import MODES
 from rtrain.trainers.jax.outputs import fit_output
 from rtrain.trainers.loops.auto import channels_last_shape
 from rtrain.trainers.loops.tasks import CLASSES, PLACES

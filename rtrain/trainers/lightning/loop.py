@@ -11,11 +11,11 @@ from lightning.pytorch.utilities.model_helpers import is_overridden
 from safetensors.torch import load_file
 
 from rtrain.config.targets.instantiate import build
+from rtrain.trainers.lightning.checkpoint.untrusted import StrangersNumbers
 from rtrain.trainers.lightning.config import Conf
 from rtrain.trainers.lightning.data import EvalBatches, OurData, Rows, SharedData, TrainBatches, loader_of
 from rtrain.trainers.lightning.quiet import quiet
 from rtrain.trainers.lightning.services import CHECKPOINT, WEIGHTS, Services, StoppedError
-from rtrain.trainers.lightning.strange import StrangersNumbers
 from rtrain.trainers.loops.auto import evaluated_split, fill_from_dataset
 from rtrain.trainers.loops.epochs.meter import NotFiniteError
 from rtrain.trainers.loops.epochs.progress import Progress

@@ -8,7 +8,7 @@ from typing import Any
 import lightning.pytorch as pl
 import torch
 
-from rtrain.trainers.lightning.agreement import Agreement
+from rtrain.trainers.lightning.metrics.agreement import Agreement
 from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.worker import Worker
 

@@ -13,11 +13,12 @@ from safetensors.torch import save_file
 
 from rtrain.errors import TrainingError
 from rtrain.runs.checkpoints import Writer
-from rtrain.trainers.lightning.agreement import Agreement
+from rtrain.trainers.lightning.checkpoint.stored import check_readable, without_objects
 from rtrain.trainers.lightning.config import default_monitor
 from rtrain.trainers.lightning.data import OurData, SharedData
 from rtrain.trainers.lightning.losses import WAY_OUT, Losses
-from rtrain.trainers.lightning.metrics import (
+from rtrain.trainers.lightning.metrics.agreement import Agreement
+from rtrain.trainers.lightning.metrics.logged import (
     TRAIN,
     names_here,
     names_of_evaluation,
@@ -26,10 +27,9 @@ from rtrain.trainers.lightning.metrics import (
     of_evaluation,
     of_steps,
 )
+from rtrain.trainers.lightning.metrics.step_loss import StepLoss
+from rtrain.trainers.lightning.metrics.watched import Watched
 from rtrain.trainers.lightning.schedules import Schedules
-from rtrain.trainers.lightning.step_loss import StepLoss
-from rtrain.trainers.lightning.stored import check_readable, without_objects
-from rtrain.trainers.lightning.watched import Watched
 from rtrain.trainers.loops.epochs.meter import NotFiniteError
 from rtrain.trainers.loops.epochs.progress import Progress
 from rtrain.trainers.loops.monitor import Monitor, StopConditions

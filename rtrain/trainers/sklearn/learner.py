@@ -12,10 +12,10 @@ from rtrain.datasets.base import Batch, DatasetInfo
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.loops.epochs.learner import Learner
-from rtrain.trainers.sklearn import estimator_file
-from rtrain.trainers.sklearn.arguments import take_arguments
 from rtrain.trainers.sklearn.build import weight_argument
 from rtrain.trainers.sklearn.class_names import named
+from rtrain.trainers.sklearn.estimator_file.arguments import take_arguments
+from rtrain.trainers.sklearn.estimator_file.content import load, written
 from rtrain.trainers.sklearn.outputs import Sums
 from rtrain.trainers.sklearn.rows import Rows
 
@@ -70,7 +70,7 @@ class SklearnLearner(Learner):
 
     def snapshot(self) -> Writer:
         """Copy the estimator."""
-        name, content = estimator_file.written(self.estimator, self._sample, self._info.num_classes)
+        name, content = written(self.estimator, self._sample, self._info.num_classes)
 
         def write(folder: Path) -> None:
             (folder / name).write_bytes(content)
@@ -85,7 +85,7 @@ class SklearnLearner(Learner):
         Raises:
             CheckpointError: It is another kind of estimator, or holds parts that the config knows nothing of.
         """
-        found = estimator_file.load(folder, trusted=True)
+        found = load(folder, trusted=True)
         if type(found) is not type(self.estimator):
             raise CheckpointError(f"{folder} holds a {type(found).__name__}, not a {type(self.estimator).__name__}.")
         if not self._whole:

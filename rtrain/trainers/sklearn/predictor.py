@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rtrain.datasets.base import DatasetInfo
-from rtrain.trainers.sklearn import estimator_file
+from rtrain.trainers.sklearn.estimator_file.content import load
 from rtrain.trainers.sklearn.outputs import LEAST_PROBABILITY, predict_rows
 from rtrain.trainers.sklearn.rows import Rows
 from rtrain.trainers.trained import LoadedCheckpoint, check_shape
@@ -46,5 +46,5 @@ def load_predictor(trained: LoadedCheckpoint) -> Predictor:
     Raises:
         CheckpointError: It is missing, can't be loaded, or is a pickle that another account wrote.
     """
-    estimator = estimator_file.load(trained.folder, trusted=trained.is_own)
+    estimator = load(trained.folder, trusted=trained.is_own)
     return Predictor(estimator, trained.info)

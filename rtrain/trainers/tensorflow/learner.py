@@ -30,8 +30,10 @@ from rtrain.trainers.tensorflow.build import (
 )
 from rtrain.trainers.tensorflow.callbacks import FILE_NAME as CALLBACKS
 from rtrain.trainers.tensorflow.callbacks import Callbacks
+from rtrain.trainers.tensorflow.checkpoint.staging import Copies
+from rtrain.trainers.tensorflow.checkpoint.weights import FILE_NAME as WEIGHTS
+from rtrain.trainers.tensorflow.checkpoint.weights import load_weights
 from rtrain.trainers.tensorflow.config import Conf
-from rtrain.trainers.tensorflow.copies import Copies
 from rtrain.trainers.tensorflow.first_rows import check_loss, try_model
 from rtrain.trainers.tensorflow.inputs import Inputs
 from rtrain.trainers.tensorflow.shapes import OfColumns, is_single, update
@@ -41,8 +43,6 @@ from rtrain.trainers.tensorflow.steps import (
     train_step,
 )
 from rtrain.trainers.tensorflow.trial import check_mask, try_loss, try_metrics
-from rtrain.trainers.tensorflow.weights import FILE_NAME as WEIGHTS
-from rtrain.trainers.tensorflow.weights import load_weights
 from rtrain.trainers.tensorflow.world import ProcessGroup
 from rtrain.trainers.trial_worker import trial_worker
 from rtrain.trainers.worker import Worker

@@ -10,10 +10,10 @@ import tensorflow as tf
 from rtrain.datasets.base import DatasetInfo
 from rtrain.trainers.loops.tasks import CLASSES
 from rtrain.trainers.tensorflow.build import build_loss, build_model, gives_logits
+from rtrain.trainers.tensorflow.checkpoint.weights import load_weights
 from rtrain.trainers.tensorflow.inputs import Inputs
 from rtrain.trainers.tensorflow.outputs import probabilities
 from rtrain.trainers.tensorflow.steps import call
-from rtrain.trainers.tensorflow.weights import load_weights
 from rtrain.trainers.trained import LoadedCheckpoint, check_shape
 
 

@@ -10,8 +10,8 @@ from jax_runs import fit, make_conf
 
 from rtrain.config.targets import allow_list
 from rtrain.errors import TrainingError
-from rtrain.trainers.jax.linen_net import Linen
-from rtrain.trainers.jax.nnx_net import Nnx
+from rtrain.trainers.jax.nets.linen import Linen
+from rtrain.trainers.jax.nets.nnx import Nnx
 
 
 @pytest.fixture(autouse=True)

@@ -12,9 +12,9 @@ from rtrain.errors import ConfigError, TrainingError
 from rtrain.testing.small_data import small_dataset
 from rtrain.testing.workers import make_job
 from rtrain.trainers.jax.checks import check_conf
-from rtrain.trainers.jax.linen_net import Linen
-from rtrain.trainers.jax.modes import MODES
-from rtrain.trainers.jax.nnx_net import Nnx
+from rtrain.trainers.jax.nets.linen import Linen
+from rtrain.trainers.jax.nets.modes import MODES
+from rtrain.trainers.jax.nets.nnx import Nnx
 
 
 @pytest.fixture(autouse=True)

@@ -14,8 +14,8 @@ import rtrain
 from rtrain.errors import RtrainError
 from rtrain.runs.run import Run
 from rtrain.testing.damage import replace_file
+from rtrain.trainers.lightning.checkpoint.untrusted import takes_place, without_texts
 from rtrain.trainers.lightning.modules import Classifier
-from rtrain.trainers.lightning.strange import takes_place, without_texts
 
 WORDS = (
     *("dataset=synthetic", "dataset.num_rows=100", "num_workers=0", "trainer.num_threads=1"),

@@ -25,8 +25,8 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from skops.io import dumps
 
-from rtrain.trainers.sklearn.data_types import ESTIMATORS
-from rtrain.trainers.sklearn.estimator_file import from_data
+from rtrain.trainers.sklearn.estimator_file.content import from_data
+from rtrain.trainers.sklearn.estimator_file.data_types import ESTIMATORS
 
 RNG = np.random.default_rng(0)
 X = RNG.random((30, 4))

@@ -23,8 +23,8 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from rtrain.errors import CheckpointError
 from rtrain.testing.damage import Calls
-from rtrain.trainers.sklearn import data_types
-from rtrain.trainers.sklearn.estimator_file import DATA, PICKLE, load, written
+from rtrain.trainers.sklearn.estimator_file import data_types
+from rtrain.trainers.sklearn.estimator_file.content import DATA, PICKLE, load, written
 
 RNG = np.random.default_rng(0)
 X = RNG.random((60, 4)).astype("float32")

@@ -22,7 +22,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils import check_array
 
 from rtrain.errors import CheckpointError
-from rtrain.trainers.sklearn.estimator_file import DATA, from_data, load
+from rtrain.trainers.sklearn.estimator_file.content import DATA, from_data, load
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.random((60, 4)), np.arange(60) % 2

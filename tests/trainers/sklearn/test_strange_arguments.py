@@ -14,10 +14,10 @@ from sklearn.tree import DecisionTreeClassifier
 
 from rtrain.datasets.base import Batch, DatasetInfo
 from rtrain.errors import CheckpointError
-from rtrain.trainers.sklearn.arguments import take_arguments
-from rtrain.trainers.sklearn.estimator_file import DATA, from_data, written
+from rtrain.trainers.sklearn.estimator_file.arguments import take_arguments
+from rtrain.trainers.sklearn.estimator_file.content import DATA, from_data, written
+from rtrain.trainers.sklearn.estimator_file.objects import parts_of
 from rtrain.trainers.sklearn.learner import SklearnLearner
-from rtrain.trainers.sklearn.objects import parts_of
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.random((60, 4)).astype("float32"), RNG.integers(0, 3, 60)

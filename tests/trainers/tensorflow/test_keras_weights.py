@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rtrain.errors import CheckpointError
-from rtrain.trainers.tensorflow.weights import FILE_NAME, load_weights
+from rtrain.trainers.tensorflow.checkpoint.weights import FILE_NAME, load_weights
 
 
 def external_link(file, other):
@@ -78,7 +78,7 @@ def test_a_file_of_many_paths_is_refused_and_each_part_visited_once(tmp_path, ma
 
 
 def test_a_file_of_very_many_parts_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("rtrain.trainers.tensorflow.weights.MAX_PARTS", 3)
+    monkeypatch.setattr("rtrain.trainers.tensorflow.checkpoint.weights.MAX_PARTS", 3)
     with h5py.File(tmp_path / FILE_NAME, "w") as file:
         file["layers/dense_1/vars/0"] = np.ones(2, "float32")
     with pytest.raises(CheckpointError):

@@ -17,7 +17,7 @@ from sklearn.tree import BaseDecisionTree
 from sklearn.tree._tree import Tree
 
 from rtrain.errors import CheckpointError
-from rtrain.trainers.sklearn.objects import objects_in, parts_of
+from rtrain.trainers.sklearn.estimator_file.objects import objects_in, parts_of
 
 FUNCTIONS = (partial, FunctionType, np.ufunc, type(np.mean))
 FUNCTION_NAMES = frozenset({"f_", "func", "inverse_func", "score_func"})

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from rtrain.config.did_you_mean import closest, did_you_mean
 from rtrain.errors import TrainingError
-from rtrain.trainers.lightning.metrics import TRAIN
+from rtrain.trainers.lightning.metrics.logged import TRAIN
 from rtrain.trainers.loops.monitor import Monitor, goal_names
 from rtrain.trainers.worker import Worker
 

@@ -10,7 +10,7 @@ import flax.errors
 import flax.linen
 import jax
 
-from rtrain.trainers.jax.modes import (
+from rtrain.trainers.jax.nets.modes import (
     MODES,
     arguments_of,
     call_parameters,

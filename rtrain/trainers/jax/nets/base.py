@@ -12,9 +12,9 @@ from rtrain.config.targets.instantiate import build, locate
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.jax.config import Conf
-from rtrain.trainers.jax.linen_net import Linen
-from rtrain.trainers.jax.modes import mode_of
-from rtrain.trainers.jax.nnx_net import Nnx
+from rtrain.trainers.jax.nets.linen import Linen
+from rtrain.trainers.jax.nets.modes import mode_of
+from rtrain.trainers.jax.nets.nnx import Nnx
 from rtrain.trainers.loops.auto import channels_last_shape, fill_from_dataset
 
 

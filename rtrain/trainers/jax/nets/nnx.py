@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from flax import nnx
 from jax.interpreters.partial_eval import dce_jaxpr
 
-from rtrain.trainers.jax.modes import (
+from rtrain.trainers.jax.nets.modes import (
     MODES,
     arguments_of,
     call_parameters,

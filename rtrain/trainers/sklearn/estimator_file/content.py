@@ -70,11 +70,11 @@ def from_data(content: bytes) -> Any:
     """
     from skops.io import loads
 
-    from rtrain.trainers.sklearn.arguments import forget_caches
-    from rtrain.trainers.sklearn.data_types import TYPES
-    from rtrain.trainers.sklearn.members import check_members, check_rows
-    from rtrain.trainers.sklearn.schema import check_schema
-    from rtrain.trainers.sklearn.trees import check_trees
+    from rtrain.trainers.sklearn.estimator_file.arguments import forget_caches
+    from rtrain.trainers.sklearn.estimator_file.data_types import TYPES
+    from rtrain.trainers.sklearn.estimator_file.members import check_members, check_rows
+    from rtrain.trainers.sklearn.estimator_file.schema import check_schema
+    from rtrain.trainers.sklearn.estimator_file.trees import check_trees
 
     check_schema(content)
     names = sorted({f"{module}.{name}" for pairs in TYPES.values() for module, name in pairs})

@@ -16,7 +16,7 @@ from zipfile import ZIP_STORED, ZipFile
 import numpy as np
 
 from rtrain.errors import CheckpointError
-from rtrain.trainers.sklearn.data_types import TYPES
+from rtrain.trainers.sklearn.estimator_file.data_types import TYPES
 
 PROTOCOL = 2
 SCHEMA = "schema.json"

@@ -11,7 +11,7 @@ from lightning.pytorch.plugins.io import TorchCheckpointIO
 from torch import Tensor
 
 from rtrain.errors import CheckpointError
-from rtrain.trainers.lightning.stored import HYPERPARAMETERS, TYPES
+from rtrain.trainers.lightning.checkpoint.stored import HYPERPARAMETERS, TYPES
 from rtrain.trainers.trained import TRUST
 
 OF_TRAINING = ("epoch", "global_step", "state_dict", "loops", "optimizer_states", "lr_schedulers")

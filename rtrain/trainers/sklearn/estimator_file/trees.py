@@ -17,7 +17,7 @@ from sklearn.tree._tree import Tree
 from sklearn.utils import check_array
 
 from rtrain.errors import CheckpointError
-from rtrain.trainers.sklearn.objects import parts_of
+from rtrain.trainers.sklearn.estimator_file.objects import parts_of
 
 
 def check_trees(estimator: Any) -> None:

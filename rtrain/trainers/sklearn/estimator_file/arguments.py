@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from rtrain.errors import CheckpointError
-from rtrain.trainers.sklearn.objects import parts_of
+from rtrain.trainers.sklearn.estimator_file.objects import parts_of
 
 
 def take_arguments(loaded: Any, built: Any) -> None:
