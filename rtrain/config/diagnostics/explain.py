@@ -19,7 +19,7 @@ from rtrain.config.diagnostics.hydra_errors import explain_hydra
 from rtrain.config.diagnostics.meant.unreadable import as_override, as_text, closed
 from rtrain.config.diagnostics.meant.values import Values, named_in
 from rtrain.config.diagnostics.meant.wrong_keys import Check, WrongKeys
-from rtrain.config.diagnostics.omegaconf_messages import reference_problem
+from rtrain.config.diagnostics.omegaconf_messages import of_environment, reference_problem
 from rtrain.config.diagnostics.screen import CliWord, FileLocation, render
 from rtrain.config.diagnostics.source_map import SourceMap
 from rtrain.config.did_you_mean import closest, did_you_mean, one_edit, plain, to_try
@@ -164,7 +164,8 @@ def _unresolved(request: Request, errors: dict[str, Exception]) -> ConfigError:
     places = SourceMap(request)
     if len(errors) == 1:
         key, error = next(iter(errors.items()))
-        return Diagnostic(f"{key}: {reference_problem(error)}", places.of(key)).as_error()
+        problem = reference_problem(error)
+        return Diagnostic(f"{key}: {problem}", places.of(key), note=of_environment(problem)).as_error()
     lines = [f"  {key}: {reference_problem(error)}{_at(places.of(key))}" for key, error in list(errors.items())[:MOST]]
     return ConfigError("\n".join([f"{len(errors)} references can't be resolved", *lines]))
 

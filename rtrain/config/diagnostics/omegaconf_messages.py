@@ -47,6 +47,11 @@ MAX_SHOWN = 57
 """Most characters of a value that are shown."""
 _HINTS = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "text"}
 
+_VARIABLE = re.compile(
+    r"\$([A-Z_][A-Z0-9_]+)\b|refers to '([A-Z_][A-Z0-9_]+)'|no resolver '(?:env|environ|getenv)'", re.ASCII
+)
+"""A value, or what is said of one, that means a variable of the environment."""
+
 
 def plain_words(message: str) -> str:
     """Return the first line of a message of OmegaConf in plain words."""
@@ -71,6 +76,13 @@ def reference_problem(error: Exception) -> str:
     if isinstance(error, RecursionError) or isinstance(error.__cause__, RecursionError):
         return "refers to itself"
     return plain_words(str(error))
+
+
+def of_environment(text: str) -> str | None:
+    """Return the line that says how a config names a variable of the environment, if ``text`` tries it another way."""
+    found = _VARIABLE.search(text)
+    name = (found[1] or found[2] or "NAME") if found is not None else None
+    return f"a variable of the environment is ${{oc.decode:${{oc.env:{name}}}}}" if name is not None else None
 
 
 def _shown(value: str) -> str:

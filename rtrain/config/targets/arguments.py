@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from rtrain.config.diagnostics.omegaconf_messages import as_written
+from rtrain.config.diagnostics.omegaconf_messages import as_written, of_environment
 from rtrain.config.did_you_mean import closest, did_you_mean, to_try
 from rtrain.config.numeric import is_number
 from rtrain.config.targets.allow_list import FRAMEWORKS
@@ -35,6 +35,8 @@ def check_type(value: Any, parameter: inspect.Parameter, where: str, *, by_defau
             where, value = f"{where}.{index}", value[index]
     example = example_of(parameter)
     hint = f"  its default is {example}" if example is not None else None
+    if isinstance(value, str) and (note := of_environment(value)) is not None:
+        hint = f"  {note}"
     if isinstance(value, str) and is_number(value):
         hint = "  it is text; a number of the environment is ${oc.decode:${oc.env:NAME}}"
     raise TargetError(where, f"must be {wanted}, not {as_written(value)}", hint, fits)

@@ -242,3 +242,12 @@ def test_nothing_is_printed_by_what_is_asked(capfd):
         os.write(2, b"and there")
     os.write(1, b"after")
     assert capfd.readouterr() == ("after", "")
+
+
+@pytest.mark.parametrize("value", ["$SIZE", "${SIZE}", "${env:SIZE}"])
+@pytest.mark.parametrize("key", ["optimizer.lr", "batch_size"])
+def test_a_variable_of_the_environment_is_led_to_how_a_config_names_it(key, value):
+    name = "NAME" if "env:" in value else "SIZE"
+    assert refused("mlp", f"{key}={value}").endswith(
+        f"\n  a variable of the environment is ${{oc.decode:${{oc.env:{name}}}}}"
+    )

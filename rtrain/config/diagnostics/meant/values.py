@@ -20,6 +20,7 @@ from rtrain.config.diagnostics.meant.class_names import class_called, homes_of
 from rtrain.config.diagnostics.meant.rewritten import OFF, number_in, rewritten, shares_in, with_unit
 from rtrain.config.diagnostics.meant.suggest import in_full
 from rtrain.config.diagnostics.meant.wrong_keys import Check
+from rtrain.config.diagnostics.omegaconf_messages import of_environment
 from rtrain.config.diagnostics.screen import CliWord, FileLocation
 from rtrain.config.did_you_mean import plain
 from rtrain.config.field_types import hints_of
@@ -92,6 +93,8 @@ class Values:
         for meaning in in_full(key, value, self._confs) if value else ():
             if meaning.sentence is not None:
                 return meaning.sentence
+        if value is not None and (note := of_environment(value)) is not None:
+            return note
         wants_keys = problem.startswith(("must be a mapping", "can't be null"))
         return self.keys_of(key) or self.built_at(key) if wants_keys else None
 
