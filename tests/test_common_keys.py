@@ -156,7 +156,7 @@ def test_a_key_that_is_ignored_is_missed(key, tmp_path):
         "--timeout=60",
         TESTS[key],
     ]
-    variables["PYTHONPATH"] = os.pathsep.join([str(ROOT / "tests"), variables.get("PYTHONPATH", "")])
+    variables["PYTHONPATH"] = os.pathsep.join([str(ROOT / "tests" / "support"), variables.get("PYTHONPATH", "")])
     done = subprocess.run(
         [*command, f"--basetemp={tmp_path}/inner"], cwd=ROOT, env=variables, capture_output=True, text=True, check=False
     )
