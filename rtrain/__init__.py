@@ -11,6 +11,7 @@ __all__ = [
     "Run",
     "TrainingError",
     "__version__",
+    "consolidate",
     "evaluate",
     "fit",
     "predict",
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from rtrain.prediction import predict
     from rtrain.runs.run import Run
     from rtrain.sweeps.api import sweep
+    from rtrain.trainers.torch.checkpoint.shards import consolidate
     from rtrain.training import fit, resume
 
 _HOMES = {
@@ -32,6 +34,7 @@ _HOMES = {
     "predict": "rtrain.prediction",
     "evaluate": "rtrain.evaluation",
     "sweep": "rtrain.sweeps.api",
+    "consolidate": "rtrain.trainers.torch.checkpoint.shards",
     "Run": "rtrain.runs.run",
     "ConfigError": "rtrain.errors",
     "RtrainError": "rtrain.errors",

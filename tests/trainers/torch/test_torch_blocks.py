@@ -7,9 +7,9 @@ from safetensors.torch import load_file
 from torch import nn
 from torch_runs import assert_same, fit, fit_rank, make_conf, small_dataset
 
+import rtrain
 from rtrain.errors import ConfigError
 from rtrain.runs.checkpoints import latest_checkpoint
-from rtrain.trainers.torch.checkpoint import shards
 from rtrain.trainers.torch.config import StrategyConf
 from rtrain.trainers.torch.strategies.blocks import blocks_of, innermost_first, matches, recomputed_blocks
 
@@ -132,7 +132,7 @@ def test_two_workers_shard_lists_of_lists_and_blocks_inside_of_blocks(world, tmp
     keys = {"model": model, "max_epochs": 1, "global_batch_size": 64}
     options = StrategyConf(blocks=blocks, activation_checkpointing=2)
     world.run(_fit, str(tmp_path / "two"), make_conf(strategy="fsdp", strategy_options=options, **keys))
-    shards.consolidate(latest_checkpoint(tmp_path / "two"), tmp_path / "whole.safetensors")
+    rtrain.consolidate(latest_checkpoint(tmp_path / "two"), tmp_path / "whole.safetensors")
     _, expected = fit(tmp_path / "one", make_conf(**keys), dataset=small_dataset())
     assert_same(expected, load_file(tmp_path / "whole.safetensors"), rtol=1e-3, atol=1e-5)
 
