@@ -177,7 +177,7 @@ class BoostingTests:
             rtrain.fit(self.trainer, [*usual, *words, f"run.init_from={first.path}"])
 
     def test_a_metric_to_monitor_that_is_not_there_is_an_error(self, tmp_path):
-        with pytest.raises(TrainingError, match=r"run\.checkpoint\.best\.monitor: there is no metric test/nothing"):
+        with pytest.raises(TrainingError, match=r"run\.checkpoint\.best\.monitor: this run reports no test/nothing"):
             self.fit(
                 tmp_path, real_dataset("iris"), num_boost_round=5, checkpoint={"best": {"monitor": "test/nothing"}}
             )

@@ -75,7 +75,7 @@ def not_reported(key: str, name: str, reported: Sequence[str], who: str = "this 
     """
     near = nearest_metric(name, reported)
     hint = None if near is None else to_try(f"{key}={near}") if key.endswith(VALUES) else did_you_mean(near)
-    there = f"only {', '.join(sorted(reported))}" if reported else "nor any other: nothing is evaluated"
+    there = f"only {', '.join(sorted(set(reported)))}" if reported else "nor any other: nothing is evaluated"
     return ConfigError(f"{key}: {who} no {name}, {there}.", hint)
 
 

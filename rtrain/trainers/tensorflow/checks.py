@@ -32,14 +32,14 @@ from rtrain.trainers.tensorflow.config import Conf
 ONE_HOT = ("CategoricalCrossentropy", "CategoricalFocalCrossentropy", "CategoricalHinge")
 """Losses and metrics whose targets are one-hot."""
 SPARSE = {
-    "Accuracy": "SparseCategoricalAccuracy; every evaluation has accuracy already",
+    "Accuracy": "SparseCategoricalAccuracy",
     "CategoricalAccuracy": "SparseCategoricalAccuracy",
     "CategoricalCrossentropy": "SparseCategoricalCrossentropy",
     "TopKCategoricalAccuracy": "SparseTopKCategoricalAccuracy",
-    "OneHotIoU": "IoU and sparse_y_pred=false",
-    "OneHotMeanIoU": "MeanIoU and sparse_y_pred=false",
-    "IoU": "IoU and sparse_y_pred=false, or BinaryIoU where two classes share one output",
-    "MeanIoU": "MeanIoU and sparse_y_pred=false, or BinaryIoU where two classes share one output",
+    "OneHotIoU": "IoU",
+    "OneHotMeanIoU": "MeanIoU",
+    "IoU": "IoU",
+    "MeanIoU": "MeanIoU",
 }
 """Metrics of Keras that want one-hot targets or classes as outputs, and what works in their place."""
 SAME = {"mae": "keras.metrics.MeanAbsoluteError", "mse": "keras.metrics.MeanSquaredError"}
@@ -168,8 +168,14 @@ def _check_metric(node: Mapping[str, Any], where: str, info: DatasetInfo, allow:
         raise ConfigError(
             f"{where}: {name} wants one-hot targets, or classes as outputs, but targets are numbers of classes and "
             "outputs a number for each class.",
-            to_try(f"{where}._target_=keras.metrics.{SPARSE[name]}"),
+            to_try(_with_classes(SPARSE[name], where)),
         )
+
+
+def _with_classes(metric: str, where: str) -> str:
+    """Return the words that set a metric whose targets are numbers of classes."""
+    more = f" ++{where}.sparse_y_pred=false" if metric in ("IoU", "MeanIoU") else ""
+    return f"{where}._target_=keras.metrics.{metric}{more}"
 
 
 def _check_targets(loss: str, job: Job) -> None:

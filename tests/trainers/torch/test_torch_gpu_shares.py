@@ -8,6 +8,7 @@ import pytest
 from torch_runs import make_conf, make_worker
 
 import rtrain
+from rtrain.cluster import StartingCluster
 from rtrain.errors import ConfigError
 from rtrain.trainers.torch.process_settings import CUBLAS_WORKSPACE, torch_settings
 
@@ -18,6 +19,7 @@ SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("lightning", "tr
 @pytest.mark.parametrize("config", ["mlp", "xgboost", *SLOW])
 def test_workers_that_would_share_a_gpu_are_refused_before_the_start(config, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(StartingCluster, "_live", lambda cluster: None)  # it would start beside the checks
     with pytest.raises(ConfigError, match=r"^scaling\.resources_per_worker\.GPU: workers of one run can't share a GPU"):
         rtrain.fit(config, SHARED)
     assert list(tmp_path.iterdir()) == []

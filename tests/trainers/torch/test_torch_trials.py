@@ -203,7 +203,7 @@ def test_a_model_that_needs_several_rows_is_told_of_a_single_one_before_the_firs
     with pytest.raises(TrainingError, match=r"batch of one row, which .*more than 1 value per channel") as error:
         fit(tmp_path / "a", conf_of(BATCH_NORM, **keys), dataset=data, channel=channel)
     assert channel.records == []
-    key, size = error.value.hint.removeprefix("try: trainer.").partition(",")[0].split("=")
+    key, size = error.value.hint.splitlines()[0].removeprefix("try: trainer.").split("=")
     fit(tmp_path / "b", conf_of(BATCH_NORM, **{**keys, key: int(size)}), dataset=data)
 
 
