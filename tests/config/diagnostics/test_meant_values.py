@@ -223,6 +223,7 @@ def test_a_function_that_fails_is_called_once(monkeypatch):
         calls.append(name)
         raise ValueError("there is no such file")
 
+    load.__module__ = "torch.hub"
     monkeypatch.setattr(torch.hub, "load", load)
     with pytest.raises(ConfigError, match="there is no such file"):
         build({"_target_": "torch.hub.load", "name": "a", "revision": "b"}, "trainer.model", ())
