@@ -27,10 +27,10 @@ FORMS = [b"S3cret", b"S3cret-abc-123", b"3cretS3"]
 TEXT = b"a S3cret b S3cret-abc-123 c S3cS3cret-abc S3cretS3cret-abc-12 3cretS3 S3cre"
 SCRIPT = f"""
 import os, sys
-from rtrain.config.secrets.redact import Scrubber
+from rtrain.config.secrets.redact import Redactor
 from rtrain.engine.log_capture import copied_output
 
-with copied_output(0, lambda record: None, Scrubber(frozenset([{SECRET!r}]))):
+with copied_output(0, lambda record: None, Redactor(frozenset([{SECRET!r}]))):
     os.write(1, b"raw {SECRET}\\n")
     print("\\x1b[1mbold {SECRET}\\x1b[0m", os.isatty(1), os.isatty(2), sys.stdout.isatty())
     """

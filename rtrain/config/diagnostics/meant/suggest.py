@@ -15,6 +15,8 @@ from rtrain.config.schema import RtrainConf, Schemas
 
 SHORT = 5
 """Letters that a name needs to be taken for a misspelt one of another section."""
+LONG, ALMOST = 8, 0.9
+"""Letters that a name needs to be taken for a misspelt one of another tool, and how alike the two have to be."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,11 @@ class Keys:
         similar = alike(name, [end for end in ends if len(end) >= SHORT]) if len(name) >= SHORT - 1 else None
         if similar is not None:
             yield Meaning(ends[similar])
+            return
+        names = [one for _, conf in self.confs for words in words_of(conf) for one in words.names if len(one) >= LONG]
+        misspelt = closest(plain(name), names, ALMOST) if len(name) >= LONG else None
+        if misspelt is not None:
+            yield from _of_other_tools(f"{section}.{misspelt}".strip("."), value, self.confs)
 
     def _of_targets(self, wrong: str, value: str | None) -> Iterator[Meaning]:
         """Yield what other tools mean by ``wrong``, as an argument of what is built; not if it is a section's own."""
@@ -131,7 +138,7 @@ class Keys:
     def _called(self, wrong: str) -> Iterator[Meaning]:
         """Yield the keys elsewhere with the same last part, those of the same section first."""
         section, _, name = wrong.rpartition(".")
-        if "." in section and name == "name":  # of what is built there; that of a run is another's
+        if section in self._prefixes and name == "name":  # of what is chosen there; that of a run is another's
             return
         same = [key for key in self.known if plain(key.rpartition(".")[2]) == plain(name)]
         if not _is_inside(section, "sweep"):  # the keys of a search mean something else elsewhere

@@ -149,8 +149,9 @@ class Values:
         section, _, name = shown.rpartition(".")
         owner = dict(self._confs).get(key.rpartition(".")[0])
         other = getattr(owner, "counterparts", {}).get(key.rpartition(".")[2])
-        if other is not None and name and number_in(value) is not None:
-            yield f"{section}.{other}={value}" if section else f"{other}={value}"
+        share = next((one for one in (value, *rewritten(value)) if number_in(one) is not None), None)
+        if other is not None and name and share is not None:
+            yield f"{section}.{other}={share}" if section else f"{other}={share}"
         meant = rewritten(value) if unit_of(key) is None else with_unit(value)
         kinds = _hint_and_members(owner, key.rpartition(".")[2])
         listed = any(get_origin(one) is list for one in kinds)

@@ -59,6 +59,11 @@ class Words:
         names = [*(keys or {}).values(), *(one["names"] for one in says or [])]
         self._sectioned = {_with_dots(name) for some in names for name in some.split() if "." in name}
 
+    @property
+    def names(self) -> list[str]:
+        """All names, as names are compared, without those that hold for one value only."""
+        return [name for name in (*self.keys, *self.sentences) if "=" not in name and "." not in name]
+
     def meaning(self, name: str, value: str | None, where: str) -> Meaning | None:
         """Return what ``name``, given ``value``, means for the dataclass at the key ``where``; None if unknown."""
         names = (_of_value(name, value or ""), plain(name))

@@ -30,6 +30,7 @@ from rtrain.config.diagnostics.meant.suggest import (
 )
 from rtrain.config.diagnostics.meant.words import Meaning, translated
 from rtrain.config.diagnostics.screen import CliWord, FileLocation
+from rtrain.config.did_you_mean import alike
 from rtrain.config.schema import Schemas
 from rtrain.config.targets.parameters import arguments_of, library_of, may_take, targets_of
 from rtrain.config.validate import InvalidError
@@ -371,14 +372,20 @@ def _leaves(nodes: Any, path: str = "") -> Iterator[str]:
 
 
 def _no_key(key: str, full: str | None) -> str:
-    parts, other = key.split("."), (full or "").split(".")
-    different = [part for part, one in zip(parts, other, strict=False) if part != one]
-    wrong = different[0] if len(parts) == len(other) and len(different) == 1 else parts[-1]
-    return f"{key}: there is no key '{wrong}' here"
+    return f"{key}: there is no key '{(_differing(key, full) or (key.rpartition('.')[2], ''))[0]}' here"
 
 
 def _short(key: str, full: str) -> str:
     """Return the one part of ``full`` that differs from ``key``; all of it if it belongs elsewhere."""
-    parts, other = key.split("."), full.split(".")
-    different = [one for part, one in zip(parts, other, strict=False) if part != one]
-    return different[0] if len(parts) == len(other) and len(different) == 1 else full
+    found = _differing(key, full)
+    return found[1] if found is not None else full
+
+
+def _differing(key: str, full: str | None) -> tuple[str, str] | None:
+    """Return the one part that differs, as it is and as it is meant; None where a right section is another one."""
+    parts, other = key.split("."), (full or "").split(".")
+    different = [pair for pair in zip(parts, other, strict=False) if pair[0] != pair[1]]
+    if len(parts) != len(other) or len(different) != 1:
+        return None
+    is_last = parts[:-1] == other[:-1]
+    return different[0] if is_last or alike(different[0][0], [different[0][1]]) is not None else None
