@@ -17,7 +17,6 @@ from rtrain.runs.recorder import Recorder
 from rtrain.trainers.base import Job, TrainerPlugin
 from rtrain.trainers.known_errors import what_to_try
 from rtrain.trainers.loops.seeding import kept_random_numbers
-from rtrain.trainers.worker import Worker
 
 
 class DirectChannel:
@@ -58,22 +57,13 @@ def train_in_process(
         KeyboardInterrupt: A second signal ends the run.
     """
     channel = DirectChannel(recorder, stop)
-    worker = Worker(
+    worker = job.worker(
         rank=0,
         world_size=1,
         local_rank=0,
         num_threads=num_threads or num_cores(),
         run_dir=recorder.run_dir,
-        conf=job.conf.trainer,
-        run=job.conf.run,
-        dataset=job.dataset,
         channel=channel,
-        about=job.about,
-        signing_key=job.signing_key,
-        allow=job.allow,
-        scrub=job.scrub,
-        known_directions=job.directions,
-        schedule=job.schedule,
         use_gpu=job.conf.scaling.use_gpu,
         in_process=True,
     )

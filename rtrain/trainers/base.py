@@ -43,6 +43,21 @@ class Job:
     scrub: Redactor = field(default_factory=Redactor)
     """Takes the secrets of the config out of what user code prints and raises."""
 
+    def worker(self, **place: Any) -> Worker:
+        """Return a worker of this job; ``place`` are the fields of ``Worker`` that depend on where it runs."""
+        of_job: dict[str, Any] = {
+            "conf": self.conf.trainer,
+            "run": self.conf.run,
+            "dataset": self.dataset,
+            "about": self.about,
+            "signing_key": self.signing_key,
+            "allow": self.allow,
+            "scrub": self.scrub,
+            "known_directions": self.directions,
+            "schedule": self.schedule,
+        }
+        return Worker(**{**of_job, **place})
+
 
 SCHEDULE_LENGTHS = ("T_max", "total_steps", "total_iters", "num_training_steps", "decay_steps", "transition_steps")
 """Arguments of schedules, of any framework, that ``auto`` makes as long as the run."""

@@ -23,19 +23,12 @@ class Silence:
 
 def trial_worker(job: Job) -> Worker:
     """Return a worker for a trial: it trains alone, on the CPU, and without a run directory."""
-    return Worker(
+    return job.worker(
         rank=0,
         world_size=1,
         local_rank=0,
         num_threads=num_cores(),
         run_dir=Path(os.devnull),
-        conf=job.conf.trainer,
-        run=job.conf.run,
-        dataset=job.dataset,
         channel=Silence(),
-        about=job.about,
-        allow=job.allow,
-        scrub=job.scrub,
-        known_directions=job.directions,
         in_process=True,
     )

@@ -102,22 +102,14 @@ def _make_worker(config: dict[str, Any], context: Any, channel: WorkerChannel) -
     use_project_root(Path(job.project_root))
     run_dir = Path(config["run_dir"])
     check_storage(run_dir, config["marker"])
-    worker = Worker(
+    worker = job.worker(
         rank=context.get_world_rank(),
         world_size=context.get_world_size(),
         local_rank=context.get_local_rank(),
         num_threads=config["num_threads"],
         run_dir=run_dir,
-        conf=job.conf.trainer,
-        run=job.conf.run,
         dataset=_fetch_dataset(config),
         channel=channel,
-        about=job.about,
-        signing_key=job.signing_key,
-        allow=job.allow,
-        scrub=job.scrub,
-        known_directions=job.directions,
-        schedule=job.schedule,
         use_gpu=job.conf.scaling.use_gpu,
     )
     # One rank looks, so that all agree.
