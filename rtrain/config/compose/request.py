@@ -58,7 +58,7 @@ class Request:
     """Groups that the words of trials choose, and no defaults list has."""
 
     def __post_init__(self) -> None:
-        self._restart()
+        self.app = HydraApp(self.primary, self.folders, self.choices)
 
     @property
     def texts(self) -> list[str]:
@@ -93,7 +93,7 @@ class Request:
 
     def compose(self) -> DictConfig:
         """Return the composed config of the one job."""
-        return self._repairing(lambda: self.app.compose(self.texts))
+        return _repairing(lambda: self.app.compose(self.texts), self._repair)
 
     def compose_multirun(self) -> tuple[DictConfig, DictConfig]:
         """Return the composed config of the sweep as a whole, and that of a trial with the first value of each axis."""
@@ -103,7 +103,7 @@ class Request:
             words = words_of(cfg.hydra.overrides.task)
             return cfg, self.app.load_trial(cfg, read_space(self.app.loader, words, 0).probe)
 
-        return self._repairing(attempt)
+        return _repairing(attempt, self._repair)
 
     def load_trial(self, sweep: DictConfig, words: Sequence[str]) -> DictConfig:
         """Return the config of one trial, whose words may come from a file as well as from the command.
@@ -112,15 +112,15 @@ class Request:
             sweep: The composed config of the sweep as a whole.
             words: The overrides of the trial.
         """
-        for _ in range(MAX_REPAIRS):
-            try:
-                return self.app.load_trial(sweep, self.spelled(words))
-            except ConfigCompositionException as error:
-                match = re.match(NOT_IN_DEFAULTS, str(error))
-                if match is None or match[1] in self._lacking:
-                    raise
-                self._lacking.add(match[1])
-        return self.app.load_trial(sweep, self.spelled(words))
+        return _repairing(lambda: self.app.load_trial(sweep, self.spelled(words)), self._note_lacking)
+
+    def _note_lacking(self, error: str) -> bool:
+        """Remember a group that no defaults list has: trials append it."""
+        match = re.match(NOT_IN_DEFAULTS, error)
+        if match is None or match[1] in self._lacking:
+            return False
+        self._lacking.add(match[1])
+        return True
 
     def spelled(self, words: Sequence[str]) -> list[str]:
         """Return the overrides of a trial with the signs that Hydra wants; those of the command have them."""
@@ -131,16 +131,6 @@ class Request:
     @cached_property
     def _opened(self) -> Collection[str]:
         return self.opened()
-
-    def _repairing(self, attempt: Callable[[], R]) -> R:
-        for _ in range(MAX_REPAIRS):
-            try:
-                return attempt()
-            except ConfigCompositionException as error:
-                if not self._repair(str(error)):
-                    raise
-                self._restart()
-        return attempt()
 
     def _repair(self, error: str) -> bool:
         """Change the words so that a choice of a group works whether or not a defaults list has the group."""
@@ -154,6 +144,7 @@ class Request:
         ):
             match = re.match(pattern, error)
             if match and change(match[1]):
+                self.app = HydraApp(self.primary, self.folders, self.choices)
                 return True
         return False
 
@@ -224,8 +215,16 @@ class Request:
         paths = hydra.get("searchpath") if isinstance(hydra, dict) else None
         return str([localize(str(path), self.primary.folder) for path in paths]) if isinstance(paths, list) else ""
 
-    def _restart(self) -> None:
-        self.app = HydraApp(self.primary, self.folders, self.choices)
+
+def _repairing(attempt: Callable[[], R], repair: Callable[[str], bool]) -> R:
+    """Return what ``attempt`` does, once ``repair`` has changed what an error of composing names."""
+    for _ in range(MAX_REPAIRS):
+        try:
+            return attempt()
+        except ConfigCompositionException as error:
+            if not repair(str(error)):
+                raise
+    return attempt()
 
 
 def prepare(
