@@ -7,10 +7,10 @@ from typing import Any
 from omegaconf import BooleanNode, DictConfig
 from omegaconf.errors import ValidationError
 
-from rtrain.config.units import leaves
+from rtrain.config.units import OwnNode, with_own_nodes
 
 
-class FlagNode(BooleanNode):
+class FlagNode(OwnNode, BooleanNode):
     """A switch; takes no number but 0 and 1."""
 
     def _validate_and_convert_impl(self, value: Any) -> bool:
@@ -18,17 +18,7 @@ class FlagNode(BooleanNode):
             raise ValidationError("Value '$VALUE' is not a valid bool (type $VALUE_TYPE)")
         return super()._validate_and_convert_impl(value)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> FlagNode:
-        """Return a copy that is as strict; OmegaConf's own would be a BooleanNode."""
-        copied = FlagNode()
-        self._deepcopy_impl(copied, memo)
-        return copied
-
 
 def with_flags(node: DictConfig) -> DictConfig:
     """Return the schema ``node``, whose switches take no other numbers from now on."""
-    for owner, key, child in list(leaves(node)):
-        if type(child) is BooleanNode:
-            made = FlagNode(child._value(), key=key, parent=owner, is_optional=child._is_optional())
-            owner.__dict__["_content"][key] = made
-    return node
+    return with_own_nodes(node, lambda _, child: FlagNode if type(child) is BooleanNode else None)

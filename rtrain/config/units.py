@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from omegaconf import DictConfig, FloatNode, IntegerNode
+from omegaconf import DictConfig, FloatNode, IntegerNode, ValueNode
 from omegaconf.base import Node
 from omegaconf.errors import ValidationError
 
@@ -19,30 +19,29 @@ from rtrain.config.numeric import is_number
 _NUMBER_AND_UNIT = re.compile(r"\s*\d*\.?\d+\s*[A-Za-z].*")
 
 
-class SecondsNode(FloatNode):
+class OwnNode(ValueNode):
+    """A node whose copies keep its class; those of OmegaConf's nodes get the class that OmegaConf names."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        """Return such a copy."""
+        kind: Any = type(self)
+        copied = kind()
+        self._deepcopy_impl(copied, memo)
+        return copied
+
+
+class SecondsNode(OwnNode, FloatNode):
     """A number of seconds; takes durations, too."""
 
     def _validate_and_convert_impl(self, value: Any) -> float:
         return super()._validate_and_convert_impl(_read(value, seconds, "Seconds"))
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> SecondsNode:
-        """Return a copy that takes durations, too; OmegaConf's own would be a FloatNode."""
-        copied = SecondsNode()
-        self._deepcopy_impl(copied, memo)
-        return copied
 
-
-class BytesNode(IntegerNode):
+class BytesNode(OwnNode, IntegerNode):
     """A number of bytes; takes sizes with a unit, too."""
 
     def _validate_and_convert_impl(self, value: Any) -> int:
         return super()._validate_and_convert_impl(_read(value, num_bytes, "Bytes"))
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> BytesNode:
-        """Return a copy that takes sizes with a unit, too; OmegaConf's own would be an IntegerNode."""
-        copied = BytesNode()
-        self._deepcopy_impl(copied, memo)
-        return copied
 
 
 NODES = {"seconds": (FloatNode, SecondsNode), "bytes": (IntegerNode, BytesNode)}
@@ -59,10 +58,20 @@ def unit_of(key: str) -> str | None:
 
 def with_units(node: DictConfig) -> DictConfig:
     """Return the schema ``node``, whose keys in seconds and in bytes take units from now on."""
+
+    def reading(key: str, child: Node) -> type[OwnNode] | None:
+        plain, own = NODES.get(unit_of(key) or "", (None, None))
+        return own if type(child) is plain else None
+
+    return with_own_nodes(node, reading)
+
+
+def with_own_nodes(node: DictConfig, choose: Callable[[str, Node], type[OwnNode] | None]) -> DictConfig:
+    """Return the schema ``node`` with nodes of another class where ``choose`` gives one for a name and its node."""
     for owner, key, child in list(leaves(node)):
-        plain, reading = NODES.get(unit_of(key) or "", (None, None))
-        if reading is not None and type(child) is plain:
-            made = reading(child._value(), key=key, parent=owner, is_optional=child._is_optional())
+        own: Any = choose(key, child)
+        if own is not None:
+            made = own(child._value(), key=key, parent=owner, is_optional=child._is_optional())
             owner.__dict__["_content"][key] = made
     return node
 
