@@ -6,7 +6,7 @@ and cross-field rules afterwards. Fields therefore use only types that both unde
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
@@ -47,12 +47,20 @@ STORAGE = Need(
 )
 
 
+class ChoiceError(ValueError):
+    """A text is none of those that a key takes."""
+
+    def __init__(self, choices: Sequence[str]) -> None:
+        super().__init__(f"must be one of: {', '.join(choices)}")
+        self.choices = tuple(choices)
+
+
 def one_of(*choices: str) -> Any:
     """Return the annotations that restrict a ``str`` field to ``choices`` (OmegaConf 2.3 knows no ``Literal``)."""
 
     def check(value: str) -> str:
         if value not in choices:
-            raise ValueError(f"must be one of: {', '.join(choices)}")
+            raise ChoiceError(choices)
         return value
 
     return AfterValidator(check), WithJsonSchema({"type": "string", "enum": list(choices)})

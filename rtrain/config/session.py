@@ -228,7 +228,7 @@ class Session:
         return None
 
     def _shown(self, error: E) -> E:
-        """Make the commands of a hint whole, and take the secrets of what was composed last out of what is said."""
+        """Make the commands of a hint whole, and mask the secrets of what was composed last."""
         if isinstance(error, RtrainError) and error.hint:
             from rtrain.config.diagnostics.meant.whole_commands import with_whole_commands
 

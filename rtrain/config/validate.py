@@ -14,7 +14,7 @@ from rtrain.config.compose.store import DEFAULT_PLUGINS, PLUGIN_GROUPS
 from rtrain.config.diagnostics.omegaconf_messages import as_written
 from rtrain.config.did_you_mean import one_edit
 from rtrain.config.field_types import hints_of
-from rtrain.config.schema import NAME, RtrainConf, Schemas
+from rtrain.config.schema import NAME, ChoiceError, RtrainConf, Schemas
 from rtrain.errors import ConfigError
 
 
@@ -126,7 +126,8 @@ def _problem(error: ErrorDetails, conf: type, data: Any, where: str) -> Problem:
         known = key_names(owner) if owner is not None else ()
         message = f"there is no key '{location[-1]}' here"
         return Problem(key=key, message=message, known=known, word=location[-1], owner=owner)
-    return Problem(key=key, message=_plain_words(error))
+    cause = error.get("ctx", {}).get("error")
+    return Problem(key=key, message=_plain_words(error), known=cause.choices if isinstance(cause, ChoiceError) else ())
 
 
 def _real_location(error: ErrorDetails, data: Any) -> list[str]:

@@ -1,4 +1,4 @@
-"""What is said of a place that has no such data: similar names there, or how much other data."""
+"""Hints for missing data: similar names in the same folder, or how much other data it has."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ ENDINGS = {
 }
 """The dataset that reads files of an ending."""
 MOST = 3
-"""Most similar names that are told."""
+"""Maximum number of similar names in a hint."""
 
 
 def hint_for(name: str, there: Iterable[str], folder: str) -> str:
-    """Return what may have been meant by a name that is not there, or else how many data files are there.
+    """Return what a missing name may mean, or else how many data files the folder has.
 
     Args:
         name: What was looked for; empty: any file of the dataset's kind.

@@ -28,7 +28,7 @@ TIMEOUT_SECONDS = 60
 CHUNK_BYTES = 16 << 20
 """What one request asks a store for."""
 LOOK_SECONDS = 5
-"""Longest wait for the names that are like one that is not there."""
+"""Longest wait for the names in a folder that lacks one."""
 NUM_THREADS = 8
 """Files of a store that are copied at once."""
 
@@ -173,7 +173,7 @@ def _fetch_store(url: str, key: str, endings: Sequence[str], beside: Sequence[st
 
 
 def _near_files(store: Any, path: str, url: str) -> str | None:
-    """Return what the folder of a path that is not there has instead; None if it does not say so in time."""
+    """Return what the folder of a missing path has instead; None if it does not answer in time."""
     parent, _, name = path.rpartition("/")
     names: list[str] = []
 

@@ -16,7 +16,7 @@ from rtrain.config.compose.request import Request, prepare
 from rtrain.config.compose.resolve import MissingValuesError, NoPackageError, UnresolvedError
 from rtrain.config.diagnostics.diagnostic import Diagnostic, command
 from rtrain.config.diagnostics.hydra_errors import explain_hydra
-from rtrain.config.diagnostics.meant.unreadable import as_override, as_text, closed
+from rtrain.config.diagnostics.meant.unreadable import as_override, closed, readable_words
 from rtrain.config.diagnostics.meant.values import Values, named_in
 from rtrain.config.diagnostics.meant.wrong_keys import Check, WrongKeys
 from rtrain.config.diagnostics.omegaconf_messages import of_environment, reference_problem
@@ -69,7 +69,7 @@ def _quoted(request: Request, error: OverrideParseException) -> Request | None:
     sign, key, value = split_word(typed)
     if not key or value is None or closed(value) is not None or as_override(typed) is not None:
         return None
-    *others, quoted = as_text(sign, key, value)
+    *others, quoted = readable_words(sign, key, value)
     if others:
         return None
     words = [quoted if one == typed else one for one in request.overrides]
@@ -107,7 +107,7 @@ def _invalid(request: Request, problems: Sequence[Problem], wrong: WrongKeys, ch
         word, meant = one.word, closest(one.word, one.known) if one.word is not None else None
         if word is None and isinstance(place, CliWord):
             word = split_word(place.command[place.index])[2]
-            meant = wrong.translated(one.key, word) or _choice(one.message, word)
+            meant = wrong.translated(one.key, word) or _choice(word, one.known)
         message = f"{one.key}: {one.message}" if one.key else one.message
         attempt, values = _corrected(place, word, meant), Values(request, wrong.keys.confs, check)
         if attempt is None and isinstance(place, CliWord) and one.word is None and place == places.of(one.key):
@@ -124,12 +124,12 @@ def _invalid(request: Request, problems: Sequence[Problem], wrong: WrongKeys, ch
     return ConfigError("\n".join([f"{len(problems)} keys are wrong", *lines]))
 
 
-def _choice(message: str, word: str | None) -> str | None:
-    """Return the one of the choices that a message lists, which a word abbreviates or writes in other letters."""
-    listed = re.match(r"must be one of: (.*?)[,;] (?:not|or) ", message)
-    choices = listed[1].split(", ") if listed is not None and word else []
-    near = [one for one in choices if plain(one) == plain(word or "") or one_edit(one, word or "")]
-    stem = plain(word or "")[:5]
+def _choice(word: str | None, choices: Sequence[str]) -> str | None:
+    """Return the one of the choices that a word abbreviates, or writes in other letters; None if it is none."""
+    if not word:
+        return None
+    near = [one for one in choices if plain(one) == plain(word) or one_edit(one, word)]
+    stem = plain(word)[:5]
     return next(iter(near or [one for one in choices if len(stem) == 5 and plain(one).startswith(stem)]), None)
 
 

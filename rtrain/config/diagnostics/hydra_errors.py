@@ -19,7 +19,7 @@ from rtrain.config.diagnostics.diagnostic import Diagnostic, command, command_wi
 from rtrain.config.diagnostics.meant.other_options import own_form
 from rtrain.config.diagnostics.meant.rewritten import readable
 from rtrain.config.diagnostics.meant.suggest import closest_group, closest_key, in_full, key_of_class
-from rtrain.config.diagnostics.meant.unreadable import as_override, as_text, closed
+from rtrain.config.diagnostics.meant.unreadable import as_override, closed, readable_words
 from rtrain.config.diagnostics.meant.values import Values
 from rtrain.config.diagnostics.meant.wrong_keys import Check, WrongKeys
 from rtrain.config.diagnostics.omegaconf_messages import MIXED, NO_MAPPING, plain_words
@@ -91,7 +91,7 @@ class _Explainer:
         fixed = self._readable(place, value) or self._with_slash(place, key, value)
         if fixed is not None:
             return Diagnostic(f"the value of '{key}' can't be read: {shown.partition('=')[2]}", place, None, fixed)
-        attempt = self.values.checked(place, *as_text(sign, key, value)) if place else None
+        attempt = self.values.checked(place, *readable_words(sign, key, value)) if place else None
         note = "quote text that has special characters; lists are [a,b] and mappings {a: 1}"
         return Diagnostic(f"the value of '{key}' can't be read: {shown.partition('=')[2]}", place, None, attempt, note)
 
@@ -370,7 +370,7 @@ class _Explainer:
 
 
 def _of_value(problem: str, value: str) -> str:
-    """Return a problem as it is told of a typed value, whose kind the message leaves open."""
+    """Return a problem in the words for a typed value, whose kind the message leaves open."""
     if problem == "can't be null" and value.startswith("{"):
         return "can't be a mapping"
     if problem == MIXED:

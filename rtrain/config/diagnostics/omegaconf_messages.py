@@ -50,7 +50,7 @@ _HINTS = {"int": "a whole number", "float": "a number", "bool": "true or false",
 _VARIABLE = re.compile(
     r"\$([A-Z_][A-Z0-9_]+)\b|refers to '([A-Z_][A-Z0-9_]+)'|no resolver '(?:env|environ|getenv)'", re.ASCII
 )
-"""A value, or what is said of one, that means a variable of the environment."""
+"""A value, or a message about one, that means a variable of the environment."""
 
 
 def plain_words(message: str) -> str:

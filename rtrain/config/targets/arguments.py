@@ -78,7 +78,7 @@ def check_refused(
 
 
 def named_in_error(text: str, given: Mapping[str, Any]) -> str | None:
-    """Return the one of some arguments that an error names, or else whose value it shows; None if none is told."""
+    """Return the one argument that an error names, or else whose value it shows; None if none or several."""
     names = [name for name in given if re.search(rf"\b{re.escape(name)}\b", text)]
     shown = [name for name, value in given.items() if re.search(rf"(?<!\w){re.escape(str(value))}(?!\w)", text)]
     found = names or shown

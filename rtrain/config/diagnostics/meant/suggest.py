@@ -16,7 +16,7 @@ from rtrain.config.schema import RtrainConf, Schemas
 SHORT = 5
 """Letters that a name needs to be taken for a misspelt one of another section."""
 LONG, ALMOST = 8, 0.9
-"""Letters that a name needs to be taken for a misspelt one of another tool, and how alike the two have to be."""
+"""Minimum length and similarity (0 to 1) of a misspelt name of another tool."""
 
 
 @dataclass(frozen=True)

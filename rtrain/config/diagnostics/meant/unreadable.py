@@ -23,7 +23,7 @@ def as_override(word: str) -> str | None:
     return None if found == word else found
 
 
-def as_text(sign: str, key: str, value: str) -> list[str]:
+def readable_words(sign: str, key: str, value: str) -> list[str]:
     """Return words that may say what Hydra can't read in ``value``: as a mapping, then as a quoted text."""
     inside = _PAIRS.fullmatch(value)
     pairs = [f"{name}: {one}" for name, one in _PAIR.findall(inside[1])] if inside is not None else []

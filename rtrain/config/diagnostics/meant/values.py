@@ -118,7 +118,7 @@ class Values:
         return class_called(value, homes_of(dict(self._confs).get("trainer"), key), misspelt=not options)
 
     def list_at(self, key: str) -> str | None:
-        """Return the line that says what the list at ``key`` looks like; None if it is no list."""
+        """Return the line that shows the form of the list at ``key``; None for another type."""
         section, _, name = key.rpartition(".")
         owner = dict(self._confs).get(section)
         inside = [get_args(one) for one in _hint_and_members(owner, name) if get_origin(one) is list]
