@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from rtrain.config.secrets.redact import Redactor
 from rtrain.errors import RtrainError
@@ -16,6 +15,7 @@ from rtrain.runs.events import Event
 from rtrain.runs.files import unshare
 from rtrain.runs.manifest import Manifest
 from rtrain.runs.recorder import Observer
+from rtrain.runs.records import ProgressRecord
 
 NAME = "driver.log"
 _LOGGERS = ("rtrain", "ray")
@@ -74,7 +74,7 @@ class LoggingObserver:
         _SHOWN.info("%s", start_line(run_dir, manifest))
         self._observer.started(run_dir, manifest)
 
-    def progress(self, record: Mapping[str, Any]) -> None:
+    def progress(self, record: ProgressRecord) -> None:
         """Pass it on alone: there is one for each step."""
         self._observer.progress(record)
 

@@ -218,7 +218,6 @@ def _finish(manifest: Manifest, stop: StopRequest, *, at_once: bool = False) -> 
 
 def _describe_error(error: BaseException, recorder: Recorder) -> dict[str, Any]:
     if recorder.failures:
-        first = min(recorder.failures, key=lambda failure: failure["time"])
-        return {key: value for key, value in first.items() if key not in ("time", "bug")}
+        return min(recorder.failures, key=lambda failure: failure.time).facts()
     text = shortened("".join(traceback.format_exception(error)), MOST_OF_TRACEBACK)
     return {"type": type(error).__name__, "message": shortened(str(error)), "rank": None, "traceback": text}

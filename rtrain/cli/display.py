@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from rtrain.printable import printable
 from rtrain.run_lines import Limits, end_lines, event_line, is_milestone, start_line
 from rtrain.runs.events import Event
 from rtrain.runs.manifest import Manifest
 from rtrain.runs.recorder import Observer
+from rtrain.runs.records import ProgressRecord
 
 
 @contextmanager
@@ -53,7 +53,7 @@ class PlainDisplay(PlainLines):
         self._limits = Limits.of(manifest)
         self._print(start_line(run_dir, manifest))
 
-    def progress(self, record: Mapping[str, Any]) -> None:
+    def progress(self, record: ProgressRecord) -> None:
         """Say nothing: an epoch gets one line."""
 
     def event(self, event: Event) -> None:

@@ -6,10 +6,9 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -31,6 +30,7 @@ from rtrain.run_lines import Limits, end_lines, event_line, is_milestone, number
 from rtrain.runs.events import Event
 from rtrain.runs.fork_locks import free_in_forks
 from rtrain.runs.manifest import Manifest
+from rtrain.runs.records import ProgressRecord
 
 RATE_WINDOW_SECONDS = 5.0
 SHORTEST_SECONDS = 0.2
@@ -124,19 +124,19 @@ class LiveDisplay(LiveScreen):
         self._say(start_line(run_dir, manifest))
         self._describe("starting workers", detail="")
 
-    def progress(self, record: Mapping[str, Any]) -> None:
+    def progress(self, record: ProgressRecord) -> None:
         """Move the bar."""
         now = time.monotonic()
-        self._rows.append((now, record["rows"]))
+        self._rows.append((now, record.rows))
         while len(self._rows) > 2 and now - self._rows[0][0] > RATE_WINDOW_SECONDS:
             self._rows.popleft()
-        per_epoch = record["steps_per_epoch"]
+        per_epoch = record.steps_per_epoch
         total = self._limits.max_steps
         if total is None and per_epoch and self._limits.max_epochs:
             total = per_epoch * self._limits.max_epochs
-        epoch = f"epoch {record['epoch'] + 1}" + (f"/{self._limits.max_epochs}" if self._limits.max_epochs else "")
-        detail = f"step {record['step']}" + (f"/{total}" if total else "") + self._rate()
-        self._describe(epoch, detail=detail, completed=record["step"], total=total)
+        epoch = f"epoch {record.epoch + 1}" + (f"/{self._limits.max_epochs}" if self._limits.max_epochs else "")
+        detail = f"step {record.step}" + (f"/{total}" if total else "") + self._rate()
+        self._describe(epoch, detail=detail, completed=record.step, total=total)
 
     def event(self, event: Event) -> None:
         """Show new metrics; keep a line of each epoch."""

@@ -13,6 +13,7 @@ from rtrain.config.diagnostics.own_lines import render_lines
 from rtrain.config.locations import shown
 from rtrain.config.schema import FailureConf
 from rtrain.engine.same_error import lasting
+from rtrain.runs.records import FailureKind, FailureRecord, WorkerFailure
 from rtrain.trainers.known_errors import LESS_MEMORY, is_out_of_memory, what_to_try
 
 HANG = "Hang"
@@ -25,16 +26,16 @@ _COLLATERAL = re.compile(
     re.IGNORECASE,
 )
 _KILLED_BY_RAY = re.compile(r"NODE_OUT_OF_MEMORY|running low on memory", re.IGNORECASE)
-LIKELY_TO_COME_AGAIN = ("exception", "out of memory", "hang")
+LIKELY_TO_COME_AGAIN = (FailureKind.EXCEPTION, FailureKind.OUT_OF_MEMORY, FailureKind.HANG)
+_ROOT_FIRST = (FailureKind.PREEMPTED, FailureKind.NODE_LOST, FailureKind.WORKER_DIED, FailureKind.HANG)
+"""Of workers that could not say what ended them, the first of these names the cause."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FailureReason:
     """Why an attempt ended before its time."""
 
-    kind: str
-    """``exception``, ``out of memory``, ``worker died``, ``node lost``, ``preempted``, ``hang``,
-    ``controller died``, ``cluster lost`` or ``no workers`` (they did not start)."""
+    kind: FailureKind
     message: str
     """What happened, in one line or a few."""
     rank: int | None = None
@@ -53,7 +54,7 @@ class FailureReason:
         return other is not None and self._lasting() == other._lasting()
 
     def _lasting(self) -> tuple[str, str | None, str]:
-        return self.kind, self.type, lasting(self.message, numbers=self.kind != "out of memory")
+        return self.kind, self.type, lasting(self.message, numbers=self.kind != FailureKind.OUT_OF_MEMORY)
 
     def facts(self) -> dict[str, Any]:
         """Return what the manifest keeps."""
@@ -100,7 +101,7 @@ class Retries:
             return "the error is in your code and came before the first step, so it would come again"
         if same:
             return "the same error came again, with no progress in between"
-        if ending.kind == "preempted":
+        if ending.kind == FailureKind.PREEMPTED:
             self._preemptions += 1
             limit = self._conf.max_preemption_failures
             return f"run.failure.max_preemption_failures={limit}" if self._preemptions > limit else ""
@@ -109,10 +110,10 @@ class Retries:
         return f"run.failure.max_failures={limit}" if self._failures > limit else ""
 
 
-def frames_to_tell(raised: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def frames_to_tell(raised: FailureRecord) -> Mapping[str, Any] | None:
     """Return where an error comes from that a worker recorded; for rtrain's errors, only the user's lines."""
-    frames: Mapping[str, Any] | None = raised.get("frames")
-    return None if frames is None or (raised.get("mistake") and not frames["own"]) else frames
+    frames = raised.frames
+    return None if frames is None or (raised.mistake and not frames["own"]) else frames
 
 
 def told(ending: FailureReason, run_dir: Path, *more: str) -> str | None:
@@ -129,77 +130,74 @@ def is_collateral(error_type: str, message: str) -> bool:
     return bool(_COLLATERAL.search(f"{error_type}: {message}"))
 
 
-def ending_of(
-    raised: Sequence[Mapping[str, Any]], workers: Sequence[Mapping[str, Any]], oom_kills: int = 0
-) -> FailureReason:
+def ending_of(raised: Sequence[FailureRecord], workers: Sequence[WorkerFailure], oom_kills: int = 0) -> FailureReason:
     """Find the true cause among what several workers show.
 
     Args:
-        raised: What workers recorded of themselves: ``rank``, ``type``, ``message``, ``time``, ``mistake``.
-        workers: What the cluster says of each that failed: ``rank``, ``type``, ``message``, ``fate`` (``raised``,
-            ``died``, ``node lost``, ``preempted`` or ``hang``).
+        raised: What workers recorded of themselves.
+        workers: What the cluster says of each that failed.
         oom_kills: Processes that the system has killed for want of memory on the driver's machine.
     """
-    hung = [one for one in raised if one["type"] == HANG]
+    hung = [one for one in raised if one.type == HANG]
     if hung:
         return _ending_by_hang(hung)
-    told = {one["rank"] for one in raised}
-    gone = [one for one in workers if one["fate"] != "raised" and one["rank"] not in told]
+    told = {one.rank for one in raised}
+    gone = [one for one in workers if one.kind != FailureKind.EXCEPTION and one.rank not in told]
     if gone:
         return _ending_without_words(gone, oom_kills)
-    if raised:
-        return _ending_by_exception(raised)
-    if workers:
-        return _ending_by_exception([{"time": 0.0, **one} for one in workers])
-    return FailureReason(kind="worker died", message="the workers ended without a word")
+    heard = [FailureRecord(rank=one.rank, type=one.type, message=one.message, time=0.0) for one in workers]
+    if raised or heard:
+        return _ending_by_exception(raised or heard)
+    return FailureReason(kind=FailureKind.WORKER_DIED, message="the workers ended without a word")
 
 
-def _ending_by_hang(hung: Sequence[Mapping[str, Any]]) -> FailureReason:
-    by_rank = sorted({int(one["rank"]): one for one in hung}.items())
-    places = ", ".join(f"worker {rank} in {one['place']}" for rank, one in by_rank)
+def _ending_by_hang(hung: Sequence[FailureRecord]) -> FailureReason:
+    by_rank = sorted({one.rank: one for one in hung}.items())
+    places = ", ".join(f"worker {rank} in {one.place}" for rank, one in by_rank)
     return FailureReason(
-        kind="hang",
-        message=f"training got no further for {hung[0]['seconds']:g} seconds: {places}",
+        kind=FailureKind.HANG,
+        message=f"training got no further for {hung[0].seconds:g} seconds: {places}",
         rank=by_rank[0][0] if len(by_rank) == 1 else None,
         hint="The stack of every thread is in logs/worker-<rank>.stacks.txt. If a step may take so long: "
         "run.failure.hang_seconds=null",
     )
 
 
-def _ending_by_exception(raised: Sequence[Mapping[str, Any]]) -> FailureReason:
-    first = min(raised, key=lambda one: (is_collateral(one["type"], one["message"]), float(one["time"])))
-    later = sorted({one["rank"] for one in raised} - {first["rank"]})
+def _ending_by_exception(raised: Sequence[FailureRecord]) -> FailureReason:
+    first = min(raised, key=lambda one: (is_collateral(one.type, one.message), one.time))
+    later = sorted({one.rank for one in raised} - {first.rank})
     also = f" (worker {', '.join(map(str, later))} failed after it)" if later else ""
-    memory = is_out_of_memory(first["type"], first["message"])
+    memory = is_out_of_memory(first.type, first.message)
     return FailureReason(
-        kind="out of memory" if memory else "exception",
-        message=f"{first['type']} on worker {first['rank']}{also}: {first['message']}",
-        rank=first["rank"],
-        type=first["type"],
-        hint=what_to_try(first["type"], first["message"]),
-        final=bool(first.get("mistake")),
-        bug=bool(first.get("bug")) and not memory and not is_collateral(first["type"], first["message"]),
+        kind=FailureKind.OUT_OF_MEMORY if memory else FailureKind.EXCEPTION,
+        message=f"{first.type} on worker {first.rank}{also}: {first.message}",
+        rank=first.rank,
+        type=first.type,
+        hint=what_to_try(first.type, first.message),
+        final=first.mistake,
+        bug=first.bug and not memory and not is_collateral(first.type, first.message),
         frames=frames_to_tell(first),
     )
 
 
-def _ending_without_words(gone: Sequence[Mapping[str, Any]], oom_kills: int) -> FailureReason:
+def _ending_without_words(gone: Sequence[WorkerFailure], oom_kills: int) -> FailureReason:
     """Tell how workers ended that could not say it themselves."""
-    first = min(gone, key=lambda one: (("preempted", "node lost", "died", "hang").index(one["fate"]), one["rank"]))
-    same = [one["rank"] for one in gone if one["fate"] == first["fate"]]
+    first = min(gone, key=lambda one: (_ROOT_FIRST.index(one.kind), one.rank))
+    same = [one.rank for one in gone if one.kind == first.kind]
     who = f"worker {same[0]}" if len(same) == 1 else f"workers {', '.join(map(str, same))}"
-    rank = first["rank"] if len(same) == 1 else None
-    if first["fate"] == "preempted":
-        return FailureReason(kind="preempted", message=f"the machine of {who} was taken away", rank=rank)
-    if first["fate"] == "node lost":
-        return FailureReason(kind="node lost", message=f"the machine of {who} is gone", rank=rank)
-    if first["fate"] == "hang":
-        return FailureReason(kind="hang", message=f"the process of {who} does not answer any more", rank=rank)
-    if oom_kills or _KILLED_BY_RAY.search(first["message"]):
+    rank = first.rank if len(same) == 1 else None
+    said = {
+        FailureKind.PREEMPTED: f"the machine of {who} was taken away",
+        FailureKind.NODE_LOST: f"the machine of {who} is gone",
+        FailureKind.HANG: f"the process of {who} does not answer any more",
+    }
+    if first.kind in said:
+        return FailureReason(kind=first.kind, message=said[first.kind], rank=rank)
+    if oom_kills or _KILLED_BY_RAY.search(first.message):
         message = f"{who} was killed because the machine ran out of memory"
-        return FailureReason(kind="out of memory", message=message, rank=rank, hint=LESS_MEMORY)
+        return FailureReason(kind=FailureKind.OUT_OF_MEMORY, message=message, rank=rank, hint=LESS_MEMORY)
     return FailureReason(
-        kind="worker died",
+        kind=FailureKind.WORKER_DIED,
         message=f"the process of {who} died without a word",
         rank=rank,
         hint="It was killed from outside (the system does so when memory runs out), or its own code crashed or exited.",

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
 
 from rtrain.engine.failures import FailureReason, frames_to_tell, told
 from rtrain.engine.log_capture import copied_output
@@ -14,6 +13,7 @@ from rtrain.errors import RtrainError, TrainingError, said_by, shortened
 from rtrain.interrupts import StopRequest, is_by_signal
 from rtrain.runs.facts import num_cores
 from rtrain.runs.recorder import Recorder
+from rtrain.runs.records import FailureKind, RunRecord
 from rtrain.trainers.base import Job, TrainerPlugin
 from rtrain.trainers.known_errors import what_to_try
 from rtrain.trainers.loops.seeding import kept_random_numbers
@@ -25,7 +25,7 @@ class DirectChannel:
     def __init__(self, recorder: Recorder, stop: StopRequest) -> None:
         self._recorder, self._stop = recorder, stop
 
-    def send(self, record: Mapping[str, Any]) -> None:
+    def send(self, record: RunRecord) -> None:
         """Record at once."""
         self._recorder.accept(record)
 
@@ -98,6 +98,8 @@ def _as_training_error(error: BaseException, recorder: Recorder) -> TrainingErro
 
 def _ending(recorder: Recorder, message: str, hint: str | None) -> FailureReason:
     """Return how training ended, with what was recorded of it."""
-    last = recorder.failures[-1] if recorder.failures else {}
-    known: dict[str, Any] = {"type": last.get("type"), "frames": frames_to_tell(last)}
-    return FailureReason(kind="exception", message=message, hint=hint, rank=0, **known)
+    reason = FailureReason(kind=FailureKind.EXCEPTION, message=message, hint=hint, rank=0)
+    if not recorder.failures:
+        return reason
+    last = recorder.failures[-1]
+    return replace(reason, type=last.type, frames=frames_to_tell(last))

@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import BufferedIOBase, TextIOBase
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from rtrain.config.diagnostics.own_lines import own_lines
 from rtrain.config.secrets.redact import Redactor
@@ -17,6 +17,7 @@ from rtrain.engine.masked_output import masked_logging, masked_output
 from rtrain.engine.output_filter import Masking
 from rtrain.errors import MOST_OF_TRACEBACK, RtrainError, said_by, shortened
 from rtrain.runs.fork_locks import fork_safe_lock
+from rtrain.runs.records import FailureRecord, LogRecord, RunRecord
 from rtrain.trainers.known_errors import is_of_code
 
 if TYPE_CHECKING:
@@ -125,17 +126,15 @@ def _streams(also: Callable[[str], None], scrub: Redactor) -> Iterator[None]:
 
 
 @contextmanager
-def copied_output(
-    rank: int, send: Callable[[dict[str, Any]], None], scrub: Redactor = SCRUBS_NOTHING
-) -> Iterator[None]:
-    """Copy stdout and stderr of this process into ``log`` records while the block runs.
+def copied_output(rank: int, send: Callable[[RunRecord], None], scrub: Redactor = SCRUBS_NOTHING) -> Iterator[None]:
+    """Copy stdout and stderr of this process into ``LogRecord``s while the block runs.
 
-    An exception that leaves the block is recorded with its traceback as a ``failure`` first, and goes on. The secrets
-    that ``scrub`` knows are taken out of all of it.
+    An exception that leaves the block is recorded with its traceback as a ``FailureRecord`` first, and goes on. The
+    secrets that ``scrub`` knows are taken out of all of it.
     """
 
     def log(text: str) -> None:
-        send({"kind": "log", "rank": rank, "text": text})
+        send(LogRecord(rank=rank, text=text))
 
     with _streams(log, scrub), scrub.cleaning():
         try:
@@ -144,9 +143,19 @@ def copied_output(
         except BaseException as error:  # user code may raise CancelledError, SystemExit or a class that it defines
             text = scrub("".join(traceback.format_exception(error)))
             log(text)
-            message, stack = shortened(scrub(said_by(error))), shortened(text, MOST_OF_TRACEBACK)
-            facts: dict[str, Any] = {"type": type(error).__name__, "message": message, "traceback": stack}
-            facts |= {"mistake": isinstance(error, RtrainError), "frames": (frames := own_lines(error, scrub))}
-            bug = frames["own"] and is_of_code(error)
-            send({"kind": "failure", "rank": rank, "time": time.time(), "bug": bug, **facts})
+            send(_failure(rank, error, text, scrub))
             raise
+
+
+def _failure(rank: int, error: BaseException, text: str, scrub: Redactor) -> FailureRecord:
+    frames = own_lines(error, scrub)
+    return FailureRecord(
+        rank=rank,
+        type=type(error).__name__,
+        message=shortened(scrub(said_by(error))),
+        time=time.time(),
+        traceback=shortened(text, MOST_OF_TRACEBACK),
+        mistake=isinstance(error, RtrainError),
+        bug=frames["own"] and is_of_code(error),
+        frames=frames,
+    )

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from rtrain.runs.checkpoints import read_record
+from rtrain.runs.records import AttemptRecord, NoticeRecord
 from rtrain.runs.verify import newest_whole, set_aside
 from rtrain.trainers.worker import Channel, Worker
 
@@ -18,7 +19,7 @@ def choose_checkpoint(run_dir: Path, channel: Channel) -> Path | None:
         instead = "training begins anew" if chosen is None else f"training goes on from {chosen.name}"
         aside = set_aside(folder)
         text = f"the checkpoint {folder.name} is damaged ({first.path.name}: {first.problem}); {instead}"
-        channel.send({"kind": "notice", "text": f"{text}. It is now {aside.name}"})
+        channel.send(NoticeRecord(text=f"{text}. It is now {aside.name}"))
     return chosen
 
 
@@ -41,5 +42,4 @@ def announce(worker: Worker) -> None:
         step = 0 if chosen is None else read_record(chosen)["step"]
         origin = None if chosen is None else chosen.name
         num_workers = 0 if worker.in_process else worker.world_size
-        attempt = {"num_workers": num_workers, "from_checkpoint": origin, "from_step": step}
-        worker.channel.send({"kind": "attempt", **attempt})
+        worker.channel.send(AttemptRecord(num_workers=num_workers, from_checkpoint=origin, from_step=step))

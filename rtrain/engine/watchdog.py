@@ -13,6 +13,7 @@ from typing import Protocol
 
 from rtrain.engine.failures import HANG
 from rtrain.runs.manifest import utc_now
+from rtrain.runs.records import FailureRecord, RunRecord
 from rtrain.trainers.liveness import Life
 
 GRACE_SECONDS = 3.0
@@ -40,7 +41,7 @@ class _Silence:
 class HangChannel(Protocol):
     """What a watchdog tells the other workers, and hears of them."""
 
-    def send(self, record: dict[str, object]) -> None:
+    def send(self, record: RunRecord) -> None:
         """Hand over a record."""
 
     def report_hang(self) -> None:
@@ -102,17 +103,15 @@ class Watchdog:
             file.flush()
             faulthandler.dump_traceback(file, all_threads=True)
         self._channel.send(
-            {
-                "kind": "failure",
-                "rank": self._rank,
-                "type": HANG,
-                "message": f"no progress for {quiet:.0f} seconds after step {self._life.step}, in {self._place()}",
-                "place": self._place(),
-                "seconds": self._seconds,
-                "traceback": self._path.read_text(encoding="utf-8"),
-                "time": time.time(),
-                "mistake": False,
-            }
+            FailureRecord(
+                rank=self._rank,
+                type=HANG,
+                message=f"no progress for {quiet:.0f} seconds after step {self._life.step}, in {self._place()}",
+                place=self._place(),
+                seconds=self._seconds,
+                traceback=self._path.read_text(encoding="utf-8"),
+                time=time.time(),
+            )
         )
 
     def _place(self) -> str:

@@ -30,7 +30,8 @@ class WorkerLogs:
                 self._open.pop(next(iter(self._open))).close()
             name = f"{self._folder.name}/worker-{rank}.log"
             unshare(self._folder.parent, name)
-            self._open[rank] = open_inside(self._folder.parent, name, "a", encoding="utf-8", buffering=1)
+            how = {"encoding": "utf-8", "errors": "backslashreplace", "buffering": 1}  # as Python writes its stderr
+            self._open[rank] = open_inside(self._folder.parent, name, "a", **how)
         self._open[rank].write(text)
 
     def close(self) -> None:

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
@@ -21,6 +22,18 @@ from rtrain.runs.lock import Lock
 from rtrain.runs.logs import WorkerLogs
 from rtrain.runs.manifest import CONFIG_NAME, Manifest, utc_now
 from rtrain.runs.manifest import FILE_NAME as MANIFEST_NAME
+from rtrain.runs.records import (
+    AttemptRecord,
+    CheckpointRecord,
+    EndRecord,
+    FailureRecord,
+    LogRecord,
+    ModelRecord,
+    NoticeRecord,
+    ProgressRecord,
+    RunRecord,
+    WorkerRecord,
+)
 
 MANIFEST_INTERVAL_SECONDS = 2.0
 
@@ -37,8 +50,8 @@ class Observer(Protocol):
     def started(self, run_dir: Path, manifest: Manifest) -> None:
         """Hear that the run directory exists."""
 
-    def progress(self, record: Mapping[str, Any]) -> None:
-        """Hear how far the run is: ``step``, ``epoch``, ``steps_per_epoch``, ``rows``."""
+    def progress(self, record: ProgressRecord) -> None:
+        """Hear how far the run is."""
 
     def event(self, event: Event) -> None:
         """Hear a report of metrics."""
@@ -61,8 +74,8 @@ class Recorder:
         run_lock: Lock | None = None,
     ) -> None:
         self.run_dir, self.manifest, self.observer = run_dir, manifest, observer
-        self.failures: list[dict[str, Any]] = []
-        """What workers raised, in order: ``rank``, ``type``, ``message``, ``traceback``, ``time``."""
+        self.failures: list[FailureRecord] = []
+        """What workers raised, in order."""
         self._keep, self._keep_best = keep, keep_best
         self._lock = fork_safe_lock()
         self._written = 0.0
@@ -103,18 +116,43 @@ class Recorder:
             if self.manifest.status == "succeeded":
                 clear_leftovers(self.run_dir)
 
-    def accept(self, record: Mapping[str, Any]) -> None:
-        """Take one record of a worker; its ``kind`` names the method below that knows what to do with it."""
+    def accept(self, record: RunRecord) -> None:
+        """Take one record of a worker."""
         # Not by _writing(), which takes longer: user code may print a million lines.
         with self._lock:
             if self._is_closed:  # a thread that user code has left behind
-                logging.getLogger(__name__).warning("%s is over; a late %s is ignored", self.run_dir, record["kind"])
+                logging.getLogger(__name__).warning(
+                    "%s is over; a late %s is ignored", self.run_dir, type(record).__name__
+                )
                 return
             try:
-                getattr(self, f"_accept_{record['kind']}")(record)
+                self._take(record)
             except OSError as error:
                 raise unwritable(self.run_dir, error) from error
             self._tell_news()
+
+    def _take(self, record: RunRecord) -> None:
+        match record:
+            case Event():
+                self._take_event(record)
+            case ProgressRecord():
+                self._news.append(partial(self.observer.progress, record))
+            case LogRecord():
+                self._logs.append(record.rank, record.text)
+            case CheckpointRecord():
+                self._take_checkpoint(dict(record.entry))
+            case AttemptRecord():
+                self._take_attempt(record)
+            case NoticeRecord():
+                self._tell(record.text)
+            case WorkerRecord():
+                self.manifest.workers.setdefault(str(record.rank), {}).update(record.facts)
+            case ModelRecord():
+                self.manifest.model.update(record.facts)
+            case FailureRecord():
+                self.failures.append(record)
+            case EndRecord():
+                self.manifest.exit_reason = record.reason
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -151,17 +189,15 @@ class Recorder:
         without = ", without what was reported before" if lost else ""
         self._tell(f"{what} was deleted or moved; it is made again{without}")
 
-    def _accept_metrics(self, record: Mapping[str, Any]) -> None:
-        known = {name: record[name] for name in ("step", "epoch", "metrics", "values") if name in record}
-        event = Event.at(record["time"], **known)
+    def _take_event(self, event: Event) -> None:
         self._events.append(event)
-        self.manifest.step, self.manifest.epoch = record["step"], record["epoch"]
-        self._take(event)
+        self.manifest.step, self.manifest.epoch = event.step, event.epoch
+        self._take_values(event)
         if time.monotonic() - self._written > MANIFEST_INTERVAL_SECONDS:
             self._write()
         self._news.append(partial(self.observer.event, event))
 
-    def _take(self, event: Event) -> None:
+    def _take_values(self, event: Event) -> None:
         """Keep what an event says as the newest values; a name may have been a number before, and be a text now."""
         metrics, values = self.manifest.metrics, self.manifest.values
         for name in metrics.keys() & event.values.keys():
@@ -171,26 +207,14 @@ class Recorder:
         metrics.update(event.metrics)
         values.update(event.values)
 
-    def _accept_progress(self, record: Mapping[str, Any]) -> None:
-        self._news.append(partial(self.observer.progress, record))
-
-    def _accept_worker(self, record: Mapping[str, Any]) -> None:
-        self.manifest.workers.setdefault(str(record["rank"]), {}).update(record["facts"])
-
-    def _accept_model(self, record: Mapping[str, Any]) -> None:
-        self.manifest.model.update(record["facts"])
-
-    def _accept_failure(self, record: Mapping[str, Any]) -> None:
-        self.failures.append({key: value for key, value in record.items() if key != "kind"})
-
-    def _accept_attempt(self, record: Mapping[str, Any]) -> None:
+    def _take_attempt(self, record: AttemptRecord) -> None:
         if self.manifest.attempts:
             # Without a checkpoint, the reports of step 0 come again as well.
-            again = record["from_step"] == 0 and not record.get("from_checkpoint")
+            again = record.from_step == 0 and not record.from_checkpoint
             self._list_existing()
-            self._events.go_back(-1 if again else record["from_step"])
-            self._fill_in(record["from_step"])
-        self.manifest.attempts.append({"started_at": utc_now(), **{k: v for k, v in record.items() if k != "kind"}})
+            self._events.go_back(-1 if again else record.from_step)
+            self._fill_in(record.from_step)
+        self.manifest.attempts.append({"started_at": utc_now(), **asdict(record)})
         self._write()
 
     def _fill_in(self, step: int) -> None:
@@ -202,7 +226,7 @@ class Recorder:
         for event in known:
             if event.step <= step and (event.step, event.time) not in there:
                 self._events.append(event)
-                self._take(event)
+                self._take_values(event)
 
     def end_attempt(self, why: Mapping[str, Any]) -> None:
         """Note why the newest attempt ended before its time: ``kind``, ``message``, ``rank``, ``type``."""
@@ -212,17 +236,10 @@ class Recorder:
                 self.manifest.attempts[-1]["ended_because"] = dict(why)
                 self._write()
 
-    def _accept_notice(self, record: Mapping[str, Any]) -> None:
-        self._tell(record["text"])
-
     def _tell(self, text: str) -> None:
         self._news.append(partial(self.observer.notice, text))
 
-    def _accept_ended(self, record: Mapping[str, Any]) -> None:
-        self.manifest.exit_reason = record["reason"]
-
-    def _accept_checkpoint(self, record: Mapping[str, Any]) -> None:
-        entry = {key: value for key, value in record.items() if key != "kind"}
+    def _take_checkpoint(self, entry: dict[str, Any]) -> None:
         others = [old for old in self.manifest.checkpoints if old["name"] != entry["name"]]
         # The list is written before the folders go, so that it never names one that is gone.
         self._list([one for one in [*others, entry] if (checkpoints_dir(self.run_dir) / one["name"]).exists()])
@@ -236,9 +253,6 @@ class Recorder:
 
     def _list(self, checkpoints: list[dict[str, Any]]) -> None:
         list_checkpoints(self.manifest, checkpoints)
-
-    def _accept_log(self, record: Mapping[str, Any]) -> None:
-        self._logs.append(int(record["rank"]), record["text"])
 
 
 def list_checkpoints(manifest: Manifest, checkpoints: list[dict[str, Any]]) -> None:

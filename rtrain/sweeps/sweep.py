@@ -15,9 +15,11 @@ from rtrain.config.session import Session
 from rtrain.config.trials import Plan, Trials
 from rtrain.errors import ConfigError, NoRoomError
 from rtrain.interrupts import StopRequest, stop_on_signals
+from rtrain.runs.events import Event
 from rtrain.runs.facts import num_cores
 from rtrain.runs.files import private_files
 from rtrain.runs.manifest import read_manifest
+from rtrain.runs.records import NoticeRecord, TrialOverRecord, TrialRecord
 from rtrain.schedulers.base import Pause, Stop
 from rtrain.schedulers.registry import SCHEDULERS
 from rtrain.searches.registry import SEARCHES
@@ -296,19 +298,19 @@ class Sweep:
         self.record.write(now=self._is_steered)  # else the file has been there since they were planned
         self._observer.trial_changed(trial)
 
-    def hear(self, number: int, record: Mapping[str, Any]) -> None:
+    def hear(self, number: int, record: TrialRecord) -> None:
         """Take what a trial tells."""
         trial = self.record.trials[number]
-        kind = record["kind"]
-        if kind == "notice":
-            self._observer.notice(f"{trial.name}: {record['text']}")
-        elif kind == "over":
-            trial.reason, self._ended[number] = record["reason"] or "", record["status"]
-            trial.lacks_copy = record["lacks_copy"]
-            self.record.take_best(trial, record["best"])
-        elif kind == "event":
-            self._take_decision(number, self._judge.hear(trial, record["step"], record["epoch"], record["metrics"]))
-            self._look_at_limits()  # a trial in this process leaves no other moment
+        match record:
+            case NoticeRecord():
+                self._observer.notice(f"{trial.name}: {record.text}")
+            case TrialOverRecord():
+                trial.reason, self._ended[number] = record.reason or "", record.status
+                trial.lacks_copy = record.lacks_copy
+                self.record.take_best(trial, record.best)
+            case Event():
+                self._take_decision(number, self._judge.hear(trial, record.step, record.epoch, record.metrics))
+                self._look_at_limits()  # a trial in this process leaves no other moment
         self.record.write(now=False)
         self._observer.trial_changed(trial)
 

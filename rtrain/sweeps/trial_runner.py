@@ -24,6 +24,7 @@ from rtrain.runs.files import private_files
 from rtrain.runs.lock import is_locked
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.recorder import Observer
+from rtrain.runs.records import NoticeRecord, ProgressRecord, TrialOverRecord, TrialRecord
 from rtrain.training import train_prepared
 
 PATIENCE_SECONDS = 30.0
@@ -131,9 +132,9 @@ def _clean(project_root: Path, *, private: bool) -> Iterator[None]:
 
 
 class Telling:
-    """Watches a run and tells it on as records: ``event``, ``progress``, ``notice``, and ``over`` at its end."""
+    """Watches a run and tells it on as records."""
 
-    def __init__(self, tell: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(self, tell: Callable[[TrialRecord], None]) -> None:
         self._tell = tell
 
     def stage(self, name: str) -> None:
@@ -141,21 +142,26 @@ class Telling:
 
     def notice(self, text: str) -> None:
         """Tell it on."""
-        self._tell({"kind": "notice", "text": text})
+        self._tell(NoticeRecord(text=text))
 
     def started(self, run_dir: Path, manifest: Any) -> None:
         """Say nothing: whoever started it knows."""
 
-    def progress(self, record: Any) -> None:
+    def progress(self, record: ProgressRecord) -> None:
         """Tell it on."""
-        self._tell({**record, "kind": "progress"})
+        self._tell(record)
 
-    def event(self, event: Any) -> None:
+    def event(self, event: Event) -> None:
         """Tell it on."""
-        self._tell({"kind": "event", "step": event.step, "epoch": event.epoch, "metrics": dict(event.metrics)})
+        self._tell(event)
 
     def ended(self, run_dir: Path, manifest: Any) -> None:
         """Tell what came of it."""
-        best = manifest.best or {}
-        told = {"status": manifest.status, "reason": manifest.exit_reason, "lacks_copy": manifest.lacks_copy}
-        self._tell({"kind": "over", **told, "best": best})
+        self._tell(
+            TrialOverRecord(
+                status=manifest.status,
+                reason=manifest.exit_reason,
+                lacks_copy=manifest.lacks_copy,
+                best=manifest.best or {},
+            )
+        )

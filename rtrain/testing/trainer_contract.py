@@ -242,18 +242,18 @@ class TrainerContract:
         self.skip_at_once()
         channel = RecordingChannel(stop_after=2)
         self.train_loop(tmp_path, channel)
-        assert channel.of("checkpoint"), "nothing was saved before the end"
-        assert channel.of("checkpoint")[-1]["step"] < _last_step(run), "training went on to its end"
+        assert channel.checkpoints, "nothing was saved before the end"
+        assert channel.checkpoints[-1]["step"] < _last_step(run), "training went on to its end"
 
     def test_a_stopped_run_resumes_to_the_result_of_an_uninterrupted_one(self, run: Run, tmp_path: Path) -> None:
         self.skip_at_once()
         stopped, resumed = RecordingChannel(stop_after=2), RecordingChannel()
         self.train_loop(tmp_path, stopped)
         self.train_loop(tmp_path, resumed)
-        assert resumed.of("metrics"), "nothing was trained after the stop"
-        began, saved = resumed.of("metrics")[0]["step"], stopped.of("checkpoint")[-1]["step"]
+        assert resumed.events, "nothing was trained after the stop"
+        began, saved = resumed.events[0].step, stopped.checkpoints[-1]["step"]
         assert began > saved, "training began anew instead of at the checkpoint"
-        assert resumed.of("metrics")[-1]["step"] == _last_step(run)
+        assert resumed.events[-1].step == _last_step(run)
         assert _measured(resumed.metrics) == pytest.approx(_measured(run.metrics), rel=0 if self.exact else 1e-5, abs=0)
         if self.exact:
             expected, found = self.predictions(run.path), self.predictions(tmp_path)
@@ -263,7 +263,7 @@ class TrainerContract:
         shutil.copytree(run.path / "checkpoints", tmp_path / "checkpoints")
         channel = RecordingChannel()
         self.train_loop(tmp_path, channel)
-        assert [record["step"] for record in channel.of("metrics") if record["step"] <= _last_step(run)] == []
+        assert [record.step for record in channel.events if record.step <= _last_step(run)] == []
 
     def test_a_column_that_is_not_there_is_named_with_the_nearest_one(self, tmp_path: Path) -> None:
         (tmp_path / "iris.csv").write_text(CSV)

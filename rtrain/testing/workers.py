@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rtrain.config.schema import BestConf, CheckpointConf, RtrainConf, RunConf
 from rtrain.datasets.base import Dataset
 from rtrain.runs.checkpoints import checkpoints_dir, latest_checkpoint
+from rtrain.runs.events import Event
 from rtrain.runs.manifest import Manifest
+from rtrain.runs.records import CheckpointRecord, EndRecord, ModelRecord, NoticeRecord, RunRecord, WorkerRecord
 from rtrain.trainers.base import Job
 from rtrain.trainers.trained import CheckpointMetadata, LoadedCheckpoint
 from rtrain.trainers.worker import Worker
+
+R = TypeVar("R", bound=RunRecord)
 
 
 class RecordingChannel:
@@ -24,13 +27,13 @@ class RecordingChannel:
     """
 
     def __init__(self, stop_after: int | None = None, reason: str = "interrupted") -> None:
-        self.records: list[dict[str, Any]] = []
+        self.records: list[RunRecord] = []
         self.asked = 0
         self.stop_after, self._reason = stop_after, reason
 
-    def send(self, record: Mapping[str, Any]) -> None:
+    def send(self, record: RunRecord) -> None:
         """Keep the record."""
-        self.records.append(dict(record))
+        self.records.append(record)
 
     @property
     def save_requested(self) -> str | None:
@@ -43,14 +46,44 @@ class RecordingChannel:
         self.asked += 1
         return self._reason if self.stop_after is not None and self.asked > self.stop_after else None
 
-    def of(self, kind: str) -> list[dict[str, Any]]:
-        """Return the records of one kind, in order."""
-        return [record for record in self.records if record["kind"] == kind]
+    def of(self, kind: type[R]) -> list[R]:
+        """Return the records of one class, in order."""
+        return [record for record in self.records if isinstance(record, kind)]
 
     @property
-    def metrics(self) -> dict[str, float]:
+    def events(self) -> list[Event]:
+        """The reports of metrics, in order."""
+        return self.of(Event)
+
+    @property
+    def metrics(self) -> dict[str, Any]:
         """The newest value of each metric."""
-        return {name: value for record in self.of("metrics") for name, value in record["metrics"].items()}
+        return {name: value for event in self.events for name, value in event.metrics.items()}
+
+    @property
+    def checkpoints(self) -> list[dict[str, Any]]:
+        """What the manifest lists of each checkpoint, in order."""
+        return [dict(record.entry) for record in self.of(CheckpointRecord)]
+
+    @property
+    def notices(self) -> list[str]:
+        """The lines that the user should read."""
+        return [record.text for record in self.of(NoticeRecord)]
+
+    @property
+    def end_reasons(self) -> list[str]:
+        """Why training ended, if it did so by itself."""
+        return [record.reason for record in self.of(EndRecord)]
+
+    @property
+    def worker_facts(self) -> list[dict[str, Any]]:
+        """What was told of the worker, in order."""
+        return [dict(record.facts) for record in self.of(WorkerRecord)]
+
+    @property
+    def model_facts(self) -> list[dict[str, Any]]:
+        """What was told of the model, in order."""
+        return [dict(record.facts) for record in self.of(ModelRecord)]
 
 
 def make_worker(

@@ -16,6 +16,15 @@ from rtrain.datasets.base import Dataset
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import RECORD_NAME, Writer, checkpoint_dir, note_in_checkpoint, write_checkpoint
 from rtrain.runs.events import Event, event_line, events_file, write_events
+from rtrain.runs.records import (
+    CheckpointRecord,
+    EndRecord,
+    ModelRecord,
+    NoticeRecord,
+    ProgressRecord,
+    RunRecord,
+    WorkerRecord,
+)
 from rtrain.trainers.async_writer import AsyncWriter, in_turn
 from rtrain.trainers.liveness import Life
 from rtrain.trainers.loops.directions import Directions
@@ -26,7 +35,7 @@ from rtrain.trainers.trained import CheckpointMetadata
 class Channel(Protocol):
     """The way from a worker to the driver that keeps the run directory."""
 
-    def send(self, record: Mapping[str, Any]) -> None:
+    def send(self, record: RunRecord) -> None:
         """Hand over a record without waiting; it is delivered in order and in batches."""
 
     @property
@@ -107,10 +116,9 @@ class Worker:
         """
         if self.rank == 0:
             numbers = {self.scrub(name): float(value) for name, value in metrics.items()}
-            record = {"kind": "metrics", "step": step, "epoch": epoch, "time": (now := time.time()), "metrics": numbers}
-            event = Event.at(now, step=step, epoch=epoch, metrics=numbers, values=values)
+            event = Event.at(time.time(), step=step, epoch=epoch, metrics=numbers, values=values)
             event_line(event)  # one that is too long fails here, where it is reported
-            self.channel.send({**record, "values": dict(values)} if values else record)
+            self.channel.send(event)
             self.unsaved.append(event)
 
     def progress(self, *, step: int, epoch: int, steps_per_epoch: int | None, rows: int) -> None:
@@ -126,8 +134,7 @@ class Worker:
         """
         self.life.sign(step)
         if self.rank == 0:
-            done = {"step": step, "epoch": epoch, "steps_per_epoch": steps_per_epoch, "rows": rows}
-            self.channel.send({"kind": "progress", **done})
+            self.channel.send(ProgressRecord(step=step, epoch=epoch, steps_per_epoch=steps_per_epoch, rows=rows))
 
     def alive(self, step: int | None = None) -> None:
         """Tell that this rank gets on (``run.failure.hang_seconds``); between steps, as in evaluations, without one."""
@@ -135,12 +142,12 @@ class Worker:
 
     def describe(self, facts: Mapping[str, Any]) -> None:
         """Add plain facts about this worker (device, rows per split, threads) to the manifest."""
-        self.channel.send({"kind": "worker", "rank": self.rank, "facts": dict(facts)})
+        self.channel.send(WorkerRecord(rank=self.rank, facts=dict(facts)))
 
     def describe_model(self, facts: Mapping[str, Any]) -> None:
         """Add plain facts about the trained model (feature importance, number of trees) to the manifest; on rank 0."""
         if self.rank == 0:
-            self.channel.send({"kind": "model", "facts": dict(facts)})
+            self.channel.send(ModelRecord(facts=dict(facts)))
 
     def save_checkpoint(
         self,
@@ -216,7 +223,7 @@ class Worker:
 
     def list_checkpoint(self, record: Mapping[str, Any]) -> None:
         """Tell the driver of a checkpoint that is complete and in its place."""
-        self.channel.send({"kind": "checkpoint", **record})
+        self.channel.send(CheckpointRecord(entry=record))
 
     @contextmanager
     def finishing(self) -> Iterator[None]:
@@ -245,12 +252,12 @@ class Worker:
     def notice(self, text: str) -> None:
         """Show the user a line; on rank 0."""
         if self.rank == 0:
-            self.channel.send({"kind": "notice", "text": text})
+            self.channel.send(NoticeRecord(text=text))
 
     def describe_end(self, reason: str) -> None:
         """Tell why training ends, in a few words: a limit that was reached, say; on rank 0."""
         if self.rank == 0:
-            self.channel.send({"kind": "ended", "reason": reason})
+            self.channel.send(EndRecord(reason=reason))
 
     @property
     def stop_reason(self) -> str | None:

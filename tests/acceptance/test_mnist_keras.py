@@ -45,5 +45,5 @@ def test_the_convnet_of_the_example_reaches_0_988(tmp_path, data):
     mnist = load_source("mnist").load(MnistConf(path=str(data("mnist")), normalize=False))
     channel = RecordingChannel()
     Plugin().train_loop(CONF)(make_worker(tmp_path, CONF, split_as_the_example(mnist), channel=channel))
-    assert channel.of("checkpoint")[-1]["epoch"] == 3
+    assert channel.checkpoints[-1]["epoch"] == 3
     assert channel.metrics["val/accuracy"] == pytest.approx(0.988, abs=0.003)

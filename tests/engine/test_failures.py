@@ -7,15 +7,16 @@ import pytest
 from rtrain.config.schema import FailureConf
 from rtrain.engine.failures import FailureReason, Retries, ending_of
 from rtrain.errors import said_by
+from rtrain.runs.records import FailureKind, FailureRecord, WorkerFailure
 from rtrain.trainers.known_errors import is_of_code, what_to_try
 
 
 def raised(rank, kind, message, time, **more):
-    return {"rank": rank, "type": kind, "message": message, "time": time, "mistake": False, **more}
+    return FailureRecord(rank=rank, type=kind, message=message, time=time, **more)
 
 
-def lost(rank, fate, message=""):
-    return {"rank": rank, "type": "ActorDiedError", "message": message, "fate": fate}
+def lost(rank, kind, message=""):
+    return WorkerFailure(rank=rank, type="ActorDiedError", message=message, kind=FailureKind(kind))
 
 
 CLOSED = "[../gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]:4711"
@@ -28,17 +29,17 @@ def test_the_first_exception_is_told_not_those_that_it_causes():
 
 
 def test_a_worker_that_was_killed_is_told_before_those_that_lost_their_connection_to_it():
-    ending = ending_of([raised(0, "RuntimeError", CLOSED, 1.0)], [lost(1, "died"), lost(0, "raised")])
+    ending = ending_of([raised(0, "RuntimeError", CLOSED, 1.0)], [lost(1, "worker died"), lost(0, "exception")])
     assert (ending.kind, ending.rank) == ("worker died", 1)
 
 
 def test_a_worker_that_spoke_before_its_end_is_told_by_its_own_words():
-    ending = ending_of([raised(1, "SystemExit", "3", 1.0)], [lost(1, "died")])
+    ending = ending_of([raised(1, "SystemExit", "3", 1.0)], [lost(1, "worker died")])
     assert (ending.kind, ending.type) == ("exception", "SystemExit")
 
 
 def test_a_lost_machine_counts_more_than_a_dead_process():
-    ending = ending_of([], [lost(0, "died"), lost(2, "node lost"), lost(3, "node lost")])
+    ending = ending_of([], [lost(0, "worker died"), lost(2, "node lost"), lost(3, "node lost")])
     assert (ending.kind, ending.message) == ("node lost", "the machine of workers 2, 3 is gone")
 
 
@@ -64,7 +65,7 @@ def test_memory_that_is_not_enough_is_known_by_the_words_of_every_framework(kind
     ("message", "kills"), [("Worker exit type: NODE_OUT_OF_MEMORY", 0), ("Worker exit type: SYSTEM_ERROR", 1)]
 )
 def test_a_process_that_was_killed_for_want_of_memory_says_what_to_change(message, kills):
-    ending = ending_of([], [lost(1, "died", message)], kills)
+    ending = ending_of([], [lost(1, "worker died", message)], kills)
     assert ending.kind == "out of memory"
     assert "dataset.memory=stream" in ending.hint
 

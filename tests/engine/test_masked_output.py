@@ -21,6 +21,7 @@ import pytest
 from rtrain.config.secrets.redact import Redactor
 from rtrain.engine.log_capture import copied_output
 from rtrain.engine.output_filter import Masking
+from rtrain.runs.records import FailureRecord, to_wire
 
 SECRET = "S3cret-abc-123"
 FORMS = [b"S3cret", b"S3cret-abc-123", b"3cretS3"]
@@ -217,7 +218,7 @@ def test_no_exception_says_a_secret(kind, secret, caused):
         left = error
     whole = "".join(traceback.format_exception(left)) + str(left) + repr(left)
     assert "***" in whole or kind == "group of one that tells"
-    (failure,) = (one for one in sent if one["kind"] == "failure")
-    assert failure["type"] == type(left).__name__ == type(outer).__name__
-    text = whole + json.dumps(sent) + str(sent)
+    (failure,) = (one for one in sent if isinstance(one, FailureRecord))
+    assert failure.type == type(left).__name__ == type(outer).__name__
+    text = whole + to_wire(sent) + str(sent)
     assert not any(form in text for form in (secret, repr(secret)[1:-1], ascii(secret)[1:-1]))

@@ -88,7 +88,7 @@ def test_a_worker_that_waits_for_one_that_hangs_tells_where_before_its_own_time_
     ends, channel = watched(life, 2.0, told=True)
     time.sleep(1.6)
     assert ends == [EXIT_CODE]
-    assert channel.records[0]["rank"] == 1
+    assert channel.records[0].rank == 1
 
 
 def test_time_in_which_the_whole_process_is_stopped_does_not_count(watched, monkeypatch):

@@ -13,6 +13,7 @@ from rtrain.cli.app import run as command
 from rtrain.runs import events as module
 from rtrain.runs.events import Event, EventLog, damaged_lines, newest_first, read_events, write_events
 from rtrain.runs.recorder import Recorder
+from rtrain.runs.records import AttemptRecord
 from rtrain.runs.run import Run
 from rtrain.runs.verify import MOST_LINES, verify_run
 from rtrain.testing.workers import make_manifest
@@ -70,8 +71,8 @@ def test_the_recorder_goes_on_and_verify_tells(tmp_path, damage, capsys):
     write_events(tmp_path / "events.jsonl", map(event, range(3)))
     spoil(tmp_path / "events.jsonl", damage)
     recorder = Recorder(tmp_path, make_manifest(run_id="run", attempts=[{}]), SilentObserver(), config="")
-    recorder.accept({"kind": "attempt", "from_step": 1, "num_workers": 0})
-    recorder.accept({"kind": "metrics", "step": 2, "epoch": 0, "time": 9.0, "metrics": {}})
+    recorder.accept(AttemptRecord(num_workers=0, from_step=1))
+    recorder.accept(Event.at(9.0, step=2, epoch=0, metrics={}))
     recorder.close()
     assert [one.step for one in Run.load(tmp_path).events()] == [0, 1, 2]
     assert command(["runs", "verify", str(tmp_path)]) == 1
@@ -107,7 +108,7 @@ def test_a_run_that_goes_on_reads_the_end_of_its_events_alone(tmp_path, monkeypa
     assert next(newest_first(path)).step == 1999
     assert len(seen) == 1
     recorder = Recorder(tmp_path, make_manifest(run_id="run", attempts=[{}]), SilentObserver(), config="")
-    recorder.accept({"kind": "attempt", "from_step": 1990, "num_workers": 0})
+    recorder.accept(AttemptRecord(num_workers=0, from_step=1990))
     recorder.close()
     assert len(seen) < 50
 

@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from rtrain.errors import RunInUseError
+from rtrain.runs.events import Event
 from rtrain.runs.lock import FILE_NAME, is_locked, locked
 from rtrain.runs.manifest import read_manifest
 from rtrain.runs.recorder import Recorder
@@ -57,7 +58,7 @@ def test_a_fork_that_outlives_the_run_does_not_hold_its_lock(tmp_path, fork):
 
 
 def metrics(step):
-    return {"kind": "metrics", "step": step, "epoch": 0, "time": 0.0, "metrics": {"loss": 1.0}}
+    return Event.at(0.0, step=step, epoch=0, metrics={"loss": 1.0})
 
 
 @pytest.fixture

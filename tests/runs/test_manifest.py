@@ -10,6 +10,7 @@ from rtrain.runs.events import Event, EventLog, read_events, write_events
 from rtrain.runs.files import write_atomic
 from rtrain.runs.manifest import Manifest, read_manifest
 from rtrain.runs.recorder import Recorder
+from rtrain.runs.records import AttemptRecord, CheckpointRecord, LogRecord
 from rtrain.runs.run import Run
 from rtrain.testing.workers import make_manifest
 
@@ -32,7 +33,7 @@ class Watcher:
 def checkpoint(step, loss):
     score = {"monitor": "val/loss", "mode": "min", "value": loss}
     facts = {"name": f"c{step}", "step": step, "epoch": 0, "metrics": {"val/loss": loss}, "score": score, "files": {}}
-    return {"kind": "checkpoint", **facts}
+    return CheckpointRecord(entry=facts)
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def test_manifest_is_on_disk_from_the_start(recorder, tmp_path):
 
 
 def test_metrics_reach_events_manifest_and_observer(recorder, tmp_path):
-    recorder.accept({"kind": "metrics", "step": 3, "epoch": 1, "time": 0.0, "metrics": {"train/loss": 0.5}})
+    recorder.accept(Event.at(0.0, step=3, epoch=1, metrics={"train/loss": 0.5}))
     recorder.close()
     (event,) = read_events(tmp_path / "events.jsonl")
     assert (event.step, event.epoch, event.metrics) == (3, 1, {"train/loss": 0.5})
@@ -71,7 +72,7 @@ def test_a_checkpoint_that_a_killed_driver_did_not_list_is_listed_by_the_next(re
     recorder.close()
     folder = tmp_path / "checkpoints" / "c7"
     folder.mkdir()
-    record = {key: value for key, value in checkpoint(7, 0.2).items() if key != "kind"}
+    record = dict(checkpoint(7, 0.2).entry)
     (folder / "checkpoint.json").write_text(json.dumps(record))
     Recorder(tmp_path, a_manifest(), Watcher()).close()
     manifest = read_manifest(tmp_path)
@@ -81,17 +82,17 @@ def test_a_checkpoint_that_a_killed_driver_did_not_list_is_listed_by_the_next(re
 def test_reports_that_no_driver_lived_to_write_come_from_the_checkpoints(tmp_path):
     events = {step: Event.at(step, step=step, epoch=0, metrics={"a": step}) for step in (1, 2, 3, 4)}
     recorder = Recorder(tmp_path, a_manifest(), Watcher())
-    recorder.accept({"kind": "attempt", "from_step": 0})
-    recorder.accept({"kind": "metrics", "step": 1, "epoch": 0, "time": 1, "metrics": {"a": 1}})
+    recorder.accept(AttemptRecord(num_workers=0, from_step=0))
+    recorder.accept(Event.at(1, step=1, epoch=0, metrics={"a": 1}))
     recorder.close()
     for step in (2, 4):
         folder = tmp_path / "checkpoints" / f"c{step}"
         folder.mkdir()
-        record = {key: value for key, value in checkpoint(step, 0.2).items() if key != "kind"}
+        record = dict(checkpoint(step, 0.2).entry)
         (folder / "checkpoint.json").write_text(json.dumps(record))
         write_events(folder / "events.jsonl", [events[step - 1], events[step]])
     again = Recorder(tmp_path, read_manifest(tmp_path), Watcher())
-    again.accept({"kind": "attempt", "from_step": 4})
+    again.accept(AttemptRecord(num_workers=0, from_step=4))
     again.close()
     run = Run.load(tmp_path)
     assert list(run.events()) == list(events.values())
@@ -99,7 +100,7 @@ def test_reports_that_no_driver_lived_to_write_come_from_the_checkpoints(tmp_pat
 
 
 def test_logs_are_kept_by_rank(recorder, tmp_path):
-    recorder.accept({"kind": "log", "rank": 1, "text": "hello\n"})
+    recorder.accept(LogRecord(rank=1, text="hello\n"))
     assert (tmp_path / "logs" / "worker-1.log").read_text() == "hello\n"
 
 
@@ -120,7 +121,7 @@ def test_replacing_a_file_leaves_no_temporary_one(tmp_path):
 
 def test_what_is_no_number_is_null_in_strict_json(recorder, tmp_path):
     metrics = {"loss": float("nan"), "best": float("inf"), "ok": 1.0}
-    recorder.accept({"kind": "metrics", "step": 1, "epoch": 0, "time": 1.0, "metrics": metrics})
+    recorder.accept(Event.at(1.0, step=1, epoch=0, metrics=metrics))
     recorder.close()
 
     def refuse(word):
@@ -146,7 +147,7 @@ def test_a_folder_that_is_no_run_is_a_clear_error(tmp_path):
 def test_run_reads_what_the_recorder_wrote(recorder, tmp_path):
     (tmp_path / "checkpoints" / "c1").mkdir()
     recorder.accept(checkpoint(1, 0.1))
-    recorder.accept({"kind": "metrics", "step": 1, "epoch": 0, "time": 1.0, "metrics": {"val/loss": 0.1}})
+    recorder.accept(Event.at(1.0, step=1, epoch=0, metrics={"val/loss": 0.1}))
     recorder.close()
     run = Run.load(os.fspath(tmp_path))
     assert run.metrics == {"val/loss": 0.1}

@@ -2,22 +2,25 @@
 
 import math
 import os
+from dataclasses import replace
 
 import pytest
 
 from rtrain.errors import RunDirError
 from rtrain.runs import logs
 from rtrain.runs.checkpoints import checkpoint_dir, checkpoints_dir, write_checkpoint
+from rtrain.runs.events import Event
 from rtrain.runs.leftovers import clear_leftovers
 from rtrain.runs.logs import MOST_OPEN
 from rtrain.runs.recorder import Recorder
+from rtrain.runs.records import AttemptRecord, LogRecord, NoticeRecord, ProgressRecord
 from rtrain.testing.workers import make_manifest
 from rtrain.training import SilentObserver
 
-METRICS = {"kind": "metrics", "step": 1, "epoch": 0, "time": 0.0, "metrics": {"train/loss": 1.0}}
-PROGRESS = {"kind": "progress", "step": 1, "epoch": 0, "steps_per_epoch": None, "rows": 1}
-LOG = {"kind": "log", "rank": 0, "text": "line"}
-NOTICE = {"kind": "notice", "text": "note"}
+METRICS = Event.at(0.0, step=1, epoch=0, metrics={"train/loss": 1.0})
+PROGRESS = ProgressRecord(step=1, epoch=0, steps_per_epoch=None, rows=1)
+LOG = LogRecord(rank=0, text="line")
+NOTICE = NoticeRecord(text="note")
 
 
 class Broken:
@@ -30,7 +33,7 @@ class Broken:
         return fail
 
 
-@pytest.mark.parametrize("record", [METRICS, PROGRESS, NOTICE], ids=lambda record: record["kind"])
+@pytest.mark.parametrize("record", [METRICS, PROGRESS, NOTICE], ids=lambda record: type(record).__name__)
 def test_an_error_of_whoever_watches_is_none_of_the_run_directory(tmp_path, record):
     recorder = Recorder(tmp_path, make_manifest(), Broken())
     with pytest.raises(BrokenPipeError):
@@ -55,31 +58,31 @@ def test_a_name_has_its_newest_value_alone_whether_that_is_a_number_or_not(tmp_p
     recorder = Recorder(tmp_path, manifest := make_manifest(), SilentObserver())
     reports = [({"loss": math.nan, "a": 1.0}, {}), ({}, {"loss": "none", "a": None}), ({"a": 2.0}, {})]
     for step, (metrics, values) in enumerate(reports):
-        recorder.accept({**METRICS, "step": step, "metrics": metrics, "values": values})
+        recorder.accept(replace(METRICS, step=step, metrics=metrics, values=values))
     recorder.close()
     assert (manifest.metrics, manifest.values) == ({"a": 2.0}, {"loss": "none"})
 
 
 def test_a_checkpoint_whose_worker_was_killed_before_it_was_listed_is_listed_by_the_next_attempt(tmp_path):
     recorder = Recorder(tmp_path, manifest := make_manifest(), SilentObserver())
-    recorder.accept({"kind": "attempt", "num_workers": 2, "from_checkpoint": None, "from_step": 0})
+    recorder.accept(AttemptRecord(num_workers=2, from_checkpoint=None, from_step=0))
     score = {"monitor": "val/loss", "mode": "min", "value": 0.5}
     target = checkpoint_dir(tmp_path, step=4, epoch=1)
     record = write_checkpoint(target, lambda _: None, {"step": 4, "epoch": 1, "metrics": {}, "score": score})
-    recorder.accept({"kind": "attempt", "num_workers": 2, "from_checkpoint": target.name, "from_step": 4})
+    recorder.accept(AttemptRecord(num_workers=2, from_checkpoint=target.name, from_step=4))
     recorder.close()
     assert manifest.checkpoints == [record]
     assert manifest.best == {"step": 4, "epoch": 1, **score}
 
 
-@pytest.mark.parametrize("record", [METRICS, LOG], ids=lambda record: record["kind"])
+@pytest.mark.parametrize("record", [METRICS, LOG], ids=lambda record: type(record).__name__)
 def test_what_comes_after_the_end_is_ignored(tmp_path, record, caplog):
     recorder = Recorder(tmp_path, make_manifest(), SilentObserver())
     recorder.close()
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     recorder.accept(record)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
-    assert f"{tmp_path} is over; a late {record['kind']} is ignored" in caplog.text
+    assert f"{tmp_path} is over; a late {type(record).__name__} is ignored" in caplog.text
 
 
 def test_what_hundreds_of_workers_print_is_in_their_files_at_once_with_few_files_open(tmp_path):
@@ -87,7 +90,7 @@ def test_what_hundreds_of_workers_print_is_in_their_files_at_once_with_few_files
     before = len(os.listdir("/dev/fd"))  # noqa: PTH208
     for line in range(2):
         for rank in range(5 * MOST_OPEN):
-            recorder.accept({"kind": "log", "rank": rank, "text": f"{line}\n"})
+            recorder.accept(LogRecord(rank=rank, text=f"{line}\n"))
     assert len(os.listdir("/dev/fd")) <= before + MOST_OPEN  # noqa: PTH208
     for rank in range(5 * MOST_OPEN):
         assert (tmp_path / "logs" / f"worker-{rank}.log").read_text() == "0\n1\n"
@@ -106,7 +109,7 @@ def test_a_worker_that_prints_much_opens_its_file_once(tmp_path, monkeypatch):
     monkeypatch.setattr(logs, "open_inside", note)
     recorder = Recorder(tmp_path, make_manifest(), SilentObserver())
     for line in range(100):
-        recorder.accept({"kind": "log", "rank": 0, "text": f"{line}\n"})
+        recorder.accept(LogRecord(rank=0, text=f"{line}\n"))
     recorder.close()
     assert opened == ["logs/worker-0.log"]
 
@@ -116,7 +119,7 @@ def test_a_log_that_is_a_link_is_not_followed(tmp_path):
     recorder = Recorder(tmp_path / "run", make_manifest(), SilentObserver())
     (tmp_path / "run" / "logs" / "worker-0.log").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(RunDirError):
-        recorder.accept({"kind": "log", "rank": 0, "text": "line\n"})
+        recorder.accept(LogRecord(rank=0, text="line\n"))
     recorder.close()
     assert not (tmp_path / "elsewhere").exists()
 

@@ -14,10 +14,11 @@ from rtrain.cli.app import run as command
 from rtrain.config.yaml_file import read_yaml
 from rtrain.errors import CheckpointError, ConfigError, RtrainError, StrangeFileError
 from rtrain.runs.checkpoints import checkpoint_dir, read_record, write_checkpoint
-from rtrain.runs.events import read_events
+from rtrain.runs.events import Event, read_events
 from rtrain.runs.lock import is_locked, locked
 from rtrain.runs.plain_files import MAX_DEPTH, check_run_dir, is_plain_name, open_inside, parse_json, read_json
 from rtrain.runs.recorder import Recorder
+from rtrain.runs.records import LogRecord
 from rtrain.runs.run import Run
 from rtrain.runs.verify import verify_run
 from rtrain.sweeps.folder import opened
@@ -79,8 +80,8 @@ def _told(act, run):
 def _written(run: Path) -> None:
     with locked(run):
         recorder = Recorder(run, make_manifest(run_id="run"), SilentObserver(), config="a: 1\n")
-        recorder.accept({"kind": "log", "rank": 0, "text": "more\n"})
-        recorder.accept({"kind": "metrics", "step": 2, "epoch": 0, "time": 0.0, "metrics": {"loss": 1.0}})
+        recorder.accept(LogRecord(rank=0, text="more\n"))
+        recorder.accept(Event.at(0.0, step=2, epoch=0, metrics={"loss": 1.0}))
         recorder.close()
 
 

@@ -7,6 +7,7 @@ import pytest
 from rtrain.cli.app import run as rtrain
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import checkpoint_dir, write_checkpoint
+from rtrain.runs.events import Event
 from rtrain.runs.recorder import Recorder
 from rtrain.runs.verify import check_whole, newest_whole, set_aside, verify_run
 from rtrain.testing.workers import make_manifest
@@ -31,7 +32,7 @@ def recorded(tmp_path):
     """A run whose record is whole, with reports of three steps; two of the last one."""
     recorder = Recorder(tmp_path, make_manifest(), SilentObserver(), config="trainer: {}\n")
     for step in (1, 2, 3, 3):
-        recorder.accept({"kind": "metrics", "step": step, "epoch": 0, "time": 0.0, "metrics": {"loss": 1.0}})
+        recorder.accept(Event.at(0.0, step=step, epoch=0, metrics={"loss": 1.0}))
     recorder.close()
     return tmp_path
 

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from rtrain.runs.checkpoints import checkpoint_dir, write_checkpoint
+from rtrain.runs.events import Event
 from rtrain.runs.recorder import Recorder
+from rtrain.runs.records import CheckpointRecord
 from rtrain.storage.folders import Folder, read_json
 from rtrain.storage.run_copy import Retention
 from rtrain.testing.workers import make_manifest
@@ -45,13 +47,13 @@ class SmallRun:
         score = {"monitor": "val/loss", "mode": "min", "value": value}
         target = checkpoint_dir(self.path, step=step, epoch=0)
         record = write_checkpoint(target, fill, {"step": step, "epoch": 0, "metrics": {}, "score": score})
-        self.recorder.accept({"kind": "checkpoint", **record})
+        self.recorder.accept(CheckpointRecord(entry=record))
         return target.name
 
     def report(self, step: int) -> None:
         """Write a line of events."""
         metrics = {"train/loss": 1 / (1 + step)}
-        self.recorder.accept({"kind": "metrics", "step": step, "epoch": 0, "time": time.time(), "metrics": metrics})
+        self.recorder.accept(Event.at(time.time(), step=step, epoch=0, metrics=metrics))
 
     def report_until_parts(self, folder: Folder, number: int) -> int:
         """Write lines of events until the store has them in a number of parts; return the steps that were written."""

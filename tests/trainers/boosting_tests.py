@@ -44,7 +44,7 @@ def lightgbm_rounds_left(predictions, data):
 
 def scores_of(channel):
     """What the checkpoints are judged by."""
-    return [record["score"] for record in channel.of("checkpoint")]
+    return [record["score"] for record in channel.checkpoints]
 
 
 class BoostingTests:
@@ -80,34 +80,32 @@ class BoostingTests:
 
     def test_a_request_to_stop_ends_training_with_a_checkpoint(self, tmp_path):
         channel = self.fit(tmp_path, real_dataset("iris"), channel=RecordingChannel(stop_after=4), num_boost_round=50)
-        assert [record["step"] for record in channel.of("checkpoint")] == [4]
+        assert [record["step"] for record in channel.checkpoints] == [4]
 
     def test_checkpoints_come_every_so_many_rounds_and_at_the_end(self, tmp_path):
         channel = self.fit(tmp_path, real_dataset("iris"), num_boost_round=10, checkpoint={"every_steps": 4})
-        assert [record["step"] for record in channel.of("checkpoint")] == [4, 8, 10]
+        assert [record["step"] for record in channel.checkpoints] == [4, 8, 10]
 
     def test_early_stopping_predicts_with_the_best_round(self, tmp_path):
         dataset, metric = real_dataset("diabetes"), f"test/{self.error}"
         keys = {"params": {"learning_rate": 0.5}, "num_boost_round": 200, "early_stopping_rounds": 5}
         channel = self.fit(tmp_path, dataset, **keys)
-        scores = [record["metrics"][metric] for record in channel.of("metrics")]
+        scores = [record.metrics[metric] for record in channel.events]
         best = int(np.argmin(scores))
         assert len(scores) == best + 1 + 5
-        assert channel.of("checkpoint")[-1]["metrics"][metric] == scores[best]
+        assert channel.checkpoints[-1]["metrics"][metric] == scores[best]
         found, y = self.predict(tmp_path, dataset, **keys), dataset.splits["test"].columns["y"]
-        assert np.square(found - y).mean() == pytest.approx(
-            channel.of("metrics")[best]["metrics"]["test/mse"], rel=1e-4
-        )
+        assert np.square(found - y).mean() == pytest.approx(channel.events[best].metrics["test/mse"], rel=1e-4)
 
     def test_early_stopping_goes_by_the_metric_that_the_library_reports_whatever_its_name_in_the_config(self, tmp_path):
         dataset = real_dataset("diabetes")
         keys = {"params": self.absolute, "num_boost_round": 200, "early_stopping_rounds": 5}
-        scores = [one["metrics"]["test/mae"] for one in self.fit(tmp_path / "a", dataset, **keys).of("metrics")]
+        scores = [one.metrics["test/mae"] for one in self.fit(tmp_path / "a", dataset, **keys).events]
         assert len(scores) == int(np.argmin(scores)) + 1 + 5 < 200
         own = {"metric_functions": [f"{__name__}:{self.trainer}_worst"], "params": self.no_metric}
         own |= {"num_boost_round": 200, "early_stopping_rounds": 5, "checkpoint": {"best": {"mode": "min"}}}
         channel = self.fit(tmp_path / "b", dataset, allow=(__name__,), **own)
-        scores = [one["metrics"]["test/largest_error"] for one in channel.of("metrics")]
+        scores = [one.metrics["test/largest_error"] for one in channel.events]
         assert len(scores) == int(np.argmin(scores)) + 1 + 5 < 200
 
     @pytest.mark.parametrize("name", LOADERS)
@@ -117,7 +115,7 @@ class BoostingTests:
         rounds_left[:] = [5, 4, 3, 9, 9, 9, 9, 9, 9]
         channel = self.fit(tmp_path, real_dataset(name), allow=(__name__,), **keys)
         assert [record["monitor"] for record in scores_of(channel)] == ["test/rounds_left"]
-        assert len(channel.of("metrics")) == 3 + 3
+        assert len(channel.events) == 3 + 3
         if self.trainer == "lightgbm":
             assert set(channel.metrics) == {"test/rounds_left"}
 
@@ -132,7 +130,7 @@ class BoostingTests:
         whole = self.fit(tmp_path / "whole", dataset, **keys, num_boost_round=14)
         assert second.metrics == whole.metrics
         assert self.trees(tmp_path / "second") == self.trees(tmp_path / "whole")
-        facts = second.of("model")[-1]["facts"]
+        facts = second.model_facts[-1]
         assert (facts["rounds_before"], facts["num_rounds"]) == (6, 8)
 
     def test_what_begins_again_begins_with_the_trees_of_another_run_again(self, tmp_path):
@@ -232,7 +230,7 @@ class BoostingTests:
     def test_a_ranking_learns_its_queries(self, tmp_path):
         channel = self.fit(tmp_path, ranking_dataset(), num_boost_round=20)
         assert channel.metrics["test/ndcg@5"] > 0.9
-        assert channel.of("worker")[0]["facts"]["num_rows"] == {"train": 480, "test": 120}
+        assert channel.worker_facts[0]["num_rows"] == {"train": 480, "test": 120}
 
     def test_weights_and_base_margins_count(self, tmp_path):
         whole = real_dataset("breast_cancer").splits["train"].columns
@@ -271,4 +269,4 @@ class BoostingTests:
         dataset = make_dataset(columns, np.arange(600), classes=("no", "yes"), **facts)
         channel = self.fit(tmp_path, dataset, params=self.stump, num_boost_round=20)
         assert channel.metrics["test/accuracy"] > 0.9
-        assert next(iter(channel.of("model")[-1]["facts"]["feature_importance"]["gain"])) == "color"
+        assert next(iter(channel.model_facts[-1]["feature_importance"]["gain"])) == "color"

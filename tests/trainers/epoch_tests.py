@@ -65,10 +65,10 @@ def held_back(num_steps):
 
 def assert_left_out(folder, runs, sent):
     """Check a training of two epochs in which one step of each has a loss that is no number."""
-    noted = [record for record in sent.of("metrics") if "train/skipped_batch" in record["metrics"]]
-    assert [record["epoch"] for record in noted] == [0, 1]
-    assert all(1 <= record["metrics"]["train/skipped_batch"] <= 3 for record in noted)
-    by_step = [record["metrics"]["train/loss"] for record in sent.of("metrics") if "train/loss" in record["metrics"]]
+    noted = [record for record in sent.events if "train/skipped_batch" in record.metrics]
+    assert [record.epoch for record in noted] == [0, 1]
+    assert all(1 <= record.metrics["train/skipped_batch"] <= 3 for record in noted)
+    by_step = [record.metrics["train/loss"] for record in sent.events if "train/loss" in record.metrics]
     assert len(by_step) == 4, "of three steps one has no loss"
     assert sent.metrics["train/epoch_loss"] == pytest.approx(sum(by_step[2:]) / 2)
     assert all(np.isfinite(values).all() for values in runs.weights(folder).values()), "weights are spoilt"
@@ -142,13 +142,13 @@ class EpochsOnOneRank(Epochs):
     def test_steps_evaluations_and_early_stopping(self, tmp_path):
         conf = self.runs.make_conf(max_epochs=None, max_steps=7, eval_every_steps=3, eval_every_epochs=None)
         channel = self.runs.fit(tmp_path / "a", conf, checkpoint={"every_epochs": None, "every_steps": 4})
-        saved = {record["step"] for record in channel.of("checkpoint")}
+        saved = {record["step"] for record in channel.checkpoints}
         assert saved - {6} == {3, 4, 7}, "the first evaluation is the best one so far"
-        evaluated = [record["step"] for record in channel.of("metrics") if "test/loss" in record["metrics"]]
+        evaluated = [record.step for record in channel.events if "test/loss" in record.metrics]
         assert evaluated == [3, 6, 7]
         early = EarlyStoppingConf(monitor="test/loss", patience=2, min_delta=100.0)
         stopped = self.runs.fit(tmp_path / "b", self.runs.make_conf(max_epochs=50, early_stopping=early))
-        assert stopped.of("checkpoint")[-1]["epoch"] == 3
+        assert stopped.checkpoints[-1]["epoch"] == 3
 
     def test_training_goes_on_while_what_was_there_is_written(self, tmp_path):
         conf, runs = self.runs.make_conf(model=self.runs.DROPOUT, max_epochs=1), (tmp_path / "sync", tmp_path / "async")
@@ -168,7 +168,7 @@ class EpochsOnOneRank(Epochs):
         resident = self.runs.fit(tmp_path / "a", conf)
         stream = self.runs.fit(tmp_path / "b", conf, small_dataset(split=streamed))
         assert stream.metrics["test/loss"] == pytest.approx(resident.metrics["test/loss"], rel=1e-6)
-        assert stream.of("worker")[-1]["facts"]["num_rows"] == {"train": 150, "test": 37}
+        assert stream.worker_facts[-1]["num_rows"] == {"train": 150, "test": 37}
 
     def test_a_loss_that_is_no_number_names_its_step(self, tmp_path):
         told = r"the training loss of step \d \(batch \d of epoch \d\) is not a finite number"
@@ -178,9 +178,9 @@ class EpochsOnOneRank(Epochs):
     def test_it_may_end_the_run_instead_with_the_checkpoint_before(self, tmp_path):
         conf, stop = self.runs.make_conf(optimizer=self.runs.DIVERGING), FailureConf(nan_loss="stop")
         channel = self.runs.fit(tmp_path, conf, log_every_steps=1, failure=stop)
-        (end,) = channel.of("ended")
-        assert "is not a finite number" in end["reason"]
-        assert channel.of("checkpoint") == []
+        (end,) = channel.end_reasons
+        assert "is not a finite number" in end
+        assert channel.checkpoints == []
 
     def test_it_may_be_left_out_and_noted(self, tmp_path):
         model = {**self.runs.MLP, "hidden": []}  # a ReLU of TensorFlow makes zeros of what is no number
@@ -212,7 +212,7 @@ class EpochsOnTwoRanks(Epochs):
         one = self.runs.fit(folder / "one", conf, data)
         two = ranks.run(fit_rank, self.runs.fit, folder / "two", conf, data)
         assert_same(self.runs.weights(folder / "one"), self.runs.weights(folder / "two"), **self.runs.CLOSE)
-        assert two[1].of("metrics") == []
+        assert two[1].events == []
         for name in {"train/epoch_loss"} | {name for name in one.metrics if name.startswith("test/")}:
             assert two[0].metrics[name] == pytest.approx(one.metrics[name], rel=1e-4), name
         return two
@@ -235,7 +235,7 @@ class EpochsOnTwoRanks(Epochs):
         conf = self.runs.make_conf(model=self.runs.DROPOUT)
         ranks.run(fit_rank, self.runs.fit, tmp_path / "a", conf)
         stopped = ranks.run(fit_rank, self.runs.fit, tmp_path / "b", conf, stop_after=(None, 1))
-        assert stopped[0].of("checkpoint")[-1]["step"] < 15, "the wish of one rank stops both"
+        assert stopped[0].checkpoints[-1]["step"] < 15, "the wish of one rank stops both"
         ranks.run(fit_rank, self.runs.fit, tmp_path / "b", conf)
         assert_same(self.runs.weights(tmp_path / "a"), self.runs.weights(tmp_path / "b"), **EXACT)
 
@@ -289,7 +289,7 @@ def assert_same_weighing(metrics, weights_of):
 
 
 def own_rows(channels):
-    return [channel.of("worker")[-1]["facts"]["num_rows"] for channel in channels]
+    return [channel.worker_facts[-1]["num_rows"] for channel in channels]
 
 
 def sums_of_rows(channels):

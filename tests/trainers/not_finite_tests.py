@@ -53,7 +53,7 @@ class NotFinite:
     @pytest.mark.parametrize("kind", KINDS)
     def test_a_step_is_left_out_for_its_loss_or_its_gradients(self, tmp_path, kind):
         sent = self.fit(tmp_path, dataset(kind), failure=FailureConf(nan_loss="skip"))
-        assert sum(SKIPPED in record["metrics"] for record in sent.of("metrics")) == 1
+        assert sum(SKIPPED in record.metrics for record in sent.events) == 1
         assert self.assert_finite(tmp_path) > 0
 
     @pytest.mark.parametrize("mode", ["raise", "stop"])
@@ -64,7 +64,7 @@ class NotFinite:
             with pytest.raises(NotFiniteError):
                 self.fit(tmp_path, dataset(kind), **run)
         else:
-            assert self.fit(tmp_path, dataset(kind), **run).of("ended")
+            assert self.fit(tmp_path, dataset(kind), **run).end_reasons
         assert self.assert_finite(tmp_path) < 6
 
     @pytest.mark.parametrize("kind", KINDS)

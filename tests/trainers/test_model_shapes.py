@@ -50,7 +50,7 @@ def train(trainer, model, data, folder, **keys):
         plugin.train_loop(conf)(make_worker(folder, conf, data, channel=channel))
     except RtrainError as error:
         return error
-    assert channel.of("checkpoint")
+    assert channel.checkpoints
     return None
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from rtrain.cluster import is_alive
 from rtrain.config.schema import RtrainConf
@@ -14,7 +12,16 @@ from rtrain.engine.failures import FailureReason, Retries, ending_of, told
 from rtrain.engine.ray.channel import DriverChannel
 from rtrain.errors import NoRoomError, TrainingError, first_line
 from rtrain.interrupts import StopRequest
+from rtrain.runs.events import Event
 from rtrain.runs.recorder import Recorder
+from rtrain.runs.records import (
+    AttemptFailedRecord,
+    AttemptRecord,
+    CheckpointRecord,
+    FailureKind,
+    ProgressRecord,
+    RunRecord,
+)
 
 WAIT_SECONDS = 0.1
 
@@ -34,7 +41,7 @@ class Attempts:
         self._retries = Retries(conf.run.failure)
         self._lock = threading.Lock()
         self._are_there = are_there
-        self._question: Mapping[str, Any] | None = None
+        self._question: AttemptFailedRecord | None = None
         self._suspect: tuple[FailureReason, str] | None = None
         """A worker's death, and the machine that may have died before it."""
         self._due: float | None = None
@@ -46,22 +53,24 @@ class Attempts:
         self.excused = False
         """The run was told to stop, and what failed is of no interest any more."""
 
-    def accept(self, record: Mapping[str, Any]) -> None:
+    def accept(self, record: RunRecord | AttemptFailedRecord) -> None:
         """Take one record; called by the thread that collects them."""
         with self._lock:
-            if record["kind"] == "attempt_failed":
-                self._question = record
-                return
-            if record["kind"] == "attempt":
-                self._begin()
-            elif record["kind"] in ("progress", "metrics", "checkpoint"):
-                self._progress |= record["step"] > self._furthest
-                self._furthest = max(self._furthest, record["step"])
+            match record:
+                case AttemptFailedRecord():
+                    self._question = record
+                    return
+                case AttemptRecord():
+                    self._begin()
+                case Event(step=step) | ProgressRecord(step=step) | CheckpointRecord(entry={"step": step}):
+                    self._progress |= step > self._furthest
+                    self._furthest = max(self._furthest, step)
         self._recorder.accept(record)
 
     def _begin(self) -> None:
         if self._running:
-            self._recorder.end_attempt({"kind": "resized", "message": "goes on with another number of workers"})
+            message = "goes on with another number of workers"
+            self._recorder.end_attempt(FailureReason(kind=FailureKind.RESIZED, message=message).facts())
         else:
             self._name_lost_node()
         self._suspect = None
@@ -75,7 +84,7 @@ class Attempts:
             return
         ending, node = self._suspect
         if not is_alive(node):
-            lost = replace(ending, kind="node lost", message=f"the machine of worker {ending.rank} is gone")
+            lost = replace(ending, kind=FailureKind.NODE_LOST, message=f"the machine of worker {ending.rank} is gone")
             self._recorder.end_attempt(lost.facts())
 
     def answer(self, channel: DriverChannel) -> None:
@@ -99,14 +108,14 @@ class Attempts:
         if self._question is not None:
             self._reply(channel, self._question, again=True)
 
-    def _reply(self, channel: DriverChannel, question: Mapping[str, Any], *, again: bool) -> None:
+    def _reply(self, channel: DriverChannel, asked: AttemptFailedRecord, *, again: bool) -> None:
         with self._lock:
             self._question = None
-        channel.answer(question["question"], again=again)
+        channel.answer(asked.question, again=again)
 
     def go_on_after(self, ending: FailureReason) -> bool:
         """Record how an attempt ended, and return whether another one is made, after ``wait``."""
-        if ending.kind == "no workers":
+        if ending.kind == FailureKind.NO_WORKERS:
             self.ending = ending
             return self._may_wait_longer()
         progress = self.end(ending)
@@ -154,38 +163,37 @@ class Attempts:
             return TrainingError(f"training failed: {first_line(raised)}", str(raised).strip()[-2000:])
         # Errors of workers that only lost their connection are not the run's.
         cause = (self.ending.rank, self.ending.type)
-        self._recorder.failures = [one for one in self._recorder.failures if (one["rank"], one["type"]) == cause]
+        self._recorder.failures = [one for one in self._recorder.failures if (one.rank, one.type) == cause]
         refusal = self._retries.refusal
         tries = f"Gave up after {self._count} attempts: {refusal}." if refusal and self._count > 1 else ""
         if self.ending.bug and self._count == 1 and refusal:
             tries = f"Not retried: {refusal}."
-        kind = NoRoomError if self.ending.kind == "no workers" and not self._count else TrainingError
+        kind = NoRoomError if self.ending.kind == FailureKind.NO_WORKERS and not self._count else TrainingError
         return kind(self.ending.message, told(self.ending, self._recorder.run_dir, tries))
 
-    def _ending_of(self, question: Mapping[str, Any]) -> FailureReason:
-        if question["cause"] == "resources":
+    def _ending_of(self, failed: AttemptFailedRecord) -> FailureReason:
+        if failed.kind == FailureKind.NO_WORKERS:
             return self._no_workers()
-        if question["cause"] == "start":
+        if failed.kind == FailureKind.WORKER_DIED:
             message = "a worker failed while it started"
-            return FailureReason(kind="worker died", message=message, hint=question["message"][-1000:])
-        if question["cause"] == "preempted":
-            return FailureReason(kind="preempted", message="a machine of the run is taken away")
-        nodes = question["nodes"]
-        ending = ending_of(self._recorder.failures, question["workers"], question["oom_kills"])
-        if ending.kind == "worker died" and ending.rank is not None and ending.rank < len(nodes):
-            self._suspect = ending, nodes[ending.rank]
+            return FailureReason(kind=failed.kind, message=message, hint=failed.message[-1000:])
+        if failed.kind == FailureKind.PREEMPTED:
+            return FailureReason(kind=failed.kind, message="a machine of the run is taken away")
+        ending = ending_of(self._recorder.failures, failed.workers, failed.oom_kills)
+        if ending.kind == FailureKind.WORKER_DIED and ending.rank is not None and ending.rank < len(failed.nodes):
+            self._suspect = ending, failed.nodes[ending.rank]
         return ending
 
     def _no_workers(self) -> FailureReason:
         scaling, seconds = self._conf.scaling, self._longest_wait()
         if self._count:
             return FailureReason(
-                kind="no workers",
+                kind=FailureKind.NO_WORKERS,
                 message=f"no room for {scaling.min_workers} workers came back within {seconds:g} seconds.",
                 hint="Raise run.failure.wait_seconds, or go on with fewer workers: rtrain resume RUN num_workers=...",
             )
         return FailureReason(
-            kind="no workers",
+            kind=FailureKind.NO_WORKERS,
             message=f"the {scaling.min_workers} workers did not start within {seconds:g} seconds.",
             hint="Ask for fewer workers, wait until the cluster is free, or raise scaling.start_timeout_seconds.",
         )

@@ -11,16 +11,30 @@ import json
 import secrets
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 from rtrain.engine.ray import key_value_store
 from rtrain.errors import RtrainError, TrainingError, first_line
 from rtrain.runs.fork_locks import fork_safe_lock
+from rtrain.runs.records import (
+    AttemptFailedRecord,
+    AttemptRecord,
+    CheckpointRecord,
+    FailureRecord,
+    LogRecord,
+    ProgressRecord,
+    Record,
+    TrialOverRecord,
+    from_wire,
+    to_wire,
+)
 
 INTERVAL_SECONDS = 0.25
-AT_ONCE = ("attempt", "checkpoint", "failure", "event", "over")
-"""Kinds of records that don't wait for the next delivery."""
+AT_ONCE = (AttemptRecord, CheckpointRecord, FailureRecord, TrialOverRecord)
+"""Records that don't wait for the next delivery."""
 EVERY = "every"
 """Stands for all questions of a controller, where the answer is no."""
 
@@ -39,9 +53,8 @@ class WorkerChannel:
         self._hang_key, self._board = f"{name}!hang-{attempt}", f"{name}!board-{attempt}-"
         self._save: str | None = None
         self._old_save = key_value_store.text(self._save_key)
-        self._pending: list[dict[str, Any]] = []
-        self._progress: Mapping[str, Any] | None = None
-        self._rows = 0
+        self._pending: list[Record] = []
+        self._progress: ProgressRecord | None = None
         self._number = 0
         self._reason: str | None = None
         self._error: Exception | None = None
@@ -60,30 +73,22 @@ class WorkerChannel:
         """What changes whenever the workers are asked to write a checkpoint soon: machines will come or go."""
         return self._save
 
-    def send(self, record: Mapping[str, Any]) -> None:
-        """Queue a record; of ``progress`` only the newest is delivered, with the rows of all since the last.
+    def send(self, record: Record) -> None:
+        """Queue a record; of progress only the newest is delivered, with the rows of all since the last.
 
         A checkpoint, and what came before it, is delivered before this returns: a worker may be killed at any moment.
         """
         self.check()
         with self._lock:
-            if record["kind"] == "progress":
-                self._progress = record
-                self._rows += record["rows"]
-            elif record["kind"] == "log":
-                self._add_log(record)
+            if isinstance(record, ProgressRecord):
+                rows = 0 if self._progress is None else self._progress.rows
+                self._progress = replace(record, rows=record.rows + rows)
             else:
-                self._pending.append(dict(record))
-        if record["kind"] in AT_ONCE:
-            self._flush()
-        if record["kind"] == "checkpoint" and self._save is not None:
+                self._pending.append(record)
+        if isinstance(record, AT_ONCE):
+            self.flush()
+        if isinstance(record, CheckpointRecord) and self._save is not None:
             key_value_store.put(self._saved_key, self._save)
-
-    def _add_log(self, record: Mapping[str, Any]) -> None:
-        """Add what is printed to what was printed just before: a million lines are few records."""
-        if not self._pending or self._pending[-1]["kind"] != "log":
-            self._pending.append({**record, "text": []})
-        self._pending[-1]["text"].append(record["text"])
 
     def check(self) -> None:
         """Raise what has ended the delivery, if anything has."""
@@ -121,25 +126,33 @@ class WorkerChannel:
 
     def _exchange(self) -> None:
         """Deliver what was sent, and look for what the driver and the controller want."""
-        self._flush()
+        self.flush()
         self._reason = key_value_store.text(self._stop_key)
         save = key_value_store.text(self._save_key)
         # What was asked of the attempt before is done, or lost.
         self._save = None if save == self._old_save else save
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Deliver what was sent now."""
         with self._delivery:
             with self._lock:
                 batch, self._pending = self._pending, []
                 if self._progress is not None:
-                    batch.append({**self._progress, "rows": self._rows})
-                    self._progress, self._rows = None, 0
-            for record in batch:
-                if record["kind"] == "log":
-                    record["text"] = "".join(record["text"])
+                    batch.append(self._progress)
+                    self._progress = None
             if batch:
-                key_value_store.put(f"{self._prefix}{self._number:010d}", json.dumps(batch, default=str))
+                key_value_store.put(f"{self._prefix}{self._number:010d}", to_wire(_with_joined_logs(batch)))
                 self._number += 1
+
+
+def _with_joined_logs(records: Iterable[Record]) -> Iterator[Record]:
+    """Join what was printed in a row: a million lines are few records."""
+    for are_logs, group in groupby(records, key=lambda one: isinstance(one, LogRecord)):
+        if are_logs:
+            logs = [one for one in group if isinstance(one, LogRecord)]
+            yield replace(logs[0], text="".join(one.text for one in logs))
+        else:
+            yield from group
 
 
 def _attempt(name: str) -> int:
@@ -171,12 +184,11 @@ class ControllerChannel:
         """Tell whether a checkpoint was completed since they were asked."""
         return key_value_store.text(f"{self._name}!saved") == self._save
 
-    def ask(self, ending: Mapping[str, Any]) -> None:
+    def ask(self, failed: AttemptFailedRecord) -> None:
         """Tell the driver how the attempt ended; its records are in order behind those of the workers."""
         self._question = secrets.token_hex(8)
-        record = {"kind": "attempt_failed", "question": self._question, **ending}
         key = f"{self._name}/{_attempt(self._name):06d}-99999/{time.monotonic_ns():020d}"
-        key_value_store.put(key, json.dumps([record], default=str))
+        key_value_store.put(key, to_wire([replace(failed, question=self._question)]))
 
     def answer(self) -> bool | None:
         """Return whether to try again, as the driver decided on the last question; None until it did."""
@@ -185,10 +197,10 @@ class ControllerChannel:
 
 
 class DriverChannel:
-    """The driver's end; a thread hands every record to ``accept`` as it comes."""
+    """The driver's end; a thread hands every record to ``accept`` as it comes, with the name of its channel."""
 
     def __init__(
-        self, name: str, accept: Callable[[Mapping[str, Any]], None], interval_seconds: float = INTERVAL_SECONDS
+        self, name: str, accept: Callable[[Any, str], None], interval_seconds: float = INTERVAL_SECONDS
     ) -> None:
         self.name, self._accept, self._interval_seconds = name, accept, interval_seconds
         self._closing = threading.Event()
@@ -238,6 +250,7 @@ class DriverChannel:
             if b"!" in key:  # what is asked of the other end
                 continue
             batch = key_value_store.get(key)
-            for record in json.loads(batch) if batch else ():
-                self._accept(record)
+            channel = key.decode().rsplit("/", 2)[0]
+            for record in from_wire(batch) if batch else ():
+                self._accept(record, channel)
             key_value_store.remove(key)

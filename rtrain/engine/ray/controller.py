@@ -11,6 +11,7 @@ import asyncio
 import os
 import secrets
 import time
+from dataclasses import replace
 from typing import Any
 
 import ray
@@ -41,6 +42,7 @@ from rtrain.cluster import Cluster
 from rtrain.engine.ray.channel import ControllerChannel
 from rtrain.engine.ray.failures import is_root, oom_kills, read_failures
 from rtrain.engine.ray.worker_actor import RayTrainWorker
+from rtrain.runs.records import AttemptFailedRecord
 
 OWN_CLUSTER = {
     "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.1",  # each report of a custom loop waits for one such interval
@@ -159,23 +161,22 @@ class _Controller(TrainController):
 
     async def _may_go_on(self, error: BaseException) -> bool:
         """Stop what is left of the workers, and wait for the driver's word without holding up anything else."""
-        failures = await self._all_failures(error)
-        failures["nodes"] = []
+        failed, nodes = await self._all_failures(error), []
         if self._worker_group is not None:
-            failures["nodes"] = [worker.metadata.node_id for worker in self._worker_group.get_workers()]
+            nodes = [worker.metadata.node_id for worker in self._worker_group.get_workers()]
             self._shutdown_worker_group()
-        self._driver.ask({**failures, "oom_kills": oom_kills() - self._oom_kills})
+        self._driver.ask(replace(failed, nodes=nodes, oom_kills=oom_kills() - self._oom_kills))
         while (answer := self._driver.answer()) is None:
             await asyncio.sleep(WAIT_SECONDS)
         self._oom_kills = oom_kills()
         return answer
 
-    async def _all_failures(self, error: BaseException) -> dict[str, Any]:
+    async def _all_failures(self, error: BaseException) -> AttemptFailedRecord:
         """Return what is known of each worker; wait a little for the one that the others only suffer from."""
         found = read_failures(error)
         deadline = time.monotonic() + OTHERS_SECONDS
         while isinstance(error, WorkerGroupError) and self._worker_group is not None and time.monotonic() < deadline:
-            if any(map(is_root, found["workers"])):
+            if any(map(is_root, found.workers)):
                 break
             await asyncio.sleep(WAIT_SECONDS)
             status = self._worker_group.poll_status(timeout=WAIT_SECONDS)

@@ -17,6 +17,7 @@ from rtrain.interrupts import StopRequest
 from rtrain.runs.checkpoints import checkpoints_dir
 from rtrain.runs.files import named_errors
 from rtrain.runs.recorder import Recorder
+from rtrain.runs.records import FailureKind
 from rtrain.scaling import ray_scaling_config, threads_per_worker
 from rtrain.trainers.base import Job, TrainerPlugin
 from rtrain.trainers.known_errors import LESS_MEMORY
@@ -47,7 +48,7 @@ def train_on_ray(
     """
     group = group or Group(secrets.token_hex(8))
     attempts = Attempts(recorder, job.conf, stop, are_there=group.is_there)
-    channel = DriverChannel(group.name, attempts.accept)
+    channel = DriverChannel(group.name, lambda record, _: attempts.accept(record))
     marker = checkpoints_dir(recorder.run_dir) / f".reached-{channel.name}"
     with named_errors(recorder.run_dir):
         marker.touch()
@@ -87,9 +88,10 @@ def _controller_death(error: BaseException) -> FailureReason | None:
 
     if isinstance(error, OutOfMemoryError):
         message = "Ray has killed the process that watches the workers because the machine ran out of memory"
-        return FailureReason(kind="out of memory", message=message, hint=LESS_MEMORY)
+        return FailureReason(kind=FailureKind.OUT_OF_MEMORY, message=message, hint=LESS_MEMORY)
     if isinstance(error, RayActorError):
-        return FailureReason(kind="controller died", message="the process that watches the workers died")
+        message = "the process that watches the workers died"
+        return FailureReason(kind=FailureKind.CONTROLLER_DIED, message=message)
     return None
 
 
@@ -101,7 +103,7 @@ def _may_restart(attempts: Attempts, cluster: Cluster, group: Group, error: Base
     if not is_alive():
         whose = "the Ray cluster of this run" if cluster.own else "the machine of this process in the Ray cluster"
         hint = "Ray's processes were killed, or ran out of memory. Go on from the last checkpoint: rtrain resume RUN"
-        attempts.end(FailureReason(kind="cluster lost", message=f"{whose} is gone", hint=hint))
+        attempts.end(FailureReason(kind=FailureKind.CLUSTER_LOST, message=f"{whose} is gone", hint=hint))
         return False
     remove_placement_groups(group.name)
     return attempts.go_on_after(died) and attempts.wait()

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from rtrain.config.trials import Plan
+from rtrain.runs.records import TrialRecord
 
 
 class TrialListener(Protocol):
     """Whoever wants to know how trials stand."""
 
-    def hear(self, number: int, record: Mapping[str, Any]) -> None:
-        """Take a record of a trial, as ``trial_runner.Telling`` makes them; it may call ``Pool.stop``."""
+    def hear(self, number: int, record: TrialRecord) -> None:
+        """Take a record of a trial; it may call ``Pool.stop``."""
 
     def over(self, number: int, error: Mapping[str, Any] | None, *, died: bool = False) -> None:
         """Hear that a trial is trained no more: it is over, or its process has died."""

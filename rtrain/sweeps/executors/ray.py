@@ -23,6 +23,8 @@ from rtrain.engine.ray.channel import DriverChannel, WorkerChannel, request_stop
 from rtrain.engine.ray.worker_group import Group, KeptGroup, can_be_kept
 from rtrain.errors import NoRoomError, RtrainError
 from rtrain.interrupts import StopRequest, leave_signals_to_driver
+from rtrain.runs.events import Event
+from rtrain.runs.records import TrialBeganRecord, TrialDoneRecord, TrialRecord
 from rtrain.scaling import fewest_and_most, threads_per_worker, worker_resources, workers_here
 from rtrain.sweeps.data import Data
 from rtrain.sweeps.executors.base import TrialListener
@@ -86,12 +88,14 @@ class TrialActor:
 
         channel = WorkerChannel(channel_name, 0, INTERVAL_SECONDS)
 
-        def tell(record: Mapping[str, Any]) -> None:
-            channel.send({**record, "channel": channel_name})
+        def tell(record: TrialRecord) -> None:
+            channel.send(record)
+            if isinstance(record, Event):  # a scheduler decides by it
+                channel.flush()
 
         if self._group is not None:
             self._group.data = dataset[0]
-        tell({"kind": "began"})
+        tell(TrialBeganRecord())
         try:
             data = None if dataset[0] is None else ray.get(dataset[0])
             if isinstance(data, RtrainError):
@@ -99,7 +103,7 @@ class TrialActor:
             error = train_trial(task, data, Telling(tell), RemoteStop(channel), self._group)
         except Exception as raised:  # told as the trial's
             error = {"type": type(raised).__name__, "message": str(raised)}
-        tell({"kind": "done", "error": error})
+        tell(TrialDoneRecord(error=error))
         channel.close()
         data = dataset[0] = None
         if self._group is not None:
@@ -162,8 +166,8 @@ class RayExecutor:
         self._seats: list[ActorSlot] = []
         self._name = f"sweep-{secrets.token_hex(6)}"
         self._count = 0
-        self._records: queue.SimpleQueue[Mapping[str, Any]] = queue.SimpleQueue()
-        self._channel = DriverChannel(self._name, self._records.put, INTERVAL_SECONDS)
+        self._records: queue.SimpleQueue[tuple[TrialRecord, str]] = queue.SimpleQueue()
+        self._channel = DriverChannel(self._name, lambda *heard: self._records.put(heard), INTERVAL_SECONDS)
 
     def try_start(self, number: int, plan: Plan) -> bool:
         """Give the trial to a host that is free, or to a new one if there is room, in place of idle ones if need be."""
@@ -242,18 +246,19 @@ class RayExecutor:
     def _hand_on(self) -> None:
         while True:
             try:
-                record = self._records.get_nowait()
+                record, channel = self._records.get_nowait()
             except queue.Empty:
                 return
-            seat = next((one for one in self._seats if one.channel == record["channel"]), None)
+            seat = next((one for one in self._seats if one.channel == channel), None)
             if seat is None or seat.trial is None:
                 continue
-            if record["kind"] == "done":
-                self._end(seat, record["error"])
-            elif record["kind"] == "began":
-                seat.begins_before = None
-            else:
-                self._hearer.hear(seat.trial, record)
+            match record:
+                case TrialDoneRecord():
+                    self._end(seat, record.error)
+                case TrialBeganRecord():
+                    seat.begins_before = None
+                case _:
+                    self._hearer.hear(seat.trial, record)
 
     def _end(self, seat: ActorSlot, error: Mapping[str, Any] | None, *, died: bool = False) -> None:
         number = seat.trial

@@ -25,36 +25,11 @@ def train(worker: Worker) -> None:
         tokenizer = make_tokenizer(worker, ranks)
         task = task_of(worker.conf, worker.dataset.info)
         dataset = encoded_dataset(worker.dataset, tokenizer, worker.conf, task)
-        packed = dataset.info.dtype != worker.dataset.info.dtype
-        encoded = replace(worker, dataset=dataset, channel=_Packed(worker.channel) if packed else worker.channel)
-        EpochLoop(encoded, worker.conf, TransformersLearner(encoded, ranks, dataset, tokenizer), ranks).run()
-
-
-class _Packed:
-    """Tells the rows that texts were packed into by another name: they are not rows of the dataset."""
-
-    def __init__(self, channel: Any) -> None:
-        self._channel = channel
-
-    def send(self, record: Any) -> None:
-        """Hand over a record."""
-        facts = dict(record.get("facts", {}))
-        if "num_rows" in facts:
-            facts["num_packed_rows"] = facts.pop("num_rows")
-            record = {**record, "facts": facts}
-        self._channel.send(record)
-
-    @property
-    def save_requested(self) -> str | None:
-        """Names the newest request for a checkpoint."""
-        name: str | None = self._channel.save_requested
-        return name
-
-    @property
-    def stop_reason(self) -> str | None:
-        """Why the run should end."""
-        reason: str | None = self._channel.stop_reason
-        return reason
+        encoded = replace(worker, dataset=dataset)
+        learner = TransformersLearner(encoded, ranks, dataset, tokenizer)
+        if dataset.info.dtype != worker.dataset.info.dtype:
+            learner.row_counts = "num_packed_rows"  # which are not rows of the dataset
+        EpochLoop(encoded, worker.conf, learner, ranks).run()
 
 
 def make_tokenizer(worker: Worker, ranks: TorchRanks) -> Any:

@@ -8,6 +8,14 @@ import pytest
 from rtrain.config.schema import FailureConf, RtrainConf, RunConf, ScalingConf
 from rtrain.engine.ray.attempts import Attempts
 from rtrain.interrupts import StopRequest
+from rtrain.runs.records import (
+    AttemptFailedRecord,
+    AttemptRecord,
+    FailureKind,
+    FailureRecord,
+    ProgressRecord,
+    WorkerFailure,
+)
 
 
 class Recorder:
@@ -16,7 +24,7 @@ class Recorder:
         self.observer = SimpleNamespace(notice=self.notices.append)
 
     def accept(self, record):
-        if record["kind"] == "failure":
+        if isinstance(record, FailureRecord):
             self.failures.append(record)
 
     def end_attempt(self, why):
@@ -43,25 +51,26 @@ def parts(tmp_path):
 
 
 def begin(attempts, step=None):
-    attempts.accept({"kind": "attempt", "num_workers": 2, "from_step": 0})
+    attempts.accept(AttemptRecord(num_workers=2, from_step=0))
     if step is not None:
-        attempts.accept({"kind": "progress", "step": step})
+        attempts.accept(ProgressRecord(step=step, epoch=0, steps_per_epoch=None, rows=1))
 
 
 def fail(attempts, question, message=None):
     """Let worker 1 raise, or die without a word."""
     if message is not None:
-        facts = {"rank": 1, "type": "ValueError", "message": message, "time": 1.0, "mistake": False}
-        attempts.accept({"kind": "failure", **facts})
-    fate = "died" if message is None else "raised"
-    worker = {"rank": 1, "type": "Error", "message": "", "fate": fate}
-    rest = {"cause": "workers", "message": "", "oom_kills": 0, "nodes": []}
-    attempts.accept({"kind": "attempt_failed", "question": question, "workers": [worker], **rest})
+        attempts.accept(FailureRecord(rank=1, type="ValueError", message=message, time=1.0))
+    kind = FailureKind.WORKER_DIED if message is None else FailureKind.EXCEPTION
+    worker = WorkerFailure(rank=1, type="Error", message="", kind=kind)
+    ask(attempts, question, FailureKind.EXCEPTION, workers=[worker])
+
+
+def ask(attempts, question, kind, **facts):
+    attempts.accept(AttemptFailedRecord(question=question, kind=kind, message="", **facts))
 
 
 def no_room(attempts, question):
-    rest = {"cause": "resources", "message": "", "workers": [], "oom_kills": 0, "nodes": []}
-    attempts.accept({"kind": "attempt_failed", "question": question, **rest})
+    ask(attempts, question, FailureKind.NO_WORKERS)
 
 
 def test_a_worker_that_died_after_progress_starts_again_at_once(parts):
@@ -103,14 +112,13 @@ def test_the_same_exception_at_the_same_step_ends_the_run_with_its_own_words(par
     assert error.message == "ValueError on worker 1: no such thing"
     assert "Gave up after 2 attempts" in error.hint
     assert not attempts.excused
-    assert [one["type"] for one in recorder.failures] == ["ValueError"]
+    assert [one.type for one in recorder.failures] == ["ValueError"]
 
 
 def test_lost_connections_of_others_are_no_error_of_the_run(parts):
     attempts, recorder, _, channel = parts(max_failures=0)
     begin(attempts, step=5)
-    closed = {"rank": 0, "type": "RuntimeError", "message": "Connection closed by peer", "time": 1.0, "mistake": False}
-    attempts.accept({"kind": "failure", **closed})
+    attempts.accept(FailureRecord(rank=0, type="RuntimeError", message="Connection closed by peer", time=1.0))
     fail(attempts, "one")
     attempts.answer(channel)
     assert attempts.error(RuntimeError()).message == "the process of worker 1 died without a word"

@@ -1,6 +1,7 @@
 """The way between workers and driver, over a key-value store that fails."""
 
 import threading
+from dataclasses import replace
 
 import pytest
 from processes import until
@@ -10,6 +11,8 @@ from ray.experimental import internal_kv
 from rtrain.engine.ray import key_value_store
 from rtrain.engine.ray.channel import ControllerChannel, DriverChannel, WorkerChannel
 from rtrain.errors import RunDirError, TrainingError
+from rtrain.runs.events import Event
+from rtrain.runs.records import AttemptFailedRecord, FailureKind, LogRecord, NoticeRecord
 
 FAST = 0.005
 
@@ -55,22 +58,22 @@ def store(monkeypatch):
 
 
 def report(step):
-    return {"kind": "metrics", "step": step, "epoch": 0, "time": 0.0, "metrics": {}}
+    return Event.at(0.0, step=step, epoch=0, metrics={})
 
 
 def test_calls_that_fail_some_times_lose_nothing(store):
     taken = []
-    driver, worker = DriverChannel("run", taken.append, FAST), WorkerChannel("run", 0, FAST)
+    driver, worker = DriverChannel("run", lambda record, _: taken.append(record), FAST), WorkerChannel("run", 0, FAST)
     for step in range(20):
         with store.lock:
             store.failures = step % 4
         worker.send(report(step))
-        worker.send({"kind": "event"})
+        worker.flush()
     worker.close()
     worker.check()
     driver.close()
     driver.check()
-    assert [one["step"] for one in taken if one["kind"] == "metrics"] == list(range(20))
+    assert [one.step for one in taken] == list(range(20))
     assert store.kept == {}
 
 
@@ -89,7 +92,7 @@ def test_what_can_not_be_written_as_json_is_told_too(store):
     loop = []
     loop.append(loop)
     worker = WorkerChannel("run", 0, FAST)
-    worker.send({**report(1), "metrics": loop})
+    worker.send(replace(report(1), values={"loop": loop}))
     assert until(lambda: worker._error is not None, seconds=20)
     with pytest.raises(ValueError, match=r"[Cc]ircular"):
         worker.check()
@@ -105,11 +108,11 @@ def test_what_can_not_be_written_as_json_is_told_too(store):
     ],
 )
 def test_what_recording_raises_is_told_to_whoever_follows(store, raised, told):
-    def accept(record):
+    def accept(record, channel):
         raise raised
 
     driver, worker = DriverChannel("run", accept, FAST), WorkerChannel("run", 0, FAST)
-    worker.send({"kind": "event"})
+    worker.send(NoticeRecord(text="one"))
     assert until(lambda: driver._error is not None, seconds=20)
     with pytest.raises(told):
         driver.check()
@@ -127,7 +130,7 @@ def test_a_driver_that_gives_up_stops_the_workers_and_answers_the_controller(sto
     controller.begin_attempt()
     driver.give_up()
     assert until(lambda: worker.stop_reason == "interrupted", seconds=20)
-    controller.ask({"cause": "workers"})
+    controller.ask(AttemptFailedRecord(kind=FailureKind.EXCEPTION, message=""))
     assert controller.answer() is False
     worker.close()
     driver.close()
@@ -136,13 +139,13 @@ def test_a_driver_that_gives_up_stops_the_workers_and_answers_the_controller(sto
 def test_what_is_printed_between_two_deliveries_is_one_record(store):
     worker = WorkerChannel("run", 0, interval_seconds=3600)
     for number in range(1000):
-        worker.send({"kind": "log", "rank": 0, "text": f"{number}"})
-        worker.send({"kind": "log", "rank": 0, "text": "\n"})
+        worker.send(LogRecord(rank=0, text=f"{number}"))
+        worker.send(LogRecord(rank=0, text="\n"))
     worker.send(report(1))
-    worker.send({"kind": "log", "rank": 0, "text": "after\n"})
+    worker.send(LogRecord(rank=0, text="after\n"))
     worker.close()
     taken = []
-    driver = DriverChannel("run", taken.append, FAST)
+    driver = DriverChannel("run", lambda record, _: taken.append(record), FAST)
     driver.close()
-    assert [one["kind"] for one in taken] == ["log", "metrics", "log"]
-    assert taken[0]["text"].split() == [str(number) for number in range(1000)]
+    assert [type(one) for one in taken] == [LogRecord, Event, LogRecord]
+    assert taken[0].text.split() == [str(number) for number in range(1000)]

@@ -288,8 +288,8 @@ model = partial(dict, _target_=f"{__name__}.Classifier", num_classes="auto")
 
 
 def test_streams_of_any_name_have_numbers_in_training_and_idle_dropout_is_told(tmp_path):
-    (notice,) = fit(tmp_path, make_conf(model=model(idle=True), max_steps=1)).of("notice")
-    assert "dropout is off in training (Dropout_0)" in notice["text"]
+    (notice,) = fit(tmp_path, make_conf(model=model(idle=True), max_steps=1)).notices
+    assert "dropout is off in training (Dropout_0)" in notice
 
 
 def test_random_numbers_in_an_evaluation_are_refused(tmp_path):

@@ -102,7 +102,7 @@ def test_resuming_inside_an_epoch_changes_nothing(tmp_path, name):
     conf = make_conf(model=MODELS[name])
     whole = fit(tmp_path / "a", conf)
     stopped = fit(tmp_path / "b", conf, channel=RecordingChannel(stop_after=7))
-    assert stopped.of("checkpoint")[-1]["step"] == 7
+    assert stopped.checkpoints[-1]["step"] == 7
     resumed = fit(tmp_path / "b", conf)
     assert_same(weights(tmp_path / "a"), weights(tmp_path / "b"), rtol=0, atol=0)
     for metric in ("train/epoch_loss", "test/loss", "test/accuracy"):
@@ -125,7 +125,7 @@ def test_a_checkpoint_predicts_what_was_evaluated(tmp_path, name):
 def test_the_rate_follows_its_schedule_to_the_end_of_the_run(tmp_path):
     schedule = {"_target_": "optax.linear_schedule", "init_value": 0.1, "end_value": 0.0, "transition_steps": "auto"}
     conf = make_conf(optimizer={"_target_": "optax.sgd", "learning_rate": schedule})
-    rates = [record["metrics"]["train/lr"] for record in fit(tmp_path, conf).of("metrics")]
+    rates = [record.metrics["train/lr"] for record in fit(tmp_path, conf).events]
     assert rates == pytest.approx([0.1 * 10 / 15, 0.1 * 5 / 15, 0.1 * 5 / 15, 0.0], abs=1e-7)
 
 

@@ -153,4 +153,4 @@ def test_a_module_that_needs_more_than_its_mode_is_refused(tmp_path):
 def test_a_field_is_set_by_rtrain_or_on_purpose(tmp_path, model):
     conf = make_conf(model=model, max_steps=1)
     check_conf(make_job(RtrainConf(trainer=conf), small_dataset(), "jax"))
-    assert fit(tmp_path, conf).of("checkpoint")
+    assert fit(tmp_path, conf).checkpoints

@@ -63,7 +63,7 @@ def test_the_metrics_are_those_of_lightgbm_alone(tmp_path, name):
     recording = [lightgbm.record_evaluation(found)]
     booster = lightgbm.train(settings, whole, 20, valid_sets=[test], valid_names=["test"], callbacks=recording)
     metric = TASKS[name]["metric"]
-    by_round = [record["metrics"][f"test/{metric}"] for record in channel.of("metrics")]
+    by_round = [record.metrics[f"test/{metric}"] for record in channel.events]
     assert by_round == pytest.approx(found["test"][metric], rel=1e-6)
     assert trees(tmp_path) == trees_of(booster.model_to_string())
 
@@ -92,7 +92,7 @@ def assert_goes_on(folder, dataset, params, cuts=(1, 6, 13), **keys):
     for cut in cuts:
         fit(folder / str(cut), dataset, params=params, num_boost_round=cut, **keys)
         resumed = fit(folder / str(cut), dataset, params=params, num_boost_round=16, **keys)
-        assert resumed.of("metrics")[0]["step"] == cut + 1
+        assert resumed.events[0].step == cut + 1
         assert trees(folder / str(cut)) == trees(folder / "whole"), cut
         assert resumed.metrics == whole.metrics
 
@@ -152,13 +152,13 @@ def test_what_no_model_holds_is_grown_again_from_the_first_round(tmp_path, param
     resumed = fit(tmp_path / "b", dataset, params=params, num_boost_round=20)
     assert trees(tmp_path / "a") == trees(tmp_path / "b")
     assert resumed.metrics == whole.metrics
-    assert resumed.of("metrics")[0]["step"] == 1
+    assert resumed.events[0].step == 1
 
 
 def test_objective_and_metric_may_be_the_users_own(tmp_path):
     own = {"objective_function": f"{__name__}:squared", "metric_functions": [f"{__name__}:largest"]}
     channel = fit(tmp_path, real_dataset("diabetes"), allow=(__name__,), num_boost_round=20, **own)
-    scores = [record["metrics"]["test/largest"] for record in channel.of("metrics")]
+    scores = [record.metrics["test/largest"] for record in channel.events]
     assert scores[-1] < scores[0]
 
 
@@ -223,7 +223,7 @@ def test_the_users_own_metric_says_whether_smaller_is_better(tmp_path):
     keys = {"metric_functions": [f"{__name__}:cost"], "num_boost_round": 100, "early_stopping_rounds": 5}
     params = {"metric": "None", "learning_rate": 0.5}
     channel = fit(tmp_path, real_dataset("diabetes"), allow=(__name__,), params=params, **keys)
-    costs = [record["metrics"]["test/cost"] for record in channel.of("metrics")]
+    costs = [record.metrics["test/cost"] for record in channel.events]
     assert len(costs) == int(np.argmin(costs)) + 1 + 5 > 6
 
 

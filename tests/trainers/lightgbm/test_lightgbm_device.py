@@ -49,5 +49,5 @@ def test_lightgbm_trains_on_a_gpu(device, tmp_path):
     worker = make_worker(tmp_path, conf, dataset, channel=channel)
     worker.use_gpu = True
     load_trainer("lightgbm").train_loop(conf)(worker)
-    assert channel.of("worker")[0]["facts"]["device"] == device
+    assert channel.worker_facts[0]["device"] == device
     assert channel.metrics["test/mse"] < dataset.splits["test"].columns["y"].var()

@@ -75,7 +75,7 @@ def fit(folder, conf, **keys):
 def test_hyperparameters_that_are_objects_are_left_out_and_the_run_resumes(tmp_path):
     whole = fit(tmp_path / "a", make_conf(module=TEMPLATE))
     stopped = fit(tmp_path / "b", make_conf(module=TEMPLATE), stop_after=6)
-    assert [("net" in one["text"], "optimizer" in one["text"]) for one in stopped.of("notice")] == [(True, True)]
+    assert [("net" in one, "optimizer" in one) for one in stopped.notices] == [(True, True)]
     assert fit(tmp_path / "b", make_conf(module=TEMPLATE)).metrics["val/loss"] == whole.metrics["val/loss"]
     stored = torch.load(latest_checkpoint(tmp_path / "b") / "lightning.ckpt", weights_only=True)
     assert stored["hyper_parameters"] == {"lr": 0.1, "sizes": (1, 2)}
@@ -115,10 +115,10 @@ def test_plain_hyperparameters_stay(kept):
 
 def test_metrics_of_an_epoch_are_in_its_event_and_under_names_that_no_step_has(tmp_path):
     sent = fit(tmp_path, make_conf(module=TEMPLATE), log_every_steps=1)
-    ended = [record for record in sent.of("metrics") if "val/loss" in record["metrics"]]
-    assert [record["epoch"] for record in ended] == [1, 2, 3]
+    ended = [record for record in sent.events if "val/loss" in record.metrics]
+    assert [record.epoch for record in ended] == [1, 2, 3]
     assert all({"train/epoch_loss", "train/epoch_acc", "val/loss"} == record["metrics"].keys() for record in ended)
-    steps = [record for record in sent.of("metrics") if "train/loss" in record["metrics"]]
+    steps = [record for record in sent.events if "train/loss" in record.metrics]
     assert [record["step"] for record in steps] == list(range(1, 16))
     sizes = [16, 16, 16, 16, 11]
     for epoch, record in enumerate(ended):
@@ -131,6 +131,6 @@ def test_a_checkpoint_that_is_written_before_its_evaluation_gets_its_score(tmp_p
     args = {"val_check_interval": 2}
     conf, cadence = make_conf(trainer_args=args, max_epochs=1), {"every_steps": 2, "every_epochs": None, "keep": 9}
     sent = fit(tmp_path, conf, checkpoint=cadence)
-    scores = {record["step"]: record["score"] for record in sent.of("checkpoint")}
+    scores = {record["step"]: record["score"] for record in sent.checkpoints}
     assert None not in (scores[2], scores[4])
     assert read_record(tmp_path / "checkpoints" / "epoch-0000-step-00000002")["score"] == scores[2]

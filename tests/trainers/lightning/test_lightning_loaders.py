@@ -76,7 +76,7 @@ def test_one_worker_is_validated_on_the_first_batches_of_the_loader(tmp_path, li
     sent = fit(tmp_path, keys, limit_val_batches=limit)
     found = {name: sent.metrics[f"val/{name}"] for name in ("batches", "rows", "places")}
     assert found == {"batches": batches, "rows": rows, "places": sum(range(rows))}
-    assert sent.of("worker")[-1]["facts"]["num_rows"]["val"] == (48 if keys else NUM_ROWS)
+    assert sent.worker_facts[-1]["num_rows"]["val"] == (48 if keys else NUM_ROWS)
 
 
 @pytest.mark.parametrize("keys", [{}, {"shuffle": True, "drop_last": True}, {"sampler": range(NUM_ROWS)}], ids=str)

@@ -38,11 +38,11 @@ def test_a_stopped_run_resumes_to_the_same_weights(tmp_path, stop_after):
     conf, data = make_conf(), dataset()
     whole = fit(tmp_path / "a", conf, data)
     stopped = fit(tmp_path / "b", conf, data, stop_after=stop_after - 1)
-    assert stopped.of("checkpoint")[-1]["step"] == stop_after
+    assert stopped.checkpoints[-1]["step"] == stop_after
     resumed = fit(tmp_path / "b", conf, data)
     one, two = weights(tmp_path / "a"), weights(tmp_path / "b")
     assert all(torch.equal(one[name], two[name]) for name in one)
-    assert resumed.of("metrics")[-1]["step"] == whole.of("metrics")[-1]["step"] == 15
+    assert resumed.events[-1].step == whole.events[-1].step == 15
     assert resumed.metrics["val/loss"] == whole.metrics["val/loss"]
 
 
@@ -53,19 +53,19 @@ def test_batches_of_several_steps_end_at_a_limit_and_resume_inside_of_their_epoc
     conf, data = make_conf(module=module), dataset()
     whole = fit(tmp_path / "a", conf, data)
     first = fit(tmp_path / "b", replace(conf, max_steps=max_steps), data)
-    assert [one["step"] for one in first.of("checkpoint")] == [max_steps + max_steps % 2]
+    assert [one["step"] for one in first.checkpoints] == [max_steps + max_steps % 2]
     resumed = fit(tmp_path / "b", conf, data)
     one, two = weights(tmp_path / "a"), weights(tmp_path / "b")
     assert all(torch.equal(one[name], two[name]) for name in one)
-    assert resumed.of("metrics")[-1]["step"] == whole.of("metrics")[-1]["step"] == 30
+    assert resumed.events[-1].step == whole.events[-1].step == 30
 
 
 def test_what_is_due_after_some_steps_comes_after_the_batch_that_reaches_them(tmp_path):
     module = {"_target_": "lightning_runs.ByHand", "in_features": "auto", "num_classes": "auto"}
     conf = make_conf(module=module, max_epochs=1)
     channel = fit(tmp_path, conf, dataset(), log_every_steps=3, checkpoint={"every_steps": 5})
-    assert [one["step"] for one in channel.of("metrics") if "train/loss" in one["metrics"]] == [4, 6, 10]
-    assert [one["step"] for one in channel.of("checkpoint")] == [6, 10]
+    assert [one.step for one in channel.events if "train/loss" in one.metrics] == [4, 6, 10]
+    assert [one["step"] for one in channel.checkpoints] == [6, 10]
 
 
 def test_a_datamodule_trains_without_a_dataset(tmp_path):
@@ -78,7 +78,7 @@ def test_a_datamodule_trains_without_a_dataset(tmp_path):
     worker = make_worker(tmp_path, conf, None, channel=channel)
     worker.allow = ("lightning_runs.*",)
     train(worker)
-    assert channel.of("worker")[-1]["facts"]["num_rows"] == {"train": 75, "val": 23}
+    assert channel.worker_facts[-1]["num_rows"] == {"train": 75, "val": 23}
     assert channel.metrics["val/accuracy"] > 0.7
 
 
@@ -93,17 +93,17 @@ def test_a_prediction_agrees_with_the_evaluation(tmp_path):
 def test_early_stopping_ends_the_run(tmp_path):
     module = {**make_conf().module, "lr": 0.0}
     conf = make_conf(module=module, max_epochs=50, early_stopping=EarlyStoppingConf(patience=2))
-    assert fit(tmp_path, conf, dataset()).of("checkpoint")[-1]["epoch"] == 3
+    assert fit(tmp_path, conf, dataset()).checkpoints[-1]["epoch"] == 3
 
 
 def test_a_run_that_stopped_early_says_what_to_change_and_trains_nothing(tmp_path):
     conf = make_conf(early_stopping=EarlyStoppingConf(patience=1, min_delta=9.0))
     first, again = (fit(tmp_path, conf, dataset()) for _ in range(2))
-    assert again.of("metrics") == again.of("checkpoint") == []
-    assert again.of("ended") == first.of("ended")
-    assert ["nothing is left to train: early stopping" in one["text"] for one in again.of("notice")] == [True]
+    assert again.events == again.checkpoints == []
+    assert again.end_reasons == first.end_reasons
+    assert ["nothing is left to train: early stopping" in one for one in again.notices] == [True]
     conf.early_stopping = None
-    assert fit(tmp_path, conf, dataset()).of("checkpoint")[-1]["epoch"] == 3
+    assert fit(tmp_path, conf, dataset()).checkpoints[-1]["epoch"] == 3
 
 
 class Logging(Classifier):
@@ -126,8 +126,8 @@ def test_early_stopping_without_validation_goes_by_the_epochs(tmp_path, name, sp
     keys = {"module": {**MODULE, "_target_": f"{HERE}.{name}"}, "evaluate_split": split}
     early = EarlyStoppingConf(monitor="train/epoch_loss", patience=2, min_delta=9.0)
     sent = fit(tmp_path / "a", make_conf(max_epochs=50, early_stopping=early, **keys), dataset())
-    assert sent.of("checkpoint")[-1]["epoch"] == 3
-    assert sent.of("checkpoint")[-1]["score"]["monitor"] == "train/epoch_loss"
+    assert sent.checkpoints[-1]["epoch"] == 3
+    assert sent.checkpoints[-1]["score"]["monitor"] == "train/epoch_loss"
     typo = EarlyStoppingConf(monitor="train/epoch_los", mode="min")
     with pytest.raises(TrainingError, match=r"the module logs no train/epoch_los, only train/epoch_loss") as raised:
         fit(tmp_path / "b", make_conf(early_stopping=typo, **keys), dataset())
@@ -139,7 +139,7 @@ def test_early_stopping_without_validation_goes_by_the_epochs(tmp_path, name, sp
 def test_an_evaluation_between_two_optimizer_steps_is_refused(tmp_path, accumulate, interval, works):
     conf = make_conf(trainer_args={"accumulate_grad_batches": accumulate, "val_check_interval": interval})
     if works:
-        assert fit(tmp_path, conf, dataset()).of("checkpoint")[-1]["epoch"] == 3
+        assert fit(tmp_path, conf, dataset()).checkpoints[-1]["epoch"] == 3
         return
     with pytest.raises(TrainingError, match=r"val_check_interval: .* between two optimizer steps"):
         fit(tmp_path, conf, dataset())
@@ -189,9 +189,9 @@ def test_a_loss_that_is_no_number_names_its_step_and_leaves_no_checkpoint(tmp_pa
 def test_it_may_end_the_run_instead_with_the_checkpoint_before(tmp_path):
     stop, every = FailureConf(nan_loss="stop"), {"every_steps": 1}
     sent = fit(tmp_path, make_conf(module=DIVERGING), dataset(), failure=stop, checkpoint=every)
-    (end,) = sent.of("ended")
-    assert "is not a finite number" in end["reason"]
-    assert [record["step"] for record in sent.of("checkpoint")] == [1]
+    (end,) = sent.end_reasons
+    assert "is not a finite number" in end
+    assert [record["step"] for record in sent.checkpoints] == [1]
 
 
 @pytest.mark.parametrize(("name", "parts"), [("Normed", 1), ("Normed", 2), ("ByHand", 1)])
@@ -200,14 +200,14 @@ def test_its_step_may_be_left_out_and_noted(tmp_path, name, parts):
     conf = make_conf(module=module, max_epochs=2, trainer_args={"accumulate_grad_batches": parts})
     skip = {"failure": FailureConf(nan_loss="skip"), "log_every_steps": 1}
     sent = fit(tmp_path, conf, with_infinite_row(dataset()), **skip)
-    noted = [record for record in sent.of("metrics") if SKIPPED in record["metrics"]]
+    noted = [record for record in sent.events if SKIPPED in record.metrics]
     times = 2 if name == "ByHand" else 1
-    assert [record["epoch"] for record in noted] == [0] * times + [1] * times
-    assert all(1 <= record["metrics"][SKIPPED] <= 5 for record in noted)
+    assert [record.epoch for record in noted] == [0] * times + [1] * times
+    assert all(1 <= record.metrics[SKIPPED] <= 5 for record in noted)
     found = contents(latest_checkpoint(tmp_path))
     spoilt = [name for name, one in found.items() if isinstance(one, np.ndarray) and not np.isfinite(one).all()]
     assert not spoilt, "weights, batch statistics or the optimizer"
-    assert all(np.isfinite(one) for record in sent.of("metrics") for one in record["metrics"].values())
+    assert all(np.isfinite(one) for record in sent.events for one in record.metrics.values())
 
 
 def test_leaving_steps_out_changes_nothing_where_all_are_good(tmp_path):
@@ -241,8 +241,8 @@ def test_two_workers_leave_out_a_step_that_is_no_number_on_one_of_them(tmp_path)
 
 
 def test_an_evaluation_belongs_to_the_epoch_that_it_closes(tmp_path):
-    found = fit(tmp_path, make_conf(), dataset()).of("metrics")
-    assert [one["epoch"] for one in found if "val/loss" in one["metrics"]] == [1, 2, 3]
+    found = fit(tmp_path, make_conf(), dataset()).events
+    assert [one.epoch for one in found if "val/loss" in one.metrics] == [1, 2, 3]
 
 
 @pytest.mark.parametrize(("num_rows", "size"), [(75, 2), (33, 2), (17, 3), (16, 1)])
@@ -282,7 +282,7 @@ def test_each_row_comes_once_if_the_steps_of_a_resumed_epoch_have_another_size(t
     x = sorted(arrays(75, 0)[0][:, 0].tolist())
     for epoch in range(2):
         assert sorted(row for number, rows in taken if number == epoch for row in rows) == x
-    assert [one["epoch"] for one in channel.of("metrics") if "val/loss" in one["metrics"]] == [1, 2]
+    assert [one.epoch for one in channel.events if "val/loss" in one.metrics] == [1, 2]
 
 
 @pytest.mark.parametrize("num_workers", [0, 1])

@@ -72,7 +72,7 @@ MEANS = {
 def test_the_loss_of_a_step_is_the_mean_over_the_rows_of_its_batches(tmp_path, parts):
     keys = {"module": COUNTING, "max_epochs": 2, "trainer_args": {"accumulate_grad_batches": parts}}
     sent = fit(tmp_path, run={"log_every_steps": 1}, **keys)
-    losses = [record["metrics"]["train/loss"] for record in sent.of("metrics") if "train/loss" in record["metrics"]]
+    losses = [record.metrics["train/loss"] for record in sent.events if "train/loss" in record.metrics]
     assert losses == pytest.approx([*MEANS[parts], *(10 + mean for mean in MEANS[parts])])
 
 
@@ -88,10 +88,10 @@ def test_decisions_by_the_loss_of_a_step_go_by_the_mean_over_its_batches(tmp_pat
     assert scores(fit(tmp_path / "a", run=best, **keys)) == [(3 * epoch, 10 * epoch - 5) for epoch in (1, 2, 3, 4)]
     stop = StopConf(bounds={"train/loss": BoundsConf(max=20.0)})
     sent = fit(tmp_path / "b", run={"stop": stop, "log_every_steps": 1}, **keys)
-    assert sent.of("checkpoint")[-1]["epoch"] == 3, "25 in the end"
+    assert sent.checkpoints[-1]["epoch"] == 3, "25 in the end"
     early = EarlyStoppingConf(monitor="train/loss", patience=1, min_delta=-7.0, mode="min")
     sent = fit(tmp_path / "c", run={"log_every_steps": 1}, early_stopping=early, **keys)
-    assert sent.of("checkpoint")[-1]["epoch"] == 2, "10 worse"
+    assert sent.checkpoints[-1]["epoch"] == 2, "10 worse"
 
 
 class TwoLoaders(Data):
@@ -113,17 +113,15 @@ def fit(folder, in_training=None, in_validation=None, stop_after=None, run=None,
 
 def ends_of_epochs(sent):
     """Return what is recorded at the end of each epoch of five steps."""
-    return [
-        record["metrics"] for record in sent.of("metrics") if record["step"] == 5 * record["epoch"] and record["epoch"]
-    ]
+    return [record.metrics for record in sent.events if record.step == 5 * record.epoch and record.epoch]
 
 
 def scores(sent):
-    return [(record["step"], record["score"] and record["score"]["value"]) for record in sent.of("checkpoint")]
+    return [(record["step"], record["score"] and record["score"]["value"]) for record in sent.checkpoints]
 
 
 def notices(sent, start):
-    return [record["text"] for record in sent.of("notice") if record["text"].startswith(start)]
+    return [record for record in sent.notices if record.startswith(start)]
 
 
 @pytest.mark.parametrize(
@@ -161,11 +159,11 @@ def test_a_name_that_both_loops_log_is_recorded_for_both(tmp_path, name, how):
     sent = fit(tmp_path, {name: how}, {name: how}, max_epochs=2, run={"log_every_steps": 1})
     ended = ends_of_epochs(sent)
     assert [one[f"val/{name}"] for one in ended if f"val/{name}" in one] == [0.0, 1.0]
-    steps = [record for record in sent.of("metrics") if "train/loss" in record["metrics"]]
-    assert [record["step"] for record in steps] == list(range(1, 11))
-    own = [record["metrics"]["train/loss"] in range(11) for record in steps]
+    steps = [record for record in sent.events if "train/loss" in record.metrics]
+    assert [record.step for record in steps] == list(range(1, 11))
+    own = [record.metrics["train/loss"] in range(11) for record in steps]
     assert own == [name == "loss" and how.get("on_step", True)] * 10, "what the module logs, or the loss of the step"
-    recorded = {one for record in sent.of("metrics") for one in record["metrics"]}
+    recorded = {one for record in sent.events for one in record.metrics}
     assert not any(one.endswith(("_step", "_epoch")) for one in recorded)
     on_step, on_epoch = how.get("on_step", True), how.get("on_epoch", False)
     in_training = {f"train/{name}"} if on_step else set()
@@ -218,7 +216,7 @@ NO_BATCHES = {"trainer_args": {"limit_val_batches": 0}}
 )
 def test_metrics_of_epochs_decide_without_validation(tmp_path, keys, recwarn):
     sent = fit(tmp_path / "a", {"loss": EPOCH}, {"loss": {}}, max_epochs=1, **keys)
-    assert sent.of("checkpoint")[-1]["score"]["monitor"] == "train/epoch_loss"
+    assert sent.checkpoints[-1]["score"]["monitor"] == "train/epoch_loss"
     best = {"checkpoint": {"best": {"monitor": "val/loss"}}}
     sent = fit(tmp_path / "b", {"loss": EPOCH}, {"loss": {}}, max_epochs=1, run=best, **keys)
     assert len(notices(sent, "run.checkpoint.best.monitor: so far the module logs no val/loss")) == 1
@@ -307,7 +305,7 @@ def test_a_metric_that_is_not_logged_is_a_typo_or_may_come_later(tmp_path, key, 
         assert list((tmp_path / "checkpoints").iterdir()) == []
         return
     sent = fit(tmp_path, None, {logged: {}}, **keys)
-    assert sent.of("checkpoint")[-1]["epoch"] == 2
+    assert sent.checkpoints[-1]["epoch"] == 2
     assert len(notices(sent, f"{key}: so far the module logs no val/f1")) == 1
     (told,) = notices(sent, f"{key}: the run recorded no val/f1")
     assert ("newest checkpoint counts as the best" in told) == ("monitor" in key)

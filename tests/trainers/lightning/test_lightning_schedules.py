@@ -46,9 +46,9 @@ def go(folder, args=None, *, stop_after=None, limits=None, **watched):
 
 def reported(*parts):
     return [
-        (one["step"], one["metrics"]["val/loss"])
-        for one in itertools.chain(*(part.of("metrics") for part in parts))
-        if "val/loss" in one["metrics"]
+        (one.step, one.metrics["val/loss"])
+        for one in itertools.chain(*(part.events for part in parts))
+        if "val/loss" in one.metrics
     ]
 
 
@@ -77,7 +77,5 @@ def test_limits_on_steps_before_and_after_the_break_change_nothing(tmp_path):
 @pytest.mark.parametrize(("cut", "is_told"), [(STEPS, False), (STEPS + 2, True)])
 def test_a_schedule_that_sees_the_rest_of_an_epoch_only_is_told(tmp_path, cut, is_told):
     go(tmp_path, stop_after=cut - 1, monitor="train_loss")
-    told = [
-        one["text"] for one in go(tmp_path, monitor="train_loss").of("notice") if "mean over its rest" in one["text"]
-    ]
+    told = [one for one in go(tmp_path, monitor="train_loss").notices if "mean over its rest" in one]
     assert [("train_loss" in one) for one in told] == [True] * is_told

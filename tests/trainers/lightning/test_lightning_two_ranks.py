@@ -12,6 +12,8 @@ from safetensors.torch import load_file
 from rtrain.config.schema import StopConf
 from rtrain.errors import TrainingError
 from rtrain.runs.checkpoints import latest_checkpoint
+from rtrain.runs.events import Event
+from rtrain.runs.records import CheckpointRecord, NoticeRecord
 from rtrain.testing.ranks import RankProcesses
 from rtrain.testing.workers import RecordingChannel, make_worker
 from rtrain.trainers.lightning.config import Conf
@@ -126,16 +128,16 @@ def conf_of(name="Differing", **keys):
 
 
 def of(records, kind):
-    return [record for record in records if record["kind"] == kind]
+    return [record for record in records if isinstance(record, kind)]
 
 
 @pytest.mark.parametrize("only_first", [False, True], ids=["different values", "values of one rank"])
 def test_early_stopping_and_the_rate_go_by_the_values_of_rank_0(tmp_path, ranks, only_first):
     early = EarlyStoppingConf(monitor="val/loss", patience=2, mode="min")
     first, second = ranks.run(fit_rank, tmp_path, conf_of(early_stopping=early, only_first=only_first))
-    assert of(first, "checkpoint")[-1]["epoch"] == 5, "rank 0 gets better in every epoch"
-    assert of(second, "metrics") == []
-    assert ["val/loss" in notice["text"] for notice in of(first, "notice")] == ([] if only_first else [True])
+    assert of(first, CheckpointRecord)[-1].entry["epoch"] == 5, "rank 0 gets better in every epoch"
+    assert of(second, Event) == []
+    assert ["val/loss" in notice.text for notice in of(first, NoticeRecord)] == ([] if only_first else [True])
     stored = torch.load(latest_checkpoint(tmp_path) / "lightning.ckpt", weights_only=True)
     assert stored["optimizer_states"][0]["param_groups"][0]["lr"] == 1.0
 
@@ -143,7 +145,7 @@ def test_early_stopping_and_the_rate_go_by_the_values_of_rank_0(tmp_path, ranks,
 def test_the_loss_of_a_step_is_the_mean_over_the_rows_of_all_ranks_and_batches(tmp_path, ranks):
     conf = conf_of("Counting", max_epochs=1, trainer_args={"accumulate_grad_batches": 2})
     first, _ = ranks.run(fit_rank, tmp_path, conf, log_every_steps=1)
-    losses = [record["metrics"]["train/loss"] for record in of(first, "metrics") if "train/loss" in record["metrics"]]
+    losses = [event.metrics["train/loss"] for event in of(first, Event) if "train/loss" in event.metrics]
     assert losses == pytest.approx([1.5 + 10 * 13 / 25, 3 + 10 * 13 / 25])
 
 
@@ -181,7 +183,7 @@ def test_all_ranks_end_in_the_same_epoch(tmp_path, ranks, keys):
     keys = dict(keys)
     conf = conf_of(**keys.pop("conf", {}))
     first, second = ranks.run(fit_rank, tmp_path, conf, **keys)
-    assert of(first, "checkpoint")[-1]["epoch"] < 5
+    assert of(first, CheckpointRecord)[-1].entry["epoch"] < 5
     assert not isinstance(second, str)
 
 

@@ -31,8 +31,8 @@ def test_it_fits_what_scikit_learn_fits_by_hand(tmp_path):
 
 def test_the_manifest_hears_of_rows_and_importances(tmp_path):
     channel = fit(tmp_path, FOREST)
-    assert channel.of("worker")[-1]["facts"]["num_rows"] == {"train": 120, "test": 40}
-    importance = channel.of("model")[-1]["facts"]["feature_importance"]["estimator"]
+    assert channel.worker_facts[-1]["num_rows"] == {"train": 120, "test": 40}
+    importance = channel.model_facts[-1]["feature_importance"]["estimator"]
     assert set(importance) == {"a", "b", "c", "d"}
     assert sum(importance.values()) == pytest.approx(1)
 
@@ -40,7 +40,7 @@ def test_the_manifest_hears_of_rows_and_importances(tmp_path):
 def test_the_manifest_hears_what_a_search_has_found(tmp_path):
     forest = {"_target_": "sklearn.ensemble.RandomForestClassifier", "n_estimators": 5}
     search = make_conf("model_selection.GridSearchCV", estimator=forest, param_grid={"max_depth": [1, 4]}, cv=3)
-    facts = fit(tmp_path, search).of("model")[-1]["facts"]
+    facts = fit(tmp_path, search).model_facts[-1]
     assert facts["best_params"] == {"max_depth": 4}
     assert 0.5 < facts["best_score"] <= 1
     assert set(facts["feature_importance"]["estimator"]) == {"a", "b", "c", "d"}
@@ -113,7 +113,7 @@ def test_a_resumed_training_in_epochs_is_the_same(tmp_path, name, keys):
     whole = fit(tmp_path / "a", conf)
     fit(tmp_path / "b", conf, channel=RecordingChannel(stop_after=5))
     resumed = fit(tmp_path / "b", conf)
-    assert [record["step"] for record in whole.of("checkpoint")] == [3, 6, 9, 12]
+    assert [record["step"] for record in whole.checkpoints] == [3, 6, 9, 12]
     assert whole.metrics["test/accuracy"] > 0.5
     for name in ("test/accuracy", "test/loss"):
         assert resumed.metrics[name] == whole.metrics[name]
@@ -132,12 +132,12 @@ def test_early_stopping_ends_the_epochs(tmp_path):
     from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
 
     conf = make_conf("neural_network.MLPClassifier", max_epochs=50, early_stopping=EarlyStoppingConf(**early), **MLP)
-    assert fit(tmp_path, conf).of("checkpoint")[-1]["epoch"] == 3
+    assert fit(tmp_path, conf).checkpoints[-1]["epoch"] == 3
 
 
 def test_a_finished_fit_is_not_done_again(tmp_path):
     fit(tmp_path, FOREST)
-    assert fit(tmp_path, FOREST).of("metrics") == []
+    assert fit(tmp_path, FOREST).events == []
 
 
 def test_cross_validation_is_scikit_learns(tmp_path):

@@ -128,7 +128,7 @@ def test_resuming_inside_an_epoch_changes_nothing(tmp_path, name):
     conf = make_conf(model=ALL_MODELS[name])
     whole = fit(tmp_path / "a", conf)
     stopped = fit(tmp_path / "b", conf, channel=RecordingChannel(stop_after=7))
-    assert stopped.of("checkpoint")[-1]["step"] == 7
+    assert stopped.checkpoints[-1]["step"] == 7
     resumed = fit(tmp_path / "b", conf)
     assert_same(weights(tmp_path / "a"), weights(tmp_path / "b"), rtol=0, atol=0)
     for metric in ("train/epoch_loss", "test/loss", "test/accuracy"):
@@ -169,10 +169,10 @@ def test_two_classes_can_share_one_output(tmp_path, chosen, activation):
 def test_callbacks_are_told_and_may_end_training(tmp_path):
     conf = make_conf(max_epochs=9, callbacks=[local("StopsAfter", epoch=2)])
     channel = fit(tmp_path, conf)
-    assert channel.of("checkpoint")[-1]["epoch"] == 2
+    assert channel.checkpoints[-1]["epoch"] == 2
     logs = ["learning_rate", "loss", "val_accuracy", "val_loss"]
     assert StopsAfter.told == ["begin 0", logs, "begin 1", logs]
-    assert fit(tmp_path, conf).of("metrics") == [], "a run that a callback ended is not resumed"
+    assert fit(tmp_path, conf).events == [], "a run that a callback ended is not resumed"
 
 
 def test_a_schedule_and_a_callback_set_the_rate(tmp_path):
@@ -233,7 +233,7 @@ EARLY = {"_target_": "keras.callbacks.EarlyStopping", "monitor": "val_loss", "pa
 def test_an_interrupted_run_ends_with_the_same_numbers_callbacks_included(tmp_path):
     conf = make_conf(model=NOISY, optimizer=AVERAGING, callbacks=[PLATEAU, EARLY], max_epochs=9)
     _, last = assert_exact(tmp_path, lambda folder, channel: fit(folder, conf, channel=channel), [2, 9])
-    assert last.of("checkpoint")[-1]["epoch"] == 5, "the early stop counts the evaluations before the interruptions"
+    assert last.checkpoints[-1]["epoch"] == 5, "the early stop counts the evaluations before the interruptions"
 
 
 @pytest.mark.parametrize(
@@ -251,14 +251,14 @@ def test_callbacks_know_which_way_a_metric_gets_better(monitor, mode, kind):
 def test_accuracy_may_end_training_as_in_fit(tmp_path):
     callback = {"_target_": "keras.callbacks.EarlyStopping", "monitor": "val_accuracy", "min_delta": 1}
     channel = fit(tmp_path, make_conf(callbacks=[callback], max_epochs=9), small_dataset(shape=(4,)))
-    assert channel.of("checkpoint")[-1]["epoch"] == 2
+    assert channel.checkpoints[-1]["epoch"] == 2
 
 
 @pytest.mark.parametrize("masked", [True, False])
 def test_outputs_with_a_mask_are_for_one_worker(tmp_path, masked):
     model = local("bigrams", input_shape="auto", vocab_size="auto", mask_zero=masked)
     conf = make_conf(model=model, max_steps=1)
-    assert fit(tmp_path, conf, small_text()).of("checkpoint")
+    assert fit(tmp_path, conf, small_text()).checkpoints
     two = make_worker(tmp_path, conf, small_text(), world_size=2)
     if not masked:
         KerasLearner(two, ProcessGroup(0, 2))
@@ -282,7 +282,7 @@ def test_averages_end_as_those_of_fit_if_their_frequency_divides_the_steps(tmp_p
         np.allclose(one, other, rtol=1e-5, atol=1e-6) for one, other in zip(found, model.get_weights(), strict=True)
     ]
     assert all(same) == (every == 5)
-    notes = [record["text"] for record in channel.of("notice")]
+    notes = channel.notices
     assert notes == [] if every == 5 else "choose a divisor of 15" in notes[0]
 
 

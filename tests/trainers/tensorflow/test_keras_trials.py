@@ -90,7 +90,7 @@ def rows_of(split):
 def test_a_model_that_takes_the_rows_trains_whatever_it_does_with_zeros(tmp_path, model, split):
     conf = make_conf(model={"_target_": f"{HERE}.{model.__name__}"}, global_batch_size=8, max_epochs=1)
     channel = fit(tmp_path, conf, rows_of(split))
-    told = [record["text"] for record in channel.of("notice")]
+    told = channel.notices
     assert all(text.startswith("tried with zeros, as the rows are streamed: trainer.model") for text in told)
     assert split is not ResidentSplit or told == []
 
@@ -101,6 +101,6 @@ def test_a_loss_of_an_evaluation_that_depends_on_its_batches_is_told_once(tmp_pa
     if name == "Plain":
         loss["from_logits"] = True
     fit(tmp_path, make_conf(loss=loss, eval_batch_size=size, max_epochs=1), small_dataset(), channel=channel)
-    texts = [record["text"] for record in channel.of("notice")]
+    texts = channel.notices
     assert len(texts) == told
     assert all("trainer.eval_batch_size=37" in text for text in texts)

@@ -9,6 +9,7 @@ from torch.nn import functional
 from torch_runs import GPT, RecordingChannel, assert_same, fit, fit_rank, make_conf, token_dataset, weights
 
 from rtrain.errors import ConfigError
+from rtrain.runs.events import Event
 from rtrain.testing.workers import newest
 from rtrain.trainers.torch.build import fill_from_dataset
 from rtrain.trainers.torch.models import GPT as Model
@@ -74,7 +75,7 @@ def test_a_language_model_learns_and_predicts_each_place(tmp_path):
     assert metrics["val/perplexity"] == pytest.approx(math.exp(metrics["val/loss"]))
     assert metrics["val/accuracy"] > 0.85
     assert metrics["val/loss"] < 0.6
-    assert channel.of("checkpoint")[-1]["score"]["monitor"] == "val/loss"
+    assert channel.checkpoints[-1]["score"]["monitor"] == "val/loss"
     assert "head.weight" not in stored or "tokens.weight" not in stored, "the shared weights are stored twice"
     rows = dataset.splits["val"].columns
     found = load_predictor(newest(tmp_path, conf, dataset)).predict(rows["x"], batch_size=5)
@@ -91,7 +92,7 @@ def test_two_workers_train_a_language_model_like_one(world, tmp_path):
     one, expected = fit(tmp_path / "one", conf, dataset=dataset)
     records, _ = world.run(fit_rank, str(tmp_path / "two"), conf, dataset=dataset)
     assert_same(expected, weights(tmp_path / "two"), rtol=1e-3, atol=1e-5)
-    found = [record["metrics"] for record in records if record["kind"] == "metrics"][-1]
+    found = [record.metrics for record in records if isinstance(record, Event)][-1]
     assert found["val/loss"] == pytest.approx(one.metrics["val/loss"], rel=1e-4)
     assert found["val/accuracy"] == one.metrics["val/accuracy"]
 

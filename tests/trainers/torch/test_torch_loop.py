@@ -33,8 +33,7 @@ DROPOUT = {**MLP, "dropout": 0.5}
 
 def steady(channel):
     return [
-        {name: value for name, value in record["metrics"].items() if "per_second" not in name}
-        for record in channel.of("metrics")
+        {name: value for name, value in record.metrics.items() if "per_second" not in name} for record in channel.events
     ]
 
 
@@ -48,9 +47,9 @@ def test_it_learns_and_reports(tmp_path):
         "train/rows_per_second",
         "test/loss",
     } <= channel.metrics.keys()
-    steps = [record["step"] for record in channel.of("metrics")]
+    steps = [record.step for record in channel.events]
     assert steps == sorted(steps)
-    facts = channel.of("worker")[0]["facts"]
+    facts = channel.worker_facts[0]
     assert facts["num_rows"] == {"train": 150, "test": 37}
     assert facts["num_parameters"] == 64 * 16 + 16 + 16 * 3 + 3
 
@@ -79,7 +78,7 @@ def test_resuming_inside_an_epoch_changes_nothing(tmp_path, keys, scheduler):
     conf = make_conf(model=DROPOUT, batch_size=16, max_epochs=3, scheduler=schedules[scheduler], **keys)
     whole, expected = fit(tmp_path / "a", conf)
     stopped, _ = fit(tmp_path / "b", conf, channel=RecordingChannel(stop_after=14))
-    assert stopped.of("checkpoint")[-1]["step"] == 14
+    assert stopped.checkpoints[-1]["step"] == 14
     resumed, found = fit(tmp_path / "b", conf)
     assert_same(expected, found, **EXACT)
     if "ema_decay" in keys:
@@ -117,7 +116,7 @@ def test_steps_of_another_size_find_their_place_in_the_epoch(tmp_path):
     fit(tmp_path, make_conf(batch_size=16), channel=RecordingChannel(stop_after=3))
     channel, _ = fit(tmp_path, make_conf(batch_size=8))
     # 150 rows: 3 steps of 16, then 102 rows in 13 steps of 8.
-    assert next(record["step"] for record in channel.of("checkpoint")) == 3 + 13
+    assert next(record["step"] for record in channel.checkpoints) == 3 + 13
 
 
 @pytest.mark.parametrize("optimizer", ["SGD", "Adam", "AdamW"])
@@ -133,7 +132,7 @@ def test_a_finished_run_has_nothing_to_resume(tmp_path):
     conf = make_conf()
     _, before = fit(tmp_path, conf)
     channel, after = fit(tmp_path, conf)
-    assert channel.of("metrics") == []
+    assert channel.events == []
     assert_same(before, after, **EXACT)
 
 
@@ -157,29 +156,29 @@ def test_a_longer_limit_continues_a_finished_run_as_if_it_had_been_as_long_from_
 @pytest.mark.parametrize("keys", [{"max_steps": 5}, {"max_steps": 3, "max_epochs": 9}])
 def test_max_steps_ends_the_run_with_an_evaluation(tmp_path, keys):
     channel, _ = fit(tmp_path, make_conf(**keys))
-    assert channel.of("checkpoint")[-1]["step"] == keys["max_steps"]
-    assert channel.of("metrics")[-1]["step"] == keys["max_steps"]
-    assert "test/accuracy" in channel.of("metrics")[-1]["metrics"]
+    assert channel.checkpoints[-1]["step"] == keys["max_steps"]
+    assert channel.events[-1].step == keys["max_steps"]
+    assert "test/accuracy" in channel.events[-1].metrics
 
 
 def test_max_seconds_ends_the_run(tmp_path):
     channel, _ = fit(tmp_path, make_conf(max_seconds=0.3))
-    assert channel.of("checkpoint")[-1]["step"] > 3
-    assert "test/accuracy" in channel.of("metrics")[-1]["metrics"]
+    assert channel.checkpoints[-1]["step"] > 3
+    assert "test/accuracy" in channel.events[-1].metrics
 
 
 def test_a_signal_saves_without_evaluating(tmp_path):
     channel, _ = fit(tmp_path, make_conf(max_epochs=50), channel=RecordingChannel(stop_after=1, reason="preempted"))
-    assert [record["step"] for record in channel.of("checkpoint")] == [1]
-    assert channel.of("metrics") == []
+    assert [record["step"] for record in channel.checkpoints] == [1]
+    assert channel.events == []
 
 
 def test_early_stopping_counts_evaluations(tmp_path):
     early = {"monitor": "test/loss", "patience": 2, "min_delta": 100.0}
     channel, _ = fit(tmp_path, make_conf(max_epochs=50, early_stopping=_early(**early)))
-    assert channel.of("metrics")[-1]["epoch"] == 3
+    assert channel.events[-1].epoch == 3
     again, _ = fit(tmp_path, make_conf(max_epochs=50, early_stopping=_early(**early)))
-    assert again.of("metrics") == []
+    assert again.events == []
 
 
 def _early(**keys):
@@ -191,16 +190,16 @@ def _early(**keys):
 def test_checkpoints_and_evaluations_by_step(tmp_path):
     conf = make_conf(max_epochs=2, batch_size=50, eval_every_steps=2, eval_every_epochs=None)
     channel, _ = fit(tmp_path, conf, checkpoint={"every_epochs": None, "every_steps": 2})
-    assert [record["step"] for record in channel.of("checkpoint")] == [2, 4, 6]
-    evaluated = [record["step"] for record in channel.of("metrics") if "test/loss" in record["metrics"]]
+    assert [record["step"] for record in channel.checkpoints] == [2, 4, 6]
+    evaluated = [record.step for record in channel.events if "test/loss" in record.metrics]
     assert evaluated == [2, 4, 6]
 
 
 def test_each_checkpoint_that_was_evaluated_has_its_score(tmp_path):
     conf = make_conf(max_epochs=2, batch_size=50, eval_every_steps=4, eval_every_epochs=None)
     channel, _ = fit(tmp_path, conf, checkpoint={"every_epochs": None, "every_steps": 2})
-    scores = {record["step"]: record["score"] for record in channel.of("checkpoint")}
-    accuracy = {record["step"]: record["metrics"].get("test/accuracy") for record in channel.of("metrics")}
+    scores = {record["step"]: record["score"] for record in channel.checkpoints}
+    accuracy = {record.step: record.metrics.get("test/accuracy") for record in channel.events}
     assert scores[2] is None
     assert scores[4] == {"monitor": "test/accuracy", "mode": "max", "value": accuracy[4]}
 
@@ -215,7 +214,7 @@ def test_the_schedule_ends_at_zero(tmp_path, interval):
     }
     conf = make_conf(max_epochs=4, batch_size=50, scheduler=node, scheduler_interval=interval)
     channel, _ = fit(tmp_path, conf, log_every_steps=1)
-    rates = [record["metrics"]["train/lr"] for record in channel.of("metrics") if "train/lr" in record["metrics"]]
+    rates = [record.metrics["train/lr"] for record in channel.events if "train/lr" in record.metrics]
     expected = [0.1 * (1 - step / 12) for step in range(1, 13)] if interval == "step" else [0.1, 0.1, 0.1, 0.1]
     assert rates[:4] == pytest.approx([*expected[:3], expected[2]])
     stored = torch.load(latest_checkpoint(tmp_path) / "training.pt", weights_only=True)
@@ -248,7 +247,7 @@ def test_a_regression_reports_its_errors(tmp_path):
     channel, _ = fit(tmp_path, conf, dataset=small_dataset(task="regression", shape=(5,)))
     assert channel.metrics["test/loss"] == pytest.approx(channel.metrics["test/mse"])
     assert channel.metrics["test/mae"] < 0.8
-    assert channel.of("checkpoint")[-1]["score"]["monitor"] == "test/loss"
+    assert channel.checkpoints[-1]["score"]["monitor"] == "test/loss"
 
 
 def test_torchmetrics_are_reported(tmp_path):
@@ -300,7 +299,7 @@ def test_no_split_to_evaluate_is_fine(tmp_path):
     info = whole.info.__class__(**{**vars(whole.info), "num_rows": {"train": 150}})
     only_train = Dataset(info, {"train": whole.splits["train"]})
     channel, _ = fit(tmp_path, make_conf(), dataset=only_train)
-    assert channel.of("checkpoint")[-1]["score"]["monitor"] == "train/epoch_loss"
+    assert channel.checkpoints[-1]["score"]["monitor"] == "train/epoch_loss"
     assert not math.isnan(channel.metrics["train/epoch_loss"])
 
 
@@ -343,7 +342,7 @@ def test_a_stream_is_described_trained_and_resumed_like_rows_in_memory(tmp_path)
     dataset = Dataset(whole.info, {**whole.splits, "train": streamed(whole.splits["train"].columns)})
     conf = make_conf(model=DROPOUT, batch_size=16, max_epochs=3)
     channel, expected = fit(tmp_path / "a", conf, dataset=dataset)
-    assert channel.of("worker")[0]["facts"]["num_rows"] == {"train": 150, "test": 37}
+    assert channel.worker_facts[0]["num_rows"] == {"train": 150, "test": 37}
     for stop in (3, 9, 4):
         fit(tmp_path / "b", conf, dataset=dataset, channel=RecordingChannel(stop_after=stop))
     assert_same(expected, fit(tmp_path / "b", conf, dataset=dataset)[1], **EXACT)
@@ -363,10 +362,10 @@ def test_a_step_whose_loss_is_no_number_is_left_out_and_noted(tmp_path):
     skip = {"failure": FailureConf(nan_loss="skip")}
     conf = make_conf(model=NORMED, max_epochs=3, batch_size=50)
     channel, found = fit(tmp_path, conf, dataset=with_infinite_row(small_dataset()), **skip)
-    noted = [record for record in channel.of("metrics") if "train/skipped_batch" in record["metrics"]]
+    noted = [record for record in channel.events if "train/skipped_batch" in record.metrics]
     assert len(noted) == 3, "one batch of each epoch has the row"
-    assert [record["epoch"] for record in noted] == [0, 1, 2]
-    assert all(1 <= record["metrics"]["train/skipped_batch"] <= 3 for record in noted)
+    assert [record.epoch for record in noted] == [0, 1, 2]
+    assert all(1 <= record.metrics["train/skipped_batch"] <= 3 for record in noted)
     assert all(torch.isfinite(tensor).all() for tensor in found.values()), "weights or batch statistics are spoilt"
     assert math.isfinite(channel.metrics["train/epoch_loss"])
 
@@ -375,7 +374,7 @@ def test_losses_are_means_over_the_rows_that_were_not_left_out(tmp_path):
     conf = make_conf(max_epochs=1, batch_size=50)
     skip = {"failure": FailureConf(nan_loss="skip"), "log_every_steps": 1}
     channel, _ = fit(tmp_path, conf, dataset=with_infinite_row(small_dataset()), **skip)
-    by_step = [record["metrics"]["train/loss"] for record in channel.of("metrics") if "train/loss" in record["metrics"]]
+    by_step = [record.metrics["train/loss"] for record in channel.events if "train/loss" in record.metrics]
     assert len(by_step) == 2, "of three steps one has no loss"
     assert channel.metrics["train/epoch_loss"] == pytest.approx(sum(by_step) / 2)
 

@@ -75,7 +75,7 @@ def _skip(rank, folder, conf, data):
     with training(make_worker(folder, conf, dataset=data, **run)) as loop:
         loop.run()
         assert not loop.learner.non_finite()
-    return sum("train/skipped_batch" in record["metrics"] for record in channel.of("metrics"))
+    return sum("train/skipped_batch" in record.metrics for record in channel.events)
 
 
 COSINE = {"_target_": "torch.optim.lr_scheduler.CosineAnnealingLR", "T_max": "auto"}

@@ -87,5 +87,5 @@ def test_what_is_no_loss_is_refused(loss, says):
 @pytest.mark.parametrize("trains", [True, False])
 def test_weights_of_a_loss_that_are_not_trained_are_told(tmp_path, trains):
     channel, _ = fit(tmp_path, make_conf(loss={"_target_": f"{HERE}.Weighed", "trains": trains}, max_epochs=1))
-    texts = [record["text"] for record in channel.of("notice")]
+    texts = channel.notices
     assert ["1 of Weighed, such as scale, stay as they are" in text for text in texts] == [True] * trains

@@ -137,7 +137,7 @@ def test_another_loss_that_normalises_by_itself_is_refused_with_several(world, t
 @pytest.mark.parametrize(("name", "size", "told"), [("Balanced", 5, 1), ("Balanced", 37, 0), ("Focal", 5, 0)])
 def test_a_loss_of_an_evaluation_that_depends_on_its_batches_is_told_once(tmp_path, name, size, told):
     conf = conf_of({"_target_": f"{HERE}.{name}"}, eval_batch_size=size, max_epochs=2)
-    texts = [record["text"] for record in fit(tmp_path, conf)[0].of("notice")]
+    texts = fit(tmp_path, conf)[0].notices
     assert len(texts) == told
     assert all("trainer.eval_batch_size" in text for text in texts)
 

@@ -144,12 +144,12 @@ def _die(rank, folder, conf):
 def test_the_last_checkpoint_has_a_score_however_the_run_ends(tmp_path, monkeypatch):
     """It is written before its step is evaluated, where only what comes after it ends the run."""
     stopped, _ = fit(tmp_path / "a", make_conf(max_epochs=9), channel=RecordingChannel(stop_after=4))
-    step = stopped.of("checkpoint")[-1]["step"]
-    assert stopped.of("checkpoint")[-1]["score"] is None
+    step = stopped.checkpoints[-1]["step"]
+    assert stopped.checkpoints[-1]["score"] is None
     fit(tmp_path / "a", make_conf(max_steps=step))
     monkeypatch.setattr(TorchLearner, "end_epoch", lambda *_: "enough")
     ended, _ = fit(tmp_path / "b", make_conf(max_epochs=9, eval_every_epochs=5))
-    assert ended.of("checkpoint")[-1]["score"] is not None
+    assert ended.checkpoints[-1]["score"] is not None
     for folder in (tmp_path / "a", tmp_path / "b"):
         record = read_record(latest_checkpoint(folder))
         assert record["score"]["monitor"] == "test/accuracy"

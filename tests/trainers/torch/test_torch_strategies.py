@@ -28,6 +28,7 @@ from torch_runs import (
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import latest_checkpoint, read_record
 from rtrain.runs.files import sha256_of
+from rtrain.runs.records import CheckpointRecord, WorkerRecord
 from rtrain.testing.damage import replace_file
 from rtrain.testing.ranks import RankProcesses
 from rtrain.testing.workers import newest
@@ -66,7 +67,7 @@ def test_two_workers_train_a_gpt_like_one_process(world, tmp_path, strategy, key
     assert_same(expected, whole(tmp_path / "two", tmp_path), rtol=1e-3, atol=1e-5)
     alone = {name: value for name, value in one.metrics.items() if "per_second" not in name}
     assert metrics_of(records) == pytest.approx(alone, rel=1e-4)
-    rows = [record["facts"]["num_rows"] for part in (records, others) for record in part if record["kind"] == "worker"]
+    rows = [one.facts["num_rows"] for part in (records, others) for one in part if isinstance(one, WorkerRecord)]
     assert sum(count["train"] for count in rows[-1:] + rows[:1]) == 33
 
 
@@ -128,7 +129,7 @@ def _fit_alone(folder, conf, dataset, stop_after=None):
 
     channel = RecordingChannel(stop_after)
     train(make_worker(folder, conf, dataset=dataset, channel=channel))
-    assert channel.of("checkpoint")
+    assert channel.checkpoints
     assert not torch.distributed.is_initialized()
 
 
@@ -164,9 +165,9 @@ def test_every_rank_writes_its_part_of_one_checkpoint(world, tmp_path):
     )
     for name, facts in record["files"].items():
         assert sha256_of(folder / name) == facts["sha256"]
-    listed = [one for one in records if one["kind"] == "checkpoint"][-1]
+    listed = [one.entry for one in records if isinstance(one, CheckpointRecord)][-1]
     assert {key: listed[key] for key in record} == record
-    assert not [one for one in others if one["kind"] == "checkpoint"]
+    assert not [one for one in others if isinstance(one, CheckpointRecord)]
     assert not list(folder.parent.glob(".*")), "a temporary folder is left"
     assert json.loads((folder / "about.json").read_text())["info"]["name"] == "small"
     predictor = load_predictor(newest(tmp_path, conf, small_dataset()))
@@ -233,7 +234,7 @@ def test_two_pairs_of_workers_share_weights_and_layers(tmp_path):
         four.close()
     assert_same(expected, whole(tmp_path / "four", tmp_path), rtol=1e-3, atol=1e-5)
     assert_same(whole(tmp_path / "four", tmp_path), whole(tmp_path / "again", tmp_path), **EXACT)
-    rows = [next(one["facts"]["num_rows"]["train"] for one in part if one["kind"] == "worker") for part in results]
+    rows = [next(one.facts["num_rows"]["train"] for one in part if isinstance(one, WorkerRecord)) for part in results]
     assert sorted(rows) == [0, 0, 16, 17]
 
 

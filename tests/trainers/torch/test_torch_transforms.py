@@ -16,6 +16,7 @@ from torch_runs import EXACT, MLP, RecordingChannel, assert_same, fit, fit_rank,
 
 from rtrain.config.session import Session
 from rtrain.errors import ConfigError
+from rtrain.runs.events import Event
 from rtrain.schemas import schemas
 from rtrain.testing.small_data import small_dataset, streamed
 from rtrain.testing.workers import newest
@@ -80,7 +81,7 @@ def test_two_ranks_give_each_row_the_random_numbers_that_one_gives_it(world, tmp
     one, expected = fit(tmp_path / "one", conf, dataset=dataset)
     records, _ = world.run(fit_rank, str(tmp_path / "two"), conf, dataset=dataset)
     assert_same(expected, weights(tmp_path / "two"), rtol=1e-4, atol=1e-6)
-    losses = [one["metrics"].get("test/loss") for one in records if one["kind"] == "metrics"]
+    losses = [one.metrics.get("test/loss") for one in records if isinstance(one, Event)]
     assert losses[-1] == pytest.approx(one.metrics["test/loss"], rel=1e-4)
 
 

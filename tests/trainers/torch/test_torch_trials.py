@@ -138,7 +138,7 @@ def conf_of(model, **keys):
 @pytest.mark.parametrize("model", HONEST)
 def test_a_model_that_takes_the_rows_trains_whatever_it_does_with_zeros(tmp_path, model, split):
     channel, _ = fit(tmp_path, conf_of(model), dataset=rows_of(split=split))
-    told = [record["text"] for record in channel.of("notice")]
+    told = channel.notices
     if split is ResidentSplit or model is Groups:
         assert told == []
     else:
@@ -185,7 +185,7 @@ def test_outputs_that_only_evaluations_can_not_take_are_told_before_the_first_st
     with pytest.raises(TrainingError) as error:
         fit(tmp_path / "a", conf_of(model, **keys), dataset=data, channel=channel)
     assert hint in error.value.hint
-    assert channel.of("metrics") == []
+    assert channel.events == []
     fit(tmp_path / "b", conf_of(model, **keys, evaluate_split="none"), dataset=data)
 
 

@@ -19,6 +19,7 @@ from torch_runs import (
     weights,
 )
 
+from rtrain.runs.records import CheckpointRecord
 from rtrain.testing.small_data import streamed
 from rtrain.trainers.loops.stopping import StopSignal
 from rtrain.trainers.torch.loop import training
@@ -85,14 +86,14 @@ def test_evaluation_counts_every_row_once(world, tmp_path):
         found = metrics_of(records)
         assert found["test/accuracy"] == one.metrics["test/accuracy"] == pytest.approx(found["test/f1"])
         assert found["test/loss"] == pytest.approx(one.metrics["test/loss"], rel=1e-4)
-        facts = [record["facts"]["num_rows"]["test"] for both in (records, others) for record in both[:1]]
+        facts = [record.facts["num_rows"]["test"] for both in (records, others) for record in both[:1]]
         assert sum(facts) == rows
 
 
 def test_one_rank_that_is_told_to_stop_stops_both_at_the_same_step(world, tmp_path):
     conf = make_conf(max_epochs=10_000)
     records, _ = world.run(fit_rank, str(tmp_path), conf, stop_after={1: 3})
-    checkpoint = [record for record in records if record["kind"] == "checkpoint"][-1]
+    checkpoint = [record.entry for record in records if isinstance(record, CheckpointRecord)][-1]
     assert 3 <= checkpoint["step"] < 30_000
     steps = world.run(_stop_steps)
     assert steps[0] == steps[1]
@@ -107,8 +108,8 @@ def _stop_steps(rank):
 
 def test_a_time_limit_ends_both(world, tmp_path):
     records, others = world.run(fit_rank, str(tmp_path), make_conf(max_seconds=0.5))
-    assert [record for record in records if record["kind"] == "checkpoint"][-1]["step"] > 0
-    assert not [record for record in others if record["kind"] == "checkpoint"]
+    assert [record.entry for record in records if isinstance(record, CheckpointRecord)][-1]["step"] > 0
+    assert not [record for record in others if isinstance(record, CheckpointRecord)]
 
 
 def test_early_stopping_ends_both(world, tmp_path):
@@ -116,7 +117,7 @@ def test_early_stopping_ends_both(world, tmp_path):
 
     early = EarlyStoppingConf(monitor="test/loss", patience=1, min_delta=100.0)
     records, _ = world.run(fit_rank, str(tmp_path), make_conf(max_epochs=50, early_stopping=early))
-    assert [record["epoch"] for record in records if record["kind"] == "checkpoint"][-1] == 2
+    assert [record.entry["epoch"] for record in records if isinstance(record, CheckpointRecord)][-1] == 2
 
 
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
@@ -144,7 +145,7 @@ def test_ranks_that_share_a_stream_end_together_and_evaluate_all_of_it(world, tm
     schedule = {"_target_": "torch.optim.lr_scheduler.OneCycleLR", "max_lr": 0.1, "total_steps": "auto"}
     conf = make_conf(batch_size=4, max_epochs=2, scheduler=schedule)
     records, _ = world.run(fit_rank, str(tmp_path), conf, dataset=dataset, log_every_steps=1)
-    assert [record["step"] for record in records if record["kind"] == "checkpoint"] == [3, 6]
+    assert [record.entry["step"] for record in records if isinstance(record, CheckpointRecord)] == [3, 6]
     with training(make_worker(tmp_path, conf, dataset=whole)) as loop:
         assert loop.progress.step == 6
         expected = loop.learner.evaluate(loop.evaluated.steps(loop._evaluation_pass()))

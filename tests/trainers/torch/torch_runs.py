@@ -10,6 +10,7 @@ import torch
 import torch.distributed as dist
 
 from rtrain.runs.checkpoints import latest_checkpoint
+from rtrain.runs.events import Event
 from rtrain.testing import workers
 from rtrain.testing.small_data import in_memory
 from rtrain.testing.workers import RecordingChannel
@@ -81,8 +82,8 @@ def metrics_of(records):
     """Return the newest value of each metric, speeds left out."""
     found = {}
     for record in records:
-        if record["kind"] == "metrics":
-            found |= {name: value for name, value in record["metrics"].items() if "per_second" not in name}
+        if isinstance(record, Event):
+            found |= {name: value for name, value in record.metrics.items() if "per_second" not in name}
     return found
 
 

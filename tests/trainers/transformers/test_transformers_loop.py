@@ -25,7 +25,7 @@ def weights(folder, name="model.safetensors"):
 def test_a_task_is_learned_and_predicted(tmp_path, task):
     data, conf = dataset(task), make_conf(task, max_epochs=12)
     channel = fit(tmp_path, conf, data)
-    losses = [one["metrics"]["val/loss"] for one in channel.of("metrics") if "val/loss" in one["metrics"]]
+    losses = [one.metrics["val/loss"] for one in channel.events if "val/loss" in one.metrics]
     assert losses[-1] < 0.95 * losses[0]
     found = predict(tmp_path, conf, data)
     if task in SHAPES:
@@ -61,7 +61,7 @@ def test_a_stopped_run_resumes_to_the_same_weights(tmp_path):
     conf, data = make_conf(max_epochs=3), dataset()
     fit(tmp_path / "a", conf, data)
     stopped = fit(tmp_path / "b", conf, data, stop_after=5)
-    assert stopped.of("checkpoint")[-1]["step"] == 5, "in the middle of an epoch"
+    assert stopped.checkpoints[-1]["step"] == 5, "in the middle of an epoch"
     fit(tmp_path / "b", conf, data)
     one, two = weights(tmp_path / "a"), weights(tmp_path / "b")
     assert all(torch.equal(one[name], two[name]) for name in one)
@@ -84,7 +84,7 @@ def test_adapters_alone_are_trained_and_kept_apart(tmp_path):
     conf = make_conf(model=STILL, lora={"r": 2, "target_modules": ["query", "value"]}, merge_lora=True)
     data = dataset()
     channel = fit(tmp_path, conf, data)
-    facts = channel.of("worker")[-1]["facts"]
+    facts = channel.worker_facts[-1]
     assert facts["num_trained_parameters"] < facts["num_parameters"] / 5
     folder = latest_checkpoint(tmp_path)
     assert (folder / "adapter" / "adapter_model.safetensors").exists()

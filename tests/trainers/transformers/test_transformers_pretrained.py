@@ -17,7 +17,7 @@ from rtrain.trainers.transformers.plugin import Plugin
 
 
 def val_losses(channel):
-    return [one["metrics"]["val/loss"] for one in channel.of("metrics") if "val/loss" in one["metrics"]]
+    return [one.metrics["val/loss"] for one in channel.events if "val/loss" in one.metrics]
 
 
 def weights(folder):

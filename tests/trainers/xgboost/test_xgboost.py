@@ -60,7 +60,7 @@ def test_the_metrics_are_those_of_xgboost_alone(tmp_path, name):
         params, train_matrix, 20, evals=[(test_matrix, "test")], evals_result=found, verbose_eval=False
     )
     metric = task["eval_metric"]
-    by_round = [record["metrics"][f"test/{metric}"] for record in channel.of("metrics")]
+    by_round = [record.metrics[f"test/{metric}"] for record in channel.events]
     assert by_round == pytest.approx(found["test"][metric], rel=1e-6)
     assert trees(tmp_path) == booster.get_dump(with_stats=True)
 
@@ -91,18 +91,18 @@ def interrupted(folder, data, stops, **params):
 @pytest.mark.parametrize("params", GOING_ON)
 def test_a_resumed_run_goes_on_to_the_same_model(tmp_path, name, params):
     channel = interrupted(tmp_path, real_dataset(name), [0, 2, 5], **GOING_ON[params])
-    assert channel.of("metrics")[0]["step"] == 8
+    assert channel.events[0].step == 8
 
 
 @pytest.mark.parametrize("params", STARTING_AGAIN)
 def test_what_no_model_holds_is_grown_again_from_the_first_round(tmp_path, params):
     channel = interrupted(tmp_path, real_dataset("diabetes"), [5], **STARTING_AGAIN[params])
-    assert channel.of("metrics")[0]["step"] == 1
+    assert channel.events[0].step == 1
 
 
 @pytest.mark.parametrize(("params", "first"), [({"subsample": 0.5}, 6), ({"lambdarank_unbiased": True}, 1)])
 def test_a_ranking_resumes_to_the_same_model(tmp_path, params, first):
-    assert interrupted(tmp_path, ranking_dataset(), [5], **params).of("metrics")[0]["step"] == first
+    assert interrupted(tmp_path, ranking_dataset(), [5], **params).events[0].step == first
 
 
 @pytest.mark.parametrize(("name", "shape"), [("diabetes", (442,)), ("iris", (150, 3))])

@@ -22,6 +22,8 @@ class Learner(ABC):
     """What the user can do when a loss is not a number."""
     savers: CheckpointGroup | None = None
     """All ranks, if each of them writes a part of each checkpoint."""
+    row_counts: str = "num_rows"
+    """What the manifest calls the rows of each split that a rank trains on."""
 
     def feed(self, split: Split, info: DatasetInfo, ranks: Ranks) -> BatchLoader:
         """Return the rows of a split as ``take`` and ``evaluate`` get them."""

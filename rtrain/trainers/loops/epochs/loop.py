@@ -277,7 +277,7 @@ class EpochLoop:
         num_rows = {"train": self.feed.num_own_rows(self._next_pass())}
         if self.evaluated is not None:
             num_rows[str(self.split)] = self.evaluated.num_own_rows(self._evaluation_pass())
-        self.worker.describe({**self.learner.facts(), "num_rows": num_rows})
+        self.worker.describe({**self.learner.facts(), self.learner.row_counts: num_rows})
 
 
 def _is_due(every: int | None, count: int) -> bool:

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from ray.data._internal.iterator.stream_split_iterator import StreamSplitDataIterator
 
 from rtrain.errors import TrainingError
+from rtrain.runs.records import NoticeRecord
 from rtrain.trainers.worker import Worker
 
 GRACE_SECONDS = 10.0
@@ -102,7 +103,7 @@ class Turns:
         if seconds >= NOTICE_SECONDS and not self._has_told:
             self._has_told = True
             waits = f"worker {self._worker.rank} waits for {_workers(missing)}"
-            self._worker.channel.send({"kind": "notice", "text": f"{waits} to read the dataset shard '{name}' as well"})
+            self._worker.channel.send(NoticeRecord(text=f"{waits} to read the dataset shard '{name}' as well"))
         time.sleep(LOOK_SECONDS)
 
     def _deadlock(self, name: str, ranks: list[int]) -> TrainingError:

@@ -61,7 +61,7 @@ def test_the_best_checkpoint_gives_the_value_that_is_shown(trainer, kind, way, t
     monitor = {"every_steps": 1, "keep": 99, "best": {"monitor": f"test/{MSE[trainer]}"}}
     cadence = {"checkpoint": monitor} if way == "saved" else {}
     channel = boosting_runs.fit(trainer, tmp_path, data, num_boost_round=30, **keys, **cadence)
-    record = best_record(channel.of("checkpoint"))
+    record = best_record(channel.checkpoints)
     folder = checkpoints_dir(tmp_path) / record["name"]
     predictor = load_trainer(trainer).load_predictor(
         LoadedCheckpoint(folder=folder, conf=confs()[trainer](**keys), info=data.info), "cpu"
@@ -70,7 +70,7 @@ def test_the_best_checkpoint_gives_the_value_that_is_shown(trainer, kind, way, t
     found = metrics_of(data.info, [compared(predictor, data.info, RawChunk(rows["x"], rows["y"], {}, None, None))])
     shown = record["score"]["value"] ** (2 if trainer == "xgboost" else 1)
     assert found["mse"] == pytest.approx(shown, rel=1e-4)
-    values = [one["metrics"]["test/mse"] for one in channel.of("metrics")]
+    values = [one.metrics["test/mse"] for one in channel.events]
     assert shown == pytest.approx(values[-1] if way == "all rounds" else min(values))
 
 
@@ -80,8 +80,8 @@ def test_users_are_told_of_a_round_that_was_better_than_the_model(trainer, way, 
     keys = {"params": {"learning_rate": 0.9}, "num_boost_round": 40, **KEYS[way]}
     cadence = {"every_steps": 1, "best": {"monitor": f"test/{MSE[trainer]}"}} if way == "saved" else {}
     channel = boosting_runs.fit(trainer, tmp_path, dataset(), checkpoint=cadence, **keys)
-    best = channel.of("model")[-1]["facts"]["best_round"]
-    told = [one["text"] for one in channel.of("notice")]
+    best = channel.model_facts[-1]["best_round"]
+    told = channel.notices
     assert best < 10
     assert [f"was best in round {best}" in one and "early_stopping_rounds=10" in one for one in told] == (
         [True] if way == "all rounds" else []
@@ -93,15 +93,15 @@ def test_a_run_that_stopped_early_says_so_when_it_is_resumed_and_trains_nothing(
     keys = {"params": {"learning_rate": 0.5}, "num_boost_round": 90, "early_stopping_rounds": 3}
     first = boosting_runs.fit(trainer, tmp_path, dataset(), **keys)
     again = boosting_runs.fit(trainer, tmp_path, dataset(), **keys)
-    assert again.of("ended") == first.of("ended") != []
-    assert not again.of("metrics")
-    assert not again.of("checkpoint")
-    assert again.of("model")[-1]["facts"] == facts_of(first)
+    assert again.end_reasons == first.end_reasons != []
+    assert not again.events
+    assert not again.checkpoints
+    assert again.model_facts[-1] == facts_of(first)
 
 
 def facts_of(channel):
     """Return what a run says of its model; LightGBM's files hold gains with six digits."""
-    facts = channel.of("model")[-1]["facts"]
+    facts = channel.model_facts[-1]
     importance = {kind: pytest.approx(values, rel=1e-4) for kind, values in facts["feature_importance"].items()}
     return {**facts, "feature_importance": importance}
 
@@ -113,9 +113,9 @@ def test_interruptions_do_not_move_the_round_at_which_a_run_stops_early(trainer,
     last, steps = None, []
     for _ in range(30):
         last = boosting_runs.fit(trainer, tmp_path / "parts", dataset(), channel=RecordingChannel(stop_after=1), **keys)
-        steps += [one["step"] for one in last.of("metrics")]
-        if last.of("ended"):
+        steps += [one.step for one in last.events]
+        if last.end_reasons:
             break
-    assert steps == [one["step"] for one in whole.of("metrics")]
-    assert last.of("ended") == whole.of("ended")
-    assert last.of("model")[-1]["facts"] == facts_of(whole)
+    assert steps == [one.step for one in whole.events]
+    assert last.end_reasons == whole.end_reasons
+    assert last.model_facts[-1] == facts_of(whole)

@@ -100,11 +100,11 @@ DECIDES = {
 @pytest.mark.parametrize("trainer", TRAINERS)
 def test_a_metric_that_has_no_value_in_the_first_rounds_decides_from_its_first_value_on(trainer, decides, tmp_path):
     channel = fit(trainer, tmp_path, "raise", "late", **DECIDES[decides])
-    told = [one["text"] for one in channel.of("notice")]
+    told = channel.notices
     assert sum("test/odd is nan in the first round" in one for one in told) == 1
-    assert len(channel.of("metrics")) == (5 + 3 if decides == "when to stop" else 12)
-    assert channel.of("model")[-1]["facts"]["best_round"] == 5
-    scores = [one["score"] for one in channel.of("checkpoint")]
+    assert len(channel.events) == (5 + 3 if decides == "when to stop" else 12)
+    assert channel.model_facts[-1]["best_round"] == 5
+    scores = [one["score"] for one in channel.checkpoints]
     assert scores[:2] == [None, None]
     assert scores[4]["value"] == 0
 
@@ -114,8 +114,8 @@ def test_a_run_that_is_interrupted_before_a_metric_has_a_value_goes_on_to_the_sa
     more = {"early_stopping_rounds": 3, "folder": tmp_path}
     fit(trainer, failure="raise", value="late", channel=RecordingChannel(stop_after=1), **more)
     channel = fit(trainer, failure="raise", value="late", calls_before=1, **more)
-    assert [one["step"] for one in channel.of("metrics")] == list(range(2, 9))
-    assert channel.of("model")[-1]["facts"]["best_round"] == 5
+    assert [one.step for one in channel.events] == list(range(2, 9))
+    assert channel.model_facts[-1]["best_round"] == 5
 
 
 @pytest.mark.parametrize(("decides", "last"), [("nothing", 10), ("when to stop", 3), ("which is best", 10)])
@@ -134,7 +134,7 @@ def test_a_deciding_metric_that_is_not_finite_fails_the_run_or_ends_it_with_the_
     with pytest.raises(NotFiniteError, match=f"test/odd of round 4 is {value}, not a finite number"):
         fit(trainer, tmp_path / "raise", "raise", value, **more)
     channel = fit(trainer, tmp_path / "stop", "stop", value, **more)
-    assert [one["reason"] for one in channel.of("ended")] == [f"test/odd of round 4 is {value}, not a finite number."]
+    assert channel.end_reasons == [f"test/odd of round 4 is {value}, not a finite number."]
     for folder in ("raise", "stop"):
         assert [one.name for one in all_checkpoints(tmp_path / folder)][-1] == "epoch-0003-step-00000003"
 
@@ -155,9 +155,9 @@ def test_a_metric_that_was_never_finite_is_noted_where_it_decides_nothing(traine
             boosting_runs.fit(trainer, tmp_path, dataset(), checkpoint=best, allow=(__name__,), **keys)
         return
     channel = boosting_runs.fit(trainer, tmp_path, dataset(), checkpoint=best, allow=(__name__,), **keys)
-    told = [one["text"] for one in channel.of("notice")]
+    told = channel.notices
     assert [name in one and "first round" in one for one in told] == ([True] if trainer == "xgboost" else [])
-    assert len(channel.of("metrics")) == 12
+    assert len(channel.events) == 12
 
 
 @pytest.mark.parametrize("scale", [1e-15, 1e-12, 1e-6, 1e-4, 1e-2, 1.0, 1e9, 1e18, 1e20, 1e30])
@@ -176,7 +176,7 @@ def test_labels_of_any_size_are_learned_or_the_user_is_told(trainer, scale, tmp_
     found, y = boosting_runs.load(trainer, tmp_path, data).predict(rows["x"]) / scale, rows["y"] / scale
     learned = 1 - np.square(found - y).mean() / y.var() > 0.8
     assert learned != any("labels differ so little" in one for one in caplog.messages)
-    told = any("nothing was learned" in one["text"] for one in channel.of("notice"))
+    told = any("nothing was learned" in one for one in channel.notices)
     assert told == (not learned and scale < 1e-5)
 
 
@@ -185,4 +185,4 @@ def test_labels_of_any_size_are_learned_or_the_user_is_told(trainer, scale, tmp_
 )
 def test_limits_that_let_nothing_be_split_are_told(trainer, params, tmp_path):
     channel = boosting_runs.fit(trainer, tmp_path, dataset(), params=params, num_boost_round=5)
-    assert ["nothing was learned in 5 rounds" in one["text"] for one in channel.of("notice")] == [True]
+    assert ["nothing was learned in 5 rounds" in one for one in channel.notices] == [True]

@@ -210,8 +210,8 @@ def test_an_improvement_is_as_large_as_early_stopping_asks_for(trainer, kind, me
     check_passes(trainer, dataset, **keys)
     channel = fit(trainer, tmp_path / "large", dataset, **keys)
     plain = PLAIN[trainer](keys["params"], dataset, min_delta)
-    assert channel.of("checkpoint")[-1]["score"]["step"] == plain.best_round
-    assert len(channel.of("metrics")) == len(plain.values) < len(every.of("metrics"))
+    assert channel.checkpoints[-1]["score"]["step"] == plain.best_round
+    assert len(channel.events) == len(plain.values) < len(every.events)
 
 
 @pytest.mark.parametrize(("kind", "given", "sums"), [("two", 2, 1), ("three", 1, 3), ("three", 2, 3), ("number", 2, 1)])
@@ -260,7 +260,7 @@ def test_an_objective_of_many_classes_takes_two_of_them(trainer, objective, tmp_
     check_passes(trainer, dataset, **keys)
     channel = fit(trainer, tmp_path, dataset, **keys)
     plain = PLAIN[trainer]({**params, "num_class": 2}, dataset)
-    assert channel.of("checkpoint")[-1]["score"]["value"] == pytest.approx(plain.values[plain.best_round - 1])
+    assert channel.checkpoints[-1]["score"]["value"] == pytest.approx(plain.values[plain.best_round - 1])
     predictor, columns = boosting_runs.load(trainer, tmp_path, dataset, **keys), dataset.splits["test"].columns
     np.testing.assert_allclose(predictor.predict(columns["x"]), plain.predictions, rtol=1e-5)
     rows = compared(predictor, dataset.info, RawChunk(columns["x"], columns["y"], {}, None, None))
@@ -342,10 +342,10 @@ SHARED = {
 
 def check(channel, predictor, dataset, plain):
     """Compare what a run says and what its checkpoint gives with the script."""
-    record = channel.of("checkpoint")[-1]
+    record = channel.checkpoints[-1]
     best = record["score"]
     assert best["step"] == best["epoch"] == plain.best_round
-    assert len(channel.of("metrics")) == len(plain.values)
+    assert len(channel.events) == len(plain.values)
     assert best["value"] == pytest.approx(plain.values[plain.best_round - 1], rel=1e-6)
     x, y = (dataset.splits["test"].columns[name] for name in ("x", "y"))
     found = predictor.predict(x)

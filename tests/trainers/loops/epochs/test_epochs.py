@@ -149,5 +149,5 @@ def test_a_value_is_judged_once_however_many_evaluations_see_it(tmp_path, name, 
     for stop_after in (stop, None) if stop else (None,):
         ranks = fit(tmp_path, dataset(ResidentSplit), num_workers, stop_after, channels=channels, **keys)
     assert ranks[0][-1][0] == 39
-    scored = [record["step"] for one in channels for record in one.of("checkpoint") if record["score"]]
+    scored = [record["step"] for one in channels for record in one.checkpoints if record["score"]]
     assert sorted({*scored}) == [10, 20, 30, 40]

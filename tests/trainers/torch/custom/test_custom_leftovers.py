@@ -40,7 +40,7 @@ def test_a_thread_that_outlives_its_loop_reports_to_no_other(tmp_path):
         in_time = threading.Event()
         late = [in_thread(report_late), in_thread(report_late)]
         in_time.wait()
-        while len(channels[0].of("metrics")) < 2:
+        while len(channels[0].events) < 2:
             in_time.wait(0.01)
     with reached_by_ray_train(make_reports(tmp_path / "2", channel=channels[1])):
         over.set()
@@ -49,9 +49,9 @@ def test_a_thread_that_outlives_its_loop_reports_to_no_other(tmp_path):
         in_thread(ray.train.report, {"loss": 2.0}).join()
         ray.train.report({"loss": 3.0})
     assert len(ignored) == 2
-    assert [[record["metrics"]["loss"] for record in one.of("metrics")] for one in channels] == [[0.5, 0.5], [2.0, 3.0]]
-    (notice,) = channels[1].of("notice")
-    assert "after its train loop had ended: ignored" in notice["text"]
+    assert [[record.metrics["loss"] for record in one.events] for one in channels] == [[0.5, 0.5], [2.0, 3.0]]
+    (notice,) = channels[1].notices
+    assert "after its train loop had ended: ignored" in notice
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # SystemExit, which Python ignores
@@ -63,7 +63,7 @@ def test_a_report_to_a_loop_that_is_over_is_ignored(tmp_path, caplog):
     in_thread(one.report, {"loss": 1.0}).join()
     with pytest.raises(RuntimeError, match="none is running"):
         one.report({"loss": 1.0})
-    assert channel.of("metrics") == []
+    assert channel.events == []
     assert "after its train loop had ended: ignored" in caplog.text
 
 
@@ -98,4 +98,4 @@ def test_a_fork_can_not_report(tmp_path, monkeypatch):
         with pytest.raises(TrainingError, match="in a fork"):
             one.report({"loss": 1.0})
     one.report({"loss": 2.0})
-    assert [record["metrics"] for record in channel.of("metrics")] == [{"loss": 2.0}]
+    assert [record.metrics for record in channel.events] == [{"loss": 2.0}]

@@ -44,8 +44,8 @@ def test_a_report_is_an_event_and_a_checkpoint_that_lists_its_files(tmp_path):
     channel = RecordingChannel()
     one = make_reports(tmp_path, channel=channel)
     one.report({"loss": 0.5, "note": "good", "val": {"acc": 1}}, made(tmp_path / "own", **{"a/b": "x"}))
-    (event,), (record,) = channel.of("metrics"), channel.of("checkpoint")
-    assert (event["step"], event["metrics"], event["values"]) == (1, {"loss": 0.5, "val/acc": 1}, {"note": "good"})
+    (event,), (record,) = channel.events, channel.checkpoints
+    assert (event.step, event.metrics, event.values) == (1, {"loss": 0.5, "val/acc": 1}, {"note": "good"})
     assert record["name"] == "report-000001"
     assert set(record["files"]) == {"a/b"}
     assert (latest_checkpoint(tmp_path) / "a" / "b").read_text() == "x"
@@ -155,7 +155,7 @@ def test_the_last_asynchronous_report_is_listed(tmp_path):
     for number in range(3):
         one.report({}, made(tmp_path / str(number)), checkpoint_upload_mode=ASYNC)
     one.finish()
-    assert [record["name"] for record in channel.of("checkpoint")] == [f"report-00000{n}" for n in (1, 2, 3)]
+    assert [record["name"] for record in channel.checkpoints] == [f"report-00000{n}" for n in (1, 2, 3)]
     assert not (tmp_path / "0").exists(), "Ray deletes what it has copied"
 
 
@@ -186,13 +186,13 @@ def test_steps_go_up_whatever_a_loop_reports(tmp_path):
     for step in reported:
         one.report({} if step is None else {"step": step}, made(tmp_path / "own"))
     steps = [0, 10, 11, 12, 13, 30, 31, 32, 33]
-    assert [record["step"] for record in channel.of("metrics")] == steps
+    assert [record.step for record in channel.events] == steps
     assert [read_record(path)["step"] for path in all_checkpoints(tmp_path)] == steps
     again = make_reports(tmp_path, channel=(channel := RecordingChannel()))
     assert again.number == len(reported)
     again.report({"step": 34})
     again.report({})
-    assert [record["step"] for record in channel.of("metrics")] == [34, 35]
+    assert [record.step for record in channel.events] == [34, 35]
 
 
 def test_a_loop_without_steps_counts_its_reports(tmp_path):
@@ -200,7 +200,7 @@ def test_a_loop_without_steps_counts_its_reports(tmp_path):
     one = make_reports(tmp_path, channel=channel)
     for _ in range(3):
         one.report({})
-    assert [(record["step"], record["epoch"]) for record in channel.of("metrics")] == [(1, 1), (2, 2), (3, 3)]
+    assert [(record.step, record.epoch) for record in channel.events] == [(1, 1), (2, 2), (3, 3)]
 
 
 LIMITS = [
@@ -224,8 +224,8 @@ def test_every_limit_ends_the_loop_at_a_report_with_its_checkpoint(tmp_path, lim
     )
     with pytest.raises(StopTraining):
         one.report({"acc": 0.9, "step": 20}, made(tmp_path / "own"))
-    assert reason in channel.of("ended")[0]["reason"]
-    assert len(channel.of("checkpoint")) == 1
+    assert reason in channel.end_reasons[0]
+    assert len(channel.checkpoints) == 1
 
 
 def test_seconds_before_a_resume_count(tmp_path):
@@ -241,7 +241,7 @@ def test_an_order_to_stop_is_followed_and_not_described(tmp_path):
     channel = RecordingChannel(stop_after=0)
     with pytest.raises(StopTraining):
         make_reports(tmp_path, channel=channel).report({})
-    assert channel.of("ended") == []
+    assert channel.end_reasons == []
 
 
 class Together:
@@ -302,8 +302,8 @@ def test_files_of_all_ranks_make_one_checkpoint(tmp_path, mode, givers):
             one.report({"rank": rank}, own if rank in givers else None, checkpoint_upload_mode=mode)
 
     channels = on_ranks(tmp_path / "run", 3, loop)
-    records = channels[0].of("checkpoint")
-    assert [record["metrics"] for record in channels[0].of("metrics")] == [{"rank": 0}] * 3
+    records = channels[0].checkpoints
+    assert [record.metrics for record in channels[0].events] == [{"rank": 0}] * 3
     assert len(records) == (3 if givers else 0)
     for record in records:
         assert set(record["files"]) - {"events.jsonl"} == {f"part-{rank}" for rank in givers} | {"same"}

@@ -8,6 +8,7 @@ import pytest
 
 from rtrain.config.schema import RunConf
 from rtrain.errors import TrainingError
+from rtrain.runs.records import NoticeRecord
 from rtrain.trainers.torch.custom import turns
 from rtrain.trainers.torch.custom.turns import Turns
 
@@ -69,7 +70,7 @@ def test_a_worker_that_is_only_late_is_waited_for(clock):
     late = [state()] * int(turns.NOTICE_SECONDS + 5)
     one, sent = make_turns(Board(*late, state(val=1)))
     one.begin("val")
-    assert [record["kind"] for record in sent] == ["notice"]
+    assert [type(record) for record in sent] == [NoticeRecord]
 
 
 def test_a_meeting_that_both_have_left_is_no_deadlock(clock):
