@@ -18,7 +18,7 @@ from rtrain.errors import MOST_OF_TRACEBACK, RtrainError, TrainingError, first_l
 from rtrain.interrupts import StopRequest, is_by_signal
 from rtrain.preparation import Prepared
 from rtrain.resuming import Resumption, describe_changes
-from rtrain.runs.checkpoints import RECORD_NAME
+from rtrain.runs.checkpoints import RECORD_NAME, Retention
 from rtrain.runs.facts import describe_git, describe_host, installed_versions, num_cores
 from rtrain.runs.lock import locked
 from rtrain.runs.manifest import Manifest, read_manifest, utc_now
@@ -28,7 +28,6 @@ from rtrain.runs.signature import with_signature
 from rtrain.runs.verify import set_aside, without_record
 from rtrain.scaling import fewest_and_most, worker_resources
 from rtrain.storage.mirror import Mirror, mirror_run
-from rtrain.storage.run_copy import Retention
 from rtrain.trainers.loops.monitor import goal_names
 
 
@@ -54,8 +53,9 @@ def recorded(
             _take_up(manifest, resumption, prepared, observer)
         config = with_signature(prepared.composed.yaml, str(prepared.composed.project_root))
         cadence = prepared.composed.conf.run.checkpoint
+        retention = Retention(cadence.keep, cadence.best.keep)
         observer = LoggingObserver(observer)
-        recorder = Recorder(run_dir, manifest, observer, cadence.keep, cadence.best.keep, config, lock)
+        recorder = Recorder(run_dir, manifest, observer, retention, config, lock)
         mirror = _start_mirror(prepared, recorder)
         patience = prepared.composed.conf.run.storage_timeout_seconds
         with driver_log(run_dir, prepared.composed.scrub):
@@ -92,9 +92,9 @@ def recorded(
 def _start_mirror(prepared: Prepared, recorder: Recorder) -> Mirror | None:
     if prepared.storage is None:
         return None
-    folder, cadence = prepared.storage.below(recorder.run_dir.name), prepared.composed.conf.run.checkpoint
+    folder = prepared.storage.below(recorder.run_dir.name)
     recorder.manifest.storage = {"url": folder.url, "complete": False}
-    return mirror_run(recorder.run_dir, folder, Retention(cadence.keep, cadence.best.keep), recorder.observer.notice)
+    return mirror_run(recorder.run_dir, folder, recorder.retention, recorder.observer.notice)
 
 
 def _end_mirror(mirror: Mirror, patience: float, stop: StopRequest, recorder: Recorder) -> None:

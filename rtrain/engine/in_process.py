@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import socket
 from dataclasses import replace
 
 from rtrain.engine.failures import FailureReason, frames_to_tell, told
 from rtrain.engine.log_capture import copied_output
-from rtrain.engine.restore import announce, choose_checkpoint, resume
+from rtrain.engine.run_worker import choose_checkpoint, run_worker
 from rtrain.errors import RtrainError, TrainingError, said_by, shortened
 from rtrain.interrupts import StopRequest, is_by_signal
 from rtrain.runs.facts import num_cores
@@ -65,14 +63,12 @@ def train_in_process(
         run_dir=recorder.run_dir,
         channel=channel,
         use_gpu=job.conf.scaling.use_gpu,
+        resume_from=choose_checkpoint(recorder.run_dir, channel),
         in_process=True,
     )
-    resume(worker, choose_checkpoint(recorder.run_dir, channel), job.strange)
-    announce(worker)
-    worker.describe({"host": socket.gethostname(), "pid": os.getpid()})
     try:
-        with copied_output(0, channel.send, job.scrub), kept_random_numbers(), worker.finishing():
-            plugin.train_loop(job.conf.trainer)(worker)
+        with copied_output(0, channel.send, job.scrub), kept_random_numbers():
+            run_worker(plugin, worker)
     except BaseException as error:
         if isinstance(error, RtrainError):
             _locate(error, recorder)

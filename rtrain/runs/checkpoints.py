@@ -7,6 +7,7 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
@@ -242,22 +243,33 @@ def _is_score(score: Any) -> bool:
     return known and isinstance(score.get("value"), int | float)
 
 
+@dataclass(frozen=True)
+class Retention:
+    """Which checkpoints stay, as ``run.checkpoint`` says it."""
+
+    keep: int = 1
+    """How many of the newest."""
+    keep_best: int = 1
+
+    def kept(self, records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Return the records of those that stay, oldest first."""
+        ordered = sorted(records, key=lambda record: (record["step"], record["name"]))
+        stay = {record["name"] for record in (*ordered[-self.keep :], *_by_score(ordered)[: self.keep_best])}
+        return [dict(record) for record in ordered if record["name"] in stay]
+
+
+NEWEST_AND_BEST = Retention()
+
+
 def prune_checkpoints(
-    run_dir: Path, records: Iterable[Mapping[str, Any]], keep: int, keep_best: int
+    run_dir: Path, records: Iterable[Mapping[str, Any]], retention: Retention
 ) -> list[dict[str, Any]]:
-    """Delete those that are not ``kept``; return those that stay, oldest first."""
+    """Delete those that are not kept; return those that stay, oldest first."""
     every = list(records)
-    stay = kept(every, keep, keep_best)
+    stay = retention.kept(every)
     for name in {record["name"] for record in every} - {record["name"] for record in stay}:
         remove_checkpoint(checkpoints_dir(run_dir) / name)
     return stay
-
-
-def kept(records: Iterable[Mapping[str, Any]], keep: int, keep_best: int) -> list[dict[str, Any]]:
-    """Return the ``keep`` newest and the ``keep_best`` best ones, oldest first."""
-    ordered = sorted(records, key=lambda record: (record["step"], record["name"]))
-    stay = {record["name"] for record in (*ordered[-keep:], *_by_score(ordered)[:keep_best])}
-    return [dict(record) for record in ordered if record["name"] in stay]
 
 
 def remove_checkpoint(folder: Path) -> None:

@@ -12,7 +12,15 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, Protocol
 
-from rtrain.runs.checkpoints import all_checkpoints, best_record, checkpoints_dir, prune_checkpoints, read_record
+from rtrain.runs.checkpoints import (
+    NEWEST_AND_BEST,
+    Retention,
+    all_checkpoints,
+    best_record,
+    checkpoints_dir,
+    prune_checkpoints,
+    read_record,
+)
 from rtrain.runs.events import Event, EventLog, events_file, newest_first, read_events
 from rtrain.runs.files import named_errors, sha256_of_text, unwritable, write_atomic
 from rtrain.runs.fork_locks import fork_safe_lock
@@ -68,15 +76,14 @@ class Recorder:
         run_dir: Path,
         manifest: Manifest,
         observer: Observer,
-        keep: int = 1,
-        keep_best: int = 1,
+        retention: Retention = NEWEST_AND_BEST,
         config: str = "",
         run_lock: Lock | None = None,
     ) -> None:
         self.run_dir, self.manifest, self.observer = run_dir, manifest, observer
         self.failures: list[FailureRecord] = []
         """What workers raised, in order."""
-        self._keep, self._keep_best = keep, keep_best
+        self.retention = retention
         self._lock = fork_safe_lock()
         self._written = 0.0
         self._is_closed = False
@@ -244,7 +251,7 @@ class Recorder:
         # The list is written before the folders go, so that it never names one that is gone.
         self._list([one for one in [*others, entry] if (checkpoints_dir(self.run_dir) / one["name"]).exists()])
         self._write()
-        self._list(prune_checkpoints(self.run_dir, self.manifest.checkpoints, self._keep, self._keep_best))
+        self._list(prune_checkpoints(self.run_dir, self.manifest.checkpoints, self.retention))
         self._write()
 
     def _list_existing(self) -> None:

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from rtrain.config.schema import RunConf
 from rtrain.config.yaml_file import read_yaml
 from rtrain.errors import ConfigError
-from rtrain.runs.checkpoints import record_of
+from rtrain.runs.checkpoints import Retention, record_of
 from rtrain.runs.lock import locked
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.manifest import Manifest, read_manifest
@@ -23,7 +23,7 @@ from rtrain.runs.plain_files import check_run_dir, is_plain_name, parse_json, re
 from rtrain.runs.signature import is_signed_by_this_account
 from rtrain.storage.access import check_access, patiently
 from rtrain.storage.folders import Folder, WatchedFolder, read
-from rtrain.storage.run_copy import DAMAGED, Retention, RunCopy
+from rtrain.storage.run_copy import DAMAGED, RunCopy
 from rtrain.storage.stores import errors_named, said
 
 logger = logging.getLogger(__name__)

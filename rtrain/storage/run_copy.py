@@ -7,12 +7,11 @@ import logging
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rtrain.errors import StrangeFileError
-from rtrain.runs.checkpoints import RECORD_NAME, best_record, kept, record_of
+from rtrain.runs.checkpoints import RECORD_NAME, Retention, best_record, record_of
 from rtrain.runs.files import to_json
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.manifest import check_places, utc_now
@@ -30,14 +29,6 @@ DAMAGED = (ValueError, KeyError, TypeError, AttributeError, OverflowError)
 """What the record of a checkpoint raises that makes no sense."""
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Retention:
-    """Which checkpoints stay: as ``run.checkpoint.keep`` and ``run.checkpoint.best.keep`` say."""
-
-    keep: int
-    keep_best: int
 
 
 class RunCopy:
@@ -143,7 +134,7 @@ class RunCopy:
         """Return the records of the checkpoints that are not in the store, without those that would not stay there."""
         stored = dict(self._stored or {})
         local = {record["name"]: record for record in self._local()}
-        stay = kept({**stored, **local}.values(), self._retention.keep, self._retention.keep_best)
+        stay = self._retention.kept({**stored, **local}.values())
         names = [record["name"] for record in stay if record["name"] in local]
         return [local[name] for name in names if not _same(local[name], stored.get(name))]
 
@@ -225,7 +216,7 @@ class RunCopy:
     def _prune(self) -> None:
         """Drop what the retention drops. It goes by what is in the store, which a slow store may have later."""
         records = self._stored_records.values()
-        stay = {record["name"] for record in kept(records, self._retention.keep, self._retention.keep_best)}
+        stay = {record["name"] for record in self._retention.kept(records)}
         for name in [*(name for name in self._stored_records if name not in stay), *self._leftovers]:
             self._remove(name)
         self._sending = {}

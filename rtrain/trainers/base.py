@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar
 
 from rtrain.config.schema import RtrainConf
@@ -43,8 +44,13 @@ class Job:
     scrub: Redactor = field(default_factory=Redactor)
     """Takes the secrets of the config out of what user code prints and raises."""
 
-    def worker(self, **place: Any) -> Worker:
-        """Return a worker of this job; ``place`` are the fields of ``Worker`` that depend on where it runs."""
+    def worker(self, *, resume_from: Path | None = None, **place: Any) -> Worker:
+        """Return a worker of this job.
+
+        Args:
+            resume_from: The checkpoint to resume from, the same on every rank; None: training begins.
+            place: The fields of ``Worker`` that depend on where it runs.
+        """
         of_job: dict[str, Any] = {
             "conf": self.conf.trainer,
             "run": self.conf.run,
@@ -55,6 +61,8 @@ class Job:
             "scrub": self.scrub,
             "known_directions": self.directions,
             "schedule": self.schedule,
+            "resume_from": resume_from,
+            "resumes_own": resume_from is None or resume_from.name not in self.strange,
         }
         return Worker(**{**of_job, **place})
 

@@ -5,6 +5,7 @@ import pytest
 
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import (
+    Retention,
     best_record,
     checkpoint_dir,
     checkpoints_dir,
@@ -65,7 +66,7 @@ def test_a_folder_without_record_is_no_checkpoint(tmp_path):
 
 def test_pruning_keeps_the_newest_and_the_best(tmp_path):
     records = [write_one(tmp_path, step, score=score(1 if step == 20 else 0)) for step in (10, 20, 30, 40)]
-    kept = prune_checkpoints(tmp_path, records, keep=1, keep_best=1)
+    kept = prune_checkpoints(tmp_path, records, Retention(1, 1))
     assert [record["step"] for record in kept] == [20, 40]
     assert sorted(p.name[-2:] for p in checkpoints_dir(tmp_path).iterdir()) == ["20", "40"]
 
@@ -73,7 +74,7 @@ def test_pruning_keeps_the_newest_and_the_best(tmp_path):
 def test_pruning_keeps_several_of_each(tmp_path):
     losses = {10: 0.3, 20: 0.1, 30: 0.2, 40: 0.5, 50: 0.4}
     records = [write_one(tmp_path, step, score=score(loss, "min")) for step, loss in losses.items()]
-    kept = prune_checkpoints(tmp_path, records, keep=2, keep_best=2)
+    kept = prune_checkpoints(tmp_path, records, Retention(2, 2))
     assert [record["step"] for record in kept] == [20, 30, 40, 50]
 
 
@@ -112,7 +113,7 @@ def test_a_checkpoint_is_hidden_before_it_is_deleted(tmp_path, monkeypatch):
     records = [write_one(tmp_path, step) for step in (1, 2)]
     deleted = []
     monkeypatch.setattr("rtrain.runs.checkpoints.shutil.rmtree", lambda folder, **_: deleted.append(folder.name))
-    prune_checkpoints(tmp_path, records, keep=1, keep_best=1)
+    prune_checkpoints(tmp_path, records, Retention(1, 1))
     assert len(deleted) == 1
     assert deleted[0].startswith(f".{records[0]['name']}")
     assert [folder.name for folder in (tmp_path / "checkpoints").glob("[!.]*")] == [records[1]["name"]]

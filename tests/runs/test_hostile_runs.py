@@ -11,6 +11,7 @@ import pytest
 from rtrain.errors import CheckpointError, RtrainError
 from rtrain.runs.checkpoints import (
     RECORD_NAME,
+    Retention,
     all_checkpoints,
     checkpoint_dir,
     checkpoints_dir,
@@ -85,7 +86,7 @@ def test_a_record_has_the_name_of_its_folder_so_that_pruning_deletes_no_other(ru
         change(folder / RECORD_NAME, name="../../victim")
     records = [read_record(folder) for folder in all_checkpoints(run)]
     assert [record["name"] for record in records] == [folder.name for folder in all_checkpoints(run)]
-    prune_checkpoints(run, records, 1, 0)
+    prune_checkpoints(run, records, Retention(1, 0))
     assert len(all_checkpoints(run)) == 1
     assert is_unharmed(run)
 
@@ -96,9 +97,9 @@ def test_pruning_takes_a_link_away_and_leaves_what_it_leads_to(run):
     first.symlink_to(run.parent / "victim", target_is_directory=True)
     (all_checkpoints(run)[-1] / "inside").symlink_to(run.parent / "victim")
     records = [read_record(folder) for folder in all_checkpoints(run)]
-    assert len(prune_checkpoints(run, records, 1, 0)) == 1
+    assert len(prune_checkpoints(run, records, Retention(1, 0))) == 1
     assert not first.is_symlink()
-    prune_checkpoints(run, [{**records[-1], "step": 0}, {**records[-1], "name": "none", "step": 9}], 1, 0)
+    prune_checkpoints(run, [{**records[-1], "step": 0}, {**records[-1], "name": "none", "step": 9}], Retention(1, 0))
     assert not all_checkpoints(run)
     assert is_unharmed(run)
 
@@ -136,7 +137,7 @@ def test_a_record_that_makes_no_sense_is_no_checkpoint(run, changes):
 @pytest.mark.parametrize("score", [3, {}, {"mode": "odd", "value": 1}, {"mode": "max", "value": None}, {"mode": []}])
 def test_a_score_that_makes_no_sense_counts_for_nothing(run, score):
     records = [read_record(folder) | {"score": score} for folder in all_checkpoints(run)]
-    assert len(prune_checkpoints(run, records, 1, 1)) == 1
+    assert len(prune_checkpoints(run, records, Retention(1, 1))) == 1
 
 
 def test_a_config_bears_the_mark_of_its_account_and_project(tmp_path, monkeypatch):

@@ -38,7 +38,7 @@ def checkpoint(step, loss):
 
 @pytest.fixture
 def recorder(tmp_path):
-    recorder = Recorder(tmp_path, a_manifest(), Watcher(), keep=1)
+    recorder = Recorder(tmp_path, a_manifest(), Watcher())
     yield recorder
     recorder.close()
 

@@ -8,12 +8,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from rtrain.runs.checkpoints import checkpoint_dir, write_checkpoint
+from rtrain.runs.checkpoints import Retention, checkpoint_dir, write_checkpoint
 from rtrain.runs.events import Event
 from rtrain.runs.recorder import Recorder
 from rtrain.runs.records import CheckpointRecord
 from rtrain.storage.folders import Folder, read_json
-from rtrain.storage.run_copy import Retention
 from rtrain.testing.workers import make_manifest
 from rtrain.training import SilentObserver
 
@@ -32,9 +31,7 @@ class SmallRun:
         """Begin a record, or go on with what is there."""
         path = self.path
         manifest = make_manifest(run_id=path.name, run_name=path.parent.name)
-        self.recorder = Recorder(
-            path, manifest, SilentObserver(), self.retention.keep, self.retention.keep_best, CONFIG
-        )
+        self.recorder = Recorder(path, manifest, SilentObserver(), self.retention, CONFIG)
 
     def save(self, step: int, value: float = 0.0, size: int = 1000) -> str:
         """Write and list a checkpoint; return its name."""

@@ -212,7 +212,7 @@ import sys, time
 from pathlib import Path
 from rtrain.storage.folders import open_folder
 from rtrain.storage.mirror import mirror_run
-from rtrain.storage.run_copy import Retention
+from rtrain.runs.checkpoints import Retention
 mirror_run(Path(sys.argv[1]), open_folder("s3://box/all", "small", "one"), Retention(2, 1), print)
 time.sleep(60)
 """

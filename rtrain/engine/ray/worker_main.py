@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from rtrain.config.targets.allow_list import project_forgotten, use_project_root
 from rtrain.datasets.base import Dataset
 from rtrain.engine.log_capture import copied_output
 from rtrain.engine.ray.channel import WorkerChannel
-from rtrain.engine.restore import announce, choose_checkpoint, resume
+from rtrain.engine.run_worker import choose_checkpoint, run_worker
 from rtrain.engine.watchdog import Watchdog
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import checkpoints_dir
@@ -41,11 +40,9 @@ def train_on_worker(config: dict[str, Any], *, stays: bool = False) -> None:
     job: Job = config["job"]
     try:
         with private_files(job.conf.run.private), copied_output(rank, channel.send, job.scrub):
-            worker = _make_worker(config, context, channel)
-            worker.stays = stays
-            plugin = load_trainer(job.trainer_name)
-            with _watched(worker, channel), worker.finishing():
-                plugin.train_loop(worker.conf)(worker)
+            worker = _make_worker(config, context, channel, stays=stays)
+            with _watched(worker, channel):
+                run_worker(load_trainer(job.trainer_name), worker, node_rank=context.get_node_rank())
     finally:
         channel.close()
     channel.check()
@@ -95,15 +92,13 @@ def _watched(worker: Worker, channel: WorkerChannel) -> Iterator[None]:
         watchdog.close()
 
 
-def _make_worker(config: dict[str, Any], context: Any, channel: WorkerChannel) -> Worker:
-    from ray.train.collective import broadcast_from_rank_zero
-
+def _make_worker(config: dict[str, Any], context: Any, channel: WorkerChannel, *, stays: bool) -> Worker:
     job: Job = config["job"]
     use_project_root(Path(job.project_root))
-    run_dir = Path(config["run_dir"])
+    run_dir, rank = Path(config["run_dir"]), context.get_world_rank()
     check_storage(run_dir, config["marker"])
-    worker = job.worker(
-        rank=context.get_world_rank(),
+    return job.worker(
+        rank=rank,
         world_size=context.get_world_size(),
         local_rank=context.get_local_rank(),
         num_threads=config["num_threads"],
@@ -111,14 +106,18 @@ def _make_worker(config: dict[str, Any], context: Any, channel: WorkerChannel) -
         dataset=_fetch_dataset(config),
         channel=channel,
         use_gpu=job.conf.scaling.use_gpu,
+        resume_from=_agreed_checkpoint(run_dir, rank, channel),
+        stays=stays,
     )
-    # One rank looks, so that all agree.
-    chosen = choose_checkpoint(run_dir, channel) if worker.rank == 0 else None
+
+
+def _agreed_checkpoint(run_dir: Path, rank: int, channel: WorkerChannel) -> Path | None:
+    """Return what all ranks resume from: one of them looks."""
+    from ray.train.collective import broadcast_from_rank_zero
+
+    chosen = choose_checkpoint(run_dir, channel) if rank == 0 else None
     name = broadcast_from_rank_zero(None if chosen is None else chosen.name)
-    resume(worker, None if name is None else checkpoints_dir(run_dir) / name, job.strange)
-    announce(worker)
-    worker.describe({"host": socket.gethostname(), "pid": os.getpid(), "node_rank": context.get_node_rank()})
-    return worker
+    return None if name is None else checkpoints_dir(run_dir) / name
 
 
 def _fetch_dataset(config: dict[str, Any]) -> Dataset | None:
