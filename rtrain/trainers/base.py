@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -71,8 +71,12 @@ SCHEDULE_LENGTHS = ("T_max", "total_steps", "total_iters", "num_training_steps",
 """Arguments of schedules, of any framework, that ``auto`` makes as long as the run."""
 
 
-class TrainerPlugin(ABC):
-    """One framework. Importing the plugin imports neither Ray nor the framework; its methods do."""
+class TrainerPlugin:
+    """One framework. Importing the plugin imports neither Ray nor the framework; its methods do.
+
+    Its package holds ``checks.check_conf``, ``loop.train`` and ``predictor.load_predictor``, unless it overrides the
+    methods that call them.
+    """
 
     Conf: ClassVar[type]
     """Dataclass of the plugin's own keys; each field's docstring is the user's documentation."""
@@ -105,23 +109,29 @@ class TrainerPlugin(ABC):
     threads, nor how its processes are connected, once it has begun.
     """
 
-    @abstractmethod
+    def part(self, name: str) -> Any:
+        """Return a module of the plugin's package, imported."""
+        return importlib.import_module(f"{type(self).__module__.rpartition('.')[0]}.{name}")
+
     def check(self, job: Job) -> None:
         """Find what is wrong before anything starts; may import the framework, must not start or write anything.
 
         Raises:
             ConfigError: A target can't be built with its arguments, or conf and dataset don't fit together.
         """
+        self.part("checks").check_conf(job)
 
-    @abstractmethod
     def train_loop(self, conf: Any) -> TrainLoop:
         """Return the function that every worker runs; a module-level function, so that it can be sent by name."""
+        train: TrainLoop = self.part("loop").train
+        return train
 
-    @abstractmethod
     def backend_config(self, conf: Any) -> Any:
         """Return the ``ray.train`` backend config that joins the workers of this framework into one world."""
+        from ray.train.backend import BackendConfig
 
-    @abstractmethod
+        return BackendConfig()
+
     def load_predictor(self, trained: LoadedCheckpoint, device: str) -> Predictor:
         """Return the model of a checkpoint, ready to predict.
 
@@ -132,8 +142,10 @@ class TrainerPlugin(ABC):
         Raises:
             CheckpointError: The checkpoint doesn't hold what it should.
         """
+        predictor: Predictor = self.part("predictor").load_predictor(trained, device)
+        return predictor
 
-    def try_out(self, job: Job) -> None:  # noqa: B027 (boosted trees and estimators are built by ``check``)
+    def try_out(self, job: Job) -> None:
         """Build what training builds and run it on the first rows, before a run directory exists.
 
         It runs on the CPU of the driver, whose state it leaves as it was. Where a failure may be the driver's alone,
@@ -177,7 +189,7 @@ class TrainerPlugin(ABC):
         """
         return ()
 
-    def check_init(self, job: Job, wrote: CheckpointMetadata) -> None:  # noqa: B027 (most find it when they load the weights)
+    def check_init(self, job: Job, wrote: CheckpointMetadata) -> None:
         """Find why training can't begin with the weights of another run, if the plugin ``can_init``.
 
         Args:

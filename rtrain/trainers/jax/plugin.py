@@ -2,42 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from rtrain.trainers.base import Job, TrainerPlugin, TrainLoop
+from rtrain.trainers.base import Job, TrainLoop
 from rtrain.trainers.jax import config
-from rtrain.trainers.trained import LoadedCheckpoint, Predictor
+from rtrain.trainers.loops.epochs.plugin import EpochsPlugin
 
 
-class Plugin(TrainerPlugin):
+class Plugin(EpochsPlugin):
     """JAX: a Flax module with Optax, or a train function of your own, in one world of processes."""
 
     Conf = config.Conf
     requires = ("jax", "flax", "optax")
-    can_init = True
-    can_skip = True
 
-    def check(self, job: Job) -> None:
-        """Check every target's arguments against its signature, and conf against dataset."""
-        from rtrain.trainers.jax.checks import check_conf
-
-        check_conf(job)
-
-    def reports(self, job: Job) -> Sequence[str] | None:
-        """Return the metrics of the loop of epochs, and those of the config; a function reports its own."""
-        from rtrain.trainers.loops.auto import dataset_of, reported_metrics
-
-        conf: config.Conf = job.conf.trainer
-        if conf.train_function is not None:
-            return None
-        return reported_metrics(conf.evaluate_split, dataset_of(job), tuple(conf.metrics))
-
-    def notices(self, job: Job) -> Sequence[str]:
-        """Report that the test split chooses the best checkpoint, if it does."""
-        from rtrain.trainers.loops.optimistic import chosen_on_test
-
-        return chosen_on_test(job, job.conf.trainer) if job.conf.trainer.train_function is None else ()
+    def own_function(self, conf: config.Conf) -> Any:
+        """Return the user's train function."""
+        return conf.train_function
 
     def try_out(self, job: Job) -> None:
         """Build everything, and trace model, loss and metrics, where training is to be in this process.
@@ -60,9 +40,3 @@ class Plugin(TrainerPlugin):
         from rtrain.trainers.loops.rendezvous import RendezvousConfig
 
         return RendezvousConfig()
-
-    def load_predictor(self, trained: LoadedCheckpoint, device: str) -> Predictor:
-        """Build the declared model with the weights of the checkpoint."""
-        from rtrain.trainers.jax.predictor import load_predictor
-
-        return load_predictor(trained, device)

@@ -11,7 +11,6 @@ from rtrain.datasets.base import DatasetInfo
 from rtrain.trainers.lightgbm.config import Conf
 from rtrain.trainers.lightgbm.names import main_name
 from rtrain.trainers.loops.boosting.margins import sums_of_margins
-from rtrain.trainers.loops.directions import Directions
 
 LARGER = ("auc", "auc_mu", "average_precision", "map", "ndcg", "r2")
 """LightGBM calls all of these so but ``r2``, which is 1 for a perfect model."""
@@ -23,11 +22,6 @@ SMALLER = (
 MODES: Mapping[str, str] = dict.fromkeys(LARGER, "max") | dict.fromkeys(SMALLER, "min")
 
 OF_PROBABILITIES = ("binary_logloss", "binary_error", "multi_logloss", "cross_entropy", "kullback_leibler")
-
-
-def directions(metric_functions: list[str]) -> Directions:
-    """Return which way LightGBM's own metrics get better; functions of the user say it with each value."""
-    return Directions(own=MODES, comes_later=bool(metric_functions))
 
 
 def mode_of(name: str, larger: bool) -> str:

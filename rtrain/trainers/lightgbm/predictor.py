@@ -113,7 +113,7 @@ class QuantilePredictor(Predictor):
         self.quantiles = quantiles
 
 
-def load_predictor(trained: LoadedCheckpoint) -> Predictor:
+def load_predictor(trained: LoadedCheckpoint, device: str = "cpu") -> Predictor:
     """Load the trees of a checkpoint; the file is text and executes nothing.
 
     Raises:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rtrain.trainers.base import Job, TrainerPlugin, TrainLoop
+from rtrain.trainers.base import Job, TrainerPlugin
 from rtrain.trainers.lightning import config
-from rtrain.trainers.trained import LoadedCheckpoint, Predictor
 
 
 class Plugin(TrainerPlugin):
@@ -17,12 +16,6 @@ class Plugin(TrainerPlugin):
     requires = ("lightning",)
     can_init = True
     can_skip = True
-
-    def check(self, job: Job) -> None:
-        """Check every target's arguments against its signature, and conf against dataset."""
-        from rtrain.trainers.lightning.checks import check_conf
-
-        check_conf(job)
 
     def notices(self, job: Job) -> Sequence[str]:
         """Report that the test split chooses the best checkpoint, if it does."""
@@ -38,20 +31,8 @@ class Plugin(TrainerPlugin):
 
             try_first_step(job)
 
-    def train_loop(self, conf: config.Conf) -> TrainLoop:
-        """Return the loop that runs Lightning's."""
-        from rtrain.trainers.lightning.loop import train
-
-        return train
-
     def backend_config(self, conf: config.Conf) -> Any:
         """Let Ray set up ``torch.distributed``: gloo on CPUs, nccl on GPUs."""
         from ray.train.torch import TorchConfig
 
         return TorchConfig()
-
-    def load_predictor(self, trained: LoadedCheckpoint, device: str) -> Predictor:
-        """Build the module with the weights of the checkpoint."""
-        from rtrain.trainers.lightning.predictor import load_predictor
-
-        return load_predictor(trained, device)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from rtrain.trainers.base import Job, TrainerPlugin, TrainLoop
+from rtrain.trainers.base import Job, TrainerPlugin
 from rtrain.trainers.loops.directions import Directions
 from rtrain.trainers.sklearn import config
-from rtrain.trainers.trained import LoadedCheckpoint, Predictor
 
 
 class Plugin(TrainerPlugin):
@@ -17,12 +15,6 @@ class Plugin(TrainerPlugin):
     Conf = config.Conf
     requires = ("sklearn", "skops")
     pickles = ("estimator.pkl",)
-
-    def check(self, job: Job) -> None:
-        """Check the estimator's arguments and whether it fits the dataset."""
-        from rtrain.trainers.sklearn.checks import check_conf
-
-        check_conf(job)
 
     def directions(self, conf: config.Conf, allow: Sequence[str]) -> Directions:
         """Return that more is better of each score: scikit-learn turns the others round."""
@@ -46,21 +38,3 @@ class Plugin(TrainerPlugin):
         from rtrain.trainers.sklearn.loop import epochs_conf
 
         return chosen_on_test(job, epochs_conf(job.conf.trainer, dataset_of(job)))
-
-    def train_loop(self, conf: config.Conf) -> TrainLoop:
-        """Return the loop."""
-        from rtrain.trainers.sklearn.loop import train
-
-        return train
-
-    def backend_config(self, conf: config.Conf) -> Any:
-        """One worker has nothing to join."""
-        from ray.train.backend import BackendConfig
-
-        return BackendConfig()
-
-    def load_predictor(self, trained: LoadedCheckpoint, device: str) -> Predictor:
-        """Load the fitted estimator."""
-        from rtrain.trainers.sklearn.predictor import load_predictor
-
-        return load_predictor(trained)

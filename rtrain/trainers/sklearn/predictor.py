@@ -40,7 +40,7 @@ class Predictor:
         return predict_rows(self._estimator, self._rows.ready(x), self.info.num_classes).astype(self.info.target_dtype)
 
 
-def load_predictor(trained: LoadedCheckpoint) -> Predictor:
+def load_predictor(trained: LoadedCheckpoint, device: str = "cpu") -> Predictor:
     """Load the estimator of a checkpoint.
 
     Raises:

@@ -5,27 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rtrain.trainers.base import Job, TrainerPlugin, TrainLoop
-from rtrain.trainers.trained import LoadedCheckpoint, Predictor
+from rtrain.trainers.base import Job
+from rtrain.trainers.loops.epochs.plugin import EpochsPlugin
 from rtrain.trainers.transformers import config
 
 ENDLESS = ("constant", "constant_with_warmup", "inverse_sqrt", "reduce_lr_on_plateau")
 """Schedules of ``TrainingArguments`` that don't ask how long a run is."""
 
 
-class Plugin(TrainerPlugin):
+class Plugin(EpochsPlugin):
     """Hugging Face transformers: texts and images, from scratch or fine-tuned, with LoRA."""
 
     Conf = config.Conf
     requires = ("transformers", "peft", "accelerate")
-    can_init = True
-    can_skip = True
-
-    def check(self, job: Job) -> None:
-        """Check model, tokenizer and arguments, and conf against dataset."""
-        from rtrain.trainers.transformers.checks import check_conf
-
-        check_conf(job)
 
     def try_out(self, job: Job) -> None:
         """Take a first step."""
@@ -45,26 +37,8 @@ class Plugin(TrainerPlugin):
         info = dataset_of(job, such_as="text")
         return reported_metrics(job.conf.trainer.evaluate_split, info)
 
-    def notices(self, job: Job) -> Sequence[str]:
-        """Report that the test split chooses the best checkpoint, if it does."""
-        from rtrain.trainers.loops.optimistic import chosen_on_test
-
-        return chosen_on_test(job, job.conf.trainer)
-
-    def train_loop(self, conf: config.Conf) -> TrainLoop:
-        """Return the declared loop."""
-        from rtrain.trainers.transformers.loop import train
-
-        return train
-
     def backend_config(self, conf: config.Conf) -> Any:
         """Let Ray set up ``torch.distributed``: gloo on CPUs, nccl on GPUs."""
         from ray.train.torch import TorchConfig
 
         return TorchConfig()
-
-    def load_predictor(self, trained: LoadedCheckpoint, device: str) -> Predictor:
-        """Build the model of the checkpoint with its tokenizer."""
-        from rtrain.trainers.transformers.predictor import load_predictor
-
-        return load_predictor(trained, device)

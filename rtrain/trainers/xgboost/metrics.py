@@ -11,7 +11,6 @@ from xgboost import collective
 
 from rtrain.datasets.base import DatasetInfo
 from rtrain.trainers.loops.boosting.margins import sums_of_margins
-from rtrain.trainers.loops.directions import Directions
 
 LARGER = ("auc", "aucpr", "pre", "ndcg", "ndcg-", "map", "map-", "interval-regression-accuracy")
 SMALLER = (
@@ -22,11 +21,6 @@ MODES: Mapping[str, str] = dict.fromkeys(LARGER, "max") | dict.fromkeys(SMALLER,
 """All metrics of XGBoost; ``xgboost.callback.EarlyStopping`` minimises the same ones but for the last of ``LARGER``."""
 
 OF_PROBABILITIES = ("logloss", "mlogloss", "error")
-
-
-def directions() -> Directions:
-    """Return which way XGBoost's own metrics get better."""
-    return Directions(own=MODES)
 
 
 def deciding(names: Sequence[str]) -> str:

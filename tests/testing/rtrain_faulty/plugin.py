@@ -13,11 +13,6 @@ class Plugin(TrainerPlugin):
     def check(self, job):
         check_roles(job.trainer_name, job.dataset.info, ())
 
-    def train_loop(self, conf):
-        from rtrain_faulty.loop import train
-
-        return train
-
     def backend_config(self, conf):
         raise NotImplementedError("trains on one worker")
 

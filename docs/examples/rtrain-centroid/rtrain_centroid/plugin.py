@@ -17,16 +17,6 @@ class Plugin(TrainerPlugin):
 
         check_roles("centroid", job.dataset.info, used=())
 
-    def train_loop(self, conf):
-        from rtrain_centroid.loop import train
-
-        return train
-
-    def backend_config(self, conf):
-        from ray.train.backend import BackendConfig
-
-        return BackendConfig()
-
     def load_predictor(self, trained, device):
         from rtrain_centroid.loop import load
 
