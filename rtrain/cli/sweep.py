@@ -31,7 +31,7 @@ def show(
 ) -> None:
     """Show the trials of SWEEP, best first, which parameters mattered, and the command that trains the best one."""
     from rtrain.cli.sweep_lines import report_lines
-    from rtrain.sweeps.record import load_record
+    from rtrain.sweeps.record.sweep_record import load_record
 
     say("\n".join(report_lines(load_record(sweep))))
 
@@ -39,10 +39,10 @@ def show(
 def find_sweep_folder(place: str, *, trust: bool) -> Path | None:
     """Return the folder of a sweep that is named by it, or by the URL of its copy, which is brought here; else None."""
     from rtrain.storage.stores import is_url
-    from rtrain.sweeps.record import is_sweep
+    from rtrain.sweeps.record.sweep_record import is_sweep
 
     if is_url(place):
-        from rtrain.sweeps.remote import fetch_sweep
+        from rtrain.sweeps.record.remote import fetch_sweep
 
         return fetch_sweep(place, lambda text: say(f"note: {text}", err=True), trust=trust)
     return Path(place) if is_sweep(Path(place)) else None
@@ -50,7 +50,7 @@ def find_sweep_folder(place: str, *, trust: bool) -> Path | None:
 
 def resume_sweep(folder: Path, overrides: Sequence[str], *, trust: bool) -> None:
     """Go on with a sweep; leave with the exit code that tells how it ended."""
-    from rtrain.sweeps.folder import resuming_session
+    from rtrain.sweeps.record.folder import resuming_session
 
     with resuming_session(folder, overrides, trust=trust) as session:
         train_sweep(session, folder.absolute())

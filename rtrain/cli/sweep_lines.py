@@ -21,8 +21,8 @@ from rtrain.runs.manifest import Manifest, read_manifest
 from rtrain.runs.plain_files import read_text
 from rtrain.runs.signature import is_signed_by_this_account
 from rtrain.sweeps.importance import importance
-from rtrain.sweeps.record import SweepRecord
-from rtrain.sweeps.trial import OVER, Trial
+from rtrain.sweeps.record.sweep_record import SweepRecord
+from rtrain.sweeps.record.trial import OVER, Trial
 
 MISSING = "-"
 DAMAGED = "damaged"

@@ -11,8 +11,8 @@ from rich.text import Text
 from rtrain.cli.live import LiveScreen, clock, plain
 from rtrain.cli.sweep_lines import end_lines, is_over, short_words, start_line, trial_line, values_text
 from rtrain.printable import printable
-from rtrain.sweeps.record import SweepRecord
-from rtrain.sweeps.trial import Trial
+from rtrain.sweeps.record.sweep_record import SweepRecord
+from rtrain.sweeps.record.trial import Trial
 
 MAX_ROWS = 20
 LINES_AROUND = 6

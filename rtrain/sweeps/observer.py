@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from rtrain.sweeps.record import SweepRecord
-from rtrain.sweeps.trial import Trial
+from rtrain.sweeps.record.sweep_record import SweepRecord
+from rtrain.sweeps.record.trial import Trial
 
 
 class SweepObserver(Protocol):

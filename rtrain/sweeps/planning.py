@@ -23,9 +23,9 @@ from rtrain.runs.manifest import read_manifest
 from rtrain.searches.base import Objective, Point, Search
 from rtrain.sweeps.data import Data
 from rtrain.sweeps.factory import check_reported
-from rtrain.sweeps.record import SweepRecord
+from rtrain.sweeps.record.sweep_record import SweepRecord
+from rtrain.sweeps.record.trial import Trial, as_typed
 from rtrain.sweeps.resources import ResourceTracker, shape_of
-from rtrain.sweeps.trial import Trial, as_typed
 from rtrain.trainers.base import Job, TrainerPlugin
 from rtrain.trainers.registry import load_trainer
 from rtrain.training import SilentObserver

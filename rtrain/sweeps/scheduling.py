@@ -14,8 +14,8 @@ from rtrain.runs.events import Event, events_file, read_events
 from rtrain.runs.manifest import read_manifest, utc_now
 from rtrain.schedulers.base import Exploit, Pause, Scheduler, Stop
 from rtrain.sweeps.checkpoint_transfer import end_run, take_checkpoint
-from rtrain.sweeps.record import SweepRecord
-from rtrain.sweeps.trial import OVER, Trial
+from rtrain.sweeps.record.sweep_record import SweepRecord
+from rtrain.sweeps.record.trial import OVER, Trial
 
 
 class Judge:

@@ -24,21 +24,21 @@ from rtrain.schedulers.base import Pause, Stop
 from rtrain.schedulers.registry import SCHEDULERS
 from rtrain.searches.registry import SEARCHES
 from rtrain.storage.stores import shown
-from rtrain.sweeps.catching_up import catch_up, end_dead
 from rtrain.sweeps.data import Data
 from rtrain.sweeps.executors.base import Pool
 from rtrain.sweeps.executors.hydra_launcher import HydraLauncherExecutor, check_launcher
 from rtrain.sweeps.executors.in_process import SequentialExecutor
 from rtrain.sweeps.executors.ray import RayExecutor
 from rtrain.sweeps.factory import decides_nothing, goals_of, make_scheduler, make_search
-from rtrain.sweeps.folder import opened
 from rtrain.sweeps.observer import SweepObserver
 from rtrain.sweeps.planning import Checks, Planner, of_trial
-from rtrain.sweeps.rebuilding import opened_record
-from rtrain.sweeps.record import SweepRecord
-from rtrain.sweeps.remote import copied, find_sweep
+from rtrain.sweeps.record.catching_up import catch_up, end_dead
+from rtrain.sweeps.record.folder import opened
+from rtrain.sweeps.record.rebuilding import opened_record
+from rtrain.sweeps.record.remote import copied, find_sweep
+from rtrain.sweeps.record.sweep_record import SweepRecord
+from rtrain.sweeps.record.trial import OVER, Trial
 from rtrain.sweeps.scheduling import Judge
-from rtrain.sweeps.trial import OVER, Trial
 
 NO_RESOURCES = NoRoomError.__name__
 OVERTAKING = 8

@@ -13,8 +13,8 @@ from rtrain.errors import ConfigError, DamagedSweepError
 from rtrain.run_lines import end_lines
 from rtrain.runs.files import unwritable
 from rtrain.searches.base import Objective
-from rtrain.sweeps.record import SweepRecord, read_sweep
-from rtrain.sweeps.trial import Trial
+from rtrain.sweeps.record.sweep_record import SweepRecord, read_sweep
+from rtrain.sweeps.record.trial import Trial
 from rtrain.testing.workers import make_manifest
 
 

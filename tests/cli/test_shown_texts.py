@@ -17,8 +17,8 @@ from rtrain.cli.sweep_live import LiveSweepDisplay
 from rtrain.printable import printable
 from rtrain.runs.events import Event
 from rtrain.searches.base import Objective
-from rtrain.sweeps.record import SweepRecord
-from rtrain.sweeps.trial import Trial
+from rtrain.sweeps.record.sweep_record import SweepRecord
+from rtrain.sweeps.record.trial import Trial
 from rtrain.terminal import say
 from rtrain.testing.workers import make_manifest
 

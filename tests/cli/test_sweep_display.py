@@ -10,8 +10,8 @@ from rtrain.cli.app import run as rtrain
 from rtrain.cli.sweep_lines import end_lines, short_names, trial_line
 from rtrain.cli.sweep_live import LiveSweepDisplay
 from rtrain.searches.base import Objective
-from rtrain.sweeps.record import SweepRecord
-from rtrain.sweeps.trial import Trial
+from rtrain.sweeps.record.sweep_record import SweepRecord
+from rtrain.sweeps.record.trial import Trial
 
 
 def a_trial(number, **facts):

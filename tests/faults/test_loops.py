@@ -18,7 +18,7 @@ from sweep_results import only_sweep
 from rtrain.runs.checkpoints import latest_checkpoint
 from rtrain.runs.run import Run
 from rtrain.runs.verify import verify_run
-from rtrain.sweeps.record import read_sweep
+from rtrain.sweeps.record.sweep_record import read_sweep
 
 RTRAIN = str(Path(sys.executable).with_name("rtrain"))
 NUM_REPORTS = 12

@@ -13,7 +13,7 @@ from processes import named
 from sweep_results import num_events, only_sweep, steady
 
 from rtrain.runs.run import Run
-from rtrain.sweeps.record import read_sweep
+from rtrain.sweeps.record.sweep_record import read_sweep
 
 RTRAIN = str(Path(sys.executable).with_name("rtrain"))
 WORDS = [

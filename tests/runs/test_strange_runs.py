@@ -21,7 +21,7 @@ from rtrain.runs.recorder import Recorder
 from rtrain.runs.records import LogRecord
 from rtrain.runs.run import Run
 from rtrain.runs.verify import verify_run
-from rtrain.sweeps.folder import opened
+from rtrain.sweeps.record.folder import opened
 from rtrain.testing.workers import make_manifest
 from rtrain.training import SilentObserver
 

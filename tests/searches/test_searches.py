@@ -9,8 +9,8 @@ from rtrain.config.compose.search_space import Axis
 from rtrain.errors import ConfigError
 from rtrain.searches.base import Objective
 from rtrain.searches.registry import SEARCHES
-from rtrain.sweeps.record import pareto_front
-from rtrain.sweeps.trial import Trial
+from rtrain.sweeps.record.sweep_record import pareto_front
+from rtrain.sweeps.record.trial import Trial
 
 AXES = (
     Axis(key="lr", low=1e-5, high=1.0, log=True),

@@ -14,7 +14,7 @@ from rtrain.runs.checkpoints import read_record
 from rtrain.runs.run import Run
 from rtrain.runs.verify import verify_run
 from rtrain.sweeps import scheduling
-from rtrain.sweeps.record import read_sweep
+from rtrain.sweeps.record.sweep_record import read_sweep
 from rtrain.trainers.torch.checkpoint.state import TRAINING, WEIGHTS
 
 pytestmark = pytest.mark.usefixtures("tiny")

@@ -12,7 +12,7 @@ from rtrain.runs.run import Run
 from rtrain.schemas import schemas
 from rtrain.sweeps import resources
 from rtrain.sweeps.executors import ray as executor
-from rtrain.sweeps.record import read_sweep
+from rtrain.sweeps.record.sweep_record import read_sweep
 from rtrain.sweeps.sweep import run_sweep
 from rtrain.training import SilentObserver
 

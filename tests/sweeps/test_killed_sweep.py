@@ -17,7 +17,7 @@ from tiny_sweeps import CONFIG, TINY, swept
 from rtrain.cli.app import run as rtrain
 from rtrain.runs.run import Run
 from rtrain.runs.verify import verify_run
-from rtrain.sweeps.record import read_sweep
+from rtrain.sweeps.record.sweep_record import read_sweep
 
 RTRAIN = str(Path(sys.executable).with_name("rtrain"))
 WORDS = [

@@ -7,7 +7,7 @@ from tiny_sweeps import TINY
 
 from rtrain.cli.app import run as rtrain
 from rtrain.runs.run import Run
-from rtrain.sweeps.record import read_sweep
+from rtrain.sweeps.record.sweep_record import read_sweep
 
 pytestmark = pytest.mark.usefixtures("tiny")
 WORDS = [*TINY, "trainer.num_boost_round=3", "trainer.params.eta=0.1,0.5", "run.name=${hydra:job.name}"]

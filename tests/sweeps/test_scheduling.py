@@ -8,9 +8,9 @@ import pytest
 from rtrain.runs.events import Event, events_file, write_events
 from rtrain.schedulers.base import SchedulerConf
 from rtrain.searches.base import Objective
-from rtrain.sweeps.record import SweepRecord
+from rtrain.sweeps.record.sweep_record import SweepRecord
+from rtrain.sweeps.record.trial import Trial
 from rtrain.sweeps.scheduling import Judge
-from rtrain.sweeps.trial import Trial
 
 LOSS = Objective(metric="loss", mode="min")
 

@@ -13,7 +13,7 @@ import pytest
 
 from rtrain.cli.app import run as command
 from rtrain.runs.signature import is_own
-from rtrain.sweeps.trial import Trial
+from rtrain.sweeps.record.trial import Trial
 from rtrain.testing.workers import make_manifest
 
 VALUES = [None, -1, 10**400, "\ud800", [], {}, [[1]]]

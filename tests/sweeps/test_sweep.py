@@ -15,7 +15,7 @@ from rtrain.runs.run import Run
 from rtrain.schemas import schemas
 from rtrain.searches.registry import SEARCHES
 from rtrain.sweeps.executors.in_process import SequentialExecutor
-from rtrain.sweeps.record import SweepRecord, read_sweep
+from rtrain.sweeps.record.sweep_record import SweepRecord, read_sweep
 from rtrain.sweeps.sweep import Sweep
 
 pytestmark = pytest.mark.usefixtures("tiny")

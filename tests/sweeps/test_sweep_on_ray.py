@@ -12,7 +12,7 @@ from sweep_results import steady
 import rtrain
 from rtrain.cli.app import run
 from rtrain.runs.run import Run
-from rtrain.sweeps.record import read_sweep
+from rtrain.sweeps.record.sweep_record import read_sweep
 
 WORDS = ["dataset.limit=400", "trainer.max_epochs=4", "trainer.num_threads=1", "sweep.metric=val/loss"]
 

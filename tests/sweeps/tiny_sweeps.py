@@ -9,7 +9,7 @@ from typing import Any
 from sweep_results import only_sweep
 
 from rtrain.cli.app import run as rtrain
-from rtrain.sweeps.record import read_sweep
+from rtrain.sweeps.record.sweep_record import read_sweep
 
 CONFIG = "defaults: [{trainer: xgboost}, {dataset: sklearn}]\ndataset: {name: iris}\nrun: {name: tiny}\n"
 """Of ``tiny.yaml``, which the fixture ``tiny`` writes."""

@@ -13,7 +13,7 @@ from tiny_sweeps import TINY, swept
 from rtrain.cli.app import run as rtrain
 from rtrain.storage import fetching
 from rtrain.storage.mirror import CopyState, Mirror
-from rtrain.sweeps.record import read_sweep
+from rtrain.sweeps.record.sweep_record import read_sweep
 
 pytestmark = pytest.mark.usefixtures("tiny")
 

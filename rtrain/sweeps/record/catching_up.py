@@ -13,8 +13,8 @@ from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.manifest import Manifest, read_manifest
 from rtrain.runs.verify import set_aside
 from rtrain.sweeps.checkpoint_transfer import end_run
-from rtrain.sweeps.record import SweepRecord
-from rtrain.sweeps.trial import OVER, Trial
+from rtrain.sweeps.record.sweep_record import SweepRecord
+from rtrain.sweeps.record.trial import OVER, Trial
 
 HAS_RUN = ("succeeded", "stopped", "paused")
 """Statuses of trials whose run is needed: to resume it, or because its result may be the best one."""

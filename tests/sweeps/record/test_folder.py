@@ -8,8 +8,8 @@ import pytest
 from rtrain.errors import RunInUseError
 from rtrain.runs.lock import FILE_NAME as LOCK
 from rtrain.runs.lock import locked
-from rtrain.sweeps.folder import opened
-from rtrain.sweeps.record import FILE_NAME as RECORD
+from rtrain.sweeps.record.folder import opened
+from rtrain.sweeps.record.sweep_record import FILE_NAME as RECORD
 
 
 def test_whoever_is_refused_leaves_the_folder_to_the_other(tmp_path):

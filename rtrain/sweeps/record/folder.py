@@ -19,7 +19,7 @@ from rtrain.runs.lock import locked
 from rtrain.runs.plain_files import check_kind, check_run_dir, read_text
 from rtrain.runs.signature import is_signed_by_this_account
 from rtrain.schemas import schemas
-from rtrain.sweeps.record import BEST, is_sweep
+from rtrain.sweeps.record.sweep_record import BEST, is_sweep
 
 
 @contextmanager

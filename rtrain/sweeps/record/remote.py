@@ -19,8 +19,8 @@ from rtrain.storage.folders import Folder, open_folder, read, read_json
 from rtrain.storage.mirror import Mirror, upload_run
 from rtrain.storage.small_files import SmallFiles
 from rtrain.storage.stores import errors_named
-from rtrain.sweeps.record import FILE_NAME, SweepRecord, is_sweep
-from rtrain.sweeps.trial import OVER
+from rtrain.sweeps.record.sweep_record import FILE_NAME, SweepRecord, is_sweep
+from rtrain.sweeps.record.trial import OVER
 
 FILES = (COMMAND_NAME, "multirun.yaml", "optimization_results.yaml", FILE_NAME)
 """The one that makes a folder a sweep comes last."""

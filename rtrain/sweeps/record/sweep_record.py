@@ -20,7 +20,7 @@ from rtrain.runs.files import to_json, write_atomic
 from rtrain.runs.manifest import utc_now
 from rtrain.runs.plain_files import is_plain_name, read_json
 from rtrain.searches.base import Objective
-from rtrain.sweeps.trial import Trial, typed
+from rtrain.sweeps.record.trial import Trial, typed
 
 FILE_NAME = "sweep.json"
 BEST = "best"

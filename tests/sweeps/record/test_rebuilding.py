@@ -9,7 +9,7 @@ import pytest
 from tiny_sweeps import CONFIG, TINY, swept
 
 from rtrain.cli.app import run as rtrain
-from rtrain.sweeps.record import read_sweep
+from rtrain.sweeps.record.sweep_record import read_sweep
 
 GRID = [*TINY, "trainer.params.eta=0.1,0.2,0.3", "trainer.num_boost_round=2"]
 ZIPPED = [*TINY, "trainer.num_boost_round=2", "sweep.zip={trainer.params.eta:[0.1,0.2],run.seed:[1,2]}"]

@@ -16,8 +16,8 @@ from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.manifest import Manifest, read_manifest
 from rtrain.searches.base import Point, Search
 from rtrain.sweeps.planning import Planner
-from rtrain.sweeps.record import FILE_NAME, SweepRecord
-from rtrain.sweeps.trial import Trial
+from rtrain.sweeps.record.sweep_record import FILE_NAME, SweepRecord
+from rtrain.sweeps.record.trial import Trial
 
 _NAME = re.compile(r"(\d{3,})-[0-9a-f]{8}")
 
