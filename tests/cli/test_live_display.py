@@ -9,6 +9,7 @@ from rich.console import Console
 
 from rtrain.cli.live import LiveDisplay, clock
 from rtrain.run_lines import Limits
+from rtrain.runs.records import ProgressRecord
 
 
 @pytest.fixture
@@ -35,7 +36,7 @@ def shown(display):
 
 
 def a_record(step):
-    return {"step": step, "epoch": step // 100, "rows": 64, "steps_per_epoch": 100}
+    return ProgressRecord(step=step, epoch=step // 100, rows=64, steps_per_epoch=100)
 
 
 def test_the_time_left_is_that_of_the_steps_that_are_left_in_a_run_that_went_on_too(display, now):

@@ -117,14 +117,14 @@ def test_metrics_of_an_epoch_are_in_its_event_and_under_names_that_no_step_has(t
     sent = fit(tmp_path, make_conf(module=TEMPLATE), log_every_steps=1)
     ended = [record for record in sent.events if "val/loss" in record.metrics]
     assert [record.epoch for record in ended] == [1, 2, 3]
-    assert all({"train/epoch_loss", "train/epoch_acc", "val/loss"} == record["metrics"].keys() for record in ended)
+    assert all({"train/epoch_loss", "train/epoch_acc", "val/loss"} == record.metrics.keys() for record in ended)
     steps = [record for record in sent.events if "train/loss" in record.metrics]
-    assert [record["step"] for record in steps] == list(range(1, 16))
+    assert [record.step for record in steps] == list(range(1, 16))
     sizes = [16, 16, 16, 16, 11]
     for epoch, record in enumerate(ended):
         losses = [one["metrics"]["train/loss"] for one in steps[epoch * 5 : epoch * 5 + 5]]
         mean = sum(loss * size for loss, size in zip(losses, sizes, strict=True)) / 75
-        assert record["metrics"]["train/epoch_loss"] == pytest.approx(mean, rel=1e-5)
+        assert record.metrics["train/epoch_loss"] == pytest.approx(mean, rel=1e-5)
 
 
 def test_a_checkpoint_that_is_written_before_its_evaluation_gets_its_score(tmp_path):
