@@ -122,7 +122,7 @@ def test_metrics_of_an_epoch_are_in_its_event_and_under_names_that_no_step_has(t
     assert [record.step for record in steps] == list(range(1, 16))
     sizes = [16, 16, 16, 16, 11]
     for epoch, record in enumerate(ended):
-        losses = [one["metrics"]["train/loss"] for one in steps[epoch * 5 : epoch * 5 + 5]]
+        losses = [one.metrics["train/loss"] for one in steps[epoch * 5 : epoch * 5 + 5]]
         mean = sum(loss * size for loss, size in zip(losses, sizes, strict=True)) / 75
         assert record.metrics["train/epoch_loss"] == pytest.approx(mean, rel=1e-5)
 
