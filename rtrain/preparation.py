@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from rtrain.cluster import Cluster, StartingCluster, connect
+from rtrain.cluster.ray_cluster import Cluster, StartingCluster, connect
+from rtrain.cluster.scaling import check_feasible, cluster_cpus, sharing_notice, worker_resources
 from rtrain.config.composed import Composed
 from rtrain.config.did_you_mean import to_try
 from rtrain.config.secrets.names import is_secret
@@ -25,7 +26,6 @@ from rtrain.runs.files import private_files
 from rtrain.runs.recorder import Observer
 from rtrain.runs.signature import signing_key
 from rtrain.runs.verify import check_whole
-from rtrain.scaling import check_feasible, cluster_cpus, sharing_notice, worker_resources
 from rtrain.storage.access import check_access
 from rtrain.storage.folders import Folder
 from rtrain.storage.stores import shown

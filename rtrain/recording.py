@@ -10,7 +10,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from rtrain.cluster import Cluster
+from rtrain.cluster.ray_cluster import Cluster
+from rtrain.cluster.scaling import fewest_and_most, worker_resources
 from rtrain.config.did_you_mean import nearest_or_all
 from rtrain.config.schema import RunConf, ScalingConf
 from rtrain.driver_log import LoggingObserver, driver_log, log_error
@@ -26,7 +27,6 @@ from rtrain.runs.plain_files import check_run_dir
 from rtrain.runs.recorder import Observer, Recorder
 from rtrain.runs.signature import with_signature
 from rtrain.runs.verify import set_aside, without_record
-from rtrain.scaling import fewest_and_most, worker_resources
 from rtrain.storage.mirror import Mirror, mirror_run
 from rtrain.trainers.loops.monitor import goal_names
 

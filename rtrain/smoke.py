@@ -11,7 +11,8 @@ from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdo
 from dataclasses import dataclass
 from pathlib import Path
 
-from rtrain.cluster import StartingCluster, connect
+from rtrain.cluster.ray_cluster import StartingCluster, connect
+from rtrain.cluster.scaling import cluster_cpus
 from rtrain.config.compose.bounds import check_words
 from rtrain.config.composed import Composed
 from rtrain.config.did_you_mean import closest, did_you_mean
@@ -25,7 +26,6 @@ from rtrain.errors import ConfigError, NotInstalledError, RtrainError
 from rtrain.interrupts import stopped_after
 from rtrain.preparation import DATA_CPUS
 from rtrain.runs.run import Run
-from rtrain.scaling import cluster_cpus
 from rtrain.schemas import schemas
 from rtrain.training import SilentObserver, fit_session
 

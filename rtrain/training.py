@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rtrain.callers_view import CallersView
-from rtrain.cluster import StartingCluster
+from rtrain.cluster.ray_cluster import StartingCluster
 from rtrain.config.session import Session
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.from_store import local_run

@@ -122,7 +122,7 @@ def start() -> Iterator[Start]:
 @pytest.fixture
 def kept_sessions(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A ``RAY_TMPDIR`` in which the folders of clusters that this process has finished stay."""
-    from rtrain.ray_session import RaySession
+    from rtrain.cluster.ray_session import RaySession
 
     close = RaySession.close
     monkeypatch.setattr(RaySession, "close", lambda session, **_: close(session, keep=True))

@@ -30,8 +30,8 @@ FAILURES = "tests/engine/test_failures.py"
 LATER = f"{FAILURES}::test_the_first_failure_after_progress_is_retried_at_once_and_the_next_ones_ever_later"
 ATTEMPTS = "tests/engine/ray/test_ray_attempts.py"
 WORKER = "tests/engine/ray/test_ray_worker.py"
-ASKED = "tests/test_scaling.py::test_ray_is_asked_for_what_each_key_says"
-STARTED = "tests/test_cluster.py::test_ray_is_started_with_what_each_key_says"
+ASKED = "tests/cluster/test_scaling.py::test_ray_is_asked_for_what_each_key_says"
+STARTED = "tests/cluster/test_cluster.py::test_ray_is_started_with_what_each_key_says"
 SWEEP = "tests/sweeps/test_sweep.py"
 SEARCH = "tests/searches/test_searches.py"
 SCHEDULER = "tests/schedulers/test_schedulers.py"
@@ -60,7 +60,7 @@ TESTS = {
     "cluster.address": f"{STARTED}[address]",
     "cluster.object_store_bytes": f"{STARTED}[object_store_bytes]",
     "cluster.runtime_env": f"{STARTED}[runtime_env]",
-    "cluster.start_timeout_seconds": "tests/test_cluster.py::test_a_cluster_that_does_not_answer_is_given_up",
+    "cluster.start_timeout_seconds": "tests/cluster/test_cluster.py::test_a_cluster_that_does_not_answer_is_given_up",
     "trainer.lightning.find_unused_parameters": (
         "tests/trainers/lightning/test_lightning_two_ranks.py"
         "::test_weights_that_a_step_leaves_out_are_told_with_the_key_that_allows_them"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import rtrain
-from rtrain.cluster import Cluster
+from rtrain.cluster.ray_cluster import Cluster
 from rtrain.config.schema import RtrainConf, RunConf, ScalingConf
 from rtrain.errors import ConfigError, NotEnoughResourcesError
 from rtrain.preparation import check_room, check_shares

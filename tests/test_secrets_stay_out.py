@@ -133,7 +133,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 OF_WORKERS = f"+cluster.runtime_env={{env_vars: {{WORKER_TOKEN: {SECRETS['worker']}}}}}"
 KEEP_SESSIONS = (
-    "from rtrain.ray_session import RaySession; close = RaySession.close; "
+    "from rtrain.cluster.ray_session import RaySession; close = RaySession.close; "
     "RaySession.close = lambda session, **_: close(session, keep=True)"
 )
 

@@ -17,14 +17,14 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from rtrain.cluster import Cluster, connect, worker_runtime_env
+from rtrain.cluster.ray_cluster import Cluster, connect, worker_runtime_env
+from rtrain.cluster.scaling import check_feasible, cluster_cpus, threads_per_worker, worker_resources
 from rtrain.config.schema import RtrainConf
 from rtrain.datasets.base import RowReader
 from rtrain.errors import CheckpointError, PredictionError, first_line
 from rtrain.interrupts import renew_sigterm
 from rtrain.prediction.scoring import Answer, Failure, PredictionTask, read_chunks
 from rtrain.preparation import DATA_CPUS
-from rtrain.scaling import check_feasible, cluster_cpus, threads_per_worker, worker_resources
 from rtrain.trainers.registry import load_trainer
 from rtrain.trainers.trained import Predictor
 

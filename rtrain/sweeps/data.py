@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from typing import Any
 
-from rtrain.cluster import StartingCluster
+from rtrain.cluster.ray_cluster import StartingCluster
 from rtrain.config.composed import Composed
 from rtrain.datasets.base import Dataset, ResidentSplit
 from rtrain.datasets.memory import SHARE, free_bytes

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from rtrain.cluster import Cluster, StartingCluster
+from rtrain.cluster.ray_cluster import Cluster, StartingCluster
 from rtrain.config.composed import Composed
 from rtrain.config.did_you_mean import to_try
 from rtrain.config.locations import shown

@@ -13,8 +13,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rtrain.cluster.scaling import fewest_and_most, worker_resources
 from rtrain.config.composed import Composed
-from rtrain.scaling import fewest_and_most, worker_resources
 
 SLACK = 1e-6
 LOOK_SECONDS = 0.2

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rtrain.cluster import StartingCluster, connect
+from rtrain.cluster.ray_cluster import StartingCluster, connect
 from rtrain.config.session import Session
 from rtrain.config.trials import Plan, Trials
 from rtrain.errors import ConfigError, NoRoomError

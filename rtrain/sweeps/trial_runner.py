@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rtrain.cluster import Cluster
+from rtrain.cluster.ray_cluster import Cluster
 from rtrain.config.composed import Composed
 from rtrain.config.targets.allow_list import project_forgotten, use_project_root
 from rtrain.config.trials import PauseAt, Plan

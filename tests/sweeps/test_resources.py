@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from rtrain.cluster import Cluster
+from rtrain.cluster.ray_cluster import Cluster
 from rtrain.config.session import Session
 from rtrain.errors import NotEnoughResourcesError
 from rtrain.schemas import schemas

@@ -6,7 +6,7 @@ import threading
 import time
 from dataclasses import replace
 
-from rtrain.cluster import is_alive
+from rtrain.cluster.ray_cluster import is_alive
 from rtrain.config.schema import RtrainConf
 from rtrain.engine.failures import FailureReason, Retries, ending_of, told
 from rtrain.engine.ray.channel import DriverChannel

@@ -16,7 +16,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
-from rtrain.engine.ray import key_value_store
+from rtrain.cluster import key_value_store
 from rtrain.errors import RtrainError, TrainingError, first_line
 from rtrain.runs.fork_locks import fork_safe_lock
 from rtrain.runs.records import (

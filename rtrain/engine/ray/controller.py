@@ -38,7 +38,7 @@ from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
 from ray.train.v2.api.exceptions import ControllerError, PreemptionError, WorkerGroupError
 from ray.util.placement_group import placement_group
 
-from rtrain.cluster import Cluster
+from rtrain.cluster.ray_cluster import Cluster
 from rtrain.engine.ray.channel import ControllerChannel
 from rtrain.engine.ray.failures import is_root, oom_kills, read_failures
 from rtrain.engine.ray.worker_actor import RayTrainWorker

@@ -8,7 +8,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from rtrain.cluster import Cluster, is_alive, remove_placement_groups, worker_runtime_env
+from rtrain.cluster.ray_cluster import Cluster, is_alive, remove_placement_groups, worker_runtime_env
+from rtrain.cluster.scaling import ray_scaling_config, threads_per_worker
 from rtrain.engine.failures import FailureReason
 from rtrain.engine.ray.attempts import Attempts
 from rtrain.engine.ray.channel import DriverChannel
@@ -18,7 +19,6 @@ from rtrain.runs.checkpoints import checkpoints_dir
 from rtrain.runs.files import named_errors
 from rtrain.runs.recorder import Recorder
 from rtrain.runs.records import FailureKind
-from rtrain.scaling import ray_scaling_config, threads_per_worker
 from rtrain.trainers.base import Job, TrainerPlugin
 from rtrain.trainers.known_errors import LESS_MEMORY
 

@@ -11,8 +11,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from rtrain.cluster.scaling import is_elastic
 from rtrain.config.schema import RtrainConf
-from rtrain.scaling import is_elastic
 from rtrain.trainers.base import TrainerPlugin
 
 ASK_SECONDS = 5.0

@@ -16,7 +16,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from rtrain.cluster import Cluster, remove_placement_groups, resources_by_node, worker_runtime_env
+from rtrain.cluster.ray_cluster import Cluster, remove_placement_groups, resources_by_node, worker_runtime_env
+from rtrain.cluster.scaling import fewest_and_most, threads_per_worker, worker_resources, workers_here
 from rtrain.config.composed import Composed
 from rtrain.config.trials import Plan
 from rtrain.engine.ray.channel import DriverChannel, WorkerChannel, request_stop
@@ -25,7 +26,6 @@ from rtrain.errors import NoRoomError, RtrainError
 from rtrain.interrupts import StopRequest, leave_signals_to_driver
 from rtrain.runs.events import Event
 from rtrain.runs.records import TrialBeganRecord, TrialDoneRecord, TrialRecord
-from rtrain.scaling import fewest_and_most, threads_per_worker, worker_resources, workers_here
 from rtrain.sweeps.data import Data
 from rtrain.sweeps.executors.base import TrialListener
 from rtrain.sweeps.resources import JoinedResourceTracker, ResourceRequest, ResourceTracker, shape_of

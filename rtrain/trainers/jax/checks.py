@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from rtrain.cluster.scaling import refuse_shared_gpu
 from rtrain.config.targets.instantiate import check_node, locate_function
 from rtrain.datasets.base import DatasetInfo
-from rtrain.scaling import refuse_shared_gpu
 from rtrain.trainers.base import Job
 from rtrain.trainers.jax.config import Conf
 from rtrain.trainers.jax.nets.modes import MODES

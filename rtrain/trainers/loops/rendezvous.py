@@ -13,6 +13,8 @@ from typing import Any
 from ray.train._internal.utils import get_address_and_port
 from ray.train.backend import Backend, BackendConfig
 
+from rtrain.cluster import key_value_store
+
 VARIABLE = "RTRAIN_WORKER_ADDRESSES"
 
 
@@ -39,15 +41,14 @@ def worker_addresses() -> list[str]:
 
 def fresh_addresses(rank: int, size: int) -> list[str]:
     """Return a free ``host:port`` of each worker, by rank; every one of them has to call it, and gets the same."""
-    from ray.experimental.internal_kv import _internal_kv_del, _internal_kv_get, _internal_kv_put
     from ray.train.collective import barrier, broadcast_from_rank_zero
 
     name = broadcast_from_rank_zero(f"rtrain-addresses-{secrets.token_hex(8)}")
-    _internal_kv_put(f"{name}/{rank}", _free_address())
+    key_value_store.put(f"{name}/{rank}", _free_address())
     barrier()
-    found = [_internal_kv_get(f"{name}/{one}").decode() for one in range(size)]
+    found = [str(key_value_store.text(f"{name}/{one}")) for one in range(size)]
     barrier()
-    _internal_kv_del(f"{name}/{rank}")
+    key_value_store.remove(f"{name}/{rank}".encode())
     return found
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import keras
 
+from rtrain.cluster.scaling import refuse_shared_gpu
 from rtrain.config.did_you_mean import plain, to_try
 from rtrain.config.targets.instantiate import build, check_node, locate
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
-from rtrain.scaling import refuse_shared_gpu
 from rtrain.trainers.base import Job
 from rtrain.trainers.loops.auto import (
     check_float32,

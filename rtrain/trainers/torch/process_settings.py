@@ -10,10 +10,10 @@ from typing import Any
 import torch
 import torch.utils.deterministic
 
+from rtrain.cluster.scaling import refuse_shared_gpu
 from rtrain.config.did_you_mean import to_try
 from rtrain.config.schema import ScalingConf
 from rtrain.errors import ConfigError
-from rtrain.scaling import refuse_shared_gpu
 from rtrain.trainers.loops.seeding import seed_step
 from rtrain.trainers.worker import Worker
 

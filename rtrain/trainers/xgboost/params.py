@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import xgboost
 
+from rtrain.cluster.scaling import refuse_shared_gpu
 from rtrain.config.did_you_mean import closest, did_you_mean, to_try
 from rtrain.datasets.base import Dataset, DatasetInfo, ResidentSplit
 from rtrain.errors import ConfigError, TrainingError
-from rtrain.scaling import refuse_shared_gpu
 from rtrain.trainers.base import Job
 from rtrain.trainers.loops.boosting.init_model import check_trees
 from rtrain.trainers.loops.boosting.judged import reported_rounds

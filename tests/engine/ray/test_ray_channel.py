@@ -8,7 +8,7 @@ from processes import until
 from ray.exceptions import RpcError
 from ray.experimental import internal_kv
 
-from rtrain.engine.ray import key_value_store
+from rtrain.cluster import key_value_store
 from rtrain.engine.ray.channel import ControllerChannel, DriverChannel, WorkerChannel
 from rtrain.errors import RunDirError, TrainingError
 from rtrain.runs.events import Event

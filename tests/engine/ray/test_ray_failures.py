@@ -9,7 +9,7 @@ import time
 import psutil
 import pytest
 
-from rtrain.cluster import StartingCluster
+from rtrain.cluster.ray_cluster import StartingCluster
 from rtrain.config.schema import ClusterConf
 from rtrain.config.session import Session
 from rtrain.errors import TrainingError

@@ -8,7 +8,7 @@ import pytest
 from torch_runs import make_conf, make_worker
 
 import rtrain
-from rtrain.cluster import StartingCluster
+from rtrain.cluster.ray_cluster import StartingCluster
 from rtrain.errors import ConfigError
 from rtrain.trainers.torch.process_settings import CUBLAS_WORKSPACE, torch_settings
 

@@ -1,10 +1,6 @@
 import pytest
 
-from rtrain.config.num_workers import Elastic
-from rtrain.config.schema import ScalingConf
-from rtrain.errors import ConfigError, NotEnoughResourcesError
-from rtrain.runs.facts import num_cores
-from rtrain.scaling import (
+from rtrain.cluster.scaling import (
     check_feasible,
     cluster_cpus,
     ray_scaling_config,
@@ -14,6 +10,10 @@ from rtrain.scaling import (
     worker_resources,
     workers_here,
 )
+from rtrain.config.num_workers import Elastic
+from rtrain.config.schema import ScalingConf
+from rtrain.errors import ConfigError, NotEnoughResourcesError
+from rtrain.runs.facts import num_cores
 
 
 def test_a_request_that_fits_passes():

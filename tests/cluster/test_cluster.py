@@ -15,10 +15,10 @@ from types import SimpleNamespace
 import pytest
 from processes import alive, descendants, title, until
 
-from rtrain.cluster import StartingCluster, _alone_on_this_machine, _job_config, connect, token_path
+from rtrain.cluster.ray_cluster import StartingCluster, _alone_on_this_machine, _job_config, connect, token_path
+from rtrain.cluster.ray_session import LOCK_NAME, clear_finished
 from rtrain.config.schema import ClusterConf
 from rtrain.errors import ConfigError
-from rtrain.ray_session import LOCK_NAME, clear_finished
 
 ASK = """
 import sys
@@ -142,7 +142,7 @@ def test_workers_of_a_cluster_of_our_own_have_the_variables_of_the_user_and_ray_
 HOLD = """
 import os, sys
 from pathlib import Path
-from rtrain.cluster import connect
+from rtrain.cluster.ray_cluster import connect
 from rtrain.config.schema import ClusterConf
 with connect(ClusterConf(object_store_bytes=80_000_000), 1) as starting:
     starting.wait()

@@ -18,7 +18,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from rtrain import ray_watcher
+from rtrain.cluster import ray_watcher
 from rtrain.runs.lock import is_in_place
 
 LOCK_NAME = "rtrain.lock"

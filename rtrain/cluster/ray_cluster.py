@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rtrain.cluster.ray_session import RaySession, session_root
 from rtrain.config.schema import ClusterConf
 from rtrain.errors import ConfigError, NotEnoughResourcesError, first_line
-from rtrain.ray_session import RaySession, session_root
 
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
