@@ -39,7 +39,7 @@ def run_worker(plugin: TrainerPlugin, worker: Worker, **place: int) -> None:
     if worker.rank == 0:
         worker.channel.send(_attempt(worker))
     worker.describe({"host": socket.gethostname(), "pid": os.getpid(), **place})
-    with worker.finishing():
+    with worker.checkpoints.finishing():
         plugin.train_loop(worker.conf)(worker)
 
 

@@ -323,7 +323,7 @@ class TrainerContract:
         composed = self.compose()
         worker = make_worker(folder, composed.conf.trainer, dataset or self.load_dataset(), channel=channel)
         worker.run, worker.allow, worker.num_threads = composed.conf.run, composed.allow, num_cores()
-        with worker.finishing():
+        with worker.checkpoints.finishing():
             load_trainer(self.trainer).train_loop(worker.conf)(worker)
         return worker
 

@@ -12,6 +12,7 @@ from rtrain.runs.events import Event
 from rtrain.runs.manifest import Manifest
 from rtrain.runs.records import CheckpointRecord, EndRecord, ModelRecord, NoticeRecord, RunRecord, WorkerRecord
 from rtrain.trainers.base import Job
+from rtrain.trainers.checkpoint_writer import CheckpointWriter
 from rtrain.trainers.trained import CheckpointMetadata, LoadedCheckpoint
 from rtrain.trainers.worker import Worker
 
@@ -108,6 +109,7 @@ def make_worker(
         run: Fields of ``RunConf``; ``checkpoint`` as a mapping. Checkpoints are written at once by default.
     """
     checkpoints_dir(Path(folder)).mkdir(parents=True, exist_ok=True)
+    channel = RecordingChannel() if channel is None else channel
     given = {"upload": "sync", **run.pop("checkpoint", {})}
     cadence = CheckpointConf(**{**given, "best": BestConf(**given.get("best", {}))})
     return Worker(
@@ -119,8 +121,14 @@ def make_worker(
         conf=conf,
         run=RunConf(**{"name": "test", "checkpoint": cadence, **run}),
         dataset=dataset,
-        channel=RecordingChannel() if channel is None else channel,
-        about=CheckpointMetadata(trainer={}, dataset=None, info=None if dataset is None else dataset.info),
+        channel=channel,
+        checkpoints=CheckpointWriter(
+            run_dir=Path(folder),
+            rank=rank,
+            beside=cadence.upload == "async",
+            send=channel.send,
+            about=CheckpointMetadata(trainer={}, dataset=None, info=None if dataset is None else dataset.info),
+        ),
         resume_from=latest_checkpoint(Path(folder)),
         in_process=world_size == 1,
     )

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from rtrain.config.schema import RtrainConf
 from rtrain.config.secrets.redact import Redactor
 from rtrain.datasets.base import Dataset
+from rtrain.trainers.checkpoint_writer import CheckpointWriter
 from rtrain.trainers.loops.directions import Directions
 from rtrain.trainers.trained import CheckpointMetadata, LoadedCheckpoint, Predictor
 from rtrain.trainers.worker import Worker
@@ -51,12 +52,19 @@ class Job:
             resume_from: The checkpoint to resume from, the same on every rank; None: training begins.
             place: The fields of ``Worker`` that depend on where it runs.
         """
+        writer = CheckpointWriter(
+            run_dir=place["run_dir"],
+            rank=place["rank"],
+            beside=self.conf.run.checkpoint.upload == "async",
+            send=place["channel"].send,
+            about=self.about,
+            signing_key=self.signing_key,
+        )
         of_job: dict[str, Any] = {
+            "checkpoints": writer,
             "conf": self.conf.trainer,
             "run": self.conf.run,
             "dataset": self.dataset,
-            "about": self.about,
-            "signing_key": self.signing_key,
             "allow": self.allow,
             "scrub": self.scrub,
             "known_directions": self.directions,

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from rtrain.config.schema import RunConf
 from rtrain.config.secrets.redact import Redactor
 from rtrain.datasets.base import Dataset
-from rtrain.errors import CheckpointError
-from rtrain.runs.checkpoints import RECORD_NAME, Writer, checkpoint_dir, note_in_checkpoint, write_checkpoint
-from rtrain.runs.events import Event, event_line, events_file, write_events
+from rtrain.runs.checkpoints import Writer
+from rtrain.runs.events import Event, event_line
 from rtrain.runs.records import (
-    CheckpointRecord,
     EndRecord,
     ModelRecord,
     NoticeRecord,
@@ -25,11 +21,9 @@ from rtrain.runs.records import (
     RunRecord,
     WorkerRecord,
 )
-from rtrain.trainers.async_writer import AsyncWriter, in_turn
+from rtrain.trainers.checkpoint_writer import CheckpointWriter
 from rtrain.trainers.liveness import Life
 from rtrain.trainers.loops.directions import Directions
-from rtrain.trainers.sharded_checkpoint import CheckpointGroup, write_shards
-from rtrain.trainers.trained import CheckpointMetadata
 
 
 class Channel(Protocol):
@@ -62,10 +56,7 @@ class Worker:
     run: RunConf
     dataset: Dataset | None
     channel: Channel
-    about: CheckpointMetadata
-    """What each checkpoint says of itself."""
-    signing_key: str = field(default="", repr=False)
-    """Signs the files of checkpoints; empty: they are not signed."""
+    checkpoints: CheckpointWriter
     use_gpu: bool = False
     """The worker has a GPU."""
     resume_from: Path | None = None
@@ -80,12 +71,6 @@ class Worker:
     """Modules beyond rtrain's known frameworks that a ``_target_`` may come from."""
     scrub: Redactor = field(default_factory=Redactor)
     """Takes the secrets of the config out of texts."""
-    saver: AsyncWriter = field(default_factory=AsyncWriter)
-    """Writes this worker's checkpoints."""
-    savers: CheckpointGroup | None = None
-    """All ranks, where each of them writes a part of each checkpoint; the loop sets it."""
-    unsaved: list[Event] = field(default_factory=list)
-    """What was reported since the last checkpoint."""
     started: float = field(default_factory=time.monotonic)
     life: Life = field(default_factory=Life)
     """What the watchdog watches."""
@@ -119,7 +104,7 @@ class Worker:
             event = Event.at(time.time(), step=step, epoch=epoch, metrics=numbers, values=values)
             event_line(event)  # one that is too long fails here, where it is reported
             self.channel.send(event)
-            self.unsaved.append(event)
+            self.checkpoints.unsaved.append(event)
 
     def progress(self, *, step: int, epoch: int, steps_per_epoch: int | None, rows: int) -> None:
         """Tell the display how far the run is, and the watchdog that it gets on; every rank calls it.
@@ -160,7 +145,7 @@ class Worker:
     ) -> None:
         """Write a checkpoint, complete or not at all, and have the driver list it and drop old ones.
 
-        Rank 0 writes it, or all ranks do if there are ``savers``; then they all call this at the same step. With
+        Rank 0 writes it, or all ranks do if there is a ``checkpoints.group``; they all call this at the same step. With
         ``run.checkpoint.upload: async`` files are written while training goes on, one checkpoint at a time.
 
         Args:
@@ -174,71 +159,7 @@ class Worker:
         Raises:
             CheckpointError: This one, or the one before, can't be written.
         """
-        if self.rank > 0 and self.savers is None:
-            return
-        self.saver.wait()
-        target = checkpoint_dir(self.run_dir, step=step, epoch=epoch)
-        if self._is_there(target):
-            return
-        rest = [partial(self._write_rest, events=self._take_unsaved())] if self.rank == 0 else []
-        write = in_turn(snapshot(), *rest)
-        facts = {"step": step, "epoch": epoch, "metrics": dict(metrics), "score": score}
-        beside = self.run.checkpoint.upload == "async"
-        self.saver.start(lambda: self._write(target, write, facts), beside=beside)
-
-    def score_checkpoint(
-        self, *, step: int, epoch: int, metrics: Mapping[str, float], score: Mapping[str, Any] | None
-    ) -> None:
-        """Note how good a checkpoint is that was written before its step was evaluated; on rank 0."""
-        if self.rank == 0:
-            self.saver.wait()
-            target = checkpoint_dir(self.run_dir, step=step, epoch=epoch)
-            self.list_checkpoint(note_in_checkpoint(target, {"metrics": dict(metrics), "score": score}))
-
-    def _is_there(self, target: Path) -> bool:
-        """Tell whether a checkpoint is complete; all ranks that write it have the same answer."""
-        there = (target / RECORD_NAME).exists()
-        return there if self.savers is None else any(self.savers.gather(there))
-
-    def _write(self, target: Path, write: Writer, facts: Mapping[str, Any]) -> None:
-        if self.savers is None:
-            self.list_checkpoint(write_checkpoint(target, write, facts, self.signing_key))
-            return
-        record = write_shards(target, write, facts, self.savers, first=self.rank == 0, signing_key=self.signing_key)
-        if record is not None:
-            self.list_checkpoint(record)
-
-    def _take_unsaved(self) -> list[Event]:
-        taken = list(self.unsaved)
-        self.unsaved.clear()
-        return taken
-
-    def _write_rest(self, folder: Path, events: Iterable[Event]) -> None:
-        """Write what the checkpoint says of itself, and what was reported since the one before.
-
-        The driver may be killed before it has heard of that.
-        """
-        self.about.write(folder)
-        write_events(events_file(folder), events)
-
-    def list_checkpoint(self, record: Mapping[str, Any]) -> None:
-        """Tell the driver of a checkpoint that is complete and in its place."""
-        self.channel.send(CheckpointRecord(entry=record))
-
-    @contextmanager
-    def finishing(self) -> Iterator[None]:
-        """Wait for the checkpoint that is being written when the block, a train loop, ends or fails.
-
-        Raises:
-            CheckpointError: It can't be written.
-        """
-        try:
-            yield
-        except BaseException:
-            with suppress(CheckpointError):  # the error of the loop comes first
-                self.saver.wait()
-            raise
-        self.saver.wait()
+        self.checkpoints.save(snapshot, step=step, epoch=epoch, metrics=metrics, score=score)
 
     def resume_dir(self) -> Path | None:
         """Return the checkpoint that this run goes on from, or None when it is new."""

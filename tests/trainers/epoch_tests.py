@@ -41,7 +41,7 @@ def held_back(num_steps):
 
     def write_later(loop):
         write = snapshot(loop)
-        savers.append(loop.worker.saver)
+        savers.append(loop.worker.checkpoints.thread)
 
         def write_all(folder):
             assert may_write.wait(60), "training waits for the files"
@@ -51,7 +51,7 @@ def held_back(num_steps):
 
     def count(worker, step=None):
         alive(worker, step)
-        if step is not None and worker.saver.is_busy and not may_write.is_set():
+        if step is not None and worker.checkpoints.thread.is_busy and not may_write.is_set():
             taken.append(step)
             if len(taken) == num_steps:
                 may_write.set()

@@ -269,7 +269,7 @@ class Services(pl.callbacks.Checkpoint):
         is_scored, self._scored_step = self._scored_step == progress.step, progress.evaluated_step
         if self._saved_step == progress.step:
             if evaluated and not is_scored:
-                self._worker.score_checkpoint(**facts)
+                self._worker.checkpoints.note_score(**facts)
             return
         self.losses.look()
         progress.seconds = self.stop.seconds

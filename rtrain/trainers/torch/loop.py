@@ -25,5 +25,5 @@ def training(worker: Worker) -> Iterator[EpochLoop]:
     with torch_settings(worker, deterministic=worker.conf.deterministic), process_group(worker):
         world = TorchRanks.of(worker)
         # Ranks that write together need their process groups until they have.
-        with closing(make_strategy(worker.conf, world)) as strategy, worker.finishing():
+        with closing(make_strategy(worker.conf, world)) as strategy, worker.checkpoints.finishing():
             yield EpochLoop(worker, worker.conf, TorchLearner(worker, strategy), strategy.data, world)

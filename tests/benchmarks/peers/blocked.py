@@ -54,9 +54,9 @@ def blocked(state, worker, snapshot, times):
         worker.save_checkpoint(snapshot, step=number, epoch=0, metrics={})
         seconds.append(time.perf_counter() - began)
         # Ranks that write together take as many steps as each other.
-        while worker.savers is None and worker.saver.is_busy:
+        while worker.checkpoints.group is None and worker.checkpoints.thread.is_busy:
             busy.append(timed_step(state))
-        worker.saver.wait()
+        worker.checkpoints.thread.wait()
         quiet.append(timed_step(state))
         if worker.rank == 0:
             shutil.rmtree(worker.run_dir / "checkpoints")
@@ -88,7 +88,7 @@ def sharded(rank, folder, times, num_megabytes):
     state = make_state(model)
     for upload in ("sync", "async"):
         worker = make_worker(folder, None, None, rank=rank, world_size=2, checkpoint={"upload": upload})
-        worker.savers = savers
+        worker.checkpoints.group = savers
         found[upload], _, _ = blocked(state, worker, partial(shards.snapshot, state, savers.group), times)
     return found
 

@@ -115,7 +115,7 @@ def _train_until(last, rank, folder, conf, upload, happen):
 
         def take_after(batch, step):
             if step + 1 == last:
-                loop.worker.saver.wait()
+                loop.worker.checkpoints.thread.wait()
                 happen()
             return take(batch, step)
 

@@ -45,7 +45,7 @@ class EpochLoop:
         assert worker.dataset is not None, "checked by the plugin"
         info, splits = worker.dataset.info, worker.dataset.splits
         self.worker, self.conf, self.learner = worker, conf, learner
-        worker.savers = learner.savers
+        worker.checkpoints.group = learner.savers
         self.ranks, self.everyone = ranks, everyone or ranks
         self.rows_per_step = conf.rows_per_step(ranks.size)
         self.feed = learner.feed(splits["train"], info, ranks)
@@ -227,7 +227,7 @@ class EpochLoop:
         is_scored, self.scored_step = self.scored_step == progress.step, progress.evaluated_step
         if self.saved_step == progress.step:
             if evaluated and not is_scored:
-                self.worker.score_checkpoint(**facts)
+                self.worker.checkpoints.note_score(**facts)
             return
         self.meter.look()
         with self.meter.paused():

@@ -126,7 +126,7 @@ class _Reports(TrainFnUtils):
         _check_wishes(checkpoint_upload_mode, validation)
         beside = checkpoint_upload_mode is CheckpointUploadMode.ASYNC
         deletes = beside if delete_local_checkpoint_after_upload is None else delete_local_checkpoint_after_upload
-        self.worker.saver.wait()
+        self.worker.checkpoints.thread.wait()
         self._log.number += 1
         name, token = self._agreed_name(checkpoint_dir_name)
         self._complete()  # the one before: all ranks have copied it
@@ -186,22 +186,22 @@ class _Reports(TrainFnUtils):
         if not beside:
             return
         if self.worker.world_size == 1:
-            self.worker.saver.start(in_turn_of(upload, checkpoint, self._pending), beside=True)
+            self.worker.checkpoints.thread.start(in_turn_of(upload, checkpoint, self._pending), beside=True)
             self._pending = None
         else:
-            self.worker.saver.start(partial(upload.copy, checkpoint), beside=True)
+            self.worker.checkpoints.thread.start(partial(upload.copy, checkpoint), beside=True)
 
     def _recorded(self, upload: Upload, metrics: Mapping[str, Any]) -> Callable[[], None]:
         """Record a report of rank 0, and return what completes its checkpoint."""
         facts = self._log.record(metrics)
         # In process, the driver has written the events already.
-        events = [] if self.worker.in_process else list(self.worker.unsaved)
+        events = [] if self.worker.in_process else list(self.worker.checkpoints.unsaved)
 
         def complete() -> None:
             record = upload.complete(facts, events)
             if record is not None:
-                del self.worker.unsaved[: len(events)]
-                self.worker.list_checkpoint(record)
+                del self.worker.checkpoints.unsaved[: len(events)]
+                self.worker.checkpoints.tell(record)
 
         return complete
 
@@ -228,7 +228,7 @@ class _Reports(TrainFnUtils):
 
     def finish(self) -> None:
         """Complete the checkpoint of the last report when the loop is over; every rank calls it."""
-        self.worker.saver.wait()
+        self.worker.checkpoints.thread.wait()
         if self._pending is not None:
             self.barrier()
             self._complete()

@@ -85,7 +85,7 @@ def fit(folder, data, num_workers, stop_after=None, checkpoint=None, channels=No
         keys = {"checkpoint": checkpoint or {}, "rank": rank, "world_size": num_workers}
         worker = make_worker(folder, conf, data, channel=channel, **keys)
         learner = Noting(rank)
-        with worker.finishing():
+        with worker.checkpoints.finishing():
             EpochLoop(worker, conf, learner, Ranks(rank, shared)).run()
         return learner.taken
 
