@@ -11,7 +11,9 @@ from typing import Protocol
 
 from rtrain.cluster import Cluster, StartingCluster, connect
 from rtrain.config.composed import Composed
+from rtrain.config.diagnostics.idle import check_with_rows
 from rtrain.config.did_you_mean import to_try
+from rtrain.config.needs import Way
 from rtrain.config.secrets.names import is_secret
 from rtrain.datasets import registry as datasets
 from rtrain.datasets.base import Dataset, ResidentSplit
@@ -182,6 +184,8 @@ def check_job(
     )
     check_shares(dataset, composed.conf.scaling.num_workers)
     check_weights_count(dataset)
+    if dataset is not None:
+        job = replace(job, notices=check_with_rows(composed.awaiting, Way(composed.conf, info=dataset.info)))
     with masked_streams(composed.scrub):
         plugin.check(job)
         job = replace(job, directions=plugin.directions(composed.conf.trainer, composed.allow))

@@ -11,6 +11,7 @@ from pydantic import Field
 from rtrain.config.needs import SEVERAL_WORKERS, WORKERS, Need, Rules
 from rtrain.config.schema import one_of
 from rtrain.trainers.loops.epochs.conf import EpochsConf
+from rtrain.trainers.loops.epochs.too_late import schedules_of
 
 DECLARED = Need(
     met=lambda way: way.trainer.train_loop is None,
@@ -108,6 +109,7 @@ class Conf(EpochsConf):
         LOOP.of("train_loop_config"),
         *EpochsConf.needs,
         SCHEDULE.of("scheduler_interval"),
+        schedules_of("scheduler"),
         BLOCKS.of("strategy_options.blocks"),
         SEVERAL_WORKERS.of("find_unused_parameters", "sync_batchnorm"),
     )

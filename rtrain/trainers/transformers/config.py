@@ -11,6 +11,7 @@ from rtrain.config.did_you_mean import alike
 from rtrain.config.needs import Need, Rules
 from rtrain.config.schema import one_of
 from rtrain.trainers.loops.epochs.conf import EpochsConf
+from rtrain.trainers.loops.epochs.too_late import schedules_of
 
 TASKS = (
     "causal-lm",
@@ -84,7 +85,12 @@ class Conf(EpochsConf):
 
     foreign: ClassVar[tuple[str, ...]] = ("torch", "rtrain.trainers.torch")
     """Modules whose classes this trainer can't use: options of config groups that build them are refused."""
-    needs: ClassVar[Rules] = (*EpochsConf.needs, CAUSAL.of("packing"), MASKED.of("mask_share"))
+    needs: ClassVar[Rules] = (
+        *EpochsConf.needs,
+        schedules_of("arguments"),
+        CAUSAL.of("packing"),
+        MASKED.of("mask_share"),
+    )
 
     task: Annotated[str, *one_of("auto", *TASKS)] = "auto"
     """What the model learns; ``auto``: what the dataset is for, a language by the next token."""
