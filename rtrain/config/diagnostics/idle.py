@@ -142,14 +142,19 @@ def _changed(conf: Any, key: str) -> list[str]:
     """Return the keys at or below a key that don't have their default values."""
     *above, name = key.split(".")
     for part in above:
-        conf = getattr(conf, part)
-        if conf is None:
-            return []
-        if isinstance(conf, dict):  # what it holds is the user's
-            return [key]
+        conf = _part(conf, part)
+    if not is_dataclass(conf):  # what a mapping holds is the user's
+        return [] if _part(conf, name) is None else [key]
     one = next(one for one in fields(conf) if one.name == name)
     value, usual = getattr(conf, name), one.default_factory() if one.default_factory is not MISSING else one.default
     return [".".join([*above, leaf]) for leaf in _differing(name, value, usual)]
+
+
+def _part(conf: Any, name: str) -> Any:
+    """Return what a dataclass, a mapping or a list holds under a name; None if there is nothing."""
+    if isinstance(conf, list):
+        return conf[int(name)]
+    return conf.get(name) if isinstance(conf, dict) else getattr(conf, name, None)
 
 
 def _differing(key: str, value: Any, usual: Any) -> Iterator[str]:

@@ -40,7 +40,7 @@ class Conf(LimitsConf):
     exclusive: ClassVar[tuple[tuple[str, ...], ...]] = (*LimitsConf.exclusive, ("datamodule", "/dataset"))
     needs: ClassVar[Rules] = (
         *LimitsConf.needs,
-        SEVERAL_WORKERS.of("find_unused_parameters"),
+        SEVERAL_WORKERS.of("find_unused_parameters", "trainer_args.sync_batchnorm"),
         JUDGED_BY_EPOCH.of("early_stopping.patience"),
     )
 

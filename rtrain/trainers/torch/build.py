@@ -42,6 +42,15 @@ def build_model(node: Mapping[str, Any], info: DatasetInfo, allow: tuple[str, ..
     return model
 
 
+def build_outline(conf: Conf, info: DatasetInfo, allow: tuple[str, ...]) -> nn.Module | None:
+    """Return the model without its numbers; None if it can't be built like that, so that only workers can check it."""
+    try:
+        with torch.device("meta"):
+            return build_model(conf.model, info, allow)
+    except (RuntimeError, NotImplementedError):
+        return None
+
+
 def build_loss(conf: Conf, dataset: Dataset, allow: tuple[str, ...]) -> nn.Module:
     """Build the loss, or the usual one of the task.
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import inspect
 
 import torch
+from torch.nn.parameter import is_lazy
 from torch.optim import Optimizer
 
 from rtrain.config.targets.instantiate import build, check_node
 from rtrain.datasets.base import DatasetInfo
-from rtrain.errors import ConfigError
+from rtrain.errors import ConfigError, TargetError
 from rtrain.trainers.base import Job
 from rtrain.trainers.loops.auto import (
     check_float32,
@@ -24,7 +25,7 @@ from rtrain.trainers.loops.auto import (
 from rtrain.trainers.loops.loss_kinds import check_loss_kind
 from rtrain.trainers.loops.monitor import Monitor
 from rtrain.trainers.loops.tasks import CLASSES
-from rtrain.trainers.torch.build import auto_lengths, build_loss, schedule_length, watches_metric
+from rtrain.trainers.torch.build import auto_lengths, build_loss, build_outline, schedule_length, watches_metric
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.inputs.transforms import check_transforms
 from rtrain.trainers.torch.losses.metrics import directions as metric_directions
@@ -48,6 +49,7 @@ def check_conf(job: Job) -> None:
     seen = check_transforms(conf, info, job.allow)
     _check_targets(conf, seen, job)
     _check_device(conf, job)
+    _check_channels(conf, seen, job)
     check_monitors(conf, info, job, tuple(conf.metrics))
     _check_watched(conf, info, job)
     check_strategy(conf, seen, job)
@@ -104,6 +106,17 @@ def _check_watched(conf: Conf, info: DatasetInfo, job: Job) -> None:
             f"trainer.scheduler.mode={said}: the schedule watches {watched.name}, of which a "
             f"{'smaller' if watched.mode == 'min' else 'larger'} one is better.",
             "Leave the mode out, or name another metric to watch: run.checkpoint.best.monitor=...",
+        )
+
+
+def _check_channels(conf: Conf, info: DatasetInfo, job: Job) -> None:
+    """Refuse the memory format of images for a model that has no weights for them: it makes rows flat."""
+    model = build_outline(conf, info, job.allow) if conf.channels_last else None
+    if model is not None and not any(is_lazy(weight) or weight.dim() == 4 for weight in model.parameters()):
+        raise TargetError(
+            "trainer.channels_last",
+            f"has no effect: {conf.model['_target_']} has no convolutions",
+            "Leave it out, or take a model of images: trainer/model=resnet",
         )
 
 

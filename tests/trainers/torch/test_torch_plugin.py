@@ -65,6 +65,7 @@ def test_a_good_conf_passes():
         ({"early_stopping": EarlyStoppingConf(monitor="val/acc")}, "test/accuracy"),
         ({"early_stopping": EarlyStoppingConf(), "evaluate_split": "none"}, "early_stopping"),
         ({"sync_batchnorm": True}, "GPUs only"),
+        ({"channels_last": True}, "trainer.channels_last: has no effect"),
     ],
 )
 def test_a_mistake_is_named(keys, message):
