@@ -20,6 +20,7 @@ from rtrain.trainers.loops.auto import (
     fill_lengths,
 )
 from rtrain.trainers.loops.loss_kinds import check_loss_kind
+from rtrain.trainers.loops.number_ranges import check_numbers
 from rtrain.trainers.loops.tasks import CLASSES
 
 
@@ -45,6 +46,7 @@ def check_conf(job: Job) -> None:
 def _check_targets(conf: Conf, info: DatasetInfo, job: Job) -> None:
     model = fill_from_dataset(conf.model, info, input_shape=channels_last_shape(info))
     check_node(model, "trainer.model", job.allow, provided=("rngs", *MODES))
+    check_numbers(conf.optimizer, "trainer.optimizer")
     steps = conf.num_steps(steps_per_epoch=1)
     check_node(fill_lengths(conf.optimizer, steps, "trainer.optimizer"), "trainer.optimizer", job.allow)
     if conf.loss is not None:

@@ -24,6 +24,7 @@ from rtrain.trainers.loops.auto import (
 )
 from rtrain.trainers.loops.loss_kinds import check_loss_kind
 from rtrain.trainers.loops.monitor import Monitor
+from rtrain.trainers.loops.number_ranges import check_numbers
 from rtrain.trainers.loops.tasks import CLASSES
 from rtrain.trainers.torch.build import auto_lengths, build_loss, build_outline, schedule_length, watches_metric
 from rtrain.trainers.torch.config import Conf
@@ -57,6 +58,9 @@ def check_conf(job: Job) -> None:
 
 def _check_targets(conf: Conf, info: DatasetInfo, job: Job) -> None:
     check_node(fill_from_dataset(conf.model, info), "trainer.model", job.allow)
+    check_numbers(conf.optimizer, "trainer.optimizer")
+    check_numbers(conf.scheduler, "trainer.scheduler")
+    _check_step_size(conf)
     check_node(conf.optimizer, "trainer.optimizer", job.allow, num_args=1)
     one_weight = [torch.zeros(1, 1, requires_grad=True)]
     _check_optimizer(build(conf.optimizer, "trainer.optimizer", job.allow, one_weight))  # is lr a number?
@@ -79,6 +83,12 @@ def _check_targets(conf: Conf, info: DatasetInfo, job: Job) -> None:
     for name, node in conf.metrics.items():
         where = f"trainer.metrics.{name}"
         check_node(fill_from_dataset(node, info, where), where, job.allow)
+
+
+def _check_step_size(conf: Conf) -> None:
+    size = (conf.scheduler or {}).get("step_size")
+    if isinstance(size, int) and size < 1:
+        raise TargetError("trainer.scheduler.step_size", f"must be at least 1, not {size}")
 
 
 def _check_optimizer(optimizer: object) -> None:
