@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -43,6 +44,8 @@ UNCUT = {
     "gblinear": "all rounds change the same weights",
 }
 """Boosters that give no model of an earlier round; XGBoost's slices and ranges of rounds don't bring it back."""
+_NOT_USED = re.compile(r'"([^"]+)"')
+"""Names in a warning of XGBoost: Parameters: { "max_depth", "top_k" } are not used."""
 TASK_OF = {
     **{"binary": "classification", "multi": "classification", "rank": "ranking"},
     **{"reg": "regression", "count": "regression", "survival": "regression"},
@@ -272,6 +275,19 @@ def _refusal(conf: Conf, info: DatasetInfo, given: Mapping[str, Any] | None = No
     except (ValueError, xgboost.core.XGBoostError) as error:
         return error
     return None
+
+
+def unused_params(conf: Conf, info: DatasetInfo) -> list[str]:
+    """Return the parameters of the config that XGBoost warns of: the booster or objective doesn't use them."""
+    params, rows = all_params(conf, info, seed=0, use_gpu=False, num_threads=1), _few_rows(info)
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            xgboost.Booster({**params, "verbosity": 1}, [rows]).update(rows, 0)
+    except (ValueError, TypeError, xgboost.core.XGBoostError):  # the check of the parameters names what is refused
+        return []
+    named = {name for one in caught for name in _NOT_USED.findall(str(one.message).partition("Parameters:")[2])}
+    return [name for name in conf.params if name in named & known_names()]
 
 
 def _first_line(error: Exception) -> str:
