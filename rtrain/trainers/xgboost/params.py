@@ -153,13 +153,15 @@ def reported(job: Job) -> tuple[str, ...] | None:
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """Turn an error of XGBoost into one line without its stack.
+    """Turn an error of XGBoost into one line without its stack; parameters that it doesn't use were named before.
 
     Raises:
         TrainingError: XGBoost's own is its cause.
     """
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=r"(?s).*Parameters: \{.*\} are not used")
+            yield
     except xgboost.core.XGBoostError as error:
         raise TrainingError(f"XGBoost: {_first_line(error)}", _way_out(error)) from error
 
