@@ -10,6 +10,9 @@ FUNCTION = "trainer.train_function=optax:adam"
 CASES = [
     ("keras", ("trainer.num_threads=2",), "num_workers=0"),
     ("mlp", ("run.resume_data=changed",), "a new run is begun"),
+    ("mlp", ("trainer.max_seconds=9", "run.checkpoint.every_seconds=10"), "before so many seconds"),
+    ("lightning", ("+trainer.trainer_args.check_val_every_n_epoch=11",), "before so many epochs"),
+    ("lightning", ("+trainer.trainer_args.gradient_clip_algorithm=value",), "no gradients are clipped"),
     ("mlp", ("trainer.strategy=fsdp",), "nothing to share"),
     ("mlp", ("trainer.strategy=ddp",), "nothing to share"),
     ("mlp", ("trainer.strategy=accelerate",), "nothing to share"),

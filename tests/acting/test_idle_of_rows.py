@@ -29,6 +29,9 @@ REFUSED = [
     ("mlp", (*MLP, *WARMUP), STEPS),
     ("mlp", (*MLP, "scheduler=step", "trainer.scheduler.step_size=40"), STEPS),
     ("mlp", (*MLP, "scheduler=step", "trainer.scheduler_interval=epoch", "trainer.scheduler.step_size=2"), STEPS),
+    ("mlp", (*MLP, "trainer.max_steps=41"), "trainer.max_epochs ends the run before"),
+    ("mlp", (*MLP, "trainer.eval_batch_size=2", "dataset.split={val: 0, test: 0}"), "no rows to evaluate on"),
+    ("mlp", ("dataset=csv", "dataset.path=rows.csv", "dataset.label=y", "dataset.num_shuffle_rows=5"), "fit in memory"),
     ("jax", (*MLP, OPTAX), STEPS),
     ("keras", (*MLP, "run.log_every_steps=41"), STEPS),
     ("transformers", (*MLP, "trainer.arguments.warmup_steps=40"), STEPS),
@@ -43,6 +46,8 @@ TAKEN = [
     ("mlp", (*MLP, "trainer.early_stopping.patience=2", "trainer.eval_every_steps=10")),
     ("mlp", ("max_epochs=null", "trainer.max_seconds=9", "trainer.eval_every_steps=4000", "scheduler=step")),
     ("mlp", ("max_epochs=null", "trainer.max_seconds=9", *WARMUP, "trainer.scheduler.num_training_steps=9")),
+    ("mlp", (*MLP, "trainer.max_steps=40", "trainer.eval_batch_size=2")),
+    ("mlp", ("trainer.max_steps=5",)),
     ("mlp", (*MLP, WARMUP[0], "trainer.scheduler.num_warmup_steps=39")),
 ]
 
@@ -55,7 +60,9 @@ def notes_with_rows(config, words):
 
 
 @pytest.mark.parametrize(("config", "words", "because"), REFUSED, ids=lambda one: str(one).strip("()"))
-def test_what_does_nothing_with_these_rows_is_refused_where_it_is_typed(config, words, because):
+def test_what_does_nothing_with_these_rows_is_refused_where_it_is_typed(config, words, because, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.csv").write_text("x,y\n" + "".join(f"{row},{row % 2}\n" for row in range(40)))
     with pytest.raises(ConfigError) as raised:
         notes_with_rows(config, words)
     assert "has no effect" in str(raised.value)
@@ -80,6 +87,16 @@ def test_in_a_file_it_is_a_note(tmp_path, monkeypatch):
     assert notes_with_rows("mine.yaml", ("max_epochs=20",)) == ()
     with pytest.raises(ConfigError, match="patience"):
         notes_with_rows("mine.yaml", ("trainer.early_stopping.patience=5",))
+
+
+@pytest.mark.parametrize("search", ["optuna", "hyperopt"])
+def test_a_search_that_never_begins_to_learn_is_refused(search):
+    words = ("lr=0.1,0.2", f"sweep={search}", "sweep.num_trials=9", "sweep.num_startup_trials=9")
+    with (
+        Session("mlp", ("num_workers=0", *words), schemas()) as session,
+        pytest.raises(ConfigError, match="num_startup_trials has no effect"),
+    ):
+        session.trials()
 
 
 def test_a_sweep_that_varies_what_decides_is_not_refused():

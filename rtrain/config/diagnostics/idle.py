@@ -91,7 +91,7 @@ def check_with_rows(awaiting: Mapping[str, Place], way: Way) -> tuple[str, ...]:
     typed = [one for one in found if one.is_typed]
     if typed:
         _refuse(typed)
-    return tuple(_notes(found))
+    return tuple(_notes(one for one in found if not one.need.documented))
 
 
 def _typed(request: Request) -> dict[str, str]:

@@ -8,16 +8,28 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from rtrain.config.needs import SEVERAL_WORKERS, Rules
+from rtrain.config.needs import SEVERAL_WORKERS, Need, Rules
 from rtrain.config.schema import one_of
 from rtrain.trainers.loops.epochs.conf import EpochsConf, LimitsConf
-from rtrain.trainers.loops.epochs.too_late import JUDGED, can_stop
+from rtrain.trainers.loops.epochs.too_late import BY_EPOCH, JUDGED, can_stop
 
 JUDGED_BY_EPOCH = replace(
     JUDGED,
     met=lambda way: can_stop(way.trainer.early_stopping, _num_evaluations(way.trainer)),
     keys=("trainer.max_epochs", "trainer.early_stopping", "trainer.trainer_args"),
     of_rows=False,
+)
+ALL_EPOCHS = replace(
+    BY_EPOCH,
+    met=lambda way: _num_evaluations(way.trainer) != 0,
+    instead="Evaluate more often",
+    keys=("trainer.max_epochs", "trainer.trainer_args"),
+)
+CLIPPED = Need(
+    met=lambda way: way.trainer.trainer_args.get("gradient_clip_val") is not None,
+    otherwise="no gradients are clipped",
+    instead="Say where to: +trainer.trainer_args.gradient_clip_val=1",
+    keys=("trainer.trainer_args",),
 )
 
 
@@ -42,6 +54,8 @@ class Conf(LimitsConf):
         *LimitsConf.needs,
         SEVERAL_WORKERS.of("find_unused_parameters", "trainer_args.sync_batchnorm"),
         JUDGED_BY_EPOCH.of("early_stopping.patience"),
+        ALL_EPOCHS.of("trainer_args.check_val_every_n_epoch"),
+        CLIPPED.of("trainer_args.gradient_clip_algorithm"),
     )
 
     module: dict[str, Any] = field(default_factory=dict)

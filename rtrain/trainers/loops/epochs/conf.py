@@ -14,6 +14,9 @@ from rtrain.trainers.loops.epochs.too_late import (
     BY_EPOCH,
     BY_STEP,
     BY_STEP_OF_ROWS,
+    EARLIER,
+    EVALUATED,
+    IN_TIME,
     JUDGED,
     LOGGED_BY_STEP,
     SAVED_BY_EPOCH,
@@ -58,10 +61,11 @@ class LimitsConf:
     """How long to train, in which steps, and what is measured."""
 
     exclusive: ClassVar[tuple[tuple[str, ...], ...]] = (("batch_size", "global_batch_size"),)
-    needs: ClassVar[Rules] = (EVALUATES.of("eval_batch_size"),)
+    needs: ClassVar[Rules] = (EVALUATES.of("eval_batch_size"), EVALUATED.of("eval_batch_size"))
     follows: ClassVar[Rules] = (
         SAVED_BY_EPOCH.of("run.checkpoint.every_epochs"),
         SAVED_BY_STEP.of("run.checkpoint.every_steps"),
+        IN_TIME.of("run.checkpoint.every_seconds"),
     )
 
     max_epochs: Annotated[int, Field(ge=1)] | None = None
@@ -136,6 +140,7 @@ class EpochsConf(LimitsConf):
         BY_STEP.of("eval_every_steps"),
         BY_STEP_OF_ROWS.of("eval_every_steps"),
         JUDGED.of("early_stopping.patience"),
+        EARLIER.of("max_steps"),
     )
     follows: ClassVar[Rules] = (
         *LimitsConf.follows,

@@ -16,8 +16,22 @@ STEPS_OF_SCHEDULES = ("num_warmup_steps", "warmup_steps", "step_size")
 """Arguments of schedules, of any framework, that count the steps until something new begins."""
 
 
-def _comes_too_late(every: int | None, last: int | None) -> bool:
+def _comes_too_late(every: float | None, last: float | None) -> bool:
     return every is not None and last is not None and every > last
+
+
+def _seconds(way: Way) -> float | None:
+    """Return the seconds that the run may take; None for no limit."""
+    limits = (way.trainer.max_seconds, way.conf.run.stop.max_seconds)
+    return min((one for one in limits if one is not None), default=None)
+
+
+def _ends_by_epochs(way: Way) -> bool:
+    """Tell whether the epochs of the run are over before its ``max_steps``, however many workers share the rows."""
+    conf: LimitsConf = way.trainer
+    if conf.max_steps is None or conf.max_epochs is None or getattr(conf, "train_loop", None) is not None:
+        return False
+    return conf.max_steps > conf.max_epochs * conf.steps_per_epoch(way.info, way.conf.scaling.min_workers)
 
 
 def most_steps(way: Way) -> int | None:
@@ -91,6 +105,27 @@ LOGGED_BY_STEP = Need(
     instead="Log more often",
     keys=("run.log_every_steps", *OF_STEPS),
     of_rows=True,
+)
+EARLIER = Need(
+    met=lambda way: way.resumed or way.info is None or not _ends_by_epochs(way),
+    otherwise="trainer.max_epochs ends the run before",
+    instead="Train for more epochs, or as long as the steps take: trainer.max_epochs=null",
+    keys=("trainer.max_steps", *OF_STEPS),
+    of_rows=True,
+    documented=True,
+)
+EVALUATED = Need(
+    met=lambda way: way.info is None or any(way.info.num_rows.get(one) for one in ("val", "test")),
+    otherwise="the dataset has no rows to evaluate on",
+    instead="Make a split of some: dataset.split.val=0.1",
+    keys=("dataset",),
+    of_rows=True,
+)
+IN_TIME = Need(
+    met=lambda way: not _comes_too_late(way.conf.run.checkpoint.every_seconds, _seconds(way)),
+    otherwise="the run ends before so many seconds are over",
+    instead="Write checkpoints more often, or none by time: run.checkpoint.every_seconds=null",
+    keys=("trainer.max_seconds", "run.stop.max_seconds"),
 )
 JUDGED = Need(
     met=lambda way: can_stop(way.trainer.early_stopping, _most_evaluations(way)),
