@@ -129,8 +129,7 @@ def _idle(way: Way, names: Sequence[str], acts: Callable[[Given, Any], bool]) ->
     if way.info is None:
         yield from (f"trainer.params.{name}" for name in params)
         return
-    from rtrain.trainers.lightgbm.names import main_name, main_objective
-    from rtrain.trainers.lightgbm.params import usual_objective
+    from rtrain.trainers.lightgbm.names import main_name, main_objective, usual_objective
 
     given = {main_name(name) or name: value for name, value in params.items()}
     given["objective"] = main_objective(str(given.get("objective", usual_objective(way.info)["objective"])))

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xgboost
@@ -34,10 +34,12 @@ from rtrain.trainers.loops.boosting.params import (
 from rtrain.trainers.loops.boosting.rounds import eval_splits, usable_names
 from rtrain.trainers.trained import CheckpointMetadata
 from rtrain.trainers.worker import Worker
-from rtrain.trainers.xgboost.config import Conf
 from rtrain.trainers.xgboost.data import check_grades, feature_types, metrics_of, tell_of_small_labels
 from rtrain.trainers.xgboost.metrics import OF_PROBABILITIES, Metrics, deciding, gives_margins
 from rtrain.trainers.xgboost.names import ALIASES, OURS, known_names, try_out
+
+if TYPE_CHECKING:
+    from rtrain.trainers.xgboost.config import Conf
 
 UNCUT = {
     "dart": "later rounds change the weights of earlier trees",
@@ -116,7 +118,7 @@ def check_params(job: Job) -> None:
     conf: Conf = job.conf.trainer
     assert job.dataset is not None
     info, given = job.dataset.info, conf.params
-    check_names(given, known_names(), OURS, Conf)
+    check_names(given, known_names(), OURS, type(conf))
     check_once(given, lambda name: ALIASES.get(name, name))
     check_early_stopping(conf, "booster", given.get("booster"), UNCUT, "gbtree")
     _check_objective(str(given.get("objective", "")), info)
