@@ -12,7 +12,9 @@ from typing import Protocol
 from rtrain.cluster.ray_cluster import Cluster, StartingCluster, connect
 from rtrain.cluster.scaling import check_feasible, cluster_cpus, sharing_notice, worker_resources
 from rtrain.config.composed import Composed
+from rtrain.config.diagnostics.idle import check_with_rows
 from rtrain.config.did_you_mean import to_try
+from rtrain.config.needs import Way
 from rtrain.config.secrets.names import is_secret
 from rtrain.datasets import registry as datasets
 from rtrain.datasets.base import Dataset, ResidentSplit
@@ -182,6 +184,9 @@ def check_job(
     )
     check_shares(dataset, composed.conf.scaling.num_workers)
     check_weights_count(dataset)
+    if dataset is not None:
+        way = Way(composed.conf, resumed=composed.of_run, info=dataset.info)
+        job = replace(job, notices=check_with_rows(composed.awaiting, way))
     with masked_streams(composed.scrub):
         plugin.check(job)
         job = replace(job, directions=plugin.directions(composed.conf.trainer, composed.allow))

@@ -122,7 +122,7 @@ def train_prepared(ready: Prepared, run_dir: Path, observer: Observer, resumptio
         ready = replace(ready, job=replace(ready.job, strange=resumption.strange))
     with recorded(ready, run_dir, observer, resumption) as recorder, ready.composed.scrub.cleaning():
         if resumption is None and not ready.composed.sweep:  # a sweep tells it once for all of its trials
-            for text in ready.plugin.notices(ready.job):
+            for text in (*ready.job.notices, *ready.plugin.notices(ready.job)):
                 recorder.observer.notice(text)
         _run_workers(ready, recorder)
     return Run.load(run_dir)

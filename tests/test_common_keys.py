@@ -10,6 +10,7 @@ import pytest
 from named_tests import ROOT, exists
 
 from rtrain.config.field_types import hints_of
+from rtrain.config.needs import SEVERAL_WORKERS, WORKERS
 from rtrain.config.schema import ClusterConf, RunConf, ScalingConf
 from rtrain.config.sweep_conf import SweepConf
 from rtrain.schedulers.base import SchedulerConf
@@ -128,8 +129,9 @@ def owners():
             found |= {f"{where}.{name}.{one.name}": conf for one in fields(conf) if one.name not in usual}
     for name, conf in schemas().trainer.items():
         for rule in getattr(conf, "needs", ()):
-            if "scaling.num_workers" in rule.need.keys:
-                found |= dict.fromkeys(rule.keys(conf, f"trainer.{name}"), conf)
+            if rule.need in (WORKERS, SEVERAL_WORKERS):
+                keys = rule.keys(conf, f"trainer.{name}")
+                found |= {key: conf for key in keys if key.count(".") == 2}  # others are of the framework
     return found
 
 

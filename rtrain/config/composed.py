@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rtrain.config.compose.nodes import without
+from rtrain.config.diagnostics.screen import CliWord, FileLocation
 from rtrain.config.schema import RtrainConf
 from rtrain.config.secrets.redact import Redactor
 from rtrain.config.targets.gate import Gate
@@ -48,6 +49,8 @@ class Composed:
     """Name of the sweep's folder, of a trial."""
     notices: tuple[str, ...] = ()
     """What whoever asked for it should know."""
+    awaiting: Mapping[str, FileLocation | CliWord] = field(default_factory=dict)
+    """Where keys are set of which only the rows tell whether they have an effect."""
     of_run: bool = False
     """Whether the config is one that a run recorded."""
     trust: bool = False

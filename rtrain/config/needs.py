@@ -2,11 +2,12 @@
 
 A dataclass of keys says it in its class attribute ``needs``: ``(WORKERS.of("placement_strategy"),)``. A trainer
 names keys of other sections that it does not always follow in ``follows``: ``(EPOCHS.of("run.log_every_steps"),)``.
+What only the rows of the dataset decide is asked a second time when they have been read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
 from itertools import chain
 from typing import Any
@@ -24,6 +25,8 @@ class Way:
     """Whether its smoke block is run."""
     resumed: bool = False
     """Whether it is the config of a run, which is resumed."""
+    info: Any = None
+    """What is known of the dataset, its ``DatasetInfo``; None before the rows are read, or without a dataset."""
 
     @property
     def trainer(self) -> Any:
@@ -42,11 +45,18 @@ class Need:
     instead: str
     """What to use instead, as a sentence."""
     keys: tuple[str, ...]
-    """The full keys that decide."""
+    """The full keys, or sections, that decide."""
     portable: bool = False
     """Whether the same file makes sense in another way of running: then an idle key in it is a note, not an error."""
     documented: bool = False
     """Whether no user expects an effect: then an idle key in a file gives no note either."""
+    of_rows: bool = False
+    """Whether only the rows tell if it is there: it is met until they are read. Other rows make another answer, so that
+    an idle key in a file is a note."""
+
+    def decided_by(self, keys: Iterable[str]) -> bool:
+        """Tell whether one of ``keys`` decides whether it is there."""
+        return any(f"{one}.".startswith(f"{key}.") for one in keys for key in self.keys)
 
     def of(self, *names: str) -> Rule:
         """Return that keys need it."""
@@ -60,6 +70,10 @@ class Need:
         """Return that the section as a whole needs it."""
         return Rule(self, ("",))
 
+    def of_found(self, find: Callable[[Way], Iterable[str]]) -> Rule:
+        """Return that the full keys need it that ``find`` finds in a config: those in mappings, which users name."""
+        return Rule(self, (), find=find)
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -69,9 +83,10 @@ class Rule:
     names: tuple[str, ...] | None
     """None: all."""
     but: frozenset[str] = frozenset()
+    find: Callable[[Way], Iterable[str]] | None = None
 
     def keys(self, conf: type, where: str) -> Iterator[str]:
-        """Yield the full keys.
+        """Yield the full keys, but for those that are to be found.
 
         Args:
             conf: The dataclass that declares it.
@@ -115,25 +130,38 @@ SMOKE = Need(
 
 def idle_keys(way: Way) -> dict[str, Need]:
     """Return the keys that have no effect, whether they are set or not, with what each lacks; sections as a whole."""
-    # What a trainer never follows comes first: what the key itself needs would not help.
-    needs = chain(_declared(type(way.trainer), "follows", ""), _within(way.conf, ""))
     found: dict[str, Need] = {}
-    for key, need in needs:
+    for key, need in _all_needs(way):
         if key not in found and not need.met(way):
             found[key] = need
     return found
 
 
-def _within(conf: Any, where: str) -> Iterator[tuple[str, Need]]:
+def keys_of_rows(way: Way) -> dict[str, list[Need]]:
+    """Return the keys of which only the rows tell whether they have an effect, with what each of them needs."""
+    found: dict[str, list[Need]] = {}
+    for key, need in _all_needs(way):
+        if need.of_rows:
+            found.setdefault(key, []).append(need)
+    return found
+
+
+def _all_needs(way: Way) -> Iterator[tuple[str, Need]]:
+    # What a trainer never follows comes first: what the key itself needs would not help.
+    return chain(_declared(way, type(way.trainer), "follows", ""), _within(way, way.conf, ""))
+
+
+def _within(way: Way, conf: Any, where: str) -> Iterator[tuple[str, Need]]:
     """Yield what the dataclasses of keys in ``conf`` declare about their keys."""
-    yield from _declared(type(conf), "needs", where)
+    yield from _declared(way, type(conf), "needs", where)
     for one in fields(conf):
         value = getattr(conf, one.name)
         if is_dataclass(value):
-            yield from _within(value, f"{where}.{one.name}".strip("."))
+            yield from _within(way, value, f"{where}.{one.name}".strip("."))
 
 
-def _declared(conf: type, attribute: str, where: str) -> Iterator[tuple[str, Need]]:
+def _declared(way: Way, conf: type, attribute: str, where: str) -> Iterator[tuple[str, Need]]:
     rules: Rules = getattr(conf, attribute, ())
     for rule in rules:
-        yield from ((key, rule.need) for key in rule.keys(conf, where))
+        keys = rule.keys(conf, where) if rule.find is None else rule.find(way)
+        yield from ((key, rule.need) for key in keys)

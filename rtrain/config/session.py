@@ -272,7 +272,7 @@ class Session:
             multirun, resumed = num is not None or "--multirun" in self.request.typed, _is_of_run(primary)
             way = Way(conf, multirun=multirun, smoke=self.request.of_file, resumed=resumed)
             of_run = resumed or not self.needs_secrets
-            notices = check_idle(self.request, way, words, of_run=of_run)
+            idle = check_idle(self.request, way, words, of_run=of_run)
             check_place(cfg, conf.run.root_dir, gate.typed, of_sweep=num is not None)
             record = recorded(cfg, data, env)
             check_no_secret(cfg, record.resolved["run"])
@@ -294,7 +294,8 @@ class Session:
             scrub=record.scrub,
             gate=gate,
             env=env,
-            notices=notices,
+            notices=idle.notes,
+            awaiting=idle.awaiting,
         )
 
     def _gate(

@@ -64,7 +64,7 @@ def validate(data: Mapping[str, Any], schemas: Schemas) -> RtrainConf:
 
 def forbid_extra(conf: type, *, docstrings: bool = False) -> type:
     """Make pydantic refuse keys that ``conf``, or a dataclass inside it, doesn't have."""
-    settings = ConfigDict(extra="forbid", use_attribute_docstrings=docstrings)
+    settings = ConfigDict(extra="forbid", use_attribute_docstrings=docstrings, allow_inf_nan=False)
     for one in _dataclasses(conf, set()):
         one.__pydantic_config__ = settings
     return conf
@@ -172,6 +172,7 @@ _PATTERNS = {NAME: "may have letters, digits, . _ and - only, and begins with a 
 _TYPES = {
     "int": "a whole number",
     "float": "a number",
+    "finite": "a finite number",
     "bool": "true or false",
     "string": "text",
     "list": "a list",

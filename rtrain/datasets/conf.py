@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field, WithJsonSchema
@@ -146,13 +146,20 @@ STREAMED = Need(
     keys=("dataset.memory",),
     portable=True,
 )
+STREAMED_ROWS = replace(
+    STREAMED,
+    met=lambda way: way.info is None or way.info.memory == "stream",
+    otherwise="the rows fit in memory, and are held there",
+    keys=("dataset",),
+    of_rows=True,
+)
 
 
 @dataclass(kw_only=True)
 class MemoryConf:
     """Whether data is held in memory or streamed from its files."""
 
-    needs: ClassVar[Rules] = (STREAMED.of("num_shuffle_rows"),)
+    needs: ClassVar[Rules] = (STREAMED.of("num_shuffle_rows"), STREAMED_ROWS.of("num_shuffle_rows"))
 
     memory: Annotated[str, *one_of("auto", "resident", "stream")] = "auto"
     """``resident`` holds all rows in memory, ``stream`` reads files each epoch; auto: by size against free memory."""

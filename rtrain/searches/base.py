@@ -8,9 +8,18 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from rtrain.config.compose.search_space import Axis
+from rtrain.config.needs import Need
 
 Point = tuple[str, ...]
 """A value for each axis, in their order, as Hydra takes them."""
+
+BEGINS = Need(
+    met=lambda way: way.conf.sweep.num_startup_trials < way.conf.sweep.num_trials,
+    otherwise="all trials are drawn at random before the search begins to learn",
+    instead="Draw fewer, or ask for more trials: sweep.num_trials",
+    keys=("sweep.num_trials",),
+)
+"""For searches that learn from trials after some that are drawn."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,19 +9,22 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
 from rtrain.config.compose.search_space import Axis
+from rtrain.config.needs import Rules
 from rtrain.config.sweep_conf import SweepConf
 from rtrain.searches import base
-from rtrain.searches.base import Objective, Point
+from rtrain.searches.base import BEGINS, Objective, Point
 
 
 @dataclass(kw_only=True)
 class Conf(SweepConf):
     """Points proposed by hyperopt's TPE."""
+
+    needs: ClassVar[Rules] = (*SweepConf.needs, BEGINS.of("num_startup_trials"))
 
     num_trials: Annotated[int, Field(ge=1)] = 20
     """Number of trials; raised later, the command goes on with the same sweep."""

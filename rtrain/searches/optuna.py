@@ -20,7 +20,7 @@ from rtrain.config.sweep_conf import SweepConf
 from rtrain.errors import ConfigError
 from rtrain.plugins import check_installed
 from rtrain.searches import base
-from rtrain.searches.base import Objective, Point
+from rtrain.searches.base import BEGINS, Objective, Point
 
 SAMPLERS = ("tpe", "random", "gp", "cmaes", "nsgaii")
 EVOLVING = ("cmaes", "nsgaii")
@@ -40,7 +40,7 @@ LEARNING = Need(
 class Conf(SweepConf):
     """Points proposed by Optuna."""
 
-    needs: ClassVar[Rules] = (*SweepConf.needs, LEARNING.of("num_startup_trials"))
+    needs: ClassVar[Rules] = (*SweepConf.needs, LEARNING.of("num_startup_trials"), BEGINS.of("num_startup_trials"))
 
     num_trials: Annotated[int, Field(ge=1)] = 20
     """Number of trials; raised later, the command goes on with the same sweep."""

@@ -42,6 +42,8 @@ class Job:
     """Which way the metrics of the trainer get better."""
     schedule: str | None = None
     """Key of what is as long as the whole run, as ``TrainerPlugin.schedule_key`` returns it."""
+    notices: tuple[str, ...] = ()
+    """What the rows tell of the config, and the user should know."""
     scrub: Redactor = field(default_factory=Redactor)
     """Takes the secrets of the config out of what user code prints and raises."""
 

@@ -104,7 +104,7 @@ EARLY_STOPPING = [
     acts(
         "trainer.early_stopping.monitor=val/accuracy",
         on=best_monitor,
-        given=("trainer.early_stopping={monitor: val/loss, patience: 2}",),
+        given=("trainer.early_stopping={monitor: val/loss, patience: 1}",),
     ),
 ]
 """Of three epochs in which the loss falls."""

@@ -77,7 +77,7 @@ dataset: {limit: 60, split: {val: 0.1, test: 0.1}}
             given=("allow=[acting_probes]",),
             on_workers=None,
         ),
-        refused("trainer.compile=true", "trainer.strategy=tp", because="trainer.compile"),
+        refused("trainer.compile=true", "trainer.strategy=deepspeed", because="trainer.compile"),
         refused("trainer.strategy=deepspeed", "trainer.precision=fp16", because="trainer.strategy=deepspeed"),
         refused(
             "trainer.strategy_options.blocks=[nothing]",

@@ -15,8 +15,10 @@ from rtrain.config.compose.request import Request
 from rtrain.config.diagnostics.diagnostic import Diagnostic
 from rtrain.config.diagnostics.screen import CliWord, FileLocation
 from rtrain.config.diagnostics.source_map import SourceMap
-from rtrain.config.needs import Need, Way, idle_keys
+from rtrain.config.needs import Need, Way, idle_keys, keys_of_rows
 from rtrain.config.targets.gate import leaves
+
+Place = FileLocation | CliWord
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class Idle:
 
     key: str
     need: Need
-    place: FileLocation | CliWord
+    place: Place
 
     @property
     def is_typed(self) -> bool:
@@ -33,8 +35,18 @@ class Idle:
         return isinstance(self.place, CliWord)
 
 
-def check_idle(request: Request, way: Way, words: Collection[str], *, of_run: bool) -> tuple[str, ...]:
-    """Refuse keys that are set and have no effect, and return a note for each reason why some of a file have none.
+@dataclass(frozen=True)
+class Checked:
+    """What is known of keys without an effect before the rows are read."""
+
+    notes: tuple[str, ...]
+    """One for each reason why some of a file have none."""
+    awaiting: Mapping[str, Place]
+    """Where keys are set of which only the rows tell whether they have one."""
+
+
+def check_idle(request: Request, way: Way, words: Collection[str], *, of_run: bool) -> Checked:
+    """Refuse keys that are set and have no effect.
 
     Args:
         request: What was asked for.
@@ -46,13 +58,39 @@ def check_idle(request: Request, way: Way, words: Collection[str], *, of_run: bo
         ConfigError: Names the keys, and what to use instead.
     """
     varied = _decided(word.key for word in request.words if word.text not in words) | set(request.swept)
-    idle = {key: need for key, need in idle_keys(way).items() if varied.isdisjoint(need.keys)}
+    idle = {key: need for key, need in idle_keys(way).items() if not need.decided_by(varied)}
+    of_rows = {
+        key: needs[0] for key, needs in keys_of_rows(way).items() if not any(need.decided_by(varied) for need in needs)
+    }
     typed, places = _typed(request), SourceMap(request)
-    found = [*_of_command(places, idle, typed), *(() if of_run else _of_files(places, way.conf, idle, typed))]
-    decided = _decided(word.key for word in request.words)
+
+    def found_in(needs: Mapping[str, Need]) -> list[Idle]:
+        return [*_of_command(places, needs, typed), *(() if of_run else _of_files(places, way.conf, needs, typed))]
+
+    found, decided = found_in(idle), _decided(word.key for word in request.words)
     refused = [one for one in found if not _may_stay(one, request, decided)]
     if refused:
         _refuse(refused)
+    awaiting = {} if request.of_file else {one.key: one.place for one in found_in(of_rows)}
+    return Checked(tuple(_notes(one for one in found if not one.need.documented)), awaiting)
+
+
+def check_with_rows(awaiting: Mapping[str, Place], way: Way) -> tuple[str, ...]:
+    """Refuse typed keys that have no effect with these rows, and return a note for each reason of keys in a file.
+
+    Args:
+        awaiting: Where keys are set of which only the rows tell.
+        way: How the config is run, with what is known of the dataset.
+
+    Raises:
+        ConfigError: Names the keys, and what to use instead.
+    """
+    idle = idle_keys(way) if awaiting else {}
+    covering = {key: _covering(key, idle) for key in awaiting}
+    found = [Idle(key, idle[above], awaiting[key]) for key, above in covering.items() if above is not None]
+    typed = [one for one in found if one.is_typed]
+    if typed:
+        _refuse(typed)
     return tuple(_notes(one for one in found if not one.need.documented))
 
 
@@ -104,10 +142,19 @@ def _changed(conf: Any, key: str) -> list[str]:
     """Return the keys at or below a key that don't have their default values."""
     *above, name = key.split(".")
     for part in above:
-        conf = getattr(conf, part)
+        conf = _part(conf, part)
+    if not is_dataclass(conf):  # what a mapping holds is the user's
+        return [] if _part(conf, name) is None else [key]
     one = next(one for one in fields(conf) if one.name == name)
     value, usual = getattr(conf, name), one.default_factory() if one.default_factory is not MISSING else one.default
     return [".".join([*above, leaf]) for leaf in _differing(name, value, usual)]
+
+
+def _part(conf: Any, name: str) -> Any:
+    """Return what a dataclass, a mapping or a list holds under a name; None if there is nothing."""
+    if isinstance(conf, list):
+        return conf[int(name)]
+    return conf.get(name) if isinstance(conf, dict) else getattr(conf, name, None)
 
 
 def _differing(key: str, value: Any, usual: Any) -> Iterator[str]:
@@ -131,7 +178,7 @@ def _may_stay(one: Idle, request: Request, decided: set[str]) -> bool:
     """Tell whether an idle key is at most a note: the command decides it, say, and the file alone would make sense."""
     if one.is_typed and not request.of_file:
         return False
-    return one.need.portable or one.need.documented or not decided.isdisjoint(one.need.keys)
+    return one.need.portable or one.need.documented or one.need.decided_by(decided)
 
 
 def _refuse(refused: list[Idle]) -> None:
@@ -140,7 +187,7 @@ def _refuse(refused: list[Idle]) -> None:
     raise Diagnostic(_sentence(same, first.need.otherwise), first.place, note=f"{first.need.instead}.").as_error()
 
 
-def _notes(found: Iterator[Idle]) -> Iterator[str]:
+def _notes(found: Iterable[Idle]) -> Iterator[str]:
     by_reason: dict[str, list[str]] = {}
     for one in found:
         by_reason.setdefault(one.need.otherwise, []).append(one.key)

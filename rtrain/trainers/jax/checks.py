@@ -18,9 +18,9 @@ from rtrain.trainers.loops.auto import (
     dataset_of,
     fill_from_dataset,
     fill_lengths,
-    num_steps,
 )
 from rtrain.trainers.loops.loss_kinds import check_loss_kind
+from rtrain.trainers.loops.number_ranges import check_numbers
 from rtrain.trainers.loops.tasks import CLASSES
 
 
@@ -46,7 +46,8 @@ def check_conf(job: Job) -> None:
 def _check_targets(conf: Conf, info: DatasetInfo, job: Job) -> None:
     model = fill_from_dataset(conf.model, info, input_shape=channels_last_shape(info))
     check_node(model, "trainer.model", job.allow, provided=("rngs", *MODES))
-    steps = num_steps(conf, steps_per_epoch=1)
+    check_numbers(conf.optimizer, "trainer.optimizer")
+    steps = conf.num_steps(steps_per_epoch=1)
     check_node(fill_lengths(conf.optimizer, steps, "trainer.optimizer"), "trainer.optimizer", job.allow)
     if conf.loss is not None:
         check_node({**conf.loss, "_partial_": True}, "trainer.loss", job.allow)

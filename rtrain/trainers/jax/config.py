@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from rtrain.config.needs import Need, Rules
 from rtrain.trainers.loops.epochs.conf import EpochsConf
+from rtrain.trainers.loops.epochs.too_late import schedules_of
 
 DECLARED = Need(
     met=lambda way: way.trainer.train_function is None,
@@ -39,6 +40,7 @@ class Conf(EpochsConf):
         DECLARED.of_all(but=("train_function", "train_function_config")),
         FUNCTION.of("train_function_config"),
         *EpochsConf.needs,
+        schedules_of("optimizer"),
     )
     follows: ClassVar[Rules] = (
         DECLARED.of("run.log_every_steps", "run.failure.nan_loss", "run.failure.max_skipped_steps"),

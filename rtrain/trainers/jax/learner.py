@@ -22,7 +22,7 @@ from rtrain.trainers.jax.nets.base import Net, build_net
 from rtrain.trainers.jax.outputs import fit_output
 from rtrain.trainers.jax.trial import try_rows
 from rtrain.trainers.jax.world import ProcessGroup
-from rtrain.trainers.loops.auto import channels_last_shape, num_steps
+from rtrain.trainers.loops.auto import channels_last_shape
 from rtrain.trainers.loops.epochs.learner import Learner
 from rtrain.trainers.loops.tasks import derived_metrics
 from rtrain.trainers.trial import tried, tried_model
@@ -52,7 +52,7 @@ class JaxLearner(Learner):
         self._info, self._world, self._conf = info, world, conf
         rows = conf.rows_per_step(world.size)
         self._slots, self._eval_slots = world.slots(rows), world.slots(conf.eval_batch_size * world.size)
-        steps = num_steps(conf, -(-worker.dataset.splits["train"].num_rows // rows))
+        steps = conf.num_steps(-(-worker.dataset.splits["train"].num_rows // rows))
         optimizer, self._rate = build_optimizer(conf, steps, worker.allow)
         net, inputs = build_net(conf, info, worker.run.seed, worker.allow), Inputs(info)
         self._inputs = inputs

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
+from rtrain.config.needs import Rules
+from rtrain.trainers.lightgbm.partners import partner_rules
 from rtrain.trainers.loops.boosting.conf import BoostingConf
 
 
 @dataclass(kw_only=True)
 class Conf(BoostingConf):
     """Boosts trees with LightGBM, on one worker or with the rows shared by many."""
+
+    needs: ClassVar[Rules] = (*BoostingConf.needs, *partner_rules())
 
     @classmethod
     def parameters(cls) -> dict[str, str]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
 from lightgbm.basic import _ConfigAliases
 
+from rtrain.datasets.base import DatasetInfo
 from rtrain.trainers.loops.boosting.params import ELSEWHERE
 
 OURS = {
@@ -87,6 +89,15 @@ OBJECTIVES: Mapping[str, tuple[str, ...]] = {
 def main_objective(name: str) -> str:
     """Return LightGBM's main name of an objective; the name itself if there is none."""
     return next((main for main, others in OBJECTIVES.items() if name in others), name)
+
+
+def usual_objective(info: DatasetInfo) -> dict[str, Any]:
+    """Return the objective of the dataset's task."""
+    if info.task == "ranking":
+        return {"objective": "lambdarank", "eval_at": [1, 3, 5]}
+    if info.task == "regression":
+        return {"objective": "regression"}
+    return {"objective": "binary" if info.num_classes == 2 else "multiclass"}
 
 
 @cache

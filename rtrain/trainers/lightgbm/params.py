@@ -19,7 +19,7 @@ from rtrain.errors import ConfigError, TrainingError
 from rtrain.trainers.base import Job
 from rtrain.trainers.lightgbm.config import Conf
 from rtrain.trainers.lightgbm.metrics import OF_PROBABILITIES, deciding, needs_margins
-from rtrain.trainers.lightgbm.names import all_names, main_name, main_objective, ours
+from rtrain.trainers.lightgbm.names import all_names, main_name, main_objective, ours, usual_objective
 from rtrain.trainers.loops.boosting.init_model import check_trees
 from rtrain.trainers.loops.boosting.judged import reported_rounds
 from rtrain.trainers.loops.boosting.params import (
@@ -89,15 +89,6 @@ def worker_params(worker: Worker, info: DatasetInfo) -> dict[str, Any]:
     network = {"num_machines": len(machines), "machines": ",".join(machines), "local_listen_port": port}
     # Bins come from a sample of the rows, in which a rare value must not make its feature useless.
     return {"tree_learner": "data", "feature_pre_filter": False, **params, **network, "pre_partition": True}
-
-
-def usual_objective(info: DatasetInfo) -> dict[str, Any]:
-    """Return the objective of the dataset's task."""
-    if info.task == "ranking":
-        return {"objective": "lambdarank", "eval_at": [1, 3, 5]}
-    if info.task == "regression":
-        return {"objective": "regression"}
-    return {"objective": "binary" if info.num_classes == 2 else "multiclass"}
 
 
 def usual_metric(conf: Conf, info: DatasetInfo, objective: str | None, sums: int) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from rtrain.trainers.loops.auto import (
     fill_from_dataset,
 )
 from rtrain.trainers.loops.directions import Directions, check_modes
+from rtrain.trainers.loops.number_ranges import RATES, check_numbers
 from rtrain.trainers.torch.process_settings import check_gpu
 
 OBJECTS = ("callbacks", "logger")
@@ -53,6 +54,7 @@ def check_conf(job: Job) -> None:
         check_roles("lightning", job.dataset.info, ())
         check_float32("lightning", job.dataset.info)
     check_gpu(job.conf.scaling)
+    check_numbers(conf.module, "trainer.module", (*RATES, "weight_decay"))
     module = conf.module if job.dataset is None else fill_from_dataset(conf.module, job.dataset.info, "trainer.module")
     _check_class(module, "trainer.module", pl.LightningModule, job)
     if conf.datamodule is not None:

@@ -3,14 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from rtrain.config.needs import SEVERAL_WORKERS, Rules
+from rtrain.config.needs import SEVERAL_WORKERS, Need, Rules
 from rtrain.config.schema import one_of
 from rtrain.trainers.loops.epochs.conf import EpochsConf, LimitsConf
+from rtrain.trainers.loops.epochs.too_late import BY_EPOCH, JUDGED, can_stop
+
+JUDGED_BY_EPOCH = replace(
+    JUDGED,
+    met=lambda way: can_stop(way.trainer.early_stopping, _num_evaluations(way.trainer)),
+    keys=("trainer.max_epochs", "trainer.early_stopping", "trainer.trainer_args"),
+    of_rows=False,
+)
+ALL_EPOCHS = replace(
+    BY_EPOCH,
+    met=lambda way: _num_evaluations(way.trainer) != 0,
+    instead="Evaluate more often",
+    keys=("trainer.max_epochs", "trainer.trainer_args"),
+)
+CLIPPED = Need(
+    met=lambda way: way.trainer.trainer_args.get("gradient_clip_val") is not None,
+    otherwise="no gradients are clipped",
+    instead="Say where to: +trainer.trainer_args.gradient_clip_val=1",
+    keys=("trainer.trainer_args",),
+)
+
+
+def _num_evaluations(conf: Conf) -> int | None:
+    """Return how many evaluations there are at most; None where that is not known."""
+    given, epochs = conf.trainer_args, conf.max_epochs
+    every = given.get("check_val_every_n_epoch", 1)
+    is_known = isinstance(every, int) and every > 0 and given.get("val_check_interval") is None
+    return epochs // every if epochs is not None and is_known else None
 
 
 @dataclass(kw_only=True)
@@ -22,7 +50,13 @@ class Conf(LimitsConf):
     }
     """Modules that have what each part may be built of."""
     exclusive: ClassVar[tuple[tuple[str, ...], ...]] = (*LimitsConf.exclusive, ("datamodule", "/dataset"))
-    needs: ClassVar[Rules] = (*LimitsConf.needs, SEVERAL_WORKERS.of("find_unused_parameters"))
+    needs: ClassVar[Rules] = (
+        *LimitsConf.needs,
+        SEVERAL_WORKERS.of("find_unused_parameters", "trainer_args.sync_batchnorm"),
+        JUDGED_BY_EPOCH.of("early_stopping.patience"),
+        ALL_EPOCHS.of("trainer_args.check_val_every_n_epoch"),
+        CLIPPED.of("trainer_args.gradient_clip_algorithm"),
+    )
 
     module: dict[str, Any] = field(default_factory=dict)
     """The ``LightningModule``, by ``_target_``. ``auto`` for in_channels, in_features, input_shape, num_classes and

@@ -296,12 +296,6 @@ def check_names(conf: Any, info: DatasetInfo, same: Mapping[str, str] | None = N
             )
 
 
-def num_steps(conf: EpochsConf, steps_per_epoch: int) -> int | None:
-    """Return the steps of the whole run; None when only the clock ends it."""
-    limits = [] if conf.max_epochs is None else [conf.max_epochs * steps_per_epoch]
-    return min([*limits, *([] if conf.max_steps is None else [conf.max_steps])], default=None)
-
-
 def fill_lengths(node: Mapping[str, Any], steps: int | None, where: str) -> dict[str, Any]:
     """Return ``node`` with each ``auto`` that means the length of the run replaced by it, at any depth.
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
-
 from rtrain.trainers.base import Job
-from rtrain.trainers.loops.auto import AUTO, dataset_of, evaluated_split, num_steps
+from rtrain.trainers.loops.auto import AUTO, dataset_of, evaluated_split
 from rtrain.trainers.loops.directions import monitored
 from rtrain.trainers.loops.epochs.conf import EpochsConf
 
@@ -20,8 +18,7 @@ def chosen_on_test(job: Job, conf: EpochsConf) -> list[str]:
     info, best = dataset_of(job), job.conf.run.checkpoint.best
     if conf.evaluate_split != AUTO or evaluated_split(AUTO, info) != "test" or monitored(best, conf) is not None:
         return []
-    workers = conf.num_with_own_rows(max(1, job.conf.scaling.num_workers))
-    per_epoch = math.ceil(info.num_rows["train"] / conf.rows_per_step(workers))
+    per_epoch = conf.steps_per_epoch(info, job.conf.scaling.min_workers)
     return [notice(job)] if _num_judged(conf, per_epoch) > 1 else []
 
 
@@ -34,7 +31,7 @@ def notice(job: Job) -> str:
 
 def _num_judged(conf: EpochsConf, steps_per_epoch: int) -> int:
     """Return how many evaluations choose between checkpoints, 2 or more being as good as any number."""
-    total = num_steps(conf, steps_per_epoch)
+    total = conf.num_steps(steps_per_epoch)
     by_epochs = None if conf.eval_every_epochs is None else conf.eval_every_epochs * steps_per_epoch
     every = [one for one in (by_epochs, conf.eval_every_steps) if one is not None]
     return len({step for one in every for step in (one, 2 * one) if total is None or step <= total})

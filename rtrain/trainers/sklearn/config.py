@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
 from rtrain.config.needs import WORKERS, Need, Rules
 from rtrain.config.schema import one_of
-from rtrain.trainers.loops.epochs.conf import CAN_SKIP, SAVED_BY_EPOCH, EarlyStoppingConf
+from rtrain.trainers.loops.epochs.conf import CAN_SKIP, EarlyStoppingConf
+from rtrain.trainers.loops.epochs.too_late import JUDGED, SAVED_BY_EPOCH, can_stop
 
 IN_EPOCHS = Need(
     met=lambda way: way.trainer.max_epochs is not None,
     otherwise="the estimator is fitted at once",
     instead="Train in epochs, with partial_fit: trainer.max_epochs=10",
     keys=("trainer.max_epochs",),
+)
+JUDGED_BY_EPOCH = replace(
+    JUDGED,
+    met=lambda way: can_stop(way.trainer.early_stopping, way.trainer.max_epochs),
+    keys=("trainer.max_epochs", "trainer.early_stopping"),
+    of_rows=False,
 )
 
 
@@ -46,7 +53,11 @@ class Conf:
         ),
     }
     """Modules that have what each part may be built of."""
-    needs: ClassVar[Rules] = (IN_EPOCHS.of("batch_size", "max_seconds", "early_stopping"), WORKERS.of("parallel"))
+    needs: ClassVar[Rules] = (
+        IN_EPOCHS.of("batch_size", "max_seconds", "early_stopping"),
+        JUDGED_BY_EPOCH.of("early_stopping.patience"),
+        WORKERS.of("parallel"),
+    )
     follows: ClassVar[Rules] = (
         IN_EPOCHS.of("run.log_every_steps", "run.checkpoint.every_epochs", "run.checkpoint.every_steps"),
         IN_EPOCHS.of("run.checkpoint.every_seconds", "run.checkpoint.keep", "run.checkpoint.on_exit", "run.stop"),

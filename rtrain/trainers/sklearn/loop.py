@@ -16,6 +16,7 @@ from rtrain.trainers.sklearn.build import build_estimator
 from rtrain.trainers.sklearn.config import Conf
 from rtrain.trainers.sklearn.cross_validation import cross_validate
 from rtrain.trainers.sklearn.learner import SklearnLearner
+from rtrain.trainers.sklearn.told_warnings import told_warnings
 from rtrain.trainers.worker import Worker
 
 
@@ -27,7 +28,8 @@ def train(worker: Worker) -> None:
     estimator = build_estimator(conf, info, worker.run.seed, worker.allow)
     learner = SklearnLearner(estimator, info, whole=conf.max_epochs is None, num_threads=num_threads)
     loop = EpochLoop(worker, epochs_conf(conf, info), learner, SingleProcess())
-    with threadpool_limits(num_threads), _side_by_side(worker, conf, num_threads):
+    told = told_warnings(conf.estimator, worker.notice)
+    with told, threadpool_limits(num_threads), _side_by_side(worker, conf, num_threads):
         if conf.cross_validation is not None and loop.progress.step == 0:
             scores = cross_validate(estimator, _all_rows(worker), info, conf.cross_validation, worker.run.seed)
             worker.report(scores, step=0, epoch=0)

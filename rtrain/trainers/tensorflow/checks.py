@@ -22,9 +22,9 @@ from rtrain.trainers.loops.auto import (
     check_task,
     dataset_of,
     fill_lengths,
-    num_steps,
 )
 from rtrain.trainers.loops.loss_kinds import check_loss_kind
+from rtrain.trainers.loops.number_ranges import check_numbers
 from rtrain.trainers.loops.tasks import CLASSES
 from rtrain.trainers.tensorflow.build import averaging, build_optimizer, check_model_class, fill
 from rtrain.trainers.tensorflow.config import Conf
@@ -65,7 +65,8 @@ def check_conf(job: Job) -> None:
     model = locate(conf.model["_target_"], "trainer.model._target_", job.allow)
     if inspect.isclass(model):
         check_model_class(model, conf)
-    steps = num_steps(conf, steps_per_epoch=1)
+    check_numbers(conf.optimizer, "trainer.optimizer")
+    steps = conf.num_steps(steps_per_epoch=1)
     check_node(fill_lengths(conf.optimizer, steps, "trainer.optimizer"), "trainer.optimizer", job.allow)
     # The signatures of Keras's optimizers take any keyword: only their constructors know better.
     _check_averages(build_optimizer(conf, steps, job.allow))

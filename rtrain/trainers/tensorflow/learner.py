@@ -16,7 +16,7 @@ from rtrain.datasets.base import Batch
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.base import Job
-from rtrain.trainers.loops.auto import evaluated_split, num_steps
+from rtrain.trainers.loops.auto import evaluated_split
 from rtrain.trainers.loops.epochs.learner import Learner
 from rtrain.trainers.loops.tasks import CLASSES, derived_metrics, metric_names
 from rtrain.trainers.tensorflow.build import (
@@ -68,7 +68,7 @@ class KerasLearner(Learner):
         check_mask(output, world.size)
         single = info.task in CLASSES and is_single(output, target)
         steps_per_epoch = -(-worker.dataset.splits["train"].num_rows // conf.rows_per_step(world.size))
-        steps = num_steps(conf, steps_per_epoch)
+        steps = conf.num_steps(steps_per_epoch)
         optimizer = build_optimizer(conf, steps, allow)
         note = note_on_averages(optimizer, steps or steps_per_epoch)
         if note is not None:

@@ -14,7 +14,7 @@ from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from rtrain.config.targets.instantiate import build, locate
 from rtrain.datasets.base import Dataset, DatasetInfo, ResidentSplit
 from rtrain.errors import ConfigError
-from rtrain.trainers.loops.auto import AUTO, default_monitor, fill_from_dataset, num_steps
+from rtrain.trainers.loops.auto import AUTO, default_monitor, fill_from_dataset
 from rtrain.trainers.loops.monitor import Monitor
 from rtrain.trainers.loops.tasks import PLACES
 from rtrain.trainers.torch.checkpoint.state import TrainState, make_ema
@@ -40,6 +40,15 @@ def build_model(node: Mapping[str, Any], info: DatasetInfo, allow: tuple[str, ..
     if not isinstance(model, nn.Module):
         raise ConfigError(f"trainer.model: {node['_target_']} makes a {type(model).__name__}, not a torch.nn.Module.")
     return model
+
+
+def build_outline(conf: Conf, info: DatasetInfo, allow: tuple[str, ...]) -> nn.Module | None:
+    """Return the model without its numbers; None if it can't be built like that, so that only workers can check it."""
+    try:
+        with torch.device("meta"):
+            return build_model(conf.model, info, allow)
+    except (RuntimeError, NotImplementedError):
+        return None
 
 
 def build_loss(conf: Conf, dataset: Dataset, allow: tuple[str, ...]) -> nn.Module:
@@ -132,7 +141,7 @@ def auto_lengths(conf: Conf) -> list[str]:
 
 def schedule_length(conf: Conf, steps_per_epoch: int) -> int | None:
     """Return how often the schedule moves on in the whole run; None when only the clock ends it."""
-    steps = num_steps(conf, steps_per_epoch)
+    steps = conf.num_steps(steps_per_epoch)
     return steps if steps is None or conf.scheduler_interval == "step" else math.ceil(steps / steps_per_epoch)
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import inspect
 
 import torch
+from torch.nn.parameter import is_lazy
 from torch.optim import Optimizer
 
 from rtrain.config.targets.instantiate import build, check_node
 from rtrain.datasets.base import DatasetInfo
-from rtrain.errors import ConfigError
+from rtrain.errors import ConfigError, TargetError
 from rtrain.trainers.base import Job
 from rtrain.trainers.loops.auto import (
     check_float32,
@@ -23,8 +24,9 @@ from rtrain.trainers.loops.auto import (
 )
 from rtrain.trainers.loops.loss_kinds import check_loss_kind
 from rtrain.trainers.loops.monitor import Monitor
+from rtrain.trainers.loops.number_ranges import check_numbers
 from rtrain.trainers.loops.tasks import CLASSES
-from rtrain.trainers.torch.build import auto_lengths, build_loss, schedule_length, watches_metric
+from rtrain.trainers.torch.build import auto_lengths, build_loss, build_outline, schedule_length, watches_metric
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.inputs.transforms import check_transforms
 from rtrain.trainers.torch.losses.metrics import directions as metric_directions
@@ -48,6 +50,7 @@ def check_conf(job: Job) -> None:
     seen = check_transforms(conf, info, job.allow)
     _check_targets(conf, seen, job)
     _check_device(conf, job)
+    _check_channels(conf, seen, job)
     check_monitors(conf, info, job, tuple(conf.metrics))
     _check_watched(conf, info, job)
     check_strategy(conf, seen, job)
@@ -55,6 +58,9 @@ def check_conf(job: Job) -> None:
 
 def _check_targets(conf: Conf, info: DatasetInfo, job: Job) -> None:
     check_node(fill_from_dataset(conf.model, info), "trainer.model", job.allow)
+    check_numbers(conf.optimizer, "trainer.optimizer")
+    check_numbers(conf.scheduler, "trainer.scheduler")
+    _check_step_size(conf)
     check_node(conf.optimizer, "trainer.optimizer", job.allow, num_args=1)
     one_weight = [torch.zeros(1, 1, requires_grad=True)]
     _check_optimizer(build(conf.optimizer, "trainer.optimizer", job.allow, one_weight))  # is lr a number?
@@ -77,6 +83,12 @@ def _check_targets(conf: Conf, info: DatasetInfo, job: Job) -> None:
     for name, node in conf.metrics.items():
         where = f"trainer.metrics.{name}"
         check_node(fill_from_dataset(node, info, where), where, job.allow)
+
+
+def _check_step_size(conf: Conf) -> None:
+    size = (conf.scheduler or {}).get("step_size")
+    if isinstance(size, int) and size < 1:
+        raise TargetError("trainer.scheduler.step_size", f"must be at least 1, not {size}")
 
 
 def _check_optimizer(optimizer: object) -> None:
@@ -104,6 +116,17 @@ def _check_watched(conf: Conf, info: DatasetInfo, job: Job) -> None:
             f"trainer.scheduler.mode={said}: the schedule watches {watched.name}, of which a "
             f"{'smaller' if watched.mode == 'min' else 'larger'} one is better.",
             "Leave the mode out, or name another metric to watch: run.checkpoint.best.monitor=...",
+        )
+
+
+def _check_channels(conf: Conf, info: DatasetInfo, job: Job) -> None:
+    """Refuse the memory format of images for a model that has no weights for them: it makes rows flat."""
+    model = build_outline(conf, info, job.allow) if conf.channels_last else None
+    if model is not None and not any(is_lazy(weight) or weight.dim() == 4 for weight in model.parameters()):
+        raise TargetError(
+            "trainer.channels_last",
+            f"has no effect: {conf.model['_target_']} has no convolutions",
+            "Leave it out, or take a model of images: trainer/model=resnet",
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
@@ -11,6 +11,7 @@ from pydantic import Field
 from rtrain.config.needs import SEVERAL_WORKERS, WORKERS, Need, Rules
 from rtrain.config.schema import one_of
 from rtrain.trainers.loops.epochs.conf import EpochsConf
+from rtrain.trainers.loops.epochs.too_late import schedules_of
 
 DECLARED = Need(
     met=lambda way: way.trainer.train_loop is None,
@@ -45,7 +46,29 @@ BLOCKS = Need(
     instead="Recompute them: trainer.strategy_options.activation_checkpointing=1; or shard them: trainer.strategy=fsdp",
     keys=("trainer.strategy", "trainer.strategy_options.activation_checkpointing"),
 )
+CHANNELS = Need(
+    met=lambda way: way.info is None or len(way.info.input_shape) == 3 or bool(way.trainer.transform),
+    otherwise="the rows of the dataset are no images",
+    instead="Leave it out",
+    keys=("dataset", "trainer.transform"),
+    of_rows=True,
+)
+SHARING = replace(
+    SEVERAL_WORKERS,
+    met=lambda way: SEVERAL_WORKERS.met(way) or _acts_alone(way.trainer),
+    otherwise="one process has nothing to share",
+    keys=("scaling.num_workers", "trainer.strategy"),
+)
+SHARDING = replace(SHARING, met=lambda way: SEVERAL_WORKERS.met(way) or way.trainer.strategy not in ("fsdp", "fsdp_tp"))
+SPLITTING = replace(SHARING, met=lambda way: SEVERAL_WORKERS.met(way) or way.trainer.strategy not in ("tp", "fsdp_tp"))
 STRATEGIES = ("ddp", "fsdp", "tp", "fsdp_tp", "deepspeed", "accelerate")
+
+
+def _acts_alone(conf: Conf) -> bool:
+    """Tell whether a strategy does something in a single process: computes, steps or saves in another way."""
+    options = conf.strategy_options
+    computes = conf.strategy in ("fsdp", "fsdp_tp") and (options.param_dtype != "fp32" or options.consolidate)
+    return computes or conf.strategy == "deepspeed" or (conf.strategy == "accelerate" and bool(options.accelerate))
 
 
 @dataclass(kw_only=True)
@@ -108,7 +131,12 @@ class Conf(EpochsConf):
         LOOP.of("train_loop_config"),
         *EpochsConf.needs,
         SCHEDULE.of("scheduler_interval"),
+        schedules_of("scheduler"),
         BLOCKS.of("strategy_options.blocks"),
+        CHANNELS.of("channels_last"),
+        SHARING.of("strategy"),
+        SHARDING.of("strategy_options.reshard_after_forward", "strategy_options.reduce_dtype"),
+        SPLITTING.of("strategy_options.tp_size", "strategy_options.tp_plan"),
         SEVERAL_WORKERS.of("find_unused_parameters", "sync_batchnorm"),
     )
     follows: ClassVar[Rules] = (

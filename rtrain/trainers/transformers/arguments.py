@@ -7,10 +7,10 @@ from dataclasses import fields
 from functools import partial
 from typing import Any
 
-from transformers import TrainingArguments
+from transformers import Trainer, TrainingArguments
 
 from rtrain.config.diagnostics.omegaconf_messages import as_written
-from rtrain.config.did_you_mean import nearest_or_all, use_instead
+from rtrain.config.did_you_mean import nearest_or_all, to_try, use_instead
 from rtrain.config.targets.arguments import named_in_error
 from rtrain.errors import ConfigError, TargetError, first_line
 
@@ -43,6 +43,10 @@ OURS = {
 }
 
 
+OF_OPTIMIZERS = ("adam_beta1", "adam_beta2", "adam_epsilon", "optim_args")
+"""Those that some optimizers take and others don't."""
+
+
 def check_arguments(given: Mapping[str, Any]) -> None:
     """Refuse arguments that are unknown, or that rtrain decides itself.
 
@@ -67,7 +71,31 @@ def check_arguments(given: Mapping[str, Any]) -> None:
             wanted = "true or false" if bool in kinds else "a number"
             fits = partial(_is_one_of, kinds)
             raise TargetError(where, f"must be {wanted}, not {as_written(value)}", fits=fits)
-    make_arguments(given)
+    _check_used(given, make_arguments(given))
+
+
+def _check_used(given: Mapping[str, Any], made: TrainingArguments) -> None:
+    """Refuse arguments of the optimizer and the schedule that the ones that are chosen don't take.
+
+    Raises:
+        TargetError: Names the key.
+    """
+    for name in OF_OPTIMIZERS:
+        rest = {other: value for other, value in given.items() if other != name}
+        default = getattr(TrainingArguments, name, None)
+        if given.get(name) not in (None, default) and _options(make_arguments(rest)) == _options(made):
+            raise TargetError(f"trainer.arguments.{name}", f"has no effect: {made.optim.value} doesn't use it")
+    if given.get("warmup_steps") and made.lr_scheduler_type.value == "constant":
+        hint = to_try("trainer.arguments.lr_scheduler_type=constant_with_warmup")
+        raise TargetError("trainer.arguments.warmup_steps", "has no effect: lr_scheduler_type=constant has none", hint)
+
+
+def _options(arguments: TrainingArguments) -> Any:
+    """Return the class of the optimizer and what it is told; what equals nothing where that takes a model."""
+    try:
+        return Trainer.get_optimizer_cls_and_kwargs(arguments)
+    except (ImportError, ValueError, TypeError):
+        return object()
 
 
 def make_arguments(given: Mapping[str, Any]) -> TrainingArguments:

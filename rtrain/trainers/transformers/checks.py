@@ -13,6 +13,7 @@ from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError, first_line
 from rtrain.trainers.base import Job
 from rtrain.trainers.loops.auto import check_float32, check_monitors, check_roles, dataset_of
+from rtrain.trainers.loops.number_ranges import check_numbers
 from rtrain.trainers.torch.process_settings import check_gpu
 from rtrain.trainers.transformers.arguments import check_arguments
 from rtrain.trainers.transformers.build import build_model, task_of
@@ -42,6 +43,7 @@ def check_conf(job: Job) -> None:
     check_float32("transformers", info)
     check_monitors(conf, info, job, ("perplexity",) if info.task == "language-modeling" else ())
     check_arguments(conf.arguments)
+    check_numbers(conf.arguments, "trainer.arguments")
     if conf.lora is not None:
         _check_lora(conf.lora)
     check_gpu(job.conf.scaling)

@@ -8,9 +8,10 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from rtrain.config.did_you_mean import alike
-from rtrain.config.needs import Need, Rules
+from rtrain.config.needs import SEVERAL_WORKERS, Need, Rules
 from rtrain.config.schema import one_of
 from rtrain.trainers.loops.epochs.conf import EpochsConf
+from rtrain.trainers.loops.epochs.too_late import schedules_of
 
 TASKS = (
     "causal-lm",
@@ -33,10 +34,24 @@ CAUSAL = Need(
     keys=("trainer.task",),
 )
 MASKED = Need(
-    met=lambda way: way.trainer.task in ("auto", "masked-lm"),
+    met=lambda way: way.trainer.task == "masked-lm",
     otherwise="trainer.task masks no tokens",
     instead="It is for trainer.task=masked-lm",
     keys=("trainer.task",),
+)
+TEXTS = Need(
+    met=lambda way: way.info is None or way.info.dtype == "object",
+    otherwise="the rows of the dataset are no texts",
+    instead="Leave it out",
+    keys=("dataset",),
+    of_rows=True,
+)
+CONTINUED = Need(
+    met=lambda way: way.info is None or way.info.task == "language-modeling",
+    otherwise="the dataset has labels, so that no next token is learned",
+    instead="Leave it out; or to learn the texts alone: dataset.label=null",
+    keys=("dataset", "trainer.task"),
+    of_rows=True,
 )
 
 
@@ -84,7 +99,15 @@ class Conf(EpochsConf):
 
     foreign: ClassVar[tuple[str, ...]] = ("torch", "rtrain.trainers.torch")
     """Modules whose classes this trainer can't use: options of config groups that build them are refused."""
-    needs: ClassVar[Rules] = (*EpochsConf.needs, CAUSAL.of("packing"), MASKED.of("mask_share"))
+    needs: ClassVar[Rules] = (
+        *EpochsConf.needs,
+        schedules_of("arguments"),
+        TEXTS.of("max_length", "packing", "tokenizer"),
+        CAUSAL.of("packing"),
+        CONTINUED.of("packing"),
+        MASKED.of("mask_share"),
+        SEVERAL_WORKERS.of("arguments.ddp_find_unused_parameters", "arguments.ddp_bucket_cap_mb"),
+    )
 
     task: Annotated[str, *one_of("auto", *TASKS)] = "auto"
     """What the model learns; ``auto``: what the dataset is for, a language by the next token."""

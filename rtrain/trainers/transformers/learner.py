@@ -16,7 +16,6 @@ from torch.nn.parallel import DistributedDataParallel
 
 from rtrain.datasets.base import Batch, Dataset
 from rtrain.runs.checkpoints import Writer
-from rtrain.trainers.loops.auto import num_steps
 from rtrain.trainers.loops.epochs.learner import Learner
 from rtrain.trainers.loops.tasks import derived_metrics
 from rtrain.trainers.torch.checkpoint.optimizer_state import checked_state
@@ -47,7 +46,7 @@ class TransformersLearner(Learner):
             self.model.enable_input_require_grads()
         self._optimizer = build_optimizer(self.model, self._args)
         steps_per_epoch = -(-dataset.splits["train"].num_rows // conf.rows_per_step(ranks.size))
-        self._schedule = build_schedule(self._optimizer, self._args, num_steps(conf, steps_per_epoch))
+        self._schedule = build_schedule(self._optimizer, self._args, conf.num_steps(steps_per_epoch))
         self._inputs = Inputs(conf, info, self._task, tokenizer, ranks.device)
         row = next(iter(dataset.splits["train"].own_rows(0, 1)))
         self._spare = Batch(row["x"][:1], row["y"][:1], 1)

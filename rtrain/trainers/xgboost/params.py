@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import math
 import re
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xgboost
@@ -33,16 +34,20 @@ from rtrain.trainers.loops.boosting.params import (
 from rtrain.trainers.loops.boosting.rounds import eval_splits, usable_names
 from rtrain.trainers.trained import CheckpointMetadata
 from rtrain.trainers.worker import Worker
-from rtrain.trainers.xgboost.config import Conf
 from rtrain.trainers.xgboost.data import check_grades, feature_types, metrics_of, tell_of_small_labels
 from rtrain.trainers.xgboost.metrics import OF_PROBABILITIES, Metrics, deciding, gives_margins
 from rtrain.trainers.xgboost.names import ALIASES, OURS, known_names, try_out
+
+if TYPE_CHECKING:
+    from rtrain.trainers.xgboost.config import Conf
 
 UNCUT = {
     "dart": "later rounds change the weights of earlier trees",
     "gblinear": "all rounds change the same weights",
 }
 """Boosters that give no model of an earlier round; XGBoost's slices and ranges of rounds don't bring it back."""
+_NOT_USED = re.compile(r'"([^"]+)"')
+"""Names in a warning of XGBoost: Parameters: { "max_depth", "top_k" } are not used."""
 TASK_OF = {
     **{"binary": "classification", "multi": "classification", "rank": "ranking"},
     **{"reg": "regression", "count": "regression", "survival": "regression"},
@@ -113,7 +118,7 @@ def check_params(job: Job) -> None:
     conf: Conf = job.conf.trainer
     assert job.dataset is not None
     info, given = job.dataset.info, conf.params
-    check_names(given, known_names(), OURS, Conf)
+    check_names(given, known_names(), OURS, type(conf))
     check_once(given, lambda name: ALIASES.get(name, name))
     check_early_stopping(conf, "booster", given.get("booster"), UNCUT, "gbtree")
     _check_objective(str(given.get("objective", "")), info)
@@ -150,13 +155,15 @@ def reported(job: Job) -> tuple[str, ...] | None:
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """Turn an error of XGBoost into one line without its stack.
+    """Turn an error of XGBoost into one line without its stack; parameters that it doesn't use were named before.
 
     Raises:
         TrainingError: XGBoost's own is its cause.
     """
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=r"(?s).*Parameters: \{.*\} are not used")
+            yield
     except xgboost.core.XGBoostError as error:
         raise TrainingError(f"XGBoost: {_first_line(error)}", _way_out(error)) from error
 
@@ -272,6 +279,19 @@ def _refusal(conf: Conf, info: DatasetInfo, given: Mapping[str, Any] | None = No
     except (ValueError, xgboost.core.XGBoostError) as error:
         return error
     return None
+
+
+def unused_params(conf: Conf, info: DatasetInfo) -> list[str]:
+    """Return the parameters of the config that XGBoost warns of: the booster or objective doesn't use them."""
+    params, rows = all_params(conf, info, seed=0, use_gpu=False, num_threads=1), _few_rows(info)
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            xgboost.Booster({**params, "verbosity": 1}, [rows]).update(rows, 0)
+    except (ValueError, TypeError, xgboost.core.XGBoostError):  # the check of the parameters names what is refused
+        return []
+    named = {name for one in caught for name in _NOT_USED.findall(str(one.message).partition("Parameters:")[2])}
+    return [name for name in conf.params if name in named & known_names()]
 
 
 def _first_line(error: Exception) -> str:

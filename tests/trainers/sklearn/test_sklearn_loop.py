@@ -122,9 +122,11 @@ def test_a_resumed_training_in_epochs_is_the_same(tmp_path, name, keys):
 
 def test_predictions_that_are_no_numbers_fail_the_run_and_name_the_estimator(tmp_path):
     conf = make_conf("neighbors.RadiusNeighborsRegressor", radius=1e-6)
-    with pytest.warns(UserWarning, match="no neighbors"), pytest.raises(TrainingError) as caught:
-        fit(tmp_path, conf, small_dataset("regression"))
+    channel = RecordingChannel()
+    with pytest.raises(TrainingError) as caught:
+        fit(tmp_path, conf, small_dataset("regression"), channel=channel)
     assert "trainer.estimator" in str(caught.value)
+    assert any("no neighbors" in record["text"] for record in channel.of("notice"))
 
 
 def test_early_stopping_ends_the_epochs(tmp_path):

@@ -53,7 +53,7 @@ def test_a_good_conf_passes():
         ),
         (
             {"optimizer": {"_target_": "torch.optim.AdamW", "lr": -1}},
-            "trainer.optimizer.lr: torch.optim.AdamW refuses -1",
+            "trainer.optimizer.lr: must be at least 0, not -1",
         ),
         ({"optimizer": {"_target_": "torch.optim.LBFGS"}}, "LBFGS needs a closure"),
         ({"scheduler": {"_target_": "torch.optim.lr_scheduler.StepLR"}}, "step_size"),
@@ -65,6 +65,7 @@ def test_a_good_conf_passes():
         ({"early_stopping": EarlyStoppingConf(monitor="val/acc")}, "test/accuracy"),
         ({"early_stopping": EarlyStoppingConf(), "evaluate_split": "none"}, "early_stopping"),
         ({"sync_batchnorm": True}, "GPUs only"),
+        ({"channels_last": True}, "trainer.channels_last: has no effect"),
     ],
 )
 def test_a_mistake_is_named(keys, message):

@@ -23,6 +23,8 @@ def check(conf, data):
         ({"arguments": {"lr_scheduler_type": "no"}}, r"trainer\.arguments"),
         ({"arguments": {"learning_rate": "fast"}}, r"trainer\.arguments\.learning_rate: must be a number, not 'fast'"),
         ({"arguments": {"bf16": "yes"}}, r"trainer\.arguments\.bf16: must be true or false"),
+        ({"arguments": {"optim": "adafactor", "adam_beta1": 0.5}}, r"adam_beta1: has no effect: adafactor"),
+        ({"arguments": {"lr_scheduler_type": "constant", "warmup_steps": 3}}, r"warmup_steps: has no effect"),
         ({"model": {**STILL, "hidden_size": "big"}}, r"trainer\.model\.config\.hidden_size: .*'hidden_size'.*got str"),
         ({"lora": {"rr": 8}}, r"trainer\.lora\.rr[\s\S]*did you mean: r"),
         ({"model": {**STILL, "hiden_size": 8}}, r"trainer\.model\.config\.hiden_size[\s\S]*hidden_size"),
@@ -40,8 +42,17 @@ def test_a_mistake_is_named_with_the_way_out(keys, problem):
     assert re.search(problem, f"{raised.value}\n{getattr(raised.value, 'hint', '')}")
 
 
-def test_a_good_config_passes():
-    check(make_conf(), dataset())
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"adam_beta1": 0.5, "adam_epsilon": 1e-4},
+        {"optim": "adafactor", "adam_beta1": 0.9},
+        {"lr_scheduler_type": "constant_with_warmup", "warmup_steps": 3},
+    ],
+)
+def test_a_good_config_passes(arguments):
+    check(make_conf(arguments=arguments), dataset())
 
 
 def test_a_model_is_from_scratch_or_pretrained():

@@ -28,12 +28,20 @@ SAVED_BY_ROUND = Need(
     instead="Write checkpoints more often, or none by round: run.checkpoint.every_steps=null",
     keys=("trainer.num_boost_round",),
 )
+CAN_STOP = Need(
+    # The first round is an improvement, and after the last one there is nothing left to stop.
+    met=lambda way: (way.trainer.early_stopping_rounds or 0) + 1 < max(2, way.trainer.num_boost_round),
+    otherwise="the run ends before so many rounds in a row can be without improvement",
+    instead="Ask for fewer of them, or grow more trees",
+    keys=("trainer.num_boost_round", "trainer.early_stopping_rounds"),
+)
 
 
 @dataclass(kw_only=True)
 class BoostingConf:
     """How many trees to grow, and what to measure meanwhile."""
 
+    needs: ClassVar[Rules] = (CAN_STOP.of("early_stopping_rounds"),)
     follows: ClassVar[Rules] = (
         HAS_EPOCHS.of("run.checkpoint.every_epochs"),
         HAS_STEPS.of("run.log_every_steps"),

@@ -30,6 +30,7 @@ from rtrain.trainers.loops.directions import check_targets, not_reported
 from rtrain.trainers.loops.epochs.meter import NotFiniteError
 from rtrain.trainers.loops.finished import tell_over
 from rtrain.trainers.loops.monitor import Monitor, StopConditions, goal_names
+from rtrain.trainers.loops.number_ranges import check_numbers
 from rtrain.trainers.loops.stopping import SIGNALS, StopSignal
 from rtrain.trainers.worker import Worker
 
@@ -107,6 +108,7 @@ def check_boosting(conf: BoostingConf, job: Job) -> None:
             "trainer.early_stopping_min_delta is the improvement that early stopping asks for, but it is off.",
             to_try(f"trainer.early_stopping_rounds={USUAL_PATIENCE}"),
         )
+    check_numbers(conf.params, "trainer.params", conf.params)
     functions(conf, job.allow)
 
 

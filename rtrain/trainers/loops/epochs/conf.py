@@ -2,43 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
 from rtrain.config.needs import Need, Rules
 from rtrain.config.schema import one_of
-
-
-def _comes_too_late(every: int | None, last: int | None) -> bool:
-    return every is not None and last is not None and every > last
-
-
-BY_EPOCH = Need(
-    met=lambda way: not _comes_too_late(way.trainer.eval_every_epochs, way.trainer.max_epochs),
-    otherwise="the run ends before so many epochs are over",
-    instead="Evaluate more often, or at the end only: trainer.eval_every_epochs=null",
-    keys=("trainer.max_epochs",),
+from rtrain.trainers.loops.epochs.too_late import (
+    BY_EPOCH,
+    BY_STEP,
+    BY_STEP_OF_ROWS,
+    EARLIER,
+    EVALUATED,
+    IN_TIME,
+    JUDGED,
+    LOGGED_BY_STEP,
+    SAVED_BY_EPOCH,
+    SAVED_BY_STEP,
+    SAVED_BY_STEP_OF_ROWS,
 )
-BY_STEP = Need(
-    met=lambda way: not _comes_too_late(way.trainer.eval_every_steps, way.trainer.max_steps),
-    otherwise="the run ends before so many steps are taken",
-    instead="Evaluate more often, or at the end only: trainer.eval_every_steps=null",
-    keys=("trainer.max_steps",),
-)
-SAVED_BY_EPOCH = Need(
-    met=lambda way: not _comes_too_late(way.conf.run.checkpoint.every_epochs, way.trainer.max_epochs),
-    otherwise="the run ends before so many epochs are over",
-    instead="Write checkpoints more often, or none by epoch: run.checkpoint.every_epochs=null",
-    keys=("trainer.max_epochs",),
-)
-SAVED_BY_STEP = Need(
-    met=lambda way: not _comes_too_late(way.conf.run.checkpoint.every_steps, way.trainer.max_steps),
-    otherwise="the run ends before so many steps are taken",
-    instead="Write checkpoints more often, or none by step: run.checkpoint.every_steps=null",
-    keys=("trainer.max_steps",),
-)
+
 CAN_SKIP = Need(
     met=lambda way: False,
     otherwise="this trainer leaves no step out",
@@ -76,10 +61,11 @@ class LimitsConf:
     """How long to train, in which steps, and what is measured."""
 
     exclusive: ClassVar[tuple[tuple[str, ...], ...]] = (("batch_size", "global_batch_size"),)
-    needs: ClassVar[Rules] = (EVALUATES.of("eval_batch_size"),)
+    needs: ClassVar[Rules] = (EVALUATES.of("eval_batch_size"), EVALUATED.of("eval_batch_size"))
     follows: ClassVar[Rules] = (
         SAVED_BY_EPOCH.of("run.checkpoint.every_epochs"),
         SAVED_BY_STEP.of("run.checkpoint.every_steps"),
+        IN_TIME.of("run.checkpoint.every_seconds"),
     )
 
     max_epochs: Annotated[int, Field(ge=1)] | None = None
@@ -119,6 +105,21 @@ class LimitsConf:
         if self.max_epochs is None and self.max_steps is None and self.max_seconds is None:
             raise ValueError("training would never end: give max_epochs, max_steps or max_seconds")
 
+    def num_steps(self, steps_per_epoch: int) -> int | None:
+        """Return the optimizer steps of the whole run; None when only the clock ends it."""
+        limits = [] if self.max_epochs is None else [self.max_epochs * steps_per_epoch]
+        return min([*limits, *([] if self.max_steps is None else [self.max_steps])], default=None)
+
+    def steps_per_epoch(self, info: Any, num_workers: int) -> int:
+        """Return the optimizer steps of one pass.
+
+        Args:
+            info: What is known of the dataset.
+            num_workers: 0 for training in this process.
+        """
+        num_rows: int = info.num_rows["train"]
+        return math.ceil(num_rows / self.rows_per_step(self.num_with_own_rows(max(1, num_workers))))
+
     def rows_per_step(self, world_size: int) -> int:
         """Return the rows of all workers per step."""
         return self.global_batch_size or (self.batch_size or 32) * world_size
@@ -137,6 +138,14 @@ class EpochsConf(LimitsConf):
         EVALUATES.of("eval_every_epochs", "eval_every_steps"),
         BY_EPOCH.of("eval_every_epochs"),
         BY_STEP.of("eval_every_steps"),
+        BY_STEP_OF_ROWS.of("eval_every_steps"),
+        JUDGED.of("early_stopping.patience"),
+        EARLIER.of("max_steps"),
+    )
+    follows: ClassVar[Rules] = (
+        *LimitsConf.follows,
+        SAVED_BY_STEP_OF_ROWS.of("run.checkpoint.every_steps"),
+        LOGGED_BY_STEP.of("run.log_every_steps"),
     )
 
     shuffle: bool = True

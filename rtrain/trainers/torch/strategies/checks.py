@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-import torch
-from torch import nn
-
 from rtrain.config.did_you_mean import to_try
 from rtrain.config.num_workers import Elastic
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError, NotInstalledError
 from rtrain.plugins import missing_modules
 from rtrain.trainers.base import Job
-from rtrain.trainers.torch.build import build_model
+from rtrain.trainers.torch.build import build_outline
 from rtrain.trainers.torch.config import Conf, StrategyConf
 from rtrain.trainers.torch.strategies import strategy_class
 from rtrain.trainers.torch.strategies.base import Strategy
@@ -40,7 +37,7 @@ def check_strategy(conf: Conf, info: DatasetInfo, job: Job) -> None:
         raise ConfigError(message, "Use raise, or stop.")
     if conf.strategy == "ddp" and conf.strategy_options.activation_checkpointing is None:
         return
-    model = _outline(conf, info, job)
+    model = build_outline(conf, info, job.allow)
     if model is not None:
         strategy.check_model(model, conf, max(1, num_workers))
 
@@ -93,12 +90,3 @@ def _check_sizes(conf: Conf, info: DatasetInfo, num_workers: int) -> None:
             f"trainer.strategy={conf.strategy} needs workers that see the same rows, which a stream doesn't give them.",
             to_try("dataset.memory=resident", "or trainer.strategy=fsdp"),
         )
-
-
-def _outline(conf: Conf, info: DatasetInfo, job: Job) -> nn.Module | None:
-    """Return the model without its numbers; None if it can't be built like that, so that only workers can check it."""
-    try:
-        with torch.device("meta"):
-            return build_model(conf.model, info, job.allow)
-    except (RuntimeError, NotImplementedError):
-        return None
