@@ -185,7 +185,7 @@ def check_job(
     check_shares(dataset, composed.conf.scaling.num_workers)
     check_weights_count(dataset)
     if dataset is not None:
-        way = Way(composed.conf, resumed=composed.of_run, info=dataset.info)
+        way = Way(composed.conf, info=dataset.info)
         job = replace(job, notices=check_with_rows(composed.awaiting, way))
     with masked_streams(composed.scrub):
         plugin.check(job)

@@ -108,7 +108,7 @@ def test_a_resume_with_another_metric_forgets_the_best_value_of_the_one_before(c
     if config == "mlp":
         stops = ["trainer.early_stopping={monitor: test/mae, patience: 3}"]
         later = ["trainer.early_stopping.monitor=test/mse", "trainer.max_epochs=8"]
-        run = rtrain.fit(config, [*words, *stops, "trainer.max_epochs=3"])
+        run = rtrain.fit(config, [*words, *stops, "trainer.max_epochs=5"])
         again = rtrain.resume(run.path, later)
         assert len({event.epoch for event in again.events()}) == 8  # mse, which is larger than mae, gets better
         return

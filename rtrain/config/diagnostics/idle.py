@@ -71,7 +71,8 @@ def check_idle(request: Request, way: Way, words: Collection[str], *, of_run: bo
     refused = [one for one in found if not _may_stay(one, request, decided)]
     if refused:
         _refuse(refused)
-    awaiting = {} if request.of_file else {one.key: one.place for one in found_in(of_rows)}
+    # A key that idles in a resumed run ends what it did before.
+    awaiting = {} if request.of_file or way.resumed else {one.key: one.place for one in found_in(of_rows)}
     return Checked(tuple(_notes(one for one in found if not one.need.documented)), awaiting)
 
 

@@ -15,7 +15,7 @@ from rtrain.trainers.loops.epochs.too_late import BY_EPOCH, JUDGED, can_stop
 
 JUDGED_BY_EPOCH = replace(
     JUDGED,
-    met=lambda way: can_stop(way.trainer.early_stopping, _num_evaluations(way.trainer)),
+    met=lambda way: way.resumed or can_stop(way.trainer.early_stopping, _num_evaluations(way.trainer)),
     keys=("trainer.max_epochs", "trainer.early_stopping", "trainer.trainer_args"),
     of_rows=False,
 )

@@ -21,7 +21,7 @@ IN_EPOCHS = Need(
 )
 JUDGED_BY_EPOCH = replace(
     JUDGED,
-    met=lambda way: can_stop(way.trainer.early_stopping, way.trainer.max_epochs),
+    met=lambda way: way.resumed or can_stop(way.trainer.early_stopping, way.trainer.max_epochs),
     keys=("trainer.max_epochs", "trainer.early_stopping"),
     of_rows=False,
 )

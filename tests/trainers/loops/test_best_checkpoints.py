@@ -73,7 +73,7 @@ def test_the_best_evaluation_of_two_workers_has_a_checkpoint(tmp_path):
 
 @pytest.mark.parametrize("trainer", TRAINERS)
 def test_a_run_resumes_from_its_best_checkpoint_to_the_same_end(tmp_path, trainer):
-    early = "trainer.early_stopping={patience: 3}"
+    early = "trainer.early_stopping={patience: 2}"
     whole = fit(tmp_path / "whole", trainer, early, "run.checkpoint.keep=9")
     cut = shutil.copytree(whole.path, tmp_path / "cut")
     for record in whole.manifest.checkpoints[1:]:

@@ -9,7 +9,7 @@ from rtrain.cli.app import run as rtrain
 WORDS = ["num_workers=0", "trainer.num_threads=1", "dataset.limit=100"]
 NOTICE = "the best checkpoint is chosen on the split 'test'"
 EPOCHS = ["trainer.max_epochs=2"]
-TREES = ["dataset=sklearn", "dataset.limit=null", "trainer.num_boost_round=2"]
+TREES = ["dataset=sklearn", "dataset.limit=null", "trainer.num_boost_round=3"]
 
 
 def told(capsys, *words):

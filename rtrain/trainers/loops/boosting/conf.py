@@ -30,7 +30,7 @@ SAVED_BY_ROUND = Need(
 )
 CAN_STOP = Need(
     # The first round is an improvement, and after the last one there is nothing left to stop.
-    met=lambda way: (way.trainer.early_stopping_rounds or 0) + 1 < max(2, way.trainer.num_boost_round),
+    met=lambda way: way.resumed or (way.trainer.early_stopping_rounds or 0) + 1 < max(2, way.trainer.num_boost_round),
     otherwise="the run ends before so many rounds in a row can be without improvement",
     instead="Ask for fewer of them, or grow more trees",
     keys=("trainer.num_boost_round", "trainer.early_stopping_rounds"),

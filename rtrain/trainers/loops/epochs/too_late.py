@@ -107,7 +107,7 @@ LOGGED_BY_STEP = Need(
     of_rows=True,
 )
 EARLIER = Need(
-    met=lambda way: way.resumed or way.info is None or not _ends_by_epochs(way),
+    met=lambda way: way.info is None or not _ends_by_epochs(way),
     otherwise="trainer.max_epochs ends the run before",
     instead="Train for more epochs, or as long as the steps take: trainer.max_epochs=null",
     keys=("trainer.max_steps", *OF_STEPS),
