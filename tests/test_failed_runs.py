@@ -81,7 +81,7 @@ error: KeyError: 'b'
          |                  ^^^^^^^^^^
   --> own.py:7 in loop
   >    7 | step(config["how"])
-  more frames: 3 of rtrain
+  more frames: 4 of rtrain
 """,
     "assert": """
 error: AssertionError: a is wrong
@@ -95,7 +95,7 @@ error: ModuleNotFoundError: No module named 'not_there_at_all'
   >   15 | import not_there_at_all
   --> own.py:7 in loop
   >    7 | step(config["how"])
-  more frames: 3 of rtrain
+  more frames: 4 of rtrain
 try: pip install not_there_at_all
 or check the spelling of the import
 The whole traceback is in RUN/logs/worker-0.log
@@ -106,7 +106,7 @@ error: RuntimeError: mat1 and mat2 shapes cannot be multiplied (3x4 and 5x6)
   >   17 | torch.zeros(3, 4) @ torch.zeros(5, 6)
   --> own.py:7 in loop
   >    7 | step(config["how"])
-  more frames: 3 of rtrain
+  more frames: 4 of rtrain
 Rows of 4 numbers reach a layer made for 5: change the layer's in_features, or reshape before it.
 """,
     "lines": """
@@ -132,7 +132,7 @@ OTHERS = {
 error: RuntimeError: late
   --> own.py:33 in forward
   >   33 | raise RuntimeError("late")
-  more frames: 12 (10 of rtrain, 2 of torch)
+  more frames: 13 (11 of rtrain, 2 of torch)
 The whole traceback is in RUN/logs/worker-0.log
 """,
     ),
@@ -144,7 +144,7 @@ error: ValueError: operands could not be broadcast together with shapes (1258,10
   --> own.py:44:12 in objective
   >   44 | return predictions + 1 + [1, 2, 3]
          |        ^^^^^^^^^^^^^^^^^^^^^^^^^^^
-  more frames: 6 (4 of rtrain, 2 of xgboost)
+  more frames: 7 (5 of rtrain, 2 of xgboost)
 """,
     ),
     "estimator": (

@@ -49,7 +49,7 @@ error: KeyError: 'row'
   --> own_model.py:11:36 in training_step
   >   11 | return self.compute(batch, {"rows": 1}["rows" if index < 3 else "row"])
          |                            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-  more frames: 29 (22 of lightning, 4 of torch, 3 of rtrain)
+  more frames: 30 (22 of lightning, 4 of torch, 4 of rtrain)
 The whole traceback is in RUN/logs/worker-0.log
 """,
     ),
