@@ -23,6 +23,7 @@ from rtrain.config.diagnostics.omegaconf_messages import of_environment, referen
 from rtrain.config.diagnostics.screen import CliWord, FileLocation, render
 from rtrain.config.diagnostics.source_map import SourceMap
 from rtrain.config.did_you_mean import closest, did_you_mean, one_edit, plain, to_try
+from rtrain.config.locations import builtin_config_dir
 from rtrain.config.schema import Schemas
 from rtrain.config.validate import InvalidError, Problem
 from rtrain.errors import ConfigError
@@ -78,8 +79,8 @@ def _quoted(request: Request, error: OverrideParseException) -> Request | None:
     return other
 
 
-def show_typed(request: Request, error: ConfigError) -> None:
-    """Add the typed word to an error that names the key that it set; the error changes."""
+def show_place(request: Request, error: ConfigError) -> None:
+    """Add the typed word, or the line of a file, to an error that names the key that it set; the error changes."""
     named = _KEY.search(error.message)
     if named is None or "\n" in error.message:
         return
@@ -87,7 +88,8 @@ def show_typed(request: Request, error: ConfigError) -> None:
     place, below = places.of(named[0]), [one for one in request.words if one.key.startswith(f"{named[0]}.")]
     if not isinstance(place, CliWord) and below:
         place = places.of_word(below[-1].text)
-    if isinstance(place, CliWord):
+    own = isinstance(place, FileLocation) and not place.file.startswith(str(builtin_config_dir()))
+    if isinstance(place, CliWord) or own:
         error.message = render(error.message, place)
         is_flush = error.hint is not None and not error.hint.startswith(" ")
         error.hint = indent(error.hint or "", "  ") if is_flush else error.hint

@@ -95,6 +95,8 @@ class Values:
                 return meaning.sentence
         if value is not None and (note := of_environment(value)) is not None:
             return note
+        if isinstance(place, FileLocation) and value in ("None", "nil"):
+            return "nothing is null in YAML: None is a text"
         wants_keys = problem.startswith(("must be a mapping", "can't be null"))
         return self.keys_of(key) or self.built_at(key) if wants_keys else None
 
