@@ -121,6 +121,12 @@ def expand_defaults(defaults: list[Any], *, relative: bool) -> list[Any]:
     ]
 
 
+def without_choice(word: str) -> str:
+    """Return an override that chooses ``null`` in a group below ``trainer`` as one that sets the part to null."""
+    _, key, value = split_word(word)
+    return f"{key.replace('/', '.')}=null" if key in GROUPS.values() and value in ("null", "None") else word
+
+
 def _choice(sign: str, dotted: str, value: str | None) -> str:
     """Return the override for a group below ``trainer``: an option is chosen, anything else is a value."""
     if sign == "~" or value in ("null", "None", None):

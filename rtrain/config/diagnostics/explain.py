@@ -17,7 +17,7 @@ from rtrain.config.compose.resolve import MissingValuesError, NoPackageError, Un
 from rtrain.config.diagnostics.diagnostic import Diagnostic, command
 from rtrain.config.diagnostics.hydra_errors import explain_hydra
 from rtrain.config.diagnostics.meant.unreadable import as_override, closed, readable_words
-from rtrain.config.diagnostics.meant.values import Values, named_in
+from rtrain.config.diagnostics.meant.values import Values, bound_in, named_in
 from rtrain.config.diagnostics.meant.wrong_keys import Check, WrongKeys
 from rtrain.config.diagnostics.omegaconf_messages import of_environment, reference_problem
 from rtrain.config.diagnostics.screen import CliWord, FileLocation, render
@@ -112,9 +112,10 @@ def _invalid(request: Request, problems: Sequence[Problem], wrong: WrongKeys, ch
             meant = wrong.translated(one.key, word) or _choice(word, one.known)
         message = f"{one.key}: {one.message}" if one.key else one.message
         attempt, values = _corrected(place, word, meant), Values(request, wrong.keys.confs, check)
-        if attempt is None and isinstance(place, CliWord) and one.word is None and place == places.of(one.key):
-            attempt = values.corrected(one.key, place)
         note = values.said_of(one.key, place, one.message)
+        if attempt is None and isinstance(place, CliWord) and one.word is None and place == places.of(one.key):
+            usual = () if note is not None else (bound_in(one.message), wrong.usual(one.key))
+            attempt = values.corrected(one.key, place, *usual)
         return Diagnostic(message, place, meant, attempt, note).as_error()
     lines = []
     for one in problems[:MOST]:

@@ -17,6 +17,7 @@ from rtrain.config.compose.aliases import CHOOSABLE, GROUPS, split_word
 from rtrain.config.compose.request import Request
 from rtrain.config.diagnostics.diagnostic import Diagnostic, command, command_with
 from rtrain.config.diagnostics.meant.other_options import own_form
+from rtrain.config.diagnostics.meant.rewritten import with_point
 from rtrain.config.diagnostics.meant.suggest import closest_group, closest_key, in_full, key_of_class
 from rtrain.config.diagnostics.meant.values import Values
 from rtrain.config.diagnostics.meant.wrong_keys import Check, WrongKeys
@@ -205,8 +206,10 @@ class _Explainer:
         problem = plain_words(cause.msg or str(cause))
         if isinstance(place, CliWord):
             problem = _of_value(problem, split_word(place.command[place.index])[2] or "")
-        attempt = self.values.corrected(key, place) if isinstance(place, CliWord) and key else None
-        note = self.values.said_of(key, place, problem)
+        note, attempt = self.values.said_of(key, place, problem), None
+        if isinstance(place, CliWord) and key:
+            usual = self.wrong_keys.usual(key) if note is None else None
+            attempt = self.values.corrected(key, place, "false" if usual == "true" else usual)  # a switch stays off
         if note is None and attempt is None and problem.startswith("must be a list"):
             note = self.values.list_at(key)
         return Diagnostic(f"{key}: {problem}" if key else problem, place, None, attempt, note)
@@ -248,14 +251,20 @@ class _Explainer:
 
     def _sweep_without_multirun(self, match: re.Match[str], _: Exception) -> Diagnostic:
         place = self.places.of_word(match[1])
-        value = split_word(match[1])[2]
-        decimal = re.fullmatch(r"(-?\d+),(\d+)", value or "")
-        note = f"or, if one value is meant, a list: [{value}]"
-        note += f", or a number: {decimal[1]}.{decimal[2]}" if decimal else ""
-        first = f"{split_word(match[1])[1]}={(value or '').partition(',')[0]}"
-        may_be = place is None or re.search(r"[\[({]", value or "") or self.values.checked(place, first)
+        value = split_word(match[1])[2] or ""
+        word = match[1] if place is None else place.command[place.index]
+        message, key = f"'{word}' has several values", split_word(word)[1]
+        number = self.values.checked(place, *(f"{key}={one}" for one in with_point(value))) if place else None
+        if number is not None and re.fullmatch(r"-?0,\d+|-?\d+,0\d+", value):
+            several = command(self.request, "--multirun")
+            return Diagnostic(
+                f"{message}; a number has no comma", place, None, number, f"or train with each: {several}"
+            )
+        note = f"or, if one value is meant, a list: [{value}]" + (f", or a number: {number}" if number else "")
+        first = f"{key}={value.partition(',')[0]}"
+        may_be = place is None or re.search(r"[\[({]", value) or self.values.checked(place, first)
         attempt = command(self.request, "--multirun") if may_be else None
-        return Diagnostic(f"'{match[1]}' has several values", place, None, attempt, note)
+        return Diagnostic(message, place, None, attempt, note)
 
     def _hydra_sweep(self, match: re.Match[str], _: Exception) -> Diagnostic:
         return Diagnostic("Hydra's own settings can't be swept", self.places.of_word(match[1]))
