@@ -13,11 +13,14 @@ import typer
 from rtrain.cli import completion, fit, listing, predict, recipes, resume, runs, schema, smoke, sweep
 from rtrain.cli.dashes import WithOverrides
 from rtrain.cli.interrupt import INTERRUPTED
+from rtrain.cli.usage import HELP, Command, Group
 from rtrain.errors import ConfigError, RtrainError
 from rtrain.terminal import say
 
 app = typer.Typer(
     name="rtrain",
+    cls=Group,
+    context_settings=HELP,
     help="Train what a YAML describes: any framework, on Ray, with a run directory that tells everything about it.",
     no_args_is_help=True,
     add_completion=False,
@@ -28,14 +31,14 @@ app.command("fit", cls=WithOverrides)(fit.fit)
 app.command("resume", cls=WithOverrides)(resume.resume)
 app.command("predict", cls=WithOverrides)(predict.predict)
 app.command("evaluate", cls=WithOverrides)(predict.evaluate)
-app.command("smoke")(smoke.smoke)
+app.command("smoke", cls=Command)(smoke.smoke)
 app.add_typer(runs.runs, name="runs")
 app.add_typer(sweep.sweeps, name="sweep")
 app.add_typer(recipes.recipes, name="recipes")
-app.command("schema")(schema.schema)
-app.command("trainers")(listing.trainers)
-app.command("datasets")(listing.datasets)
-app.command("completion")(completion.completion)
+app.command("schema", cls=Command)(schema.schema)
+app.command("trainers", cls=Command)(listing.trainers)
+app.command("datasets", cls=Command)(listing.datasets)
+app.command("completion", cls=Command)(completion.completion)
 app.command("complete", hidden=True)(completion.complete)
 
 

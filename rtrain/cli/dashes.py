@@ -6,18 +6,20 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from typer.core import TyperCommand
-
+from rtrain.cli.usage import Command
+from rtrain.cli.verbs import config_first
 from rtrain.config.compose.aliases import KEYS
 from rtrain.config.diagnostics.screen import CliWord, render
 from rtrain.config.did_you_mean import closest, to_try
 from rtrain.errors import ConfigError
 
+LONG = {"-v": "--verbose", "-q": "--quiet"}
+"""Letters of other tools -> their options."""
 LIKE_AN_OPTION = 0.75
 """How alike a word and an option have to be for the option to be meant."""
 
 
-class WithOverrides(TyperCommand):
+class WithOverrides(Command):
     """A command that takes overrides, and says so to those who type them with dashes."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -26,11 +28,15 @@ class WithOverrides(TyperCommand):
         Raises:
             ConfigError: Some are overrides with dashes.
         """
+        before = ["rtrain", str(ctx.info_name)]
+        moved = config_first(args) if ctx.info_name == "fit" else None
+        if moved is not None:
+            problem = render("the config has no option: it comes first", CliWord([*before, *args], len(before)))
+            raise ConfigError(problem, "  " + to_try(shlex.join([*before, *moved])))
         takes_value = {name: not getattr(one, "is_flag", True) for one in self.params for name in one.opts}
         known = {**takes_value, **dict.fromkeys(self.get_help_option_names(ctx), False)}
         first, new = without_dashes(args, known)
         if first is not None:
-            before = ["rtrain", str(ctx.info_name)]
             problem = render(
                 f"'{args[first]}': overrides have no dashes", CliWord([*before, *args], len(before) + first)
             )
@@ -47,7 +53,7 @@ def without_dashes(args: Sequence[str], known: Mapping[str, bool]) -> tuple[int 
     """
     first, kept, moved, position = None, list[str](), list[str](), 0
     while position < len(args):
-        word = args[position]
+        word = args[position] if args[position] in known else LONG.get(args[position], args[position])
         following = args[position + 1] if position + 1 < len(args) else None
         name, is_set, value = word.partition("=")
         if word == "--":
@@ -68,6 +74,8 @@ def without_dashes(args: Sequence[str], known: Mapping[str, bool]) -> tuple[int 
 
 def _is_override(name: str, known: Mapping[str, bool]) -> bool:
     bare = name.lstrip("-").replace("-", "_")
+    if bare in KEYS and name.startswith("-") and len(bare) > 1:
+        return True
     if not name.startswith("--") or name in known or not bare.replace(".", "").replace("/", "").isidentifier():
         return False
     return bare in KEYS or "." in bare or closest(name, known, LIKE_AN_OPTION) is None

@@ -8,13 +8,16 @@ from typing import Annotated
 
 import typer
 
+from rtrain.cli.usage import Command, Group
 from rtrain.terminal import check_written, say
 
-recipes = typer.Typer(help="List, show and copy recipes: small projects that train a real model.", no_args_is_help=True)
+recipes = typer.Typer(
+    cls=Group, help="List, show and copy recipes: small projects that train a real model.", no_args_is_help=True
+)
 Name = Annotated[str, typer.Argument(help="A recipe, as `rtrain recipes ls` lists it.")]
 
 
-@recipes.command("ls")
+@recipes.command("ls", cls=Command)
 def ls() -> None:
     """List the recipes."""
     from rtrain.recipes import recipes
@@ -26,7 +29,7 @@ def ls() -> None:
     check_written()
 
 
-@recipes.command("show")
+@recipes.command("show", cls=Command)
 def show(name: Name) -> None:
     """Print a recipe's README, its config, and where it is."""
     from rtrain.recipes import find_recipe
@@ -36,7 +39,7 @@ def show(name: Name) -> None:
     check_written()
 
 
-@recipes.command("cp")
+@recipes.command("cp", cls=Command)
 def cp(name: Name, folder: Annotated[Path, typer.Argument(help="The folder that becomes the copy.")]) -> None:
     """Copy a recipe, to change it."""
     from rtrain.recipes import copy_recipe

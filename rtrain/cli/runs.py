@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
+from rtrain.cli.usage import Command, Group
 from rtrain.printable import printable
 from rtrain.terminal import say
 
-runs = typer.Typer(help="Look after run directories.", no_args_is_help=True)
+runs = typer.Typer(cls=Group, help="Look after run directories.", no_args_is_help=True)
 HARMLESS = ("unfinished", "extra")
 """Problems that lose nothing."""
 
@@ -20,7 +21,7 @@ def options() -> None:
     """Look after run directories."""
 
 
-@runs.command("verify")
+@runs.command("verify", cls=Command)
 def verify(
     run: Annotated[str, typer.Argument(help="A run directory: runs/<name>/<time>-<id>; or its URL.", metavar="RUN")],
 ) -> None:
@@ -39,7 +40,7 @@ def verify(
         raise typer.Exit(1)
 
 
-@runs.command("upload")
+@runs.command("upload", cls=Command)
 def upload(
     run: Annotated[Path, typer.Argument(help="A run directory: runs/<name>/<time>-<id>.", metavar="RUN")],
     to: Annotated[str | None, typer.Option(help="URL instead of run.storage, e.g. s3://bucket/runs.")] = None,
@@ -53,7 +54,7 @@ def upload(
         raise typer.Exit(1)
 
 
-@runs.command("fetch")
+@runs.command("fetch", cls=Command)
 def fetch(
     url: Annotated[str, typer.Argument(help="The copy of a run: s3://bucket/runs/<name>/<time>-<id>.", metavar="URL")],
     into: Annotated[Path | None, typer.Argument(help="The run directory to make; by default runs/<name>/<id>.")] = None,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rtrain.cli.usage import Command, Group
 from rtrain.terminal import say
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from rtrain.sweeps.observer import SweepObserver
 
 EXIT_CODES = {"interrupted": 130, "preempted": 143, "failed": 1}
-sweeps = typer.Typer(help="Look at sweeps.", no_args_is_help=True)
+sweeps = typer.Typer(cls=Group, help="Look at sweeps.", no_args_is_help=True)
 
 
 @sweeps.callback()
@@ -25,7 +26,7 @@ def options() -> None:
     """Look at sweeps."""
 
 
-@sweeps.command("show")
+@sweeps.command("show", cls=Command)
 def show(
     sweep: Annotated[Path, typer.Argument(help="The folder of a sweep: runs/<name>-sweep-<id>.", metavar="SWEEP")],
 ) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from rtrain.config.data_files import words_for
 from rtrain.config.did_you_mean import closest, did_you_mean, to_try
+from rtrain.config.no_config import hint_for
 from rtrain.errors import ConfigError
 
 CONFIG_FOLDERS = ("configs", "config", "conf")
@@ -55,8 +56,12 @@ def builtin_dir(name: str) -> Path:
     return installed if installed.is_dir() else package.parent / name
 
 
-def find_primary(config: str) -> Primary:
+def find_primary(config: str, overrides: Sequence[str] = ()) -> Primary:
     """Return the file that ``config``, a path, a folder with a config.yaml, or a name, stands for.
+
+    Args:
+        config: What the user calls it.
+        overrides: What the user typed after it, for messages.
 
     Raises:
         ConfigError: There is no such file, or it is not a YAML file that can be read.
@@ -66,12 +71,20 @@ def find_primary(config: str) -> Primary:
     path = Path(config).expanduser()
     if path.suffix == ".yml":
         raise _wrong_suffix(config, path)
+    if "://" in config:
+        fetch = f"{shlex.join(['curl', '-O', config])} && {shlex.join(['rtrain', 'fit', path.name, *overrides])}"
+        hint = "  " + to_try(fetch) if config.startswith("http") else None
+        raise ConfigError(f"{config} is a URL: a config is a file of this machine.", hint)
     if not path.is_dir() and (words := words_for(config)) is not None:
         hint = "  " + to_try(shlex.join(["rtrain", "fit", "xgboost", *words]))
         raise ConfigError(f"{config} is data, and not a config: a config, or the name of one, comes first.", hint)
+    if path.suffix == ".py":
+        attempt = to_try(f"trainer: {{type: torch, train_loop: {path.stem}:FUNCTION}}")
+        problem = f"{config} is a script, and not a config: a config names a function of it."
+        raise ConfigError(problem, f"  {attempt}\n  in a .yaml file next to it")
     if path.suffix == ".yaml" or path.exists():
-        return Primary(path=_readable(config, path), builtin=False)
-    return _by_name(config)
+        return Primary(path=_readable(config, path, overrides), builtin=False)
+    return _by_name(config, overrides)
 
 
 def search_folders(primary: Primary, config_dir: str | None) -> list[tuple[str, Path]]:
@@ -129,7 +142,7 @@ def _to_type(*words: str | Path) -> str:
     return to_try(shlex.join(map(str, words)))
 
 
-def _readable(config: str, path: Path) -> Path:
+def _readable(config: str, path: Path, overrides: Sequence[str] = ()) -> Path:
     if path.is_dir():
         own = path / f"{CONFIG}.yaml"
         if not own.is_file():
@@ -140,13 +153,13 @@ def _readable(config: str, path: Path) -> Path:
     if path.suffix != ".yaml":
         raise ConfigError(f"{config} is not a .yaml file.", "  " + _to_type("rtrain", "fit", path.with_suffix(".yaml")))
     if not path.exists():
-        raise _missing(config, path)
+        raise _missing(config, path, overrides)
     if not os.access(path, os.R_OK):
         raise ConfigError(f"{config} can't be read: permission denied.", "  " + _to_type("chmod", "+r", config))
     return path.resolve()
 
 
-def _missing(config: str, path: Path) -> ConfigError:
+def _missing(config: str, path: Path, overrides: Sequence[str]) -> ConfigError:
     yml = path.with_suffix(".yml")
     if yml.exists():
         return _wrong_suffix(str(yml), yml)
@@ -154,7 +167,8 @@ def _missing(config: str, path: Path) -> ConfigError:
     if not folder.is_dir():
         return ConfigError(f"{config} doesn't exist: there is no folder {folder}.")
     names = [one.name for one in sorted(folder.glob("*.yaml"))]
-    hint = nearest_line(path.name, names) or _listing(folder)
+    near = closest(path.name, names)
+    hint = _listing(folder) if near is None else "  " + _to_type("rtrain", "fit", folder / near, *overrides)
     return ConfigError(f"{config} doesn't exist.", hint)
 
 
@@ -171,12 +185,15 @@ def _few(names: Sequence[str], most: int = 12) -> str:
 
 def _wrong_suffix(config: str, path: Path) -> ConfigError:
     if not path.exists():
-        return ConfigError(f"{config} doesn't exist, and configs end in .yaml.")
+        names = (str(path.with_suffix(".yaml")), path.stem)
+        there = [one for one in names if Path(one).exists() or one in config_names()]
+        hint = "  " + _to_type("rtrain", "fit", there[0]) if there else None
+        return ConfigError(f"{config} doesn't exist, and configs end in .yaml.", hint)
     renamed = path.with_suffix(".yaml")
     return ConfigError(f"{config} ends in .yml; configs end in .yaml.", "  " + _to_type("mv", config, renamed))
 
 
-def _by_name(config: str) -> Primary:
+def _by_name(config: str, overrides: Sequence[str]) -> Primary:
     local = [Path(folder) / f"{config}.yaml" for folder in CONFIG_FOLDERS]
     for path in local:
         if path.exists():
@@ -184,15 +201,16 @@ def _by_name(config: str) -> Primary:
     builtin = builtin_config_dir() / f"{config}.yaml"
     if builtin.is_file():
         return Primary(path=builtin, builtin=True)
-    names = sorted(set(_known_names()))
-    hint = nearest_line(config, names) or f"  there are: {_few(names)}" if names else None
+    recipes = sorted(path.parent.name for path in builtin_dir("recipes").glob(f"*/{CONFIG}.yaml"))
+    hint = hint_for(config, overrides, config_names(), recipes)
     folders = ", ".join(f"./{folder}" for folder in CONFIG_FOLDERS)
     raise ConfigError(f"there is no config called '{config}' in {folders} or built in.", hint)
 
 
-def _known_names() -> Iterator[str]:
-    for folder in (*map(Path, CONFIG_FOLDERS), builtin_config_dir()):
-        yield from (path.stem for path in folder.glob("*.yaml"))
+def config_names() -> list[str]:
+    """Return the names of all configs: the user's, then those that are built in."""
+    folders = (*map(Path, CONFIG_FOLDERS), builtin_config_dir())
+    return list(dict.fromkeys(path.stem for folder in folders for path in sorted(folder.glob("*.yaml"))))
 
 
 def _existing_folder(config_dir: str) -> Path:

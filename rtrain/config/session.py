@@ -198,9 +198,9 @@ class Session:
         except TargetError as error:
             raise self._shown(self._placed(error)) from error
         except ConfigError as error:
-            from rtrain.config.diagnostics.explain import show_typed
+            from rtrain.config.diagnostics.explain import show_place
 
-            show_typed(self.request, error)
+            show_place(self.request, error)
             self._shown(error)
             raise
 

@@ -17,6 +17,10 @@ from omegaconf.errors import ValidationError
 from rtrain.config.numeric import is_number
 
 _NUMBER_AND_UNIT = re.compile(r"\s*\d*\.?\d+\s*[A-Za-z].*")
+_CLOCK = re.compile(r"\d+:[0-5]\d:[0-5]\d(\.\d+)?|P(\d+D)?(T(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?")
+"""``1:30:00`` and ISO 8601's ``PT1H30M``."""
+_NO_MINUTES = re.compile(r"\s*\d+\s*h\s*[0-5]?\d")
+"""``1h30``."""
 
 
 class OwnNode(ValueNode):
@@ -46,7 +50,10 @@ class BytesNode(OwnNode, IntegerNode):
 
 NODES = {"seconds": (FloatNode, SecondsNode), "bytes": (IntegerNode, BytesNode)}
 """What the name of a key ends with -> the node that OmegaConf gives it, and the one that reads units."""
-PATTERNS = {"seconds": r"^\s*(\d*\.?\d+\s*[A-Za-z]+\s*)+$", "bytes": r"^\s*\d*\.?\d+\s*[A-Za-z]+\s*$"}
+PATTERNS = {
+    "seconds": r"^\s*(\d*\.?\d+\s*[A-Za-z]+\s*)+(\d+)?$|^\d+:\d\d:\d\d|^P[\dDTHMS.]+$",
+    "bytes": r"^\s*\d*\.?\d+\s*[A-Za-z]+\s*$",
+}
 """The same -> the texts that it takes as well as numbers, for the JSON schema."""
 
 
@@ -87,12 +94,14 @@ def leaves(node: DictConfig) -> Iterator[tuple[DictConfig, str, Node]]:
 
 
 def seconds(text: str) -> float:
-    """Return the seconds of a duration: ``5m``, ``1h30m``, ``500ms``, ``2 days``.
+    """Return the seconds of a duration: ``5m``, ``1h30m``, ``1h30``, ``1:30:00``, ``PT90S``, ``500ms``, ``2 days``.
 
     Raises:
         ValueError: It is none.
     """
-    if not _NUMBER_AND_UNIT.fullmatch(text):
+    if _NO_MINUTES.fullmatch(text):
+        text = f"{text}m"
+    if not _NUMBER_AND_UNIT.fullmatch(text) and not _CLOCK.fullmatch(text):
         raise ValueError(text)
     import pandas as pd  # takes a while, and few configs have a duration
 

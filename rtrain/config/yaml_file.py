@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import shlex
 import stat
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +17,7 @@ from rtrain.config.compose.bounds import MAX_BYTES, MAX_DEPTH, MAX_KEY, MAX_NODE
 from rtrain.config.diagnostics.screen import FileLocation, render
 from rtrain.config.did_you_mean import to_try
 from rtrain.config.locations import shown
+from rtrain.config.yaml_syntax import no_mapping, syntax_error
 from rtrain.errors import ConfigError
 from rtrain.runs.plain_files import described
 
@@ -75,13 +78,13 @@ def read_yaml(path: Path) -> tuple[dict[str, Any], YamlFile]:
             render(message, spot=FileLocation(shown(path), text, error.mark.line, error.mark.column, 1))
         ) from None
     except yaml.MarkedYAMLError as error:
-        raise _syntax_error(path, loader.text, error) from None
+        raise syntax_error(path, loader.text, error) from None
     except yaml.YAMLError as error:
         raise ConfigError(f"{shown(path)} is no YAML: {error}") from None
     finally:
         loader.dispose()
     if not isinstance(data, dict):
-        raise ConfigError(render(f"{shown(path)} is not a mapping of keys to values", spot=file.spot_of(root)))
+        raise no_mapping(path, file.text, file.spot_of(root), data)
     return data, file
 
 
@@ -126,9 +129,17 @@ def _read_text(path: Path) -> str:
             raise ConfigError(f"{shown(path)} has {size} bytes; a config may have {MAX_BYTES}.")
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{shown(path)} is not UTF-8 text (byte {error.start}).") from None
+        raise _not_utf8(path, error) from None
     except OSError as error:
         raise ConfigError(f"{shown(path)} can't be read: {(error.strerror or str(error)).lower()}.") from None
+
+
+def _not_utf8(path: Path, error: UnicodeDecodeError) -> ConfigError:
+    before = error.object[: error.start]
+    encoding = "UTF-16" if error.object[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "LATIN1"
+    place = f"{shown(path)}:{before.count(10) + 1}"
+    attempt = f"iconv -f {encoding} -t UTF-8 {shlex.quote(shown(path))} > {shlex.quote(path.stem)}-utf8.yaml"
+    return ConfigError(f"{place} is not UTF-8 text (byte {error.start}).", "  " + to_try(attempt))
 
 
 def _check(file: YamlFile, root: yaml.Node) -> None:
@@ -152,7 +163,7 @@ def _check(file: YamlFile, root: yaml.Node) -> None:
             if key.value in first:
                 line = first[key.value].start_mark.line + 1
                 message = f"the key '{key.value}' stands twice in one mapping, first in line {line}"
-                raise ConfigError(render(message, spot=file.spot_of(key)))
+                raise ConfigError(render(message, spot=file.spot_of(key)), "  keep one of the two, with all its keys")
             first[key.value] = key
 
 
@@ -208,28 +219,3 @@ def _entry(node: yaml.Node | None, key: str) -> tuple[yaml.Node, yaml.Node] | No
     if not isinstance(node, yaml.MappingNode):
         return None
     return next(((one, value) for one, value in node.value if one.value == key), None)
-
-
-def _syntax_error(path: Path, text: str, error: yaml.MarkedYAMLError) -> ConfigError:
-    mark = error.problem_mark or error.context_mark
-    if mark is None:
-        return ConfigError(f"{shown(path)} is no YAML: {error.problem}")
-    lines = text.split("\n")
-    line = lines[mark.line] if mark.line < len(lines) else ""
-    spot = FileLocation(shown(path), text, min(mark.line, len(lines) - 1), mark.column, 1)
-    if "\t" in line[: mark.column + 1]:
-        spot = FileLocation(spot.file, text, mark.line, line.index("\t"), 1)
-        return ConfigError(render("YAML forbids tabs as indentation", spot=spot), "  " + to_try("two spaces instead"))
-    problem = "the file ends too early" if "'<stream end>'" in (error.problem or "") else error.problem
-    return ConfigError(render(f"this is no YAML: {problem}", spot=spot), _syntax_hint(error))
-
-
-def _syntax_hint(error: yaml.MarkedYAMLError) -> str | None:
-    problem = error.problem or ""
-    if "mapping values are not allowed" in problem:
-        return "  write 'key: value' on a line of its own, and quote text that holds a colon"
-    if "expected <block end>" in problem or "could not find expected ':'" in problem:
-        return "  check the indentation and the ':' of this line and the one above"
-    if "found character '@'" in problem or "cannot start any token" in problem:
-        return "  quote text that starts with a special character"
-    return None

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from rtrain.config.diagnostics.screen import render
-from rtrain.config.did_you_mean import to_try
 from rtrain.config.yaml_file import YamlFile
 from rtrain.errors import ConfigError
 
@@ -95,12 +94,7 @@ def expand_key(key: str) -> str:
 def expand_keys(data: dict[str, Any], file: YamlFile) -> None:
     """Move short names at the top level of a config to where they belong, and those of a sweep's parameters."""
     for short in [key for key in data if key in KEYS or key in GROUPS]:
-        value = data.pop(short)
-        if short in GROUPS and isinstance(value, str):
-            message = f"the option '{value}' of '{short}' is chosen in the defaults list"
-            hint = "  " + to_try(f"defaults: [{short}: {value}, _self_]")
-            raise ConfigError(render(message, spot=file.spot([short])), hint)
-        _place(data, short, value, file)
+        _place(data, short, data.pop(short), file)
     hydra = data.get("hydra")
     sweeper = hydra.get("sweeper") if isinstance(hydra, dict) else None
     params = sweeper.get("params") if isinstance(sweeper, dict) else None
@@ -125,6 +119,12 @@ def expand_defaults(defaults: list[Any], *, relative: bool) -> list[Any]:
         else entry
         for entry in defaults
     ]
+
+
+def without_choice(word: str) -> str:
+    """Return an override that chooses ``null`` in a group below ``trainer`` as one that sets the part to null."""
+    _, key, value = split_word(word)
+    return f"{key.replace('/', '.')}=null" if key in GROUPS.values() and value in ("null", "None") else word
 
 
 def _choice(sign: str, dotted: str, value: str | None) -> str:

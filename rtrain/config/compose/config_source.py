@@ -11,6 +11,7 @@ from hydra.plugins.config_source import ConfigLoadError, ConfigResult, ConfigSou
 from omegaconf import OmegaConf
 
 from rtrain.config.compose.aliases import expand_defaults, expand_keys
+from rtrain.config.compose.shapes import check_shape
 from rtrain.config.compose.store import DEFAULT_PLUGINS, PLUGIN_GROUPS, SCHEMA_GROUP, knows_plugin, schema_of
 from rtrain.config.diagnostics.screen import render
 from rtrain.config.did_you_mean import to_try
@@ -91,6 +92,7 @@ class RtrainSource(ConfigSource):
         if name == self.primary:
             self._prepare_primary(data, file)
         elif "/" not in name:
+            check_shape(data, file)
             expand_keys(data, file)
             self._choose_search(data)
             _inject(data, file, _inline_schemas(data))
@@ -106,6 +108,7 @@ class RtrainSource(ConfigSource):
     def _prepare_primary(self, data: dict[str, Any], file: YamlFile) -> None:
         if not data:
             raise ConfigError(f"{shown(file.path)} is empty.", "  " + to_try("put 'trainer: {type: torch}' into it"))
+        check_shape(data, file)
         expand_keys(data, file)
         for keys in self.replaced:
             _forget(data, keys.split("."))
@@ -154,7 +157,8 @@ def _inject(
     defaults = data.get("defaults")
     if defaults is not None and not isinstance(defaults, list):
         message = render("defaults must be a list", spot=file.spot(["defaults"]))
-        raise ConfigError(message, "  " + to_try("defaults: [_self_]"))
+        entries = [f"{key}: {value}, " for key, value in defaults.items()] if isinstance(defaults, dict) else []
+        raise ConfigError(message, "  " + to_try(f"defaults: [{''.join(entries)}_self_]"))
     defaults = expand_defaults(defaults or [], relative=relative)
     defaults = [_as_override(one, overriding) for one in defaults]
     if not entries and not defaults:

@@ -27,6 +27,7 @@ from hydra.types import HydraContext, RunMode
 from omegaconf import DictConfig, OmegaConf, flag_override, open_dict, read_write
 from omegaconf.errors import OmegaConfBaseException
 
+from rtrain.config.compose.aliases import without_choice
 from rtrain.config.compose.config_source import RtrainSource, source_uri
 from rtrain.config.compose.exclusive import let_typed_win
 from rtrain.config.compose.hydra_parts import NO_LOGGING, CheckedCallbacks, hydra_config, put_checked
@@ -153,8 +154,9 @@ class HydraApp:
             sweep: The composed config of the sweep as a whole.
             words: The overrides of the trial.
         """
+        words = list(map(without_choice, words))
         parser = OverridesParser.create(config_loader=self.loader)
-        parsed = parser.parse_overrides(list(words))
+        parsed = parser.parse_overrides(words)
         is_choice = [self._is_choice(one) for one in parsed]
         chosen = tuple(word for word, choice in zip(words, is_choice, strict=True) if choice)
         if chosen not in self._choices_composed:

@@ -241,7 +241,7 @@ def prepare(
     Raises:
         ConfigError: There is no such config.
     """
-    primary = find_primary(config)
+    primary = find_primary(config, overrides)
     keys = opened() if any(map(_is_deep, overrides)) else ()
     words = tuple(
         replace(word, text=_forced(_localized(word.text, primary.folder), keys)) for word in expand(overrides)

@@ -17,12 +17,13 @@ from rtrain.config.compose.resolve import MissingValuesError, NoPackageError, Un
 from rtrain.config.diagnostics.diagnostic import Diagnostic, command
 from rtrain.config.diagnostics.hydra_errors import explain_hydra
 from rtrain.config.diagnostics.meant.unreadable import as_override, closed, readable_words
-from rtrain.config.diagnostics.meant.values import Values, named_in
+from rtrain.config.diagnostics.meant.values import Values, bound_in, named_in
 from rtrain.config.diagnostics.meant.wrong_keys import Check, WrongKeys
 from rtrain.config.diagnostics.omegaconf_messages import of_environment, reference_problem
 from rtrain.config.diagnostics.screen import CliWord, FileLocation, render
 from rtrain.config.diagnostics.source_map import SourceMap
 from rtrain.config.did_you_mean import closest, did_you_mean, one_edit, plain, to_try
+from rtrain.config.locations import builtin_config_dir
 from rtrain.config.schema import Schemas
 from rtrain.config.validate import InvalidError, Problem
 from rtrain.errors import ConfigError
@@ -78,8 +79,8 @@ def _quoted(request: Request, error: OverrideParseException) -> Request | None:
     return other
 
 
-def show_typed(request: Request, error: ConfigError) -> None:
-    """Add the typed word to an error that names the key that it set; the error changes."""
+def show_place(request: Request, error: ConfigError) -> None:
+    """Add the typed word, or the line of a file, to an error that names the key that it set; the error changes."""
     named = _KEY.search(error.message)
     if named is None or "\n" in error.message:
         return
@@ -87,7 +88,8 @@ def show_typed(request: Request, error: ConfigError) -> None:
     place, below = places.of(named[0]), [one for one in request.words if one.key.startswith(f"{named[0]}.")]
     if not isinstance(place, CliWord) and below:
         place = places.of_word(below[-1].text)
-    if isinstance(place, CliWord):
+    own = isinstance(place, FileLocation) and not place.file.startswith(str(builtin_config_dir()))
+    if isinstance(place, CliWord) or own:
         error.message = render(error.message, place)
         is_flush = error.hint is not None and not error.hint.startswith(" ")
         error.hint = indent(error.hint or "", "  ") if is_flush else error.hint
@@ -110,9 +112,10 @@ def _invalid(request: Request, problems: Sequence[Problem], wrong: WrongKeys, ch
             meant = wrong.translated(one.key, word) or _choice(word, one.known)
         message = f"{one.key}: {one.message}" if one.key else one.message
         attempt, values = _corrected(place, word, meant), Values(request, wrong.keys.confs, check)
-        if attempt is None and isinstance(place, CliWord) and one.word is None and place == places.of(one.key):
-            attempt = values.corrected(one.key, place)
         note = values.said_of(one.key, place, one.message)
+        if attempt is None and isinstance(place, CliWord) and one.word is None and place == places.of(one.key):
+            usual = () if note is not None else (bound_in(one.message), wrong.usual(one.key))
+            attempt = values.corrected(one.key, place, *usual)
         return Diagnostic(message, place, meant, attempt, note).as_error()
     lines = []
     for one in problems[:MOST]:

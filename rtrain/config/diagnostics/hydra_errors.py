@@ -17,14 +17,14 @@ from rtrain.config.compose.aliases import CHOOSABLE, GROUPS, split_word
 from rtrain.config.compose.request import Request
 from rtrain.config.diagnostics.diagnostic import Diagnostic, command, command_with
 from rtrain.config.diagnostics.meant.other_options import own_form
-from rtrain.config.diagnostics.meant.rewritten import readable
+from rtrain.config.diagnostics.meant.rewritten import with_point
 from rtrain.config.diagnostics.meant.suggest import closest_group, closest_key, in_full, key_of_class
-from rtrain.config.diagnostics.meant.unreadable import as_override, closed, readable_words
 from rtrain.config.diagnostics.meant.values import Values
 from rtrain.config.diagnostics.meant.wrong_keys import Check, WrongKeys
 from rtrain.config.diagnostics.omegaconf_messages import MIXED, NO_MAPPING, plain_words
 from rtrain.config.diagnostics.screen import CliWord, FileLocation
 from rtrain.config.diagnostics.source_map import SourceMap
+from rtrain.config.diagnostics.unreadable_words import UnreadableWords
 from rtrain.config.did_you_mean import closest, there_are
 from rtrain.config.locations import shown
 from rtrain.config.schema import Schemas
@@ -43,7 +43,7 @@ def explain_hydra(request: Request, schemas: Schemas, error: Exception, check: C
     """
     explainer = _Explainer(request, schemas, check)
     if isinstance(error, OverrideParseException):
-        return explainer.unreadable_word(error)
+        return UnreadableWords(explainer.wrong_keys, explainer.values, explainer.places).explain(error.override)
     if isinstance(error, MissingConfigException):
         return explainer.no_option(error)
     return explainer.composition(error)
@@ -60,55 +60,6 @@ class _Explainer:
     def values(self) -> Values:
         """Finds what was meant by wrong values."""
         return Values(self.request, self.wrong_keys.keys.confs, self._check)
-
-    def unreadable_word(self, error: OverrideParseException) -> Diagnostic:
-        """Explain an override that Hydra can't parse."""
-        place = self.places.of_word(error.override)
-        sign, key, value = split_word(error.override)
-        shown = mask_word(error.override)
-        if place is not None and (meant := as_override(place.command[place.index])) is not None:
-            message = f"'{place.command[place.index]}' can't be read: an override is key=value"
-            return Diagnostic(message, place, None, self.values.checked(place, meant))
-        if value is None:
-            usual = self.wrong_keys.usual(key) or "..."
-            attempt = command_with(place, f"{place.command[place.index]}={usual}") if place else None
-            return Diagnostic(f"'{shown}' has no value: an override is key=value", place, None, attempt)
-        if not key:
-            return Diagnostic(f"'{shown}' has no key: an override is key=value", place)
-        if re.search(r"[^\w.@/\-:$]", key):
-            return Diagnostic(f"'{key}' can't be read as a key", place, None, None, "a key is names joined by dots")
-        if value == "," and place is not None:
-            attempt = self.values.checked(place, f"{sign}{key}=','")
-            return Diagnostic(f"the value of '{key}' can't be read: a comma separates values", place, None, attempt)
-        if value.endswith(","):
-            attempt = command_with(place, mask_word(f"{sign}{key}={value.rstrip(',')}")) if place else None
-            return Diagnostic(f"'{shown}' ends with a comma: a value is missing after it", place, None, attempt)
-        unclosed = closed(value)
-        if unclosed is not None:
-            typed_sign, typed, _ = split_word(place.command[place.index]) if place else (sign, key, "")
-            attempt = self.values.checked(place, f"{typed_sign}{typed}={unclosed[1]}") if place else None
-            return Diagnostic(f"the value of '{typed}' can't be read: {unclosed[0]}", place, None, attempt)
-        fixed = self._readable(place, value) or self._with_slash(place, key, value)
-        if fixed is not None:
-            return Diagnostic(f"the value of '{key}' can't be read: {shown.partition('=')[2]}", place, None, fixed)
-        attempt = self.values.checked(place, *readable_words(sign, key, value)) if place else None
-        note = "quote text that has special characters; lists are [a,b] and mappings {a: 1}"
-        return Diagnostic(f"the value of '{key}' can't be read: {shown.partition('=')[2]}", place, None, attempt, note)
-
-    def _readable(self, place: CliWord | None, value: str) -> str | None:
-        """Return the command with a value that has other signs than those of a command line; None if it can't be."""
-        if place is None:
-            return None
-        sign, typed, _ = split_word(place.command[place.index])
-        return self.values.checked(place, *(f"{sign}{typed}={one}" for one in readable(value)))
-
-    def _with_slash(self, place: CliWord | None, key: str, value: str) -> str | None:
-        """Return the command that sets a name with a slash, such as a metric's, inside its section; None if none is."""
-        section, _, rest = key.partition("/")
-        section, dot, head = section.rpartition(".")
-        if place is None or not dot or not rest:
-            return None
-        return self.values.checked(place, f"{section}={{{head}/{rest}: {value}}}")
 
     def no_option(self, error: MissingConfigException) -> Diagnostic:
         """Explain an option or a group that no config folder has."""
@@ -255,8 +206,10 @@ class _Explainer:
         problem = plain_words(cause.msg or str(cause))
         if isinstance(place, CliWord):
             problem = _of_value(problem, split_word(place.command[place.index])[2] or "")
-        attempt = self.values.corrected(key, place) if isinstance(place, CliWord) and key else None
-        note = self.values.said_of(key, place, problem)
+        note, attempt = self.values.said_of(key, place, problem), None
+        if isinstance(place, CliWord) and key:
+            usual = self.wrong_keys.usual(key) if note is None else None
+            attempt = self.values.corrected(key, place, "false" if usual == "true" else usual)  # a switch stays off
         if note is None and attempt is None and problem.startswith("must be a list"):
             note = self.values.list_at(key)
         return Diagnostic(f"{key}: {problem}" if key else problem, place, None, attempt, note)
@@ -298,14 +251,20 @@ class _Explainer:
 
     def _sweep_without_multirun(self, match: re.Match[str], _: Exception) -> Diagnostic:
         place = self.places.of_word(match[1])
-        value = split_word(match[1])[2]
-        decimal = re.fullmatch(r"(-?\d+),(\d+)", value or "")
-        note = f"or, if one value is meant, a list: [{value}]"
-        note += f", or a number: {decimal[1]}.{decimal[2]}" if decimal else ""
-        first = f"{split_word(match[1])[1]}={(value or '').partition(',')[0]}"
-        may_be = place is None or re.search(r"[\[({]", value or "") or self.values.checked(place, first)
+        value = split_word(match[1])[2] or ""
+        word = match[1] if place is None else place.command[place.index]
+        message, key = f"'{word}' has several values", split_word(word)[1]
+        number = self.values.checked(place, *(f"{key}={one}" for one in with_point(value))) if place else None
+        if number is not None and re.fullmatch(r"-?0,\d+|-?\d+,0\d+", value):
+            several = command(self.request, "--multirun")
+            return Diagnostic(
+                f"{message}; a number has no comma", place, None, number, f"or train with each: {several}"
+            )
+        note = f"or, if one value is meant, a list: [{value}]" + (f", or a number: {number}" if number else "")
+        first = f"{key}={value.partition(',')[0]}"
+        may_be = place is None or re.search(r"[\[({]", value) or self.values.checked(place, first)
         attempt = command(self.request, "--multirun") if may_be else None
-        return Diagnostic(f"'{match[1]}' has several values", place, None, attempt, note)
+        return Diagnostic(message, place, None, attempt, note)
 
     def _hydra_sweep(self, match: re.Match[str], _: Exception) -> Diagnostic:
         return Diagnostic("Hydra's own settings can't be swept", self.places.of_word(match[1]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -19,6 +20,7 @@ from rtrain.config.diagnostics.screen import CliWord
 from rtrain.config.diagnostics.source_map import SourceMap
 from rtrain.config.did_you_mean import closest, plain
 from rtrain.config.schema import Schemas
+from rtrain.config.targets.arguments import DEFAULT
 from rtrain.errors import ConfigError, TargetError
 
 
@@ -39,7 +41,11 @@ def place_target(request: Request, schemas: Schemas, error: TargetError, check: 
     wrong = WrongKeys(request, schemas, check)
     _, key, value = split_word(place.command[place.index])
     if not error.key.endswith("._target_") or not key.endswith("._target_") or value is None:
-        return Diagnostic(error.message, place, None, _fitting(wrong, error, place), note).as_error()
+        attempt, is_default = _fitting(wrong, error, place), note is None or note.startswith(DEFAULT)
+        usual = wrong.usual(error.key) if attempt is None and is_default and expand_key(key) == error.key else None
+        if usual is not None:  # it is in force, and may differ from the default
+            attempt, note = command_with(place, f"{key}={usual}"), None
+        return Diagnostic(error.message, place, None, attempt, note).as_error()
     values = Values(request, wrong.keys.confs, check)
     for word in _targets(wrong, error.key.removesuffix("._target_"), key, value):
         attempt = values.checked(place, word)
@@ -64,7 +70,8 @@ def _targets(wrong: WrongKeys, part: str, key: str, name: str) -> Iterator[str]:
 def _fitting(wrong: WrongKeys, error: TargetError, place: CliWord) -> str | None:
     """Return the command with what was probably meant by an argument that can't be; None if nothing like it may be."""
     sign, key, value = split_word(place.command[place.index])
-    if error.fits is None or value is None or expand_key(key).replace("/", ".") != error.key:
+    whole = re.sub(r"(\.\d+)+$", "", error.key)  # of a list
+    if error.fits is None or value is None or expand_key(key).replace("/", ".") != whole:
         return None
     named = class_called(value, homes_of(dict(wrong.keys.confs).get("trainer"), error.key))
     parser = OverridesParser.create(config_loader=wrong.request.app.loader)

@@ -14,6 +14,9 @@ from rtrain.config.targets.allow_list import FRAMEWORKS
 from rtrain.config.targets.argument_types import example_of, misfit, misfit_inside, parameters_of
 from rtrain.errors import ConfigError, TargetError
 
+DEFAULT = "its default is"
+"""How the hint begins that names the default of an argument's own."""
+
 
 def check_type(value: Any, parameter: inspect.Parameter, where: str, *, by_default: bool) -> None:
     """Refuse a value that the annotation or the default of ``parameter`` rules out."""
@@ -34,7 +37,7 @@ def check_type(value: Any, parameter: inspect.Parameter, where: str, *, by_defau
         for index in place:
             where, value = f"{where}.{index}", value[index]
     example = example_of(parameter)
-    hint = f"  its default is {example}" if example is not None else None
+    hint = f"  {DEFAULT} {example}" if example is not None else None
     if isinstance(value, str) and (note := of_environment(value)) is not None:
         hint = f"  {note}"
     if isinstance(value, str) and is_number(value):

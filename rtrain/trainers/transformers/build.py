@@ -17,6 +17,7 @@ from rtrain.config.targets.arguments import named_in_error
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
 from rtrain.trainers.transformers.config import Conf
+from rtrain.trainers.transformers.hub import NOT_THERE, is_reachable, local_only
 from rtrain.trainers.transformers.tokens import SPECIAL
 
 CLASSES = {
@@ -126,7 +127,7 @@ def build_model(conf: Conf, info: DatasetInfo, tokenizer: Any, *, empty: bool = 
     """
     task = task_of(conf, info)
     maker = auto_class(task)
-    options = {"trust_remote_code": False, **_heads(conf, info)}
+    options = {"trust_remote_code": False, **_heads(conf, info), **local_only(conf.model.pretrained)}
     try:
         if conf.model.pretrained is None:
             model = maker.from_config(model_config(conf, info, tokenizer))
@@ -155,7 +156,11 @@ def _plain(error: Exception, conf: Conf) -> str:
     name = conf.model.pretrained
     if name is not None and isinstance(error, OSError) and not Path(name).is_dir():
         text = f"there is no model at {name}"
-        return text if name.startswith(("/", ".", "~")) else f"{text}, neither as a folder nor on the hub: {error}"
+        if name.startswith(("/", ".", "~")):
+            return text
+        if not is_reachable():
+            return f"{text}: {NOT_THERE}"
+        return f"{text}, neither as a folder nor on the hub: {error}"
     return str(error).partition("\nModel type should be one of")[0]
 
 

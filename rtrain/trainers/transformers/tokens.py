@@ -15,6 +15,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 from rtrain.datasets.base import Columns, Dataset, ResidentSplit, joined, objects
 from rtrain.errors import ConfigError, DatasetError
 from rtrain.trainers.transformers.config import Conf, TokenizerConf
+from rtrain.trainers.transformers.hub import NOT_THERE, local_only
 
 SPECIAL = {
     "unk_token": "[UNK]",
@@ -54,9 +55,10 @@ def load_tokenizer(name: str | Path, where: str, found: Any = None) -> Any:
         found: The tokenizer, if it has been read another way.
     """
     try:
-        tokenizer = found or AutoTokenizer.from_pretrained(name, trust_remote_code=False)
+        tokenizer = found or AutoTokenizer.from_pretrained(name, trust_remote_code=False, **local_only(str(name)))
     except (OSError, ValueError) as error:
-        raise ConfigError(f"{where}: there is no tokenizer at {name}: {error}") from error
+        problem = NOT_THERE if local_only(str(name)) else str(error)
+        raise ConfigError(f"{where}: there is no tokenizer at {name}: {problem}") from error
     if not tokenizer.is_fast:
         raise ConfigError(f"{where}: the tokenizer of {name} has no fast version.")
     if set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):  # transformers makes up an empty one

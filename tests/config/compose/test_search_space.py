@@ -130,3 +130,13 @@ def test_a_file_varies_what_is_typed_without_a_sign(section, key, values, found,
         trials = session.trials()
         plans = [trials.plan(number, (value,)) for number, value in enumerate(trials.axes[0].values)]
     assert [found(plan.composed.conf) for plan in plans] == [1, 2]
+
+
+@pytest.mark.parametrize("config", ["mlp", "resnet"])
+def test_one_value_of_an_axis_may_leave_a_part_out(config):
+    with Session(config, ("scheduler=null,linear",), schemas()) as session:
+        trials = session.trials()
+        plans = [trials.plan(number, (value,)) for number, value in enumerate(trials.axes[0].values)]
+    off, on = (plan.composed.conf.trainer.scheduler for plan in plans)
+    assert off is None
+    assert on["_target_"].endswith("LinearLR")

@@ -10,6 +10,7 @@ import pytest
 
 import rtrain
 from rtrain.cli.app import run as command
+from rtrain.config.diagnostics.meant.suggest import Keys
 from rtrain.config.session import Session
 from rtrain.errors import ConfigError
 from rtrain.schemas import schemas
@@ -48,7 +49,7 @@ def test_what_is_built_has_words_of_its_own(config, word, said):
         ("mlp", ["hydra/sweeper=optuna"], "try: rtrain fit mlp sweep=optuna "),
         ("mlp", ["dataset=iris"], "try: rtrain fit mlp dataset=sklearn dataset.name=iris"),
         ("mlp", ["metrics=[accuracy]"], "name each one: +trainer.metrics.NAME={_target_: package.Class}"),
-        ("mlp", ["lr=0,1"], "or a number: 0.1"),
+        ("mlp", ["lr=0,1"], "try: rtrain fit mlp lr=0.1"),
         ("mlp", ["lr=true"], "trainer.optimizer.lr: must be a number, not true"),
         ("mlp", ["lr=null"], "trainer.optimizer.lr: must be a number, not null"),
         ("keras", ["+trainer.optimizer.learntng_rate=0.1"], "did you mean: learning_rate"),
@@ -310,3 +311,11 @@ def test_a_misspelt_word_of_another_tool_leads_to_what_it_means(word, meant):
 def test_what_is_chosen_by_a_name_does_not_name_the_run():
     assert "\n  trainer=NAME chooses a trainer" in refused("mlp", "trainer.name=x")
     assert "run.name=" not in refused("mlp", "dataset.name=x")
+
+
+def test_a_slip_is_corrected_before_a_framework_is_asked_for_its_names():
+    def ask():
+        pytest.fail("a framework is imported")
+
+    keys = Keys(["trainer.max_epochs", "trainer.batch_size"], (), library=ask, arguments=ask)
+    assert next(keys.meanings("trainer.batch_sizee")).key == "trainer.batch_size"

@@ -12,8 +12,13 @@ _NOTHING = ("null", "false", "none", "[]")
 """How a config says so, by the type of the key."""
 _THOUSANDS = {"k": 10**3, "m": 10**6, "b": 10**9}
 _DECIMAL = r"-?\d*\.?\d+"
+_COUNTED = (
+    "rows?|samples?|examples?|lines?|records?|epochs?|steps?|rounds?|trees?|workers?|processes|cpus?|cores?|gpus?"
+)
 _SIGNS = str.maketrans(
-    dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "-") | dict.fromkeys("\u201c\u201d\u201e", '"')
+    dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "-")
+    | dict.fromkeys("\u201c\u201d\u201e\u00ab\u00bb", '"')
+    | dict.fromkeys("\u2018\u2019\u201a", "'")
 )
 
 
@@ -27,7 +32,7 @@ def rewritten(value: str) -> Iterator[str]:
         yield from (one for one in (quoted[2], *rewritten(quoted[2])) if one)
         return
     seen = {value}
-    for one in (plainly(value), *_numbers(value), *_nothing(value), *_names(value), *_lists(value)):
+    for one in (plainly(value), *_numbers(value), *_nothing(value), *_names(value), *_lists(value), *_switches(value)):
         if one is not None and one not in seen:
             seen.add(one)
             yield one
@@ -43,12 +48,23 @@ def with_unit(value: str) -> Iterator[str]:
 def plainly(value: str) -> str | None:
     """Return a value with plain digits, quotes and minus signs; None if it has no others."""
     plain = unicodedata.normalize("NFKC", value).translate(_SIGNS)
-    return plain if plain != value and plain.isascii() else None
+    if plain == value or not plain.isascii():
+        return None
+    quoted = re.fullmatch(r"(['\"])([\w.+-]+)\1", plain)
+    return quoted[2] if quoted else plain
 
 
 def readable(value: str) -> Iterator[str]:
     """Yield what was meant by a value that can't be read at all."""
     yield from (one for one in (plainly(value), _in_brackets(value)) if one is not None)
+
+
+def with_point(value: str) -> list[str]:
+    """Return the numbers that two values joined by a comma may be: ``0,01`` is 0.01, ``1,024`` also 1024."""
+    match = re.fullmatch(r"(-?\d+),(\d+)", value)
+    if match is None:
+        return []
+    return [f"{match[1]}.{match[2]}", *([match[1] + match[2]] if len(match[2]) == 3 and match[1] != "0" else [])]
 
 
 def shares_in(value: str) -> list[str]:
@@ -75,8 +91,18 @@ def _numbers(value: str) -> Iterator[str]:
     number = number_in(value)
     if isinstance(number, float) and number.is_integer():
         yield f"{int(number)}"
+    elif isinstance(number, float) and number > 1:
+        yield f"{round(number)}"
     if number is not None and 1 <= number <= 100:
         yield f"{number / 100:g}"
+    if match := re.fullmatch(rf"({_DECIMAL}) ({_COUNTED})", value):
+        yield match[1]
+    if match := re.fullmatch(r"(\d{1,3}) ?(?:\*\*|\^) ?(\d{1,2})", value):
+        yield f"{int(match[1]) ** int(match[2])}"
+    if match := re.fullmatch(r"(\d{1,6}) ?[*x] ?(\d{1,6})", value):
+        yield f"{int(match[1]) * int(match[2])}"
+    if match := re.fullmatch(r"\d{1,3}(?:[' ]\d{3})+", value):
+        yield re.sub(r"\D", "", value)
     if match := re.fullmatch(rf"({_DECIMAL}) ?%", value):
         yield f"{float(match[1]) / 100:g}"
     if match := re.fullmatch(rf"({_DECIMAL}) ?([kKmMB])", value):
@@ -97,12 +123,21 @@ def _lists(value: str) -> Iterator[str]:
         yield match[1]
     if (bracketed := _in_brackets(value)) is not None:
         yield bracketed
+    if match := re.fullmatch(rf"\[?({_DECIMAL}(?:[ ;]+{_DECIMAL})+)\]?", value):
+        yield f"[{','.join(re.split('[ ;]+', match[1]))}]"
     if re.fullmatch(r"\d+( ?[x*] ?\d+)+", value):
         yield f"[{','.join(re.findall(r'[0-9]+', value))}]"
     if value and value[0] not in "[('\"":
         yield f"[{value}]"
     if number_in(value) is not None:
         yield f"[{value},{value}]"
+
+
+def _switches(value: str) -> Iterator[str]:
+    if re.fullmatch(r"(cuda|gpu)(:\d+)?|auto|enabled?|y|t", value.casefold()):
+        yield "true"
+    if value.casefold() in ("cpu", "mps", "n", "f"):
+        yield "false"
 
 
 def _in_brackets(value: str) -> str | None:

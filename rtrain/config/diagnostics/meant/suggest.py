@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from rtrain.config.compose.aliases import CHOOSABLE, GROUPS, KEYS, expand_key
 from rtrain.config.diagnostics.meant.words import Meaning, translated, words_of, words_of_target
-from rtrain.config.did_you_mean import alike, closest, plain
+from rtrain.config.did_you_mean import alike, closest, one_edit, plain
 from rtrain.config.field_types import hints_of
 from rtrain.config.schema import RtrainConf, Schemas
 
@@ -69,8 +69,9 @@ class Keys:
             yield from map(Meaning, self._built_with(name))
         yield from meant
         beside = self._corrected(wrong)
-        if beside is not None and plain(beside) == plain(wrong):
-            yield Meaning(beside)
+        slipped = beside is not None and len(name) >= SHORT and one_edit(name, beside.rpartition(".")[2])
+        if beside is not None and (slipped or plain(beside) == plain(wrong)):
+            yield Meaning(beside)  # before a framework is imported for its names
         yield from self._called(wrong)
         library = self.library() if of_trainer else {}
         yield from _same_name(name, library)

@@ -45,15 +45,22 @@ class Values:
     def __init__(self, request: Request, confs: Sequence[tuple[str, type]], check: Check) -> None:
         self._request, self._confs, self._check = request, confs, check
 
-    def corrected(self, key: str, place: CliWord) -> str | None:
-        """Return the user's command with the value that was probably meant for ``key``; None if there is none."""
+    def corrected(self, key: str, place: CliWord, *usual: str | None) -> str | None:
+        """Return the user's command with the value that was probably meant for ``key``; None if there is none.
+
+        Args:
+            key: With dots, from the root.
+            place: The word that sets it.
+            usual: Values to fall back on: a bound, what the key is without the user's word.
+        """
         typed = place.command[place.index]
         sign, own_key, value = split_word(typed)
         is_whole = expand_key(own_key).replace("/", ".") == key
         if value is None or not is_whole or typed != self._request.overrides[self._position(place)]:
             return None  # one of several values of a word, or a secret
         words = [f"{sign}{word}" for word in self._words(key, own_key, value)]
-        return self.checked(place, *words[:MOST_TRIED])
+        known = [f"{sign}{own_key}={one}" for one in usual if one is not None and one != value]
+        return self.checked(place, *words[:MOST_TRIED], *known)
 
     def checked(self, place: CliWord, *words: str | Sequence[str]) -> str | None:
         """Return the user's command with the first of ``words`` that passes the checks; None if none does.
@@ -95,6 +102,8 @@ class Values:
                 return meaning.sentence
         if value is not None and (note := of_environment(value)) is not None:
             return note
+        if isinstance(place, FileLocation) and value in ("None", "nil"):
+            return "nothing is null in YAML: None is a text"
         wants_keys = problem.startswith(("must be a mapping", "can't be null"))
         return self.keys_of(key) or self.built_at(key) if wants_keys else None
 
@@ -203,3 +212,9 @@ def named_in(message: str, words: Mapping[str, Any]) -> str | None:
     whole = [key for key, name in names.items() if re.search(rf"\b{re.escape(name)}\b", message)]
     parts = [key for key, name in names.items() if any(len(part) > 3 and part in message for part in name.split("_"))]
     return next(reversed(whole or parts), None)
+
+
+def bound_in(message: str) -> str | None:
+    """Return the number that a message about a range names as the least or the most; None if it names none."""
+    found = re.match(r"must be at (?:least|most) (-?[\d.]+),", message)
+    return found[1] if found is not None else None

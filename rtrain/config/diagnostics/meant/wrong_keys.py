@@ -30,7 +30,7 @@ from rtrain.config.diagnostics.meant.suggest import (
 )
 from rtrain.config.diagnostics.meant.words import Meaning, translated
 from rtrain.config.diagnostics.screen import CliWord, FileLocation
-from rtrain.config.did_you_mean import alike
+from rtrain.config.did_you_mean import alike, one_edit
 from rtrain.config.schema import Schemas
 from rtrain.config.targets.parameters import arguments_of, library_of, may_take, targets_of
 from rtrain.config.validate import InvalidError
@@ -80,7 +80,9 @@ class WrongKeys:
             word = self.checked_word(place, sign, short, meaning.value if meaning.value is not None else value)
             if word is not None:
                 shown = split_word(word)[1]
-                return Diagnostic(message, place, shown, command_with(place, word), self._or_added(key, place))
+                is_slip = one_edit(own_key, shown)
+                note = None if is_slip else self._or_added(key, place)
+                return Diagnostic(message, place, shown, command_with(place, word), note)
             first = first or meaning
         others = self._of_other_plugins(first.key) if first is not None else None
         if others is not None:

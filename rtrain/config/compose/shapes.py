@@ -1,0 +1,79 @@
+"""Whether the keys at the top of a file have the shape of a config: sections are mappings, keys are text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rtrain.config.compose.aliases import GROUPS, KEYS, expand_key
+from rtrain.config.diagnostics.screen import render
+from rtrain.config.did_you_mean import to_try
+from rtrain.config.locations import shown
+from rtrain.config.secrets.names import is_secret
+from rtrain.config.yaml_file import YamlFile
+from rtrain.config.yaml_syntax import spaced, unspaced
+from rtrain.errors import ConfigError
+
+CHOOSING = ("trainer", "dataset", *GROUPS)
+"""Keys at which the name of an option may be meant."""
+SECTIONS = (*CHOOSING, "scaling", "run", "cluster", "sweep", "vars")
+"""Keys that hold mappings."""
+
+
+def check_shape(data: dict[str, Any], file: YamlFile) -> None:
+    """Check the keys at the top of a config.
+
+    Raises:
+        ConfigError: A section is no mapping, a key has dots, or an entry of the defaults list is an override.
+    """
+    for key, value in data.items():
+        _check_key(key, value, file)
+    defaults = data.get("defaults")
+    for number, entry in enumerate(defaults if isinstance(defaults, list) else ()):
+        if isinstance(entry, str) and (fixed := spaced(entry)) is not None:
+            place = render("an entry of a defaults list is '- group: option'", file.spot(["defaults", str(number)]))
+            raise ConfigError(place, "  " + to_try(f"- {fixed}"))
+    texts = {key: value for key, value in data.items() if key in CHOOSING and isinstance(value, str)}
+    chosen = {key: value for key, value in texts.items() if "${" not in value}
+    if chosen and not any(map(spaced, chosen.values())):
+        raise _choices(chosen, data, file)
+    for key in SECTIONS:
+        _check_section(key, data.get(key), file)
+
+
+def _check_key(key: Any, value: Any, file: YamlFile) -> None:
+    if key is None or not isinstance(key, str | int | float):
+        raise ConfigError(f"{shown(file.path)}: a key is text, not {'null' if key is None else key!r}")
+    head, dot, rest = str(key).partition(".")
+    if dot and rest and head in (*SECTIONS, *KEYS):
+        raise _dotted(str(key), value, file)
+
+
+def _check_section(key: str, value: Any, file: YamlFile) -> None:
+    spot = file.spot([key])
+    if value is None or isinstance(value, dict) or spot is None or (isinstance(value, str) and "${" in value):
+        return
+    if isinstance(value, str) and (fixed := spaced(value)) is not None:
+        raise unspaced(spot, f"{key}: {{{fixed}}}")
+    message = render(
+        f"{key} must be a mapping of keys to values, not {'a list' if isinstance(value, list) else value}", spot
+    )
+    mappings = isinstance(value, list) and all(isinstance(one, dict) for one in value)
+    raise ConfigError(message, "  leave the dashes out" if mappings else "  " + to_try(f"{key}: {{KEY: VALUE}}"))
+
+
+def _choices(chosen: dict[str, str], data: dict[str, Any], file: YamlFile) -> ConfigError:
+    """Return the error about options that are chosen by keys, with the defaults list that does."""
+    first = next(key for key in data if key in chosen)
+    message = f"the option '{chosen[first]}' of '{first}' is chosen in the defaults list"
+    entries = ", ".join(f"{key}: {value}" for key, value in chosen.items())
+    hint = "  " + to_try(f"defaults: [{entries}, _self_]")
+    if "defaults" in data:
+        hint += "\n  with what is in that list already"
+    return ConfigError(render(message, spot=file.spot([first])), hint)
+
+
+def _dotted(key: str, value: Any, file: YamlFile) -> ConfigError:
+    parts = expand_key(key).split(".")
+    is_short = not isinstance(value, dict | list) and not is_secret(parts[-1])
+    nested = ": {".join(parts[:-1]) + f": {{{parts[-1]}: {value if is_short else '...'}" + "}" * (len(parts) - 1)
+    return ConfigError(render(f"a key of a file has no dots: '{key}'", spot=file.spot([key])), "  " + to_try(nested))

@@ -1,0 +1,105 @@
+"""Words of a command line that Hydra can't read: what each of them lacks, and the one that was meant."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+from rtrain.config.compose.aliases import split_word
+from rtrain.config.data_files import words_for
+from rtrain.config.diagnostics.diagnostic import Diagnostic, command_with
+from rtrain.config.diagnostics.meant.rewritten import readable
+from rtrain.config.diagnostics.meant.unreadable import as_override, closed, readable_words
+from rtrain.config.diagnostics.meant.values import Values
+from rtrain.config.diagnostics.meant.wrong_keys import WrongKeys
+from rtrain.config.diagnostics.screen import CliWord
+from rtrain.config.diagnostics.source_map import SourceMap
+from rtrain.config.locations import find_primary
+from rtrain.config.secrets.masked import mask_word
+from rtrain.errors import ConfigError
+
+_SIGNS = re.compile(r"[^\w.@/\-:$]")
+_QUOTE = "quote text that has special characters; lists are [a,b] and mappings {a: 1}"
+
+
+class UnreadableWords:
+    """Explains what Hydra can't parse.
+
+    Args:
+        wrong_keys: Knows the keys of the config.
+        values: Finds what was meant by wrong values.
+        places: Finds the words.
+    """
+
+    def __init__(self, wrong_keys: WrongKeys, values: Values, places: SourceMap) -> None:
+        self._wrong_keys, self._values, self._places = wrong_keys, values, places
+
+    def explain(self, override: str) -> Diagnostic:
+        """Explain an override, spelled out as Hydra gets it."""
+        place = self._places.of_word(override)
+        if place is None:
+            return Diagnostic(f"'{mask_word(override)}' can't be read: an override is key=value", note=_QUOTE)
+        word = place.command[place.index]
+        sign, key, value = split_word(word)
+        if (meant := as_override(word)) is not None:
+            attempt = self._values.checked(place, meant)
+            return Diagnostic(f"'{word}' can't be read: an override is key=value", place, None, attempt)
+        if value is None:
+            return self._no_override(place) or self._without_value(place, split_word(override)[1])
+        if not key:
+            return Diagnostic(f"'{word}' has no key: an override is key=value", place)
+        if _SIGNS.search(key):
+            return Diagnostic(f"'{key}' can't be read as a key", place, None, None, "a key is names joined by dots")
+        return self._value(place, sign, key, value)
+
+    def _value(self, place: CliWord, sign: str, key: str, value: str) -> Diagnostic:
+        """Explain a value that can't be read, of a key that can."""
+        unread = f"the value of '{key}' can't be read"
+        if value == ",":
+            attempt = self._values.checked(place, f"{sign}{key}=','")
+            return Diagnostic(f"{unread}: a comma separates values", place, None, attempt)
+        if value.endswith(","):
+            attempt = command_with(place, f"{sign}{key}={value.rstrip(',')}")
+            message = f"'{place.command[place.index]}' ends with a comma: a value is missing after it"
+            return Diagnostic(message, place, None, attempt)
+        if (unclosed := closed(value)) is not None:
+            attempt = self._values.checked(place, f"{sign}{key}={unclosed[1]}")
+            return Diagnostic(f"{unread}: {unclosed[0]}", place, None, attempt)
+        message = f"{unread}: {mask_word(place.command[place.index]).partition('=')[2]}"
+        fixed = self._values.checked(place, *(f"{sign}{key}={one}" for one in readable(value)))
+        fixed = fixed or self._with_slash(place, key, value)
+        if fixed is not None:
+            return Diagnostic(message, place, None, fixed)
+        attempt = self._values.checked(place, *readable_words(sign, key, value))
+        return Diagnostic(message, place, None, attempt, _QUOTE)
+
+    def _without_value(self, place: CliWord, key: str) -> Diagnostic:
+        word = place.command[place.index]
+        usual = self._wrong_keys.usual(key) or "..."
+        attempt = command_with(place, f"{word}={usual}")
+        return Diagnostic(f"'{word}' has no value: an override is key=value", place, None, attempt)
+
+    def _no_override(self, place: CliWord) -> Diagnostic | None:
+        """Explain a data file, or a second config, where an override is wanted; None if the word is neither."""
+        word = place.command[place.index]
+        data = words_for(word)
+        if data is not None:
+            attempt = self._values.checked(place, data[1], data[:2]) or command_with(place, *data)
+            return Diagnostic(f"'{word}' is a data file: the key of the dataset names it", place, None, attempt)
+        try:
+            find_primary(word)
+        except (ConfigError, OSError):
+            return None
+        request = self._wrong_keys.request
+        others = [mask_word(one) for one in request.overrides if one != word]
+        both = [request.command[: -len(request.overrides)], ["rtrain", "fit", word]]
+        attempt = " && ".join(shlex.join([*one, *others]) for one in both)
+        return Diagnostic(f"'{word}' is a config: a command trains one", place, None, attempt)
+
+    def _with_slash(self, place: CliWord, key: str, value: str) -> str | None:
+        """Return the command that sets a name with a slash, such as a metric's, inside its section; None if none is."""
+        section, _, rest = key.partition("/")
+        section, dot, head = section.rpartition(".")
+        if not dot or not rest:
+            return None
+        return self._values.checked(place, f"{section}={{{head}/{rest}: {value}}}")

@@ -1,0 +1,54 @@
+"""A word that names no config: the command that was probably meant."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from rtrain.config.did_you_mean import closest, did_you_mean, plain, there_are, to_try
+
+EXAMPLE = "resnet"
+"""The built-in config that a command names which lacks one."""
+NAMES = ("config", "config_name", "config_path", "config_file", "yaml", "file")
+"""Keys under which other tools take the name of a config."""
+
+
+def hint_for(config: str, overrides: Sequence[str], configs: Sequence[str], recipes: Sequence[str]) -> str:
+    """Return the hint for ``config``, which is the name of no config.
+
+    Args:
+        config: What was typed in its place.
+        overrides: What was typed after it.
+        configs: The names that there are.
+        recipes: Those of recipes.
+    """
+    meant = _reordered(config, overrides, configs)
+    if meant is not None:
+        return "  " + _command(*meant)
+    beside = Path(f"{config}.yaml")
+    if beside.is_file():
+        return "  " + _command(str(beside), *overrides)
+    near = closest(config, [*configs, *recipes])
+    recipe = config.rpartition("/")[2] if config.rpartition("/")[2] in recipes else near
+    if recipe in recipes:
+        copied = f"rtrain recipes cp {recipe} {recipe} && {shlex.join(['rtrain', 'fit', str(recipe), *overrides])}"
+        return f"  '{recipe}' is a recipe, which is copied before it is trained\n  {to_try(copied)}"
+    if near is None:
+        return f"  {there_are(configs)}"
+    return f"  {did_you_mean(near)}\n  {_command(near, *overrides)}"
+
+
+def _reordered(config: str, overrides: Sequence[str], configs: Sequence[str]) -> list[str] | None:
+    """Return the words with the config first where an override stands there, or ``config=NAME``."""
+    key, is_set, value = config.partition("=")
+    if not is_set:
+        return None
+    if plain(key) in map(plain, NAMES):
+        return [value, *overrides]
+    names = [one for one in overrides if "=" not in one and (one in configs or Path(one).suffix == ".yaml")]
+    return [names[0] if names else EXAMPLE, config, *(one for one in overrides if one not in names[:1])]
+
+
+def _command(*words: str) -> str:
+    return to_try(shlex.join(["rtrain", "fit", *words]))

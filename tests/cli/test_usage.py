@@ -1,0 +1,67 @@
+"""Command lines that no command takes lead to the whole command that works."""
+
+from __future__ import annotations
+
+import pytest
+
+from rtrain.cli.app import run
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("train mlp lr=0.1", "fit mlp lr=0.1"),
+        ("fti mlp", "fit mlp"),
+        ("mlp epochs=2", "fit mlp epochs=2"),
+        ("own.yaml", "fit own.yaml"),
+        ("lr=0.1", "fit resnet lr=0.1"),
+        ("fit=mlp", "fit mlp"),
+        ("sweep mlp lr=0.1,0.2", "fit mlp lr=0.1,0.2 --multirun"),
+        ("tune mlp lr=0.1,0.2", "fit mlp lr=0.1,0.2 --multirun"),
+        ("validate mlp", "fit mlp --cfg job"),
+        ("eval runs/a", "evaluate runs/a"),
+        ("resum runs/a", "resume runs/a"),
+        ("upload runs/a", "runs upload runs/a"),
+        ("runs verfy runs/a", "runs verify runs/a"),
+        ("help fit", "fit --help"),
+        ("version", "--version"),
+        ("-v", "--version"),
+        ("--config own.yaml", "fit own.yaml"),
+        ("--multirun fit mlp lr=0.1,0.2", "fit mlp lr=0.1,0.2 --multirun"),
+        ("fit --config-name=mlp lr=0.1", "fit mlp lr=0.1"),
+        ("fit --config-path conf --config-name a", "fit conf/a.yaml"),
+        ("fit -c own.yaml", "fit own.yaml"),
+        ("fit -lr=0.1", "fit resnet lr=0.1"),
+        ("fit mlp -lr 0.1", "fit mlp lr=0.1"),
+        ("fit mlp --multirn", "fit mlp --multirun"),
+        ("fit mlp --cfg jobs", "fit mlp --cfg job"),
+        ("fit", "fit resnet"),
+        ("predict runs/a new.csv", "predict runs/a dataset.path=new.csv --output predictions.csv"),
+        ("recipes cp digits-resnet", "recipes cp digits-resnet FOLDER"),
+        ("fit lr=0.1 mlp", "fit mlp lr=0.1"),
+        ("fit config=mlp", "fit mlp"),
+        ("fit own lr=0.1", "fit own.yaml lr=0.1"),
+        ("fit own.yml", "fit own.yaml"),
+        ("fit OWN.yaml lr=0.1", "fit own.yaml lr=0.1"),
+        ("fit resnt lr=0.1", "fit resnet lr=0.1"),
+        ("fit digits_resnet", "recipes cp digits-resnet digits-resnet && rtrain fit digits-resnet"),
+        ("fit mlp resnet lr=0.1", "fit mlp lr=0.1 && rtrain fit resnet lr=0.1"),
+        ("fit xgboost new.csv", "fit xgboost dataset=csv dataset.path=new.csv dataset.label=..."),
+    ],
+)
+def test_a_wrong_command_line_leads_to_the_whole_one(typed, meant, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.yaml").write_text("defaults: [trainer: xgboost, dataset: digits]\n")
+    assert run(typed.split()) == 2
+    assert capsys.readouterr().err.endswith(f"  try: rtrain {meant}\n")
+
+
+def test_an_unknown_command_is_told_with_all_commands(capsys):
+    assert run(["serve", "runs/a"]) == 2
+    assert "there are: fit, resume, predict" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["-h"], ["fit", "-h"], ["runs", "-h"], ["trainers", "-h"]])
+def test_help_has_a_letter(words, capsys):
+    assert run(words) == 0
+    assert "Usage:" in capsys.readouterr().out
