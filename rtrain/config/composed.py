@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rtrain.config.compose.nodes import without
-from rtrain.config.diagnostics.screen import CliWord, FileLocation
+from rtrain.config.diagnostics.screen import CliWord
 from rtrain.config.schema import RtrainConf
 from rtrain.config.secrets.redact import Redactor
 from rtrain.config.targets.gate import Gate
@@ -49,8 +49,8 @@ class Composed:
     """Name of the sweep's folder, of a trial."""
     notices: tuple[str, ...] = ()
     """What whoever asked for it should know."""
-    awaiting: Mapping[str, FileLocation | CliWord] = field(default_factory=dict)
-    """Where keys are set of which only the rows tell whether they have an effect."""
+    awaiting: Mapping[str, CliWord | None] = field(default_factory=dict)
+    """Keys that are set and of which only the rows tell whether they have an effect; with their words, if typed."""
     of_run: bool = False
     """Whether the config is one that a run recorded."""
     trust: bool = False

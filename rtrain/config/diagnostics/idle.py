@@ -27,7 +27,8 @@ class Idle:
 
     key: str
     need: Need
-    place: Place
+    place: Place | None
+    """None: in a file that nobody looked up."""
 
     @property
     def is_typed(self) -> bool:
@@ -41,8 +42,8 @@ class Checked:
 
     notes: tuple[str, ...]
     """One for each reason why some of a file have none."""
-    awaiting: Mapping[str, Place]
-    """Where keys are set of which only the rows tell whether they have one."""
+    awaiting: Mapping[str, CliWord | None]
+    """Keys that are set and of which only the rows tell whether they have one; with their words, if they are typed."""
 
 
 def check_idle(request: Request, way: Way, words: Collection[str], *, of_run: bool) -> Checked:
@@ -64,23 +65,28 @@ def check_idle(request: Request, way: Way, words: Collection[str], *, of_run: bo
     }
     typed, places = _typed(request), SourceMap(request)
 
-    def found_in(needs: Mapping[str, Need]) -> list[Idle]:
-        return [*_of_command(places, needs, typed), *(() if of_run else _of_files(places, way.conf, needs, typed))]
-
-    found, decided = found_in(idle), _decided(word.key for word in request.words)
+    found = [*_of_command(places, idle, typed), *(() if of_run else _of_files(places, way.conf, idle, typed))]
+    decided = _decided(word.key for word in request.words)
     refused = [one for one in found if not _may_stay(one, request, decided)]
     if refused:
         _refuse(refused)
     # A key that idles in a resumed run ends what it did before.
-    awaiting = {} if request.of_file or way.resumed else {one.key: one.place for one in found_in(of_rows)}
+    awaiting: dict[str, CliWord | None] = {}
+    if not (request.of_file or way.resumed):
+        # The files are not looked up: that takes as long as half of composing, and a note shows no place.
+        in_files = () if of_run else (one for key in of_rows for one in _changed(way.conf, key))
+        awaiting = dict.fromkeys(one for one in in_files if one not in typed)
+        awaiting |= {
+            one.key: one.place for one in _of_command(places, of_rows, typed) if isinstance(one.place, CliWord)
+        }
     return Checked(tuple(_notes(one for one in found if not one.need.documented)), awaiting)
 
 
-def check_with_rows(awaiting: Mapping[str, Place], way: Way) -> tuple[str, ...]:
+def check_with_rows(awaiting: Mapping[str, CliWord | None], way: Way) -> tuple[str, ...]:
     """Refuse typed keys that have no effect with these rows, and return a note for each reason of keys in a file.
 
     Args:
-        awaiting: Where keys are set of which only the rows tell.
+        awaiting: Keys that are set and of which only the rows tell.
         way: How the config is run, with what is known of the dataset.
 
     Raises:
