@@ -335,6 +335,11 @@ def test_a_name_is_told_by_what_it_begins_with_or_who_has_it(word, said):
     assert said in refused("mlp", word)
 
 
+def test_a_text_with_a_colon_stays_a_text():
+    said = refused("xgboost", "objective=reg:squarederror")
+    assert said.endswith("try: rtrain fit xgboost trainer.params.objective=reg:squarederror")
+
+
 def test_an_argument_of_what_is_built_is_no_misspelling_of_another():
     assert "try: rtrain fit keras +trainer.optimizer.beta_1=0.8" in refused("keras", "trainer.optimizer.beta_1=0.8")
 

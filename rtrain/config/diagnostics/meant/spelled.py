@@ -9,6 +9,7 @@ from typing import Any
 from omegaconf import ListConfig, ValueNode
 
 from rtrain.config.compose.aliases import GROUPS, KEYS, expand_key
+from rtrain.config.did_you_mean import alike
 
 _PAIRS = re.compile(r"[A-Za-z_]\w*:[^\s:,{}\[\]]+(,[A-Za-z_]\w*:[^\s:,{}\[\]]+)*")
 """A mapping without braces: ``patience:3``."""
@@ -31,10 +32,10 @@ def spellings(sign: str, key: str, value: str | None, default: Any, *, is_built:
         yield f"{group or 'sweep/scheduler'}={value}"
     if key == "trainer.type":  # by itself, it would leave the keys of another trainer
         return
-    if _PAIRS.fullmatch(value):
-        yield f"{sign}{key}={{{value.replace(':', ': ')}}}"
     yield f"{sign}{key}={value}"
     yield f"+{key}={value}"
+    if _PAIRS.fullmatch(value):
+        yield f"{sign}{key}={{{value.replace(':', ': ')}}}"
     if is_built and "." in value and value.replace(".", "").isidentifier():
         yield f"{key}._target_={value}"
         yield f"{key}={{_target_: {value}}}"
@@ -61,3 +62,24 @@ def in_own_words(typed: str, key: str, full: str) -> str:
         return full.replace("trainer.", "", 1) if full.replace(".", "/") in GROUPS.values() else full
     shorts = [(short, expand_key(short)) for short in (*KEYS, *GROUPS)]
     return next((s + full[len(own) :] for s, own in shorts if f"{full}.".startswith(f"{own}.")), full)
+
+
+def no_key(key: str, full: str | None) -> str:
+    """Return the message for an unknown ``key`` of a file; ``full`` is what was meant, if that is known."""
+    return f"{key}: there is no key '{(_differing(key, full) or (key.rpartition('.')[2], ''))[0]}' here"
+
+
+def short_of(key: str, full: str) -> str:
+    """Return the one part of ``full`` that differs from ``key``; all of it if it belongs elsewhere."""
+    found = _differing(key, full)
+    return found[1] if found is not None else full
+
+
+def _differing(key: str, full: str | None) -> tuple[str, str] | None:
+    """Return the one part that differs, as it is and as it is meant; None where a right section is another one."""
+    parts, other = key.split("."), (full or "").split(".")
+    different = [pair for pair in zip(parts, other, strict=False) if pair[0] != pair[1]]
+    if len(parts) != len(other) or len(different) != 1:
+        return None
+    is_last = parts[:-1] == other[:-1]
+    return different[0] if is_last or alike(different[0][0], [different[0][1]]) is not None else None

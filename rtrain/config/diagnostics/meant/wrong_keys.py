@@ -18,7 +18,7 @@ from rtrain.config.compose.request import Request
 from rtrain.config.compose.store import DEFAULT_PLUGINS, free_keys
 from rtrain.config.diagnostics.diagnostic import Diagnostic, command_with
 from rtrain.config.diagnostics.meant.class_names import class_called, homes_of
-from rtrain.config.diagnostics.meant.spelled import in_own_words, spellings, varies
+from rtrain.config.diagnostics.meant.spelled import in_own_words, no_key, short_of, spellings, varies
 from rtrain.config.diagnostics.meant.suggest import (
     Keys,
     all_confs,
@@ -128,16 +128,16 @@ class WrongKeys:
 
     def _in_a_file(self, key: str, place: FileLocation | CliWord | None, owner: Any) -> Diagnostic:
         if note := self._other_plugin(key):
-            return Diagnostic(_no_key(key, None), place, note=note)
+            return Diagnostic(no_key(key, None), place, note=note)
         meaning = next(self._meanings(key, place.value if isinstance(place, FileLocation) else None, owner), None)
         if meaning is None:
             value = place.value if isinstance(place, FileLocation) else None
             note = self._of_other_plugins(key) or elsewhere(key, value, self._schemas)
-            return Diagnostic(_no_key(key, None), place, note=note or self._list_of_keys(key, names_of(owner)))
+            return Diagnostic(no_key(key, None), place, note=note or self._list_of_keys(key, names_of(owner)))
         if meaning.sentence is not None:
-            return Diagnostic(_no_key(key, None), place, note=meaning.sentence)
-        meant = _short(key, meaning.key)
-        return Diagnostic(_no_key(key, meaning.key), place, f"{meant}: {meaning.value}" if meaning.value else meant)
+            return Diagnostic(no_key(key, None), place, note=meaning.sentence)
+        meant = short_of(key, meaning.key)
+        return Diagnostic(no_key(key, meaning.key), place, f"{meant}: {meaning.value}" if meaning.value else meant)
 
     def _meanings(self, key: str, value: str | None, owner: Any) -> Iterator[Meaning]:
         parent = key.rpartition(".")[0]
@@ -365,23 +365,3 @@ def _leaves(nodes: Any, path: str = "") -> Iterator[str]:
         yield full
         if isinstance(child, Container):
             yield from _leaves(child, full)
-
-
-def _no_key(key: str, full: str | None) -> str:
-    return f"{key}: there is no key '{(_differing(key, full) or (key.rpartition('.')[2], ''))[0]}' here"
-
-
-def _short(key: str, full: str) -> str:
-    """Return the one part of ``full`` that differs from ``key``; all of it if it belongs elsewhere."""
-    found = _differing(key, full)
-    return found[1] if found is not None else full
-
-
-def _differing(key: str, full: str | None) -> tuple[str, str] | None:
-    """Return the one part that differs, as it is and as it is meant; None where a right section is another one."""
-    parts, other = key.split("."), (full or "").split(".")
-    different = [pair for pair in zip(parts, other, strict=False) if pair[0] != pair[1]]
-    if len(parts) != len(other) or len(different) != 1:
-        return None
-    is_last = parts[:-1] == other[:-1]
-    return different[0] if is_last or alike(different[0][0], [different[0][1]]) is not None else None
