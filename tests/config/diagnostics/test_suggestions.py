@@ -327,7 +327,7 @@ def test_a_misspelt_word_of_another_tool_leads_to_what_it_means(word, meant):
     [
         ("wandb_anything=x", "events.jsonl"),  # a family of names
         ("train_dataset.path=a.csv", "dataset=csv dataset.path=FILE"),  # below a name that is known
-        ("group=g", "dataset.group is a key of dataset=csv"),
+        ("Group=g", "dataset.group is a key of dataset=csv"),
         ("sampleWeight=w", "dataset.weight"),
     ],
 )

@@ -286,8 +286,6 @@ def plugins_with(key: str, schemas: Schemas) -> str | None:
     """Return the line that names the plugins that do know ``trainer.<key>`` or ``dataset.<key>``, if there are any."""
     group, name = group_and_name(key)
     confs = schemas.group(group) if group else {}
-    own_names = {plain(one): one for conf in confs.values() for one in names_of(conf)}
-    name = own_names.get(plain(name), name)
     knowing = [plugin for plugin, conf in confs.items() if name in names_of(conf)]
     notes = [one.metadata["elsewhere"] for plugin in knowing for one in fields(confs[plugin]) if _is_noted(one, name)]
     own = f"{group.replace('/', '.')}.{name}"
@@ -308,7 +306,8 @@ def elsewhere(key: str, value: str | None, schemas: Schemas) -> str | None:
     is_open = section not in ("hydra", *names_of(RtrainConf)) and not key.endswith("_target_")
     groups = [one for one in ("trainer", "dataset") if section == one or is_open]
     for group in groups if "." not in key else ():
-        same = plugins_with(f"{group}.{key}", schemas)
+        names = {plain(one): one for conf in schemas.group(group).values() for one in names_of(conf)}
+        same = plugins_with(f"{group}.{names.get(plain(key), key)}", schemas)
         if same is not None:
             return same
     for group in groups:
