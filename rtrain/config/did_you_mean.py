@@ -28,9 +28,11 @@ def closest(word: str, known: Iterable[str], cutoff: float = CUTOFF) -> str | No
 def alike(word: str, known: Iterable[str]) -> str | None:
     """Return the known name that ``word`` is a misspelling of: part by part, so that other names don't match.
 
-    ``max_steps`` is a misspelling of neither ``max_epochs`` nor ``save_steps``, though most of its letters are theirs.
+    ``max_steps`` is a misspelling of neither ``max_epochs`` nor ``save_steps``, though most of its letters are theirs,
+    and ``beta_1`` is none of ``beta_2``.
     """
-    words = [one for one in dict.fromkeys(known) if one != word]
+    digits = set(re.findall(r"\d", word))
+    words = [one for one in dict.fromkeys(known) if one != word and all(digit in one for digit in digits)]
     near = _nearest(word, words)
     if near is not None:
         return near

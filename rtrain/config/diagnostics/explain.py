@@ -11,7 +11,7 @@ from textwrap import indent
 from hydra.errors import HydraException, OverrideParseException
 from omegaconf.errors import OmegaConfBaseException
 
-from rtrain.config.compose.aliases import expand_key, split_word
+from rtrain.config.compose.aliases import CHOOSABLE, expand_key, split_word
 from rtrain.config.compose.request import Request, prepare
 from rtrain.config.compose.resolve import MissingValuesError, NoPackageError, UnresolvedError
 from rtrain.config.diagnostics.diagnostic import Diagnostic, command
@@ -97,6 +97,9 @@ def show_place(request: Request, error: ConfigError) -> None:
 
 def _invalid(request: Request, problems: Sequence[Problem], wrong: WrongKeys, check: Check) -> ConfigError:
     places = SourceMap(request)
+    chosen = _chosen_by_type(request, problems, Values(request, wrong.keys.confs, check))
+    if chosen is not None:
+        return chosen.as_error()
     if len(problems) == 1:
         one = problems[0]
         place = _place_of_rule(request, places, one) or places.of(one.key)
@@ -125,6 +128,21 @@ def _invalid(request: Request, problems: Sequence[Problem], wrong: WrongKeys, ch
     if len(problems) > MOST:
         lines.append(f"  and {len(problems) - MOST} more")
     return ConfigError("\n".join([f"{len(problems)} keys are wrong", *lines]))
+
+
+def _chosen_by_type(request: Request, problems: Sequence[Problem], values: Values) -> Diagnostic | None:
+    """Return what to type in place of the ``type`` of a plugin, which leaves the keys of another; None if none is."""
+    for word in request.words:
+        group, dot, name = word.key.rpartition(".")
+        typed = split_word(word.text)[2]
+        blamed = {one.key for one in problems if one.key.startswith(f"{group}{dot}")}
+        if name == "type" and group in CHOOSABLE and blamed and word.key not in blamed:
+            place = SourceMap(request).of_word(word.text)
+            message = f"{word.key}={typed} leaves the keys of another {group}"
+            note = f"{group}={typed} chooses it, in a config that is written for it"
+            attempt = values.checked(place, f"{group}={typed}") if isinstance(place, CliWord) else None
+            return Diagnostic(message, place, group if attempt else None, attempt, None if attempt else note)
+    return None
 
 
 def _choice(word: str | None, choices: Sequence[str]) -> str | None:

@@ -46,6 +46,11 @@ def may_take(target: str | None, name: str) -> bool:
     return takes_any or any(one.name == name for one in parameters)
 
 
+def takes(target: str, name: str) -> bool:
+    """Return whether a target of a framework has an argument of just this name."""
+    return target.partition(".")[0] in FRAMEWORKS and name in _arguments(target)
+
+
 def _parameters(target: str) -> list[inspect.Parameter]:
     """Return the parameters of a framework's class; none where it doesn't tell."""
     try:

@@ -35,6 +35,9 @@ def refused(config: str, *words: str) -> str:
         ("mlp scheduler=cosine", "min_lr=0.1", "scheduler.eta_min=0.1"),
         ("mlp scheduler=step", "trainer.scheduler.decay=0.1", "trainer.scheduler.gamma=0.1"),
         ("mlp loss=huber", "trainer.loss.beta=0.1", "trainer.loss.delta=0.1"),
+        ("mlp", "rho=0.9", "'rho' is an argument of torch.optim.Adadelta"),  # a class that isn't chosen
+        ("mlp", "trainer.scheduler.factor=0.1", "torch.optim.lr_scheduler.ReduceLROnPlateau"),
+        ("sklearn", "alphas=[1]", "is an argument of sklearn.linear_model."),
     ],
 )
 def test_what_is_built_has_words_of_its_own(config, word, said):
@@ -165,6 +168,15 @@ def test_all_of_a_name_counts_before_a_part_of_it(config, word, meant):
         ("mlp", "rounds=3", "did you mean: epochs", "bounds"),
         ("mlp", "trainer.model.name=bert", "did you mean: model", "run.name"),  # a name of what is built there
         ("xgboost", "lr=0.1", "did you mean: trainer.params.learning_rate", "+lr"),  # the checks refuse it
+        ("mlp", "fp16_full_evl=true", "trainer.precision=fp16", "bf16"),  # other digits are another name
+        ("mlp", "input_features=[a]", "dataset.label=COLUMN", "in_features"),
+        ("mlp", "trainer.method=sigmoid", "rtrain trainers torch", "sweep"),  # of a search, and no trainer's
+        ("mlp", "dataset.weights=w", "dataset.weight", "init_from"),
+        ("mlp", "optimizer.lrr=0.1", "optimizer.lr=0.1", "or add it"),
+        ("xgboost", "num_class=3", "follows from the data", "try:"),
+        ("mlp", "type=xgboost", "did you mean: trainer", "trainer.type"),
+        ("mlp", "trainer.type=xgboost", "trainer=xgboost chooses it", "keys are wrong"),
+        ("mlp", "dataset.type=mnist", "try: rtrain fit mlp dataset=mnist", "dtype"),
     ],
 )
 def test_a_word_of_another_thing_is_not_proposed(config, word, said, unsaid):
@@ -302,10 +314,42 @@ def test_a_key_in_the_wrong_section_of_a_file_is_blamed_and_not_its_section(text
         ("experiment.name=x", "run.name=x"),
         ("dataset.limit=5%", "dataset.sample=0.05"),
         ("dataset.name=mnist", "dataset=mnist"),
+        ("early_stopping=patience:3", "'trainer.early_stopping={patience: 3}'"),
+        ("nonlinnearity=tanh", "model.activation=tanh"),  # of what is built, too
+        ("bf16.eanbled=true", "trainer.precision=bf16"),
     ],
 )
 def test_a_misspelt_word_of_another_tool_leads_to_what_it_means(word, meant):
     assert refused("mlp", word).endswith(f"try: rtrain fit mlp {meant}")
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("wandb_anything=x", "events.jsonl"),  # a family of names
+        ("train_dataset.path=a.csv", "dataset=csv dataset.path=FILE"),  # below a name that is known
+        ("Group=g", "dataset.group is a key of dataset=csv"),
+        ("sampleWeight=w", "dataset.weight"),
+    ],
+)
+def test_a_name_is_told_by_what_it_begins_with_or_who_has_it(word, said):
+    assert said in refused("mlp", word)
+
+
+def test_a_text_with_a_colon_stays_a_text():
+    said = refused("xgboost", "objective=reg:squarederror")
+    assert said.endswith("try: rtrain fit xgboost trainer.params.objective=reg:squarederror")
+
+
+def test_an_argument_of_what_is_built_is_no_misspelling_of_another():
+    assert "try: rtrain fit keras +trainer.optimizer.beta_1=0.8" in refused("keras", "trainer.optimizer.beta_1=0.8")
+
+
+def test_a_key_of_a_sweep_comes_with_what_is_varied(capsys):
+    assert command(["fit", "mlp", "--multirun", "sweep.timeout=60"]) == 2
+    assert "try: rtrain fit mlp --multirun seed=1,2 sweep.max_seconds=60" in capsys.readouterr().err
+    assert command(["fit", "mlp", "--multirun", "lr=0.1,0.01", "sweep.timeout=60"]) == 2
+    assert "try: rtrain fit mlp --multirun lr=0.1,0.01 sweep.max_seconds=60" in capsys.readouterr().err
 
 
 def test_what_is_chosen_by_a_name_does_not_name_the_run():

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import csv
 import inspect
+import random
 import re
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -343,3 +344,45 @@ def test_names_lead_to_what_is_meant(each, configs):
     assert not blank
     assert not misled, "\n".join(misled)
     assert len(wrong) <= 0.05 * len(rows), "\n".join(wrong)
+
+
+def misspelt(name: str, kind: int) -> str:
+    """Return ``name`` with one edit of its last part: two letters swapped, one dropped, and so on."""
+    head, dot, last = name.rpartition(".")
+    rng = random.Random(name)
+    at = rng.randrange(1, len(last))
+    first, *rest = last.split("_")
+    edits = (
+        last[: at - 1] + last[at] + last[at - 1] + last[at + 1 :],
+        last[:at] + last[at + 1 :],
+        last[:at] + last[at] + last[at:],
+        last[:at] + rng.choice("abcdefghijklmnopqrstuvwxyz") + last[at + 1 :],
+        last.upper(),
+        last.replace("_", "-"),
+        first + "".join(part.title() for part in rest),
+    )
+    return f"{head}{dot}{edits[kind % len(edits)]}"
+
+
+@pytest.mark.parametrize("each", [16, pytest.param(1, marks=pytest.mark.slow)])
+def test_misspelt_names_lead_to_what_is_meant(each, configs):
+    """19 of 20 names of at least five letters lead to the same answer with one letter wrong, or in another case."""
+    names = {row.name for row in load_rows()}
+    typed = [replace(row, name=misspelt(row.name, at)) for at, row in enumerate(load_rows()) if is_long(row)]
+    rows = [row for row in typed[::each] if row.name not in names]
+    wrong = []
+    for command in dict.fromkeys(row.config for row in rows):
+        config = configs(command)
+        with config.session() as session:
+            session.request.compose()
+            keys = WrongKeys(session.request, schemas(), config.check_words)
+            for row in (row for row in rows if row.config == command and config.problem(row.key, row.value)):
+                found = told(config, keys, row)
+                if not found.leads_to(row):
+                    wrong.append(f"{row.config} {row.key}={row.value}: {row.expected}, not {found.meant or found.text}")
+    assert len(wrong) <= 0.05 * len(rows), "\n".join(wrong)
+
+
+def is_long(row: Row) -> bool:
+    """Return whether a name has enough letters to be known with one of them wrong."""
+    return row.where != "file" and len(row.name.rpartition(".")[2]) >= 5

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import Field, dataclass, fields, is_dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any, get_args
 
 from rtrain.config.compose.aliases import CHOOSABLE, GROUPS, KEYS, expand_key
+from rtrain.config.diagnostics.meant.other_classes import sentence_of
 from rtrain.config.diagnostics.meant.words import Meaning, translated, words_of, words_of_target
 from rtrain.config.did_you_mean import alike, closest, one_edit, plain
 from rtrain.config.field_types import hints_of
@@ -15,8 +17,8 @@ from rtrain.config.schema import RtrainConf, Schemas
 
 SHORT = 5
 """Letters that a name needs to be taken for a misspelt one of another section."""
-LONG, ALMOST = 8, 0.9
-"""Minimum length and similarity (0 to 1) of a misspelt name of another tool."""
+SECTIONS = ("trainer", "dataset", "run", "scaling", "cluster", "sweep")
+"""Sections of the config, in which the keys of a search mean something else than those of a run."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,9 @@ class Keys:
     arguments: Callable[[], Mapping[str, str]] = dict
     """Tells the full key of each argument of the trainer's targets; asked only where nothing else is meant."""
 
+    elsewhere: Collection[str] = ()
+    """Full keys of other plugins: they are no misspellings."""
+
     def meanings(self, wrong: str, value: str | None = None) -> Iterator[Meaning]:
         """Yield what the unknown dotted key ``wrong`` may mean with ``value``."""
         seen: set[str] = set()
@@ -48,6 +53,10 @@ class Keys:
                 yield replace(found, value=new)
 
     @cached_property
+    def _of_others(self) -> list[list[str]]:
+        return [_plain(key) for key in self.elsewhere]
+
+    @cached_property
     def _prefixes(self) -> Mapping[str, None]:
         """The known keys, and their sections."""
         keys = (key.split(".") for key in self.known)
@@ -57,41 +66,96 @@ class Keys:
         section, _, name = wrong.rpartition(".")
         if name == "_target_":
             return
+        is_known = False
+        for one in self._as_written(wrong, value):
+            is_known = is_known or one.key != wrong
+            yield one
+        beside = self._corrected(wrong)
+        may_be_misspelt = not is_known and len(name) >= SHORT - 1 and _plain(wrong) not in self._of_others
+        similar = self._similar(section, name, value) if may_be_misspelt else None
+        guesses = [self._beside(beside, value)] if beside is not None else []
+        if similar is not None:
+            is_nearer = beside is not None and one_edit(name, similar) and not one_edit(wrong, beside)
+            guesses.insert(0 if is_nearer else len(guesses), self._respelled(section, similar, value))
+        yield from chain(*guesses, self._of_family(wrong, value))
+
+    def _of_family(self, wrong: str, value: str | None) -> Iterator[Meaning]:
+        """Yield what is said of all names that begin like ``wrong``, or of what it is below: ``deepspeed.x``."""
+        head, dot, _ = wrong.partition(".")
+        if dot and head not in self._prefixes:
+            yield from (one for one in self._as_written(head, None) if one.sentence is not None)
+        words = (words for _, conf in self._confs_for(head, value) for words in words_of(conf))
+        found = (one.beginning(wrong.rpartition(".")[2]) for one in words)
+        yield from (one for one in found if one is not None)
+
+    def _beside(self, corrected: str, value: str | None) -> Iterator[Meaning]:
+        """Yield what a key means of which one part has been corrected."""
+        yield from () if corrected in self.known else self._as_written(corrected, value)
+        yield Meaning(corrected)
+
+    def _respelled(self, section: str, name: str, value: str | None) -> Iterator[Meaning]:
+        """Yield what ``name``, which is known somewhere, means in a section."""
+        yield from self._as_written(f"{section}.{name}".strip("."), value)
+        yield from (Meaning(key) for key in self._keys_for(section) if key.rpartition(".")[2] == name)
+
+    def _as_written(self, wrong: str, value: str | None) -> Iterator[Meaning]:
+        """Yield what ``wrong`` may mean if it is spelled right."""
+        section, _, name = wrong.rpartition(".")
         yield from (Meaning(key) for key in self.known if _plain(key) == _plain(wrong))
-        of_trainer = section.partition(".")[0] in ("", "trainer")
-        root = [one for one in self.confs if not one[0]]
-        near = [one for one in self.confs if _is_inside(one[0], section)] if section else [*self.confs[:1], *root]
+        head = section.partition(".")[0]
+        of_trainer = head in ("", "trainer")
+        confs = self._confs_for(head, value)
+        root = [one for one in confs if not one[0]]
+        near = [one for one in confs if _is_inside(one[0], section)] if section else [*confs[:1], *root]
         yield from self._of_targets(wrong, value)
-        yield from in_full(wrong, value, self.confs)
+        yield from in_full(wrong, value, confs)
         yield from self._in_full_section(wrong)
-        meant = list(_of_other_tools(wrong, value, near or self.confs[:1]))
+        if section != "trainer":
+            yield from self._of_classes(name, section)
+        meant = list(_of_other_tools(wrong, value, near or confs[:1]))
         if meant and meant[0].sentence is not None and of_trainer:  # what is said of it where it can't be set
             yield from map(Meaning, self._built_with(name))
+            yield from (one for one in self._of_dataset(wrong, value) if not section and one.sentence is None)
         yield from meant
         beside = self._corrected(wrong)
         slipped = beside is not None and len(name) >= SHORT and one_edit(name, beside.rpartition(".")[2])
         if beside is not None and (slipped or plain(beside) == plain(wrong)):
             yield Meaning(beside)  # before a framework is imported for its names
         yield from self._called(wrong)
-        library = self.library() if of_trainer else {}
-        yield from _same_name(name, library)
-        yield from _of_other_tools(wrong, value, self.confs)
-        arguments = self.arguments() if of_trainer else {}
-        yield from _same_name(name, arguments)
-        if beside is not None:
-            yield Meaning(beside)
-        ends: dict[str, str] = {}
-        for key in (*self.known, *library.values(), *arguments.values()):
-            if section not in dict(self.targets) or _is_inside(key, section):
-                ends.setdefault(key.rpartition(".")[2], key)
-        similar = alike(name, [end for end in ends if len(end) >= SHORT]) if len(name) >= SHORT - 1 else None
-        if similar is not None:
-            yield Meaning(ends[similar])
-            return
-        names = [one for _, conf in self.confs for words in words_of(conf) for one in words.names if len(one) >= LONG]
-        misspelt = closest(plain(name), names, ALMOST) if len(name) >= LONG else None
-        if misspelt is not None:
-            yield from _of_other_tools(f"{section}.{misspelt}".strip("."), value, self.confs)
+        yield from _same_name(name, self.library() if of_trainer else {})
+        yield from _of_other_tools(wrong, value, confs)
+        yield from _same_name(name, self.arguments() if of_trainer else {})
+        if section in ("", "trainer"):
+            yield from self._of_classes(name, "trainer")
+
+    def _similar(self, section: str, name: str, value: str | None) -> str | None:
+        """Return the name of a key, or of another tool, of which ``name`` is a misspelling; None if it is of none."""
+        ends = [key.rpartition(".")[2] for key in self._keys_for(section)]
+        words = [words for _, conf in self._confs_for(section.partition(".")[0], value) for words in words_of(conf)]
+        if section.partition(".")[0] in ("", "trainer"):
+            words += [one for _, target in self.targets for one in words_of_target(target)]
+        foreign = [one for some in words for one in some.names_in(section)]
+        return alike(name, [one for one in (*ends, *foreign) if len(one) >= SHORT])
+
+    def _keys_for(self, section: str) -> list[str]:
+        """Return the keys that may be meant in a section; below ``sweep``, and in what is built, only its own."""
+        head = section.partition(".")[0]
+        built = (*self.library().values(), *self.arguments().values()) if head in ("", "trainer") else ()
+        is_own = head == "sweep" or section in dict(self.targets)
+        return [key for key in (*self.known, *built) if not is_own or _is_inside(key, section)]
+
+    def _confs_for(self, head: str, value: str | None) -> list[tuple[str, type]]:
+        """Return the dataclasses whose words may be meant in a section: below ``sweep``, all if a value is varied."""
+        if head not in SECTIONS or (head == "sweep" and "," in (value or "")):
+            return list(self.confs)
+        others = {"sweep": set(SECTIONS) - {"sweep"}, "dataset": {"sweep", "run"}}.get(head, {"sweep"})
+        return [one for one in self.confs if one[0].partition(".")[0] not in others]
+
+    def _of_classes(self, name: str, section: str) -> Iterator[Meaning]:
+        """Yield the sentence that names the classes that have an argument, if they may be built in a section."""
+        said = sentence_of(name, section, dict(self.confs).get("trainer"), dict(self.targets))
+        if said is not None:
+            yield Meaning(sentence=said)
 
     def _of_targets(self, wrong: str, value: str | None) -> Iterator[Meaning]:
         """Yield what other tools mean by ``wrong``, as an argument of what is built; not if it is a section's own."""
@@ -104,6 +168,11 @@ class Keys:
             for words in words_of_target(target):
                 meanings = (words.meaning(".".join(parts[start:]), value, where) for start in range(len(parts)))
                 yield from (one for one in meanings if one is not None)
+
+    def _of_dataset(self, wrong: str, value: str | None) -> Iterator[Meaning]:
+        """Yield the key of the chosen dataset that is called ``wrong``, and those that other tools call so."""
+        yield from (Meaning(key) for key in self.known if key == f"dataset.{wrong}")
+        yield from _of_other_tools(wrong, value, [one for one in self.confs if _is_inside(one[0], "dataset")])
 
     def _in_full_section(self, wrong: str) -> Iterator[Meaning]:
         """Yield the known key that ``wrong`` is where its section is written in full: ``params.eta``, ``data.seed``."""
@@ -235,9 +304,14 @@ def group_and_name(key: str) -> tuple[str, str]:
 def elsewhere(key: str, value: str | None, schemas: Schemas) -> str | None:
     """Return the line that names the plugins that have what another tool calls ``key``; None if none has."""
     section = key.partition(".")[0]
-    for group in (
-        one for one in ("trainer", "dataset") if section == one or section not in ("hydra", *names_of(RtrainConf))
-    ):
+    is_open = section not in ("hydra", *names_of(RtrainConf)) and not key.endswith("_target_")
+    groups = [one for one in ("trainer", "dataset") if section == one or is_open]
+    for group in groups if "." not in key else ():
+        names = {plain(one): one for conf in schemas.group(group).values() for one in names_of(conf)}
+        same = plugins_with(f"{group}.{names.get(plain(key), key)}", schemas)
+        if same is not None:
+            return same
+    for group in groups:
         found: dict[Meaning, list[str]] = {}
         for plugin, conf in schemas.group(group).items():
             confs = [(group, conf), *_sections(conf, group)]

@@ -41,7 +41,8 @@ class Words:
         keys: Names, separated by blanks, by the key that they mean, with dots for what is below it. ``key=value``: each
             is a switch that is this value of the key. A name may say for which value it holds: ``save_freq=epoch``.
         values: By key, what other tools call its values: names by the value.
-        says: ``names``, and the sentence that they get, ``say``, where there is no one key.
+        says: ``names``, and the sentence that they get, ``say``, where there is no one key; ``fp8_*`` is all names that
+            begin so.
     """
 
     def __init__(
@@ -55,14 +56,18 @@ class Words:
             key: {name.casefold(): value for value, names in by_value.items() for name in [value, *names.split()]}
             for key, by_value in (values or {}).items()
         }
-        self.sentences = {_named(name): one["say"] for one in says or [] for name in one["names"].split()}
-        names = [*(keys or {}).values(), *(one["names"] for one in says or [])]
-        self._sectioned = {_with_dots(name) for some in names for name in some.split() if "." in name}
+        said = [(name, one["say"]) for one in says or [] for name in one["names"].split()]
+        self.sentences = {_named(name): say for name, say in said if not name.endswith("*")}
+        self._beginnings = {plain(name): say for name, say in said if name.endswith("*")}
+        lists = [*(keys or {}).values(), *(one["names"] for one in says or [])]
+        written = [name for names in lists for name in names.split()]
+        self._sectioned = {_with_dots(name) for name in written if "." in name}
+        self._written = [name.partition("=")[0].rpartition(".") for name in written if not name.endswith("*")]
 
-    @property
-    def names(self) -> list[str]:
-        """All names, as names are compared, without those that hold for one value only."""
-        return [name for name in (*self.keys, *self.sentences) if "=" not in name and "." not in name]
+    def names_in(self, section: str) -> list[str]:
+        """Return all names, as they are written, but those that hold in other sections than ``section`` only."""
+        ends = {"", _with_dots(section), *map(plain, section.split(".")[-1:])}
+        return [name for where, _, name in self._written if _with_dots(where) in ends]
 
     def meaning(self, name: str, value: str | None, where: str) -> Meaning | None:
         """Return what ``name``, given ``value``, means for the dataclass at the key ``where``; None if unknown."""
@@ -79,6 +84,11 @@ class Words:
         if names[0] in self.keys or value is None or value.casefold() in ON:
             return Meaning(full, fixed)
         return Meaning(sentence=f"leave it out: {full} decides, and {fixed} has to be asked for")
+
+    def beginning(self, name: str) -> Meaning | None:
+        """Return the sentence for all names that begin like ``name``; None if there is none."""
+        said = next((say for start, say in self._beginnings.items() if plain(name).startswith(start)), None)
+        return None if said is None else Meaning(sentence=said)
 
     def has(self, name: str, value: str | None) -> bool:
         """Tell whether ``name`` is here with the section that it has, or for this very value."""

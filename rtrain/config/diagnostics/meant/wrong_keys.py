@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -18,6 +18,7 @@ from rtrain.config.compose.request import Request
 from rtrain.config.compose.store import DEFAULT_PLUGINS, free_keys
 from rtrain.config.diagnostics.diagnostic import Diagnostic, command_with
 from rtrain.config.diagnostics.meant.class_names import class_called, homes_of
+from rtrain.config.diagnostics.meant.spelled import in_own_words, no_key, short_of, spellings, varies
 from rtrain.config.diagnostics.meant.suggest import (
     Keys,
     all_confs,
@@ -28,11 +29,11 @@ from rtrain.config.diagnostics.meant.suggest import (
     names_of,
     plugins_with,
 )
-from rtrain.config.diagnostics.meant.words import Meaning, translated
+from rtrain.config.diagnostics.meant.words import Meaning, translated, words_of_target
 from rtrain.config.diagnostics.screen import CliWord, FileLocation
-from rtrain.config.did_you_mean import alike, one_edit
+from rtrain.config.did_you_mean import alike, there_are
 from rtrain.config.schema import Schemas
-from rtrain.config.targets.parameters import arguments_of, library_of, may_take, targets_of
+from rtrain.config.targets.parameters import arguments_of, library_of, may_take, takes, targets_of
 from rtrain.config.validate import InvalidError
 from rtrain.config.yaml_file import read_yaml
 from rtrain.errors import ConfigError
@@ -40,6 +41,8 @@ from rtrain.errors import ConfigError
 Check = Callable[[Sequence[str]], Exception | None]
 """Returns what is wrong with the config under other overrides, or None."""
 
+AXIS = "seed=1,2"
+"""A word that varies something in any config."""
 SCHEDULER = "sweep.scheduler"
 FREE_OF_HYDRA = ("hydra.job.env_set", "hydra.callbacks")
 """Settings of Hydra's whose names are the user's."""
@@ -72,6 +75,8 @@ class WrongKeys:
         if value is not None and expand_key(own_key) != key and _holds(value, key.rpartition(".")[2]):
             return self._in_a_mapping(key, place, owner)
         message = f"there is no key '{own_key}'"
+        if (own := self._own_argument(key, place)) is not None:
+            return Diagnostic(message, place, None, command_with(place, own))
         first: Meaning | None = None
         for meaning in self._meanings(key, value, owner):
             if meaning.sentence is not None:
@@ -79,17 +84,27 @@ class WrongKeys:
             short = in_own_words(own_key, key, meaning.key)
             word = self.checked_word(place, sign, short, meaning.value if meaning.value is not None else value)
             if word is not None:
-                shown = split_word(word)[1]
-                is_slip = one_edit(own_key, shown)
-                note = None if is_slip else self._or_added(key, place)
-                return Diagnostic(message, place, shown, command_with(place, word), note)
+                shown, axis = split_word(word)[1], self._axis(place, word)
+                note = f"a sweep needs values to vary, for which {AXIS} stands" if axis else None
+                attempt = command_with(place, *axis, word)
+                return Diagnostic(message, place, shown, attempt, note or self._or_added(key, place, shown))
             first = first or meaning
         others = self._of_other_plugins(first.key) if first is not None else None
         if others is not None:
             return Diagnostic(message, place, note=others)
         if first is not None:
-            return Diagnostic(message, place, in_own_words(own_key, key, first.key), note=self._or_added(key, place))
+            group = first.key.removesuffix(".type")  # by itself, it would leave the keys of another plugin
+            if group in CHOOSABLE:
+                return Diagnostic(message, place, group, note=there_are(self._schemas.group(group)))
+            meant = in_own_words(own_key, key, first.key)
+            return Diagnostic(message, place, meant, note=self._or_added(key, place, meant))
         return self._not_understood(key, place, message)
+
+    def _axis(self, place: CliWord, word: str) -> list[str]:
+        """Return a word that varies something, where ``word`` sets a key of a sweep that varies nothing."""
+        is_of_sweep = re.match(r"sweep[./]|\+?sweep=", word) is not None
+        varied = self._default("sweep.params") or any(map(varies, place.command))
+        return [AXIS] if is_of_sweep and "--multirun" in place.command and not varied else []
 
     def translated(self, key: str, value: str | None) -> str | None:
         """Return rtrain's word for what other tools call a value of ``key``; None if it is unknown."""
@@ -113,16 +128,16 @@ class WrongKeys:
 
     def _in_a_file(self, key: str, place: FileLocation | CliWord | None, owner: Any) -> Diagnostic:
         if note := self._other_plugin(key):
-            return Diagnostic(_no_key(key, None), place, note=note)
+            return Diagnostic(no_key(key, None), place, note=note)
         meaning = next(self._meanings(key, place.value if isinstance(place, FileLocation) else None, owner), None)
         if meaning is None:
             value = place.value if isinstance(place, FileLocation) else None
             note = self._of_other_plugins(key) or elsewhere(key, value, self._schemas)
-            return Diagnostic(_no_key(key, None), place, note=note or self._list_of_keys(key, names_of(owner)))
+            return Diagnostic(no_key(key, None), place, note=note or self._list_of_keys(key, names_of(owner)))
         if meaning.sentence is not None:
-            return Diagnostic(_no_key(key, None), place, note=meaning.sentence)
-        meant = _short(key, meaning.key)
-        return Diagnostic(_no_key(key, meaning.key), place, f"{meant}: {meaning.value}" if meaning.value else meant)
+            return Diagnostic(no_key(key, None), place, note=meaning.sentence)
+        meant = short_of(key, meaning.key)
+        return Diagnostic(no_key(key, meaning.key), place, f"{meant}: {meaning.value}" if meaning.value else meant)
 
     def _meanings(self, key: str, value: str | None, owner: Any) -> Iterator[Meaning]:
         parent = key.rpartition(".")[0]
@@ -144,7 +159,7 @@ class WrongKeys:
         homes = homes_of(self._schemas.trainer.get(self.chosen["trainer"] or ""), full)
         has_options = homes and self.request.app.loader.get_group_options(full.replace(".", "/"))
         named = class_called(value, homes) if value is not None and homes and not has_options else None
-        for word in _spellings(sign, key, named or value, default, is_built=full in self._free or named is not None):
+        for word in spellings(sign, key, named or value, default, is_built=full in self._free or named is not None):
             if not _blames(self._checked(place, word), expand_key(split_word(word)[1])):
                 return word
         return None
@@ -164,9 +179,19 @@ class WrongKeys:
         is_plain = isinstance(value, int | float | str) and not re.search(r"[^\w.-]", str(value))
         return ("true" if isinstance(value, bool) else str(value)) if is_plain else None
 
-    def _or_added(self, key: str, place: CliWord) -> str | None:
-        added = self._added(key, place)
+    def _or_added(self, key: str, place: CliWord, meant: str) -> str | None:
+        """Return the line that shows how to add ``key`` all the same; None where it is just a misspelling."""
+        name = meant.rpartition(".")[2]
+        added = None if alike(key.rpartition(".")[2], [name]) == name else self._added(key, place)
         return f"or add it with {added}" if added is not None else None
+
+    def _own_argument(self, key: str, place: CliWord) -> str | None:
+        """Return the word that adds ``key`` if it is an argument of what is built there; None for another key."""
+        parent, _, name = key.rpartition(".")
+        target = dict(self.keys.targets).get(parent, "")
+        meanings = (words.meaning(name, None, parent) for words in words_of_target(target))
+        is_said = name == "name" or any(one is not None and one.key != key for one in meanings)
+        return self._added(key, place) if not is_said and takes(target, name) else None
 
     def _added(self, key: str, place: CliWord) -> str | None:
         """Return the word that adds ``key`` where any key may stand; None if none may, or the checks refuse it."""
@@ -245,7 +270,7 @@ class WrongKeys:
         if self._composed is not None:
             found.extend(_leaves(self._composed))
         there = set(found)
-        known = [key for key in found if KEYS.get(key, key) in there]
+        known = [key for key in found if expand_key(key) in there]
         trainer = self._composed.get("trainer") if self._composed is not None else None
         conf = self._schemas.trainer.get(self.chosen["trainer"] or "")
         confs = all_confs(self._schemas, self.chosen)
@@ -256,7 +281,11 @@ class WrongKeys:
             targets_of(trainer),
             lambda: library_of(conf),
             lambda: arguments_of(trainer),
+            [f"{group}.{name}" for group in CHOOSABLE for one in self._plugins(group) for name in names_of(one)],
         )
+
+    def _plugins(self, group: str) -> Iterable[type]:
+        return self._schemas.group(group).values()
 
     @property
     def _scheduler(self) -> type | None:
@@ -317,27 +346,6 @@ class WrongKeys:
         return None
 
 
-def _spellings(sign: str, key: str, value: str | None, default: Any, *, is_built: bool) -> Iterator[str]:
-    """Yield the words that may set ``key``: as a list or not like its default, as an option, as it is, as a class."""
-    if value is None:
-        yield f"{sign}{key}"
-        return
-    is_list = value.startswith("[")
-    if isinstance(default, ListConfig) and not is_list:
-        yield f"{sign}{key}=[{value}]"
-    if isinstance(default, ValueNode) and is_list and "," not in value:
-        yield f"{sign}{key}={value[1:-1]}"
-    group = {"sweep.type": "sweep", "dataset.type": "dataset", "sweep.scheduler": "sweep/scheduler"}.get(key)
-    if group is not None:
-        yield f"{group}={value}"
-    yield f"{sign}{key}={value}"
-    yield f"+{key}={value}"
-    if is_built and "." in value and value.replace(".", "").isidentifier():
-        yield f"{key}._target_={value}"
-        yield f"{key}={{_target_: {value}}}"
-    yield f"{sign}{key}=[{value}]"
-
-
 def _holds(value: str, name: str) -> bool:
     """Return whether a typed value is a mapping with a key."""
     return re.search(rf"\b{re.escape(name)}\s*:", value) is not None
@@ -350,20 +358,6 @@ def _blames(error: Exception | None, key: str) -> bool:
     return error is not None and key.rpartition(".")[2] in str(error)
 
 
-def in_own_words(typed: str, key: str, full: str) -> str:
-    """Return ``full`` as the user would type it.
-
-    It has the short name that they used for its beginning; where they gave no section, its own short name.
-    """
-    head = typed.partition(".")[0]
-    if (head in GROUPS or head in KEYS) and full.startswith(f"{expand_key(head)}."):
-        return head + full[len(expand_key(head)) :]
-    if "." in typed:
-        return full.replace("trainer.", "", 1) if full.replace(".", "/") in GROUPS.values() else full
-    shorts = [(short, expand_key(short)) for short in (*KEYS, *GROUPS)]
-    return next((s + full[len(own) :] for s, own in shorts if f"{full}.".startswith(f"{own}.")), full)
-
-
 def _leaves(nodes: Any, path: str = "") -> Iterator[str]:
     pairs = nodes.items() if isinstance(nodes, dict) else ((name, child) for name, _, child in children(nodes))
     for name, child in pairs:
@@ -371,23 +365,3 @@ def _leaves(nodes: Any, path: str = "") -> Iterator[str]:
         yield full
         if isinstance(child, Container):
             yield from _leaves(child, full)
-
-
-def _no_key(key: str, full: str | None) -> str:
-    return f"{key}: there is no key '{(_differing(key, full) or (key.rpartition('.')[2], ''))[0]}' here"
-
-
-def _short(key: str, full: str) -> str:
-    """Return the one part of ``full`` that differs from ``key``; all of it if it belongs elsewhere."""
-    found = _differing(key, full)
-    return found[1] if found is not None else full
-
-
-def _differing(key: str, full: str | None) -> tuple[str, str] | None:
-    """Return the one part that differs, as it is and as it is meant; None where a right section is another one."""
-    parts, other = key.split("."), (full or "").split(".")
-    different = [pair for pair in zip(parts, other, strict=False) if pair[0] != pair[1]]
-    if len(parts) != len(other) or len(different) != 1:
-        return None
-    is_last = parts[:-1] == other[:-1]
-    return different[0] if is_last or alike(different[0][0], [different[0][1]]) is not None else None
