@@ -165,7 +165,7 @@ def check_job(
     Raises:
         ConfigError: The plugin can't.
     """
-    from rtrain.engine.before_start import tried_before_start
+    from rtrain.engine.sanity_check import tried_before_start
 
     trainer_name = composed.resolved["trainer"]["type"]
     plugin = trainers.load_trainer(trainer_name)

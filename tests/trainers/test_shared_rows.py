@@ -45,7 +45,7 @@ def test_torch_takes_batches_of_the_shared_rows(dtype):
 
 
 def test_lightning_takes_batches_of_the_shared_rows():
-    from rtrain.trainers.lightning.data import Rows
+    from rtrain.trainers.lightning.inputs import Rows
 
     dataset = many_rows("float32")
     rows = Rows(dataset.splits["train"], dataset.info)

@@ -20,13 +20,13 @@ from rtrain.trainers.jax.build import RowLoss, build_loss, build_metrics, build_
 from rtrain.trainers.jax.inputs import Inputs, padded, without_padding
 from rtrain.trainers.jax.nets.base import Net, build_net
 from rtrain.trainers.jax.outputs import fit_output
-from rtrain.trainers.jax.trial import try_rows
-from rtrain.trainers.jax.world import ProcessGroup
+from rtrain.trainers.jax.ranks import ProcessGroup
+from rtrain.trainers.jax.sanity_check import try_rows
 from rtrain.trainers.loops.auto import channels_last_shape
 from rtrain.trainers.loops.epochs.learner import Learner
 from rtrain.trainers.loops.tasks import derived_metrics
-from rtrain.trainers.trial import tried, tried_model
-from rtrain.trainers.trial_worker import trial_worker
+from rtrain.trainers.sanity_check import tried, tried_model
+from rtrain.trainers.sanity_worker import sanity_worker
 from rtrain.trainers.worker import Worker
 
 WEIGHTS, TRAINING = "model.safetensors", "optimizer.safetensors"
@@ -151,7 +151,7 @@ def try_learner(job: Job) -> None:
     Raises:
         RtrainError: One of them fails; names its key.
     """
-    JaxLearner(trial_worker(job), ProcessGroup(0, 1, tuple(jax.devices("cpu")[:1])))
+    JaxLearner(sanity_worker(job), ProcessGroup(0, 1, tuple(jax.devices("cpu")[:1])))
 
 
 def train_step(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rtrain.config.targets.instantiate import locate
 from rtrain.trainers.jax.learner import JaxLearner
-from rtrain.trainers.jax.world import joined
+from rtrain.trainers.jax.ranks import joined
 from rtrain.trainers.loops.epochs.loop import EpochLoop
 from rtrain.trainers.worker import Worker
 

@@ -7,7 +7,7 @@ from typing import Any
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import TrainingError
 from rtrain.trainers.loops.tasks import CLASSES
-from rtrain.trainers.trial import WrongOutputsError
+from rtrain.trainers.sanity_check import WrongOutputsError
 
 WAY_OUT = "Set the model's number of outputs to auto, or write the loop yourself: trainer.train_function."
 

@@ -13,8 +13,8 @@ from rtrain.datasets.base import DatasetInfo
 from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.checkpoint_errors import reading
 from rtrain.trainers.lightgbm.config import Conf
-from rtrain.trainers.lightgbm.data import make_dataset, shared_bins
 from rtrain.trainers.lightgbm.draws import Draws, starts_again
+from rtrain.trainers.lightgbm.inputs import make_dataset, shared_bins
 from rtrain.trainers.lightgbm.metrics import OfMargins, deciding, mode_of, needs_margins
 from rtrain.trainers.lightgbm.model_file import MODEL, read_trees
 from rtrain.trainers.lightgbm.params import plain_errors, worker_params

@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 from rtrain.config.targets.instantiate import build
 from rtrain.trainers.lightning.checkpoint.untrusted import StrangersNumbers
 from rtrain.trainers.lightning.config import Conf
-from rtrain.trainers.lightning.data import EvalBatches, OurData, Rows, SharedData, TrainBatches, loader_of
+from rtrain.trainers.lightning.inputs import EvalBatches, OurData, Rows, SharedData, TrainBatches, loader_of
 from rtrain.trainers.lightning.quiet import quiet
 from rtrain.trainers.lightning.services import CHECKPOINT, WEIGHTS, Services, StoppedError
 from rtrain.trainers.loops.auto import evaluated_split, fill_from_dataset

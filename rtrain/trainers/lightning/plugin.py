@@ -27,7 +27,7 @@ class Plugin(TrainerPlugin):
     def try_out(self, job: Job) -> None:
         """Let Lightning take a first step and validate it, if the rows are a dataset's."""
         if job.dataset is not None:
-            from rtrain.trainers.lightning.first_step import try_first_step
+            from rtrain.trainers.lightning.sanity_step import try_first_step
 
             try_first_step(job)
 

@@ -15,7 +15,7 @@ from rtrain.errors import TrainingError
 from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.lightning.checkpoint.stored import check_readable, without_objects
 from rtrain.trainers.lightning.config import default_monitor
-from rtrain.trainers.lightning.data import OurData, SharedData
+from rtrain.trainers.lightning.inputs import OurData, SharedData
 from rtrain.trainers.lightning.losses import WAY_OUT, Losses
 from rtrain.trainers.lightning.metrics.agreement import Agreement
 from rtrain.trainers.lightning.metrics.logged import (

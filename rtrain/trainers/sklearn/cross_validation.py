@@ -10,8 +10,8 @@ from sklearn.model_selection import cross_validate as sklearn_cross_validate
 
 from rtrain.datasets.base import Batch, DatasetInfo
 from rtrain.trainers.sklearn.config import CrossValidationConf
+from rtrain.trainers.sklearn.inputs import Rows
 from rtrain.trainers.sklearn.learner import fit_arguments
-from rtrain.trainers.sklearn.rows import Rows
 
 ERRORS = {"mae": "neg_mean_absolute_error", "mse": "neg_mean_squared_error"}
 """Our names of scorers that scikit-learn turns round, so that more is better."""

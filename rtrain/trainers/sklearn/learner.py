@@ -16,8 +16,8 @@ from rtrain.trainers.sklearn.build import weight_argument
 from rtrain.trainers.sklearn.class_names import named
 from rtrain.trainers.sklearn.estimator_file.arguments import take_arguments
 from rtrain.trainers.sklearn.estimator_file.content import load, written
+from rtrain.trainers.sklearn.inputs import Rows
 from rtrain.trainers.sklearn.outputs import Sums
-from rtrain.trainers.sklearn.rows import Rows
 
 MAX_IMPORTANCES = 100
 SAMPLE = 100

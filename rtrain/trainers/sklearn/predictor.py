@@ -8,8 +8,8 @@ import numpy as np
 
 from rtrain.datasets.base import DatasetInfo
 from rtrain.trainers.sklearn.estimator_file.content import load
+from rtrain.trainers.sklearn.inputs import Rows
 from rtrain.trainers.sklearn.outputs import LEAST_PROBABILITY, predict_rows
-from rtrain.trainers.sklearn.rows import Rows
 from rtrain.trainers.trained import LoadedCheckpoint, check_shape
 
 

@@ -14,8 +14,8 @@ from rtrain.errors import ConfigError
 from rtrain.trainers.loops.auto import channels_last_shape, fill_from_dataset, fill_lengths
 from rtrain.trainers.loops.directions import known_direction
 from rtrain.trainers.loops.tasks import CLASSES
+from rtrain.trainers.sanity_check import tried_model
 from rtrain.trainers.tensorflow.config import Conf
-from rtrain.trainers.trial import tried_model
 
 PROBABILITIES = ("softmax", "sigmoid")
 """Activations after which the outputs are probabilities."""

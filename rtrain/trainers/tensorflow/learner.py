@@ -19,6 +19,7 @@ from rtrain.trainers.base import Job
 from rtrain.trainers.loops.auto import evaluated_split
 from rtrain.trainers.loops.epochs.learner import Learner
 from rtrain.trainers.loops.tasks import CLASSES, derived_metrics, metric_names
+from rtrain.trainers.sanity_worker import sanity_worker
 from rtrain.trainers.tensorflow.build import (
     build_callbacks,
     build_loss,
@@ -34,17 +35,16 @@ from rtrain.trainers.tensorflow.checkpoint.staging import Copies
 from rtrain.trainers.tensorflow.checkpoint.weights import FILE_NAME as WEIGHTS
 from rtrain.trainers.tensorflow.checkpoint.weights import load_weights
 from rtrain.trainers.tensorflow.config import Conf
-from rtrain.trainers.tensorflow.first_rows import check_loss, try_model
 from rtrain.trainers.tensorflow.inputs import Inputs
+from rtrain.trainers.tensorflow.ranks import ProcessGroup
+from rtrain.trainers.tensorflow.sanity_check.losses import check_mask, try_loss, try_metrics
+from rtrain.trainers.tensorflow.sanity_check.model import check_loss, try_model
 from rtrain.trainers.tensorflow.shapes import OfColumns, is_single, update
 from rtrain.trainers.tensorflow.steps import (
     evaluate_step,
     seed_states,
     train_step,
 )
-from rtrain.trainers.tensorflow.trial import check_mask, try_loss, try_metrics
-from rtrain.trainers.tensorflow.world import ProcessGroup
-from rtrain.trainers.trial_worker import trial_worker
 from rtrain.trainers.worker import Worker
 
 TRAINING = "training.safetensors"
@@ -204,7 +204,7 @@ def try_learner(job: Job) -> None:
         RtrainError: One of them fails; names its key.
     """
     with tf.device("CPU:0"):
-        KerasLearner(trial_worker(job), ProcessGroup(rank=0, size=1))
+        KerasLearner(sanity_worker(job), ProcessGroup(rank=0, size=1))
 
 
 def _rows(batch: Batch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -11,7 +11,7 @@ from tensorflow.python.framework import config as switches
 from rtrain.trainers.loops.epochs.loop import EpochLoop
 from rtrain.trainers.tensorflow.config import Conf
 from rtrain.trainers.tensorflow.learner import KerasLearner
-from rtrain.trainers.tensorflow.world import joined
+from rtrain.trainers.tensorflow.ranks import joined
 from rtrain.trainers.worker import Worker
 
 

@@ -9,7 +9,7 @@ import tensorflow as tf
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import TrainingError
 from rtrain.trainers.loops.tasks import CLASSES
-from rtrain.trainers.trial import WrongOutputsError
+from rtrain.trainers.sanity_check import WrongOutputsError
 
 
 def check_output(output: Any, target: Any, info: DatasetInfo) -> None:

@@ -14,7 +14,7 @@ from rtrain.datasets.base import Columns, DatasetInfo
 from rtrain.trainers.loops.tasks import CLASSES, PLACES
 from rtrain.trainers.tensorflow.inputs import Inputs
 from rtrain.trainers.tensorflow.outputs import row_metrics
-from rtrain.trainers.tensorflow.world import ProcessGroup
+from rtrain.trainers.tensorflow.ranks import ProcessGroup
 
 TINY = 1e-30
 """Stands for a mean of weights where all are 0."""

@@ -22,8 +22,8 @@ from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.inputs.transforms import transformed_info
 from rtrain.trainers.torch.losses.of_tasks import usual_loss
 from rtrain.trainers.torch.losses.own import own_loss
+from rtrain.trainers.torch.sanity_check import try_model
 from rtrain.trainers.torch.strategies.base import Strategy
-from rtrain.trainers.torch.trial import try_model
 from rtrain.trainers.worker import Worker
 
 SCHEDULE_LENGTHS = ("T_max", "total_steps", "total_iters", "num_training_steps")

@@ -32,8 +32,8 @@ from rtrain.trainers.torch.inputs.transforms import check_transforms
 from rtrain.trainers.torch.losses.metrics import directions as metric_directions
 from rtrain.trainers.torch.losses.own import is_function
 from rtrain.trainers.torch.process_settings import check_gpu
+from rtrain.trainers.torch.sanity_check import check_loss
 from rtrain.trainers.torch.strategies.checks import check_strategy
-from rtrain.trainers.torch.trial import check_loss
 
 
 def check_conf(job: Job) -> None:

@@ -1,4 +1,4 @@
-"""A limit to the memory that models take which are built for a trial."""
+"""A limit to the memory that models take that are built for a sanity check."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Found:
 
 
 class _TooLargeError(Exception):
-    """A model has more weights than a trial may take memory for."""
+    """A model has more weights than a sanity check may take memory for."""
 
 
 @contextmanager

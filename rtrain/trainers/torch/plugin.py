@@ -34,7 +34,7 @@ class Plugin(EpochsPlugin):
     def try_out(self, job: Job) -> None:
         """Take a first step."""
         if job.conf.trainer.train_loop is None:
-            from rtrain.trainers.torch.first_step import try_first_step
+            from rtrain.trainers.torch.sanity_step import try_first_step
 
             try_first_step(job)
 

@@ -21,7 +21,7 @@ class Plugin(EpochsPlugin):
 
     def try_out(self, job: Job) -> None:
         """Take a first step."""
-        from rtrain.trainers.transformers.first_step import try_first_step
+        from rtrain.trainers.transformers.sanity_step import try_first_step
 
         try_first_step(job)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rtrain.trainers.base import Job
 from rtrain.trainers.loops.boosting.rounds import check_boosting
-from rtrain.trainers.xgboost.data import check_weights, tell_of_digits
+from rtrain.trainers.xgboost.inputs import check_weights, tell_of_digits
 from rtrain.trainers.xgboost.params import check_params
 
 

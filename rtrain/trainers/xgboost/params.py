@@ -34,7 +34,7 @@ from rtrain.trainers.loops.boosting.params import (
 from rtrain.trainers.loops.boosting.rounds import eval_splits, usable_names
 from rtrain.trainers.trained import CheckpointMetadata
 from rtrain.trainers.worker import Worker
-from rtrain.trainers.xgboost.data import check_grades, feature_types, metrics_of, tell_of_small_labels
+from rtrain.trainers.xgboost.inputs import check_grades, feature_types, metrics_of, tell_of_small_labels
 from rtrain.trainers.xgboost.metrics import OF_PROBABILITIES, Metrics, deciding, gives_margins
 from rtrain.trainers.xgboost.names import ALIASES, OURS, known_names, try_out
 

@@ -15,7 +15,7 @@ from rtrain.trainers.loops.boosting.rounds import flat, usable_names
 from rtrain.trainers.loops.ranking_metrics import Ranking, without_splits
 from rtrain.trainers.trained import LoadedCheckpoint, check_shape
 from rtrain.trainers.xgboost.config import Conf
-from rtrain.trainers.xgboost.data import feature_types
+from rtrain.trainers.xgboost.inputs import feature_types
 from rtrain.trainers.xgboost.metrics import gives_margins
 from rtrain.trainers.xgboost.model_file import MODEL, best_rounds, read_trees
 

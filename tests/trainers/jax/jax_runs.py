@@ -26,7 +26,7 @@ def make_conf(**keys):
 def fit(folder, conf, dataset=None, *, channel=None, rank=0, world_size=1, **run):
     """Train in the world that this process is in, and return what was sent."""
     from rtrain.trainers.jax.learner import JaxLearner
-    from rtrain.trainers.jax.world import world_of
+    from rtrain.trainers.jax.ranks import world_of
     from rtrain.trainers.loops.epochs.loop import EpochLoop
 
     channel = RecordingChannel() if channel is None else channel

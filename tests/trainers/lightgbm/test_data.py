@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from boosting_runs import make_dataset as dataset_of
 
-from rtrain.trainers.lightgbm.data import make_dataset, shared_bins
+from rtrain.trainers.lightgbm.inputs import make_dataset, shared_bins
 
 PARAMS = {"seed": 0, "verbosity": -1, "feature_pre_filter": False}
 

@@ -7,7 +7,7 @@ from torch.utils.data import BatchSampler, DataLoader, RandomSampler, Sequential
 
 from rtrain.errors import TrainingError
 from rtrain.testing.workers import RecordingChannel, make_worker
-from rtrain.trainers.lightning.data import SharedData
+from rtrain.trainers.lightning.inputs import SharedData
 from rtrain.trainers.lightning.loop import train
 from rtrain.trainers.lightning.modules import Classifier
 from rtrain.trainers.loops.epochs.progress import Progress

@@ -17,7 +17,7 @@ from rtrain.errors import TrainingError
 from rtrain.runs.checkpoints import latest_checkpoint
 from rtrain.testing.small_data import with_infinite_row
 from rtrain.testing.workers import RecordingChannel, make_worker, newest
-from rtrain.trainers.lightning.data import EvalBatches, TrainBatches
+from rtrain.trainers.lightning.inputs import EvalBatches, TrainBatches
 from rtrain.trainers.lightning.loop import train
 from rtrain.trainers.lightning.modules import Classifier
 from rtrain.trainers.lightning.predictor import load_predictor

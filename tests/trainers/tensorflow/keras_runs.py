@@ -28,7 +28,7 @@ def fit(folder, conf, dataset=None, *, channel=None, rank=0, world_size=1, **run
     """Train in the world that this process is in, and return what was sent."""
     from rtrain.trainers.loops.epochs.loop import EpochLoop
     from rtrain.trainers.tensorflow.learner import KerasLearner
-    from rtrain.trainers.tensorflow.world import ProcessGroup
+    from rtrain.trainers.tensorflow.ranks import ProcessGroup
 
     channel = RecordingChannel() if channel is None else channel
     data = small_dataset() if dataset is None else dataset
@@ -62,7 +62,7 @@ def join(rank, addresses):
     """Make this process one of two ranks."""
     import tensorflow as tf
 
-    from rtrain.trainers.tensorflow.world import connect
+    from rtrain.trainers.tensorflow.ranks import connect
 
     tf.config.experimental.enable_op_determinism()
     connect(addresses, rank)

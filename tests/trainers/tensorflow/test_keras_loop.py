@@ -20,7 +20,7 @@ from rtrain.trainers.tensorflow.learner import WEIGHTS, KerasLearner
 from rtrain.trainers.tensorflow.loop import train
 from rtrain.trainers.tensorflow.models import mlp
 from rtrain.trainers.tensorflow.predictor import load_predictor
-from rtrain.trainers.tensorflow.world import ProcessGroup
+from rtrain.trainers.tensorflow.ranks import ProcessGroup
 
 HERE = f"{__name__}"
 

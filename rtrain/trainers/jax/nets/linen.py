@@ -70,7 +70,7 @@ class Linen:
 
     def hidden_mode(self, weights: Any, state: Any, x: Any) -> str | None:
         """Return the argument or field that makes an evaluation draw random numbers or change statistics."""
-        if mode_of(self._told, training=False):  # one name is enough, and each trial takes time
+        if mode_of(self._told, training=False):  # one name is enough, and each look takes time
             return None
 
         def is_training(name: str, value: Any) -> bool:

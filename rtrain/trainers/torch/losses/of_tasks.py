@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import TrainingError
 from rtrain.trainers.loops.tasks import CLASSES
-from rtrain.trainers.trial import WrongOutputsError
+from rtrain.trainers.sanity_check import WrongOutputsError
 
 TINY = 1e-30
 """Stands for a sum of weights where all are 0."""

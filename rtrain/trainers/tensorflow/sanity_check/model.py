@@ -11,10 +11,10 @@ import tensorflow as tf
 from rtrain.datasets.base import ResidentSplit
 from rtrain.errors import TrainingError
 from rtrain.trainers.loops.auto import channels_last_shape, evaluated_split
+from rtrain.trainers.sanity_check import is_at_hand, num_tried_rows, tried_model, try_rows
 from rtrain.trainers.tensorflow.inputs import Inputs
 from rtrain.trainers.tensorflow.outputs import check_output
 from rtrain.trainers.tensorflow.steps import call, is_mean_of_rows, seed_states, target_spec, zeros
-from rtrain.trainers.trial import is_at_hand, num_tried_rows, tried_model, try_rows
 from rtrain.trainers.worker import Worker
 
 

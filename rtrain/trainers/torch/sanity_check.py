@@ -14,6 +14,7 @@ from rtrain.errors import ConfigError, first_line
 from rtrain.trainers.loops.auto import evaluated_split
 from rtrain.trainers.loops.seeding import kept_random_numbers
 from rtrain.trainers.loops.tasks import CLASSES
+from rtrain.trainers.sanity_check import SanityCheckError, first_rows, is_at_hand, num_tried_rows, tried_model, try_rows
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.evaluation import autocast
 from rtrain.trainers.torch.inputs.batch_sizes import backward_rows, single_row
@@ -29,7 +30,6 @@ from rtrain.trainers.torch.losses.of_tasks import (
     no_rows,
 )
 from rtrain.trainers.torch.ranks import TorchRanks
-from rtrain.trainers.trial import FailedTrialError, first_rows, is_at_hand, num_tried_rows, tried_model, try_rows
 from rtrain.trainers.worker import Worker
 
 
@@ -101,7 +101,7 @@ def try_one_row(model: nn.Module, x: Tensor, worker: Worker, num_ranks: int) -> 
     try:
         with tried_model(conf.model, info, x.shape[1:]):
             _output(model, x[:1], conf, training=True)
-    except FailedTrialError as error:
+    except SanityCheckError as error:
         if len(x) > 1:
             with tried_model(conf.model, info, x.shape[1:]):  # what fails with several rows too is another mistake
                 _output(model, x, conf, training=True)

@@ -15,10 +15,10 @@ from rtrain.config.did_you_mean import to_try
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import TrainingError, first_line
 from rtrain.trainers.loops.tasks import CLASSES
+from rtrain.trainers.sanity_check import tried
 from rtrain.trainers.tensorflow.inputs import Inputs
 from rtrain.trainers.tensorflow.shapes import is_of_keras, is_single, update
 from rtrain.trainers.tensorflow.steps import target_spec, weight_spec, zeros
-from rtrain.trainers.trial import tried
 
 Parts = Sequence[tuple[Any, Any]]
 """Targets and outputs of some rows at a time."""

@@ -21,7 +21,7 @@ from rtrain.trainers.jax.nets.modes import MODES
 from rtrain.trainers.jax.outputs import fit_output
 from rtrain.trainers.loops.auto import channels_last_shape
 from rtrain.trainers.loops.tasks import CLASSES, PLACES
-from rtrain.trainers.trial import num_tried_rows, tried, tried_model
+from rtrain.trainers.sanity_check import num_tried_rows, tried, tried_model
 
 
 def try_rows(

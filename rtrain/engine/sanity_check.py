@@ -1,4 +1,4 @@
-"""The trial of model, loss and metrics on the driver; a failure refuses the config before a run directory exists."""
+"""The sanity check of model, loss and metrics on the driver; what fails is refused before a run directory exists."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rtrain.engine.side_effects import looking
 from rtrain.errors import ConfigError, RtrainError, TargetError, first_line
 from rtrain.trainers.base import Job
 from rtrain.trainers.known_errors import is_out_of_memory
-from rtrain.trainers.trial import WrongOutputsError
+from rtrain.trainers.sanity_check import WrongOutputsError
 
 OUTPUTS = ("num_classes", "out_features", "num_labels", "vocab_size")
 """Arguments of models that are usually their number of outputs."""

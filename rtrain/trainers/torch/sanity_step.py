@@ -10,6 +10,8 @@ import torch
 
 from rtrain.datasets.base import EpochPlan, ResidentSplit
 from rtrain.trainers.base import Job
+from rtrain.trainers.sanity_check import is_at_hand, tried, try_rows
+from rtrain.trainers.sanity_worker import sanity_worker
 from rtrain.trainers.torch.build import build_metrics, build_model, schedule_length
 from rtrain.trainers.torch.config import Conf, StrategyConf
 from rtrain.trainers.torch.inputs.batch_sizes import backward_rows
@@ -20,10 +22,8 @@ from rtrain.trainers.torch.losses.of_tasks import fit_output
 from rtrain.trainers.torch.memory_limit import small_models
 from rtrain.trainers.torch.process_settings import torch_settings
 from rtrain.trainers.torch.ranks import TorchRanks
+from rtrain.trainers.torch.sanity_check import try_one_row, try_outline
 from rtrain.trainers.torch.strategies.ddp import DDP
-from rtrain.trainers.torch.trial import try_one_row, try_outline
-from rtrain.trainers.trial import is_at_hand, tried, try_rows
-from rtrain.trainers.trial_worker import trial_worker
 from rtrain.trainers.worker import Worker
 
 
@@ -33,7 +33,10 @@ def try_first_step(job: Job) -> None:
     Raises:
         RtrainError: A part fails; names its key.
     """
-    worker, num_ranks = trial_worker(job), job.conf.trainer.num_with_own_rows(max(1, int(job.conf.scaling.num_workers)))
+    worker, num_ranks = (
+        sanity_worker(job),
+        job.conf.trainer.num_with_own_rows(max(1, int(job.conf.scaling.num_workers))),
+    )
     conf: Conf = worker.conf
     if job.conf.scaling.use_gpu:
         worker.conf = replace(conf, precision="fp32")

@@ -7,14 +7,14 @@ import torch
 
 from rtrain.datasets.base import ResidentSplit
 from rtrain.trainers.base import Job
-from rtrain.trainers.lightning.data import EvalBatches, Rows, loader_of
+from rtrain.trainers.lightning.inputs import EvalBatches, Rows, loader_of
 from rtrain.trainers.lightning.loop import build_module
 from rtrain.trainers.lightning.quiet import quiet
+from rtrain.trainers.sanity_check import tried, try_rows
+from rtrain.trainers.sanity_worker import sanity_worker
 from rtrain.trainers.torch.memory_limit import small_models
 from rtrain.trainers.torch.process_settings import torch_settings
 from rtrain.trainers.torch.ranks import TorchRanks
-from rtrain.trainers.trial import tried, try_rows
-from rtrain.trainers.trial_worker import trial_worker
 from rtrain.trainers.worker import Worker
 
 
@@ -24,7 +24,7 @@ def try_first_step(job: Job) -> None:
     Raises:
         RtrainError: It fails with these rows; names its key.
     """
-    worker = trial_worker(job)
+    worker = sanity_worker(job)
     batch_rows = worker.conf.batch_size or worker.conf.rows_per_step(1)
     with torch.random.fork_rng([]), torch_settings(worker, deterministic=None), quiet():
         try_rows(worker, batch_rows, lambda rows: _try(rows, worker))

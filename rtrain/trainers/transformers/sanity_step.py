@@ -8,6 +8,8 @@ import torch
 
 from rtrain.datasets.base import EpochPlan, ResidentSplit
 from rtrain.trainers.base import Job
+from rtrain.trainers.sanity_check import is_at_hand, tried, try_rows
+from rtrain.trainers.sanity_worker import sanity_worker
 from rtrain.trainers.torch.memory_limit import small_models
 from rtrain.trainers.torch.process_settings import torch_settings
 from rtrain.trainers.torch.ranks import TorchRanks
@@ -16,8 +18,6 @@ from rtrain.trainers.transformers.config import Conf
 from rtrain.trainers.transformers.learner import TransformersLearner
 from rtrain.trainers.transformers.loop import make_tokenizer
 from rtrain.trainers.transformers.tokens import encoded_dataset
-from rtrain.trainers.trial import is_at_hand, tried, try_rows
-from rtrain.trainers.trial_worker import trial_worker
 from rtrain.trainers.worker import Worker
 
 
@@ -29,7 +29,7 @@ def try_first_step(job: Job) -> None:
     Raises:
         RtrainError: It fails with these rows; names its key.
     """
-    worker = trial_worker(job)
+    worker = sanity_worker(job)
     assert worker.dataset is not None, "checked by the plugin"
     conf: Conf = worker.conf
     is_text = worker.dataset.info.dtype == "object"

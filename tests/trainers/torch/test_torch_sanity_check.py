@@ -14,7 +14,7 @@ from rtrain.errors import TrainingError
 from rtrain.testing.small_data import in_memory, streamed
 from rtrain.trainers.torch.inputs.batch_sizes import backward_rows
 from rtrain.trainers.torch.ranks import TorchRanks
-from rtrain.trainers.torch.trial import try_model
+from rtrain.trainers.torch.sanity_check import try_model
 
 HERE = __name__
 BATCH_NORM = {

@@ -19,14 +19,14 @@ from rtrain.trainers.worker import Worker
 Found = TypeVar("Found")
 
 
-class FailedTrialError(TrainingError):
+class SanityCheckError(TrainingError):
     """A part of the config fails with the rows on which it is tried."""
 
 
 def try_rows(worker: Worker, batch_rows: int, attempt: Callable[[ResidentSplit], Found]) -> Found | None:
     """Call ``attempt`` with the first rows of the train split, and if it fails with those of a whole batch.
 
-    Rows that are streamed are not read for a trial: zeros take their place, with which honest models may fail.
+    Rows that are streamed are not read for a sanity check: zeros take their place, with which honest models may fail.
 
     Args:
         worker: Has a dataset; shows a notice of a failure with zeros.
@@ -41,11 +41,11 @@ def try_rows(worker: Worker, batch_rows: int, attempt: Callable[[ResidentSplit],
     """
     assert worker.dataset is not None, "checked by the plugin"
     split, info = worker.dataset.splits["train"], worker.dataset.info
-    with suppress(FailedTrialError):  # what fails with a whole batch too is raised there
+    with suppress(SanityCheckError):  # what fails with a whole batch too is raised there
         return attempt(first_rows(split, info, num_tried_rows(info)))
     try:
         return attempt(first_rows(split, info, num_tried_rows(info, batch_rows)))
-    except FailedTrialError as error:
+    except SanityCheckError as error:
         if is_at_hand(split):
             raise
         worker.notice(f"tried with zeros, as the rows are streamed: {error.message}")
@@ -102,7 +102,7 @@ def tried(what: str, info: DatasetInfo, shapes: str) -> Iterator[None]:
         shapes: The shapes of its arguments.
 
     Raises:
-        FailedTrialError: The part fails.
+        SanityCheckError: The part fails.
     """
     try:
         yield
@@ -111,7 +111,7 @@ def tried(what: str, info: DatasetInfo, shapes: str) -> Iterator[None]:
     except Exception as error:
         if is_out_of_memory(type(error).__name__, str(error)):
             raise
-        raise FailedTrialError(
+        raise SanityCheckError(
             f"{what} fails with {shapes} of {info.name}: {type(error).__name__}: {first_line(error)}",
             "Choose another one that takes them, or another dataset.",
         ) from error

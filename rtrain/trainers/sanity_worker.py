@@ -21,8 +21,8 @@ class Silence:
         """Forget the record."""
 
 
-def trial_worker(job: Job) -> Worker:
-    """Return a worker for a trial: it trains alone, on the CPU, and without a run directory."""
+def sanity_worker(job: Job) -> Worker:
+    """Return a worker for a sanity check: it trains alone, on the CPU, and without a run directory."""
     return job.worker(
         rank=0,
         world_size=1,
