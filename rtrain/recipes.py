@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rtrain.config.did_you_mean import nearest_or_all
-from rtrain.config.locations import builtin_dir
+from rtrain.config.files.locations import builtin_dir
 from rtrain.errors import ConfigError
 
 LEFT_BEHIND = shutil.ignore_patterns("__pycache__", "runs")

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from rtrain.config.locations import shown
+from rtrain.config.files.locations import shown
 from rtrain.runs.events import Event
 from rtrain.runs.manifest import Manifest
 

@@ -16,12 +16,12 @@ from rtrain.cluster.scaling import cluster_cpus
 from rtrain.config.compose.bounds import check_words
 from rtrain.config.composed import Composed
 from rtrain.config.did_you_mean import closest, did_you_mean
-from rtrain.config.locations import Primary, builtin_dir, find_primary
+from rtrain.config.files.locations import Primary, builtin_dir, find_primary
+from rtrain.config.files.yaml_file import read_yaml
 from rtrain.config.schema import BoundsConf, ClusterConf, RtrainConf
 from rtrain.config.secrets.redact import Redactor
 from rtrain.config.session import Session
 from rtrain.config.targets.allow_list import project_forgotten
-from rtrain.config.yaml_file import read_yaml
 from rtrain.errors import ConfigError, NotInstalledError, RtrainError
 from rtrain.interrupts import stopped_after
 from rtrain.preparation import DATA_CPUS

@@ -15,6 +15,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 LAYERS = [
     {"cli"},
     {"testing"},
+    {"displays"},
     {"smoke"},
     {"recipes"},
     {"sweeps"},
@@ -59,7 +60,7 @@ OWNERS = {
     "jax": ("trainers/jax",),
     "flax": ("trainers/jax",),
     "optax": ("trainers/jax",),
-    "rich": ("cli",),
+    "rich": ("cli", "displays"),
 }
 
 

@@ -9,10 +9,10 @@ from typing import get_args
 import pytest
 from named_tests import ROOT, exists
 
-from rtrain.config.field_types import hints_of
 from rtrain.config.needs import SEVERAL_WORKERS, WORKERS
 from rtrain.config.schema import ClusterConf, RunConf, ScalingConf
 from rtrain.config.sweep_conf import SweepConf
+from rtrain.config.value_types.fields import hints_of
 from rtrain.schedulers.base import SchedulerConf
 from rtrain.schemas import schemas
 

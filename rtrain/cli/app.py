@@ -11,9 +11,9 @@ from typing import Annotated
 import typer
 
 from rtrain.cli import completion, fit, listing, predict, recipes, resume, runs, schema, smoke, sweep
-from rtrain.cli.dashes import WithOverrides
 from rtrain.cli.interrupt import INTERRUPTED
-from rtrain.cli.usage import HELP, Command, Group
+from rtrain.cli.usage.dashes import WithOverrides
+from rtrain.cli.usage.errors import HELP, Command, Group
 from rtrain.errors import ConfigError, RtrainError
 from rtrain.terminal import say
 

@@ -103,7 +103,7 @@ def _options() -> list[str]:
 
 def _config_files(incomplete: str) -> list[str]:
     """Return YAML files and folders that start with ``incomplete``, and the names of built-in configs."""
-    from rtrain.config.locations import builtin_config_dir
+    from rtrain.config.files.locations import builtin_config_dir
 
     folder, _, start = incomplete.rpartition("/")
     found = []

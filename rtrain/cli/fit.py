@@ -78,7 +78,7 @@ def fit(
 
 
 def _train(session: Session, multirun: bool) -> None:
-    from rtrain.cli.display import make_display
+    from rtrain.displays.run import make_display
     from rtrain.training import fit_session
 
     if multirun:

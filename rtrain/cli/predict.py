@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rtrain.config.locations import shown
+from rtrain.config.files.locations import shown
 from rtrain.terminal import check_written, say
 
 if TYPE_CHECKING:

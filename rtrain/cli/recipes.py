@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from rtrain.cli.usage import Command, Group
+from rtrain.cli.usage.errors import Command, Group
 from rtrain.terminal import check_written, say
 
 recipes = typer.Typer(

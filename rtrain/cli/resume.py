@@ -31,7 +31,7 @@ def resume(
     if (folder := find_sweep_folder(run, trust=trust)) is not None:
         resume_sweep(folder, overrides or [], trust=trust)
         return
-    from rtrain.cli.display import make_display
+    from rtrain.displays.run import make_display
     from rtrain.from_store import local_run
     from rtrain.training import fit_session, resuming_session
 

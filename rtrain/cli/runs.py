@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rtrain.cli.usage import Command, Group
+from rtrain.cli.usage.errors import Command, Group
 from rtrain.printable import printable
 from rtrain.terminal import say
 

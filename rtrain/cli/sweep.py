@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rtrain.cli.usage import Command, Group
+from rtrain.cli.usage.errors import Command, Group
 from rtrain.terminal import say
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def show(
     sweep: Annotated[Path, typer.Argument(help="The folder of a sweep: runs/<name>-sweep-<id>.", metavar="SWEEP")],
 ) -> None:
     """Show the trials of SWEEP, best first, which parameters mattered, and the command that trains the best one."""
-    from rtrain.cli.sweep_lines import report_lines
+    from rtrain.displays.sweep_lines import report_lines
     from rtrain.sweeps.record.sweep_record import load_record
 
     say("\n".join(report_lines(load_record(sweep))))
@@ -71,11 +71,11 @@ def train_sweep(session: Session, folder: Path | None = None) -> None:
 def _display() -> Iterator[SweepObserver]:
     """Return the display that fits the terminal; it is taken down when the block ends."""
     if not sys.stdout.isatty():
-        from rtrain.cli.sweep_lines import PlainSweepDisplay
+        from rtrain.displays.sweep_lines import PlainSweepDisplay
 
         yield PlainSweepDisplay()
         return
-    from rtrain.cli.sweep_live import LiveSweepDisplay
+    from rtrain.displays.sweep_live import LiveSweepDisplay
 
     with LiveSweepDisplay() as display:
         yield display

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rtrain.config.did_you_mean import closest, did_you_mean, there_are, to_try
-from rtrain.config.num_workers import Elastic
 from rtrain.config.schema import ScalingConf
+from rtrain.config.value_types.num_workers import Elastic
 from rtrain.errors import ConfigError, NotEnoughResourcesError
 from rtrain.runs.facts import num_cores
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from rtrain.config.needs import PROCESSES, SMOKE, WORKERS, Need, Rules
-from rtrain.config.num_workers import NUM_WORKERS_SCHEMA, Elastic, read_num_workers
+from rtrain.config.value_types.num_workers import NUM_WORKERS_SCHEMA, Elastic, read_num_workers
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 """What the name of a run or of a sweep looks like: it becomes a folder."""

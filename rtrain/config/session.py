@@ -23,7 +23,7 @@ from rtrain.config.compose.resolvers import named_variables, register_resolvers
 from rtrain.config.compose.store import DEFAULT_PLUGINS, open_keys, store_schemas
 from rtrain.config.composed import Composed
 from rtrain.config.diagnostics.idle import check_idle
-from rtrain.config.locations import Primary, find_project_root
+from rtrain.config.files.locations import Primary, find_project_root
 from rtrain.config.needs import Way
 from rtrain.config.run_place import check_no_secret, check_not_masked, check_place
 from rtrain.config.schema import Schemas

@@ -13,8 +13,8 @@ from pydantic_core import ErrorDetails
 from rtrain.config.compose.store import DEFAULT_PLUGINS, PLUGIN_GROUPS
 from rtrain.config.diagnostics.omegaconf_messages import as_written
 from rtrain.config.did_you_mean import one_edit
-from rtrain.config.field_types import hints_of
 from rtrain.config.schema import NAME, ChoiceError, RtrainConf, Schemas
+from rtrain.config.value_types.fields import hints_of
 from rtrain.errors import ConfigError
 
 

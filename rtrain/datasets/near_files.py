@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import PurePosixPath
 
-from rtrain.config.data_files import KINDS
 from rtrain.config.did_you_mean import did_you_mean
+from rtrain.config.files.data_files import KINDS
 
 ENDINGS = {
     **{ending: kind for kind, endings in KINDS.items() for ending in endings},

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rtrain.config.diagnostics.own_lines import render_lines
-from rtrain.config.locations import shown
+from rtrain.config.files.locations import shown
 from rtrain.config.schema import FailureConf
 from rtrain.engine.same_error import lasting
 from rtrain.runs.records import FailureKind, FailureRecord, WorkerFailure

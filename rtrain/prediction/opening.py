@@ -15,9 +15,9 @@ from pydantic import ValidationError
 
 from rtrain.config.compose.aliases import expand
 from rtrain.config.composed import Composed
-from rtrain.config.data_files import words_for
 from rtrain.config.did_you_mean import there_are, to_try
-from rtrain.config.locations import builtin_config_dir
+from rtrain.config.files.data_files import words_for
+from rtrain.config.files.locations import builtin_config_dir
 from rtrain.config.schema import RtrainConf
 from rtrain.config.secrets.redact import Redactor
 from rtrain.config.session import Session

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from rtrain.config.compose.search_space import Axis
-from rtrain.config.numeric import is_number
+from rtrain.config.value_types.numeric import is_number
 from rtrain.schedulers import base
 from rtrain.schedulers.base import Exploit, GoOn, Pause, SchedulerConf
 from rtrain.searches.base import Objective, Point

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from rtrain.config.composed import Composed
-from rtrain.config.goals import listed
 from rtrain.config.sweep_conf import SweepConf
 from rtrain.config.trials import Trials
+from rtrain.config.value_types.goals import listed
 from rtrain.errors import ConfigError
 from rtrain.schedulers.base import Scheduler, StoppingConf
 from rtrain.schedulers.registry import SCHEDULERS

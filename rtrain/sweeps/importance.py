@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
-from rtrain.config.numeric import is_number
+from rtrain.config.value_types.numeric import is_number
 
 MAX_GROUPS = 4
 """Groups that the values of a parameter are put in by size, where most trials have a value of their own."""

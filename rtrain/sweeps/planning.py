@@ -12,7 +12,7 @@ from dataclasses import replace
 from rtrain.cluster.ray_cluster import Cluster, StartingCluster
 from rtrain.config.composed import Composed
 from rtrain.config.did_you_mean import to_try
-from rtrain.config.locations import shown
+from rtrain.config.files.locations import shown
 from rtrain.config.secrets.masked import mask_word
 from rtrain.config.trials import Plan, Trials
 from rtrain.errors import ConfigError, NotEnoughResourcesError, TargetError

@@ -14,10 +14,10 @@ from acting_runs import Runs
 from acting_sweeps import AGAIN, is_for_workers, swept_words, trained_on_workers, words_on_workers
 from named_tests import exists
 
-from rtrain.config.field_types import hints_of
 from rtrain.config.needs import Way, idle_keys
 from rtrain.config.schema import RunConf, ScalingConf
 from rtrain.config.session import Session
+from rtrain.config.value_types.fields import hints_of
 from rtrain.errors import ConfigError
 from rtrain.schemas import schemas
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from rtrain.cli.app import run as rtrain
-from rtrain.cli.sweep_lines import end_lines as sweep_end_lines
-from rtrain.cli.sweep_lines import report_lines
-from rtrain.config.locations import find_primary
+from rtrain.config.files.locations import find_primary
+from rtrain.displays.sweep_lines import end_lines as sweep_end_lines
+from rtrain.displays.sweep_lines import report_lines
 from rtrain.errors import ConfigError, DamagedSweepError
 from rtrain.run_lines import end_lines
 from rtrain.runs.files import unwritable

@@ -10,10 +10,10 @@ import pytest
 from rich.console import Console
 
 import rtrain.cli
-from rtrain.cli.display import PlainDisplay
-from rtrain.cli.live import LiveDisplay
-from rtrain.cli.sweep_lines import PlainSweepDisplay
-from rtrain.cli.sweep_live import LiveSweepDisplay
+from rtrain.displays.run import PlainDisplay
+from rtrain.displays.run_live import LiveDisplay
+from rtrain.displays.sweep_lines import PlainSweepDisplay
+from rtrain.displays.sweep_live import LiveSweepDisplay
 from rtrain.printable import printable
 from rtrain.runs.events import Event
 from rtrain.searches.base import Objective

@@ -10,8 +10,8 @@ from rtrain.cluster.scaling import (
     worker_resources,
     workers_here,
 )
-from rtrain.config.num_workers import Elastic
 from rtrain.config.schema import ScalingConf
+from rtrain.config.value_types.num_workers import Elastic
 from rtrain.errors import ConfigError, NotEnoughResourcesError
 from rtrain.runs.facts import num_cores
 

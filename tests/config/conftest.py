@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests_config import FILES, write
 
-from rtrain.config import locations
+from rtrain.config.files import locations
 
 BUILTIN = Path(__file__).parent / "builtin"
 """Stands for the built-in configs, so that no test depends on which plugins there are."""

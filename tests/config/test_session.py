@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests_config import BoostConf, TorchConf, check, refused, write
 
-from rtrain.config.locations import find_primary, find_project_root
+from rtrain.config.files.locations import find_primary, find_project_root
 from rtrain.errors import ConfigError
 
 

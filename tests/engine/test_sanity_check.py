@@ -72,7 +72,7 @@ WRONG = {
     "torch optimizer step": ("mlp", ["trainer.optimizer={_target_: torch.optim.SparseAdam}"], "the first step fails"),
     "torch scheduler": (
         "mlp",
-        ["trainer.scheduler={_target_: torch.optim.lr_scheduler.OneCycleLR, max_lr: 0.1, total_steps: 10, pct_start: 2}"],
+        ["trainer.scheduler={_target_: torch.optim.lr_scheduler.OneCycleLR, max_lr: 1, total_steps: 9, pct_start: 2}"],
         "trainer.scheduler.pct_start: ",
     ),
     "torch loss": ("mlp", ["trainer.loss={_target_: torch.nn.BCELoss}"], "trainer.loss: "),

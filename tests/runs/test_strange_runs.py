@@ -11,7 +11,7 @@ import pytest
 from strange import KINDS, guarded, put_strange
 
 from rtrain.cli.app import run as command
-from rtrain.config.yaml_file import read_yaml
+from rtrain.config.files.yaml_file import read_yaml
 from rtrain.errors import CheckpointError, ConfigError, RtrainError, StrangeFileError
 from rtrain.runs.checkpoints import checkpoint_dir, read_record, write_checkpoint
 from rtrain.runs.events import Event, read_events

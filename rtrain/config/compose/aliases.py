@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rtrain.config.diagnostics.screen import render
-from rtrain.config.yaml_file import YamlFile
+from rtrain.config.files.yaml_file import YamlFile
 from rtrain.errors import ConfigError
 
 KEYS = {

@@ -15,8 +15,8 @@ from rtrain.config.compose.shapes import check_shape
 from rtrain.config.compose.store import DEFAULT_PLUGINS, PLUGIN_GROUPS, SCHEMA_GROUP, knows_plugin, schema_of
 from rtrain.config.diagnostics.screen import render
 from rtrain.config.did_you_mean import to_try
-from rtrain.config.locations import builtin_config_dir, nearest_line, shown
-from rtrain.config.yaml_file import YamlFile, read_yaml
+from rtrain.config.files.locations import builtin_config_dir, nearest_line, shown
+from rtrain.config.files.yaml_file import YamlFile, read_yaml
 from rtrain.errors import ConfigError
 
 SCHEME = "rtrain"

@@ -34,7 +34,7 @@ from rtrain.config.compose.hydra_parts import NO_LOGGING, CheckedCallbacks, hydr
 from rtrain.config.compose.nodes import plain, unresolved
 from rtrain.config.compose.package_source import use_package_sources
 from rtrain.config.compose.template import Template
-from rtrain.config.locations import Primary
+from rtrain.config.files.locations import Primary
 from rtrain.config.secrets.masked_config import mask_in_place, masked_config
 from rtrain.config.targets.gate import Gate
 from rtrain.errors import ConfigError

@@ -21,9 +21,9 @@ from rtrain.config.compose.hydra_app import Choices, HydraApp
 from rtrain.config.compose.nodes import words_of
 from rtrain.config.compose.search_space import read_space
 from rtrain.config.compose.store import DEFAULT_PLUGINS
-from rtrain.config.locations import Primary, find_primary, search_folders
+from rtrain.config.files.locations import Primary, find_primary, search_folders
+from rtrain.config.files.yaml_file import read_yaml
 from rtrain.config.targets.gate import leaves
-from rtrain.config.yaml_file import read_yaml
 from rtrain.errors import ConfigError
 
 MAX_REPAIRS = 20

@@ -7,10 +7,10 @@ from typing import Any
 from rtrain.config.compose.aliases import GROUPS, KEYS, expand_key
 from rtrain.config.diagnostics.screen import render
 from rtrain.config.did_you_mean import to_try
-from rtrain.config.locations import shown
+from rtrain.config.files.locations import shown
+from rtrain.config.files.yaml_file import YamlFile
+from rtrain.config.files.yaml_syntax import spaced, unspaced
 from rtrain.config.secrets.names import is_secret
-from rtrain.config.yaml_file import YamlFile
-from rtrain.config.yaml_syntax import spaced, unspaced
 from rtrain.errors import ConfigError
 
 CHOOSING = ("trainer", "dataset", *GROUPS)

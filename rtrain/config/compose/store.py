@@ -13,10 +13,10 @@ from hydra.core.object_type import ObjectType
 from omegaconf import OmegaConf
 
 from rtrain.config.compose.aliases import GROUPS
-from rtrain.config.field_types import hints_of
-from rtrain.config.flags import with_flags
 from rtrain.config.schema import RtrainConf, Schemas
-from rtrain.config.units import with_units
+from rtrain.config.value_types.fields import hints_of
+from rtrain.config.value_types.flags import with_flags
+from rtrain.config.value_types.units import with_units
 
 SCHEMA_GROUP = "rtrain_schema"
 PLUGIN_GROUPS = ("trainer", "dataset", "sweep")

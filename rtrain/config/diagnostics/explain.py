@@ -23,7 +23,7 @@ from rtrain.config.diagnostics.omegaconf_messages import of_environment, referen
 from rtrain.config.diagnostics.screen import CliWord, FileLocation, render
 from rtrain.config.diagnostics.source_map import SourceMap
 from rtrain.config.did_you_mean import closest, did_you_mean, one_edit, plain, to_try
-from rtrain.config.locations import builtin_config_dir
+from rtrain.config.files.locations import builtin_config_dir
 from rtrain.config.schema import Schemas
 from rtrain.config.validate import InvalidError, Problem
 from rtrain.errors import ConfigError

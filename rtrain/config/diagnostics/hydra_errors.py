@@ -12,7 +12,6 @@ from typing import Any
 from hydra.errors import MissingConfigException, OverrideParseException
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
-from rtrain.config import locations
 from rtrain.config.compose.aliases import CHOOSABLE, GROUPS, split_word
 from rtrain.config.compose.request import Request
 from rtrain.config.diagnostics.diagnostic import Diagnostic, command, command_with
@@ -26,10 +25,11 @@ from rtrain.config.diagnostics.screen import CliWord, FileLocation
 from rtrain.config.diagnostics.source_map import SourceMap
 from rtrain.config.diagnostics.unreadable_words import UnreadableWords
 from rtrain.config.did_you_mean import closest, there_are
-from rtrain.config.locations import shown
+from rtrain.config.files import locations
+from rtrain.config.files.locations import shown
+from rtrain.config.files.yaml_file import read_yaml
 from rtrain.config.schema import Schemas
 from rtrain.config.secrets.masked import mask_word
-from rtrain.config.yaml_file import read_yaml
 
 
 def explain_hydra(request: Request, schemas: Schemas, error: Exception, check: Check) -> Diagnostic:

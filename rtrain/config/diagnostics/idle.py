@@ -9,12 +9,12 @@ from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
-from rtrain.config import locations
 from rtrain.config.compose.aliases import split_word
 from rtrain.config.compose.request import Request
 from rtrain.config.diagnostics.diagnostic import Diagnostic
 from rtrain.config.diagnostics.screen import CliWord, FileLocation
 from rtrain.config.diagnostics.source_map import SourceMap
+from rtrain.config.files import locations
 from rtrain.config.needs import Need, Way, idle_keys, keys_of_rows
 from rtrain.config.targets.gate import leaves
 

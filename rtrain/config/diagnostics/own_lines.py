@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from rtrain.config.diagnostics.screen import MAX_WIDTH
-from rtrain.config.locations import shown
+from rtrain.config.files.locations import shown
 from rtrain.config.secrets.masked_lines import masked_lines
 from rtrain.config.secrets.redact import Redactor
 from rtrain.config.secrets.urls import without_secrets

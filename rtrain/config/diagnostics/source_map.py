@@ -13,9 +13,9 @@ from rtrain.config.compose.aliases import GROUPS, KEYS, expand_key, split_word
 from rtrain.config.compose.config_source import SCHEME, RtrainSource
 from rtrain.config.compose.request import Request
 from rtrain.config.diagnostics.screen import CliWord, FileLocation
-from rtrain.config.locations import shown
+from rtrain.config.files.locations import shown
+from rtrain.config.files.yaml_file import YamlFile, read_yaml
 from rtrain.config.secrets.masked import mask_word
-from rtrain.config.yaml_file import YamlFile, read_yaml
 from rtrain.errors import ConfigError
 
 

@@ -6,7 +6,6 @@ import re
 import shlex
 
 from rtrain.config.compose.aliases import split_word
-from rtrain.config.data_files import words_for
 from rtrain.config.diagnostics.diagnostic import Diagnostic, command_with
 from rtrain.config.diagnostics.meant.rewritten import readable
 from rtrain.config.diagnostics.meant.unreadable import as_override, closed, readable_words
@@ -14,7 +13,8 @@ from rtrain.config.diagnostics.meant.values import Values
 from rtrain.config.diagnostics.meant.wrong_keys import WrongKeys
 from rtrain.config.diagnostics.screen import CliWord
 from rtrain.config.diagnostics.source_map import SourceMap
-from rtrain.config.locations import find_primary
+from rtrain.config.files.data_files import words_for
+from rtrain.config.files.locations import find_primary
 from rtrain.config.secrets.masked import mask_word
 from rtrain.errors import ConfigError
 

@@ -12,10 +12,10 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from rtrain.config.compose.store import DEFAULT_PLUGINS, PLUGIN_GROUPS
-from rtrain.config.field_types import hints_of
 from rtrain.config.schema import RtrainConf, Schemas
-from rtrain.config.units import PATTERNS, unit_of
 from rtrain.config.validate import forbid_extra
+from rtrain.config.value_types.fields import hints_of
+from rtrain.config.value_types.units import PATTERNS, unit_of
 from rtrain.errors import ConfigError
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

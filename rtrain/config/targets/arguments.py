@@ -9,9 +9,9 @@ from typing import Any
 
 from rtrain.config.diagnostics.omegaconf_messages import as_written, of_environment
 from rtrain.config.did_you_mean import closest, did_you_mean, to_try
-from rtrain.config.numeric import is_number
 from rtrain.config.targets.allow_list import FRAMEWORKS
 from rtrain.config.targets.argument_types import example_of, misfit, misfit_inside, parameters_of
+from rtrain.config.value_types.numeric import is_number
 from rtrain.errors import ConfigError, TargetError
 
 DEFAULT = "its default is"

@@ -15,9 +15,9 @@ import pytest
 import yaml
 from tests_config import SCHEMAS
 
-from rtrain.config import locations
 from rtrain.config.did_you_mean import closest
-from rtrain.config.locations import builtin_config_dir
+from rtrain.config.files import locations
+from rtrain.config.files.locations import builtin_config_dir
 from rtrain.config.session import Session
 from rtrain.config.targets.instantiate import build, check_node
 from rtrain.datasets.registry import confs, load_source

@@ -8,12 +8,12 @@ from typing import get_args, get_type_hints
 
 import pytest
 
-from rtrain.config.data_files import words_for
 from rtrain.config.diagnostics.meant.rewritten import rewritten
 from rtrain.config.diagnostics.meant.suggest import all_confs
 from rtrain.config.diagnostics.meant.unreadable import as_override, closed
 from rtrain.config.diagnostics.meant.values import Values
 from rtrain.config.diagnostics.screen import CliWord
+from rtrain.config.files.data_files import words_for
 from rtrain.config.schema import RtrainConf
 from rtrain.schemas import schemas
 

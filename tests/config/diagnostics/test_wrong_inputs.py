@@ -52,7 +52,7 @@ def test_each_golden_file_belongs_to_a_case():
 def test_an_unreadable_file_is_named(project, monkeypatch):
     path = write("configs/secret.yaml", HEAD)
     # Taking the right away would not do: root may read everything.
-    monkeypatch.setattr("rtrain.config.locations.os.access", lambda path, mode: False)
+    monkeypatch.setattr("rtrain.config.files.locations.os.access", lambda path, mode: False)
     assert refused(path) == f"{path} can't be read: permission denied.\n  try: chmod +r {path}"
 
 

@@ -7,9 +7,9 @@ from typing import get_args
 import pytest
 from pydantic import ValidationError
 
-from rtrain.config.field_types import hints_of
 from rtrain.config.schema import RtrainConf
 from rtrain.config.validate import _adapter, _dataclasses
+from rtrain.config.value_types.fields import hints_of
 from rtrain.errors import ConfigError, TargetError
 from rtrain.schemas import schemas
 from rtrain.trainers.loops.number_ranges import FROM_0, FROM_1, SHARES, check_numbers

@@ -10,8 +10,8 @@ import torch
 from pydantic import TypeAdapter, ValidationError
 from torch_runs import GPT, MLP, MODELS, SGD, make_conf, small_dataset, token_dataset
 
-from rtrain.config.num_workers import Elastic
 from rtrain.config.schema import BestConf, CheckpointConf, RtrainConf, RunConf, ScalingConf
+from rtrain.config.value_types.num_workers import Elastic
 from rtrain.errors import ConfigError, NotInstalledError
 from rtrain.testing.workers import make_job
 from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf

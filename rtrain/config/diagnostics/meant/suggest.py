@@ -12,8 +12,8 @@ from rtrain.config.compose.aliases import CHOOSABLE, GROUPS, KEYS, expand_key
 from rtrain.config.diagnostics.meant.other_classes import sentence_of
 from rtrain.config.diagnostics.meant.words import Meaning, translated, words_of, words_of_target
 from rtrain.config.did_you_mean import alike, closest, one_edit, plain
-from rtrain.config.field_types import hints_of
 from rtrain.config.schema import RtrainConf, Schemas
+from rtrain.config.value_types.fields import hints_of
 
 SHORT = 5
 """Letters that a name needs to be taken for a misspelt one of another section."""

@@ -14,7 +14,6 @@ from typing import Any, get_args, get_origin
 
 from rtrain.config.compose.aliases import expand_key, split_word
 from rtrain.config.compose.request import Request
-from rtrain.config.data_files import words_for
 from rtrain.config.diagnostics.diagnostic import command_with
 from rtrain.config.diagnostics.meant.class_names import class_called, homes_of
 from rtrain.config.diagnostics.meant.rewritten import OFF, number_in, rewritten, shares_in, with_unit
@@ -23,8 +22,9 @@ from rtrain.config.diagnostics.meant.wrong_keys import Check
 from rtrain.config.diagnostics.omegaconf_messages import of_environment
 from rtrain.config.diagnostics.screen import CliWord, FileLocation
 from rtrain.config.did_you_mean import plain
-from rtrain.config.field_types import hints_of
-from rtrain.config.units import unit_of
+from rtrain.config.files.data_files import words_for
+from rtrain.config.value_types.fields import hints_of
+from rtrain.config.value_types.units import unit_of
 
 _CLASS = re.compile(r"[^\W\d]\w*([.:][^\W\d]\w*)+")
 MOST_LISTED = 8

@@ -32,10 +32,10 @@ from rtrain.config.diagnostics.meant.suggest import (
 from rtrain.config.diagnostics.meant.words import Meaning, translated, words_of_target
 from rtrain.config.diagnostics.screen import CliWord, FileLocation
 from rtrain.config.did_you_mean import alike, there_are
+from rtrain.config.files.yaml_file import read_yaml
 from rtrain.config.schema import Schemas
 from rtrain.config.targets.parameters import arguments_of, library_of, may_take, takes, targets_of
 from rtrain.config.validate import InvalidError
-from rtrain.config.yaml_file import read_yaml
 from rtrain.errors import ConfigError
 
 Check = Callable[[Sequence[str]], Exception | None]

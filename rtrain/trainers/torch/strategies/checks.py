@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 
 from rtrain.config.did_you_mean import to_try
-from rtrain.config.num_workers import Elastic
+from rtrain.config.value_types.num_workers import Elastic
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError, NotInstalledError
 from rtrain.plugins import missing_modules

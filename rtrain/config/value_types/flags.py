@@ -7,7 +7,7 @@ from typing import Any
 from omegaconf import BooleanNode, DictConfig
 from omegaconf.errors import ValidationError
 
-from rtrain.config.units import OwnNode, with_own_nodes
+from rtrain.config.value_types.units import OwnNode, with_own_nodes
 
 
 class FlagNode(OwnNode, BooleanNode):

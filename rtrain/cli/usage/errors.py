@@ -10,11 +10,11 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from rtrain.cli.verbs import command_meant
-from rtrain.config.data_files import words_for
+from rtrain.cli.usage.verbs import command_meant
 from rtrain.config.diagnostics.screen import CliWord, render
 from rtrain.config.did_you_mean import closest, to_try
-from rtrain.config.no_config import EXAMPLE
+from rtrain.config.files.data_files import words_for
+from rtrain.config.files.no_config import EXAMPLE
 from rtrain.errors import ConfigError
 
 HELP = {"help_option_names": ["--help", "-h"]}

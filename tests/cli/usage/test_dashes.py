@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rtrain.cli.app import run
-from rtrain.cli.dashes import without_dashes
+from rtrain.cli.usage.dashes import without_dashes
 
 KNOWN = {"--multirun": False, "-m": False, "--config-dir": True, "--help": False, "-o": True}
 

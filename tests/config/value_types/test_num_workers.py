@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from rtrain.config.num_workers import Elastic, read_num_workers
+from rtrain.config.value_types.num_workers import Elastic, read_num_workers
 
 
 @pytest.mark.parametrize("value", [0, 1, 8, "8"])

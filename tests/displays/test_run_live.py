@@ -7,7 +7,7 @@ import pytest
 from processes import fork_ends
 from rich.console import Console
 
-from rtrain.cli.live import LiveDisplay, clock
+from rtrain.displays.run_live import LiveDisplay, clock
 from rtrain.run_lines import Limits
 from rtrain.runs.records import ProgressRecord
 
@@ -16,7 +16,7 @@ from rtrain.runs.records import ProgressRecord
 def now(monkeypatch):
     """The time that the display sees, in seconds; a list of one."""
     now = [1000.0]
-    monkeypatch.setattr("rtrain.cli.live.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("rtrain.displays.run_live.time.monotonic", lambda: now[0])
     return now
 
 

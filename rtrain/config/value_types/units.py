@@ -14,7 +14,7 @@ from omegaconf import DictConfig, FloatNode, IntegerNode, ValueNode
 from omegaconf.base import Node
 from omegaconf.errors import ValidationError
 
-from rtrain.config.numeric import is_number
+from rtrain.config.value_types.numeric import is_number
 
 _NUMBER_AND_UNIT = re.compile(r"\s*\d*\.?\d+\s*[A-Za-z].*")
 _CLOCK = re.compile(r"\d+:[0-5]\d:[0-5]\d(\.\d+)?|P(\d+D)?(T(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?")

@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from rtrain.cli.display import PlainLines
 from rtrain.config.compose.aliases import split_word
-from rtrain.config.locations import shown
-from rtrain.config.numeric import is_number
+from rtrain.config.files.locations import shown
+from rtrain.config.value_types.numeric import is_number
+from rtrain.displays.run import PlainLines
 from rtrain.errors import RtrainError
 from rtrain.printable import printable
 from rtrain.runs.events import events_file, read_events

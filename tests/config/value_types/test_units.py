@@ -16,7 +16,7 @@ from rtrain.config.diagnostics.meant.suggest import all_confs
 from rtrain.config.diagnostics.omegaconf_messages import plain_words
 from rtrain.config.reference.json_schema import schema_of
 from rtrain.config.schema import ClusterConf, RtrainConf
-from rtrain.config.units import num_bytes, seconds, unit_of, with_units
+from rtrain.config.value_types.units import num_bytes, seconds, unit_of, with_units
 from rtrain.schemas import schemas
 
 DURATIONS = {"90s": 90.0, "5m": 300.0, "1h": 3600.0, "1h30m": 5400.0, "500ms": 0.5, "2 days": 172800.0, "1.5h": 5400.0}

@@ -9,7 +9,7 @@ import yaml
 
 from rtrain.config.diagnostics.screen import FileLocation, render
 from rtrain.config.did_you_mean import to_try
-from rtrain.config.locations import shown
+from rtrain.config.files.locations import shown
 from rtrain.config.secrets.names import is_secret
 from rtrain.errors import ConfigError
 

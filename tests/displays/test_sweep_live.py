@@ -7,8 +7,8 @@ import pytest
 from rich.console import Console
 
 from rtrain.cli.app import run as rtrain
-from rtrain.cli.sweep_lines import end_lines, short_names, trial_line
-from rtrain.cli.sweep_live import LiveSweepDisplay
+from rtrain.displays.sweep_lines import end_lines, short_names, trial_line
+from rtrain.displays.sweep_live import LiveSweepDisplay
 from rtrain.searches.base import Objective
 from rtrain.sweeps.record.sweep_record import SweepRecord
 from rtrain.sweeps.record.trial import Trial
@@ -50,7 +50,7 @@ def test_the_live_table_shows_what_trains_and_what_is_best(record):
 
 def test_the_time_left_is_told_by_what_is_trained_of_each_trial(record, monkeypatch):
     now = 1000.0
-    monkeypatch.setattr("rtrain.cli.sweep_live.time.monotonic", lambda: now)
+    monkeypatch.setattr("rtrain.displays.sweep_live.time.monotonic", lambda: now)
     display = LiveSweepDisplay(Console(file=io.StringIO(), width=120))
     display.sweep_started(record, 6)  # two are over and one is half way, of six
     now += 10

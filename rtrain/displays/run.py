@@ -21,7 +21,7 @@ def make_display() -> Iterator[Observer]:
     if not sys.stdout.isatty():
         yield PlainDisplay()
         return
-    from rtrain.cli.live import LiveDisplay
+    from rtrain.displays.run_live import LiveDisplay
 
     with LiveDisplay() as display:
         yield display

@@ -9,10 +9,10 @@ import pytest
 from omegaconf import BooleanNode, OmegaConf
 from omegaconf.errors import ValidationError
 
-from rtrain.config.flags import FlagNode, with_flags
 from rtrain.config.schema import RtrainConf
 from rtrain.config.session import Session
-from rtrain.config.units import leaves
+from rtrain.config.value_types.flags import FlagNode, with_flags
+from rtrain.config.value_types.units import leaves
 from rtrain.errors import ConfigError
 from rtrain.schemas import schemas
 

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rtrain.config.data_files import words_for
 from rtrain.config.did_you_mean import closest, did_you_mean, to_try
-from rtrain.config.no_config import hint_for
+from rtrain.config.files.data_files import words_for
+from rtrain.config.files.no_config import hint_for
 from rtrain.errors import ConfigError
 
 CONFIG_FOLDERS = ("configs", "config", "conf")
@@ -51,7 +51,7 @@ def builtin_config_dir() -> Path:
 
 def builtin_dir(name: str) -> Path:
     """Return the folder ``configs`` or ``recipes``: inside the package when installed, beside it in a checkout."""
-    package = Path(__file__).resolve().parents[1]
+    package = Path(__file__).resolve().parents[2]
     installed = package / name
     return installed if installed.is_dir() else package.parent / name
 

@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Mapping, Sequence
 
 from rtrain.config.did_you_mean import closest, did_you_mean, plain, there_are, to_try
-from rtrain.config.locations import find_primary
-from rtrain.config.no_config import EXAMPLE
+from rtrain.config.files.locations import find_primary
+from rtrain.config.files.no_config import EXAMPLE
 from rtrain.errors import ConfigError
 
 MEANT = {

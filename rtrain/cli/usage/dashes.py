@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rtrain.cli.usage import Command
-from rtrain.cli.verbs import config_first
+from rtrain.cli.usage.errors import Command
+from rtrain.cli.usage.verbs import config_first
 from rtrain.config.compose.aliases import KEYS
 from rtrain.config.diagnostics.screen import CliWord, render
 from rtrain.config.did_you_mean import closest, to_try
