@@ -96,6 +96,10 @@ def _bounded(text: str) -> str:
     return "\n".join(shown if len(lines) <= MAX_LINES else [*shown, "..."])
 
 
+class IdleKeyError(ConfigError):
+    """A key is set that has no effect here."""
+
+
 class TargetError(ConfigError):
     """A ``_target_``, or an argument of one, can't be.
 

@@ -22,14 +22,14 @@ class Diagnostic:
     attempt: str | None = None
     note: str | None = None
 
-    def as_error(self) -> ConfigError:
+    def as_error(self, kind: type[ConfigError] = ConfigError) -> ConfigError:
         """Return the error that shows all of it."""
         hints = [
             f"  {self.note}" if self.note else None,
             f"  {did_you_mean(self.meant)}" if self.meant else None,
             "  " + to_try(self.attempt) if self.attempt else None,
         ]
-        return ConfigError(render(self.message, self.place), "\n".join(hint for hint in hints if hint) or None)
+        return kind(render(self.message, self.place), "\n".join(hint for hint in hints if hint) or None)
 
 
 def command(request: Request, *more: str) -> str:

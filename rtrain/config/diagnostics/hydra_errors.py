@@ -7,9 +7,11 @@ import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property
+from traceback import walk_tb
 from typing import Any
 
 from hydra.errors import MissingConfigException, OverrideParseException
+from omegaconf import ListConfig
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
 from rtrain.config.compose.aliases import CHOOSABLE, GROUPS, split_word
@@ -195,6 +197,7 @@ class _Explainer:
             return Diagnostic(plain_words(str(error)))
         section = re.search(r"is not a subclass of (\w+)", str(cause))
         key = cause.full_key or (key_of_class(section[1], self.schemas) if section else None) or ""
+        key = key or ".".join(name for name, _ in _merged(cause))
         place = self.places.in_config(match[1], key)
         if isinstance(cause, ConfigKeyError | ConfigAttributeError):
             return self._wrong_key(key, place, cause.object_type)
@@ -206,6 +209,9 @@ class _Explainer:
         problem = plain_words(cause.msg or str(cause))
         if isinstance(place, CliWord):
             problem = _of_value(problem, split_word(place.command[place.index])[2] or "")
+        elif problem == MIXED and isinstance(place, FileLocation):
+            is_list = isinstance(_merged(cause)[-1][1], ListConfig)
+            problem = "must be a list, not a mapping" if is_list else "must be a mapping, not a list"
         note, attempt = self.values.said_of(key, place, problem), None
         if isinstance(place, CliWord) and key:
             usual = self.wrong_keys.usual(key) if note is None else None
@@ -337,6 +343,12 @@ def _of_value(problem: str, value: str) -> str:
     if problem == NO_MAPPING:
         return "must be a list of mappings" if value.startswith("[") else f"{problem}, not {mask_word(value)}"
     return problem
+
+
+def _merged(error: BaseException) -> list[tuple[str, Any]]:
+    """Return the keys at which OmegaConf gave up merging two configs, which its error lacks, and what is there."""
+    frames = [frame.f_locals for frame, _ in walk_tb(error.__traceback__) if frame.f_code.co_name == "_map_merge"]
+    return [(str(one["key"]), one["dest_node"]) for one in frames if "dest_node" in one]
 
 
 def _omegaconf_error(error: BaseException | None) -> OmegaConfBaseException | None:

@@ -17,6 +17,7 @@ from rtrain.config.diagnostics.source_map import SourceMap
 from rtrain.config.files import locations
 from rtrain.config.needs import Need, Way, idle_keys, keys_of_rows
 from rtrain.config.targets.gate import leaves
+from rtrain.errors import IdleKeyError
 
 Place = FileLocation | CliWord
 
@@ -191,7 +192,8 @@ def _may_stay(one: Idle, request: Request, decided: set[str]) -> bool:
 def _refuse(refused: list[Idle]) -> None:
     first = refused[0]
     same = [one.key for one in refused if one.need.otherwise == first.need.otherwise]
-    raise Diagnostic(_sentence(same, first.need.otherwise), first.place, note=f"{first.need.instead}.").as_error()
+    said = Diagnostic(_sentence(same, first.need.otherwise), first.place, note=f"{first.need.instead}.")
+    raise said.as_error(IdleKeyError)
 
 
 def _notes(found: Iterable[Idle]) -> Iterator[str]:

@@ -269,3 +269,18 @@ def test_a_variable_of_the_environment_is_led_to_how_a_config_names_it(key, valu
     assert refused("mlp", f"{key}={value}").endswith(
         f"\n  a variable of the environment is ${{oc.decode:${{oc.env:{name}}}}}"
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ("trainer:\n  model:\n    hidden: {a: 64}\n", 4, "trainer.model.hidden: must be a list, not a mapping"),
+        ("trainer:\n  metrics: [accuracy]\n", 3, "trainer.metrics: must be a mapping, not a list"),
+        ("run:\n  checkpoint:\n    best: [val/loss]\n", 4, "run.checkpoint.best: must be a mapping, not ['val/loss']"),
+    ],
+)
+def test_a_list_where_a_mapping_is_needed_is_named_with_its_line(text, line, said, tmp_path):
+    (tmp_path / "own.yaml").write_text(f"defaults: [trainer: torch, model: mlp, dataset: digits, _self_]\n{text}")
+    message = refused(str(tmp_path / "own.yaml"))
+    assert said in message
+    assert f"own.yaml:{line}:" in message

@@ -363,3 +363,10 @@ def test_a_slip_is_corrected_before_a_framework_is_asked_for_its_names():
 
     keys = Keys(["trainer.max_epochs", "trainer.batch_size"], (), library=ask, arguments=ask)
     assert next(keys.meanings("trainer.batch_sizee")).key == "trainer.batch_size"
+
+
+def test_a_word_whose_key_has_no_effect_here_leads_to_no_other_key():
+    """Another tool's word for a key that is idle would else become the next likely key, which is another wish."""
+    said = refused("mlp", "failure_config.max_failures=3", "num_workers=0")
+    assert "run.failure.max_failures has no effect: num_workers=0" in said
+    assert "try:" not in said

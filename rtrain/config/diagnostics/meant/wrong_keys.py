@@ -36,7 +36,7 @@ from rtrain.config.files.yaml_file import read_yaml
 from rtrain.config.schema import Schemas
 from rtrain.config.targets.parameters import arguments_of, library_of, may_take, takes, targets_of
 from rtrain.config.validate import InvalidError
-from rtrain.errors import ConfigError
+from rtrain.errors import ConfigError, IdleKeyError, first_line
 
 Check = Callable[[Sequence[str]], Exception | None]
 """Returns what is wrong with the config under other overrides, or None."""
@@ -88,6 +88,8 @@ class WrongKeys:
                 note = f"a sweep needs values to vary, for which {AXIS} stands" if axis else None
                 attempt = command_with(place, *axis, word)
                 return Diagnostic(message, place, shown, attempt, note or self._or_added(key, place, shown))
+            if first is None and (why := self._without_effect(place, f"{sign}{short}={value}")):
+                return Diagnostic(message, place, short, note=why)
             first = first or meaning
         others = self._of_other_plugins(first.key) if first is not None else None
         if others is not None:
@@ -99,6 +101,11 @@ class WrongKeys:
             meant = in_own_words(own_key, key, first.key)
             return Diagnostic(message, place, meant, note=self._or_added(key, place, meant))
         return self._not_understood(key, place, message)
+
+    def _without_effect(self, place: CliWord, word: str) -> str | None:
+        """Return why the key that is meant has no effect here, if it has none: another one would be another wish."""
+        error = self._checked(place, word)
+        return first_line(error) if isinstance(error, IdleKeyError) else None
 
     def _axis(self, place: CliWord, word: str) -> list[str]:
         """Return a word that varies something, where ``word`` sets a key of a sweep that varies nothing."""
