@@ -114,6 +114,19 @@ class Manifest:
         write_atomic(run_dir / FILE_NAME, to_json(asdict(self), indent=2) + "\n")
 
 
+def run_near(path: Path) -> str | None:
+    """Return a line about the run that was probably meant by a path that is none; None if there is none near."""
+    best = path / "best"  # of a sweep
+    if (best / FILE_NAME).exists():
+        return f"Its best trial is one: {best}"
+    places = ((path, "*"), (Path("runs") / path.name, "*"), (path.parent, "*"), (Path("runs"), "*/*"))
+    for folder, below in places:
+        found = [one.parent for one in folder.glob(f"{below}/{FILE_NAME}")]
+        if found:
+            return f"The newest run in {folder}: {max(found, key=lambda run: (run / FILE_NAME).stat().st_mtime)}"
+    return None
+
+
 def read_manifest(run_dir: Path) -> Manifest:
     """Return the manifest of a run directory. Keys of newer versions are left out; nothing is executed.
 
@@ -126,9 +139,8 @@ def read_manifest(run_dir: Path) -> Manifest:
     except RtrainError:
         raise
     except (FileNotFoundError, NotADirectoryError) as error:
-        best = run_dir / "best"  # of a sweep
-        hint = f"Its best trial is one: {best}" if (best / FILE_NAME).exists() else None
-        raise RtrainError(f"{run_dir} is no run directory: it has no {FILE_NAME}.", hint) from error
+        lacks = f"it has no {FILE_NAME}" if run_dir.is_dir() else "there is no such folder"
+        raise RtrainError(f"{run_dir} is no run directory: {lacks}.", run_near(run_dir)) from error
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise RtrainError(f"{path} is not a manifest that this rtrain can read: {error!r}") from error
 

@@ -17,6 +17,7 @@ from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import RECORD_NAME, is_signed_list
 from rtrain.runs.files import to_json, write_atomic
+from rtrain.runs.manifest import run_near
 from rtrain.runs.plain_files import read_json
 from rtrain.runs.run import Run
 from rtrain.runs.signature import is_own, seal
@@ -197,7 +198,7 @@ def find_checkpoint(place: Path, which: str) -> Path:
     if (place / FILE_NAME).is_file():
         return place
     if not place.is_dir():
-        raise CheckpointError(f"{place} does not exist.", "Name a run directory or the folder of a checkpoint.")
+        raise CheckpointError(f"{place} does not exist.", run_near(place) or "Name a run directory or a checkpoint.")
     run = Run.load(place)
     folders = {folder.name: folder for folder in run.checkpoints}
     if which == "best":

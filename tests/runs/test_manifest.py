@@ -161,3 +161,16 @@ def test_the_published_schema_is_that_of_the_manifest():
     if os.environ.get("RTRAIN_UPDATE_SCHEMA"):
         published.write_text(json.dumps(schema, indent=2) + "\n")
     assert json.loads(published.read_text()) == schema
+
+
+@pytest.mark.parametrize("place", ["runs/a", "a", "runs/a/2026", "b", "runs/b"])
+def test_a_path_that_is_no_run_leads_to_the_newest_run_near(place, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for number, name in enumerate(("old", "new")):
+        run = Path("runs/a") / name
+        run.mkdir(parents=True)
+        a_manifest().write(run)
+        os.utime(run / "manifest.json", (number, number))
+    with pytest.raises(RtrainError, match="is no run directory") as caught:
+        read_manifest(Path(place))
+    assert caught.value.hint.endswith(": runs/a/new")
