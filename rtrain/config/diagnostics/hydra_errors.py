@@ -14,7 +14,7 @@ from hydra.errors import MissingConfigException, OverrideParseException
 from omegaconf import ListConfig
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
-from rtrain.config.compose.aliases import CHOOSABLE, GROUPS, split_word
+from rtrain.config.compose.aliases import CHOOSABLE, GROUPS, expand_key, split_word
 from rtrain.config.compose.request import Request
 from rtrain.config.diagnostics.diagnostic import Diagnostic, command, command_with
 from rtrain.config.diagnostics.meant.other_options import own_form
@@ -49,6 +49,10 @@ def explain_hydra(request: Request, schemas: Schemas, error: Exception, check: C
     if isinstance(error, MissingConfigException):
         return explainer.no_option(error)
     return explainer.composition(error)
+
+
+WITH_COMMA = re.compile(r"-?0,\d+|-?\d+,0\d+")
+"""A number with a comma for its point; others may be two numbers."""
 
 
 class _Explainer:
@@ -261,16 +265,28 @@ class _Explainer:
         word = match[1] if place is None else place.command[place.index]
         message, key = f"'{word}' has several values", split_word(word)[1]
         number = self.values.checked(place, *(f"{key}={one}" for one in with_point(value))) if place else None
-        if number is not None and re.fullmatch(r"-?0,\d+|-?\d+,0\d+", value):
+        if number is not None and WITH_COMMA.fullmatch(value):
             several = command(self.request, "--multirun")
             return Diagnostic(
                 f"{message}; a number has no comma", place, None, number, f"or train with each: {several}"
             )
         note = f"or, if one value is meant, a list: [{value}]" + (f", or a number: {number}" if number else "")
         first = f"{key}={value.partition(',')[0]}"
+        if place is not None and "/" not in key and not self.wrong_keys.knows(expand_key(key)):
+            return self._several_of_unknown(key, value, place)
         may_be = place is None or re.search(r"[\[({]", value) or self.values.checked(place, first)
         attempt = command(self.request, "--multirun") if may_be else None
         return Diagnostic(message, place, None, attempt, note)
+
+    def _several_of_unknown(self, key: str, value: str, place: CliWord) -> Diagnostic:
+        """Explain a key that is not there by the first of its values, and sweep over all of them."""
+        number = next(iter(with_point(value)), None) if WITH_COMMA.fullmatch(value) else None
+        word = f"{key}={number or value.partition(',')[0]}"
+        asked = replace(place, command=[*place.command[: place.index], word, *place.command[place.index + 1 :]])
+        found = replace(self.wrong_keys.explain(expand_key(key), asked), place=place)
+        if number is not None or found.meant is None or found.attempt is None:
+            return found
+        return replace(found, attempt=f"{command_with(place, f'{found.meant}={value}')} --multirun")
 
     def _hydra_sweep(self, match: re.Match[str], _: Exception) -> Diagnostic:
         return Diagnostic("Hydra's own settings can't be swept", self.places.of_word(match[1]))

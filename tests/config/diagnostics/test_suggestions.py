@@ -370,3 +370,17 @@ def test_a_word_whose_key_has_no_effect_here_leads_to_no_other_key():
     said = refused("mlp", "failure_config.max_failures=3", "num_workers=0")
     assert "run.failure.max_failures has no effect: num_workers=0" in said
     assert "try:" not in said
+
+
+@pytest.mark.parametrize(
+    ("word", "attempt"),
+    [
+        ("learning_rate=0,01", "lr=0.01"),
+        ("learning_rate=0.1,0.2", "lr=0.1,0.2 --multirun"),
+        ("n_epochs=1,2", "epochs=1,2 --multirun"),
+        ("limit=1k", "dataset.limit=1000"),
+        ("batchsize=2**5", "batch_size=32"),
+    ],
+)
+def test_a_wrong_key_with_a_value_that_can_not_be_as_it_is_leads_to_both_that_are_right(word, attempt):
+    assert refused("mlp", word).splitlines()[-1] == f"  try: rtrain fit mlp {attempt}"

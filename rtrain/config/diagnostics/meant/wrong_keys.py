@@ -18,6 +18,7 @@ from rtrain.config.compose.request import Request
 from rtrain.config.compose.store import DEFAULT_PLUGINS, free_keys
 from rtrain.config.diagnostics.diagnostic import Diagnostic, command_with
 from rtrain.config.diagnostics.meant.class_names import class_called, homes_of
+from rtrain.config.diagnostics.meant.rewritten import rewritten
 from rtrain.config.diagnostics.meant.spelled import in_own_words, no_key, short_of, spellings, varies
 from rtrain.config.diagnostics.meant.suggest import (
     Keys,
@@ -82,8 +83,11 @@ class WrongKeys:
             if meaning.sentence is not None:
                 return Diagnostic(message, place, note=meaning.sentence)
             short = in_own_words(own_key, key, meaning.key)
-            word = self.checked_word(place, sign, short, meaning.value if meaning.value is not None else value)
-            if word is not None:
+            values = [meaning.value] if meaning.value is not None else [value]
+            if meaning.value is None and value and first is None:
+                values += [one for one in rewritten(value) if "[" not in one]
+            words = (self.checked_word(place, sign, short, one) for one in values)
+            if (word := next(filter(None, words), None)) is not None:
                 shown, axis = split_word(word)[1], self._axis(place, word)
                 note = f"a sweep needs values to vary, for which {AXIS} stands" if axis else None
                 attempt = command_with(place, *axis, word)
@@ -261,6 +265,10 @@ class WrongKeys:
         known = self._keys_of_hydra if parent.partition(".")[0] == "hydra" else self.keys.known
         names = {key.rpartition(".")[2] for key in known if key.rpartition(".")[0] == parent}
         return sorted(names - ({"hydra", *KEYS, *GROUPS} if not parent else set()))
+
+    def knows(self, key: str) -> bool:
+        """Return whether there is a key, or any may be added there."""
+        return self.is_free(key) or any(f"{one}.".startswith(f"{key}.") for one in self.keys.known)
 
     def is_free(self, parent: str) -> bool:
         """Return whether any key may be added below ``parent``."""
