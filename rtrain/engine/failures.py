@@ -135,7 +135,7 @@ def ending_of(raised: Sequence[FailureRecord], workers: Sequence[WorkerFailure],
 
     Args:
         raised: What workers recorded of themselves.
-        workers: What the cluster says of each that failed.
+        workers: What the cluster reports about each that failed.
         oom_kills: Processes that the system has killed for want of memory on the driver's machine.
     """
     hung = [one for one in raised if one.type == HANG]

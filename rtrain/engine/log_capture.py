@@ -129,8 +129,8 @@ def _streams(also: Callable[[str], None], scrub: Redactor) -> Iterator[None]:
 def copied_output(rank: int, send: Callable[[RunRecord], None], scrub: Redactor = SCRUBS_NOTHING) -> Iterator[None]:
     """Copy stdout and stderr of this process into ``LogRecord``s while the block runs.
 
-    An exception that leaves the block is recorded with its traceback as a ``FailureRecord`` first, and goes on. The
-    secrets that ``scrub`` knows are taken out of all of it.
+    An exception that leaves the block is recorded with its traceback as a ``FailureRecord`` first, and raised again.
+    The secrets that ``scrub`` knows are taken out of all of it.
     """
 
     def log(text: str) -> None:

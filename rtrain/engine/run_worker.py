@@ -31,7 +31,7 @@ def run_worker(plugin: TrainerPlugin, worker: Worker, **place: int) -> None:
     Args:
         plugin: The plugin.
         worker: It knows the checkpoint to resume from.
-        place: What the manifest says of where it runs, besides host and process.
+        place: What the manifest says about the place, besides host and process.
 
     Raises:
         BaseException: What the loop raises.

@@ -78,12 +78,12 @@ class RecordingChannel:
 
     @property
     def worker_facts(self) -> list[dict[str, Any]]:
-        """What was told of the worker, in order."""
+        """The facts about the worker, in order."""
         return [dict(record.facts) for record in self.of(WorkerRecord)]
 
     @property
     def model_facts(self) -> list[dict[str, Any]]:
-        """What was told of the model, in order."""
+        """The facts about the model, in order."""
         return [dict(record.facts) for record in self.of(ModelRecord)]
 
 

@@ -43,7 +43,7 @@ class Job:
     schedule: str | None = None
     """Key of what is as long as the whole run, as ``TrainerPlugin.schedule_key`` returns it."""
     notices: tuple[str, ...] = ()
-    """What the rows tell of the config, and the user should know."""
+    """What the rows say about the config, and the user should know."""
     scrub: Redactor = field(default_factory=Redactor)
     """Takes the secrets of the config out of what user code prints and raises."""
 

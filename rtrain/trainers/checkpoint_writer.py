@@ -1,4 +1,4 @@
-"""Writes the checkpoints of one worker, beside training if they may be, and tells the driver of each."""
+"""Writes the checkpoints of one worker, during training if they may be, and reports each to the driver."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class CheckpointWriter:
     run_dir: Path
     rank: int
     beside: bool
-    """Files are written while training goes on: ``run.checkpoint.upload`` is ``async``."""
+    """Files are written while training continues: ``run.checkpoint.upload`` is ``async``."""
     send: Callable[[RunRecord], None]
     """Tells the driver, which lists them and drops old ones."""
     about: CheckpointMetadata

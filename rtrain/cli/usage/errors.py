@@ -81,7 +81,7 @@ def _before(ctx: Any) -> list[str]:
 
 
 def _explained(command: Sequence[str], args: Sequence[str], error: Any) -> ConfigError:
-    """Return a usage error with the word that it is about, and a command that works where one can be told."""
+    """Return a usage error with the word that it is about, and a command that works where one is known."""
     if type(error).__name__ == "MissingParameter":
         name = str(error.param.name).upper()
         words = [f"dataset.path={one}" if words_for(one) is not None else one for one in args]
@@ -101,7 +101,7 @@ def _explained(command: Sequence[str], args: Sequence[str], error: Any) -> Confi
 
 
 def _position(args: Sequence[str], error: Any) -> int | None:
-    """Return where the option or the value stands that a usage error is about; None if it can't be told."""
+    """Return where the option or the value stands that a usage error is about; None if that is unknown."""
     option, param = getattr(error, "option_name", None), getattr(error, "param", None)
     names = [option] if option else getattr(param, "opts", [])
     places = [index for index, one in enumerate(args) if one.partition("=")[0] in names or one in str(error.message)]

@@ -1,4 +1,4 @@
-"""Words that are no command: the whole command that was probably meant."""
+"""Words that aren't commands: the whole command that was probably meant."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ FOLDER = ("--config-path", "--config_path")
 
 
 def command_meant(groups: Sequence[str], words: Sequence[str], known: Mapping[str, Sequence[str]]) -> str:
-    """Return the hint for a command line whose first word is no command.
+    """Return the hint for a command line whose first word isn't a command.
 
     Args:
         groups: The groups of commands that stand before it: ``["runs"]``, or none.
@@ -81,7 +81,7 @@ def command_meant(groups: Sequence[str], words: Sequence[str], known: Mapping[st
 
 
 def is_config(word: str) -> bool:
-    """Return whether a word names a config that is there."""
+    """Return whether a word names a config that exists."""
     try:
         return bool(word) and "=" not in word and find_primary(word) is not None
     except (ConfigError, OSError):
@@ -132,7 +132,7 @@ def _of_option(words: Sequence[str], known: Mapping[str, Sequence[str]]) -> str 
 
 
 def _whole(command: Sequence[str], rest: Sequence[str]) -> str:
-    """Return the line with the command; what it needs and nobody typed is named."""
+    """Return the line with the command; what it needs and was not typed is named."""
     placed, dashes, option = " ".join(command).partition("--")
     if dashes and not placed:  # of rtrain itself
         return "  " + to_try(shlex.join(["rtrain", *(rest[:1] if option == "help" else []), f"--{option}"]))

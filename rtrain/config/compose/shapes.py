@@ -23,7 +23,7 @@ def check_shape(data: dict[str, Any], file: YamlFile) -> None:
     """Check the keys at the top of a config.
 
     Raises:
-        ConfigError: A section is no mapping, a key has dots, or an entry of the defaults list is an override.
+        ConfigError: A section isn't a mapping, a key has dots, or an entry of the defaults list is an override.
     """
     for key, value in data.items():
         _check_key(key, value, file)

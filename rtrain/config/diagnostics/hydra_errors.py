@@ -279,7 +279,7 @@ class _Explainer:
         return Diagnostic(message, place, None, attempt, note)
 
     def _several_of_unknown(self, key: str, value: str, place: CliWord) -> Diagnostic:
-        """Explain a key that is not there by the first of its values, and sweep over all of them."""
+        """Explain an unknown key by the first of its values, and sweep over all of them."""
         number = next(iter(with_point(value)), None) if WITH_COMMA.fullmatch(value) else None
         word = f"{key}={number or value.partition(',')[0]}"
         asked = replace(place, command=[*place.command[: place.index], word, *place.command[place.index + 1 :]])

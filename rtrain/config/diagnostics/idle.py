@@ -29,7 +29,7 @@ class Idle:
     key: str
     need: Need
     place: Place | None
-    """None: in a file that nobody looked up."""
+    """None: in a file that was not looked up."""
 
     @property
     def is_typed(self) -> bool:

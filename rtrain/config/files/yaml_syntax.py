@@ -1,4 +1,4 @@
-"""Text that is no YAML mapping: the line at which it goes wrong, and how the line should be."""
+"""Text that isn't a YAML mapping: the line at which it goes wrong, and how the line should be."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _HINTS = (
     (r"cannot start any token", "quote text that starts with a special character"),
     (r"unknown escape", "write a path with / or in single quotes: a backslash in double quotes starts an escape"),
     (r"could not determine a constructor", "a config holds no tags; ${oc.env:NAME} is a variable of the environment"),
-    (r"unhashable key", "a template is no YAML; quote text that starts with {"),
+    (r"unhashable key", "a template isn't YAML; quote text that starts with {"),
     (r"but got|expected ','", "a comma, or a closing bracket or brace, is missing here or above"),
-    (r"mapping values are not allowed", "write 'key: value' on a line of its own, and quote text that holds a colon"),
+    (r"mapping values are not allowed", "write 'key: value' on a separate line, and quote text that holds a colon"),
     (
         r"expected <block end>|could not find expected ':'",
         "check the indentation and the ':' of this line and the one above",

@@ -1,4 +1,4 @@
-"""Parameters of LightGBM that act only beside another one, which LightGBM ignores in silence where that is missing."""
+"""Parameters of LightGBM that act only with another one; LightGBM silently ignores them where that is missing."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ PARTNERS: tuple[tuple[Sequence[str], str, str, Callable[[Given, Any], bool]], ..
     (
         (*SHARES, "bagging_seed"),
         "rows are drawn by trainer.params.bagging_freq, which is 0 unless it is set",
-        "Draw anew in each round: +trainer.params.bagging_freq=1",
+        "Draw rows in each round: +trainer.params.bagging_freq=1",
         lambda given, _: _bags(given),
     ),
     (
@@ -110,7 +110,7 @@ PARTNERS: tuple[tuple[Sequence[str], str, str, Callable[[Given, Any], bool]], ..
 
 
 def partner_rules() -> tuple[Rule, ...]:
-    """Return the rules of parameters that act only beside another one."""
+    """Return the rules of parameters that act only with another one."""
     return tuple(
         Need(
             met=lambda way: way.info is None,

@@ -48,7 +48,7 @@ BLOCKS = Need(
 )
 CHANNELS = Need(
     met=lambda way: way.info is None or len(way.info.input_shape) == 3 or bool(way.trainer.transform),
-    otherwise="the rows of the dataset are no images",
+    otherwise="the rows of the dataset aren't images",
     instead="Leave it out",
     keys=("dataset", "trainer.transform"),
     of_rows=True,

@@ -91,7 +91,7 @@ def _check_used(given: Mapping[str, Any], made: TrainingArguments) -> None:
 
 
 def _options(arguments: TrainingArguments) -> Any:
-    """Return the class of the optimizer and what it is told; what equals nothing where that takes a model."""
+    """Return the class of the optimizer and its arguments; what equals nothing where that takes a model."""
     try:
         return Trainer.get_optimizer_cls_and_kwargs(arguments)
     except (ImportError, ValueError, TypeError):

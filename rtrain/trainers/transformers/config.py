@@ -41,7 +41,7 @@ MASKED = Need(
 )
 TEXTS = Need(
     met=lambda way: way.info is None or way.info.dtype == "object",
-    otherwise="the rows of the dataset are no texts",
+    otherwise="the rows of the dataset aren't texts",
     instead="Leave it out",
     keys=("dataset",),
     of_rows=True,

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 HUB = "https://huggingface.co"
-NOT_THERE = "it is no folder, was not downloaded before, and the hub can't be reached"
+NOT_THERE = "it isn't a folder, was not downloaded before, and the hub can't be reached"
 """Why a model can't be had without a network."""
 
 

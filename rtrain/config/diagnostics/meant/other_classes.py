@@ -1,4 +1,4 @@
-"""Arguments of the classes that a part of the trainer may be built of, besides the one that is chosen."""
+"""Arguments of the classes that a part of the trainer may be built of, other than the chosen one."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from importlib import import_module
 from rtrain.config.targets.silenced import silenced
 
 PARTS = ("estimator", "optimizer", "scheduler", "callbacks")
-"""Parts whose classes are told apart by their arguments; those of models and losses have the same ones."""
+"""Parts whose classes differ in their arguments; those of models and losses have the same ones."""
 OWN = {"optimizer": {"lr", "learning_rate"}, "scheduler": {"optimizer"}, "estimator": {"predict"}}
 """By part, arguments and methods of which one tells its classes from what else their module has."""
 GIVEN = {"self", "args", "kwargs", "params", "optimizer"}
-"""What is no argument of a class, or is given by the trainer."""
+"""What isn't an argument of a class, or is given by the trainer."""
 MOST = 3
 """Most classes that a sentence names."""
 
@@ -27,7 +27,7 @@ def sentence_of(name: str, section: str, conf: type | None, targets: Mapping[str
         name: As typed.
         section: Where it was typed: a part of the trainer, or ``trainer`` for any part.
         conf: The trainer's dataclass of keys, whose ``homes`` name the modules of each part.
-        targets: What the parts of the trainer are built by, by their keys.
+        targets: The ``_target_`` of each part of the trainer, by key.
     """
     homes: Mapping[str, Sequence[str]] = getattr(conf, "homes", {})
     for part in (one for one in PARTS if section in ("trainer", f"trainer.{one}")):

@@ -37,7 +37,7 @@ class Keys:
     """Tells the full key of each argument of the trainer's targets; asked only where nothing else is meant."""
 
     elsewhere: Collection[str] = ()
-    """Full keys of other plugins: they are no misspellings."""
+    """Full keys of other plugins, which aren't misspellings."""
 
     def meanings(self, wrong: str, value: str | None = None) -> Iterator[Meaning]:
         """Yield what the unknown dotted key ``wrong`` may mean with ``value``."""
@@ -80,7 +80,7 @@ class Keys:
         yield from chain(*guesses, self._of_family(wrong, value))
 
     def _of_family(self, wrong: str, value: str | None) -> Iterator[Meaning]:
-        """Yield what is said of all names that begin like ``wrong``, or of what it is below: ``deepspeed.x``."""
+        """Yield what is said about all names that begin like ``wrong``, or about its parent: ``deepspeed.x``."""
         head, dot, _ = wrong.partition(".")
         if dot and head not in self._prefixes:
             yield from (one for one in self._as_written(head, None) if one.sentence is not None)
