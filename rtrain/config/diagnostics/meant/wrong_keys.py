@@ -84,7 +84,7 @@ class WrongKeys:
                 return Diagnostic(message, place, note=meaning.sentence)
             short = in_own_words(own_key, key, meaning.key)
             values = [meaning.value] if meaning.value is not None else [value]
-            if meaning.value is None and value and first is None:
+            if meaning.value is None and value and first is None and value[0] not in "'\"":
                 values += [one for one in rewritten(value) if "[" not in one]
             words = (self.checked_word(place, sign, short, one) for one in values)
             if (word := next(filter(None, words), None)) is not None:
