@@ -126,7 +126,7 @@ def test_predictions_that_are_no_numbers_fail_the_run_and_name_the_estimator(tmp
     with pytest.raises(TrainingError) as caught:
         fit(tmp_path, conf, small_dataset("regression"), channel=channel)
     assert "trainer.estimator" in str(caught.value)
-    assert any("no neighbors" in record["text"] for record in channel.of("notice"))
+    assert any("no neighbors" in text for text in channel.notices)
 
 
 def test_early_stopping_ends_the_epochs(tmp_path):

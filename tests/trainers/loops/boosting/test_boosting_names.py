@@ -16,8 +16,8 @@ TRAINERS = {
     "xgboost": (xgboost.known_names, lambda: xgboost.OURS),
     "lightgbm": (lightgbm.all_names, lightgbm.ours),
 }
-SELDOM = {"gpu_device_id", "gpu_device_id_list", "num_gpu", "time_out"}
-"""Parameters that LightGBM takes, and that are seldom what is meant where they are typed elsewhere."""
+SELDOM = {"gpu_device_id", "gpu_device_id_list", "num_gpu", "time_out", "num_class", "num_classes"}
+"""Parameters that are seldom what is meant where they are typed elsewhere; the data say how many classes there are."""
 
 
 def refusal(trainer, name, value=None):
