@@ -78,6 +78,6 @@ def _fitting(wrong: WrongKeys, error: TargetError, place: CliWord) -> str | None
     for meant in (*rewritten(value), f"{{_target_: {named or value}}}"):
         with suppress(HydraException):
             found = parser.parse_override(f"x={meant}").value()
-            if error.fits(found) and (meant[0] != "{" or named is not None or "." in value):
+            if error.fits(found) and (meant[0] != "{" or named is not None or re.fullmatch(r"[\w.]+\.\w+", value)):
                 return command_with(place, f"{sign}{key}={meant}")
     return None

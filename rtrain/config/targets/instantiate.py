@@ -15,7 +15,7 @@ from typing import Any
 from rtrain.config.diagnostics.omegaconf_messages import as_written
 from rtrain.config.diagnostics.own_lines import own_lines, render_lines
 from rtrain.config.did_you_mean import closest, did_you_mean, to_try
-from rtrain.config.targets.allow_list import SPECIAL, Untrusted, is_allowed, targets_in
+from rtrain.config.targets.allow_list import FRAMEWORKS, SPECIAL, Untrusted, is_allowed, targets_in
 from rtrain.config.targets.argument_types import parameters_of
 from rtrain.config.targets.arguments import (
     check_complete,
@@ -263,11 +263,18 @@ def _import(name: str, where: str, path: str) -> ModuleType:
         return import_module(name)
     except ModuleNotFoundError as error:
         if error.name == name:
-            hint = None if "." in name else "  " + to_try(f"pip install {name}", f"  or check the spelling of {path}")
+            hint = None if "." in name else _module_hint(name, path)
             raise _NotThereError(f"{where}: there is no module '{name}'.", hint) from None
         raise _import_failed(name, where, error) from error
     except Exception as error:
         raise _import_failed(name, where, error) from error
+
+
+def _module_hint(name: str, path: str) -> str:
+    """Return where a module may come from: a package of an unknown name may be anybody's."""
+    if name in FRAMEWORKS:
+        return "  " + to_try(f"pip install {name}", f"  or check the spelling of {path}")
+    return f"  put {name}.py into the project's folder, install its package, or check the spelling of {path}"
 
 
 def _import_failed(name: str, where: str, error: Exception) -> ConfigError:

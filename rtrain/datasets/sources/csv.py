@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from rtrain.datasets.base import Dataset, RowReader, Source
 from rtrain.datasets.conf import TableConf
@@ -16,12 +16,17 @@ from rtrain.datasets.tables.formats.csv import CsvFormat
 log = logging.getLogger(__name__)
 
 
+def _sign(value: Any) -> Any:
+    """Return a tab for what a shell and other tools call one."""
+    return "\t" if value in ("tab", "\\t") else value
+
+
 @dataclass(kw_only=True)
 class CsvConf(TableConf):
     """CSV files; the first line names the columns. ``.gz``, ``.bz2`` and ``.zst`` are unpacked while reading."""
 
-    delimiter: Annotated[str, Field(min_length=1, max_length=1)] = ","
-    """Character between two values."""
+    delimiter: Annotated[str, BeforeValidator(_sign), Field(min_length=1, max_length=1)] = ","
+    """Character between two values; ``tab`` is one too."""
 
     has_types: ClassVar[bool] = False
 

@@ -303,5 +303,7 @@ def _first_line(error: Exception) -> str:
 def _way_out(error: Exception) -> str | None:
     """Return the objective that a wrong one may mean, of those that XGBoost's message lists."""
     wrong = re.search(r"Unknown objective function: `(.*)`", str(error))
-    near = closest(wrong[1], re.findall(r"^Objective candidate: (\S+)", str(error), re.MULTILINE)) if wrong else None
+    known = re.findall(r"^Objective candidate: (\S+)", str(error), re.MULTILINE)
+    near = closest(wrong[1], known) if wrong else None
+    near = "multi:softprob" if near == "multi:softmax" else near  # which gives no probabilities
     return did_you_mean(f"trainer.params.objective={near}") if near else None

@@ -93,7 +93,7 @@ def test_a_wrong_name_gets_a_suggestion(parts):
 
 def test_a_missing_module_is_named(parts):
     text = error_of(locate, "own_nothing.Net", "a._target_", ("own_nothing",))
-    assert text.startswith("a._target_: there is no module 'own_nothing'.\n  try: pip install own_nothing")
+    assert text.startswith("a._target_: there is no module 'own_nothing'.\n  put own_nothing.py into")
 
 
 def test_an_import_error_inside_a_users_module_names_its_line(parts, project):

@@ -93,7 +93,7 @@ def _numbers(value: str) -> Iterator[str]:
         yield f"{int(number)}"
     elif isinstance(number, float) and number > 1:
         yield f"{round(number)}"
-    if number is not None and 1 <= number <= 100:
+    if isinstance(number, int) and 2 <= number <= 100:
         yield f"{number / 100:g}"
     if match := re.fullmatch(rf"({_DECIMAL}) ({_COUNTED})", value):
         yield match[1]

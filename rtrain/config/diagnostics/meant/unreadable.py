@@ -28,6 +28,9 @@ def readable_words(sign: str, key: str, value: str) -> list[str]:
     inside = _PAIRS.fullmatch(value)
     pairs = [f"{name}: {one}" for name, one in _PAIR.findall(inside[1])] if inside is not None else []
     quoted = value.replace('"', '\\"')
+    if drawn := re.fullmatch(r"(log)?uniform\(([^(),]+), ?([^(),]+)\)", value):
+        interval = f"interval({drawn[2]},{drawn[3]})"
+        return [f"{sign}{key}={f'tag(log,{interval})' if drawn[1] else interval}"]
     return [*([f"{sign}{key}={{{', '.join(pairs)}}}"] if pairs else []), f'{sign}{key}="{quoted}"']
 
 

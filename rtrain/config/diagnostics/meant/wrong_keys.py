@@ -76,7 +76,8 @@ class WrongKeys:
         if value is not None and expand_key(own_key) != key and _holds(value, key.rpartition(".")[2]):
             return self._in_a_mapping(key, place, owner)
         message = f"there is no key '{own_key}'"
-        if (own := self._own_argument(key, place)) is not None:
+        own = self._added(key, place) if key.startswith("vars.") else self._own_argument(key, place)
+        if own is not None:
             return Diagnostic(message, place, None, command_with(place, own))
         first: Meaning | None = None
         for meaning in self._meanings(key, value, owner):
