@@ -35,10 +35,10 @@ REFUSED = [
     ("jax", (*MLP, OPTAX), STEPS),
     ("keras", (*MLP, "run.log_every_steps=41"), STEPS),
     ("transformers", (*MLP, "trainer.arguments.warmup_steps=40"), STEPS),
-    ("transformers", ("trainer.max_length=20",), "no texts"),
-    ("transformers", ("trainer.packing=false",), "no texts"),
-    ("transformers", ("trainer.tokenizer.train=bpe",), "no texts"),
-    ("mlp", ("trainer.channels_last=true", "dataset=sklearn"), "no images"),
+    ("transformers", ("trainer.max_length=20",), "aren't texts"),
+    ("transformers", ("trainer.packing=false",), "aren't texts"),
+    ("transformers", ("trainer.tokenizer.train=bpe",), "aren't texts"),
+    ("mlp", ("trainer.channels_last=true", "dataset=sklearn"), "aren't images"),
 ]
 TAKEN = [
     ("mlp", (*MLP, "trainer.eval_every_steps=40", "run.checkpoint.every_steps=40", "run.log_every_steps=40")),
