@@ -264,6 +264,8 @@ class _Explainer:
         value = split_word(match[1])[2] or ""
         word = match[1] if place is None else place.command[place.index]
         message, key = f"'{word}' has several values", split_word(word)[1]
+        if place is not None and "/" not in key and not self.wrong_keys.knows(expand_key(key)):
+            return self._several_of_unknown(key, value, place)
         number = self.values.checked(place, *(f"{key}={one}" for one in with_point(value))) if place else None
         if number is not None and WITH_COMMA.fullmatch(value):
             several = command(self.request, "--multirun")
@@ -272,8 +274,6 @@ class _Explainer:
             )
         note = f"or, if one value is meant, a list: [{value}]" + (f", or a number: {number}" if number else "")
         first = f"{key}={value.partition(',')[0]}"
-        if place is not None and "/" not in key and not self.wrong_keys.knows(expand_key(key)):
-            return self._several_of_unknown(key, value, place)
         may_be = place is None or re.search(r"[\[({]", value) or self.values.checked(place, first)
         attempt = command(self.request, "--multirun") if may_be else None
         return Diagnostic(message, place, None, attempt, note)
