@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from hydra._internal.core_plugins import importlib_resources_config_source, structured_config_source
 from hydra._internal.sources_registry import SourcesRegistry
@@ -76,6 +77,10 @@ class StructuredConfigSource(structured_config_source.StructuredConfigSource):
                 "  " + to_try("a folder of YAML files, or pkg://PACKAGE"),
             )
         super().__init__(provider=provider, path=path)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> StructuredConfigSource:
+        """Return the source itself, which never changes: Hydra copies its sources, all stored configs with them."""
+        return self
 
 
 def package_folders(name: str) -> list[Path]:
