@@ -10,6 +10,7 @@ from shlex import quote
 from typing import Any
 
 from rtrain.config.composed import Composed
+from rtrain.config.targets.moved import with_names_of_now
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import CheckpointError, ConfigError, RtrainError, StrangeFileError
 from rtrain.from_store import bring, catch_up, in_store, is_ahead, is_worked_on
@@ -238,7 +239,7 @@ def _open(run_dir: Path, composed: Composed) -> Resumption:
 
 
 def _resumption(run_dir: Path, manifest: Manifest, composed: Composed) -> Resumption:
-    found = dict(differences(manifest.config, composed.resolved))
+    found = dict(differences(with_names_of_now(manifest.config), composed.resolved))
     changed = {key: values for key, values in found.items() if not _is_newer(key, values[1], manifest, composed)}
     return Resumption(run_dir=run_dir.absolute(), manifest=manifest, changed=changed)
 

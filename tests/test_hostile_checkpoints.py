@@ -409,7 +409,7 @@ def test_a_run_of_a_stranger_goes_on_only_if_it_is_trusted(trained, mark, tmp_pa
     project.mkdir()
     (project / "evil_net.py").write_text(CODE.format(mark=str(mark)))
     text = (run / "config.yaml").read_text()
-    (run / "config.yaml").write_text(text.replace("rtrain.trainers.torch.models.MLP", "evil_net.Net"))
+    (run / "config.yaml").write_text(text.replace("rtrain.models.torch.MLP", "evil_net.Net"))
     assert command(["resume", str(run), *words]) == 2
     assert "somebody else" in (told := capfd.readouterr().err)
     assert "--trust" in told

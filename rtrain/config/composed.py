@@ -14,6 +14,7 @@ from rtrain.config.diagnostics.screen import CliWord
 from rtrain.config.schema import RtrainConf
 from rtrain.config.secrets.redact import Redactor
 from rtrain.config.targets.gate import Gate
+from rtrain.config.targets.moved import with_names_of_before
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +67,7 @@ class Composed:
         resolved = without(self.resolved, frozenset(keys))
         run = {key: value for key, value in resolved["run"].items() if key != "resume_data"}
         hashed = {**resolved, "run": {**run, "resume": None}}
-        canonical = json.dumps(hashed, sort_keys=True, default=str)
+        canonical = with_names_of_before(json.dumps(hashed, sort_keys=True, default=str))
         return hashlib.sha256(canonical.encode()).hexdigest()
 
     @property

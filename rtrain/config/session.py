@@ -31,6 +31,7 @@ from rtrain.config.secrets.referred import mask_words, referred_by_secrets
 from rtrain.config.secrets.urls import without_secrets
 from rtrain.config.targets.allow_list import allowed_by_project, use_project_root
 from rtrain.config.targets.gate import Gate, leaves
+from rtrain.config.targets.moved import with_names_of_now
 from rtrain.errors import ConfigError, RtrainError, TargetError
 from rtrain.runs.plain_files import check_run_dir
 from rtrain.runs.signature import is_signed_by_this_account
@@ -256,7 +257,7 @@ class Session:
         primary, self._composed = self.request.primary, cfg
         place_job(cfg, num)
         with hydra_config(cfg):
-            data = resolve(cfg)
+            data = with_names_of_now(resolve(cfg))
             if self.needs_secrets:
                 check_not_masked(data, of_run=_is_of_run(primary))
             root, allowed = self._project

@@ -19,7 +19,7 @@ from rtrain.trainers.tensorflow.plugin import Plugin
 
 CONF = Conf(
     model={
-        "_target_": "rtrain.trainers.tensorflow.models.cnn",
+        "_target_": "rtrain.models.keras.cnn",
         "input_shape": "auto",
         "num_classes": "auto",
         "channels": [32, 64],

@@ -7,7 +7,7 @@ import torchmetrics
 from lightning.pytorch import LightningDataModule
 from torch.utils.data import DataLoader, TensorDataset
 
-from rtrain.trainers.lightning.modules import Classifier
+from rtrain.models.lightning import Classifier
 
 
 def stricter_loss(output, target):

@@ -17,7 +17,7 @@ class TestJax(KeysAct):
     config = """
 defaults: [trainer: jax, dataset: sklearn, scaling: in_process]
 trainer:
-  model: {_target_: rtrain.trainers.jax.models.MLP, num_classes: auto, hidden: [8]}
+  model: {_target_: rtrain.models.jax.MLP, num_classes: auto, hidden: [8]}
   optimizer: {_target_: optax.adam, learning_rate: 0.01}
   max_epochs: 3
   batch_size: 16

@@ -17,7 +17,7 @@ class TestTensorflow(KeysAct):
     config = """
 defaults: [trainer: tensorflow, dataset: sklearn, scaling: in_process]
 trainer:
-  model: {_target_: rtrain.trainers.tensorflow.models.mlp, input_shape: auto, num_classes: auto, hidden: [8]}
+  model: {_target_: rtrain.models.keras.mlp, input_shape: auto, num_classes: auto, hidden: [8]}
   optimizer: {_target_: keras.optimizers.Adam, learning_rate: 0.01}
   max_epochs: 3
   batch_size: 16

@@ -61,7 +61,7 @@ class Module(pl.LightningModule):
     def configure_optimizers(self):
         return torch.optim.SGD(self.parameters(), lr=self.lr)
 """
-LINEN = "rtrain.trainers.jax.models"
+LINEN = "rtrain.models.jax"
 OWN = "trainer.model={_target_: mine.Net}"
 WRONG = {
     "torch model type": ("mlp", ["model.hidden=[a]"], "trainer.model"),

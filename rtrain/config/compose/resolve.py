@@ -23,6 +23,7 @@ from rtrain.config.compose.nodes import Container, children, joined, plain, unre
 from rtrain.config.secrets.masked import mask
 from rtrain.config.secrets.masked_config import mask_in_place, secrets_hidden
 from rtrain.config.secrets.redact import Redactor, scrubber
+from rtrain.config.targets.moved import with_names_of_now
 
 _Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 """libyaml's takes a third of the time, but not each PyYAML is built with it."""
@@ -188,7 +189,7 @@ def recorded(cfg: DictConfig, true: dict[str, Any], env: Mapping[str, str]) -> R
         env: What it sets in the environment.
     """
     with _hydra_apart(cfg), secrets_hidden(cfg), _untyped_references(cfg), symbolic_environment():
-        data = plain(cfg, _referred_or_text)
+        data = with_names_of_now(plain(cfg, _referred_or_text))
     scrub = scrubber(true, mask(spell_out(data, escape=False)), env)
     for key in ("smoke", "sweep"):  # belong to the recipe and to all trials: a run is the same without them
         data.pop(key, None)

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 OWN = {
-    "rtrain.trainers.torch.models": "GPT MLP ResNet",
-    "rtrain.trainers.lightning.modules": "Classifier",
-    "rtrain.trainers.jax.models": "CNN MLP",
-    "rtrain.trainers.tensorflow.models": "cnn mlp",
+    "rtrain.models.torch": "GPT MLP ResNet",
+    "rtrain.models.lightning": "Classifier",
+    "rtrain.models.jax": "CNN MLP",
+    "rtrain.models.keras": "cnn mlp",
 }
 TORCH = {
     "torch.nn": """

@@ -31,7 +31,7 @@ class Conf(EpochsConf):
     foreign: ClassVar[tuple[str, ...]] = ("torch", "rtrain.trainers.torch")
     """Modules whose classes this trainer can't use: options of config groups that build them are refused."""
     homes: ClassVar[Mapping[str, Sequence[str]]] = {
-        "model": ("rtrain.trainers.jax.models",),
+        "model": ("rtrain.models.jax",),
         "optimizer": ("optax",),
         "loss": ("optax",),
     }

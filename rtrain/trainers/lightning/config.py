@@ -46,7 +46,7 @@ class Conf(LimitsConf):
     """Trains a LightningModule with Lightning's own Trainer."""
 
     homes: ClassVar[Mapping[str, Sequence[str]]] = {
-        "module": ("rtrain.trainers.lightning.modules",),
+        "module": ("rtrain.models.lightning",),
     }
     """Modules that have what each part may be built of."""
     exclusive: ClassVar[tuple[tuple[str, ...], ...]] = (*LimitsConf.exclusive, ("datamodule", "/dataset"))

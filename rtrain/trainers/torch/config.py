@@ -119,7 +119,7 @@ class Conf(EpochsConf):
 
     exclusive: ClassVar[tuple[tuple[str, ...], ...]] = (*EpochsConf.exclusive, ("clip_norm", "clip_value"))
     homes: ClassVar[Mapping[str, Sequence[str]]] = {
-        "model": ("rtrain.trainers.torch.models",),
+        "model": ("rtrain.models.torch",),
         "optimizer": ("torch.optim",),
         "scheduler": ("torch.optim.lr_scheduler",),
         "loss": ("torch.nn", "torch.nn.functional"),

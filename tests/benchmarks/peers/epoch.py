@@ -14,10 +14,10 @@ from torch import nn
 
 from rtrain.datasets.base import Dataset
 from rtrain.datasets.registry import confs, load_source
+from rtrain.models.torch import MLP, ResNet
 from rtrain.testing.workers import make_worker
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.loop import training
-from rtrain.trainers.torch.models import MLP, ResNet
 
 BATCH = 64
 GOAL = 1.3

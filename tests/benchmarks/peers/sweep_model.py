@@ -7,7 +7,7 @@ import torch
 from sklearn.datasets import load_digits
 from torch import nn
 
-from rtrain.trainers.torch.models import ResNet
+from rtrain.models.torch import ResNet
 
 LRS = [0.2, 0.1, 0.05, 0.01]
 """Each is tried with several seeds."""

@@ -247,7 +247,7 @@ def test_a_function_that_fails_is_called_once(monkeypatch):
     assert calls == ["a"]
 
 
-@pytest.mark.parametrize("path", ["rtrain.trainers.torch.models.MLP", "rtrain.trainers.lightning.modules.Classifier"])
+@pytest.mark.parametrize("path", ["rtrain.models.torch.MLP", "rtrain.models.lightning.Classifier"])
 def test_a_layer_has_a_width(path):
     node = {"_target_": path, "in_features": 3, "num_classes": 2, "hidden": [64, 0]}
     with pytest.raises(TargetError, match=r"trainer\.x\.hidden: .* 1 or more, not \[64, 0\]"):

@@ -35,7 +35,7 @@ def test_an_option_of_other_trainers_is_told_as_this_one_understands_it(config, 
 
 def test_an_option_that_has_no_such_form_is_refused():
     said = refused("keras", "model=mlp")
-    assert said.startswith("trainer=tensorflow can't use rtrain.trainers.torch.models.MLP")
+    assert said.startswith("trainer=tensorflow can't use rtrain.models.torch.MLP")
     assert said.endswith("trainer.model: rtrain trainers tensorflow")
 
 

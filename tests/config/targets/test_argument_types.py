@@ -166,7 +166,7 @@ def test_the_default_is_the_example():
         ("torchmetrics.classification.MulticlassAccuracy", "num_classes", "ten"),
         ("optax.adamw", "learning_rate", "fast"),
         ("optax.adamw", "b1", "much"),
-        ("rtrain.trainers.torch.models.resnet.ResNet", "layers", 1),
+        ("rtrain.models.torch.resnet.ResNet", "layers", 1),
         ("sklearn.linear_model.Ridge", "alpha", None),
     ],
 )
@@ -181,7 +181,7 @@ def test_arguments_of_targets(target, argument, value):
 
 
 def test_an_element_is_named_by_its_place():
-    node = {"_target_": "rtrain.trainers.torch.models.MLP", "_partial_": True, "hidden": [64, "big"]}
+    node = {"_target_": "rtrain.models.torch.MLP", "_partial_": True, "hidden": [64, "big"]}
     with pytest.raises(TargetError, match="must be a whole number, not 'big'") as caught:
         check_node(node, "trainer.model", ())
     assert caught.value.key == "trainer.model.hidden.1"

@@ -76,7 +76,7 @@ def test_nothing_that_is_found_by_walking_may_be_named(walked):
         *("flax.linen.Module", "flax.linen.BatchApply", "flax.linen.vmap", "flax.nnx.Module", "jax.nn.relu"),
         *("torchvision.models.get_model", "torchvision.models._api.WeightsEnum.get_state_dict"),
         *("torchvision.models.resnet.resnet18", "torchvision.transforms.Lambda", "torchvision.io.read_image"),
-        *("rtrain.trainers.torch.build.build_model", "rtrain.trainers.torch.models.resnet.BasicBlock"),
+        *("rtrain.trainers.torch.build.build_model", "rtrain.models.torch.resnet.BasicBlock"),
     ],
 )
 def test_what_takes_code_paths_or_urls_is_not_listed(path):

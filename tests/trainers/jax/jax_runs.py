@@ -9,7 +9,7 @@ from rtrain.testing.small_data import small_dataset
 from rtrain.testing.workers import RecordingChannel, make_worker
 from rtrain.trainers.jax.config import Conf
 
-MLP = {"_target_": "rtrain.trainers.jax.models.MLP", "num_classes": "auto", "hidden": [16]}
+MLP = {"_target_": "rtrain.models.jax.MLP", "num_classes": "auto", "hidden": [16]}
 DROPOUT = {**MLP, "dropout": 0.5}
 ADAM = {"_target_": "optax.adam", "learning_rate": 0.01}
 SGD = {"_target_": "optax.sgd", "learning_rate": 0.1}

@@ -14,9 +14,9 @@ from normalized import LINEN, NNX
 
 from rtrain.datasets.base import Dataset, ResidentSplit
 from rtrain.errors import DatasetError, TrainingError
+from rtrain.models.jax import MLP as Module
 from rtrain.testing.small_data import small_dataset
 from rtrain.testing.workers import RecordingChannel, make_worker, newest
-from rtrain.trainers.jax.models import MLP as Module
 from rtrain.trainers.jax.predictor import load_predictor
 
 HERE = f"{__name__}"

@@ -33,7 +33,7 @@ def test_a_good_config_passes():
     ("keys", "says"),
     [
         ({"model": {**MLP, "hiden": [1]}}, r"trainer.model.hiden: .* has no argument 'hiden'"),
-        ({"model": {"_target_": "rtrain.trainers.jax.models.CNN", "in_channels": "auto"}}, "in_channels"),
+        ({"model": {"_target_": "rtrain.models.jax.CNN", "in_channels": "auto"}}, "in_channels"),
         ({"optimizer": {"_target_": "optax.adam"}}, "needs learning_rate"),
         ({"optimizer": {"_target_": "optax.adamz", "learning_rate": 1}}, "optax"),
         ({"loss": {"_target_": "optax.huber_loss", "detla": 1}}, "trainer.loss.detla"),

@@ -9,14 +9,14 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
+from rtrain.models.lightning import Classifier
 from rtrain.testing.small_data import in_memory
 from rtrain.testing.workers import RecordingChannel, make_worker
 from rtrain.trainers.lightning.config import Conf
 from rtrain.trainers.lightning.loop import train
-from rtrain.trainers.lightning.modules import Classifier
 
 MODULE = {
-    "_target_": "rtrain.trainers.lightning.modules.Classifier",
+    "_target_": "rtrain.models.lightning.Classifier",
     "in_features": "auto",
     "num_classes": "auto",
     "hidden": [8],

@@ -10,11 +10,11 @@ from torch import nn
 from torch.nn import functional
 
 from rtrain.errors import CheckpointError
+from rtrain.models.lightning import Classifier
 from rtrain.runs.checkpoints import latest_checkpoint, read_record
 from rtrain.testing.workers import RecordingChannel, make_worker
 from rtrain.trainers.lightning.checkpoint.stored import check_readable, without_objects
 from rtrain.trainers.lightning.loop import train
-from rtrain.trainers.lightning.modules import Classifier
 
 HERE = __name__
 

@@ -6,10 +6,10 @@ from lightning_runs import Data, arrays, make_conf
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler, SequentialSampler, TensorDataset
 
 from rtrain.errors import TrainingError
+from rtrain.models.lightning import Classifier
 from rtrain.testing.workers import RecordingChannel, make_worker
 from rtrain.trainers.lightning.inputs import SharedData
 from rtrain.trainers.lightning.loop import train
-from rtrain.trainers.lightning.modules import Classifier
 from rtrain.trainers.loops.epochs.progress import Progress
 from rtrain.trainers.torch.ranks import TorchRanks
 

@@ -14,12 +14,12 @@ from safetensors.torch import load_file
 import rtrain
 from rtrain.config.schema import FailureConf
 from rtrain.errors import TrainingError
+from rtrain.models.lightning import Classifier
 from rtrain.runs.checkpoints import latest_checkpoint
 from rtrain.testing.small_data import with_infinite_row
 from rtrain.testing.workers import RecordingChannel, make_worker, newest
 from rtrain.trainers.lightning.inputs import EvalBatches, TrainBatches
 from rtrain.trainers.lightning.loop import train
-from rtrain.trainers.lightning.modules import Classifier
 from rtrain.trainers.lightning.predictor import load_predictor
 from rtrain.trainers.lightning.services import Services
 from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
@@ -69,7 +69,7 @@ def test_what_is_due_after_some_steps_comes_after_the_batch_that_reaches_them(tm
 
 
 def test_a_datamodule_trains_without_a_dataset(tmp_path):
-    module = {"_target_": "rtrain.trainers.lightning.modules.Classifier", "in_features": 6, "num_classes": 3}
+    module = {"_target_": "rtrain.models.lightning.Classifier", "in_features": 6, "num_classes": 3}
     conf = make_conf(module=module, datamodule={"_target_": "lightning_runs.Data"})
     from rtrain.testing.workers import make_worker
     from rtrain.trainers.lightning.loop import train
@@ -217,7 +217,7 @@ def test_leaving_steps_out_changes_nothing_where_all_are_good(tmp_path):
 
 
 SPOILT = """
-from rtrain.trainers.lightning.modules import Classifier
+from rtrain.models.lightning import Classifier
 
 
 class Spoilt(Classifier):

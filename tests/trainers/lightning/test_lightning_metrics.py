@@ -9,10 +9,10 @@ from torch.utils.data import DataLoader, SubsetRandomSampler, TensorDataset
 
 from rtrain.config.schema import BoundsConf, StopConf
 from rtrain.errors import TrainingError
+from rtrain.models.lightning import Classifier
 from rtrain.testing.workers import RecordingChannel, make_worker
 from rtrain.trainers.lightning.loop import train
 from rtrain.trainers.lightning.metrics.logged import metric_name, names_here
-from rtrain.trainers.lightning.modules import Classifier
 from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
 
 HERE = __name__

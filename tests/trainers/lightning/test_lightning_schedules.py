@@ -7,9 +7,9 @@ import torch
 from exactness import assert_same_contents
 from lightning_runs import dataset, make_conf
 
+from rtrain.models.lightning import Classifier
 from rtrain.testing.workers import RecordingChannel, make_worker
 from rtrain.trainers.lightning.loop import train
-from rtrain.trainers.lightning.modules import Classifier
 
 HERE = __name__
 STEPS = 5

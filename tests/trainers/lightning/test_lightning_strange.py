@@ -12,10 +12,10 @@ from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint, Stochast
 
 import rtrain
 from rtrain.errors import RtrainError
+from rtrain.models.lightning import Classifier
 from rtrain.runs.run import Run
 from rtrain.testing.damage import replace_file
 from rtrain.trainers.lightning.checkpoint.untrusted import takes_place, without_texts
-from rtrain.trainers.lightning.modules import Classifier
 
 WORDS = (
     *("dataset=synthetic", "dataset.num_rows=100", "num_workers=0", "trainer.num_threads=1"),

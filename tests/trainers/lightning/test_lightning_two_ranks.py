@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 
 from rtrain.config.schema import StopConf
 from rtrain.errors import TrainingError
+from rtrain.models.lightning import Classifier
 from rtrain.runs.checkpoints import latest_checkpoint
 from rtrain.runs.events import Event
 from rtrain.runs.records import CheckpointRecord, NoticeRecord
@@ -18,7 +19,6 @@ from rtrain.testing.ranks import RankProcesses
 from rtrain.testing.workers import RecordingChannel, make_worker
 from rtrain.trainers.lightning.config import Conf
 from rtrain.trainers.lightning.loop import train
-from rtrain.trainers.lightning.modules import Classifier
 from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
 
 HERE = __name__

@@ -16,12 +16,12 @@ KEYS = {
         {"_target_": "torchmetrics.MeanMetric"},
     ),
     "jax": (
-        {"_target_": "rtrain.trainers.jax.models.MLP", "num_classes": "auto"},
+        {"_target_": "rtrain.models.jax.MLP", "num_classes": "auto"},
         {"_target_": "optax.sgd", "learning_rate": 0.1},
         {"_target_": "optax.softmax_cross_entropy_with_integer_labels"},
     ),
     "tensorflow": (
-        {"_target_": "rtrain.trainers.tensorflow.models.mlp", "input_shape": "auto", "num_classes": "auto"},
+        {"_target_": "rtrain.models.keras.mlp", "input_shape": "auto", "num_classes": "auto"},
         {"_target_": "keras.optimizers.SGD"},
         {"_target_": "keras.metrics.Mean"},
     ),

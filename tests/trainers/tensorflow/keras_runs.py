@@ -9,7 +9,7 @@ environment.prepare_import()
 
 from rtrain.trainers.tensorflow.config import Conf  # noqa: E402
 
-MODELS = "rtrain.trainers.tensorflow.models"
+MODELS = "rtrain.models.keras"
 MLP = {"_target_": f"{MODELS}.mlp", "input_shape": "auto", "num_classes": "auto", "hidden": [16]}
 DROPOUT = {**MLP, "dropout": 0.5}
 ADAM = {"_target_": "keras.optimizers.Adam", "learning_rate": 0.01}

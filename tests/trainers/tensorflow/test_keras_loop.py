@@ -13,12 +13,12 @@ from keras_runs import ADAM, DROPOUT, MLP, MODELS, SGD, fit, make_conf, weights
 from rtrain.config.schema import FailureConf
 from rtrain.datasets.base import Dataset
 from rtrain.errors import ConfigError, TrainingError
+from rtrain.models.keras import mlp
 from rtrain.testing.small_data import small_dataset, small_text, with_infinite_row
 from rtrain.testing.workers import RecordingChannel, make_worker, newest
 from rtrain.trainers.tensorflow.build import build_callbacks
 from rtrain.trainers.tensorflow.learner import WEIGHTS, KerasLearner
 from rtrain.trainers.tensorflow.loop import train
-from rtrain.trainers.tensorflow.models import mlp
 from rtrain.trainers.tensorflow.predictor import load_predictor
 from rtrain.trainers.tensorflow.ranks import ProcessGroup
 

@@ -9,11 +9,11 @@ from torch.nn import functional
 from torch_runs import GPT, RecordingChannel, assert_same, fit, fit_rank, make_conf, token_dataset, weights
 
 from rtrain.errors import ConfigError
+from rtrain.models.torch import GPT as Model
+from rtrain.models.torch.gpt import Attention
 from rtrain.runs.events import Event
 from rtrain.testing.workers import newest
 from rtrain.trainers.torch.build import fill_from_dataset
-from rtrain.trainers.torch.models import GPT as Model
-from rtrain.trainers.torch.models.gpt import Attention
 from rtrain.trainers.torch.predictor import load_predictor
 
 ADAM = {"_target_": "torch.optim.Adam", "lr": 0.01}

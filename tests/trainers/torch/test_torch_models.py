@@ -9,8 +9,8 @@ from torch_runs import EXACT, SGD, RecordingChannel, assert_same, fit, make_conf
 
 import rtrain
 from rtrain.config.targets.instantiate import build, check_node
+from rtrain.models.torch import MLP, ResNet
 from rtrain.trainers.torch.build import fill_from_dataset
-from rtrain.trainers.torch.models import MLP, ResNet
 from rtrain.trainers.torch.schedules import warmup_cosine
 
 OPTIONS = Path(rtrain.__file__).parent.parent / "configs" / "trainer"

@@ -6,8 +6,8 @@ import torch
 from torch.nn import functional
 from torch_runs import GPT, MLP, assert_same, fit, make_conf, small_dataset, token_dataset
 
-from rtrain.trainers.torch.models import GPT as GPTModel
-from rtrain.trainers.torch.models import MLP as MLPModel
+from rtrain.models.torch import GPT as GPTModel
+from rtrain.models.torch import MLP as MLPModel
 
 SEED, ROWS, EPOCHS, RATE = 3, 16, 3, 0.01
 

@@ -12,7 +12,7 @@ from rtrain.datasets.base import Dataset, ResidentSplit
 from rtrain.errors import ConfigError
 from rtrain.testing.small_data import streamed
 
-GPT = {"_target_": "rtrain.trainers.torch.models.GPT", "vocab_size": "auto", "block_size": "auto", "width": 16}
+GPT = {"_target_": "rtrain.models.torch.GPT", "vocab_size": "auto", "block_size": "auto", "width": 16}
 
 
 def twice_or_weighted(dataset, evaluated):

@@ -17,7 +17,7 @@ from rtrain.testing.workers import RecordingChannel
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.loop import train
 
-MODELS = "rtrain.trainers.torch.models"
+MODELS = "rtrain.models.torch"
 MLP = {"_target_": f"{MODELS}.MLP", "in_features": "auto", "num_classes": "auto", "hidden": [16]}
 GPT = {
     "_target_": f"{MODELS}.GPT",

@@ -1,4 +1,4 @@
-"""A small LightningModule to begin with."""
+"""A LightningModule to begin with."""
 
 from __future__ import annotations
 

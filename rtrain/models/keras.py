@@ -1,4 +1,4 @@
-"""Models that ship with the tensorflow trainer."""
+"""Models of Keras."""
 
 from __future__ import annotations
 

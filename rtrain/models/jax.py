@@ -1,4 +1,4 @@
-"""Models that ship with the jax trainer."""
+"""Models of flax.linen."""
 
 from __future__ import annotations
 
