@@ -9,7 +9,7 @@ from rtrain.config.schema import FailureConf
 from rtrain.errors import TrainingError
 from rtrain.runs.checkpoints import all_checkpoints
 from rtrain.testing.small_data import in_memory
-from rtrain.trainers.loops.epochs.meter import NotFiniteError
+from rtrain.trainers.loops.not_finite import NotFiniteError
 
 KINDS = ("nan", "inf", "gradient")
 """The loss of a row is NaN, or infinite; or it is finite, and its gradient is NaN."""

@@ -14,7 +14,7 @@ from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler, S
 
 from rtrain.datasets.base import DatasetInfo, EpochPlan, ShardLayout, Split, joined, share_of, step_rows
 from rtrain.errors import TrainingError
-from rtrain.trainers.loops.epochs.progress import Progress
+from rtrain.trainers.loops.epochs.progress import EpochProgress
 from rtrain.trainers.loops.seeding import seed_step
 from rtrain.trainers.torch.inputs.standardize import Standardizer, as_tensor, target_tensor
 from rtrain.trainers.torch.ranks import TorchRanks
@@ -172,7 +172,7 @@ class SharedData(pl.LightningDataModule):
     """
 
     def __init__(
-        self, inner: pl.LightningDataModule, ranks: TorchRanks, seed: int, progress: Progress, *, validates: bool
+        self, inner: pl.LightningDataModule, ranks: TorchRanks, seed: int, progress: EpochProgress, *, validates: bool
     ) -> None:
         super().__init__()
         self._inner, self._ranks, self._seed, self._progress = inner, ranks, seed, progress

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import lightning.pytorch as pl
@@ -17,9 +17,8 @@ from rtrain.trainers.lightning.inputs import EvalBatches, OurData, Rows, SharedD
 from rtrain.trainers.lightning.quiet import quiet
 from rtrain.trainers.lightning.services import CHECKPOINT, WEIGHTS, Services, StoppedError
 from rtrain.trainers.loops.auto import evaluated_split, fill_from_dataset
-from rtrain.trainers.loops.epochs.meter import NotFiniteError
-from rtrain.trainers.loops.epochs.progress import Progress
-from rtrain.trainers.loops.finished import tell_over
+from rtrain.trainers.loops.epochs.progress import EpochProgress
+from rtrain.trainers.loops.finished import LENGTHS
 from rtrain.trainers.torch.process_settings import torch_settings
 from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.worker import Worker
@@ -33,34 +32,21 @@ def train(worker: Worker) -> None:
         module, folder, weights = build_module(worker), worker.resume_dir(), worker.init_dir()
         if weights is not None:
             module.load_state_dict(load_file(weights / WEIGHTS, device="cpu"))
-        progress = Progress() if folder is None else Progress.load(folder)
+        progress = EpochProgress() if folder is None else EpochProgress.load(folder)
         make_data = _our_data if conf.datamodule is None else _shared_data
         data = make_data(worker, ranks, progress, validates=_validates(module, conf))
         services = Services(worker, ranks, data, progress)
-        if ended := services.reached():
-            tell_over(worker, ended, services.stop, progress.done)
-            worker.describe_end(ended)
+        ended = services.control.over_before()
+        if ended and ended not in LENGTHS:
+            services.control.describe_end(ended)
             return
-        if services.is_whole():
-            tell_over(worker, "", services.stop, progress.done)
         trainer = make_trainer(worker, services)
         checkpoint = None if folder is None else str(folder / CHECKPOINT)
         if not worker.resumes_own:
             trainer.strategy.checkpoint_io = StrangersNumbers(trainer)
         # Only plain data and tensors are read from the checkpoint: nothing in it is executed.
-        with contextlib.suppress(StoppedError), _ended(worker):
+        with contextlib.suppress(StoppedError), services.control.ending():
             trainer.fit(module, datamodule=data, ckpt_path=checkpoint, weights_only=None if folder is None else True)
-
-
-@contextlib.contextmanager
-def _ended(worker: Worker) -> Iterator[None]:
-    """Let a loss that is no number end training without a failure, if the config says so."""
-    try:
-        yield
-    except NotFiniteError as error:
-        if worker.run.failure.nan_loss != "stop":
-            raise
-        worker.describe_end(error.message)
 
 
 def build_module(worker: Worker) -> Any:
@@ -76,7 +62,7 @@ def _validates(module: pl.LightningModule, conf: Conf) -> bool:
     return is_overridden("validation_step", module) and conf.trainer_args.get("limit_val_batches") != 0
 
 
-def _our_data(worker: Worker, ranks: TorchRanks, progress: Progress, *, validates: bool) -> OurData:
+def _our_data(worker: Worker, ranks: TorchRanks, progress: EpochProgress, *, validates: bool) -> OurData:
     assert worker.dataset is not None
     conf, info, splits = worker.conf, worker.dataset.info, worker.dataset.splits
     rows = Rows(splits["train"], info)
@@ -91,7 +77,7 @@ def _our_data(worker: Worker, ranks: TorchRanks, progress: Progress, *, validate
     return OurData(loader_of(rows, batches), evaluated, batches, num_own_rows, split)
 
 
-def _shared_data(worker: Worker, ranks: TorchRanks, progress: Progress, *, validates: bool) -> SharedData:
+def _shared_data(worker: Worker, ranks: TorchRanks, progress: EpochProgress, *, validates: bool) -> SharedData:
     inner = build(worker.conf.datamodule, "trainer.datamodule", worker.allow)
     return SharedData(inner, ranks, worker.run.seed, progress, validates=validates)
 

@@ -9,8 +9,9 @@ from typing import Any
 import lightning.pytorch as pl
 import torch
 
-from rtrain.trainers.loops.epochs.meter import MAX_HELD, NotFiniteError, too_many_skipped
-from rtrain.trainers.loops.epochs.progress import Progress
+from rtrain.trainers.loops.epochs.meter import MAX_HELD
+from rtrain.trainers.loops.epochs.progress import EpochProgress
+from rtrain.trainers.loops.not_finite import NotFiniteError, check_any_taken, skip_step
 from rtrain.trainers.torch.finite import are_finite
 from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.worker import Worker
@@ -25,7 +26,7 @@ class Losses(pl.Callback):
     that, losses stay on the device until somebody asks: a look waits for it.
     """
 
-    def __init__(self, worker: Worker, ranks: TorchRanks, progress: Progress) -> None:
+    def __init__(self, worker: Worker, ranks: TorchRanks, progress: EpochProgress) -> None:
         self._worker, self._ranks, self._progress = worker, ranks, progress
         self._skips = worker.run.failure.nan_loss == "skip"
         self._batch = 0
@@ -71,17 +72,12 @@ class Losses(pl.Callback):
         with torch.no_grad():
             for buffer, before in zip(module.buffers(), self._buffers, strict=True):
                 buffer.copy_(before)
-        step, epoch, batch, _ = self._held[bad]
-        self._worker.report({"train/skipped_batch": batch}, step=step, epoch=epoch)
-        self._progress.skipped_in_a_row += 1
-        if self._progress.skipped_in_a_row >= self._worker.run.failure.max_skipped_steps:
-            raise too_many_skipped(self._progress.skipped_in_a_row, step, WAY_OUT)
+        step, _, batch, _ = self._held[bad]
+        skip_step(self._worker, self._progress, step, batch, WAY_OUT)
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Fail if every step was left out."""
-        skipped = self._progress.skipped_in_a_row
-        if 0 < trainer.global_step <= skipped:
-            raise too_many_skipped(skipped, trainer.global_step, WAY_OUT)
+        check_any_taken(self._progress, trainer.global_step, WAY_OUT)
 
     def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Evaluate nothing that is spoilt."""

@@ -30,11 +30,12 @@ from rtrain.trainers.lightning.metrics.logged import (
 from rtrain.trainers.lightning.metrics.step_loss import StepLoss
 from rtrain.trainers.lightning.metrics.watched import Watched
 from rtrain.trainers.lightning.schedules import Schedules
-from rtrain.trainers.loops.epochs.meter import NotFiniteError
-from rtrain.trainers.loops.epochs.progress import Progress
-from rtrain.trainers.loops.monitor import Monitor, StopConditions
+from rtrain.trainers.loops.control import TrainerControl, is_due
+from rtrain.trainers.loops.epochs.progress import EpochProgress
+from rtrain.trainers.loops.finished import LENGTHS
+from rtrain.trainers.loops.monitor import Monitor
 from rtrain.trainers.loops.seeding import seed_step
-from rtrain.trainers.loops.stopping import SIGNALS, TIME_LIMIT, StopSignal
+from rtrain.trainers.loops.stopping import SIGNALS
 from rtrain.trainers.torch.checkpoint.optimizer_state import checked_state
 from rtrain.trainers.torch.checkpoint.staging import Copies
 from rtrain.trainers.torch.finite import non_finite, weights_of
@@ -51,15 +52,12 @@ class StoppedError(Exception):
 class Services(pl.callbacks.Checkpoint):
     """Lightning calls it last of all callbacks, when everything of a step or epoch is done."""
 
-    def __init__(self, worker: Worker, ranks: TorchRanks, data: OurData | SharedData, progress: Progress) -> None:
+    def __init__(self, worker: Worker, ranks: TorchRanks, data: OurData | SharedData, progress: EpochProgress) -> None:
         self._worker, self._ranks, self._data, self._split = worker, ranks, data, data.split
         best, conf = worker.run.checkpoint.best, worker.conf
-        self._monitor = Monitor.of(best, conf, worker.directions, default_monitor(data.split))
-        self.watched = Watched(worker, self._monitor)
-        self.progress, self._saved_step = progress, -1 if worker.resume_dir() is None else progress.step
-        self._scored_step = progress.evaluated_step
-        self.stop = StopSignal(worker, ranks, worker.conf.max_seconds, self.progress.seconds)
-        self._goals, self._copies = StopConditions(worker.run.stop, worker.directions), Copies()
+        monitor = Monitor.of(best, conf, worker.directions, default_monitor(data.split))
+        self.watched, self.progress, self._copies = Watched(worker, monitor), progress, Copies()
+        self.control = TrainerControl(worker, conf, ranks, progress, monitor)
         self._agreement = Agreement(worker, ranks)
         self._schedules = Schedules(worker, ranks, self._agreement)
         self.losses, self._step_loss = Losses(worker, ranks, progress), StepLoss(ranks)
@@ -67,22 +65,7 @@ class Services(pl.callbacks.Checkpoint):
         """What the evaluation after the step, or the end of the epoch, has to do: save, and leave for a reason."""
         self._closing: dict[str, float] | None = None
         """What the evaluation at the end of the epoch has found, until the epoch has its own metrics."""
-        self._news: dict[str, float] = {}
-        """What the newest decision was made by."""
-        self._non_finite: set[str] = set()
-        """Weights that were not finite when training began."""
         self._reloads = 0
-
-    def reached(self) -> str:
-        """Return why what was evaluated, or the time before a resume, ends training; or an empty string."""
-        early = self.progress.early_end(self._worker.conf.early_stopping)
-        return early or self._goals.reached(self.progress.metrics) or (TIME_LIMIT if self.stop.was_over else "")
-
-    def is_whole(self) -> bool:
-        """Tell whether the run had its whole length before it was resumed."""
-        conf, progress = self._worker.conf, self.progress
-        lengths = ((conf.max_epochs, progress.epoch), (conf.max_steps, progress.step))
-        return any(limit is not None and done >= limit for limit, done in lengths)
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Look at what the optimizers take from a checkpoint, which comes next."""
@@ -92,7 +75,7 @@ class Services(pl.callbacks.Checkpoint):
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Tell the manifest where and on how much this rank trains."""
         self._reloads = trainer.reload_dataloaders_every_n_epochs
-        self._non_finite = non_finite(weights_of(pl_module))
+        self.control.non_finite = non_finite(weights_of(pl_module))
         before = {} if self._worker.resume_dir() is None else dict(self.progress.metrics)
         inside = self.progress.step_in_epoch > 0
 
@@ -123,7 +106,7 @@ class Services(pl.callbacks.Checkpoint):
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         """Report and save as far as they are due; leave if all ranks agree to."""
-        progress, run = self.progress, self._worker.run
+        progress, control = self.progress, self.control
         before, new = progress.step, trainer.global_step != progress.step
         progress.step, progress.step_in_epoch = trainer.global_step, batch_idx + 1
         batches, own_rows = self._data.train_batches, 1
@@ -131,15 +114,13 @@ class Services(pl.callbacks.Checkpoint):
             progress.rows, own_rows = batches.rows_before(batch_idx + 1), batches.own_rows(batch_idx)
         self._step_loss.add(outputs, own_rows, trainer.accumulate_grad_batches)
         self._show(trainer)
-        if _passes(run.log_every_steps, before, progress.step):
+        if is_due(self._worker.run.log_every_steps, progress.step, before):
             self.losses.look()
             self._report(self._step_loss.mean() | of_steps(trainer, self._split))
         if new:
             self._step_loss.clear()
-        every = run.checkpoint.every_steps
-        due = every is not None and _passes(every, before, progress.step)
-        reason = self.stop.agreed(progress.step) if new else ""
-        due = due or self.stop.save_agreed()
+        reason = control.signal.agreed(progress.step) if new else ""
+        due = control.is_due(before)
         if reason and reason not in SIGNALS:
             self._end(trainer, reason)
         ends = (new and _has_all_steps(trainer)) or reason not in ("", *SIGNALS)
@@ -151,12 +132,12 @@ class Services(pl.callbacks.Checkpoint):
 
     def _end(self, trainer: pl.Trainer, reason: str) -> None:
         trainer.should_stop = True
-        self._worker.describe_end(reason)
+        self.control.describe_end(reason)
 
     def _leave_or_save(self, trainer: pl.Trainer, *, due: bool = False) -> None:
         """Do what the step has left to do; save it also if that is ``due`` for another reason."""
         due, reason, self._due, self._leaves = due or self._due, self._leaves, False, ""
-        if due or (reason and self._worker.run.checkpoint.on_exit):
+        if due or (reason and self.control.saves_at_end(reason)):
             self._save(trainer)
         if reason:
             raise StoppedError(reason)
@@ -182,7 +163,7 @@ class Services(pl.callbacks.Checkpoint):
             _check_whole_step(trainer)
             self._report(found)
             is_best = self._judge(trainer, found)
-            self._leave_or_save(trainer, due=is_best or trainer.should_stop or self._saved_step == self.progress.step)
+            self._leave_or_save(trainer, due=is_best or trainer.should_stop or self.control.is_saved)
 
     def _judge(self, trainer: pl.Trainer, measured: Mapping[str, float] | None, *, ended: bool = False) -> bool:
         """Stop early, or for a goal, as all ranks agree; return whether this step's weights are among the best.
@@ -192,23 +173,20 @@ class Services(pl.callbacks.Checkpoint):
             measured: What an evaluation of this step has found; None without one.
             ended: The epoch has ended, so that metrics of training count too.
         """
-        progress, early = self.progress, self._worker.conf.early_stopping
+        progress = self.progress
         progress.metrics = self._agreement.on(progress.metrics, measured or {})
         names = names_of_training(trainer, self._split) if ended else sorted(measured or {})
         progress.unjudged, names = self._agreement.first((progress.unjudged, names))
         evaluated = measured is not None or self._split is None
         self.watched.look([*progress.metrics, *names], evaluated=evaluated, ended=ended)
         self._take_news(None if ended else names)
-        stopping = None if early is None else self._monitor.stopping(early, self._worker.directions)
-        if early is not None and stopping is not None and stopping.name in self._news:
-            progress.judge(early, stopping, self._news)
-        reached = self.reached()
-        if reached:
+        is_best = self.control.judge(progress)
+        reached = self.control.reached()
+        if reached and reached not in LENGTHS:
             self._end(trainer, reached)
         # A callback of one rank may have asked for the end.
         trainer.should_stop = bool(self._ranks.max([float(trainer.should_stop)])[0])
-        keep = self._worker.run.checkpoint.best.keep
-        return self._monitor.name in self._news and progress.is_best(self._monitor, keep)
+        return is_best
 
     def _take_news(self, evaluated: Collection[str] | None) -> None:
         """Take the values that no decision was made by; those of training wait for the end of the epoch.
@@ -221,7 +199,7 @@ class Services(pl.callbacks.Checkpoint):
         news = progress.news()
         if evaluated is not None:
             news = {one: news[one] for one in news if one in evaluated and not one.startswith(f"{TRAIN}/")}
-        self._news, progress.unjudged = news, [name for name in progress.unjudged if name not in news]
+        self.control.news, progress.unjudged = news, [name for name in progress.unjudged if name not in news]
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Report the epoch, and save if it is due or the last one.
@@ -229,7 +207,7 @@ class Services(pl.callbacks.Checkpoint):
         If training ends inside of the epoch, its checkpoint exists already, and a resumed run takes the other rows.
         """
         self.losses.look()
-        if self._saved_step == self.progress.step and not _is_over(trainer):
+        if self.control.is_saved and not _is_over(trainer):
             self._describe(pl_module)
             return
         progress, cadence = self.progress, self._worker.run.checkpoint
@@ -238,7 +216,7 @@ class Services(pl.callbacks.Checkpoint):
         closing, self._closing = self._closing, None
         self._report(of_epoch(trainer, self._split) | (closing or {}))
         is_best = self._judge(trainer, closing, ended=True)
-        due = is_best or (cadence.every_epochs is not None and progress.epoch % cadence.every_epochs == 0)
+        due = is_best or is_due(cadence.every_epochs, progress.epoch)
         self._describe(pl_module)
         self._count_steps_again(trainer)
         last = trainer.should_stop or progress.epoch == trainer.max_epochs or _has_all_steps(trainer)
@@ -262,31 +240,15 @@ class Services(pl.callbacks.Checkpoint):
 
     def _save(self, trainer: pl.Trainer) -> None:
         """Write a checkpoint of this step, once, or its score; every rank calls it, rank 0 writes."""
-        progress = self.progress
-        evaluated = progress.evaluated_step == progress.step
-        facts: dict[str, Any] = {"step": progress.step, "epoch": progress.epoch, "metrics": progress.metrics}
-        facts["score"] = self._monitor.score(self._news) if evaluated else None
-        is_scored, self._scored_step = self._scored_step == progress.step, progress.evaluated_step
-        if self._saved_step == progress.step:
-            if evaluated and not is_scored:
-                self._worker.checkpoints.note_score(**facts)
+        if not self.control.must_save():
             return
         self.losses.look()
-        progress.seconds = self.stop.seconds
-        self._check_weights(trainer.lightning_module)
+        self.control.check_weights(non_finite(weights_of(trainer.lightning_module)), WAY_OUT)
         state, left_out = without_objects(trainer._checkpoint_connector.dump_checkpoint(weights_only=False))
         check_readable(state)
-        if left_out and self._saved_step < 0:
+        if left_out and not self.control.has_saved:
             self._worker.notice(f"hyperparameters that are objects are not in checkpoints: {', '.join(left_out)}")
-        self._worker.save_checkpoint(lambda: self._snapshot(state), **facts)
-        self._saved_step = progress.step
-        self.stop.saved()
-
-    def _check_weights(self, module: pl.LightningModule) -> None:
-        """Fail if weights that were finite when training began no longer are."""
-        spoilt = non_finite(weights_of(module)) - self._non_finite
-        if self._ranks.max([float(bool(spoilt))])[0]:
-            raise NotFiniteError.of_weights(spoilt, self.progress.step, WAY_OUT)
+        self.control.save(lambda: self._snapshot(state))
 
     def _snapshot(self, state: Mapping[str, Any]) -> Writer:
         """Copy what Lightning would write, and our own progress."""
@@ -315,11 +277,6 @@ class Services(pl.callbacks.Checkpoint):
                 "num_rows": dict(self._data.num_own_rows),
             }
         )
-
-
-def _passes(every: int, before: int, step: int) -> bool:
-    """Return whether a multiple of ``every`` lies behind the steps of a batch: manual optimization takes several."""
-    return step // every > before // every
 
 
 def _has_all_steps(trainer: pl.Trainer) -> bool:

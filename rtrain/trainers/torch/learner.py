@@ -15,7 +15,8 @@ from rtrain.datasets.base import DatasetInfo, Split
 from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.loops.collectives import Ranks
 from rtrain.trainers.loops.epochs.learner import Learner
-from rtrain.trainers.loops.epochs.progress import FILE_NAME, Progress
+from rtrain.trainers.loops.epochs.progress import EpochProgress
+from rtrain.trainers.loops.progress import FILE_NAME
 from rtrain.trainers.torch.build import build_loss, build_metrics, build_state, schedule_length
 from rtrain.trainers.torch.checkpoint.state import TRAINING
 from rtrain.trainers.torch.config import Conf
@@ -104,12 +105,12 @@ class TorchLearner(Learner):
         """Take the weights, the averaged ones if there are any."""
         self.strategy.init(self.state, folder)
 
-    def progress(self, folder: Path) -> Progress:
+    def progress(self, folder: Path) -> EpochProgress:
         """Return where training was; older checkpoints have it beside the optimizer's state."""
         if (folder / FILE_NAME).exists():
             return super().progress(folder)
         stored = torch.load(folder / TRAINING, map_location="cpu", mmap=True, weights_only=True)
-        return Progress(**stored["progress"], metrics=dict(stored["metrics"]))
+        return EpochProgress(**stored["progress"], metrics=dict(stored["metrics"]))
 
     def facts(self) -> Mapping[str, Any]:
         """Return device, threads and the size of the model."""

@@ -14,7 +14,7 @@ from rtrain.config.did_you_mean import to_try
 from rtrain.config.schema import FailureConf
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import TrainingError
-from rtrain.trainers.loops.epochs.meter import NotFiniteError
+from rtrain.trainers.loops.not_finite import NotFiniteError
 from rtrain.trainers.torch.checkpoint.state import TrainState
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.evaluation import autocast

@@ -10,7 +10,7 @@ from rtrain.models.lightning import Classifier
 from rtrain.testing.workers import RecordingChannel, make_worker
 from rtrain.trainers.lightning.inputs import SharedData
 from rtrain.trainers.lightning.loop import train
-from rtrain.trainers.loops.epochs.progress import Progress
+from rtrain.trainers.loops.epochs.progress import EpochProgress
 from rtrain.trainers.torch.ranks import TorchRanks
 
 HERE = __name__
@@ -55,7 +55,7 @@ class Logging(Classifier):
 
 def shared(inner, size=1):
     every = [TorchRanks(rank, size, torch.device("cpu")) for rank in range(size)]
-    return [SharedData(inner, ranks, 0, Progress(), validates=True) for ranks in every]
+    return [SharedData(inner, ranks, 0, EpochProgress(), validates=True) for ranks in every]
 
 
 def fit(folder, keys, **args):

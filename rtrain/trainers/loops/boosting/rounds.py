@@ -27,9 +27,9 @@ from rtrain.trainers.loops.boosting.init_model import InitialModel
 from rtrain.trainers.loops.boosting.progress import Progress
 from rtrain.trainers.loops.collectives import Collectives
 from rtrain.trainers.loops.directions import check_targets, not_reported
-from rtrain.trainers.loops.epochs.meter import NotFiniteError
 from rtrain.trainers.loops.finished import tell_over
 from rtrain.trainers.loops.monitor import Monitor, StopConditions, goal_names
+from rtrain.trainers.loops.not_finite import NotFiniteError
 from rtrain.trainers.loops.number_ranges import check_numbers
 from rtrain.trainers.loops.stopping import SIGNALS, StopSignal
 from rtrain.trainers.worker import Worker

@@ -11,7 +11,7 @@ from rtrain.datasets.base import DatasetInfo, Split
 from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.loops.collectives import Ranks
 from rtrain.trainers.loops.epochs.loader import BatchLoader
-from rtrain.trainers.loops.epochs.progress import Progress
+from rtrain.trainers.loops.epochs.progress import EpochProgress
 from rtrain.trainers.sharded_checkpoint import CheckpointGroup
 
 
@@ -75,9 +75,9 @@ class Learner(ABC):
         """Take only the weights of what a snapshot wrote; on every rank, if the plugin ``can_init``."""
         raise NotImplementedError
 
-    def progress(self, folder: Path) -> Progress:
+    def progress(self, folder: Path) -> EpochProgress:
         """Return where the training of a checkpoint was."""
-        return Progress.load(folder)
+        return EpochProgress.load(folder)
 
     @abstractmethod
     def facts(self) -> Mapping[str, Any]:

@@ -14,18 +14,15 @@ from rtrain.trainers.async_writer import in_turn
 from rtrain.trainers.checkpoint_errors import reading
 from rtrain.trainers.loops.auto import default_monitor, evaluated_split
 from rtrain.trainers.loops.collectives import Collectives, Ranks
+from rtrain.trainers.loops.control import TrainerControl, is_due
 from rtrain.trainers.loops.epochs.conf import EpochsConf
 from rtrain.trainers.loops.epochs.learner import Learner
-from rtrain.trainers.loops.epochs.meter import Meter, NotFiniteError
-from rtrain.trainers.loops.epochs.progress import Progress
-from rtrain.trainers.loops.finished import tell_over
-from rtrain.trainers.loops.monitor import Monitor, StopConditions
+from rtrain.trainers.loops.epochs.meter import Meter
+from rtrain.trainers.loops.epochs.progress import EpochProgress
+from rtrain.trainers.loops.monitor import Monitor
 from rtrain.trainers.loops.seeding import seed_step
-from rtrain.trainers.loops.stopping import SIGNALS, TIME_LIMIT, StopSignal
+from rtrain.trainers.loops.stopping import SIGNALS
 from rtrain.trainers.worker import Worker
-
-LENGTHS = ("max_epochs", "max_steps")
-"""Limits whose reach is the usual end."""
 
 
 class EpochLoop:
@@ -46,59 +43,49 @@ class EpochLoop:
         info, splits = worker.dataset.info, worker.dataset.splits
         self.worker, self.conf, self.learner = worker, conf, learner
         worker.checkpoints.group = learner.savers
-        self.ranks, self.everyone = ranks, everyone or ranks
+        self.ranks = ranks
         self.rows_per_step = conf.rows_per_step(ranks.size)
         self.feed = learner.feed(splits["train"], info, ranks)
         self.split = evaluated_split(conf.evaluate_split, info)
         self.evaluated = None if self.split is None else learner.feed(splits[self.split], info, ranks)
         default = default_monitor(conf.evaluate_split, info)
-        self.monitor = Monitor.of(worker.run.checkpoint.best, conf, worker.directions, default)
-        self.goals = StopConditions(worker.run.stop, worker.directions)
-        self.progress, self.saved_step, self.scored_step = Progress(), -1, -1
-        self.news: dict[str, float] = {}
-        """What the newest evaluation can be judged by."""
-        self._resume()
-        self.non_finite = learner.non_finite()
-        self.stop = StopSignal(worker, self.everyone, conf.max_seconds, self.progress.seconds)
+        monitor = Monitor.of(worker.run.checkpoint.best, conf, worker.directions, default)
+        self.progress = self._resumed()
+        self.control = TrainerControl(worker, conf, everyone or ranks, self.progress, monitor)
+        self.control.non_finite = learner.non_finite()
         self.meter = self._new_meter()
 
-    def _resume(self) -> None:
+    def _resumed(self) -> EpochProgress:
         """Go back to the newest checkpoint of this run, if there is one; else take weights that were asked for."""
         folder, weights = self.worker.resume_dir(), self.worker.init_dir()
         if weights is not None:
             with reading(weights):
                 self.learner.init(weights)
-        if folder is not None:
-            with reading(folder):
-                self.learner.load(folder)
-                self.progress = self.learner.progress(folder)
-            self.saved_step, self.scored_step = self.progress.step, self.progress.evaluated_step
+        if folder is None:
+            return EpochProgress()
+        with reading(folder):
+            self.learner.load(folder)
+            return self.learner.progress(folder)
 
     def run(self) -> None:
         """Train epoch after epoch, and leave a checkpoint of where it ends."""
-        try:
+        with self.control.ending():
             self._run()
-        except NotFiniteError as error:
-            if self.worker.run.failure.nan_loss != "stop":
-                raise
-            self.worker.describe_end(error.message)
 
     def _run(self) -> None:
         self._describe()
-        reason = self._limit() or (TIME_LIMIT if self.stop.was_over else "")
-        if reason:
-            tell_over(self.worker, reason, self.stop, self.progress.done)
+        control = self.control
+        reason = control.over_before()
         while not reason:
-            reason = self._train_epoch() or self._limit()
+            reason = self._train_epoch() or control.reached()
         self.meter.check_any_taken()
         if reason not in SIGNALS and self.progress.evaluated_step != self.progress.step:
             self._evaluate({}, due=False)
-        if reason not in SIGNALS or self.worker.run.checkpoint.on_exit:
+        if control.saves_at_end(reason):
             self._save()
         self._describe()
         self.worker.life.rest()
-        if reason not in (*SIGNALS, *LENGTHS):
-            self.worker.describe_end(reason)
+        control.describe_end(reason)
 
     def _train_epoch(self) -> str:
         """Train one epoch, or what is left of it; return why training ends inside of it, or an empty string."""
@@ -134,21 +121,11 @@ class EpochLoop:
         """Do what is due after the step before, inside an epoch; return why training ends here, or an empty string."""
         progress = self.progress
         inside = progress.step_in_epoch > 0
-        is_best = inside and _is_due(self.conf.eval_every_steps, progress.step) and self._evaluate({})
-        reason = self._limit() or self.stop.agreed(progress.step)
-        due = inside and _is_due(self.worker.run.checkpoint.every_steps, progress.step)
-        if not reason and (is_best or due or self.stop.save_agreed()):
+        is_best = inside and is_due(self.conf.eval_every_steps, progress.step) and self._evaluate({})
+        reason = self.control.reason()
+        if not reason and (is_best or self.control.is_due(None if inside else progress.step)):
             self._save()
         return reason
-
-    def _limit(self) -> str:
-        """Return which limit is reached, or an empty string."""
-        progress, conf = self.progress, self.conf
-        if conf.max_epochs is not None and progress.epoch >= conf.max_epochs:
-            return "max_epochs"
-        if conf.max_steps is not None and progress.step >= conf.max_steps:
-            return "max_steps"
-        return progress.early_end(conf.early_stopping) or progress.ended or self.goals.reached(progress.metrics)
 
     def _end_epoch(self) -> None:
         """Evaluate, report and save as far as they are due, and move on to the next epoch."""
@@ -156,18 +133,18 @@ class EpochLoop:
         progress.epoch += 1
         progress.step_in_epoch = 0
         found = self.meter.epoch_metrics()
-        due = _is_due(conf.eval_every_epochs, progress.epoch) or _is_due(conf.eval_every_steps, progress.step)
+        due = is_due(conf.eval_every_epochs, progress.epoch) or is_due(conf.eval_every_steps, progress.step)
         is_best = False
-        if due or self._limit():
+        if due or self.control.reached():
             is_best = self._evaluate(found, due=due)
         else:
             self._report(found)
         progress.ended = self.learner.end_epoch(progress.epoch, progress.metrics)
-        if is_best or _is_due(cadence.every_epochs, progress.epoch) or _is_due(cadence.every_steps, progress.step):
+        if is_best or is_due(cadence.every_epochs, progress.epoch) or is_due(cadence.every_steps, progress.step):
             self._save()
 
     def _evaluate(self, found: dict[str, float], *, due: bool = True) -> bool:
-        """Evaluate, unless this step was, and report together with ``found``; return what ``_judge`` does.
+        """Evaluate, unless this step was, and report together with ``found``; return what ``judge`` does.
 
         Args:
             found: What else is known of the step.
@@ -187,9 +164,10 @@ class EpochLoop:
         progress.evaluated_step = progress.step
         if found:
             self._report(found)
-        if new:
-            self.news = progress.news()
-        return bool(self.news and new and due) and self._judge()
+        if not new:
+            return False
+        self.control.news = progress.news()
+        return bool(self.control.news and due) and self._judge()
 
     def _alive(self, steps: Iterable[Any]) -> Iterator[Any]:
         """Yield the steps, each of which tells that this rank gets on."""
@@ -198,21 +176,13 @@ class EpochLoop:
             yield step
 
     def _judge(self) -> bool:
-        """Let early stopping, and a schedule that watches a metric, see the new metrics.
+        """Let early stopping, and a schedule that watches a metric, see the news; return what ``judge`` does.
 
         A value is seen once: the loss of an epoch says nothing of the evaluations inside of the next one.
-        Return whether the weights of this step are among the best, and have to be saved before the next step.
         """
-        early, news = self.conf.early_stopping, self.news
         self.progress.unjudged = []
-        self.learner.watch(news.get(str(self.monitor.name)))
-        stopping = None if early is None else self.monitor.stopping(early, self.worker.directions)
-        if early is not None and stopping is not None and stopping.name in news:
-            self.progress.judge(early, stopping, news)
-        keep = self.worker.run.checkpoint.best.keep
-        is_best = self.monitor.name in news and self.progress.is_best(self.monitor, keep)
-        # Ranks save together, even if the last bit of a sum differs between them.
-        return bool(self.everyone.max([float(is_best)])[0])
+        self.learner.watch(self.control.news.get(str(self.control.monitor.name)))
+        return self.control.judge(self.progress)
 
     def _report(self, metrics: dict[str, float]) -> None:
         self.progress.add(metrics)
@@ -220,29 +190,13 @@ class EpochLoop:
 
     def _save(self) -> None:
         """Write a checkpoint of this step, once; one that was written before the step was evaluated gets its score."""
-        progress = self.progress
-        evaluated = progress.evaluated_step == progress.step
-        facts: dict[str, Any] = {"step": progress.step, "epoch": progress.epoch, "metrics": progress.metrics}
-        facts["score"] = self.monitor.score(self.news) if evaluated else None
-        is_scored, self.scored_step = self.scored_step == progress.step, progress.evaluated_step
-        if self.saved_step == progress.step:
-            if evaluated and not is_scored:
-                self.worker.checkpoints.note_score(**facts)
+        if not self.control.must_save():
             return
         self.meter.look()
         with self.meter.paused():
             self.learner.settle()
-            self._check_weights()
-            progress.seconds = self.stop.seconds
-            self.worker.save_checkpoint(self.snapshot, **facts)
-        self.saved_step = progress.step
-        self.stop.saved()
-
-    def _check_weights(self) -> None:
-        """Fail if weights that were finite when training began no longer are, on whatever rank."""
-        spoilt = self.learner.non_finite() - self.non_finite
-        if self.everyone.max([float(bool(spoilt))])[0]:
-            raise NotFiniteError.of_weights(spoilt, self.progress.step, self.learner.way_out)
+            self.control.check_weights(self.learner.non_finite(), self.learner.way_out)
+            self.control.save(self.snapshot)
 
     def snapshot(self) -> Writer:
         """Copy what this rank has of a checkpoint, and return what writes the copy."""
@@ -278,7 +232,3 @@ class EpochLoop:
         if self.evaluated is not None:
             num_rows[str(self.split)] = self.evaluated.num_own_rows(self._evaluation_pass())
         self.worker.describe({**self.learner.facts(), self.learner.row_counts: num_rows})
-
-
-def _is_due(every: int | None, count: int) -> bool:
-    return every is not None and count % every == 0

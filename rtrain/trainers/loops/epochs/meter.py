@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rtrain.errors import TrainingError
 from rtrain.trainers.loops.epochs.learner import Learner
-from rtrain.trainers.loops.epochs.progress import Progress
+from rtrain.trainers.loops.epochs.progress import EpochProgress
+from rtrain.trainers.loops.not_finite import NotFiniteError, check_any_taken, skip_step
 from rtrain.trainers.worker import Worker
 
 PROGRESS_SECONDS = 0.1
@@ -18,34 +18,10 @@ MAX_HELD = 1000
 """Steps whose losses stay on the device at most."""
 
 
-class NotFiniteError(TrainingError):
-    """A training loss, gradients or weights are not finite numbers."""
-
-    @classmethod
-    def of_loss(cls, step: int, epoch: int, batch: int, way_out: str) -> NotFiniteError:
-        """Return the error of a step whose loss is NaN or infinite."""
-        place = f"step {step} (batch {batch} of epoch {epoch + 1})"
-        return cls(f"the training loss of {place} is not a finite number.", way_out)
-
-    @classmethod
-    def of_weights(cls, names: Iterable[str], step: int, way_out: str) -> NotFiniteError:
-        """Return the error of weights that are not saved; ``names`` may be empty where another rank holds them."""
-        some = ", ".join(sorted(names)[:3]) or "weights of another worker"
-        return cls(f"by step {step} weights have become NaN or infinite, so they are not saved: {some}.", way_out)
-
-
-def too_many_skipped(num_steps: int, step: int, way_out: str) -> TrainingError:
-    """Return the error of a run that leaves out step after step."""
-    return TrainingError(
-        f"{num_steps} steps in a row, up to step {step}, were left out because their loss or gradients are not finite.",
-        f"{way_out} run.failure.max_skipped_steps says how many steps in a row may be left out.",
-    )
-
-
 class Meter:
     """Loss and speed since the last look, and of the epoch."""
 
-    def __init__(self, worker: Worker, learner: Learner, progress: Progress, steps_per_epoch: int) -> None:
+    def __init__(self, worker: Worker, learner: Learner, progress: EpochProgress, steps_per_epoch: int) -> None:
         self._worker, self._learner, self._progress = worker, learner, progress
         self._steps_per_epoch = steps_per_epoch
         self._taken: list[Any] = []
@@ -96,20 +72,14 @@ class Meter:
 
     def _note_bad(self, step: int, batch: int) -> None:
         """Fail, or note that a step was left out."""
-        progress, failure = self._progress, self._worker.run.failure
-        if failure.nan_loss != "skip":
-            raise NotFiniteError.of_loss(step, progress.epoch, batch, self._learner.way_out)
-        self._worker.report({"train/skipped_batch": batch}, step=step, epoch=progress.epoch)
-        progress.skipped_in_a_row += 1
-        if progress.skipped_in_a_row >= failure.max_skipped_steps:
-            raise too_many_skipped(progress.skipped_in_a_row, step, self._learner.way_out)
+        if self._worker.run.failure.nan_loss != "skip":
+            raise NotFiniteError.of_loss(step, self._progress.epoch, batch, self._learner.way_out)
+        skip_step(self._worker, self._progress, step, batch, self._learner.way_out)
 
     def check_any_taken(self) -> None:
         """Fail if every step of the training was left out."""
         self.look()
-        progress = self._progress
-        if 0 < progress.step <= progress.skipped_in_a_row:
-            raise too_many_skipped(progress.skipped_in_a_row, progress.step, self._learner.way_out)
+        check_any_taken(self._progress, self._progress.step, self._learner.way_out)
 
     def metrics(self) -> dict[str, float]:
         """Return loss, rate and speed since the last call, over all ranks."""

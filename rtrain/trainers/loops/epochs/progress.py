@@ -1,48 +1,32 @@
-"""Where a training in epochs is, and how that goes into a checkpoint and back."""
+"""Where a training in epochs is."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
-from pathlib import Path
+from dataclasses import dataclass, field
 
 from rtrain.datasets.base import ShardLayout
-from rtrain.runs.checkpoints import read_state
-from rtrain.runs.files import to_json, write_atomic
 from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
 from rtrain.trainers.loops.monitor import Monitor
-
-FILE_NAME = "progress.json"
+from rtrain.trainers.loops.progress import Progress
 
 
 @dataclass
-class Progress:
+class EpochProgress(Progress):
     """Where training is; the same on every rank."""
 
-    step: int = 0
-    """Optimizer steps done."""
-    epoch: int = 0
-    """Epochs done."""
     step_in_epoch: int = 0
     """Steps done of the epoch that is under way."""
     rows_per_step: int = 0
     """Rows of all ranks per step when the epoch under way began; 0 before the first one."""
     num_workers: int = 0
     """Ranks with rows of their own when the epoch under way began."""
-    seconds: float = 0.0
-    """Time that the run has taken."""
     early_best: float | None = None
-    judged_by: list[str | None] | None = None
-    """The metric that early stopping watches, and its mode; None before the first evaluation and in old checkpoints."""
-    bad_evaluations: int = 0
-    """Evaluations in a row without improvement."""
     best: list[float] = field(default_factory=list)
     """Values of the best evaluations so far, the best first; as many as best checkpoints are kept."""
     best_by: list[str | None] | None = None
     """The metric of these values, and its mode; None before the first of them and in old checkpoints."""
-    evaluated_step: int = -1
-    """Step of the last evaluation."""
     loss_sum: float = 0.0
     """Sum of all row losses in the epoch under way, over all ranks."""
     rows: int = 0
@@ -55,25 +39,8 @@ class Progress:
     """Sum of the row losses since the last report of the training loss, in this epoch."""
     window_rows: int = 0
     """Rows behind it; those of steps that were left out are none of them."""
-    ended: str = ""
-    """Why training has ended for good, if the trainer itself ended it."""
-    metrics: dict[str, float] = field(default_factory=dict)
-    """The newest value of each metric."""
     unjudged: list[str] = field(default_factory=list)
     """Metrics that got a value since an evaluation was last judged."""
-
-    @classmethod
-    def load(cls, folder: Path) -> Progress:
-        """Take it from a checkpoint."""
-        stored = read_state(folder, FILE_NAME)
-        progress = cls(**{one.name: stored[one.name] for one in fields(cls) if one.name in stored})
-        # JSON has no infinite numbers: they were written as null.
-        progress.metrics = {name: value for name, value in progress.metrics.items() if value is not None}
-        return progress
-
-    def save(self, folder: Path) -> None:
-        """Write it into a checkpoint."""
-        write_atomic(folder / FILE_NAME, to_json(asdict(self), indent=2))
 
     def add(self, metrics: Mapping[str, float]) -> None:
         """Note new values."""
@@ -107,21 +74,6 @@ class Progress:
             self.early_best, self.bad_evaluations = smaller, 0
         else:
             self.bad_evaluations += 1
-
-    @property
-    def done(self) -> dict[str, int]:
-        """What has been done, by the key of the trainer that limits it."""
-        return {
-            "max_epochs": self.epoch,
-            "max_steps": self.step,
-            "early_stopping.patience": self.bad_evaluations,
-        }
-
-    def early_end(self, early: EarlyStoppingConf | None) -> str:
-        """Return why early stopping ends training, or an empty string."""
-        if early is None or self.bad_evaluations < early.patience:
-            return ""
-        return f"early stopping: no improvement in {early.patience} evaluations"
 
     def is_best(self, monitor: Monitor, keep: int) -> bool:
         """Note the newest value of ``monitor``, and return whether no ``keep`` earlier evaluations were as good.

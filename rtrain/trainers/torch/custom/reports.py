@@ -23,7 +23,10 @@ from rtrain.config.secrets.redact import Redactor
 from rtrain.errors import TrainingError, shortened
 from rtrain.runs.checkpoints import all_checkpoints, latest_checkpoint, read_record
 from rtrain.runs.plain_files import is_plain_name
-from rtrain.trainers.loops.monitor import Monitor, StopConditions
+from rtrain.trainers.loops.collectives import SingleProcess
+from rtrain.trainers.loops.control import TrainerControl
+from rtrain.trainers.loops.monitor import Monitor
+from rtrain.trainers.loops.progress import Progress
 from rtrain.trainers.loops.stopping import SIGNALS
 from rtrain.trainers.torch.custom.folders import Upload, clear_leftovers, free_name
 from rtrain.trainers.torch.custom.leftovers import is_leftover, mark_leftovers, threads_now
@@ -47,44 +50,32 @@ class _Log:
         self.worker = worker
         newest = worker.resume_dir()
         record = {} if newest is None else read_record(newest)
-        self.step: int | None = None if newest is None else int(record["step"])
-        self.number = int(record.get("report", self.step or 0))
-        self._seconds_before = float(record.get("seconds", 0.0))
+        # What the loop calls an epoch limits nothing.
+        self.progress = Progress(step=int(record.get("step", -1)), seconds=float(record.get("seconds", 0.0)))
+        self.number = int(record.get("report", max(self.progress.step, 0)))
         self._monitor = Monitor.of(worker.run.checkpoint.best, None, worker.directions)
-        self._goals = StopConditions(worker.run.stop, worker.directions)
-        limits = [worker.conf.max_seconds, worker.run.stop.max_seconds]
-        self._max_seconds = min((limit for limit in limits if limit is not None), default=None)
-
-    @property
-    def seconds(self) -> float:
-        """Seconds that the run has taken, interruptions left out."""
-        return self._seconds_before + self.worker.elapsed_seconds()
+        self._control = TrainerControl(worker, worker.conf, SingleProcess(), self.progress)  # rank 0 decides for all
 
     def record(self, metrics: Mapping[str, Any]) -> dict[str, Any]:
         """Send one report, and return the fields of its checkpoint's record other than the files."""
         numbers, values = split_metrics(metrics, self.worker.scrub)
-        self.step = self._next_step(whole_number(numbers.get("step")))
+        step = self._next_step(whole_number(numbers.get("step")))
         epoch = whole_number(numbers.get("epoch"))
         epoch = self.number if epoch is None else epoch
-        self.worker.report(numbers, step=self.step, epoch=epoch, values=values)
-        facts = {"step": self.step, "epoch": epoch, "metrics": numbers, "score": self._monitor.score(numbers)}
-        return {**facts, "report": self.number, "seconds": self.seconds, **({"values": values} if values else {})}
+        self.progress.step, self.progress.metrics = step, numbers
+        self.worker.report(numbers, step=step, epoch=epoch, values=values)
+        facts = {"step": step, "epoch": epoch, "metrics": numbers, "score": self._monitor.score(numbers)}
+        seconds = self._control.signal.seconds
+        return {**facts, "report": self.number, "seconds": seconds, **({"values": values} if values else {})}
 
     def _next_step(self, reported: int | None) -> int:
         """Return the step of a report: its own ``step`` where that goes up, else one more than before."""
-        before = -1 if self.step is None else self.step
+        before = self.progress.step
         return reported if reported is not None and reported > before else max(before, 0) + 1
 
-    def reason(self, metrics: Mapping[str, Any]) -> str:
-        """Return why training should end at the report of these metrics, or an empty string."""
-        if self.worker.stop_reason:
-            return self.worker.stop_reason
-        if self._max_seconds is not None and self.seconds >= self._max_seconds:
-            return "time limit"
-        longest = self.worker.conf.max_steps
-        if longest is not None and self.step is not None and self.step >= longest:
-            return "max_steps"
-        return self._goals.reached(split_metrics(metrics)[0])
+    def reason(self) -> str:
+        """Return why training should end at the newest report, or an empty string."""
+        return self._control.reason()
 
 
 class _Reports(TrainFnUtils):
@@ -139,7 +130,7 @@ class _Reports(TrainFnUtils):
             delete=deletes,
         )
         self._keep(upload, metrics, checkpoint, beside=beside)
-        self._leave(self._agreed_reason(metrics, beside=beside))
+        self._leave(self._agreed_reason(beside=beside))
 
     def close(self) -> bool:
         """Note that the loop is over, however it ended; return whether threads of it go on."""
@@ -205,9 +196,9 @@ class _Reports(TrainFnUtils):
 
         return complete
 
-    def _agreed_reason(self, metrics: Mapping[str, Any], *, beside: bool) -> str:
+    def _agreed_reason(self, *, beside: bool) -> str:
         """Return why all ranks leave here, or an empty string; complete what all of them have copied."""
-        reason: str = self.broadcast_from_rank_zero(self._log.reason(metrics))
+        reason: str = self.broadcast_from_rank_zero(self._log.reason())
         if not beside:
             self._complete()
         return reason

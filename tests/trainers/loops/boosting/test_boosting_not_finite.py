@@ -11,7 +11,7 @@ from boosting_runs import make_dataset
 from rtrain.config.schema import FailureConf, RtrainConf, RunConf
 from rtrain.runs.checkpoints import all_checkpoints
 from rtrain.testing.workers import RecordingChannel, make_job, make_worker
-from rtrain.trainers.loops.epochs.meter import NotFiniteError
+from rtrain.trainers.loops.not_finite import NotFiniteError
 from rtrain.trainers.registry import confs, load_trainer
 
 TRAINERS = ("xgboost", "lightgbm")
