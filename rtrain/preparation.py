@@ -168,7 +168,7 @@ def check_job(
     from rtrain.engine.sanity_check import tried_before_start
 
     trainer_name = composed.resolved["trainer"]["type"]
-    plugin = trainers.load_trainer(trainer_name)
+    plugin = trainers.load_trainer(trainer_name, composed.conf.trainer)
     observer.stage(f"checking {trainer_name}")
     about = _describe(composed, dataset)
     job = Job(

@@ -20,7 +20,7 @@ from rtrain.runs.manifest import FILE_NAME, Manifest, manifest_of, read_manifest
 from rtrain.runs.plain_files import check_run_dir
 from rtrain.runs.verify import damages
 from rtrain.storage.fetching import StoredRun
-from rtrain.trainers.registry import load_trainer
+from rtrain.trainers.registry import trainer_of
 from rtrain.trainers.trained import refuse_pickles, wrote_files
 
 FREE = ("run", "scaling", "cluster", "smoke", "allow", "vars")
@@ -127,7 +127,7 @@ def find_resumption(
 
 
 def _refuse_pickles(found: Resumption, composed: Composed) -> None:
-    pickles = load_trainer(composed.resolved["trainer"]["type"]).pickles
+    pickles = trainer_of(composed.resolved["trainer"]).pickles
     try:
         for checkpoint in all_checkpoints(found.run_dir) if pickles else ():
             if not any(damages(checkpoint)):  # nothing resumes from a damaged one
@@ -154,7 +154,7 @@ def _newest_fitting(composed: Composed, notice: Callable[[str], None]) -> Resump
 
 def refused(resumption: Resumption) -> list[str]:
     """Return the changed keys that a run can't go on with."""
-    trainer = load_trainer(resumption.manifest.config["trainer"]["type"])
+    trainer = trainer_of(resumption.manifest.config["trainer"])
     wrong = [key for key in resumption.changed if not may_change_anyway(key, trainer.resumable)]
     return wrong + ([] if _schedule(resumption) is None else _lengths(resumption))
 
@@ -166,7 +166,7 @@ def _lengths(resumption: Resumption) -> list[str]:
 def _schedule(resumption: Resumption) -> str | None:
     """Return the key of a schedule that is as long as the run, or None."""
     conf = resumption.manifest.config["trainer"]
-    return load_trainer(conf["type"]).schedule_key(conf)
+    return trainer_of(conf).schedule_key(conf)
 
 
 def may_change_anyway(key: str, resumable: frozenset[str]) -> bool:

@@ -47,7 +47,10 @@ OWNERS = {
     "hydra": ("config",),
     "omegaconf": ("config",),
     "ray": ("engine", "trainers", "datasets", "cluster", "prediction", "sweeps"),
-    "torch": ("models/torch", "models/lightning.py", "trainers/torch", "trainers/lightning", "trainers/transformers"),
+    "torch": (
+        *("models/torch", "models/lightning.py", "trainers/torch", "trainers/lightning", "trainers/transformers"),
+        "trainers/loops/custom/shards.py",  # the shards of Ray have batches of tensors
+    ),
     "torchmetrics": ("trainers/torch", "trainers/lightning"),
     "accelerate": ("trainers/torch", "trainers/transformers"),
     "deepspeed": ("trainers/torch",),

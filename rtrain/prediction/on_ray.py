@@ -97,7 +97,8 @@ def _dataset(question: PredictionTask[Any], reader: RowReader, conf: RtrainConf,
 
 def _environment(question: PredictionTask[Any], conf: RtrainConf, cluster: Cluster) -> dict[str, Any] | None:
     """Return the actors' environment; that of readers is the same, so that Ray can use their processes for both."""
-    needed = load_trainer(question.model.trainer_name).worker_env(question.model.trained.conf)
+    trained = question.model.trained
+    needed = load_trainer(question.model.trainer_name, trained.conf).worker_env(trained.conf)
     threads = threads_per_worker(conf.scaling, own_cluster=cluster.own)
     if threads != max(1, int(conf.scaling.cpus_per_worker)):  # which Ray sets by itself
         needed = {"OMP_NUM_THREADS": str(threads), **needed}

@@ -32,7 +32,7 @@ from rtrain.prediction.scoring import MAX_BATCH_ROWS, Model
 from rtrain.runs.files import to_json
 from rtrain.runs.verify import check_whole
 from rtrain.schemas import schemas
-from rtrain.trainers.registry import load_trainer
+from rtrain.trainers.registry import trainer_of
 from rtrain.trainers.trained import (
     CheckpointMetadata,
     LoadedCheckpoint,
@@ -179,7 +179,7 @@ def open_checkpoint(
     composed = _composed(sections, root, typed, ("rtrain", verb, str(place)))
     conf = composed.conf
     if not trust:
-        refuse_pickles(folder, load_trainer(composed.resolved["trainer"]["type"]).pickles)
+        refuse_pickles(folder, trainer_of(composed.resolved["trainer"]).pickles)
     allow = composed.allow if own else Untrusted()
     own_files = trust or wrote_files(folder)
     trained = LoadedCheckpoint(

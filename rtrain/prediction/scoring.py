@@ -49,7 +49,7 @@ class Model:
         if self.project_root:
             use_project_root(Path(self.project_root))
         with reading(self.trained.folder):
-            return load_trainer(self.trainer_name).load_predictor(self.trained, self.device)
+            return load_trainer(self.trainer_name, self.trained.conf).load_predictor(self.trained, self.device)
 
 
 @dataclass(frozen=True)

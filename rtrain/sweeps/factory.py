@@ -15,7 +15,7 @@ from rtrain.schedulers.registry import SCHEDULERS
 from rtrain.searches.base import Objective, Search
 from rtrain.searches.registry import SEARCHES
 from rtrain.trainers.loops.directions import monitored, not_reported
-from rtrain.trainers.registry import load_trainer
+from rtrain.trainers.registry import trainer_of
 
 Reported = Callable[[], "Sequence[str] | None"]
 """Returns the metrics that trials report, the usual one first; None: only they themselves know."""
@@ -50,7 +50,7 @@ def goals_of(conf: SweepConf, probe: Composed, reported: Reported) -> list[Objec
         )
     if "auto" not in modes or not metrics:
         return [Objective(metric=metric, mode=mode) for metric, mode in zip(metrics, modes, strict=False)]
-    known = load_trainer(probe.resolved["trainer"]["type"]).directions(trainer, probe.allow).configured(best, trainer)
+    known = trainer_of(probe.resolved["trainer"]).directions(trainer, probe.allow).configured(best, trainer)
     if any(mode == "auto" and known.of(metric) is None for metric, mode in zip(metrics, modes, strict=True)):
         check_reported(metrics, reported())  # a name that is wrong has no direction
     return [

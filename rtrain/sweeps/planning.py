@@ -27,7 +27,7 @@ from rtrain.sweeps.record.sweep_record import SweepRecord
 from rtrain.sweeps.record.trial import Trial, as_typed
 from rtrain.sweeps.resources import ResourceTracker, shape_of
 from rtrain.trainers.base import Job, TrainerPlugin
-from rtrain.trainers.registry import load_trainer
+from rtrain.trainers.registry import trainer_of
 from rtrain.training import SilentObserver
 
 MAX_TRIES = 1000
@@ -174,7 +174,7 @@ class Planner:
         plans = [self._trials.plan(0, point) for point in self.samples()]
         first, *others = [plan.composed for plan in plans if plan is not None]
         keys = {key for other in others for key, _ in differences(first.resolved, other.resolved)}
-        plugin = load_trainer(first.resolved["trainer"]["type"])
+        plugin = trainer_of(first.resolved["trainer"])
         able = plugin.exploitable(first.resolved["trainer"])
         for key in sorted(keys):
             anyway = may_change_anyway(key, plugin.resumable) and not key.startswith("dataset.")

@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rtrain.config.schema import RtrainConf
 from rtrain.config.secrets.redact import Redactor
@@ -15,6 +15,9 @@ from rtrain.trainers.checkpoint_writer import CheckpointWriter
 from rtrain.trainers.loops.directions import Directions
 from rtrain.trainers.trained import CheckpointMetadata, LoadedCheckpoint, Predictor
 from rtrain.trainers.worker import Worker
+
+if TYPE_CHECKING:
+    from rtrain.trainers.loops.custom.world import LoopWorld
 
 TrainLoop = Callable[[Worker], None]
 """Trains on one worker until it is done or all ranks agree to stop; the same in a Ray worker and in the driver."""
@@ -234,6 +237,11 @@ class TrainerPlugin:
     def worker_env(self, conf: Any) -> dict[str, str]:
         """Return environment variables that Ray workers need before they import the framework."""
         return {}
+
+    def world(self) -> LoopWorld:
+        """Return what a train loop of the user's finds set up, if ``Conf`` is a ``TrainLoopConf``."""
+        world: LoopWorld = self.part("world").World()
+        return world
 
     def takes_ray_datasets(self, conf: Any) -> bool:
         """Tell whether the loop reads its data with ``ray.train.get_dataset_shard`` instead of ``worker.dataset``."""

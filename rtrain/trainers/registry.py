@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rtrain.plugins import Confs, PluginInfo, check_installed, describe_plugin, find_modules, import_plugin
 
@@ -26,15 +27,34 @@ def confs() -> Confs:
     return Confs(packages(), lambda name: import_plugin(name, f"{packages()[name]}.config").Conf)
 
 
-def load_trainer(name: str) -> TrainerPlugin:
-    """Return the plugin called ``name``.
+def load_trainer(name: str, conf: Any = None) -> TrainerPlugin:
+    """Return the plugin called ``name``, or what trains by a loop of the user's in its place.
+
+    Args:
+        name: ``trainer.type``.
+        conf: The section ``trainer`` of a config, or its dataclass.
 
     Raises:
         ConfigError: It needs a module that is not installed.
     """
     plugin = _plugin(name)
     check_installed(f"trainer '{name}'", plugin.requires, _extra(name))
-    return plugin
+    if not has_own_loop(conf):
+        return plugin
+    from rtrain.trainers.loops.custom.plugin import TrainLoopPlugin
+
+    return TrainLoopPlugin(plugin)
+
+
+def trainer_of(section: Mapping[str, Any]) -> TrainerPlugin:
+    """Return the plugin that the section ``trainer`` of a config asks for, as ``load_trainer`` does."""
+    return load_trainer(section["type"], section)
+
+
+def has_own_loop(conf: Any) -> bool:
+    """Tell whether the section ``trainer`` of a config, or its dataclass, names a train loop of the user's."""
+    named = conf.get("train_loop") if isinstance(conf, Mapping) else getattr(conf, "train_loop", None)
+    return named is not None
 
 
 def describe() -> list[PluginInfo]:

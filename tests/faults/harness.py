@@ -31,7 +31,7 @@ CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(
     [
         *("rtrain.training", "rtrain.trainers.torch.loop", "rtrain.engine.in_process", "sklearn"),
-        *("rtrain.trainers.torch.custom.loop", "ray.train.torch"),
+        *("rtrain.trainers.loops.custom.loop", "ray.train.torch"),
     ]
 )
 WRITES = ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.truncate", "shutil.rmtree", "os.link")

@@ -42,7 +42,7 @@ def train_on_worker(config: dict[str, Any], *, stays: bool = False) -> None:
         with private_files(job.conf.run.private), copied_output(rank, channel.send, job.scrub):
             worker = _make_worker(config, context, channel, stays=stays)
             with _watched(worker, channel):
-                run_worker(load_trainer(job.trainer_name), worker, node_rank=context.get_node_rank())
+                run_worker(load_trainer(job.trainer_name, worker.conf), worker, node_rank=context.get_node_rank())
     finally:
         channel.close()
     channel.check()

@@ -30,7 +30,7 @@ from rtrain.sweeps.data import Data
 from rtrain.sweeps.executors.base import TrialListener
 from rtrain.sweeps.resources import JoinedResourceTracker, ResourceRequest, ResourceTracker, shape_of
 from rtrain.sweeps.trial_runner import Task, Telling, train_trial
-from rtrain.trainers.registry import load_trainer
+from rtrain.trainers.registry import trainer_of
 
 INTERVAL_SECONDS = 0.05
 """How often records and stop requests are looked for: a scheduler decides while the trial trains on."""
@@ -191,7 +191,7 @@ class RayExecutor:
         return json.dumps(parts, sort_keys=True, default=str)
 
     def _runtime_env(self, composed: Composed) -> dict[str, Any] | None:
-        plugin = load_trainer(composed.resolved["trainer"]["type"])
+        plugin = trainer_of(composed.resolved["trainer"])
         needed = plugin.worker_env(composed.conf.trainer)
         return worker_runtime_env(composed.conf.cluster, self._cluster, str(composed.project_root), needed)
 
@@ -318,10 +318,10 @@ def _is_alone(composed: Composed, cluster: Cluster) -> bool:
 def _joined_by(composed: Composed) -> list[Any]:
     """Return what workers are started with that train a trial together, besides their room."""
     conf, name = composed.conf, composed.resolved["trainer"]["type"]
-    backend = load_trainer(name).backend_config(conf.trainer)
+    backend = trainer_of(composed.resolved["trainer"]).backend_config(conf.trainer)
     limits = [conf.run.failure.hang_seconds, conf.scaling.start_timeout_seconds]
     return [name, type(backend).__name__, vars(backend), _keeps_workers(composed), *limits]
 
 
 def _keeps_workers(composed: Composed) -> bool:
-    return can_be_kept(load_trainer(composed.resolved["trainer"]["type"]), composed.conf)
+    return can_be_kept(trainer_of(composed.resolved["trainer"]), composed.conf)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from rtrain.config.needs import Need, Rules
+from rtrain.trainers.loops.custom.conf import TrainLoopConf, loop_needs
 from rtrain.trainers.loops.epochs.conf import EpochsConf
 from rtrain.trainers.loops.epochs.too_late import schedules_of
 
@@ -25,7 +26,7 @@ FUNCTION = Need(
 
 
 @dataclass(kw_only=True)
-class Conf(EpochsConf):
+class Conf(TrainLoopConf, EpochsConf):
     """Trains a Flax module with Optax on one world of JAX processes, or calls a function of your own in it."""
 
     foreign: ClassVar[tuple[str, ...]] = ("torch", "rtrain.trainers.torch")
@@ -39,6 +40,7 @@ class Conf(EpochsConf):
     needs: ClassVar[Rules] = (
         DECLARED.of_all(but=("train_function", "train_function_config")),
         FUNCTION.of("train_function_config"),
+        *loop_needs(),
         *EpochsConf.needs,
         schedules_of("optimizer"),
     )
@@ -46,6 +48,7 @@ class Conf(EpochsConf):
         DECLARED.of("run.log_every_steps", "run.failure.nan_loss", "run.failure.max_skipped_steps"),
         DECLARED.of("run.checkpoint.every_epochs", "run.checkpoint.every_steps", "run.checkpoint.every_seconds"),
         DECLARED.of("run.checkpoint.on_exit"),
+        *TrainLoopConf.follows,
         *EpochsConf.follows,
     )
 
@@ -72,9 +75,9 @@ class Conf(EpochsConf):
     """What ``train_function`` finds as ``worker.conf.train_function_config``."""
 
     def __post_init__(self) -> None:
-        if self.train_function is not None:
+        if self.train_function is not None or self.train_loop is not None:
             return
         for name in ("model", "optimizer"):
             if "_target_" not in getattr(self, name):
-                raise ValueError(f"{name} is not chosen: give it a _target_, or give train_function")
+                raise ValueError(f"{name} is not chosen: give it a _target_, or give train_loop")
         self.check_limits()

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from rtrain.config.needs import SEVERAL_WORKERS, Need, Rules
 from rtrain.config.schema import one_of
+from rtrain.trainers.loops.custom.conf import TrainLoopConf, loop_needs
 from rtrain.trainers.loops.epochs.conf import EpochsConf, LimitsConf
 from rtrain.trainers.loops.epochs.too_late import BY_EPOCH, JUDGED, can_stop
 
@@ -42,7 +43,7 @@ def _num_evaluations(conf: Conf) -> int | None:
 
 
 @dataclass(kw_only=True)
-class Conf(LimitsConf):
+class Conf(TrainLoopConf, LimitsConf):
     """Trains a LightningModule with Lightning's own Trainer."""
 
     homes: ClassVar[Mapping[str, Sequence[str]]] = {
@@ -51,12 +52,14 @@ class Conf(LimitsConf):
     """Modules that have what each part may be built of."""
     exclusive: ClassVar[tuple[tuple[str, ...], ...]] = (*LimitsConf.exclusive, ("datamodule", "/dataset"))
     needs: ClassVar[Rules] = (
+        *loop_needs("num_threads"),
         *LimitsConf.needs,
         SEVERAL_WORKERS.of("find_unused_parameters", "trainer_args.sync_batchnorm"),
         JUDGED_BY_EPOCH.of("early_stopping.patience"),
         ALL_EPOCHS.of("trainer_args.check_val_every_n_epoch"),
         CLIPPED.of("trainer_args.gradient_clip_algorithm"),
     )
+    follows: ClassVar[Rules] = (*TrainLoopConf.follows, *LimitsConf.follows)
 
     module: dict[str, Any] = field(default_factory=dict)
     """The ``LightningModule``, by ``_target_``. ``auto`` for in_channels, in_features, input_shape, num_classes and
@@ -95,6 +98,8 @@ class Conf(LimitsConf):
         return {name: f"trainer.trainer_args.{name}" for name in trainer_arguments() if name not in OURS}
 
     def __post_init__(self) -> None:
+        if self.train_loop is not None:
+            return
         if "_target_" not in self.module:
             raise ValueError("module is not chosen: give it the _target_ of a LightningModule")
         if self.datamodule is not None and "_target_" not in self.datamodule:

@@ -7,6 +7,7 @@ from typing import Any
 
 from rtrain.trainers.base import Job, TrainerPlugin
 from rtrain.trainers.lightning import config
+from rtrain.trainers.loops.custom.world import LoopWorld
 
 
 class Plugin(TrainerPlugin):
@@ -36,3 +37,9 @@ class Plugin(TrainerPlugin):
         from ray.train.torch import TorchConfig
 
         return TorchConfig()
+
+    def world(self) -> LoopWorld:
+        """Return what a train loop for torch finds."""
+        from rtrain.trainers.torch.world import World
+
+        return World()

@@ -9,12 +9,13 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from rtrain.config.needs import WORKERS, Rules
+from rtrain.trainers.loops.custom.conf import TrainLoopConf, loop_needs
 from rtrain.trainers.loops.epochs.conf import EpochsConf
 from rtrain.trainers.loops.epochs.too_late import schedules_of
 
 
 @dataclass(kw_only=True)
-class Conf(EpochsConf):
+class Conf(TrainLoopConf, EpochsConf):
     """Trains a Keras 3 model on TensorFlow, with any number of workers."""
 
     foreign: ClassVar[tuple[str, ...]] = ("torch", "rtrain.trainers.torch")
@@ -26,7 +27,8 @@ class Conf(EpochsConf):
         "metrics": ("keras.metrics",),
     }
     """Modules that have what each part may be built of."""
-    needs: ClassVar[Rules] = (*EpochsConf.needs, schedules_of("optimizer"), WORKERS.of("num_threads"))
+    needs: ClassVar[Rules] = (*loop_needs(), *EpochsConf.needs, schedules_of("optimizer"), WORKERS.of("num_threads"))
+    follows: ClassVar[Rules] = (*TrainLoopConf.follows, *EpochsConf.follows)
 
     model: dict[str, Any] = field(default_factory=dict)
     """The model, by ``_target_``: a class of ``keras.Model``, or a function that returns one. Images come as (height,
@@ -55,6 +57,8 @@ class Conf(EpochsConf):
     """Threads of each Ray worker; null: as many as it has cores."""
 
     def __post_init__(self) -> None:
+        if self.train_loop is not None:
+            return
         for name in ("model", "optimizer"):
             if "_target_" not in getattr(self, name):
                 raise ValueError(f"{name} is not chosen: give it a _target_, e.g. keras.optimizers.Adam")

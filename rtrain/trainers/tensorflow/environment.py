@@ -29,7 +29,7 @@ def prepare_import() -> None:
     """
     os.environ.update(VARIABLES)
     if "tensorflow" not in sys.modules:
-        _import_quietly()
+        import_quietly()
     import keras
 
     if keras.config.backend() != "tensorflow":
@@ -39,7 +39,7 @@ def prepare_import() -> None:
         )
 
 
-def _import_quietly() -> None:
+def import_quietly() -> None:
     """Import TensorFlow; of what is written to the standard error meanwhile, the greeting is left out."""
     with tempfile.TemporaryFile("w+") as kept:
         before = os.dup(2)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rtrain.trainers.base import Job
+from rtrain.trainers.loops.custom.world import LoopWorld
 from rtrain.trainers.loops.directions import Directions
 from rtrain.trainers.loops.epochs.plugin import EpochsPlugin
 from rtrain.trainers.tensorflow import config, environment
@@ -41,3 +42,9 @@ class Plugin(EpochsPlugin):
     def worker_env(self, conf: config.Conf) -> dict[str, str]:
         """Choose the backend of Keras, and keep TensorFlow's log quiet."""
         return dict(environment.VARIABLES)
+
+    def world(self) -> LoopWorld:
+        """Return what a train loop finds; it chooses the Keras that is imported."""
+        from rtrain.trainers.tensorflow.world import World
+
+        return World()

@@ -8,30 +8,12 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from rtrain.config.needs import SEVERAL_WORKERS, WORKERS, Need, Rules
+from rtrain.config.needs import SEVERAL_WORKERS, Need, Rules
 from rtrain.config.schema import one_of
+from rtrain.trainers.loops.custom.conf import TrainLoopConf, loop_needs
 from rtrain.trainers.loops.epochs.conf import EpochsConf
 from rtrain.trainers.loops.epochs.too_late import schedules_of
 
-DECLARED = Need(
-    met=lambda way: way.trainer.train_loop is None,
-    otherwise="trainer.train_loop does the training",
-    instead="The loop gets what trainer.train_loop_config holds: write it there",
-    keys=("trainer.train_loop",),
-)
-LOOP = Need(
-    met=lambda way: way.trainer.train_loop is not None,
-    otherwise="there is no train loop of your own",
-    instead="Name it: trainer.train_loop=module:function",
-    keys=("trainer.train_loop",),
-)
-DEVICE = Need(
-    met=lambda way: way.trainer.train_loop is None or WORKERS.met(way),
-    otherwise="in this process, trainer.train_loop takes the GPU that it finds",
-    instead="Choose the device in the loop, or train on Ray workers: num_workers=1",
-    keys=("trainer.train_loop", "scaling.num_workers"),
-    portable=True,
-)
 SCHEDULE = Need(
     met=lambda way: way.trainer.scheduler is not None,
     otherwise="the learning rate has no schedule",
@@ -114,7 +96,7 @@ class StrategyConf:
 
 
 @dataclass(kw_only=True)
-class Conf(EpochsConf):
+class Conf(TrainLoopConf, EpochsConf):
     """Trains any torch module, declared or by a loop of your own."""
 
     exclusive: ClassVar[tuple[tuple[str, ...], ...]] = (*EpochsConf.exclusive, ("clip_norm", "clip_value"))
@@ -127,8 +109,7 @@ class Conf(EpochsConf):
     }
     """Modules that have what each part may be built of."""
     needs: ClassVar[Rules] = (
-        DECLARED.of_all(but=("train_loop", "train_loop_config", "num_threads", "max_seconds", "max_steps")),
-        LOOP.of("train_loop_config"),
+        *loop_needs("num_threads"),
         *EpochsConf.needs,
         SCHEDULE.of("scheduler_interval"),
         schedules_of("scheduler"),
@@ -140,10 +121,7 @@ class Conf(EpochsConf):
         SEVERAL_WORKERS.of("find_unused_parameters", "sync_batchnorm"),
     )
     follows: ClassVar[Rules] = (
-        DECLARED.of("run.log_every_steps", "run.failure.nan_loss", "run.failure.max_skipped_steps"),
-        DECLARED.of("run.checkpoint.every_epochs", "run.checkpoint.every_steps", "run.checkpoint.every_seconds"),
-        DECLARED.of("run.checkpoint.upload", "run.checkpoint.on_exit"),
-        DEVICE.of("scaling.use_gpu"),
+        *TrainLoopConf.follows,
         *EpochsConf.follows,
     )
 
@@ -223,16 +201,6 @@ class Conf(EpochsConf):
 
     strategy_options: StrategyConf = field(default_factory=StrategyConf)
     """Options of the strategy."""
-
-    train_loop: str | None = field(
-        default=None,
-        metadata={"elsewhere": "on several workers it joins torch alone, and no other framework"},
-    )
-    """A Ray Train loop of your own, ``module:function``, in place of all of the above but ``num_threads``,
-    ``max_seconds`` and ``max_steps``, which end it at a report."""
-
-    train_loop_config: dict[str, Any] = field(default_factory=dict, metadata={"checked": False})
-    """What ``train_loop`` gets as its config."""
 
     def __post_init__(self) -> None:
         if self.train_loop is not None:

@@ -85,10 +85,6 @@ def load_predictor(trained: LoadedCheckpoint, device: str = "cpu") -> Predictor:
         CheckpointError: The weights are not there, or don't fit the model.
     """
     conf: Conf = trained.conf
-    if conf.train_loop is not None:
-        raise CheckpointError(
-            f"{trained.folder} was written by {conf.train_loop}, a loop of your own; only it knows how to predict."
-        )
     model = build_model(conf.model, transformed_info(conf, trained.info, trained.allow), trained.allow)
     transform = transform_of(conf, False, trained.allow)
     weights = trained.folder / (WEIGHTS if conf.ema_decay is None else AVERAGED)

@@ -10,6 +10,7 @@ from pydantic import Field
 from rtrain.config.did_you_mean import alike
 from rtrain.config.needs import SEVERAL_WORKERS, Need, Rules
 from rtrain.config.schema import one_of
+from rtrain.trainers.loops.custom.conf import TrainLoopConf, loop_needs
 from rtrain.trainers.loops.epochs.conf import EpochsConf
 from rtrain.trainers.loops.epochs.too_late import schedules_of
 
@@ -94,12 +95,13 @@ class TokenizerConf:
 
 
 @dataclass(kw_only=True)
-class Conf(EpochsConf):
+class Conf(TrainLoopConf, EpochsConf):
     """Trains models of Hugging Face transformers on texts or images, from scratch or fine-tuned."""
 
     foreign: ClassVar[tuple[str, ...]] = ("torch", "rtrain.trainers.torch")
     """Modules whose classes this trainer can't use: options of config groups that build them are refused."""
     needs: ClassVar[Rules] = (
+        *loop_needs("num_threads"),
         *EpochsConf.needs,
         schedules_of("arguments"),
         TEXTS.of("max_length", "packing", "tokenizer"),
@@ -108,6 +110,7 @@ class Conf(EpochsConf):
         MASKED.of("mask_share"),
         SEVERAL_WORKERS.of("arguments.ddp_find_unused_parameters", "arguments.ddp_bucket_cap_mb"),
     )
+    follows: ClassVar[Rules] = (*TrainLoopConf.follows, *EpochsConf.follows)
 
     task: Annotated[str, *one_of("auto", *TASKS)] = "auto"
     """What the model learns; ``auto``: what the dataset is for, a language by the next token."""
@@ -148,6 +151,8 @@ class Conf(EpochsConf):
         return {name: f"trainer.arguments.{name}" for name in FOLLOWED}
 
     def __post_init__(self) -> None:
+        if self.train_loop is not None:
+            return
         self.check_limits()
         if bool(self.model.config) == bool(self.model.pretrained):
             raise ValueError("give either model.config (from scratch) or model.pretrained (a folder or hub name)")

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rtrain.trainers.base import Job
+from rtrain.trainers.loops.custom.world import LoopWorld
 from rtrain.trainers.loops.epochs.plugin import EpochsPlugin
 from rtrain.trainers.transformers import config
 
@@ -42,3 +43,9 @@ class Plugin(EpochsPlugin):
         from ray.train.torch import TorchConfig
 
         return TorchConfig()
+
+    def world(self) -> LoopWorld:
+        """Return what a train loop for torch finds."""
+        from rtrain.trainers.torch.world import World
+
+        return World()

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from rtrain.config.needs import Need, Rules
+from rtrain.trainers.loops.custom.conf import TrainLoopConf, loop_needs
 from rtrain.trainers.loops.epochs.conf import CAN_SKIP
 
 HAS_EPOCHS = Need(
@@ -38,11 +39,15 @@ CAN_STOP = Need(
 
 
 @dataclass(kw_only=True)
-class BoostingConf:
+class BoostingConf(TrainLoopConf):
     """How many trees to grow, and what to measure meanwhile."""
 
-    needs: ClassVar[Rules] = (CAN_STOP.of("early_stopping_rounds"),)
+    needs: ClassVar[Rules] = (
+        *loop_needs(),
+        CAN_STOP.of("early_stopping_rounds"),
+    )
     follows: ClassVar[Rules] = (
+        *TrainLoopConf.follows,
         HAS_EPOCHS.of("run.checkpoint.every_epochs"),
         HAS_STEPS.of("run.log_every_steps"),
         CAN_SKIP.of("run.failure.max_skipped_steps"),

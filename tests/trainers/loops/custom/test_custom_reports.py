@@ -15,9 +15,9 @@ from rtrain.runs.checkpoints import RECORD_NAME, all_checkpoints, checkpoints_di
 from rtrain.runs.events import read_events
 from rtrain.runs.files import sha256_of
 from rtrain.testing.workers import RecordingChannel, make_worker
+from rtrain.trainers.loops.custom import folders
+from rtrain.trainers.loops.custom.reports import LocalReports, StopTraining, _Reports
 from rtrain.trainers.torch.config import Conf
-from rtrain.trainers.torch.custom import folders
-from rtrain.trainers.torch.custom.reports import LocalReports, StopTraining, _Reports
 
 ASYNC = CheckpointUploadMode.ASYNC
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from rtrain.errors import TrainingError
-from rtrain.trainers.torch.custom import worlds
+from rtrain.trainers.loops.custom import separate_models
 
 SOURCE = """
 class Booster:
@@ -31,8 +31,8 @@ def framework(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "a_framework", raising=False)
     joined = []
-    watched = worlds.Watched("a_framework", "Booster.update", "a_framework", lambda _: bool(joined), "joining")
-    monkeypatch.setattr(worlds, "WATCHED", (watched,))
+    watched = separate_models.Watched("a_framework", "Booster.update", "a_framework", lambda _: bool(joined), "joining")
+    monkeypatch.setattr(separate_models, "WATCHED", (watched,))
     yield joined
     sys.modules.pop("a_framework", None)
 
@@ -44,7 +44,7 @@ def worker(rank, board, world_size=2):
 def train(rank, board, world_size=2):
     """Import the framework in the loop, and train twice."""
     sys.modules.pop("a_framework", None)
-    with worlds.one_model(worker(rank, board, world_size)):
+    with separate_models.one_model(worker(rank, board, world_size), "torch"):
         from a_framework import Booster
 
         return [Booster().update(), Booster().update()]
@@ -72,21 +72,21 @@ def test_a_module_that_is_there_already_is_watched_too(framework):
     board = Board({"alone-a_framework-0": "1"})
     import a_framework
 
-    with worlds.one_model(worker(1, board)), pytest.raises(TrainingError):
+    with separate_models.one_model(worker(1, board), "torch"), pytest.raises(TrainingError):
         a_framework.Booster().update()
 
 
 def test_the_import_of_everything_else_is_left_alone(framework):
     finders = list(sys.meta_path)
-    with worlds.one_model(worker(0, Board())):
+    with separate_models.one_model(worker(0, Board()), "torch"):
         assert sys.meta_path[1:] == finders
         assert sys.meta_path[0].find_spec("json", None) is None
     assert sys.meta_path == finders
 
 
-@pytest.mark.parametrize("one", worlds.WATCHED, ids=lambda one: f"{one.module}.{one.name}")
+@pytest.mark.parametrize("one", separate_models.WATCHED, ids=lambda one: f"{one.module}.{one.name}")
 def test_what_is_watched_exists_where_the_framework_is_installed(one):
     pytest.importorskip(one.module.partition(".")[0])
-    source = worlds.importlib.util.find_spec(one.module)
+    source = separate_models.importlib.util.find_spec(one.module)
     assert source is not None
     assert f"def {one.name.rpartition('.')[2]}(" in Path(source.origin).read_text()

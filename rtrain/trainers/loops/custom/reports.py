@@ -25,14 +25,14 @@ from rtrain.runs.checkpoints import all_checkpoints, latest_checkpoint, read_rec
 from rtrain.runs.plain_files import is_plain_name
 from rtrain.trainers.loops.collectives import SingleProcess
 from rtrain.trainers.loops.control import TrainerControl
+from rtrain.trainers.loops.custom.folders import Upload, clear_leftovers, free_name
+from rtrain.trainers.loops.custom.leftovers import is_leftover, mark_leftovers, threads_now
+from rtrain.trainers.loops.custom.metrics import split_metrics, whole_number
+from rtrain.trainers.loops.custom.shards import LocalShard, check_name
+from rtrain.trainers.loops.custom.turns import Board, Turns, shard_in_turn
 from rtrain.trainers.loops.monitor import Monitor
 from rtrain.trainers.loops.progress import Progress
 from rtrain.trainers.loops.stopping import SIGNALS
-from rtrain.trainers.torch.custom.folders import Upload, clear_leftovers, free_name
-from rtrain.trainers.torch.custom.leftovers import is_leftover, mark_leftovers, threads_now
-from rtrain.trainers.torch.custom.metrics import split_metrics, whole_number
-from rtrain.trainers.torch.custom.shards import LocalShard, check_name
-from rtrain.trainers.torch.custom.turns import Board, Turns, shard_in_turn
 from rtrain.trainers.worker import Worker
 
 MAX_NAME_BYTES = 200

@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 import torch
 from ray.train.v2._internal.execution.train_fn_utils import LocalTrainFnUtils, set_train_fn_utils
-from torch_runs import small_dataset
 
 from rtrain.datasets.base import ResidentSplit
 from rtrain.errors import TrainingError
-from rtrain.trainers.torch.custom.shards import LACKING, LocalShard, check_name
+from rtrain.testing.small_data import small_dataset
+from rtrain.trainers.loops.custom.shards import LACKING, LocalShard, check_name
 
 
 @pytest.fixture(scope="module")
 def dataset():
-    return small_dataset(num_train=50)
+    return small_dataset(num_rows=(50, 37))
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
-"""Frameworks other than torch in a train loop: on several workers each of them has to be joined as well.
+"""Frameworks in a train loop whose workers are not joined: several workers that train a model each fail.
 
-Ray's trainer for torch joins torch's processes. XGBoost, LightGBM, Keras, JAX or Lightning in such a loop know nothing
-of that: each worker would train a separate model on its part of the rows, and the run would succeed. Here the
-functions that train are watched from the moment their modules are imported. One worker may train alone (a model to
+A trainer joins the workers for one framework. Another one in its loop knows nothing of that, and some have to be told
+in the loop as well: each worker would train a separate model on its part of the rows, and the run would succeed. Here
+the functions that train are watched from the moment their modules are imported. One worker may train alone (a model to
 compare with, on rank 0 say); the second one that does so fails.
 """
 
@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import Any, cast
 
 from rtrain.errors import TrainingError
-from rtrain.trainers.torch.custom.turns import Board
+from rtrain.trainers.loops.custom.turns import Board
 from rtrain.trainers.worker import Worker
 
 
@@ -63,17 +63,25 @@ def _jax_joined(*_: Any, **__: Any) -> bool:
     return bool(sys.modules["jax"].process_count() > 1)
 
 
+def _torch_joined(*_: Any, **__: Any) -> bool:
+    return bool(sys.modules["torch.distributed"].is_initialized())
+
+
 def _lightning_joined(trainer: Any, *_: Any, **__: Any) -> bool:
     return bool(trainer.world_size > 1)
 
 
 _TF = "tf.distribute.MultiWorkerMirroredStrategy"
 _JAX = "jax.distributed.initialize"
+_XGBOOST = "xgboost.collective.CommunicatorContext"
+_LIGHTGBM = "ray.train.lightgbm.get_network_params(), among its parameters"
 _LIGHTNING = "ray.train.lightning.RayDDPStrategy and RayLightningEnvironment as plugins of its Trainer"
 WATCHED = (
-    Watched("xgboost.core", "Booster.update", "xgboost", _xgboost_joined, "xgboost.collective.CommunicatorContext"),
-    Watched("xgboost.core", "Booster.boost", "xgboost", _xgboost_joined, "xgboost.collective.CommunicatorContext"),
-    Watched("lightgbm.basic", "Booster.update", "lightgbm", _lightgbm_joined, "its parameter machines"),
+    Watched("torch.optim.optimizer", "Optimizer.__init__", "torch", _torch_joined, "torch.distributed"),
+    Watched("xgboost.core", "Booster.update", "xgboost", _xgboost_joined, _XGBOOST),
+    Watched("xgboost.core", "Booster.boost", "xgboost", _xgboost_joined, _XGBOOST),
+    Watched("lightgbm.basic", "Booster.update", "lightgbm", _lightgbm_joined, _LIGHTGBM),
+    Watched("tf_keras.src.optimizers.optimizer", "Optimizer.apply_gradients", "keras", _tensorflow_joined, _TF),
     Watched("keras.src.optimizers.base_optimizer", "BaseOptimizer.apply", "keras", _keras_joined, _TF),
     Watched("keras.src.optimizers.base_optimizer", "BaseOptimizer.stateless_apply", "keras", _keras_joined, _JAX),
     Watched("optax._src.update", "apply_updates", "jax", _jax_joined, _JAX),
@@ -85,14 +93,20 @@ TRAINERS = {"keras": "tensorflow", "jax": "jax"}
 
 
 @contextmanager
-def one_model(worker: Worker) -> Iterator[None]:
-    """Fail in the block when several workers train a model each, without knowing of each other."""
+def one_model(worker: Worker, framework: str) -> Iterator[None]:
+    """Fail in the block when several workers train a model each, without knowing of each other.
+
+    Args:
+        worker: This one.
+        framework: The one that the trainer joins the workers for.
+    """
     if worker.world_size == 1:
         yield
         return
-    finder = _Finder(functools.partial(_watch, worker=worker))
+    watch = functools.partial(_watch, worker=worker, framework=framework)
+    finder = _Finder(watch)
     for name in {one.module for one in WATCHED} & sys.modules.keys():
-        _watch(sys.modules[name], worker=worker)
+        watch(sys.modules[name])
     sys.meta_path.insert(0, finder)
     try:
         yield
@@ -100,16 +114,16 @@ def one_model(worker: Worker) -> Iterator[None]:
         sys.meta_path.remove(finder)
 
 
-def _watch(module: ModuleType, worker: Worker) -> None:
+def _watch(module: ModuleType, worker: Worker, framework: str) -> None:
     for one in (one for one in WATCHED if one.module == module.__name__):
         *path, name = one.name.split(".")
         owner = functools.reduce(lambda inner, part: getattr(inner, part, None), path, cast(Any, module))
         trains = getattr(owner, name, None)
         if trains is not None and not hasattr(trains, "__rtrain_watched__"):
-            setattr(owner, name, _watched(trains, one, worker))
+            setattr(owner, name, _watched(trains, one, worker, framework))
 
 
-def _watched(trains: Callable[..., Any], one: Watched, worker: Worker) -> Callable[..., Any]:
+def _watched(trains: Callable[..., Any], one: Watched, worker: Worker, framework: str) -> Callable[..., Any]:
     alone = False
 
     @functools.wraps(trains)
@@ -117,14 +131,14 @@ def _watched(trains: Callable[..., Any], one: Watched, worker: Worker) -> Callab
         nonlocal alone
         if not alone and not one.is_joined(*args, **kwargs):
             alone = True
-            _train_alone(worker, one)
+            _train_alone(worker, one, framework)
         return trains(*args, **kwargs)
 
     vars(checked)["__rtrain_watched__"] = True
     return checked
 
 
-def _train_alone(worker: Worker, one: Watched) -> None:
+def _train_alone(worker: Worker, one: Watched, framework: str) -> None:
     """Note that this worker trains alone.
 
     Raises:
@@ -136,11 +150,14 @@ def _train_alone(worker: Worker, one: Watched) -> None:
     ranks = [rank for rank in range(worker.world_size) if board.pinned(f"{key}-{rank}")]
     if len(ranks) > 1:
         trainer = TRAINERS.get(one.framework, one.framework)
+        if trainer == framework:
+            why, instead = "the loop doesn't use what joins them.", f"Use {one.joins}"
+        else:
+            why = f"the workers are joined for {framework} alone."
+            instead = f"Choose trainer={trainer}, and use {one.joins}"
         raise TrainingError(
-            f"workers {', '.join(map(str, ranks))} train with {one.framework}, each of them a separate model: "
-            "trainer=torch joins the workers of a loop for torch alone.",
-            f"Train with num_workers=1, or on one rank only, or with a declared model (trainer={trainer}); or join the "
-            f"workers in the loop: {one.joins}",
+            f"workers {', '.join(map(str, ranks))} train with {one.framework}, each of them a separate model: {why}",
+            f"{instead}; or train with num_workers=1, or on one rank only.",
         )
 
 

@@ -15,7 +15,7 @@ from ray.train import Checkpoint
 from rtrain.errors import TrainingError
 from rtrain.runs.checkpoints import RECORD_NAME, checkpoints_dir, complete_checkpoint, writing
 from rtrain.runs.events import Event, events_file, write_events
-from rtrain.trainers.torch.custom.copying import copy_files
+from rtrain.trainers.loops.custom.copying import copy_files
 
 _OWN_NAME = re.compile(r"report-\d{6,}")
 

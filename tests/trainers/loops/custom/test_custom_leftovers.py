@@ -8,9 +8,9 @@ import ray.train
 
 from rtrain.errors import TrainingError
 from rtrain.testing.workers import RecordingChannel, make_worker
+from rtrain.trainers.loops.custom.loop import reached_by_ray_train
+from rtrain.trainers.loops.custom.reports import LocalReports
 from rtrain.trainers.torch.config import Conf
-from rtrain.trainers.torch.custom.loop import reached_by_ray_train
-from rtrain.trainers.torch.custom.reports import LocalReports
 
 
 def make_reports(folder, channel=None):

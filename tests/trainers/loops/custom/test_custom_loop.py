@@ -156,14 +156,6 @@ def test_a_shard_that_does_not_exist_names_those_that_do(fit):
         fit("trainer.train_loop=seeded_loops:asks_for_validation", "+dataset=digits", "dataset.split.val=null")
 
 
-def test_the_hint_for_other_trainers_says_what_a_loop_joins():
-    from rtrain.config.diagnostics.meant.suggest import plugins_with
-    from rtrain.schemas import schemas
-
-    assert "joins torch alone" in plugins_with("trainer.train_loop", schemas())
-    assert "joins torch alone" not in plugins_with("trainer.model", schemas())
-
-
 def test_without_a_metric_that_decides_the_end_of_a_run_shows_the_last_values(fit):
     from rtrain.run_lines import end_lines
 

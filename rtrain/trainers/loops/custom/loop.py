@@ -3,40 +3,62 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, chdir, contextmanager, suppress
-from functools import partial
 from typing import Any
 
+import ray.train
 from ray.train.v2._internal.execution.train_fn_utils import set_train_fn_utils
 
 from rtrain.config.targets.instantiate import locate, locate_function
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
-from rtrain.trainers.torch.custom.reports import LocalReports, RayReports, StopTraining
-from rtrain.trainers.torch.custom.worlds import one_model
+from rtrain.trainers.loops.custom.reports import LocalReports, RayReports, StopTraining
+from rtrain.trainers.loops.custom.separate_models import one_model
+from rtrain.trainers.loops.custom.world import LoopWorld
+from rtrain.trainers.loops.seeding import seed_step
 from rtrain.trainers.worker import Worker
 
 
-def train_custom(worker: Worker, path: str, config: Mapping[str, Any]) -> None:
+def train_custom(worker: Worker, path: str, config: Mapping[str, Any], world: LoopWorld) -> None:
     """Call the function ``path`` (``module:function``) on this worker, with ``config`` if it takes an argument.
 
     ``ray.train.report``, ``get_checkpoint``, ``get_context`` and ``prepare_model`` work as under Ray Train, also
-    without a cluster. When the run is to stop, the loop ends at its next report.
+    without a cluster. When the run is to stop, the loop ends at its next report. A loop that resumes draws other random
+    numbers than the ones it began with.
     """
-    import ray.train.torch  # Ray's workers have imported it too: Ray's own strategies for Lightning count on it
-
     utils: LocalReports | RayReports = LocalReports(worker) if worker.in_process else RayReports(worker)
     with ExitStack() as stack:
-        stack.enter_context(one_model(worker))
+        stack.enter_context(_left_as_it_was())
+        stack.enter_context(world.entered(worker))
+        stack.enter_context(one_model(worker, world.framework))
         function = locate(path, "trainer.train_loop", worker.allow)
         stack.enter_context(reached_by_ray_train(utils))
         ray.train.get_checkpoint()  # the first call imports modules that draw random numbers
-        stack.enter_context(_seeded(worker, utils.number))
+        world.seed(seed_step(worker.run.seed, worker.rank, utils.number))
         stack.enter_context(chdir("."))  # the loop may change to another folder, or remove it
         with suppress(StopTraining):
             function(dict(config)) if takes_config(function) else function()
         utils.finish()
+
+
+@contextmanager
+def _left_as_it_was() -> Iterator[None]:
+    """Take back what the block has done to the variables of the environment, and end the cluster that it has started.
+
+    Ray starts one by itself where a loop in this process asks for what only a cluster has: its callback for Lightning
+    wants a job's number.
+    """
+    before, had_cluster = dict(os.environ), ray.is_initialized()
+    try:
+        yield
+    finally:
+        if not had_cluster:
+            ray.shutdown()
+        for name in os.environ.keys() - before.keys():
+            del os.environ[name]
+        os.environ.update(before)
 
 
 @contextmanager
@@ -50,22 +72,6 @@ def reached_by_ray_train(utils: LocalReports | RayReports) -> Iterator[None]:
         # The user's process may use Ray Train afterwards; in threads of the loop Ray would raise errors.
         if not utils.is_distributed() and not has_leftovers:
             set_train_fn_utils(None)
-
-
-@contextmanager
-def _seeded(worker: Worker, number: int) -> Iterator[None]:
-    """Seed ``random``, NumPy and torch by ``run.seed``, the rank and the number of the report to resume from.
-
-    A loop that resumes draws other numbers than the ones it began with. Afterwards torch draws as it did before.
-    """
-    import torch
-
-    from rtrain.trainers.loops.seeding import seed_step
-    from rtrain.trainers.torch.process_settings import torch_settings
-
-    with torch.random.fork_rng(devices=[]), torch_settings(worker, deterministic=None):
-        torch.manual_seed(seed_step(worker.run.seed, worker.rank, number) >> 1)
-        yield
 
 
 def check_custom(job: Job) -> None:
@@ -97,8 +103,3 @@ def takes_config(function: Any) -> bool:
             f"trainer.train_loop: {name} needs {needed} arguments; a train loop takes none, or one config."
         )
     return needed == 1
-
-
-def custom_loop(path: str, config: Mapping[str, Any]) -> partial[None]:
-    """Return the train loop that runs ``path``."""
-    return partial(train_custom, path=path, config=config)

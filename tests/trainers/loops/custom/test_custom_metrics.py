@@ -12,8 +12,8 @@ import torch
 from rtrain.config.secrets.redact import Redactor
 from rtrain.errors import TrainingError
 from rtrain.runs.files import to_json
-from rtrain.trainers.torch.custom.metrics import MAX_VALUES, split_metrics, whole_number
-from rtrain.trainers.torch.custom.reports import _check_name
+from rtrain.trainers.loops.custom.metrics import MAX_VALUES, split_metrics, whole_number
+from rtrain.trainers.loops.custom.reports import _check_name
 
 NUMBERS = [
     (1, 1.0),

@@ -1,0 +1,19 @@
+"""What a train loop finds under trainer=lightgbm: what Ray's ``LightGBMTrainer`` sets up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rtrain.trainers.loops.custom.world import LoopWorld
+
+
+class World(LoopWorld):
+    """What ``ray.train.lightgbm.get_network_params()`` returns: the addresses of all workers."""
+
+    framework = "lightgbm"
+
+    def backend_config(self) -> Any:
+        """Give the workers each other's addresses."""
+        from ray.train.lightgbm import LightGBMConfig
+
+        return LightGBMConfig()

@@ -1,0 +1,59 @@
+"""The keys of a train loop of the user's own, which each trainer takes that Ray Train has one for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from rtrain.config.needs import WORKERS, Need, Rules
+
+DECLARED = Need(
+    met=lambda way: way.trainer.train_loop is None,
+    otherwise="trainer.train_loop does the training",
+    instead="The loop gets what trainer.train_loop_config holds: write it there",
+    keys=("trainer.train_loop",),
+)
+LOOP = Need(
+    met=lambda way: way.trainer.train_loop is not None,
+    otherwise="there is no train loop of your own",
+    instead="Name it: trainer.train_loop=module:function",
+    keys=("trainer.train_loop",),
+)
+DEVICE = Need(
+    met=lambda way: way.trainer.train_loop is None or WORKERS.met(way),
+    otherwise="in this process, trainer.train_loop takes the GPU that it finds",
+    instead="Choose the device in the loop, or train on Ray workers: num_workers=1",
+    keys=("trainer.train_loop", "scaling.num_workers"),
+    portable=True,
+)
+
+
+def loop_needs(*honoured: str) -> Rules:
+    """Return the rules of a trainer's keys: those that it declares its training by have no effect beside a loop.
+
+    Args:
+        honoured: Names of keys that count for a loop too, beside limits.
+    """
+    limits = ("max_seconds", "max_steps")
+    return DECLARED.of_all(but=("train_loop", "train_loop_config", *limits, *honoured)), LOOP.of("train_loop_config")
+
+
+@dataclass(kw_only=True)
+class TrainLoopConf:
+    """A train loop of the user's own, in place of what the other keys declare."""
+
+    needs: ClassVar[Rules] = loop_needs()
+    follows: ClassVar[Rules] = (
+        DECLARED.of("run.log_every_steps", "run.failure.nan_loss", "run.failure.max_skipped_steps"),
+        DECLARED.of("run.checkpoint.every_epochs", "run.checkpoint.every_steps", "run.checkpoint.every_seconds"),
+        DECLARED.of("run.checkpoint.upload", "run.checkpoint.on_exit"),
+        DEVICE.of("scaling.use_gpu"),
+    )
+
+    train_loop: str | None = None
+    """A function of your own, ``module:function``, as Ray Train's trainer of this name takes it
+    (``train_loop_per_worker``); in place of all keys of the trainer but ``train_loop_config``, ``max_seconds`` and
+    ``max_steps``, which end it at a report."""
+
+    train_loop_config: dict[str, Any] = field(default_factory=dict, metadata={"checked": False})
+    """What ``train_loop`` gets as its config."""

@@ -1,0 +1,48 @@
+"""What a train loop of the user's finds set up: what Ray's trainer of a framework does before it calls one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, ClassVar
+
+from rtrain.trainers.base import Job
+from rtrain.trainers.worker import Worker
+
+
+class LoopWorld:
+    """The world of one framework. Importing its module imports neither Ray nor the framework; its methods do."""
+
+    framework: ClassVar[str]
+    """Whose workers it joins: the name of the trainer for it."""
+
+    def check(self, job: Job) -> None:
+        """Find out what is lacking before anything starts.
+
+        Raises:
+            ConfigError: Names it.
+        """
+
+    def variables(self) -> dict[str, str]:
+        """Return the environment variables that have to be set before the framework is imported."""
+        return {}
+
+    def backend_config(self) -> Any:
+        """Return the ``ray.train`` backend config of Ray's trainer for the framework."""
+        raise NotImplementedError
+
+    @contextmanager
+    def entered(self, worker: Worker) -> Iterator[None]:
+        """Join the workers where Ray's backend leaves that to the loop, and import what it imports on a worker.
+
+        The block imports and calls the loop. Afterwards this process is as it was, as far as the framework lets it;
+        variables of the environment are set back in any case.
+        """
+        yield
+
+    def seed(self, number: int) -> None:
+        """Seed the framework's own random numbers; those of ``random`` and NumPy are seeded already.
+
+        Args:
+            number: 64 bits.
+        """

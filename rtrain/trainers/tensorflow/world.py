@@ -1,0 +1,60 @@
+"""What a train loop finds under trainer=tensorflow: what Ray's ``TensorflowTrainer`` sets up."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Any
+
+from rtrain.config.did_you_mean import to_try
+from rtrain.errors import ConfigError
+from rtrain.trainers.base import Job
+from rtrain.trainers.loops.custom.world import LoopWorld
+from rtrain.trainers.tensorflow import environment
+from rtrain.trainers.worker import Worker
+
+LEGACY = "TF_USE_LEGACY_KERAS"
+
+
+class World(LoopWorld):
+    """``TF_CONFIG`` with the addresses of all workers, and Keras 2: Keras 3 fails under MultiWorkerMirroredStrategy."""
+
+    framework = "tensorflow"
+
+    def check(self, job: Job) -> None:
+        """Refuse several workers without Keras 2."""
+        if job.conf.scaling.num_workers not in (0, 1) and not _has_keras_2():
+            raise ConfigError(
+                "scaling.num_workers: a train loop of TensorFlow needs Keras 2 on several workers, and tf-keras is not "
+                "installed: Keras 3 fails under MultiWorkerMirroredStrategy.",
+                "  " + to_try("pip install tf-keras"),
+            )
+
+    def variables(self) -> dict[str, str]:
+        """Keep TensorFlow's log quiet, and have ``tf.keras`` be Keras 2 where that is installed."""
+        return {**environment.VARIABLES, LEGACY: "1" if _has_keras_2() else "0"}
+
+    def backend_config(self) -> Any:
+        """Write ``TF_CONFIG``."""
+        from ray.train.tensorflow import TensorflowConfig
+
+        return TensorflowConfig()
+
+    @contextmanager
+    def entered(self, worker: Worker) -> Iterator[None]:
+        """Set the variables again: Ray asks for Keras 2 whether it is installed or not. Import TensorFlow."""
+        os.environ.update(self.variables())
+        environment.import_quietly()
+        yield
+
+    def seed(self, number: int) -> None:
+        """Seed TensorFlow."""
+        import tensorflow
+
+        tensorflow.random.set_seed(number >> 1)
+
+
+def _has_keras_2() -> bool:
+    return find_spec("tf_keras") is not None

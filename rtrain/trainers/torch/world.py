@@ -1,0 +1,39 @@
+"""What a train loop finds under trainer=torch, and under those built on it: what Ray's ``TorchTrainer`` sets up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rtrain.trainers.loops.custom.world import LoopWorld
+from rtrain.trainers.worker import Worker
+
+
+class World(LoopWorld):
+    """``torch.distributed``, joined by Ray."""
+
+    framework = "torch"
+
+    def backend_config(self) -> Any:
+        """Join the processes: gloo on CPUs, nccl on GPUs."""
+        from ray.train.torch import TorchConfig
+
+        return TorchConfig()
+
+    @contextmanager
+    def entered(self, worker: Worker) -> Iterator[None]:
+        """Set torch's threads; afterwards torch draws random numbers as it did before."""
+        import ray.train.torch  # noqa: F401 - Ray's own strategies for Lightning count on it
+        import torch
+
+        from rtrain.trainers.torch.process_settings import torch_settings
+
+        with torch.random.fork_rng(devices=[]), torch_settings(worker, deterministic=None):
+            yield
+
+    def seed(self, number: int) -> None:
+        """Seed torch."""
+        import torch
+
+        torch.manual_seed(number >> 1)

@@ -1,0 +1,19 @@
+"""What a train loop finds under trainer=xgboost: what Ray's ``XGBoostTrainer`` sets up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rtrain.trainers.loops.custom.world import LoopWorld
+
+
+class World(LoopWorld):
+    """A tracker through which the workers find each other, and XGBoost's communicator around the loop."""
+
+    framework = "xgboost"
+
+    def backend_config(self) -> Any:
+        """Start the tracker."""
+        from ray.train.xgboost import XGBoostConfig
+
+        return XGBoostConfig()
