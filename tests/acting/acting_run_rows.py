@@ -39,6 +39,10 @@ NOT_TRAINED = [
     ),
 ]
 """What is read before training, or after it."""
+OWN_LOOP = shown(
+    "tests/trainers/loops/custom/test_worlds.py::test_a_loop_of_rays_trains_in_this_process", "trainer.train_loop"
+)
+"""A loop in place of what is declared; torch's has a table of its own."""
 
 EACH_STEP = (*FIRST_IS_BEST, "run.checkpoint.every_steps=1")
 ONE_STAYS = (*LOSS, "run.checkpoint.every_steps=1", "run.checkpoint.keep=1")

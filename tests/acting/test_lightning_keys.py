@@ -2,7 +2,7 @@
 
 from acting_looks import evaluated_split, last_step, measured, parameters, threads, weights
 from acting_rows import acts, shown, together
-from acting_run_rows import EARLY_STOPPING, EPOCHS, LIMITS, NOT_TRAINED, PLACE_AND_SEED
+from acting_run_rows import EARLY_STOPPING, EPOCHS, LIMITS, NOT_TRAINED, OWN_LOOP, PLACE_AND_SEED
 from acting_tables import KeysAct
 
 NOT_FINITE = "tests/trainers/lightning/test_lightning_not_finite.py::TestNotFinite"
@@ -28,6 +28,7 @@ allow: [acting_probes]
         *LIMITS,
         *EARLY_STOPPING,
         *NOT_TRAINED,
+        *OWN_LOOP,
         *shown(f"{CONTRACT}::test_two_workers_share_the_rows_and_learn_what_one_process_learns", "scaling.num_workers"),
         *shown(f"{NOT_FINITE}::test_weights_that_are_spoilt_are_not_saved", "run.failure.nan_loss"),
         *shown(f"{NOT_FINITE}::test_a_run_that_leaves_out_step_after_step_fails", "run.failure.max_skipped_steps"),
