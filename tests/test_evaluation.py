@@ -115,7 +115,7 @@ def test_a_resume_with_another_metric_forgets_the_best_value_of_the_one_before(c
     names = {"xgboost": ["mae", "rmse"], "lightgbm": ["l1", "l2"]}[config]
     key = "eval_metric" if config == "xgboost" else "metric"
     words += [f"+trainer.params.{key}={names}".replace("'", ""), "+trainer.params.eta=0.05"]
-    words += [f"run.checkpoint.best.monitor=test/{names[0]}", "trainer.early_stopping_rounds=3"]
+    words += [f"run.checkpoint.best.monitor=test/{names[0]}", "trainer.early_stopping={patience: 3}"]
     run = rtrain.fit(config, [*words, "trainer.num_boost_round=5"])
     again = rtrain.resume(run.path, [f"run.checkpoint.best.monitor=test/{names[1]}", "trainer.num_boost_round=20"])
     values = {event.step: event.metrics[f"test/{names[1]}"] for event in again.events() if event.step > 5}

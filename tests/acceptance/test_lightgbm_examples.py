@@ -55,8 +55,9 @@ def fit(tmp_path, folder, stem, num_workers, **changes):
         f"  task: {TASKS.get(conf['objective'], 'classification')}\n"
         "trainer:\n"
         f"  num_boost_round: {conf['num_trees']}\n"
-        f"  early_stopping_rounds: {conf.get('early_stopping', 'null')}\n"
-        "  params:\n" + "".join(f"    {name}: {_yaml(value)}\n" for name, value in params.items())
+        + (f"  early_stopping: {{patience: {conf['early_stopping']}}}\n" if "early_stopping" in conf else "")
+        + "  params:\n"
+        + "".join(f"    {name}: {_yaml(value)}\n" for name, value in params.items())
     )
     return rtrain.fit(str(tmp_path / "example.yaml"), [f"num_workers={num_workers}", f"run.root_dir={tmp_path}/runs"])
 

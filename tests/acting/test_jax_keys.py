@@ -46,6 +46,7 @@ allow: [acting_jax_probes]
                 *LIMITS,
                 *EARLY_STOPPING,
                 acts("trainer.global_batch_size=4", on=last_step),
+                acts("trainer.accumulate_steps=2", on=last_step),
                 acts("trainer.eval_every_steps=2", on=evaluated_steps, on_workers=("trainer.eval_every_steps=1",)),
                 acts("trainer.eval_batch_size=2", on=measured, given=(METRIC,)),
                 acts("trainer.model.hidden=[4]", on=parameters),

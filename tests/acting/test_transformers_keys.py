@@ -88,6 +88,7 @@ dataset: {path: table.csv, label: label, split: {val: 0.1, test: 0.1}}
         acts("trainer.shuffle=false", on=weights),
         acts("trainer.task=masked-lm", on=weights, given=LANGUAGE),
         acts("trainer.mask_share=0.5", on=weights, given=(*LANGUAGE, "trainer.task=masked-lm")),
+        acts("trainer.accumulate_steps=2", on=last_step),
         acts("trainer.packing=false", on=last_step, given=LANGUAGE),
         acts("trainer.model.config.hidden_size=4", on=parameters),
         acts(f"trainer.model.pretrained={TRAINED}", on=weights),

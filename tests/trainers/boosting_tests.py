@@ -12,6 +12,7 @@ from rtrain.config.schema import RtrainConf, RunConf
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.runs.checkpoints import latest_checkpoint
 from rtrain.testing.workers import RecordingChannel, make_job
+from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
 from rtrain.trainers.registry import confs, load_trainer
 
 SHAPE = (10, 2)
@@ -88,7 +89,11 @@ class BoostingTests:
 
     def test_early_stopping_predicts_with_the_best_round(self, tmp_path):
         dataset, metric = real_dataset("diabetes"), f"test/{self.error}"
-        keys = {"params": {"learning_rate": 0.5}, "num_boost_round": 200, "early_stopping_rounds": 5}
+        keys = {
+            "params": {"learning_rate": 0.5},
+            "num_boost_round": 200,
+            "early_stopping": EarlyStoppingConf(patience=5),
+        }
         channel = self.fit(tmp_path, dataset, **keys)
         scores = [record.metrics[metric] for record in channel.events]
         best = int(np.argmin(scores))
@@ -99,11 +104,15 @@ class BoostingTests:
 
     def test_early_stopping_goes_by_the_metric_that_the_library_reports_whatever_its_name_in_the_config(self, tmp_path):
         dataset = real_dataset("diabetes")
-        keys = {"params": self.absolute, "num_boost_round": 200, "early_stopping_rounds": 5}
+        keys = {"params": self.absolute, "num_boost_round": 200, "early_stopping": EarlyStoppingConf(patience=5)}
         scores = [one.metrics["test/mae"] for one in self.fit(tmp_path / "a", dataset, **keys).events]
         assert len(scores) == int(np.argmin(scores)) + 1 + 5 < 200
         own = {"metric_functions": [f"{__name__}:{self.trainer}_worst"], "params": self.no_metric}
-        own |= {"num_boost_round": 200, "early_stopping_rounds": 5, "checkpoint": {"best": {"mode": "min"}}}
+        own |= {
+            "num_boost_round": 200,
+            "early_stopping": EarlyStoppingConf(patience=5),
+            "checkpoint": {"best": {"mode": "min"}},
+        }
         channel = self.fit(tmp_path / "b", dataset, allow=(__name__,), **own)
         scores = [one.metrics["test/largest_error"] for one in channel.events]
         assert len(scores) == int(np.argmin(scores)) + 1 + 5 < 200
@@ -111,7 +120,7 @@ class BoostingTests:
     @pytest.mark.parametrize("name", LOADERS)
     def test_a_metric_of_ones_own_decides_beside_the_usual_objective(self, tmp_path, name):
         keys = {"metric_functions": [f"{__name__}:{self.trainer}_rounds_left"], "num_boost_round": 9}
-        keys |= {"early_stopping_rounds": 3, "checkpoint": {"best": {"mode": "min"}}}
+        keys |= {"early_stopping": EarlyStoppingConf(patience=3), "checkpoint": {"best": {"mode": "min"}}}
         rounds_left[:] = [5, 4, 3, 9, 9, 9, 9, 9, 9]
         channel = self.fit(tmp_path, real_dataset(name), allow=(__name__,), **keys)
         assert [record["monitor"] for record in scores_of(channel)] == ["test/rounds_left"]
@@ -144,7 +153,7 @@ class BoostingTests:
 
     def test_a_run_builds_on_the_trees_that_another_one_predicts_with(self, tmp_path):
         words = ["num_workers=0", "dataset=sklearn", "dataset.name=diabetes", f"run.root_dir={tmp_path}"]
-        words += ["trainer.params={learning_rate: 0.5}", "trainer.early_stopping_rounds=3"]
+        words += ["trainer.params={learning_rate: 0.5}", "trainer.early_stopping={patience: 3}"]
         first = rtrain.fit(self.trainer, words)
         best = first.manifest.model["best_round"]
         assert best < first.manifest.model["num_rounds"]

@@ -119,6 +119,20 @@ class EpochsOnOneRank(Epochs):
         assert found.shape == (15, 6, 5)
         assert (found.argmax(-1) == data.splits["test"].columns["y"]).all()
 
+    @pytest.mark.parametrize("parts", [2, 3])
+    def test_accumulated_parts_are_one_whole_batch_and_resume_between_steps(self, parts, tmp_path):
+        data = copied_and_weighted(small_dataset())["weighted"]
+        whole = self.runs.make_conf(global_batch_size=16 * parts, optimizer=self.runs.SGD)
+        conf = self.runs.make_conf(global_batch_size=16, accumulate_steps=parts, optimizer=self.runs.SGD)
+        expected = self.runs.fit(tmp_path / "whole", whole, data)
+        found = self.runs.fit(tmp_path / "parts", conf, data)
+        assert found.checkpoints[-1]["step"] == expected.checkpoints[-1]["step"] == 3 * -(-150 // (16 * parts))
+        assert_same(*(self.runs.weights(tmp_path / name) for name in ("whole", "parts")), rtol=1e-4, atol=1e-6)
+        assert found.metrics["train/epoch_loss"] == pytest.approx(expected.metrics["train/epoch_loss"], rel=1e-5)
+        self.runs.fit(tmp_path / "resumed", conf, data, channel=RecordingChannel(stop_after=5))
+        self.runs.fit(tmp_path / "resumed", conf, data)
+        assert_same(*(self.runs.weights(tmp_path / name) for name in ("parts", "resumed")), rtol=1e-6, atol=1e-7)
+
     def test_rows_of_no_weight_are_as_if_they_were_not_there(self, tmp_path):
         data = small_dataset()
         columns, half = data.splits["train"].columns, np.arange(150) % 2 == 0
@@ -223,8 +237,9 @@ class EpochsOnTwoRanks(Epochs):
         assert "test/own" in two[0].metrics
         assert sums_of_rows(two) == {"train": 150, "test": 37}
 
-    def test_a_step_with_fewer_rows_than_ranks_leaves_one_rank_without(self, tmp_path, ranks):
-        self.assert_same_training(tmp_path, ranks, self.runs.make_conf(), small_dataset(num_rows=(33, 1)))
+    @pytest.mark.parametrize("keys", [{}, {"global_batch_size": 16, "accumulate_steps": 2}])
+    def test_a_step_with_fewer_rows_than_ranks_leaves_one_rank_without(self, tmp_path, ranks, keys):
+        self.assert_same_training(tmp_path, ranks, self.runs.make_conf(**keys), small_dataset(num_rows=(33, 1)))
 
     def test_two_ranks_weigh_rows_as_one_does(self, tmp_path, ranks):
         for name, data in copied_and_weighted(small_dataset(num_rows=(33, 5))).items():

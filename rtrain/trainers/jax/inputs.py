@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -63,21 +63,16 @@ def padded(batch: Batch, slots: int, inputs: Inputs) -> tuple[np.ndarray, np.nda
     return x[rows], y[rows], weight
 
 
-def without_padding(step: Callable[..., Any], place: Any) -> Callable[..., Any]:
-    """Return ``step`` of (model, rows, key, number), which may get the number of real rows too and then sees no others.
-
-    Its rows are x, y and weight, and with ``num_rows`` also (rows,) bool: which ones ``padded`` did not add.
+def real_rows(rows: Sequence[Any], num_rows: int | None, place: Any) -> Sequence[Any]:
+    """Return x, y and weight without what ``padded`` added, in a function that is compiled once for each ``num_rows``.
 
     Args:
-        step: What is compiled, once for each ``num_rows``.
+        rows: x, y and weight, and with ``num_rows`` also (rows,) bool: which ones were not added.
+        num_rows: How many these are; None to leave all.
         place: The sharding of the rows, whose number it needs not divide.
     """
-
-    def real_step(at: Any, rows: Sequence[Any], key: Any, number: Any, num_rows: int | None = None) -> Any:
-        if num_rows is not None:
-            *columns, is_real = rows
-            (kept,) = jnp.nonzero(is_real, size=num_rows)
-            rows = [jax.lax.with_sharding_constraint(values[kept], place) for values in columns]
-        return step(at, rows, key, number)
-
-    return real_step
+    if num_rows is None:
+        return rows
+    *columns, is_real = rows
+    (kept,) = jnp.nonzero(is_real, size=num_rows)
+    return [jax.lax.with_sharding_constraint(values[kept], place) for values in columns]

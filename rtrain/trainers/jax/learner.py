@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,12 @@ import numpy as np
 import optax
 from safetensors.numpy import save_file
 
-from rtrain.datasets.base import Batch, DatasetInfo
+from rtrain.datasets.base import Batch, DatasetInfo, take_rows
 from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.base import Job
 from rtrain.trainers.jax import arrays
 from rtrain.trainers.jax.build import RowLoss, build_loss, build_metrics, build_optimizer
-from rtrain.trainers.jax.inputs import Inputs, padded, without_padding
+from rtrain.trainers.jax.inputs import Inputs, padded, real_rows
 from rtrain.trainers.jax.nets.base import Net, build_net
 from rtrain.trainers.jax.outputs import fit_output
 from rtrain.trainers.jax.ranks import ProcessGroup
@@ -51,7 +51,8 @@ class JaxLearner(Learner):
         conf, info = worker.conf, worker.dataset.info
         self._info, self._world, self._conf = info, world, conf
         rows = conf.rows_per_step(world.size)
-        self._slots, self._eval_slots = world.slots(rows), world.slots(conf.eval_batch_size * world.size)
+        self._slots = world.slots(rows // conf.accumulate_steps)
+        self._eval_slots = world.slots(conf.eval_batch_size * world.size)
         steps = conf.num_steps(-(-worker.dataset.splits["train"].num_rows // rows))
         optimizer, self._rate = build_optimizer(conf, steps, worker.allow)
         net, inputs = build_net(conf, info, worker.run.seed, worker.allow), Inputs(info)
@@ -69,24 +70,50 @@ class JaxLearner(Learner):
         if idle:
             worker.notice(IDLE.format(", ".join(idle)))
         self._key, self._step = jax.random.key(worker.run.seed), 0
-        self._has_statistics = bool(jax.tree.leaves(state))
-        step = train_step(net, inputs, optimizer, loss, info, skips=worker.run.failure.nan_loss == "skip")
-        step, everywhere = without_padding(step, world.rows), world.everywhere
-        self._train = jax.jit(step, donate_argnums=0, static_argnames="num_rows", out_shardings=everywhere)
+        self._has_statistics, skips = bool(jax.tree.leaves(state)), worker.run.failure.nan_loss == "skip"
+        add, finish = gradient_step(net, inputs, loss, info, world.rows), optimizer_step(optimizer, skips=skips)
+        everywhere = world.everywhere
+
+        def whole(at: Any, *given: Any, num_rows: int | None) -> Any:
+            return finish(at, *add(at[0], zeros(at[0]), at[1], *given, num_rows=num_rows))
+
+        self._whole = jax.jit(whole, donate_argnums=0, static_argnames="num_rows", out_shardings=everywhere)
+        self._zeros = jax.jit(zeros, out_shardings=everywhere)
+        self._add = jax.jit(add, donate_argnums=1, static_argnames="num_rows", out_shardings=everywhere)
+        self._finish = jax.jit(finish, donate_argnums=0, out_shardings=everywhere)
         self._evaluate = jax.jit(
             evaluate_step(net, inputs, {"loss": loss, **self._metrics}, info), out_shardings=everywhere
         )
 
     def take(self, batch: Batch, step: int) -> Any:
         """Do one step; its loss is computed while this returns."""
-        rows = self._gathered(padded(batch, self._slots, self._inputs))
-        num_rows = None
-        if self._has_statistics and batch.num_global < rows[0].shape[0]:
-            num_rows = batch.num_global
-            rows = (*rows, *self._gathered([np.arange(self._slots) < len(batch.y)]))
-        self._at, loss = self._train(self._at, rows, self._key, np.int32(step), num_rows=num_rows)
-        self._step = step + 1
+        self._step, count = step + 1, np.float32(batch.num_global)
+        if self._conf.accumulate_steps == 1:
+            rows, num_rows = self._rows(batch)
+            self._at, loss = self._whole(self._at, rows, self._key, np.int32(step), count, num_rows=num_rows)
+            return loss, batch.num_global
+        weights, state, _ = self._at
+        sums = self._zeros(weights)
+        for number, part in enumerate(self._parts(batch)):
+            (rows, num_rows), key = self._rows(part), jax.random.fold_in(self._key, number)
+            sums, state = self._add(weights, sums, state, rows, key, np.int32(step), count, num_rows=num_rows)
+        self._at, loss = self._finish(self._at, sums, state)
         return loss, batch.num_global
+
+    def _parts(self, batch: Batch) -> Iterator[Batch]:
+        """Yield the rows of each backward pass, maybe none; all ranks have as many passes."""
+        columns = {"x": batch.x, "y": batch.y} | ({} if batch.weight is None else {"weight": batch.weight})
+        for rows in np.array_split(np.arange(len(batch.y)), self._conf.accumulate_steps):
+            part = take_rows(columns, rows, int(self._world.sum([len(rows)])[0]))
+            if part.num_global:
+                yield part
+
+    def _rows(self, batch: Batch) -> tuple[tuple[Any, ...], int | None]:
+        """Return the rows of a backward pass, and how many of them are real if the model must see no others."""
+        rows = self._gathered(padded(batch, self._slots, self._inputs))
+        if not self._has_statistics or batch.num_global == rows[0].shape[0]:
+            return rows, None
+        return (*rows, *self._gathered([np.arange(self._slots) < len(batch.y)])), batch.num_global
 
     def losses(self, taken: Sequence[Any]) -> list[float]:
         """Return the sums; waits for the devices."""
@@ -154,24 +181,41 @@ def try_learner(job: Job) -> None:
     JaxLearner(sanity_worker(job), ProcessGroup(0, 1, tuple(jax.devices("cpu")[:1])))
 
 
-def train_step(
-    net: Net, inputs: Inputs, optimizer: optax.GradientTransformation, loss: RowLoss, info: DatasetInfo, *, skips: bool
-) -> Callable[..., Any]:
-    """Return the function of one optimizer step: (weights, state, optimizer's state) before and after.
+def zeros(weights: Any) -> Any:
+    """Return what the first backward pass of a step adds to."""
+    return jnp.zeros(()), jnp.zeros(()), jax.tree.map(jnp.zeros_like, weights)
+
+
+def gradient_step(net: Net, inputs: Inputs, loss: RowLoss, info: DatasetInfo, place: Any) -> Callable[..., Any]:
+    """Return the function of one backward pass: it adds to the sums of losses, weights and gradients, by their rows.
+
+    It moves the state on. ``count`` is the number of rows of the step, whatever they weigh.
+    """
+
+    def add(weights: Any, sums: Any, state: Any, rows: Any, key: Any, step: Any, count: Any, num_rows: Any) -> Any:
+        x, y, weight = real_rows(rows, num_rows, place)
+
+        def share(some: Any) -> tuple[Any, Any]:
+            output, new = net.apply(some, state, inputs.ready(x), jax.random.fold_in(key, step), training=True)
+            return (loss(fit_output(output, y, info), y) * weight).sum() / count, new
+
+        (value, state), gradient = jax.value_and_grad(share, has_aux=True)(weights)
+        return jax.tree.map(jnp.add, sums, (value, weight.sum() / count, gradient)), state
+
+    return add
+
+
+def optimizer_step(optimizer: optax.GradientTransformation, *, skips: bool) -> Callable[..., Any]:
+    """Return the function that ends a step: (weights, state, optimizer's state) before and after, and the mean loss.
 
     If it ``skips``, a step whose loss or gradients are not finite changes nothing, and its loss is NaN.
     """
 
-    def step(at: Any, rows: Any, key: Any, number: Any) -> tuple[Any, Any]:
-        weights, state, optimizer_state = at
-        x, y, weight = rows
-
-        def mean_loss(some: Any) -> tuple[Any, Any]:
-            output, new = net.apply(some, state, inputs.ready(x), jax.random.fold_in(key, number), training=True)
-            row_losses = loss(fit_output(output, y, info), y)
-            return (row_losses * weight).sum() / jnp.maximum(weight.sum(), TINY), new
-
-        (value, state), gradient = jax.value_and_grad(mean_loss, has_aux=True)(weights)
+    def finish(at: Any, sums: Any, state: Any) -> tuple[Any, Any]:
+        weights, _, optimizer_state = at
+        value, weight, gradient = sums
+        mean = jnp.maximum(weight, TINY)
+        value, gradient = jax.tree.map(lambda one: (one / mean).astype(one.dtype), (value, gradient))
         updates, optimizer_state = optimizer.update(gradient, optimizer_state, weights)
         after = (optax.apply_updates(weights, updates), state, optimizer_state)
         if skips:
@@ -180,7 +224,7 @@ def train_step(
             value = jnp.where(good, value, jnp.nan)
         return after, value
 
-    return step
+    return finish
 
 
 def evaluate_step(net: Net, inputs: Inputs, metrics: Mapping[str, RowLoss], info: DatasetInfo) -> Callable[..., Any]:

@@ -55,7 +55,7 @@ class Draws:
     def __call__(self, env: Any) -> None:
         """Seed the round that begins."""
         progress, new = self._rounds.progress, {}
-        number = progress.rounds_before + progress.rounds
+        number = progress.rounds_before + progress.step
         if self._every > 0:
             share = float(self._params.get("bagging_fraction", 1))
             # Only another share makes it take the seed. It draws in each round, since it counts rounds anew when it is

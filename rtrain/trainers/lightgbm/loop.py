@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from rtrain.trainers.lightgbm.metrics import OfMargins, deciding, mode_of, needs
 from rtrain.trainers.lightgbm.model_file import MODEL, read_trees
 from rtrain.trainers.lightgbm.params import plain_errors, worker_params
 from rtrain.trainers.loops.boosting.init_model import InitialModel
-from rtrain.trainers.loops.boosting.progress import Progress
+from rtrain.trainers.loops.boosting.progress import RoundProgress
 from rtrain.trainers.loops.boosting.rounds import Rounds, eval_splits, functions, named_importance
 from rtrain.trainers.trained import read_about, wrote_files
 from rtrain.trainers.worker import Worker
@@ -51,7 +51,7 @@ def train(worker: Worker) -> None:
     info = worker.dataset.info
     params = worker_params(worker, info)
     begin = InitialModel.of(worker, anew=starts_again(params))
-    trees = _trees(begin, conf)
+    trees = _trees(begin)
     model = [] if trees is None else [trees]
     rounds = Rounds(worker, conf, LightGBMCollectives(worker.rank, worker.world_size), deciding, _copier(model), begin)
     objective, own = functions(conf, worker.allow)
@@ -64,24 +64,26 @@ def train(worker: Worker) -> None:
     params = params if objective is None else {**params, "objective": objective}
     if begin.init is not None and trees is not None:
         rounds.progress.rounds_before = trees.current_iteration()
-    if not rounds.done():
-        lightgbm.train(
-            params,
-            whole,
-            num_boost_round=conf.num_boost_round - rounds.progress.rounds,
-            valid_sets=list(evals.values()),
-            valid_names=list(evals),
-            feval=[*own, *margins] or None,
-            init_model=trees,
-            callbacks=[Draws(params, rounds), _after_round(rounds, model)],
-        )
+    with rounds.control.ending():
+        if not rounds.done():
+            lightgbm.train(
+                params,
+                whole,
+                num_boost_round=conf.num_boost_round - rounds.progress.step,
+                valid_sets=list(evals.values()),
+                valid_names=list(evals),
+                feval=[*own, *margins] or None,
+                init_model=trees,
+                callbacks=[Draws(params, rounds), _after_round(rounds, model)],
+            )
+        if model:
+            rounds.end()
     if model:
-        rounds.end()
-        used = rounds.progress.rounds_to_predict(conf)
+        used = rounds.progress.rounds_to_predict(stops_early=conf.early_stopping is not None)
         rounds.describe(_importance(model[0], info, used))
 
 
-def _trees(begin: InitialModel, conf: Conf) -> lightgbm.Booster | None:
+def _trees(begin: InitialModel) -> lightgbm.Booster | None:
     """Return the trees to begin with; of another run those that it predicts with."""
     if begin.folder is None:
         return None
@@ -89,8 +91,9 @@ def _trees(begin: InitialModel, conf: Conf) -> lightgbm.Booster | None:
         booster = read_trees(begin.folder, trusted=wrote_files(begin.folder))
         if begin.init is None:
             return booster
-        stops = replace(conf, early_stopping_rounds=read_about(begin.init).trainer.get("early_stopping_rounds"))
-        best = Progress.load(begin.init).rounds_to_predict(stops)
+        before = read_about(begin.init).trainer
+        stops_early = any(before.get(key) is not None for key in ("early_stopping", "early_stopping_rounds"))
+        best = RoundProgress.load(begin.init).rounds_to_predict(stops_early=stops_early)
         return booster if best == 0 else lightgbm.Booster(model_str=booster.model_to_string(num_iteration=best))
 
 

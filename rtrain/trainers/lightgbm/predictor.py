@@ -13,7 +13,7 @@ from rtrain.errors import CheckpointError, first_line
 from rtrain.trainers.lightgbm.config import Conf
 from rtrain.trainers.lightgbm.model_file import MODEL, read_trees
 from rtrain.trainers.loops.boosting.margins import probabilities_of_margins
-from rtrain.trainers.loops.boosting.progress import Progress
+from rtrain.trainers.loops.boosting.progress import RoundProgress
 from rtrain.trainers.loops.boosting.rounds import flat
 from rtrain.trainers.loops.ranking_metrics import Ranking, without_splits
 from rtrain.trainers.trained import LoadedCheckpoint, check_shape
@@ -122,10 +122,10 @@ def load_predictor(trained: LoadedCheckpoint, device: str = "cpu") -> Predictor:
     conf: Conf = trained.conf
     try:
         booster = read_trees(trained.folder, trusted=trained.own_files)
-        progress = Progress.load(trained.folder)
+        progress = RoundProgress.load(trained.folder)
     except (OSError, ValueError, lightgbm.basic.LightGBMError) as error:
         raise CheckpointError(f"{trained.folder / MODEL} can't be read: {first_line(error)}") from error
-    num_rounds = progress.rounds_to_predict(conf)
+    num_rounds = progress.rounds_to_predict(stops_early=conf.early_stopping is not None)
     if booster.params.get("objective") == "quantile":
         alpha = float(booster.params["alpha"])
         return QuantilePredictor(booster, trained.info, num_rounds, (alpha,))

@@ -35,7 +35,7 @@ class TrainerControl:
         self.monitor = monitor or Monitor(None, None)
         self.goals = StopConditions(worker.run.stop, worker.directions)
         self.signal = StopSignal(worker, ranks, conf.max_seconds, progress.seconds)
-        self._early = getattr(conf, "early_stopping", None)
+        self._early = conf.early_stopping
         self._lengths = [(key, getattr(conf, key)) for key in LENGTHS if getattr(conf, key, None) is not None]
         self._saved_step, self._scored_step = -1, progress.evaluated_step
         if worker.resume_dir() is not None:

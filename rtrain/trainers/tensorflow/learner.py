@@ -65,7 +65,7 @@ class KerasLearner(Learner):
         keras.utils.set_random_seed(worker.run.seed)
         self.model, inputs = build_model(conf, info, allow), Inputs(info)
         output, target = try_model(self.model, inputs, worker, world.size)
-        check_mask(output, world.size)
+        check_mask(output, world.size * conf.accumulate_steps)
         single = info.task in CLASSES and is_single(output, target)
         steps_per_epoch = -(-worker.dataset.splits["train"].num_rows // conf.rows_per_step(world.size))
         steps = conf.num_steps(steps_per_epoch)
@@ -82,7 +82,8 @@ class KerasLearner(Learner):
         check_loss(self.model, inputs, worker, world.size)
         self._metrics = build_metrics(conf, info, allow)
         try_metrics(self._metrics, output, info)
-        self._train = train_step(self.model, inputs, info, world, skips=worker.run.failure.nan_loss == "skip")
+        skips, parts = worker.run.failure.nan_loss == "skip", conf.accumulate_steps
+        self._train = train_step(self.model, inputs, info, world, parts=parts, skips=skips)
         self._evaluate = evaluate_step(self.model, inputs, info, gives_logits(loss, self.model))
         self._callbacks = Callbacks(build_callbacks(conf, self._metrics, allow), self.model, conf.max_epochs)
         self._copies = Copies((*self.model.variables, *optimizer.variables))

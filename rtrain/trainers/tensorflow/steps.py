@@ -37,14 +37,15 @@ def zeros(spec: Any, num_rows: int = 1) -> Any:
 
 
 def train_step(
-    model: Any, inputs: Inputs, info: DatasetInfo, world: ProcessGroup, *, skips: bool
+    model: Any, inputs: Inputs, info: DatasetInfo, world: ProcessGroup, *, parts: int, skips: bool
 ) -> Callable[..., Any]:
     """Return the graph of one step, which any number of rows goes through; it returns the loss over all ranks.
 
     It takes rows, targets and weights of this rank, and its share of the rows of all ranks: the gradient is that of the
-    mean over all rows, by their weights if these are 1 in the mean. Batch statistics and the like become the mean over
-    ranks by the same shares. If it ``skips``, a step whose loss or gradients over all ranks are not finite changes
-    neither weights nor statistics nor the optimizer, and its loss is NaN.
+    mean over all rows, by their weights if these are 1 in the mean. It goes through the rows in ``parts``, in turn.
+    Batch statistics and the like become the mean over ranks by the same shares. If it ``skips``, a step whose
+    loss or gradients over all ranks are not finite changes neither weights nor statistics nor the optimizer, and its
+    loss is NaN.
     """
     scales = isinstance(model.optimizer, keras.optimizers.LossScaleOptimizer)
     seeds = {id(one) for one in seed_states(model)}
@@ -53,14 +54,34 @@ def train_step(
     def step(x: Any, y: Any, weight: Any, share: Any) -> Any:
         variables = model.trainable_variables
         before = [tf.identity(one.value) for one in shared] if skips else []
-        with tf.GradientTape() as tape:
-            rows = inputs.ready(x)
-            output = call(model, rows, training=True)
-            loss = model.compute_loss(x=rows, y=y, y_pred=output, sample_weight=weight, training=True) * share
-            scaled = model.optimizer.scale_loss(loss)
-        found = tape.gradient(scaled, [one.value for one in variables])
+        num_rows = tf.shape(y)[0]
+        count = tf.minimum(parts, num_rows)
+
+        def part(place: Any) -> tuple[Any, Any, Any, Any]:
+            if parts == 1:
+                return x, y, weight, share
+            begin, end = place * num_rows // count, (place + 1) * num_rows // count
+            return x[begin:end], y[begin:end], weight[begin:end], share * tf.cast((end - begin) / num_rows, tf.float32)
+
+        def backward(x: Any, y: Any, weight: Any, share: Any) -> tuple[Any, list[Any]]:
+            with tf.GradientTape() as tape:
+                rows = inputs.ready(x)
+                output = call(model, rows, training=True)
+                loss = model.compute_loss(x=rows, y=y, y_pred=output, sample_weight=weight, training=True) * share
+                scaled = model.optimizer.scale_loss(loss)
+            return loss, tape.gradient(scaled, [one.value for one in variables])
+
+        def add(place: Any, loss: Any, *before: Any) -> tuple[Any, ...]:
+            more, found = backward(*part(place))
+            new = [tf.convert_to_tensor(part) for part in found if part is not None]
+            return place + 1, loss + more, *(old + one for old, one in zip(before, new, strict=True))
+
+        loss, found = backward(*part(0))
         trained = [one for one, part in zip(variables, found, strict=True) if part is not None]
         gradients = [tf.convert_to_tensor(part) for part in found if part is not None]
+        if parts > 1:
+            loop = (1, loss, *gradients)
+            _, loss, *gradients = tf.while_loop(lambda place, *_: place < count, add, loop, parallel_iterations=1)
         if world.size > 1:
             statistics = [tf.cast(one.value, tf.float32) * share for one in shared]
             loss, *rest = sum_tensors([loss, *gradients, *statistics], world)

@@ -159,12 +159,6 @@ class Conf(TrainLoopConf, EpochsConf):
     """Rows per worker and backward pass, workers that split layers (``tp``) counted as one; give this or
     ``global_batch_size``. 32 without either."""
 
-    global_batch_size: Annotated[int, Field(ge=1)] | None = None
-    """Rows of all workers per backward pass, cut as evenly as possible."""
-
-    accumulate_steps: Annotated[int, Field(ge=1)] = 1
-    """Backward passes per optimizer step; workers exchange gradients at the last one only."""
-
     clip_norm: Annotated[float, Field(gt=0)] | None = None
     """Largest norm of all gradients together."""
 
@@ -211,10 +205,6 @@ class Conf(TrainLoopConf, EpochsConf):
         self.check_limits()
         if self.clip_norm is not None and self.clip_value is not None:
             raise ValueError("clip_norm and clip_value contradict each other: give one, and set the other to null")
-
-    def rows_per_step(self, world_size: int) -> int:
-        """Return the rows of all workers per optimizer step, those that see the same rows counted as one."""
-        return super().rows_per_step(world_size) * self.accumulate_steps
 
     def num_with_own_rows(self, world_size: int) -> int:
         """Return the number of workers, those that see the same rows counted as one."""

@@ -24,6 +24,7 @@ FOLLOWED = (
 OURS = {
     "per_device_train_batch_size": "trainer.batch_size",
     "per_device_eval_batch_size": "trainer.eval_batch_size",
+    "gradient_accumulation_steps": "trainer.accumulate_steps",
     "num_train_epochs": "trainer.max_epochs",
     "max_steps": "trainer.max_steps",
     "eval_strategy": "trainer.eval_every_epochs or trainer.eval_every_steps",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from torch.nn.parallel import DistributedDataParallel
 from rtrain.datasets.base import Batch, Dataset
 from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.loops.epochs.learner import Learner
+from rtrain.trainers.loops.epochs.loader import slices
 from rtrain.trainers.loops.tasks import derived_metrics
 from rtrain.trainers.torch.checkpoint.optimizer_state import checked_state
 from rtrain.trainers.torch.checkpoint.staging import Copies, save_tensors
@@ -74,19 +76,33 @@ class TransformersLearner(Learner):
         if not len(batch.y):
             target = torch.full_like(target, IGNORED if target.dtype == torch.int64 else torch.nan)
         weight = _weight(rows, target)
-        losses = self._losses(self._forward(self._wrapped, inputs), target, self._args.label_smoothing_factor) * weight
-        count = float(weight.sum())
-        total = self._ranks.sum([count])[0] if self._ranks.size > 1 else count
-        mean = losses.detach().sum() / max(total, TINY)
-        if self._skips and not math.isfinite(self._ranks.sum([float(mean)])[0]):
-            return mean, batch.num_global
-        torch.autograd.backward(losses.sum() * (self._ranks.size / max(total, TINY)))
-        taken = self._clip()
+        total = max(self._ranks.sum([float(weight.sum())])[0], TINY)
+        mean = self._backward(inputs, target, weight.reshape(len(target), -1) / total)
+        is_finite = not self._skips or math.isfinite(self._ranks.sum([float(mean)])[0])
+        taken = is_finite and self._clip()
         if taken:
             self._optimizer.step()
             self._schedule.step()
         self._optimizer.zero_grad(set_to_none=True)
         return mean if taken else torch.full_like(mean, math.nan), batch.num_global
+
+    def _backward(self, inputs: Mapping[str, Tensor], target: Tensor, share: Tensor) -> Tensor:
+        """Go through the rows in parts; ranks exchange gradients at the last one. Return the rank's part of the loss.
+
+        Args:
+            inputs: Arguments of the model, all rows of the step.
+            target: Theirs.
+            share: (rows, places) that each place has in the loss of all ranks.
+        """
+        mean, parts = torch.zeros((), device=target.device), slices(len(target), self._conf.accumulate_steps)
+        for rows in parts:
+            with self._wrapped.no_sync() if self._ranks.size > 1 and rows is not parts[-1] else nullcontext():
+                output = self._forward(self._wrapped, {name: values[rows] for name, values in inputs.items()})
+                losses = self._losses(output, target[rows], self._args.label_smoothing_factor)
+                loss = (losses * share[rows].flatten()).sum()
+                torch.autograd.backward(loss * self._ranks.size)
+            mean += loss.detach()
+        return mean
 
     def _clip(self) -> bool:
         """Bring the norm of all gradients into its limit; return false if they are not finite and steps may be skipped.

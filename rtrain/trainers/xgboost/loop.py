@@ -75,10 +75,11 @@ def train(worker: Worker) -> None:
         if info.task == "classification" and gives_margins(conf) and "eval_metric" not in conf.params:
             own = [OfMargins(info), *own]
         metrics = Metrics(own, output_margin=objective is not None)
-        while not rounds.done():
-            grower.grow(matrix, rounds.progress.rounds_before + rounds.progress.rounds, objective)
-            rounds.after_round(metrics.measure(booster, evals, rounds.progress.rounds), MODES)
-        rounds.end()
+        with rounds.control.ending():
+            while not rounds.done():
+                grower.grow(matrix, rounds.progress.rounds_before + rounds.progress.step, objective)
+                rounds.after_round(metrics.measure(booster, evals, rounds.progress.step), MODES)
+            rounds.end()
         rounds.describe(_importance(booster, params, info))
 
 

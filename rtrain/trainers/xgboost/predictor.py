@@ -10,7 +10,7 @@ import xgboost
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import CheckpointError, first_line
 from rtrain.trainers.loops.boosting.margins import probabilities_of_margins
-from rtrain.trainers.loops.boosting.progress import Progress
+from rtrain.trainers.loops.boosting.progress import RoundProgress
 from rtrain.trainers.loops.boosting.rounds import flat, usable_names
 from rtrain.trainers.loops.ranking_metrics import Ranking, without_splits
 from rtrain.trainers.trained import LoadedCheckpoint, check_shape
@@ -93,7 +93,7 @@ def load_predictor(trained: LoadedCheckpoint, device: str = "cpu") -> Predictor:
     try:
         booster = read_trees(trained.folder, trained.info, trusted=trained.own_files)
         booster.set_param({"device": device})
-        progress = Progress.load(trained.folder)
+        progress = RoundProgress.load(trained.folder)
     except (OSError, xgboost.core.XGBoostError) as error:
         raise CheckpointError(f"{trained.folder / MODEL} can't be read: {first_line(error)}") from error
     objective = json.loads(booster.save_config())["learner"]["objective"]

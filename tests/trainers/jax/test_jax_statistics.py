@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 import pytest
 from epoch_tests import assert_same, copied_and_weighted
@@ -10,6 +11,7 @@ from jax_runs import SGD, fit, make_conf, weights
 from normalized import LINEN, NNX, Nnx, Normalized
 
 from rtrain.testing.small_data import small_dataset
+from rtrain.testing.workers import RecordingChannel
 from rtrain.trainers.jax import arrays
 
 
@@ -71,3 +73,17 @@ def test_the_last_rows_of_an_epoch_have_statistics_of_their_own(tmp_path, monkey
     wanted = by_hand([(x[rows], columns["y"][rows], columns["weight"][rows]) for rows in parts])
     found = {key: one for key, one in weights(tmp_path).items() if key in wanted}
     assert_same(found, wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_statistics_follow_the_parts_of_a_step_and_resume(tmp_path, monkeypatch):
+    from rtrain.config.targets import allow_list
+
+    monkeypatch.setattr(allow_list, "FRAMEWORKS", allow_list.FRAMEWORKS | {"normalized"})
+    conf = make_conf(model=LINEN, optimizer=SGD, global_batch_size=8, accumulate_steps=3)
+    data = small_dataset(num_rows=(25, 3))  # the last step has one row
+    fit(tmp_path / "whole", conf, data)
+    fit(tmp_path / "parts", conf, data, channel=RecordingChannel(stop_after=3))
+    fit(tmp_path / "parts", conf, data)
+    whole, parts = weights(tmp_path / "whole"), weights(tmp_path / "parts")
+    assert_same(whole, parts, rtol=1e-6, atol=1e-7)
+    assert all(np.isfinite(values).all() for values in whole.values())

@@ -18,6 +18,7 @@ from rtrain.testing.small_data import streamed
 from rtrain.testing.workers import make_job
 from rtrain.trainers.lightgbm.config import Conf
 from rtrain.trainers.lightgbm.plugin import Plugin
+from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
 
 STUMP = {"num_leaves": 2, "min_data_per_group": 5}
 fit = partial(boosting_runs.fit, "lightgbm")
@@ -176,7 +177,7 @@ def largest(predictions, data):
         ({"params": {"num_leafs": 3}}, "params.num_leafs: there is no parameter.*\n.*params.num_leaves"),
         ({"params": {"n_jobs": 3}}, "set by rtrain.\nUse trainer.num_threads"),
         ({"params": {"first_metric_only": True}}, "set by rtrain.\n.*run.checkpoint.best.monitor"),
-        ({"params": {"early_stopping_min_delta": 0.1}}, "set by rtrain.\nUse trainer.early_stopping_min_delta"),
+        ({"params": {"early_stopping_min_delta": 0.1}}, "set by rtrain.\nUse trainer.early_stopping.min_delta"),
         (
             {"params": {"metric": "multi_eror"}},
             r"params.metric: LightGBM refuses .*: Multiclass objective and metrics",
@@ -220,7 +221,11 @@ def test_what_lightgbm_finds_wrong_while_it_trains_is_one_line(tmp_path):
 
 
 def test_the_users_own_metric_says_whether_smaller_is_better(tmp_path):
-    keys = {"metric_functions": [f"{__name__}:cost"], "num_boost_round": 100, "early_stopping_rounds": 5}
+    keys = {
+        "metric_functions": [f"{__name__}:cost"],
+        "num_boost_round": 100,
+        "early_stopping": EarlyStoppingConf(patience=5),
+    }
     params = {"metric": "None", "learning_rate": 0.5}
     channel = fit(tmp_path, real_dataset("diabetes"), allow=(__name__,), params=params, **keys)
     costs = [record.metrics["test/cost"] for record in channel.events]

@@ -28,7 +28,7 @@ def own_folder(tmp_path, monkeypatch):
         ["mlp", *EPOCHS],
         ["lightning", *EPOCHS],
         ["mlp", "trainer.max_epochs=1", "trainer.eval_every_steps=1"],
-        ["xgboost", *TREES, "trainer.early_stopping_rounds=1"],
+        ["xgboost", *TREES, "trainer.early_stopping={patience: 1}"],
         [
             "sklearn",
             *EPOCHS,
@@ -51,7 +51,7 @@ def test_a_choice_on_the_test_split_is_told_once(words, capsys):
         ["mlp", *EPOCHS, "run.checkpoint.best.monitor=test/loss", "dataset.split.val=null"],
         ["mlp", *EPOCHS, "trainer.evaluate_split=none"],
         ["xgboost", *TREES],
-        ["xgboost", *TREES, "trainer.early_stopping_rounds=1", "trainer.eval_splits=[test]"],
+        ["xgboost", *TREES, "trainer.early_stopping={patience: 1}", "trainer.eval_splits=[test]"],
         ["sklearn"],
     ],
 )

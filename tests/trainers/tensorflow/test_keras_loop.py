@@ -318,3 +318,15 @@ def test_a_worker_has_as_many_threads_as_the_key_says(tmp_path, monkeypatch, ask
     with pytest.raises(InterruptedError):
         train(replace(worker, in_process=False, num_threads=3))
     assert told == [found]
+
+
+def test_batch_statistics_follow_the_parts_of_a_step_and_resume(tmp_path):
+    model = local("normalized", input_shape="auto", num_classes=3)
+    conf = make_conf(model=model, global_batch_size=8, accumulate_steps=3)
+    data = small_dataset(num_rows=(25, 3))  # the last step has one row
+    fit(tmp_path / "whole", conf, data)
+    fit(tmp_path / "parts", conf, data, channel=RecordingChannel(stop_after=3))
+    fit(tmp_path / "parts", conf, data)
+    whole, parts = weights(tmp_path / "whole"), weights(tmp_path / "parts")
+    assert_same(whole, parts, rtol=1e-6, atol=1e-7)
+    assert all(np.isfinite(values).all() for values in whole.values())

@@ -63,8 +63,9 @@ def test_the_same_seed_gives_the_same_numbers(tmp_path):
 
 
 def test_accumulated_halves_are_one_whole_batch(tmp_path):
-    _, whole = fit(tmp_path / "a", make_conf(batch_size=64))
-    _, halves = fit(tmp_path / "b", make_conf(batch_size=32, accumulate_steps=2))
+    keys = {"scheduler": {"_target_": "torch.optim.lr_scheduler.CosineAnnealingLR", "T_max": "auto"}}
+    _, whole = fit(tmp_path / "a", make_conf(batch_size=64, **keys))
+    _, halves = fit(tmp_path / "b", make_conf(batch_size=32, accumulate_steps=2, **keys))
     assert_same(whole, halves)
 
 

@@ -67,6 +67,23 @@ def test_a_stopped_run_resumes_to_the_same_weights(tmp_path):
     assert all(torch.equal(one[name], two[name]) for name in one)
 
 
+@pytest.mark.parametrize("task", ["sequence-classification", "masked-lm", "causal-lm"])
+def test_accumulated_parts_are_one_whole_batch_and_resume_between_steps(tmp_path, task):
+    keys = {"model": {**TINY[task], "hidden_dropout_prob": 0.0}} if task != "causal-lm" else {}
+    keys["arguments"] = {"learning_rate": 0.01, "lr_scheduler_type": "linear"}
+    data, conf = dataset(task), make_conf(task, global_batch_size=4, accumulate_steps=2, **keys)
+    whole = fit(tmp_path / "whole", make_conf(task, global_batch_size=8, **keys), data)
+    parts = fit(tmp_path / "parts", conf, data)
+    for name in ("train/epoch_loss", "train/lr"):
+        assert parts.metrics[name] == pytest.approx(whole.metrics[name], rel=1e-4)
+    fit(tmp_path / "resumed", conf, data, stop_after=3)
+    fit(tmp_path / "resumed", conf, data)
+    one, two, three = (weights(tmp_path / name) for name in ("whole", "parts", "resumed"))
+    for name in one:
+        torch.testing.assert_close(one[name], two[name], rtol=1e-3, atol=1e-4)
+        assert torch.equal(two[name], three[name])
+
+
 def test_an_optimizer_is_read_into_main_memory_first(tmp_path, monkeypatch):
     asked, load = [], torch.load
 

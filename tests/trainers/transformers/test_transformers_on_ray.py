@@ -15,9 +15,12 @@ SENTENCES = [
     "words",
     [
         ["trainer.task=sequence-classification", "dataset.label=label", "evaluate=accuracy"],
-        ["trainer.task=masked-lm", "dataset.task=language-modeling", "evaluate=perplexity"],
+        [
+            *("trainer.task=masked-lm", "dataset.task=language-modeling"),
+            *("trainer.global_batch_size=5", "trainer.accumulate_steps=3", "evaluate=perplexity"),
+        ],
     ],
-    ids=["classes", "masked"],
+    ids=["classes", "masked, in parts"],
 )
 def test_two_workers_train_what_one_trains(tmp_path, words):
     rows = [f"{sentence} {word}\t{word}" for word, sentence in SENTENCES]

@@ -9,7 +9,8 @@ from pydantic import Field
 
 from rtrain.config.needs import Need, Rules
 from rtrain.trainers.loops.custom.conf import TrainLoopConf, loop_needs
-from rtrain.trainers.loops.epochs.conf import CAN_SKIP
+from rtrain.trainers.loops.epochs.conf import CAN_SKIP, EarlyStoppingConf
+from rtrain.trainers.loops.epochs.too_late import can_stop
 
 HAS_EPOCHS = Need(
     met=lambda way: False,
@@ -30,11 +31,10 @@ SAVED_BY_ROUND = Need(
     keys=("trainer.num_boost_round",),
 )
 CAN_STOP = Need(
-    # The first round is an improvement, and after the last one there is nothing left to stop.
-    met=lambda way: way.resumed or (way.trainer.early_stopping_rounds or 0) + 1 < max(2, way.trainer.num_boost_round),
+    met=lambda way: way.resumed or can_stop(way.trainer.early_stopping, way.trainer.num_boost_round),
     otherwise="the run ends before so many rounds in a row can be without improvement",
     instead="Ask for fewer of them, or grow more trees",
-    keys=("trainer.num_boost_round", "trainer.early_stopping_rounds"),
+    keys=("trainer.num_boost_round", "trainer.early_stopping", "trainer.early_stopping_rounds"),
 )
 
 
@@ -42,10 +42,7 @@ CAN_STOP = Need(
 class BoostingConf(TrainLoopConf):
     """How many trees to grow, and what to measure meanwhile."""
 
-    needs: ClassVar[Rules] = (
-        *loop_needs(),
-        CAN_STOP.of("early_stopping_rounds"),
-    )
+    needs: ClassVar[Rules] = (*loop_needs(), CAN_STOP.of("early_stopping.patience", "early_stopping_rounds"))
     follows: ClassVar[Rules] = (
         *TrainLoopConf.follows,
         HAS_EPOCHS.of("run.checkpoint.every_epochs"),
@@ -61,11 +58,14 @@ class BoostingConf(TrainLoopConf):
     num_boost_round: Annotated[int, Field(ge=1)] = 100
     """Rounds; each adds one tree, or one per class."""
 
+    early_stopping: EarlyStoppingConf | None = None
+    """Stop when a metric no longer gets better, each round being an evaluation; null: grow all trees."""
+
     early_stopping_rounds: Annotated[int, Field(ge=1)] | None = None
-    """Stop after so many rounds without an improvement of the monitored metric; null: grow all trees."""
+    """The old name of ``early_stopping.patience``."""
 
     early_stopping_min_delta: Annotated[float, Field(ge=0)] = 0.0
-    """Change of the monitored metric that counts as an improvement, if it is larger than this."""
+    """The old name of ``early_stopping.min_delta``."""
 
     eval_splits: list[str] | None = None
     """Splits to evaluate after each round, e.g. ``[train, val]``; the last one decides early stopping and the best
@@ -82,3 +82,11 @@ class BoostingConf(TrainLoopConf):
 
     num_threads: Annotated[int, Field(ge=1)] | None = None
     """Threads of each worker; null: as many as it has cores."""
+
+    def __post_init__(self) -> None:
+        if self.early_stopping_min_delta and self.early_stopping_rounds is None:
+            raise ValueError("early_stopping_min_delta is now early_stopping.min_delta, beside early_stopping.patience")
+        if self.early_stopping is None and self.early_stopping_rounds is not None:
+            self.early_stopping = EarlyStoppingConf(
+                patience=self.early_stopping_rounds, min_delta=self.early_stopping_min_delta
+            )

@@ -9,15 +9,26 @@ from rtrain.trainers.base import Job
 from rtrain.trainers.loops.auto import dataset_of
 from rtrain.trainers.loops.boosting.conf import BoostingConf
 from rtrain.trainers.loops.boosting.rounds import eval_splits, with_shared_names
+from rtrain.trainers.loops.directions import monitored
 from rtrain.trainers.loops.optimistic import notice
 
 
 def chosen_on_test(job: Job) -> list[str]:
     """Return the notice that early stopping chooses the best round on the test split, if the config names no other."""
     conf: BoostingConf = job.conf.trainer
-    chooses = conf.early_stopping_rounds is not None and conf.eval_splits is None
-    named = job.conf.run.checkpoint.best.monitor is not None
+    chooses = conf.early_stopping is not None and conf.eval_splits is None
+    named = monitored(job.conf.run.checkpoint.best, conf) is not None
     return [notice(job)] if chooses and not named and eval_splits(conf, dataset_of(job)) == ["test"] else []
+
+
+def old_names(conf: BoostingConf) -> list[str]:
+    """Return the note that the config has early stopping under its old name."""
+    rounds, early = conf.early_stopping_rounds, conf.early_stopping
+    if rounds is None or early is None:
+        return []
+    delta = f", min_delta: {early.min_delta:g}" if early.min_delta else ""
+    now = f"trainer.early_stopping={{patience: {early.patience}{delta}}}"
+    return [f"trainer.early_stopping_rounds={rounds} will be removed: say {now}"]
 
 
 def reported_rounds(

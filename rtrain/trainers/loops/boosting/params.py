@@ -73,9 +73,9 @@ def check_early_stopping(conf: BoostingConf, param: str, kind: Any, uncut: Mappi
     Raises:
         ConfigError: Names both keys.
     """
-    if conf.early_stopping_rounds is not None and kind in uncut:
+    if conf.early_stopping is not None and kind in uncut:
         raise ConfigError(
-            f"trainer.early_stopping_rounds: with {param}={kind} {uncut[kind]}, so that the best round can't be kept.",
+            f"trainer.early_stopping: with {param}={kind} {uncut[kind]}, so that the best round can't be kept.",
             f"Leave it out, or use trainer.params.{param}={usual}. run.checkpoint.every_steps with "
             "run.checkpoint.best.monitor keeps the best of the rounds that are saved.",
         )

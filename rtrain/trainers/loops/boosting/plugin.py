@@ -39,7 +39,7 @@ class BoostingPlugin(TrainerPlugin):
         return found
 
     def notices(self, job: Job) -> Sequence[str]:
-        """Report that the test split chooses the best checkpoint, if it does."""
-        from rtrain.trainers.loops.boosting.judged import chosen_on_test
+        """Report that the test split chooses the best checkpoint, if it does, and what has another name now."""
+        from rtrain.trainers.loops.boosting.judged import chosen_on_test, old_names
 
-        return chosen_on_test(job)
+        return [*chosen_on_test(job), *old_names(job.conf.trainer)]

@@ -24,14 +24,13 @@ from rtrain.trainers.base import Job
 from rtrain.trainers.loops.auto import check_float32, check_roles, dataset_of
 from rtrain.trainers.loops.boosting.conf import BoostingConf
 from rtrain.trainers.loops.boosting.init_model import InitialModel
-from rtrain.trainers.loops.boosting.progress import Progress
+from rtrain.trainers.loops.boosting.progress import RoundProgress
 from rtrain.trainers.loops.collectives import Collectives
-from rtrain.trainers.loops.directions import check_targets, not_reported
-from rtrain.trainers.loops.finished import tell_over
+from rtrain.trainers.loops.control import TrainerControl, is_due
+from rtrain.trainers.loops.directions import check_targets, monitored, not_reported
 from rtrain.trainers.loops.monitor import Monitor, StopConditions, goal_names
 from rtrain.trainers.loops.not_finite import NotFiniteError
 from rtrain.trainers.loops.number_ranges import check_numbers
-from rtrain.trainers.loops.stopping import SIGNALS, StopSignal
 from rtrain.trainers.worker import Worker
 
 CHOSEN = {"eval_metric", "metric", "metrics", "metric_types"}
@@ -99,14 +98,14 @@ def check_boosting(conf: BoostingConf, job: Job) -> None:
         if name not in info.num_rows:
             there = ", ".join(info.num_rows)
             raise ConfigError(f"trainer.eval_splits: {info.name} has no split {name}, only {there}.")
-    if conf.early_stopping_rounds is not None and not eval_splits(conf, info):
+    early, best = conf.early_stopping, job.conf.run.checkpoint.best.monitor
+    if early is not None and not eval_splits(conf, info):
+        raise ConfigError("trainer.early_stopping needs a split to evaluate on.", to_try("dataset.split.val=0.2"))
+    if early is not None and None not in (early.monitor, best) and early.monitor != best:
         raise ConfigError(
-            "trainer.early_stopping_rounds needs a split to evaluate on.", to_try("dataset.split.val=0.2")
-        )
-    if conf.early_stopping_min_delta and conf.early_stopping_rounds is None:
-        raise ConfigError(
-            "trainer.early_stopping_min_delta is the improvement that early stopping asks for, but it is off.",
-            to_try(f"trainer.early_stopping_rounds={USUAL_PATIENCE}"),
+            f"trainer.early_stopping.monitor={early.monitor}: the best round is chosen by {best} already "
+            "(run.checkpoint.best.monitor), and a model of boosted trees has one best round.",
+            "Name one metric",
         )
     check_numbers(conf.params, "trainer.params", conf.params)
     functions(conf, job.allow)
@@ -184,48 +183,23 @@ class Rounds:
         folder = beginning.resumed
         self._worker, self._conf, self._deciding, self._copied = worker, conf, deciding, snapshot
         self._task = "" if worker.dataset is None else worker.dataset.info.task
-        self.progress = Progress() if folder is None else Progress.load(folder)
-        self._monitor: Monitor | None = None
-        """Known when the library has reported its metrics, whose names only it can tell."""
-        self._saved = self.progress.rounds if folder is not None else -1
-        self._goals, self._reason = StopConditions(worker.run.stop, worker.directions), ""
-        self._is_over_before = folder is not None
-        """No round was wanted since the run was resumed."""
-        self._spoilt = ""
-        """Why training ends without a checkpoint: the deciding metric is not finite."""
-        self._stop = StopSignal(worker, ranks, conf.max_seconds, self.progress.seconds)
+        self.progress = RoundProgress() if folder is None else RoundProgress.load(folder)
+        self.control = TrainerControl(worker, conf, ranks, self.progress)
+        """Its monitor is known when the library has reported its metrics, whose names only it can tell."""
+        self._reason = self.control.over_before()
 
     def done(self) -> bool:
         """Return whether no further round is wanted; every worker asks before each round."""
-        if self._spoilt:
-            self._reason = self._spoilt
-            return True
-        if self.progress.rounds < self._conf.num_boost_round:
-            self._reason = self._early_end() or self._stop.agreed(self.progress.rounds)
-            if not self._reason and self._stop.save_agreed():
-                self.checkpoint()
-            if not self._reason:
-                self._is_over_before = False
-                return False
-        if self._is_over_before and self._reason not in SIGNALS:
-            progress = self.progress
-            waited = progress.rounds - progress.best_round if progress.best_round else 0
-            done = {"num_boost_round": progress.rounds, "early_stopping_rounds": waited}
-            tell_over(self._worker, self._reason, self._stop, done)
-        return True
-
-    def _early_end(self) -> str:
-        progress, patience = self.progress, self._conf.early_stopping_rounds
-        if patience is not None and progress.best_round and progress.rounds - progress.best_round >= patience:
-            return f"early stopping: no improvement in {patience} rounds"
-        return self._goals.reached(progress.metrics)
+        self._reason = self._reason or self.control.reason()
+        if not self._reason and self.control.signal.save_agreed():
+            self.checkpoint()
+        return bool(self._reason)
 
     def end(self) -> None:
-        """Write the last checkpoint of metrics that are finite, and tell why training ends before its last round."""
-        if not self._spoilt and (self._reason not in SIGNALS or self._worker.run.checkpoint.on_exit):
+        """Write the last checkpoint, and tell why training ends before its last round."""
+        if self.control.saves_at_end(self._reason):
             self.checkpoint()
-        if self._reason not in ("", *SIGNALS):
-            self._worker.describe_end(self._reason)
+        self.control.describe_end(self._reason)
 
     def after_round(self, metrics: Mapping[str, float], modes: Mapping[str, str] | None = None) -> None:
         """Count a round, report its metrics, and write a checkpoint if one is due.
@@ -239,44 +213,35 @@ class Rounds:
             TrainingError: It asks to judge by one that is not reported, or that is NaN or infinite.
         """
         progress = self.progress
-        progress.rounds += 1
+        progress.move_to(progress.step + 1)
         progress.metrics = with_shared_names(metrics, self._task)
-        self._worker.alive(progress.rounds)
-        if progress.metrics and self._monitor is None:
-            self._monitor = self._monitor_of(list(metrics), modes or {})
-            progress.judge_by(self._monitor)
-        value = progress.metrics.get(str(self._monitor.name), math.nan) if self._monitor is not None else math.nan
+        self._worker.alive(progress.step)
+        if progress.metrics and self.control.monitor.name is None:
+            self.control.monitor = self._monitor_of(list(metrics), modes or {})
+            progress.judge_by(self.control.monitor)
+        monitor, early = self.control.monitor, self._conf.early_stopping
+        value = progress.metrics.get(str(monitor.name), math.nan)
         if progress.metrics:
-            self._worker.report(progress.metrics, step=progress.rounds, epoch=progress.rounds)
+            self._worker.report(progress.metrics, step=progress.step, epoch=progress.epoch)
             self._check_finite(value)
-        if self._monitor is not None:
-            progress.judge(value, self._monitor, self._conf.early_stopping_min_delta)
-        every = self._worker.run.checkpoint.every_steps
-        if every is not None and progress.rounds % every == 0 and not self._spoilt:
+        progress.judge(value, monitor, 0.0 if early is None else early.min_delta)
+        if is_due(self._worker.run.checkpoint.every_steps, progress.step):
             self.checkpoint()
 
     def _check_finite(self, value: float) -> None:
-        """Fail, or have training end, where the deciding metric is NaN or infinite.
-
-        Raises:
-            NotFiniteError: ``run.failure.nan_loss`` is ``raise``.
-        """
+        """Fail where the deciding metric is NaN or infinite."""
         if math.isfinite(value):
             return
-        assert self._monitor is not None
-        name, progress = str(self._monitor.name), self.progress
+        name, progress = str(self.control.monitor.name), self.progress
         if not progress.was_finite and self._may_be_undefined(name):
-            if progress.rounds == 1:
+            if progress.step == 1:
                 self._worker.notice(f"{name} is {value:g} in the first round: it may not be defined for these rows")
             return
-        error = NotFiniteError(
-            f"{name} of round {progress.rounds} is {value:g}, not a finite number.",
+        raise NotFiniteError(
+            f"{name} of round {progress.step} is {value:g}, not a finite number.",
             "Labels or weights are too large, or it is not defined for the rows of its split: auc needs both classes. "
             "Correct them, or name another metric: run.checkpoint.best.monitor",
         )
-        if self._worker.run.failure.nan_loss != "stop":
-            raise error
-        self._spoilt = error.message
 
     def _may_be_undefined(self, name: str) -> bool:
         """Tell whether a metric that was never finite is none to fail for.
@@ -285,39 +250,36 @@ class Rounds:
         the rounds that early stopping waits for an improvement. One that decides nothing beside others that are finite
         has all rounds.
         """
-        conf, progress, monitor = self._conf, self.progress, self._worker.run.checkpoint.best.monitor
+        conf, progress = self._conf, self.progress
+        monitor = monitored(self._worker.run.checkpoint.best, conf)
         if not (monitor or conf.metric_functions or CHOSEN & conf.params.keys()):
             return False
-        if progress.rounds < min(conf.early_stopping_rounds or USUAL_PATIENCE, conf.num_boost_round):
+        patience = USUAL_PATIENCE if conf.early_stopping is None else conf.early_stopping.patience
+        if progress.step < min(patience, conf.num_boost_round):
             return True
         split = name.rpartition("/")[0]
         others = [one for key, one in progress.metrics.items() if key.rpartition("/")[0] == split and key != name]
-        return not (conf.early_stopping_rounds or monitor) and any(map(math.isfinite, others))
+        return not (conf.early_stopping or monitor) and any(map(math.isfinite, others))
 
     def checkpoint(self) -> None:
         """Write a checkpoint of this round, once."""
-        progress = self.progress
-        if self._saved == progress.rounds:
-            return
-        progress.seconds = self._stop.seconds
-        metrics = progress.best_metrics if progress.rounds_to_predict(self._conf) else progress.metrics
-        self._worker.save_checkpoint(
-            self._snapshot, step=progress.rounds, epoch=progress.rounds, metrics=metrics, score=self._score(metrics)
-        )
-        self._saved = progress.rounds
-        self._stop.saved()
+        if self.control.must_save():
+            metrics = self.progress.best_metrics if self._rounds_to_predict() else self.progress.metrics
+            self.control.save(self._snapshot, metrics=metrics, score=self._score(metrics))
+
+    def _rounds_to_predict(self) -> int:
+        return self.progress.rounds_to_predict(stops_early=self._conf.early_stopping is not None)
 
     def _score(self, metrics: Mapping[str, float]) -> dict[str, Any] | None:
         """Return the score of the rounds that a prediction uses; the newest model holds all rounds before it.
 
         Where the config names the metric, and a prediction uses all rounds, models are compared with each other.
         """
-        progress = self.progress
-        score = None if self._monitor is None else self._monitor.score(metrics)
+        score, best_round = self.control.monitor.score(metrics), self.progress.best_round
         if score is None:
             return None
-        if progress.rounds_to_predict(self._conf):
-            return {**score, "step": progress.best_round, "epoch": progress.best_round, "newest": True}
+        if self._rounds_to_predict():
+            return {**score, "step": best_round, "epoch": best_round, "newest": True}
         return score if self._worker.run.checkpoint.best.monitor is not None else {**score, "newest": True}
 
     def _monitor_of(self, reported: Sequence[str], modes: Mapping[str, str]) -> Monitor:
@@ -329,14 +291,16 @@ class Rounds:
         directions = self._worker.directions.reported(modes)
         monitor = Monitor.of(best, self._conf, directions, self._deciding(own))
         there = self.progress.metrics
-        for name, key in {**goal_names(stop), str(monitor.name): "run.checkpoint.best.monitor"}.items():
+        of_stopping = best.monitor is None and monitored(best, self._conf) is not None
+        decides = "trainer.early_stopping.monitor" if of_stopping else "run.checkpoint.best.monitor"
+        for name, key in {**goal_names(stop), str(monitor.name): decides}.items():
             if name not in there:
                 wrong = not_reported(key, name, [*own, *there])
                 raise TrainingError(wrong.message, wrong.hint)
-        if monitor.mode is None and (best.monitor is not None or self._conf.early_stopping_rounds is not None):
+        if monitor.mode is None and (best.monitor is not None or self._conf.early_stopping is not None):
             directions.needed(str(monitor.name), "run.checkpoint.best.mode")
         check_targets(stop.target, directions)
-        self._goals = StopConditions(stop, directions)
+        self.control.goals = StopConditions(stop, directions)
         return monitor
 
     def describe(self, importance: Mapping[str, Mapping[str, float]]) -> None:
@@ -347,27 +311,27 @@ class Rounds:
         """
         progress = self.progress
         before = {"rounds_before": progress.rounds_before} if progress.rounds_before else {}
-        facts = {"num_rounds": progress.rounds, "best_round": progress.best_round, **before}
+        facts = {"num_rounds": progress.step, "best_round": progress.best_round, **before}
         self._worker.describe_model({**facts, "feature_importance": importance})
-        if progress.rounds and not importance.get("weight"):
+        if progress.step and not importance.get("weight"):
             self._worker.notice(
-                f"nothing was learned in {progress.rounds} rounds: no feature is used. There are too few rows for the "
+                f"nothing was learned in {progress.step} rounds: no feature is used. There are too few rows for the "
                 "limits in trainer.params, or labels hardly differ (XGBoost ignores splits that gain less than 1e-6)"
             )
         self._notice_best_round()
 
     def _notice_best_round(self) -> None:
         """Tell the user of a round that was better than the last one, which the model is, if it was long ago."""
-        progress, monitor = self.progress, self._monitor
-        rounds_since = progress.rounds - progress.best_round
-        chosen = self._conf.early_stopping_rounds or self._worker.run.checkpoint.best.monitor
-        if monitor is None or progress.best is None or chosen or rounds_since < USUAL_PATIENCE:
+        progress, monitor = self.progress, self.control.monitor
+        rounds_since = progress.step - progress.best_round
+        chosen = self._conf.early_stopping or self._worker.run.checkpoint.best.monitor
+        if progress.best is None or chosen or rounds_since < USUAL_PATIENCE:
             return
         self._worker.notice(
             f"{monitor.name} was best in round {progress.best_round}: {progress.best:.4g}. The model has all "
-            f"{progress.rounds} rounds: {progress.metrics[str(monitor.name)]:.4g}. To end at the best one: "
-            f"trainer.early_stopping_rounds={USUAL_PATIENCE}"
+            f"{progress.step} rounds: {progress.metrics[str(monitor.name)]:.4g}. To end at the best one: "
+            f"trainer.early_stopping={{patience: {USUAL_PATIENCE}}}"
         )
 
     def _snapshot(self) -> Writer:
-        return in_turn(self._copied(self.progress.rounds_to_predict(self._conf)), replace(self.progress).save)
+        return in_turn(self._copied(self._rounds_to_predict()), replace(self.progress).save)

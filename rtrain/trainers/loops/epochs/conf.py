@@ -78,10 +78,10 @@ class LimitsConf:
     """Seconds of training, those before a resume counted in; null for no limit."""
 
     batch_size: Annotated[int, Field(ge=1)] | None = None
-    """Rows per worker and step; give this or ``global_batch_size``. 32 without either."""
+    """Rows per worker and backward pass; give this or ``global_batch_size``. 32 without either."""
 
     global_batch_size: Annotated[int, Field(ge=1)] | None = None
-    """Rows of all workers per step, cut as evenly as possible: the same training on any number of workers."""
+    """Rows of all workers per backward pass, cut as evenly as possible: the same training on any number of workers."""
 
     eval_batch_size: Annotated[int, Field(ge=1)] = 256
     """Rows per worker and step of an evaluation."""
@@ -148,6 +148,10 @@ class EpochsConf(LimitsConf):
         LOGGED_BY_STEP.of("run.log_every_steps"),
     )
 
+    accumulate_steps: Annotated[int, Field(ge=1)] = 1
+    """Backward passes per optimizer step, whose gradient is that of all their rows. The last step of an epoch cuts the
+    rows that are left into as many parts."""
+
     shuffle: bool = True
     """Take the rows of each epoch in a new order; false: in the order of the data."""
 
@@ -156,3 +160,7 @@ class EpochsConf(LimitsConf):
 
     eval_every_steps: Annotated[int, Field(ge=1)] | None = None
     """Evaluate after each so many optimizer steps; null for none by step."""
+
+    def rows_per_step(self, world_size: int) -> int:
+        """Return the rows of all workers per optimizer step."""
+        return super().rows_per_step(world_size) * self.accumulate_steps

@@ -49,3 +49,9 @@ class BatchLoader:
                     "The dataset's source has to give DatasetInfo.dtype as it is.",
                 )
             yield batch
+
+
+def slices(num_rows: int, parts: int) -> list[slice]:
+    """Return the rows of each backward pass of a step, as evenly as possible; fewer than ``parts`` of fewer rows."""
+    count = max(1, min(num_rows, parts))
+    return [slice(place * num_rows // count, (place + 1) * num_rows // count) for place in range(count)]

@@ -59,17 +59,17 @@ def try_loss(model: Any, inputs: Inputs, output: Any, info: DatasetInfo, *, own:
         _check_weights(loss, y, found, tf.reshape(tf.linspace(0.0, 2.0, count), (-1, *weight_spec(info).shape[1:])))
 
 
-def check_mask(output: Any, num_workers: int) -> None:
-    """Refuse outputs with a mask of Keras on several workers: the loss divides by what counts in each one's rows.
+def check_mask(output: Any, num_parts: int) -> None:
+    """Refuse outputs with a mask of Keras for a step in parts: the loss divides by what counts in the rows of each.
 
     Raises:
-        TrainingError: Several workers would train something else than one does.
+        TrainingError: Several workers, or backward passes, would train something else than one does.
     """
-    if num_workers > 1 and getattr(output, "_keras_mask", None) is not None:
+    if num_parts > 1 and getattr(output, "_keras_mask", None) is not None:
         raise TrainingError(
-            "trainer.model gives outputs with a mask: the loss is the mean over the places that count in each worker's "
-            "rows, so that several workers would train something else than one does.",
-            "Use num_workers=1, or an Embedding without mask_zero.",
+            "trainer.model gives outputs with a mask: the loss is the mean over the places that count in its rows, so "
+            "that several workers, or trainer.accumulate_steps, would train something else than one step of all rows.",
+            "Use num_workers=1 and trainer.accumulate_steps=1, or an Embedding without mask_zero.",
         )
 
 

@@ -71,7 +71,7 @@ def check_loss(model: Any, inputs: Inputs, worker: Worker, num_ranks: int) -> No
     """Find a loss of the user's that is not a mean over rows, as far as some rows tell.
 
     Raises:
-        TrainingError: Several workers would train something else than one does.
+        TrainingError: Several workers, or backward passes, would train something else than one does.
     """
     assert worker.dataset is not None, "checked by the plugin"
     conf, info, train = worker.conf, worker.dataset.info, worker.dataset.splits["train"]
@@ -79,15 +79,16 @@ def check_loss(model: Any, inputs: Inputs, worker: Worker, num_ranks: int) -> No
         return
     split = evaluated_split(conf.evaluate_split, info)
     in_parts = split is not None and info.num_rows[split] > conf.eval_batch_size
-    if num_ranks == 1 and not (in_parts and is_at_hand(train) and not conf.loss["_target_"].startswith("keras.")):
+    num_parts = num_ranks * conf.accumulate_steps
+    if num_parts == 1 and not (in_parts and is_at_hand(train) and not conf.loss["_target_"].startswith("keras.")):
         return
     if is_mean_of_rows(model, inputs, next(iter(train.own_rows(0, 1)))):
         return
     what = "trainer.loss: that of some rows is not the mean of that of its parts"
-    if num_ranks > 1:
+    if num_parts > 1:
         raise TrainingError(
-            f"{what}: several workers would train something else than one does.",
-            "Use num_workers=1, or a loss that gives one value per row.",
+            f"{what}: several workers, or trainer.accumulate_steps, would not train what one step of all rows does.",
+            "Use num_workers=1 and trainer.accumulate_steps=1, or a loss that gives one value per row.",
         )
     worker.notice(
         f"{what}, so that the loss of an evaluation depends on trainer.eval_batch_size. For the loss of all rows "

@@ -11,6 +11,7 @@ from rtrain.errors import ConfigError
 from rtrain.evaluation import compared, metrics_of
 from rtrain.runs.checkpoints import best_record, checkpoints_dir
 from rtrain.testing.workers import RecordingChannel, make_job
+from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
 from rtrain.trainers.registry import confs, load_trainer
 from rtrain.trainers.trained import LoadedCheckpoint
 
@@ -33,7 +34,7 @@ KINDS = {
 CASES = [(trainer, kind) for trainer, kinds in KINDS.items() for kind in kinds]
 UNCUT = ("dart", "gblinear")
 """Kinds that change in each round what the rounds before gave."""
-KEYS = {"stopping": {"early_stopping_rounds": 5}, "all rounds": {}, "saved": {}}
+KEYS = {"stopping": {"early_stopping": EarlyStoppingConf(patience=5)}, "all rounds": {}, "saved": {}}
 MSE = {"xgboost": "rmse", "lightgbm": "l2"}
 
 
@@ -54,7 +55,7 @@ def check(trainer, data, keys):
 def test_the_best_checkpoint_gives_the_value_that_is_shown(trainer, kind, way, tmp_path):
     data, keys = dataset(), {"params": {"learning_rate": 0.5, **KINDS[trainer][kind]}, **KEYS[way]}
     if way == "stopping" and kind in UNCUT:
-        with pytest.raises(ConfigError, match=r"trainer\.early_stopping_rounds: .* can't be kept"):
+        with pytest.raises(ConfigError, match=r"trainer\.early_stopping: .* can't be kept"):
             check(trainer, data, keys)
         return
     check(trainer, data, keys)
@@ -83,14 +84,14 @@ def test_users_are_told_of_a_round_that_was_better_than_the_model(trainer, way, 
     best = channel.model_facts[-1]["best_round"]
     told = channel.notices
     assert best < 10
-    assert [f"was best in round {best}" in one and "early_stopping_rounds=10" in one for one in told] == (
+    assert [f"was best in round {best}" in one and "trainer.early_stopping={patience: 10}" in one for one in told] == (
         [True] if way == "all rounds" else []
     )
 
 
 @pytest.mark.parametrize("trainer", KINDS)
 def test_a_run_that_stopped_early_says_so_when_it_is_resumed_and_trains_nothing(trainer, tmp_path):
-    keys = {"params": {"learning_rate": 0.5}, "num_boost_round": 90, "early_stopping_rounds": 3}
+    keys = {"params": {"learning_rate": 0.5}, "num_boost_round": 90, "early_stopping": EarlyStoppingConf(patience=3)}
     first = boosting_runs.fit(trainer, tmp_path, dataset(), **keys)
     again = boosting_runs.fit(trainer, tmp_path, dataset(), **keys)
     assert again.end_reasons == first.end_reasons != []
@@ -108,7 +109,7 @@ def facts_of(channel):
 
 @pytest.mark.parametrize("trainer", KINDS)
 def test_interruptions_do_not_move_the_round_at_which_a_run_stops_early(trainer, tmp_path):
-    keys = {"params": {"learning_rate": 0.5}, "num_boost_round": 90, "early_stopping_rounds": 4}
+    keys = {"params": {"learning_rate": 0.5}, "num_boost_round": 90, "early_stopping": EarlyStoppingConf(patience=4)}
     whole = boosting_runs.fit(trainer, tmp_path / "whole", dataset(), **keys)
     last, steps = None, []
     for _ in range(30):

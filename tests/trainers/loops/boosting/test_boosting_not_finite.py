@@ -11,6 +11,7 @@ from boosting_runs import make_dataset
 from rtrain.config.schema import FailureConf, RtrainConf, RunConf
 from rtrain.runs.checkpoints import all_checkpoints
 from rtrain.testing.workers import RecordingChannel, make_job, make_worker
+from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
 from rtrain.trainers.loops.not_finite import NotFiniteError
 from rtrain.trainers.registry import confs, load_trainer
 
@@ -91,7 +92,7 @@ def lightgbm_never(predictions, data):
 
 DECIDES = {
     "nothing": {},
-    "when to stop": {"early_stopping_rounds": 3},
+    "when to stop": {"early_stopping": EarlyStoppingConf(patience=3)},
     "which is best": {"best": {"monitor": "test/odd", "mode": "min"}},
 }
 
@@ -111,7 +112,7 @@ def test_a_metric_that_has_no_value_in_the_first_rounds_decides_from_its_first_v
 
 @pytest.mark.parametrize("trainer", TRAINERS)
 def test_a_run_that_is_interrupted_before_a_metric_has_a_value_goes_on_to_the_same_end(trainer, tmp_path):
-    more = {"early_stopping_rounds": 3, "folder": tmp_path}
+    more = {"early_stopping": EarlyStoppingConf(patience=3), "folder": tmp_path}
     fit(trainer, failure="raise", value="late", channel=RecordingChannel(stop_after=1), **more)
     channel = fit(trainer, failure="raise", value="late", calls_before=1, **more)
     assert [one.step for one in channel.events] == list(range(2, 9))
@@ -125,7 +126,9 @@ def test_a_metric_that_never_has_a_value_fails_the_run_after_some_rounds(trainer
         fit(trainer, tmp_path, "raise", "never", **DECIDES[decides])
 
 
-@pytest.mark.parametrize("more", [{}, {"early_stopping_rounds": 3}], ids=["all rounds", "stopping early"])
+@pytest.mark.parametrize(
+    "more", [{}, {"early_stopping": EarlyStoppingConf(patience=3)}], ids=["all rounds", "stopping early"]
+)
 @pytest.mark.parametrize("value", ["nan", "inf"])
 @pytest.mark.parametrize("trainer", TRAINERS)
 def test_a_deciding_metric_that_is_not_finite_fails_the_run_or_ends_it_with_the_checkpoint_before(

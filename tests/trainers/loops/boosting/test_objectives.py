@@ -21,6 +21,7 @@ from rtrain.prediction.output import prediction_table
 from rtrain.runs.checkpoints import latest_checkpoint
 from rtrain.testing.workers import make_job
 from rtrain.trainers.loops.boosting.rounds import group_sizes
+from rtrain.trainers.loops.epochs.conf import EarlyStoppingConf
 from rtrain.trainers.registry import confs, load_trainer
 
 ROUNDS, PATIENCE = 40, 3
@@ -124,7 +125,7 @@ def test_an_objective_of_xgboost_is_that_of_xgboost_alone(case, tmp_path):
     dataset = dataset_of(XGBOOST[objective])
     params = {"objective": objective, "eta": 0.5, "max_depth": 3, **more}
     plain = plain_xgboost({**params, "num_class": 3} if objective == "multi:softprob" else params, dataset)
-    keys = {"params": params, "num_boost_round": ROUNDS, "early_stopping_rounds": PATIENCE}
+    keys = {"params": params, "num_boost_round": ROUNDS, "early_stopping": EarlyStoppingConf(patience=PATIENCE)}
     check_passes("xgboost", dataset, **keys)
     channel = fit("xgboost", tmp_path, dataset, **keys)
     trees = xgboost.Booster(model_file=latest_checkpoint(tmp_path) / "model.ubj").get_dump(with_stats=True)
@@ -188,7 +189,7 @@ def test_an_objective_of_lightgbm_is_that_of_lightgbm_alone(objective, tmp_path)
     if objective == "quantile":
         params |= {"alpha": 0.9}
     plain = plain_lightgbm({**params, "num_class": 3} if dataset.info.num_classes == 3 else params, dataset)
-    keys = {"params": params, "num_boost_round": ROUNDS, "early_stopping_rounds": PATIENCE}
+    keys = {"params": params, "num_boost_round": ROUNDS, "early_stopping": EarlyStoppingConf(patience=PATIENCE)}
     check_passes("lightgbm", dataset, **keys)
     channel = fit("lightgbm", tmp_path, dataset, **keys)
     assert trees_of((latest_checkpoint(tmp_path) / "model.txt").read_text()) == plain.trees
@@ -204,9 +205,13 @@ METRIC = {"xgboost": "eval_metric", "lightgbm": "metric"}
 def test_an_improvement_is_as_large_as_early_stopping_asks_for(trainer, kind, metric, min_delta, tmp_path):
     dataset, params = dataset_of(kind), {"learning_rate": 0.2, METRIC[trainer]: metric}
     objective = {} if kind == "number" else {"objective": {"xgboost": "binary:logistic", "lightgbm": "binary"}[trainer]}
-    keys = {"params": {**params, **objective}, "num_boost_round": ROUNDS, "early_stopping_rounds": PATIENCE}
+    keys = {
+        "params": {**params, **objective},
+        "num_boost_round": ROUNDS,
+        "early_stopping": EarlyStoppingConf(patience=PATIENCE),
+    }
     every = fit(trainer, tmp_path / "every", dataset, **keys)
-    keys["early_stopping_min_delta"] = min_delta
+    keys["early_stopping"] = EarlyStoppingConf(patience=PATIENCE, min_delta=min_delta)
     check_passes(trainer, dataset, **keys)
     channel = fit(trainer, tmp_path / "large", dataset, **keys)
     plain = PLAIN[trainer](keys["params"], dataset, min_delta)
@@ -226,12 +231,6 @@ def test_scores_to_start_from_are_one_for_each_sum_of_trees(trainer, kind, given
                 check_passes(trainer, dataset)
         else:
             check_passes(trainer, dataset)
-
-
-@pytest.mark.parametrize("trainer", PLAIN)
-def test_a_size_of_improvements_without_early_stopping_is_refused(trainer):
-    with pytest.raises(ConfigError, match=r"min_delta .* is off\.\ntry: trainer\.early_stopping_rounds=10"):
-        check_passes(trainer, dataset_of("number"), early_stopping_min_delta=0.1)
 
 
 @pytest.mark.parametrize(
@@ -256,7 +255,7 @@ def test_a_number_of_classes_that_is_not_that_of_the_data_is_refused(trainer, ki
 )
 def test_an_objective_of_many_classes_takes_two_of_them(trainer, objective, tmp_path):
     dataset, params = dataset_of("two"), {"objective": objective, "learning_rate": 0.5}
-    keys = {"params": params, "num_boost_round": ROUNDS, "early_stopping_rounds": PATIENCE}
+    keys = {"params": params, "num_boost_round": ROUNDS, "early_stopping": EarlyStoppingConf(patience=PATIENCE)}
     check_passes(trainer, dataset, **keys)
     channel = fit(trainer, tmp_path, dataset, **keys)
     plain = PLAIN[trainer]({**params, "num_class": 2}, dataset)
