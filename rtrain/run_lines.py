@@ -38,7 +38,12 @@ def is_milestone(event: Event) -> bool:
 def event_line(event: Event, limits: Limits) -> str:
     """Return one line for a report: where it is, and its metrics."""
     place = f"epoch {event.epoch}" + (f"/{limits.max_epochs}" if limits.max_epochs else "")
-    told = {name: value for name, value in event.metrics.items() if name not in ("train/lr", SPEED)}
+    shown_already = {"epoch": event.epoch, "step": event.step}  # loops report them as metrics too
+    told = {
+        name: value
+        for name, value in event.metrics.items()
+        if name not in ("train/lr", SPEED) and shown_already.get(name) != value
+    }
     rate = event.metrics.get(SPEED)
     speed = "" if rate is None else f"  {rate:,.0f} rows/s"
     return f"{place}  step {event.step}  {metrics_text(told)}{speed}"

@@ -20,12 +20,12 @@ def ray_datasets(dataset: Dataset, seed: int) -> dict[str, ray.data.Dataset]:
 
     The cluster needs at least one CPU beyond those that the workers reserve, or reading never starts.
     """
-    return {
-        name: ray_dataset(split, seed if name == "train" else None)
-        if isinstance(split, StreamSplit)
-        else resident_ray_dataset(split)
-        for name, split in dataset.splits.items()
-    }
+    return {name: dataset_of(split, seed if name == "train" else None) for name, split in dataset.splits.items()}
+
+
+def dataset_of(split: Split, seed: int | None = None) -> ray.data.Dataset:
+    """Return the rows of a split, in the order of the data; if they are streamed and there is a seed, in its order."""
+    return ray_dataset(split, seed) if isinstance(split, StreamSplit) else resident_ray_dataset(split)
 
 
 def resident_ray_dataset(split: Split) -> ray.data.Dataset:

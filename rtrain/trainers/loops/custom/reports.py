@@ -12,6 +12,7 @@ import os
 import secrets
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -28,7 +29,7 @@ from rtrain.trainers.loops.control import TrainerControl
 from rtrain.trainers.loops.custom.folders import Upload, clear_leftovers, free_name
 from rtrain.trainers.loops.custom.leftovers import is_leftover, mark_leftovers, threads_now
 from rtrain.trainers.loops.custom.metrics import split_metrics, whole_number
-from rtrain.trainers.loops.custom.shards import LocalShard, check_name
+from rtrain.trainers.loops.custom.shards import LocalShard, find_split
 from rtrain.trainers.loops.custom.turns import Board, Turns, shard_in_turn
 from rtrain.trainers.loops.monitor import Monitor
 from rtrain.trainers.loops.progress import Progress
@@ -258,8 +259,8 @@ class RayReports(_Reports, DistributedTrainFnUtils):
 
     def get_dataset_shard(self, dataset_info: Any) -> Any:
         """Return this worker's part of a split."""
-        check_name(self.worker.dataset, dataset_info.dataset_name)
-        return shard_in_turn(super().get_dataset_shard(dataset_info), dataset_info.dataset_name, self._turns)
+        name, _ = find_split(self.worker.dataset, dataset_info.dataset_name)
+        return shard_in_turn(super().get_dataset_shard(replace(dataset_info, dataset_name=name)), name, self._turns)
 
 
 class LocalReports(_Reports, LocalTrainFnUtils):
@@ -271,8 +272,7 @@ class LocalReports(_Reports, LocalTrainFnUtils):
 
     def get_dataset_shard(self, dataset_info: Any) -> LocalShard:
         """Return a split."""
-        name = dataset_info.dataset_name
-        return LocalShard(name, check_name(self.worker.dataset, name).splits[name])
+        return LocalShard(find_split(self.worker.dataset, dataset_info.dataset_name)[1])
 
 
 def in_turn_of(upload: Upload, checkpoint: Checkpoint | None, complete: Callable[[], None]) -> Callable[[], None]:

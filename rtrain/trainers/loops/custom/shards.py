@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,50 +14,50 @@ from rtrain.errors import TrainingError
 if TYPE_CHECKING:
     import torch
 
-NO_EFFECT = ("prefetch_batches",)
-"""Arguments that change how fast Ray reads, and nothing of what it yields."""
-LACKING = ("iter_tf_batches", "iter_jax_batches", "materialize", "schema", "stats", "to_tf", "to_torch")
-"""What Ray's shards have and these lack."""
-DEFAULTS: Mapping[str, tuple[Any, ...]] = {
+PLAIN: Mapping[str, tuple[Any, ...]] = {
     "batch_format": ("default", "numpy"),
     "local_shuffle_buffer_size": (None,),
     "local_shuffle_seed": (None,),
     "pin_memory": (False,),
 }
-"""Arguments of Ray's that are understood with these values only."""
-ON_WORKERS = "On a Ray worker it is Ray's own: num_workers=1"
+"""Arguments of Ray's that change nothing of what it yields with these values; ``prefetch_batches`` never does."""
+OF_VAL = ("validation", "valid", "eval")
+"""What Ray's examples call the split ``val``."""
 
 
-def check_name(dataset: Dataset | None, name: str) -> Dataset:
-    """Return the dataset of a run if it has a split of this name.
+def find_split(dataset: Dataset | None, name: str) -> tuple[str, Split]:
+    """Return the split that a loop asks for, and its own name.
 
     Raises:
-        TrainingError: It has none; names those that exist.
+        TrainingError: There is none; names those that exist.
     """
     if dataset is None:
         raise TrainingError(
             f"trainer.train_loop asks for the dataset shard '{name}', and the config has no dataset.",
             "Choose one (dataset=csv), or read the data in the loop.",
         )
-    if name not in dataset.splits:
+    meant = "val" if name in OF_VAL and name not in dataset.splits else name
+    if meant not in dataset.splits:
         raise TrainingError(
             f"trainer.train_loop asks for the dataset shard '{name}'; the dataset has {', '.join(dataset.splits)}.",
             "The names are those of the splits: ray.train.get_dataset_shard('train'). Which splits there are: "
             "dataset.split",
         )
-    return dataset
+    return meant, dataset.splits[meant]
 
 
 class LocalShard:
-    """A whole split, column by column, in the order of the data.
+    """A whole split, column by column, in the order of the data, as a ``ray.data.DataIterator``.
+
+    Rows and batches of arrays and tensors are read here. All else, batches in other formats or in another order say, is
+    left to Ray Data, which starts a cluster for it.
 
     Args:
-        name: Of the split.
         split: The split.
     """
 
-    def __init__(self, name: str, split: Split) -> None:
-        self._name, self._split = name, split
+    def __init__(self, split: Split) -> None:
+        self._split = split
 
     def count(self) -> int:
         """Return the rows of the split."""
@@ -76,13 +77,12 @@ class LocalShard:
         Args:
             batch_size: Rows of each; None for as many as are read at a time.
             drop_last: Leave the last batch out if it has fewer rows.
-            others: What changes nothing of the batches; anything else is refused.
-
-        Raises:
-            TrainingError: An argument asks for what is only there on Ray workers; names it.
+            others: What Ray's ``iter_batches`` takes as well.
         """
-        self._check("iter_batches", others)
-        return self._batches(batch_size, drop_last)
+        if _is_plain(others):
+            return self._batches(batch_size, drop_last)
+        found: Iterator[Any] = iter(self._of_ray.iter_batches(batch_size=batch_size, drop_last=drop_last, **others))
+        return found
 
     def iter_torch_batches(
         self,
@@ -102,12 +102,11 @@ class LocalShard:
             device: Where the tensors go; ``auto``: where the model is.
             collate_fn: Makes a batch of the arrays by column.
             drop_last: As for ``iter_batches``.
-            others: As for ``iter_batches``.
-
-        Raises:
-            TrainingError: An argument asks for what is only there on Ray workers; names it.
+            others: What Ray's ``iter_torch_batches`` takes as well.
         """
-        self._check("iter_torch_batches", others)
+        if not _is_plain(others):
+            given = {"dtypes": dtypes, "device": device, "collate_fn": collate_fn, "drop_last": drop_last}
+            return iter(self._of_ray.iter_torch_batches(batch_size=batch_size, **given, **others))
         if collate_fn is not None and (dtypes is not None or device != "auto"):
             raise ValueError("collate_fn can't be used with dtypes and device: it returns what they would apply to.")
         batches = self._batches(batch_size, drop_last)
@@ -117,18 +116,16 @@ class LocalShard:
         return (_tensors(batch, dtypes, place) for batch in batches)
 
     def __getattr__(self, name: str) -> Any:
-        """Refuse by name what Ray's shards have and this lacks."""
-        if name in LACKING:
-            raise TrainingError(f"the shard '{self._name}' has no {name} with num_workers=0.", ON_WORKERS)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        """Return what else Ray's shards have."""
+        if name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self._of_ray, name)
 
-    def _check(self, method: str, others: Mapping[str, Any]) -> None:
-        for name, value in others.items():
-            if name not in NO_EFFECT and not any(value is one or value == one for one in DEFAULTS.get(name, ())):
-                raise TrainingError(
-                    f"{method}({name}={value!r}) of the shard '{self._name}' is not understood with num_workers=0.",
-                    ON_WORKERS,
-                )
+    @cached_property
+    def _of_ray(self) -> Any:
+        from rtrain.datasets.ray_data import dataset_of
+
+        return dataset_of(self._split).iterator()
 
     def _batches(self, batch_size: int | None, drop_last: bool) -> Iterator[dict[str, np.ndarray]]:
         if batch_size is None:
@@ -146,6 +143,14 @@ class LocalShard:
             rest = [take(rows, slice(whole, None))]
         if rest and not drop_last and sum(map(_num_rows, rest)):
             yield dict(joined(rest))
+
+
+def _is_plain(others: Mapping[str, Any]) -> bool:
+    """Tell whether these arguments of Ray's change nothing of the batches."""
+    return all(
+        name == "prefetch_batches" or any(value is one or value == one for one in PLAIN.get(name, ()))
+        for name, value in others.items()
+    )
 
 
 def _num_rows(columns: Columns) -> int:

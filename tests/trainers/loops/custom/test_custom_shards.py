@@ -1,4 +1,6 @@
-"""Shards without a cluster give what Ray's give, or say by name what they lack."""
+"""Shards without a cluster give what Ray's give."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ from ray.train.v2._internal.execution.train_fn_utils import LocalTrainFnUtils, s
 from rtrain.datasets.base import ResidentSplit
 from rtrain.errors import TrainingError
 from rtrain.testing.small_data import small_dataset
-from rtrain.trainers.loops.custom.shards import LACKING, LocalShard, check_name
+from rtrain.trainers.loops.custom.shards import OF_VAL, LocalShard, find_split
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +21,7 @@ def dataset():
 @pytest.fixture
 def shard(dataset):
     set_train_fn_utils(LocalTrainFnUtils("test"))
-    yield LocalShard("train", dataset.splits["train"])
+    yield LocalShard(dataset.splits["train"])
     set_train_fn_utils(None)
 
 
@@ -38,9 +40,9 @@ def test_batches_hold_every_row_once_and_in_order(shard, dataset, batch_size, dr
 def test_every_column_is_there():
     y = np.arange(4)
     split = ResidentSplit({"x": np.ones((4, 2), "float32"), "y": y, "weight": y / 2})
-    (batch,) = LocalShard("train", split).iter_batches()
+    (batch,) = LocalShard(split).iter_batches()
     assert sorted(batch) == ["weight", "x", "y"]
-    assert [sorted(row) for row in LocalShard("train", split).iter_rows()] == [["weight", "x", "y"]] * 4
+    assert [sorted(row) for row in LocalShard(split).iter_rows()] == [["weight", "x", "y"]] * 4
 
 
 def test_torch_batches_have_the_types_that_are_asked_for(shard):
@@ -67,35 +69,71 @@ def test_collate_fn_makes_the_batches(shard):
 
 
 @pytest.mark.parametrize("method", ["iter_batches", "iter_torch_batches"])
-@pytest.mark.parametrize(
-    "asked", [{"local_shuffle_buffer_size": 10}, {"local_shuffle_seed": 1}, {"batch_format": "pandas"}, {"new": 1}]
-)
-def test_what_is_not_understood_is_refused_by_name_before_a_row_is_read(shard, method, asked):
-    with pytest.raises(TrainingError, match=next(iter(asked))):
-        getattr(shard, method)(**asked)
-
-
-@pytest.mark.parametrize("method", ["iter_batches", "iter_torch_batches"])
 def test_what_changes_no_row_is_taken(shard, method):
     assert list(getattr(shard, method)(prefetch_batches=4, local_shuffle_buffer_size=None))
 
 
-@pytest.mark.parametrize("name", LACKING)
-def test_what_rays_shards_have_beyond_is_refused_by_name(shard, name):
-    with pytest.raises(TrainingError, match=name):
-        getattr(shard, name)
+@pytest.fixture
+def cluster():
+    """A small cluster, as Ray starts one by itself where none is."""
+    import ray
+
+    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
+    yield
+    ray.shutdown()
 
 
-def test_every_public_name_of_rays_shards_is_there_or_refused_by_name(shard):
+CALLS = {
+    "pandas": lambda shard: [batch["y"].tolist() for batch in shard.iter_batches(batch_size=7, batch_format="pandas")],
+    "shuffled": lambda shard: [
+        batch["y"].tolist()
+        for batch in shard.iter_batches(batch_size=7, local_shuffle_buffer_size=20, local_shuffle_seed=1)
+    ],
+    "shuffled tensors": lambda shard: [
+        batch["y"].tolist()
+        for batch in shard.iter_torch_batches(local_shuffle_buffer_size=20, local_shuffle_seed=1, dtypes=torch.float32)
+    ],
+    "plain": lambda shard: [batch["y"].tolist() for batch in shard.iter_batches(batch_size=7)],
+    "rows": lambda shard: [row["y"] for row in shard.iter_rows()],
+    "materialize": lambda shard: shard.materialize().to_pandas()["y"].tolist(),
+    "schema": lambda shard: shard.schema().names,
+    "count": lambda shard: shard.materialize().count(),
+    "to_tf": lambda shard: [y.numpy().tolist() for _, y in shard.to_tf("x", "y", batch_size=7)],
+    "iter_tf_batches": lambda shard: [batch["y"].numpy().tolist() for batch in shard.iter_tf_batches(batch_size=7)],
+    "stats": lambda shard: isinstance(shard.stats(), str),
+}
+
+
+@pytest.mark.usefixtures("cluster")
+def test_what_it_gives_is_what_ray_gives(dataset):
+    from rtrain.datasets.ray_data import dataset_of
+
+    split = dataset.splits["train"]
+    for name, call in CALLS.items():
+        assert call(LocalShard(split)) == call(dataset_of(split).iterator()), name
+
+
+def test_every_public_name_of_rays_shards_is_there(dataset, monkeypatch):
     from ray.data import DataIterator
 
-    for name in (name for name in dir(DataIterator) if not name.startswith("_") and name != "get_context"):
-        assert hasattr(type(shard), name) or name in LACKING
+    shard = LocalShard(dataset.splits["train"])
+    monkeypatch.setitem(vars(shard), "_of_ray", DataIterator)
+    for name in (name for name in dir(DataIterator) if not name.startswith("_")):
+        assert callable(getattr(shard, name))
     assert not hasattr(shard, "no_such_name")
+    assert not hasattr(shard, "_no_such_name")
+
+
+@pytest.mark.parametrize("name", OF_VAL)
+def test_the_names_of_rays_examples_lead_to_the_split_val(dataset, name):
+    splits = {**dataset.splits, "val": dataset.splits["test"]}
+    assert find_split(replace(dataset, splits=splits), name) == ("val", splits["val"])
+    splits[name] = dataset.splits["train"]
+    assert find_split(replace(dataset, splits=splits), name) == (name, splits["train"])
 
 
 def test_a_name_that_does_not_exist_names_those_that_do(dataset):
     with pytest.raises(TrainingError, match="train, test"):
-        check_name(dataset, "validation")
+        find_split(dataset, "validation")
     with pytest.raises(TrainingError, match="no dataset"):
-        check_name(None, "train")
+        find_split(None, "train")
