@@ -11,9 +11,10 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 demo: .venv/demo
 	$(BIN)/rtrain fit configs/resnet.yaml
 
-# Two processes, each with a file at a time: what the tests of a file share is made once.
+# Each process takes a file at a time: what the tests of a file share is made once. On two cores a third one fills the time in
+# which others wait for Ray and for processes of their own.
 test: .venv/test lint
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 test-all: .venv/test lint
 	$(BIN)/python -m pytest -m "slow or not slow"

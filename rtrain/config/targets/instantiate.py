@@ -6,7 +6,8 @@ import functools
 import inspect
 import re
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
@@ -28,11 +29,11 @@ from rtrain.config.targets.harmless import is_harmless, unwanted_argument
 from rtrain.errors import ConfigError, TargetError
 
 TRUST_HINT = "  if you trust who wrote it: --trust"
-_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*([.:][^\W\d]\w*)")
+_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*([.:][^\W\d]\w*)(\.[^\W\d]\w*)*")
 
 
 def locate(path: str, where: str, allow: Sequence[str]) -> Any:
-    """Return the object at the dotted ``path``; ``module:name`` works too.
+    """Return the object at the dotted ``path``; ``module:name`` and ``module:name.attribute`` work too.
 
     Args:
         path: ``torch.optim.SGD``, say.
@@ -254,13 +255,25 @@ def _import_longest(path: str, where: str) -> tuple[ModuleType, list[str]]:
     return module, []
 
 
+@contextmanager
+def no_arguments() -> Iterator[None]:
+    """Hide the command's arguments in the block: what code of the user's parses them would take them for its own."""
+    before = sys.argv
+    sys.argv = before[:1]
+    try:
+        yield
+    finally:
+        sys.argv = before
+
+
 class _NotThereError(ConfigError):
     """There is no module of this name."""
 
 
 def _import(name: str, where: str, path: str) -> ModuleType:
     try:
-        return import_module(name)
+        with no_arguments():
+            return import_module(name)
     except ModuleNotFoundError as error:
         if error.name == name:
             hint = None if "." in name else _module_hint(name, path)

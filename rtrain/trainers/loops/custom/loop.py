@@ -11,7 +11,7 @@ from typing import Any
 import ray.train
 from ray.train.v2._internal.execution.train_fn_utils import set_train_fn_utils
 
-from rtrain.config.targets.instantiate import locate, locate_function
+from rtrain.config.targets.instantiate import locate, locate_function, no_arguments
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
 from rtrain.trainers.loops.custom.reports import LocalReports, RayReports, StopTraining
@@ -31,6 +31,7 @@ def train_custom(worker: Worker, path: str, config: Mapping[str, Any], world: Lo
     utils: LocalReports | RayReports = LocalReports(worker) if worker.in_process else RayReports(worker)
     with ExitStack() as stack:
         stack.enter_context(_left_as_it_was())
+        stack.enter_context(no_arguments())
         stack.enter_context(world.entered(worker))
         stack.enter_context(one_model(worker, world.framework))
         function = locate(path, "trainer.train_loop", worker.allow)
@@ -94,12 +95,12 @@ def takes_config(function: Any) -> bool:
     Raises:
         ConfigError: It needs more than one argument.
     """
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     parameters = inspect.signature(function).parameters.values()
-    needed = sum(one.kind in kinds and one.default is one.empty for one in parameters)
-    if needed > 1:
+    needed = [one for one in parameters if one.kind not in several and one.default is one.empty]
+    named = [one.name for one in needed if one.kind is inspect.Parameter.KEYWORD_ONLY]
+    if len(needed) > 1 or named:
         name = getattr(function, "__name__", str(function))
-        raise ConfigError(
-            f"trainer.train_loop: {name} needs {needed} arguments; a train loop takes none, or one config."
-        )
-    return needed == 1
+        problem = f"needs {named[0]} by name" if named else f"needs {len(needed)} arguments"
+        raise ConfigError(f"trainer.train_loop: {name} {problem}; a train loop takes none, or one config.")
+    return bool(needed)

@@ -1,0 +1,104 @@
+"""Functions in any form that Python has can be loops, and none of them sees the command's own arguments."""
+
+import pytest
+
+import rtrain
+from rtrain.errors import ConfigError
+
+FUNCTIONS = """
+import argparse
+import functools
+import sys
+
+import ray.train
+
+ARGUMENTS = argparse.ArgumentParser().parse_args()
+
+
+def scaled(config, scale=1):
+    ray.train.report({"value": config["value"] * scale, "arguments": len(sys.argv) - 1})
+
+
+partial = functools.partial(scaled, scale=2)
+bound = functools.partial(scaled, {"value": 10}, scale=3)
+
+
+class Loop:
+    def __call__(self, config):
+        scaled(config, 4)
+
+    def method(self, config):
+        scaled(config, 5)
+
+    @staticmethod
+    def static(config):
+        scaled(config, 6)
+
+    @classmethod
+    def of_class(cls, config):
+        scaled(config, 7)
+
+
+loop = Loop()
+
+
+def closure_over(scale):
+    def inner(config):
+        scaled(config, scale)
+
+    return inner
+
+
+closure = closure_over(8)
+unnamed = lambda config: scaled(config, 9)
+
+
+def with_default(config={"value": 100}):
+    scaled(config)
+
+
+def by_name(*, config):
+    scaled(config)
+
+
+def of_two(config, other):
+    scaled(config)
+"""
+SCALES = {
+    "scaled": 1,
+    "partial": 2,
+    "bound": 30,
+    "loop": 4,
+    "loop.method": 5,
+    "Loop.static": 6,
+    "Loop.of_class": 7,
+    "closure": 8,
+    "unnamed": 9,
+    "with_default": 100,
+}
+
+
+@pytest.fixture
+def fit(tmp_path, monkeypatch):
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "loop_functions.py").write_text(FUNCTIONS)
+    monkeypatch.setattr("sys.argv", ["rtrain", "fit", "loop.yaml", "num_workers=0"])
+
+    def fit(name):
+        (tmp_path / "loop.yaml").write_text(
+            f"trainer: {{type: torch, train_loop: 'loop_functions:{name}', train_loop_config: {{value: 1}}}}\n"
+        )
+        return rtrain.fit(str(tmp_path / "loop.yaml"), ["num_workers=0", f"run.root_dir={tmp_path / 'runs'}"])
+
+    return fit
+
+
+@pytest.mark.parametrize("name", SCALES)
+def test_it_is_called_with_the_config_if_it_needs_one(fit, name):
+    assert fit(name).manifest.metrics == {"value": SCALES[name], "arguments": 0}
+
+
+@pytest.mark.parametrize(("name", "problem"), [("by_name", "needs config by name"), ("of_two", "needs 2 arguments")])
+def test_what_it_would_not_get_is_told_before_it_is_called(fit, name, problem):
+    with pytest.raises(ConfigError, match=problem):
+        fit(name)
