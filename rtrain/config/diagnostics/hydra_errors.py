@@ -17,7 +17,9 @@ from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBase
 from rtrain.config.compose.aliases import CHOOSABLE, GROUPS, expand_key, split_word
 from rtrain.config.compose.request import Request
 from rtrain.config.diagnostics.diagnostic import Diagnostic, command, command_with
+from rtrain.config.diagnostics.meant.examples import lacks_example
 from rtrain.config.diagnostics.meant.other_options import own_form
+from rtrain.config.diagnostics.meant.refusals import omegaconf_error
 from rtrain.config.diagnostics.meant.rewritten import with_point
 from rtrain.config.diagnostics.meant.suggest import closest_group, closest_key, in_full, key_of_class
 from rtrain.config.diagnostics.meant.values import Values
@@ -132,7 +134,7 @@ class _Explainer:
             match = re.search(pattern, text, re.DOTALL)
             if match:
                 return explain(match, error)
-        cause = _omegaconf_error(error)
+        cause = omegaconf_error(error)
         if cause is not None:
             key = cause.full_key or ""
             return self._bad_value(key, cause, self.places.of(key) if key else None)
@@ -163,7 +165,7 @@ class _Explainer:
         place = self.places.of_word(key) or self.places.of(key)
         if "/" in key:
             return self._no_group(key, "", place)
-        cause = _omegaconf_error(error)
+        cause = omegaconf_error(error)
         inner = cause.full_key or "" if cause is not None else ""
         if cause is not None and inner.startswith(f"{key}."):  # the value is a mapping
             return self._wrong_key(inner, place, cause.object_type)
@@ -188,7 +190,7 @@ class _Explainer:
     def _bad_word(self, match: re.Match[str], error: Exception) -> Diagnostic:
         key = split_word(match[1])[1]
         place = self.places.of_word(match[1]) or (self.places.of(key) if key in self.request.swept else None)
-        cause = _omegaconf_error(error)
+        cause = omegaconf_error(error)
         if cause is None:
             return Diagnostic(f"'{match[1]}' can't be set", place)
         if isinstance(cause, ConfigKeyError | ConfigAttributeError):
@@ -196,7 +198,7 @@ class _Explainer:
         return self._bad_value(key, cause, place)
 
     def _bad_file(self, match: re.Match[str], error: Exception) -> Diagnostic:
-        cause = _omegaconf_error(error)
+        cause = omegaconf_error(error)
         if cause is None:
             return Diagnostic(plain_words(str(error)))
         section = re.search(r"is not a subclass of (\w+)", str(cause))
@@ -212,14 +214,17 @@ class _Explainer:
             return self._wrong_key(key, place, cause.object_type)
         problem = plain_words(cause.msg or str(cause))
         if isinstance(place, CliWord):
+            if problem.endswith("not {}") and not place.command[place.index].endswith("{}"):  # it has no key below it
+                return self._wrong_key(expand_key(split_word(place.command[place.index])[1]), place)
             problem = _of_value(problem, split_word(place.command[place.index])[2] or "")
         elif problem == MIXED and isinstance(place, FileLocation):
             is_list = isinstance(_merged(cause)[-1][1], ListConfig)
             problem = "must be a list, not a mapping" if is_list else "must be a mapping, not a list"
         note, attempt = self.values.said_of(key, place, problem), None
         if isinstance(place, CliWord) and key:
-            usual = self.wrong_keys.usual(key) if note is None else None
-            attempt = self.values.corrected(key, place, "false" if usual == "true" else usual)  # a switch stays off
+            attempt = self.values.corrected(key, place)
+            if attempt is None and note is None and lacks_example(problem):
+                note = self.wrong_keys.example(key, place)
         if note is None and attempt is None and problem.startswith("must be a list"):
             note = self.values.list_at(key)
         return Diagnostic(f"{key}: {problem}" if key else problem, place, None, attempt, note)
@@ -365,11 +370,3 @@ def _merged(error: BaseException) -> list[tuple[str, Any]]:
     """Return the keys at which OmegaConf gave up merging two configs, which its error lacks, and what is there."""
     frames = [frame.f_locals for frame, _ in walk_tb(error.__traceback__) if frame.f_code.co_name == "_map_merge"]
     return [(str(one["key"]), one["dest_node"]) for one in frames if "dest_node" in one]
-
-
-def _omegaconf_error(error: BaseException | None) -> OmegaConfBaseException | None:
-    while error is not None:
-        if isinstance(error, OmegaConfBaseException):
-            return error
-        error = error.__cause__ or error.__context__
-    return None

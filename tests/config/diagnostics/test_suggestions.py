@@ -91,7 +91,11 @@ def test_what_a_newcomer_typed_leads_to_what_works(config, words, said, tmp_path
         ("mlp", "trainer.early_stopping.metric=x", "try: rtrain fit mlp trainer.early_stopping.monitor=x"),
         ("mlp", "sweep.scheduler.grace_period=3", "mlp sweep/scheduler=asha sweep.scheduler.grace=3 --multirun"),
         ("mlp sweep/scheduler=asha", "sweep.scheduler.max_t=3", "max_length is a key of sweep/scheduler=hyperband"),
-        ("mlp sweep/scheduler=asha", "sweep.scheduler.grace_period=3", "asha sweep.scheduler.grace=3 --multirun"),
+        (
+            "mlp sweep/scheduler=asha",
+            "sweep.scheduler.grace_period=3",
+            "asha seed=1,2 sweep.scheduler.grace=3 --multirun",
+        ),
     ],
 )
 def test_a_key_of_another_plugin_or_of_an_open_section_is_named(config, word, said):
@@ -148,8 +152,12 @@ def test_the_values_of_a_sweep_stay_several(capsys):
 @pytest.mark.parametrize(
     ("config", "word", "meant"),
     [
-        ("mlp", "hydra.launcher.n_jobs=4", "sweep.max_concurrent=4"),  # all of a dotted name before its last part
-        ("mlp", "tune_config.mode=min", "sweep.mode=min"),
+        (
+            "mlp",
+            "hydra.launcher.n_jobs=4",
+            "seed=1,2 sweep.max_concurrent=4 --multirun",
+        ),  # all of a dotted name before its last part
+        ("mlp", "tune_config.mode=min", "seed=1,2 sweep.mode=min --multirun"),
         ("mlp", "data.seed=3", "dataset.seed=3"),  # a section written in full
         ("xgboost", "params.max_depth=3", "trainer.params.max_depth=3"),
         ("lightgbm", "params.num_leaves=3", "trainer.params.num_leaves=3"),
