@@ -99,7 +99,7 @@ def show_place(request: Request, error: ConfigError) -> None:
 
 def _invalid(request: Request, problems: Sequence[Problem], wrong: WrongKeys, check: Check) -> ConfigError:
     places = SourceMap(request)
-    chosen = _chosen_by_type(request, problems, Values(request, wrong.keys.confs, check))
+    chosen = _chosen_by_type(request, problems, Values(request, wrong.keys, check))
     if chosen is not None:
         return chosen.as_error()
     if len(problems) == 1:
@@ -119,7 +119,7 @@ def _invalid(request: Request, problems: Sequence[Problem], wrong: WrongKeys, ch
             word = split_word(place.command[place.index])[2]
             meant = wrong.translated(one.key, word) or _choice(word, one.known)
         message = f"{one.key}: {one.message}" if one.key else one.message
-        attempt, values = _corrected(place, word, meant), Values(request, wrong.keys.confs, check)
+        attempt, values = _corrected(place, word, meant), Values(request, wrong.keys, check)
         note = values.said_of(one.key, place, one.message)
         if attempt is None and isinstance(place, CliWord) and one.word is None and place == places.of(one.key):
             attempt = values.corrected(one.key, place)

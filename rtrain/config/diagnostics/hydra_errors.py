@@ -17,6 +17,7 @@ from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBase
 from rtrain.config.compose.aliases import CHOOSABLE, GROUPS, expand_key, split_word
 from rtrain.config.compose.request import Request
 from rtrain.config.diagnostics.diagnostic import Diagnostic, command, command_with
+from rtrain.config.diagnostics.meant.class_names import homes_of
 from rtrain.config.diagnostics.meant.examples import lacks_example
 from rtrain.config.diagnostics.meant.other_options import own_form
 from rtrain.config.diagnostics.meant.refusals import omegaconf_error
@@ -67,7 +68,7 @@ class _Explainer:
     @cached_property
     def values(self) -> Values:
         """Finds what was meant by wrong values."""
-        return Values(self.request, self.wrong_keys.keys.confs, self._check)
+        return Values(self.request, self.wrong_keys.keys, self._check)
 
     def no_option(self, error: MissingConfigException) -> Diagnostic:
         """Explain an option or a group that no config folder has."""
@@ -252,9 +253,7 @@ class _Explainer:
             meant = closest(option, [path.stem for folder in self._folders_of("") for path in folder.glob("*.yaml")])
             return Diagnostic(f"there is no config '{option}'", place, meant, self._swapped(place, option, meant))
         if group in GROUPS.values() and isinstance(place, CliWord):
-            key = group.replace("/", ".")
-            note = f"name each one: +{key}.NAME={{_target_: package.Class}}"
-            return Diagnostic(f"{key}: there are no options to choose from", place, note=note)
+            return self._no_options(group.replace("/", "."), place)
         groups = [one for one in self.request.app.groups() if not one.startswith("rtrain_schema")]
         hydra = "hydra/" if group.startswith("hydra/") else ""
         groups = [one for one in groups if one.startswith("hydra/") == bool(hydra) and one != "hydra"]
@@ -263,6 +262,17 @@ class _Explainer:
         there = there_are(sorted(groups)) if meant is None else None
         message = f"there is no config group '{group}'"
         return Diagnostic(message, place, meant, self._swapped(place, group, meant), there)
+
+    def _no_options(self, key: str, place: CliWord) -> Diagnostic:
+        """Explain a choice where several parts are built, each with a name."""
+        value = split_word(place.command[place.index])[2]
+        home = next(iter(homes_of(dict(self.wrong_keys.keys.confs).get("trainer"), f"{key}.NAME")), "package")
+        said = self.values.said_of(key, place, "")
+        meant = self.wrong_keys.translated(key, value)
+        attempt = self.values.checked(place, f"{key}={meant}") if meant is not None else None
+        note = said or f"name each one: +{key}.NAME={{_target_: {home}.CLASS}}"
+        message = f"{key}: there are no options to choose from"
+        return Diagnostic(message, place, None, attempt, note if attempt is None else None)
 
     def _sweep_without_multirun(self, match: re.Match[str], _: Exception) -> Diagnostic:
         place = self.places.of_word(match[1])

@@ -50,7 +50,7 @@ def place_target(request: Request, schemas: Schemas, error: TargetError, check: 
         if attempt is None and is_default and expand_key(key) == error.key:
             note = wrong.example(error.key, place) or note  # it is in force, and may differ from the default
         return Diagnostic(error.message, place, None, attempt, note).as_error()
-    values = Values(request, wrong.keys.confs, check)
+    values = Values(request, wrong.keys, check)
     for word in _targets(wrong, error.key.removesuffix("._target_"), key, value):
         attempt = values.checked(place, word)
         if attempt is not None:
@@ -65,7 +65,7 @@ def _targets(wrong: WrongKeys, part: str, key: str, name: str) -> Iterator[str]:
     yield from (f"{choice}={one}" for one in options if plain(one) == plain(name))
     homes = homes_of(dict(wrong.keys.confs).get("trainer"), part)
     for misspelt in (False, True):
-        named = class_called(name, homes, misspelt=misspelt)
+        named = class_called(name, homes, misspelt=misspelt, like=dict(wrong.keys.targets).get(part, ""))
         yield from [f"{key}={named}"] if named is not None else []
     similar = closest(name, options)
     yield from [f"{choice}={similar}"] if similar is not None else []

@@ -74,6 +74,7 @@ class Keys:
     def _candidates(self, wrong: str, value: str | None) -> Iterator[Meaning]:
         section, _, name = wrong.rpartition(".")
         if name == "_target_":
+            yield from [Meaning(f"trainer.{wrong}")] if f"trainer.{section}" in dict(self.targets) else []
             return
         is_known = False
         for one in self._as_written(wrong, value):

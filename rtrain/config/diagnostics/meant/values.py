@@ -15,9 +15,9 @@ from typing import Any, get_args, get_origin
 from rtrain.config.compose.aliases import expand_key, split_word
 from rtrain.config.compose.request import Request
 from rtrain.config.diagnostics.diagnostic import command_with
-from rtrain.config.diagnostics.meant.class_names import class_called, homes_of
+from rtrain.config.diagnostics.meant.class_names import class_called, class_in, homes_of
 from rtrain.config.diagnostics.meant.rewritten import OFF, number_in, rewritten, shares_in, with_unit
-from rtrain.config.diagnostics.meant.suggest import in_full
+from rtrain.config.diagnostics.meant.suggest import Keys, in_full
 from rtrain.config.diagnostics.meant.wrong_keys import Check
 from rtrain.config.diagnostics.omegaconf_messages import of_environment
 from rtrain.config.diagnostics.screen import CliWord, FileLocation
@@ -38,12 +38,13 @@ class Values:
 
     Args:
         request: What was asked for.
-        confs: The dataclasses of keys, each by the key at which it stands.
+        keys: What can be meant in the config.
         check: Composes and checks the config under other overrides.
     """
 
-    def __init__(self, request: Request, confs: Sequence[tuple[str, type]], check: Check) -> None:
-        self._request, self._confs, self._check = request, confs, check
+    def __init__(self, request: Request, keys: Keys, check: Check) -> None:
+        self._request, self._confs, self._check = request, keys.confs, check
+        self._targets = dict(keys.targets)
 
     def corrected(self, key: str, place: CliWord) -> str | None:
         """Return the user's command with the value that was probably meant for ``key``; None if there is none.
@@ -121,12 +122,15 @@ class Values:
 
     def _class_for(self, key: str, value: str) -> str | None:
         """Return the class that ``value`` names for a part of the trainer; None if an option of that name is there."""
+        if value.endswith(".py"):
+            return class_in(value)
         if _CLASS.fullmatch(value):
             return value
         options = self._request.app.loader.get_group_options(key.replace(".", "/"))
         if plain(value) in map(plain, options):
             return None
-        return class_called(value, homes_of(dict(self._confs).get("trainer"), key), misspelt=not options)
+        homes, like = homes_of(dict(self._confs).get("trainer"), key), self._targets.get(key, "")
+        return class_called(value, homes, misspelt=not options, like=like)
 
     def list_at(self, key: str) -> str | None:
         """Return the line that shows the form of the list at ``key``; None for another type."""

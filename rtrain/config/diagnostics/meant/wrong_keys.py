@@ -199,13 +199,15 @@ class WrongKeys:
 
     def checked_word(self, place: CliWord, sign: str, key: str, value: str | None) -> str | None:
         """Return the word that sets ``key`` and passes the checks; None if none does."""
+        key = key.removesuffix("._target_") if value is not None else key
         full = expand_key(key)
         default = node_at(self.composed, full)
         if isinstance(default, ListConfig) and "--multirun" in place.command and value and not set(value) & set("[({"):
             value = ",".join(f"[{one}]" for one in value.split(","))
         homes = homes_of(self._schemas.trainer.get(self.chosen["trainer"] or ""), full)
         has_options = homes and self.request.app.loader.get_group_options(full.replace(".", "/"))
-        named = class_called(value, homes) if value is not None and homes and not has_options else None
+        like = dict(self.keys.targets).get(full, "")
+        named = class_called(value, homes, like=like) if value is not None and homes and not has_options else None
         is_built, new = full in self._free or named is not None, named or value
         keeps = is_built and new is not None and self._takes_arguments_of(default, new)
         for word in spellings(sign, key, new, default, is_built=is_built, keeps=keeps):
@@ -252,10 +254,11 @@ class WrongKeys:
         may_be = self.is_free(parent) and may_take(dict(self.keys.targets).get(parent), name)
         return added if may_be and not blames(self._checked(place, added), key) else None
 
-    def _checked(self, place: CliWord, *words: str) -> Exception | None:
+    def _checked(self, place: CliWord, *words: str, without: str = "") -> Exception | None:
         """Return why the command is refused with ``words`` in place of the wrong one; None if it is not."""
         before = len(self.request.command) - len(self.request.overrides)
-        return self._check([*place.command[before : place.index], *words, *place.command[place.index + 1 :]])
+        overrides = [*place.command[before : place.index], *words, *place.command[place.index + 1 :]]
+        return self._check([one for one in overrides if one != without])
 
     def _other_plugin(self, key: str) -> str | None:
         """Return the line that says that the user has chosen a plugin for which the config is not written."""
@@ -277,13 +280,15 @@ class WrongKeys:
         found = Diagnostic(f"{section}: {message}", place)
         group = section.replace(".", "/")
         _, key, value = split_word(place.command[place.index])
-        for plugin, conf in self._schemas.group(group).items():
-            keys = replace(self.keys, known=[f"{section}.{name}" for name in names_of(conf)])
+        named = next((one for one in place.command if one.startswith(f"{section}=")), "")  # in place of the option
+        plugins = self._schemas.group(group)
+        for plugin in [one for one in plugins if named in ("", f"{section}={one}")]:
+            keys = replace(self.keys, known=[f"{section}.{name}" for name in names_of(plugins[plugin])])
             fitting = [key] if key in keys.known else [one.key for one in keys.meanings(key, value)]
             for meant in [one for one in fitting if one in keys.known][:1]:
                 words = [f"{group}={plugin}", f"{meant}={value}"]
-                if self._checked(place, *words) is None:
-                    return replace(found, attempt=command_with(place, *words))
+                if self._checked(place, *words, without=named) is None:
+                    return replace(found, attempt=command_with(place, *words, without=named))
         return found
 
     def _list_of_keys(self, key: str, own: Sequence[str] = ()) -> str:
