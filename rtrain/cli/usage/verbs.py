@@ -30,6 +30,8 @@ MEANT = {
     "upload": "push copy sync",
 }
 """Command -> the words that other tools have for it; those of a group of commands mean one of the group's first."""
+LISTING = ("ls", "list")
+"""Words that don't say what is to be listed."""
 CUTOFF = 0.7
 """How alike a misspelt command has to be."""
 WANTS = {"fit": "CONFIG", "resume": "RUN", "evaluate": "RUN", "predict": "RUN"}
@@ -74,6 +76,8 @@ def command_meant(groups: Sequence[str], words: Sequence[str], known: Mapping[st
     near = closest(word, inside, CUTOFF)
     if near is not None:
         return _whole([*groups, near], rest)
+    if word in LISTING and not groups:
+        return f"  {did_you_mean('recipes ls', 'trainers', 'datasets')}; runs are folders: ls runs"
     homes = [f"{one} {word}" for one, inner in known.items() if word in inner and not groups]
     if homes:
         return _whole(homes[0].split(), rest) if len(homes) == 1 else f"  {did_you_mean(*homes)}"

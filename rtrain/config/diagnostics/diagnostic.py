@@ -37,10 +37,11 @@ def command(request: Request, *more: str) -> str:
     return shlex.join([*(mask_word(word) for word in request.command), *more])
 
 
-def command_with(place: CliWord, *new: str) -> str:
-    """Return the user's command with ``new`` words in place of the wrong one, or without it."""
+def command_with(place: CliWord, *new: str, without: str = "") -> str:
+    """Return the user's command with ``new`` words in place of the wrong one, or without it, and without another."""
     words = list(place.command)
     words[place.index : place.index + 1] = map(mask_word, new)
+    words = [one for one in words if one != without]
     if any(word.startswith("sweep") for word in new) and "--multirun" not in words:
         words.append("--multirun")
     return shlex.join(words)

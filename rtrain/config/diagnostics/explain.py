@@ -16,12 +16,14 @@ from rtrain.config.compose.request import Request, prepare
 from rtrain.config.compose.resolve import MissingValuesError, NoPackageError, UnresolvedError
 from rtrain.config.diagnostics.diagnostic import Diagnostic, command
 from rtrain.config.diagnostics.hydra_errors import explain_hydra
+from rtrain.config.diagnostics.meant.examples import lacks_example
 from rtrain.config.diagnostics.meant.unreadable import as_override, closed, readable_words
-from rtrain.config.diagnostics.meant.values import Values, bound_in, named_in
+from rtrain.config.diagnostics.meant.values import Values, named_in
 from rtrain.config.diagnostics.meant.wrong_keys import Check, WrongKeys
 from rtrain.config.diagnostics.omegaconf_messages import of_environment, reference_problem
 from rtrain.config.diagnostics.screen import CliWord, FileLocation, render
 from rtrain.config.diagnostics.source_map import SourceMap
+from rtrain.config.diagnostics.unbuilt_parts import how_to_choose, unbuilt_part
 from rtrain.config.did_you_mean import closest, did_you_mean, one_edit, plain, to_try
 from rtrain.config.files.locations import builtin_config_dir
 from rtrain.config.schema import Schemas
@@ -97,11 +99,14 @@ def show_place(request: Request, error: ConfigError) -> None:
 
 def _invalid(request: Request, problems: Sequence[Problem], wrong: WrongKeys, check: Check) -> ConfigError:
     places = SourceMap(request)
-    chosen = _chosen_by_type(request, problems, Values(request, wrong.keys.confs, check))
+    chosen = _chosen_by_type(request, problems, Values(request, wrong.keys, check))
     if chosen is not None:
         return chosen.as_error()
     if len(problems) == 1:
         one = problems[0]
+        part = unbuilt_part(one.message)
+        if part is not None and (note := how_to_choose(wrong, part)) is not None:
+            return Diagnostic(f"{part} is not chosen", places.of(part), note=note).as_error()
         place = _place_of_rule(request, places, one) or places.of(one.key)
         if one.owner is not None:
             return wrong.explain(_whole_key(one.key, place), place, one.owner).as_error()
@@ -114,11 +119,12 @@ def _invalid(request: Request, problems: Sequence[Problem], wrong: WrongKeys, ch
             word = split_word(place.command[place.index])[2]
             meant = wrong.translated(one.key, word) or _choice(word, one.known)
         message = f"{one.key}: {one.message}" if one.key else one.message
-        attempt, values = _corrected(place, word, meant), Values(request, wrong.keys.confs, check)
+        attempt, values = _corrected(place, word, meant), Values(request, wrong.keys, check)
         note = values.said_of(one.key, place, one.message)
         if attempt is None and isinstance(place, CliWord) and one.word is None and place == places.of(one.key):
-            usual = () if note is not None else (bound_in(one.message), wrong.usual(one.key))
-            attempt = values.corrected(one.key, place, *usual)
+            attempt = values.corrected(one.key, place)
+            if attempt is None and note is None and lacks_example(one.message):
+                note = wrong.example(one.key, place)
         return Diagnostic(message, place, meant, attempt, note).as_error()
     lines = []
     for one in problems[:MOST]:

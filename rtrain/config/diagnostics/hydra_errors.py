@@ -17,7 +17,10 @@ from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBase
 from rtrain.config.compose.aliases import CHOOSABLE, GROUPS, expand_key, split_word
 from rtrain.config.compose.request import Request
 from rtrain.config.diagnostics.diagnostic import Diagnostic, command, command_with
+from rtrain.config.diagnostics.meant.class_names import homes_of
+from rtrain.config.diagnostics.meant.examples import lacks_example
 from rtrain.config.diagnostics.meant.other_options import own_form
+from rtrain.config.diagnostics.meant.refusals import omegaconf_error
 from rtrain.config.diagnostics.meant.rewritten import with_point
 from rtrain.config.diagnostics.meant.suggest import closest_group, closest_key, in_full, key_of_class
 from rtrain.config.diagnostics.meant.values import Values
@@ -65,7 +68,7 @@ class _Explainer:
     @cached_property
     def values(self) -> Values:
         """Finds what was meant by wrong values."""
-        return Values(self.request, self.wrong_keys.keys.confs, self._check)
+        return Values(self.request, self.wrong_keys.keys, self._check)
 
     def no_option(self, error: MissingConfigException) -> Diagnostic:
         """Explain an option or a group that no config folder has."""
@@ -132,7 +135,7 @@ class _Explainer:
             match = re.search(pattern, text, re.DOTALL)
             if match:
                 return explain(match, error)
-        cause = _omegaconf_error(error)
+        cause = omegaconf_error(error)
         if cause is not None:
             key = cause.full_key or ""
             return self._bad_value(key, cause, self.places.of(key) if key else None)
@@ -163,7 +166,7 @@ class _Explainer:
         place = self.places.of_word(key) or self.places.of(key)
         if "/" in key:
             return self._no_group(key, "", place)
-        cause = _omegaconf_error(error)
+        cause = omegaconf_error(error)
         inner = cause.full_key or "" if cause is not None else ""
         if cause is not None and inner.startswith(f"{key}."):  # the value is a mapping
             return self._wrong_key(inner, place, cause.object_type)
@@ -188,7 +191,7 @@ class _Explainer:
     def _bad_word(self, match: re.Match[str], error: Exception) -> Diagnostic:
         key = split_word(match[1])[1]
         place = self.places.of_word(match[1]) or (self.places.of(key) if key in self.request.swept else None)
-        cause = _omegaconf_error(error)
+        cause = omegaconf_error(error)
         if cause is None:
             return Diagnostic(f"'{match[1]}' can't be set", place)
         if isinstance(cause, ConfigKeyError | ConfigAttributeError):
@@ -196,7 +199,7 @@ class _Explainer:
         return self._bad_value(key, cause, place)
 
     def _bad_file(self, match: re.Match[str], error: Exception) -> Diagnostic:
-        cause = _omegaconf_error(error)
+        cause = omegaconf_error(error)
         if cause is None:
             return Diagnostic(plain_words(str(error)))
         section = re.search(r"is not a subclass of (\w+)", str(cause))
@@ -212,14 +215,17 @@ class _Explainer:
             return self._wrong_key(key, place, cause.object_type)
         problem = plain_words(cause.msg or str(cause))
         if isinstance(place, CliWord):
+            if problem.endswith("not {}") and not place.command[place.index].endswith("{}"):  # it has no key below it
+                return self._wrong_key(expand_key(split_word(place.command[place.index])[1]), place)
             problem = _of_value(problem, split_word(place.command[place.index])[2] or "")
         elif problem == MIXED and isinstance(place, FileLocation):
             is_list = isinstance(_merged(cause)[-1][1], ListConfig)
             problem = "must be a list, not a mapping" if is_list else "must be a mapping, not a list"
         note, attempt = self.values.said_of(key, place, problem), None
         if isinstance(place, CliWord) and key:
-            usual = self.wrong_keys.usual(key) if note is None else None
-            attempt = self.values.corrected(key, place, "false" if usual == "true" else usual)  # a switch stays off
+            attempt = self.values.corrected(key, place)
+            if attempt is None and note is None and lacks_example(problem):
+                note = self.wrong_keys.example(key, place)
         if note is None and attempt is None and problem.startswith("must be a list"):
             note = self.values.list_at(key)
         return Diagnostic(f"{key}: {problem}" if key else problem, place, None, attempt, note)
@@ -247,9 +253,7 @@ class _Explainer:
             meant = closest(option, [path.stem for folder in self._folders_of("") for path in folder.glob("*.yaml")])
             return Diagnostic(f"there is no config '{option}'", place, meant, self._swapped(place, option, meant))
         if group in GROUPS.values() and isinstance(place, CliWord):
-            key = group.replace("/", ".")
-            note = f"name each one: +{key}.NAME={{_target_: package.Class}}"
-            return Diagnostic(f"{key}: there are no options to choose from", place, note=note)
+            return self._no_options(group.replace("/", "."), place)
         groups = [one for one in self.request.app.groups() if not one.startswith("rtrain_schema")]
         hydra = "hydra/" if group.startswith("hydra/") else ""
         groups = [one for one in groups if one.startswith("hydra/") == bool(hydra) and one != "hydra"]
@@ -258,6 +262,17 @@ class _Explainer:
         there = there_are(sorted(groups)) if meant is None else None
         message = f"there is no config group '{group}'"
         return Diagnostic(message, place, meant, self._swapped(place, group, meant), there)
+
+    def _no_options(self, key: str, place: CliWord) -> Diagnostic:
+        """Explain a choice where several parts are built, each with a name."""
+        value = split_word(place.command[place.index])[2]
+        home = next(iter(homes_of(dict(self.wrong_keys.keys.confs).get("trainer"), f"{key}.NAME")), "package")
+        said = self.values.said_of(key, place, "")
+        meant = self.wrong_keys.translated(key, value)
+        attempt = self.values.checked(place, f"{key}={meant}") if meant is not None else None
+        note = said or f"name each one: +{key}.NAME={{_target_: {home}.CLASS}}"
+        message = f"{key}: there are no options to choose from"
+        return Diagnostic(message, place, None, attempt, note if attempt is None else None)
 
     def _sweep_without_multirun(self, match: re.Match[str], _: Exception) -> Diagnostic:
         place = self.places.of_word(match[1])
@@ -365,11 +380,3 @@ def _merged(error: BaseException) -> list[tuple[str, Any]]:
     """Return the keys at which OmegaConf gave up merging two configs, which its error lacks, and what is there."""
     frames = [frame.f_locals for frame, _ in walk_tb(error.__traceback__) if frame.f_code.co_name == "_map_merge"]
     return [(str(one["key"]), one["dest_node"]) for one in frames if "dest_node" in one]
-
-
-def _omegaconf_error(error: BaseException | None) -> OmegaConfBaseException | None:
-    while error is not None:
-        if isinstance(error, OmegaConfBaseException):
-            return error
-        error = error.__cause__ or error.__context__
-    return None

@@ -13,11 +13,13 @@ from rtrain.config.compose.aliases import expand_key, split_word
 from rtrain.config.compose.request import Request
 from rtrain.config.diagnostics.diagnostic import Diagnostic, command_with
 from rtrain.config.diagnostics.meant.class_names import class_called, homes_of
+from rtrain.config.diagnostics.meant.examples import first_of, node_at
 from rtrain.config.diagnostics.meant.rewritten import rewritten
 from rtrain.config.diagnostics.meant.values import Values
 from rtrain.config.diagnostics.meant.wrong_keys import Check, WrongKeys
 from rtrain.config.diagnostics.screen import CliWord
 from rtrain.config.diagnostics.source_map import SourceMap
+from rtrain.config.diagnostics.unbuilt_parts import NAMES, how_to_choose, unbuilt_part
 from rtrain.config.did_you_mean import closest, plain
 from rtrain.config.schema import Schemas
 from rtrain.config.targets.arguments import DEFAULT
@@ -33,20 +35,22 @@ def place_target(request: Request, schemas: Schemas, error: TargetError, check: 
         error: What was raised.
         check: Composes and checks the config under other overrides.
     """
-    places, note = SourceMap(request), error.hint and error.hint.strip()
+    places, note, wrong = SourceMap(request), error.hint and error.hint.strip(), WrongKeys(request, schemas, check)
+    part, _, name = error.key.rpartition(".")
+    unbuilt = unbuilt_part(error.message) or (part if name in NAMES and "has no argument" in error.message else None)
+    if unbuilt is not None:
+        note = how_to_choose(wrong, unbuilt) or note
     below = [word.text for word in request.words if word.key.startswith(f"{error.key}.")]
     place = places.of_word(below[0]) if len(below) == 1 else places.of(error.key)
     if not isinstance(place, CliWord):
         return Diagnostic(error.message, place, note=note).as_error()
-    wrong = WrongKeys(request, schemas, check)
     _, key, value = split_word(place.command[place.index])
     if not error.key.endswith("._target_") or not key.endswith("._target_") or value is None:
         attempt, is_default = _fitting(wrong, error, place), note is None or note.startswith(DEFAULT)
-        usual = wrong.usual(error.key) if attempt is None and is_default and expand_key(key) == error.key else None
-        if usual is not None:  # it is in force, and may differ from the default
-            attempt, note = command_with(place, f"{key}={usual}"), None
+        if attempt is None and is_default and expand_key(key) == error.key:
+            note = wrong.example(error.key, place) or note  # it is in force, and may differ from the default
         return Diagnostic(error.message, place, None, attempt, note).as_error()
-    values = Values(request, wrong.keys.confs, check)
+    values = Values(request, wrong.keys, check)
     for word in _targets(wrong, error.key.removesuffix("._target_"), key, value):
         attempt = values.checked(place, word)
         if attempt is not None:
@@ -61,7 +65,7 @@ def _targets(wrong: WrongKeys, part: str, key: str, name: str) -> Iterator[str]:
     yield from (f"{choice}={one}" for one in options if plain(one) == plain(name))
     homes = homes_of(dict(wrong.keys.confs).get("trainer"), part)
     for misspelt in (False, True):
-        named = class_called(name, homes, misspelt=misspelt)
+        named = class_called(name, homes, misspelt=misspelt, like=dict(wrong.keys.targets).get(part, ""))
         yield from [f"{key}={named}"] if named is not None else []
     similar = closest(name, options)
     yield from [f"{choice}={similar}"] if similar is not None else []
@@ -75,7 +79,8 @@ def _fitting(wrong: WrongKeys, error: TargetError, place: CliWord) -> str | None
         return None
     named = class_called(value, homes_of(dict(wrong.keys.confs).get("trainer"), error.key))
     parser = OverridesParser.create(config_loader=wrong.request.app.loader)
-    for meant in (*rewritten(value), f"{{_target_: {named or value}}}"):
+    begun = first_of(node_at(wrong.composed, whole), value)
+    for meant in (*([begun] if begun else []), *rewritten(value), f"{{_target_: {named or value}}}"):
         with suppress(HydraException):
             found = parser.parse_override(f"x={meant}").value()
             if error.fits(found) and (meant[0] != "{" or named is not None or re.fullmatch(r"[\w.]+\.\w+", value)):

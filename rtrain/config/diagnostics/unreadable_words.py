@@ -75,9 +75,24 @@ class UnreadableWords:
 
     def _without_value(self, place: CliWord, key: str) -> Diagnostic:
         word = place.command[place.index]
+        apart = self._with_next_words(place, split_word(word)[1].rstrip(":"))
+        if apart is not None:
+            return Diagnostic(f"'{word}' has no value: an override is one word, key=value", place, None, apart)
         usual = self._wrong_keys.usual(key) or "..."
         attempt = command_with(place, f"{word}={usual}")
         return Diagnostic(f"'{word}' has no value: an override is key=value", place, None, attempt)
+
+    def _with_next_words(self, place: CliWord, key: str) -> str | None:
+        """Return the command with the value that stands in the next word: ``lr 0.1``, ``lr = 0.1``; None if none is."""
+        request, following = self._wrong_keys.request, place.command[place.index + 1 :]
+        count = 2 if following[:1] in (["="], [":"]) else 1
+        if len(following) < count or "=" in following[count - 1]:
+            return None
+        overrides = [*request.overrides[: -len(following)], f"{key}={following[count - 1]}", *following[count:]]
+        overrides.pop(len(request.overrides) - len(following) - 1)
+        typed = request.command[: len(request.command) - len(request.overrides)]
+        passes = self._values.passes(overrides)
+        return shlex.join([*typed, *map(mask_word, overrides)]) if passes else None
 
     def _no_override(self, place: CliWord) -> Diagnostic | None:
         """Explain a data file, or a second config, where an override is wanted; None if the word is neither."""

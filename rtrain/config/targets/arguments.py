@@ -77,6 +77,8 @@ def check_refused(
             target(**{other: one for other, one in given.items() if other != name})
         except Exception:  # so this is not the one, or not the only one
             continue
+        if isinstance(error, TypeError) and "not supported between" in str(error):  # it was compared with a number
+            raise TargetError(f"{where}.{name}", f"must be a number, not {as_written(value)}") from error
         raise TargetError(f"{where}.{name}", f"{path} refuses {as_written(value)}: {error}") from error
 
 

@@ -162,7 +162,7 @@ def _target(node: Any, where: str) -> str:
         raise TargetError(where, f"must be a mapping with a _target_, not {as_written(node)}", None, _is_built)
     target = node.get("_target_")
     if not isinstance(target, str):
-        raise ConfigError(f"{where} has no _target_.", "  " + to_try(f"{where}._target_=torch.nn.Identity"))
+        raise TargetError(where, "has no _target_", f"  its class is its _target_: {where}={{_target_: package.Class}}")
     return target
 
 

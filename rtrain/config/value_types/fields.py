@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 
 @lru_cache(maxsize=1000)
 def hints_of(conf: type) -> Mapping[str, Any]:
     """Return the type of each field of a dataclass, which Python works out each time it is asked."""
     return MappingProxyType(get_type_hints(conf))
+
+
+def kinds_of(conf: type | None, name: str) -> tuple[Any, ...]:
+    """Return the type of a field of a dataclass, and the types that it is made of, where it is a union."""
+    hint = hints_of(conf).get(name) if conf is not None else None
+    return hint, *get_args(hint)

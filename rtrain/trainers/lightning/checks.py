@@ -143,6 +143,18 @@ def _check_sizes(conf: Conf, job: Job) -> None:
         raise ConfigError(
             f"trainer.global_batch_size={conf.global_batch_size} is less than one row for each of {workers} workers."
         )
+    _check_interval(conf, conf.steps_per_epoch(info, workers))
     split = evaluated_split(conf.evaluate_split, info)
     if split is not None and info.num_rows[split] < workers:
         raise ConfigError(f"the split '{split}' has fewer rows than there are workers ({workers}).")
+
+
+def _check_interval(conf: Conf, num_batches: int) -> None:
+    """Refuse to evaluate after more batches than an epoch has, as Lightning does when training starts."""
+    interval = conf.trainer_args.get("val_check_interval")
+    in_epochs = conf.trainer_args.get("check_val_every_n_epoch", 1) is not None
+    if isinstance(interval, int) and in_epochs and interval > num_batches:
+        raise ConfigError(
+            f"trainer.trainer_args.val_check_interval={interval} is more than the {num_batches} batches of an epoch.",
+            "Count batches across epochs: +trainer.trainer_args.check_val_every_n_epoch=null",
+        )

@@ -147,6 +147,11 @@ def check_loss(loss: nn.Module, info: DatasetInfo) -> None:
     """
     if not is_of_torch(loss):
         return
+    weight = getattr(loss, "weight", None)
+    if isinstance(weight, Tensor) and info.task == "classification" and weight.numel() != info.num_classes:
+        raise ConfigError(
+            f"trainer.loss.weight: must have {info.num_classes} weights, one for each class, not {weight.numel()}."
+        )
     shapes = ("(rows, classes)", "classes") if info.task in CLASSES else ("(rows,)", "numbers")
     told = f"trainer.loss: {type(loss).__name__} can't compare outputs of shape {shapes[0]} with {shapes[1]}"
     hint = to_try(f"loss={'cross_entropy' if info.task in CLASSES else 'mse'}", "or take a loss of your own")

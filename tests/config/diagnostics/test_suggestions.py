@@ -31,7 +31,7 @@ def refused(config: str, *words: str) -> str:
         ("mlp", "optimization.lr=[0.1]", "try: rtrain fit mlp trainer.optimizer.lr=0.1"),
         ("mlp", "momentum=0.9", "optimizer=sgd takes trainer.optimizer.momentum"),
         ("mlp optimizer=sgd", "trainer.dampening=0.1", "trainer.optimizer.dampening=0.1"),
-        ("mlp", "eta_min=0.1", "scheduler=cosine has trainer.scheduler.eta_min"),
+        ("mlp", "eta_min=0.1", "scheduler=cosine takes +trainer.scheduler.eta_min"),
         ("mlp scheduler=cosine", "min_lr=0.1", "scheduler.eta_min=0.1"),
         ("mlp scheduler=step", "trainer.scheduler.decay=0.1", "trainer.scheduler.gamma=0.1"),
         ("mlp loss=huber", "trainer.loss.beta=0.1", "trainer.loss.delta=0.1"),
@@ -51,7 +51,38 @@ def test_what_is_built_has_words_of_its_own(config, word, said):
         ("mlp", ["scheduler=asha"], "try: rtrain fit mlp sweep/scheduler=asha "),
         ("mlp", ["hydra/sweeper=optuna"], "try: rtrain fit mlp sweep=optuna "),
         ("mlp", ["dataset=iris"], "try: rtrain fit mlp dataset=sklearn dataset.name=iris"),
-        ("mlp", ["metrics=[accuracy]"], "name each one: +trainer.metrics.NAME={_target_: package.Class}"),
+        ("mlp", ["metrics=[accuracy]"], "loss and accuracy, or the errors of numbers, are measured anyway"),
+        (
+            "mlp",
+            ["compute_metrics=f1"],
+            "'metrics={f1: {_target_: torchmetrics.F1Score, task: multiclass",
+        ),
+        ("keras", ["metrics=[auc]"], "name each one: +trainer.metrics.NAME={_target_: keras.metrics.CLASS}"),
+        ("mlp", ["lr", "0.1"], "try: rtrain fit mlp lr=0.1 num_workers=0"),
+        ("mlp", ["lr:", "0.1"], "try: rtrain fit mlp lr=0.1 num_workers=0"),
+        ("mlp", ["lr", "=", "0.1"], "try: rtrain fit mlp lr=0.1 num_workers=0"),
+        ("mlp", ["model=nets_of_mine.py"], "'model={_target_: nets_of_mine.Net}'"),
+        ("mlp", ["class_weights=[1,2]"], "loss=cross_entropy +trainer.loss.weight=[1,2]"),
+        ("mlp", ["lr=auto"], "trainer.optimizer.lr: must be a number, not 'auto'"),
+        ("mlp", ["loss=cross_entropy", "+loss.weight=[1,2]"], "must have 10 weights, one for each class, not 2"),
+        (
+            "mlp",
+            ["sweep.param_space.lr=[0.1,0.2]"],
+            "'sweep.params.lr=[0.1,0.2]' num_workers=0 --multirun",
+        ),
+        (
+            "mlp",
+            ["sweep.scheduler=asha", "sweep.scheduler.grace_period=2", "lr=0.1,0.2", "--multirun"],
+            "sweep/scheduler=asha sweep.scheduler.grace=2 lr=0.1,0.2",
+        ),
+        ("sklearn", ["model=svc"], "try: rtrain fit sklearn 'trainer.estimator={_target_: sklearn.svm.SVC}'"),
+        ("sklearn", ["model=RandomForest"], "trainer.estimator._target_=sklearn.ensemble.RandomForestClassifier"),
+        (
+            "sklearn",
+            ["trainer.cross_validation.scoring=[f1]"],
+            "did you mean: trainer.cross_validation.scoring=[f1_m",
+        ),
+        ("lightning", ["+trainer.trainer_args.val_check_interval=1000"], "is more than the 20 batches of an epoch"),
         ("mlp", ["lr=0,1"], "try: rtrain fit mlp lr=0.1"),
         ("mlp", ["lr=true"], "trainer.optimizer.lr: must be a number, not true"),
         ("mlp", ["lr=null"], "trainer.optimizer.lr: must be a number, not null"),
@@ -73,6 +104,7 @@ def test_what_is_built_has_words_of_its_own(config, word, said):
 def test_what_a_newcomer_typed_leads_to_what_works(config, words, said, tmp_path, monkeypatch, capsys):
     (tmp_path / "pyproject.toml").touch()
     (tmp_path / "rows_of_mine.py").write_text("def rows(num_rows=2):\n    return {}\n")
+    (tmp_path / "nets_of_mine.py").write_text("class Net:\n    pass\n")
     monkeypatch.chdir(tmp_path)
     assert command(["fit", config, *words, "num_workers=0"]) == 2
     told = capsys.readouterr().err
@@ -85,13 +117,17 @@ def test_what_a_newcomer_typed_leads_to_what_works(config, words, said, tmp_path
     [
         ("mlp", "trainer.lora.rank=8", "trainer.lora is a key of trainer=transformers"),
         ("resnet", "trainer.params.max_depth=3", "trainer.params is a key of trainer=lightgbm, xgboost"),
-        ("mlp", "use_lora=true", "trainer=transformers has it: trainer.lora={r: 8}"),
+        ("mlp", "use_lora=true", "trainer=transformers has it: trainer.lora={r: 8, target_modules: all-linear}"),
         ("mlp", "sep=x", "dataset=csv has it: dataset.delimiter"),
         ("mlp", "+run.sed=1", "try: rtrain fit mlp run.seed=1"),  # what came in with + is explained like the rest
         ("mlp", "trainer.early_stopping.metric=x", "try: rtrain fit mlp trainer.early_stopping.monitor=x"),
         ("mlp", "sweep.scheduler.grace_period=3", "mlp sweep/scheduler=asha sweep.scheduler.grace=3 --multirun"),
         ("mlp sweep/scheduler=asha", "sweep.scheduler.max_t=3", "max_length is a key of sweep/scheduler=hyperband"),
-        ("mlp sweep/scheduler=asha", "sweep.scheduler.grace_period=3", "asha sweep.scheduler.grace=3 --multirun"),
+        (
+            "mlp sweep/scheduler=asha",
+            "sweep.scheduler.grace_period=3",
+            "asha seed=1,2 sweep.scheduler.grace=3 --multirun",
+        ),
     ],
 )
 def test_a_key_of_another_plugin_or_of_an_open_section_is_named(config, word, said):
@@ -148,8 +184,12 @@ def test_the_values_of_a_sweep_stay_several(capsys):
 @pytest.mark.parametrize(
     ("config", "word", "meant"),
     [
-        ("mlp", "hydra.launcher.n_jobs=4", "sweep.max_concurrent=4"),  # all of a dotted name before its last part
-        ("mlp", "tune_config.mode=min", "sweep.mode=min"),
+        (
+            "mlp",
+            "hydra.launcher.n_jobs=4",
+            "seed=1,2 sweep.max_concurrent=4 --multirun",
+        ),  # all of a dotted name before its last part
+        ("mlp", "tune_config.mode=min", "seed=1,2 sweep.mode=min --multirun"),
         ("mlp", "data.seed=3", "dataset.seed=3"),  # a section written in full
         ("xgboost", "params.max_depth=3", "trainer.params.max_depth=3"),
         ("lightgbm", "params.num_leaves=3", "trainer.params.num_leaves=3"),
@@ -206,7 +246,7 @@ def test_inside_a_mapping_the_wrong_key_is_named(word, wrong, right):
 @pytest.mark.parametrize("word", ["use_ema=true", "ema_momentum=0.99", "ema_overwrite_frequency=10"])
 def test_a_key_that_needs_another_one_is_told_with_it(word):
     said = refused("keras", word)
-    assert "trainer.optimizer.use_ema and trainer.optimizer.ema_overwrite_frequency" in said
+    assert "+trainer.optimizer.use_ema=true and +trainer.optimizer.ema_overwrite_frequency" in said
     assert "try:" not in said
 
 

@@ -9,7 +9,7 @@ from typing import get_args, get_type_hints
 import pytest
 
 from rtrain.config.diagnostics.meant.rewritten import rewritten
-from rtrain.config.diagnostics.meant.suggest import all_confs
+from rtrain.config.diagnostics.meant.suggest import Keys, all_confs
 from rtrain.config.diagnostics.meant.unreadable import as_override, closed
 from rtrain.config.diagnostics.meant.values import Values
 from rtrain.config.diagnostics.screen import CliWord
@@ -84,7 +84,7 @@ def corrected(key, value, confs, fits=lambda word: True):
     """Return the corrected word of a command that sets ``key``; ``fits`` stands for the checks."""
     words = ("rtrain", "fit", "x", f"{key}={value}")
     request = SimpleNamespace(command=list(words), overrides=words[3:], words=())
-    values = Values(request, confs, lambda new: None if fits(new[0]) else ValueError())
+    values = Values(request, Keys([], confs), lambda new: None if fits(new[0]) else ValueError())
     found = values.corrected(key, CliWord(words, 3))
     return found and found.removeprefix("rtrain fit x ").strip("'")
 
@@ -96,7 +96,11 @@ def takes(hint, kind):
 @pytest.mark.parametrize("name", SECTIONS, ids=".".join)
 def test_one_value_for_a_section_names_a_key_of_it(name):
     key, conf = name[0], SECTIONS[name]
-    assert Values(SimpleNamespace(), [(key, conf)], lambda _: None).keys_of(key).startswith("it has keys of its own: ")
+    assert (
+        Values(SimpleNamespace(), Keys([], [(key, conf)]), lambda _: None)
+        .keys_of(key)
+        .startswith("it has keys of its own: ")
+    )
     assert corrected(key, "true", [(key, conf)]) == f"{key}={{}}"
     hints = get_type_hints(conf)
     for value, kinds in (("5", (int, float)), ("0.5", (float,)), ("abc", (str,))):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from dataclasses import fields, is_dataclass
 from importlib import import_module
@@ -14,6 +15,7 @@ import yaml
 import rtrain
 from rtrain.config.diagnostics.meant.words import ENDING, Meaning, Words, words_of
 from rtrain.config.did_you_mean import plain
+from rtrain.config.files.locations import builtin_config_dir
 from rtrain.config.schema import RtrainConf
 from rtrain.schemas import schemas
 
@@ -119,3 +121,20 @@ def test_a_class_has_the_words_of_its_bases_after_its_own():
 
     found = [words.meaning("num_train_epochs", "3", "trainer") for words in words_of(Conf)]
     assert [one for one in found if one] == [Meaning("trainer.max_epochs")]
+
+
+def test_a_sentence_adds_with_a_plus_what_an_option_lacks():
+    """``optimizer=adamw`` has betas, and takes ``+trainer.optimizer.eps``: without the plus it would be refused."""
+    named = 0
+    for say in [one["say"] for file in FILES for words in read(file).values() for one in words.get("says", [])]:
+        for option in re.finditer(r"\b(loss|optimizer|scheduler)=(\w+)\b([^;]*)", say):
+            file = builtin_config_dir() / "trainer" / option[1] / f"{option[2]}.yaml"
+            own = read(file) if file.exists() else {}
+            keys = re.findall(rf"(?<![+\w])trainer\.{option[1]}\.([a-z]\w*)", option[3]) if own else []
+            assert set(keys) <= set(own), say
+            named += len(keys)
+    assert named > 5
+
+
+def read(file):
+    return yaml.load(file.read_text(encoding="utf-8"), yaml.BaseLoader)

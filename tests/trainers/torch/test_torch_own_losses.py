@@ -76,7 +76,7 @@ def test_a_function_trains_what_the_module_of_it_does(tmp_path, name, weighted):
             {"_target_": "torch.nn.functional.mse_loss", "weight": [1.0]},
             "trainer.loss: mse_loss can't compare .* 'list'",
         ),
-        ({"delta": 0.1}, "trainer.loss has no _target_"),
+        ({"delta": 0.1}, "trainer.loss: has no _target_"),
     ],
 )
 def test_what_is_no_loss_is_refused(loss, says):

@@ -6,10 +6,13 @@ of each part: ``{"optimizer": ("torch.optim",)}``. They are imported to look for
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 
 from rtrain.config.diagnostics.meant.rewritten import OFF
 from rtrain.config.did_you_mean import closest, plain
@@ -33,22 +36,40 @@ def homes_of(conf: type | None, key: str) -> Sequence[str]:
     return homes.get(part, homes.get(part.rpartition(".")[0], ())) if section == "trainer" else ()
 
 
-def class_called(name: str, homes: Sequence[str], *, misspelt: bool = True) -> str | None:
+def class_called(name: str, homes: Sequence[str], *, misspelt: bool = True, like: str = "") -> str | None:
     """Return the dotted path of the class or function ``name`` in the first module that has it; None if none has.
 
     Args:
         name: Without a module, in any case.
         homes: Dotted paths of modules.
         misspelt: Whether a similar name will do.
+        like: The class that is there. Of two names that begin so, the one that ends as its own is meant:
+            ``RandomForest`` is a classifier in place of one.
     """
     if not name.isidentifier() or name.casefold() in OFF:
         return None
     found = {one: f"{home}.{one}" for home in reversed(homes) for one in _names_in(home)}
     near = name if name in found else next((one for one in found if plain(one) == plain(name)), None)
     if near is None and misspelt:
-        longer = sorted((one for one in found if plain(one).startswith(plain(name)) and len(name) >= SHORT), key=len)
+        longer = [one for one in found if plain(one).startswith(plain(name)) and len(name) >= SHORT]
+        longer.sort(key=lambda one: (_last_word(one) != _last_word(like), len(one)))
         near = longer[0] if longer else closest(name, found, CUTOFF)
     return found[near] if near is not None else None
+
+
+def class_in(file: str) -> str | None:
+    """Return the dotted path of the one class of a Python file of the project; None if it has none, or several."""
+    try:
+        parsed = ast.parse(Path(file).read_text(encoding="utf-8"))
+    except (OSError, ValueError, SyntaxError):
+        return None
+    names = [one.name for one in parsed.body if isinstance(one, ast.ClassDef)]
+    is_inside = not Path(file).is_absolute() and ".." not in Path(file).parts
+    return ".".join([*Path(file).with_suffix("").parts, names[0]]) if len(names) == 1 and is_inside else None
+
+
+def _last_word(name: str) -> str:
+    return next(reversed(re.findall("[A-Z][a-z]+", name)), "")
 
 
 @cache

@@ -55,8 +55,9 @@ def own_form(
     if meant is None or place is None:
         note = f"the options of '{name}' are other trainers'; trainer.{name}: rtrain trainers {trainer}"
         return Diagnostic(message, place, note=note)
-    word = wrong.checked_word(place, "", meant.key, meant.value or option)
-    shown = split_word(word)[1] if word else meant.key
+    key = meant.key if meant.key.partition(".")[0] in GROUPS else f"trainer.{meant.key}"
+    word = wrong.checked_word(place, "", key, meant.value or option)
+    shown = split_word(word)[1] if word else key
     return Diagnostic(message, place, shown if shown != name else None, command_with(place, word) if word else None)
 
 

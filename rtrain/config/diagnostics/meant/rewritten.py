@@ -125,6 +125,8 @@ def _lists(value: str) -> Iterator[str]:
         yield bracketed
     if match := re.fullmatch(rf"\[?({_DECIMAL}(?:[ ;]+{_DECIMAL})+)\]?", value):
         yield f"[{','.join(re.split('[ ;]+', match[1]))}]"
+    if match := re.fullmatch(r"(\d+) ?(?:-|\.\.+|:|to) ?(\d+)", value):
+        yield f"[{match[1]},{match[2]}]"
     if re.fullmatch(r"\d+( ?[x*] ?\d+)+", value):
         yield f"[{','.join(re.findall(r'[0-9]+', value))}]"
     if value and value[0] not in "[('\"":

@@ -9,6 +9,7 @@ from typing import Any
 from omegaconf import ListConfig, ValueNode
 
 from rtrain.config.compose.aliases import GROUPS, KEYS, expand_key
+from rtrain.config.diagnostics.meant.examples import first_of
 from rtrain.config.did_you_mean import alike
 
 _PAIRS = re.compile(r"[A-Za-z_]\w*:[^\s:,{}\[\]]+(,[A-Za-z_]\w*:[^\s:,{}\[\]]+)*")
@@ -17,14 +18,23 @@ _INNERMOST = re.compile(r"[\[{(][^\[\]{}()]*[\]})]")
 _RANGES = ("choice(", "range(", "interval(", "glob(", "tag(", "shuffle(", "sort(")
 
 
-def spellings(sign: str, key: str, value: str | None, default: Any, *, is_built: bool) -> Iterator[str]:
-    """Yield the words that may set ``key``: as a list or not like its default, as an option, as it is, as a class."""
+def spellings(sign: str, key: str, value: str | None, default: Any, *, is_built: bool, keeps: bool) -> Iterator[str]:
+    """Yield the words that may set ``key``: as a list or not like its default, as an option, as it is, as a class.
+
+    Args:
+        sign: That was typed.
+        key: As it is to be shown.
+        value: That was typed, or is meant.
+        default: What the key is set to without it.
+        is_built: Whether a class is meant by a name.
+        keeps: Whether that class takes the arguments that are there.
+    """
     if value is None:
         yield f"{sign}{key}"
         return
     is_list = value.startswith("[")
     if isinstance(default, ListConfig) and not is_list:
-        yield f"{sign}{key}=[{value}]"
+        yield f"{sign}{key}={first_of(default, value) or f'[{value}]'}"
     if isinstance(default, ValueNode) and is_list and "," not in value:
         yield f"{sign}{key}={value[1:-1]}"
     group = {"trainer.type": "trainer", "sweep.type": "sweep", "dataset.type": "dataset"}.get(key)
@@ -37,7 +47,8 @@ def spellings(sign: str, key: str, value: str | None, default: Any, *, is_built:
     if _PAIRS.fullmatch(value):
         yield f"{sign}{key}={{{value.replace(':', ': ')}}}"
     if is_built and "." in value and value.replace(".", "").isidentifier():
-        yield f"{key}._target_={value}"
+        if keeps:
+            yield f"{key}._target_={value}"
         yield f"{key}={{_target_: {value}}}"
     yield f"{sign}{key}=[{value}]"
 

@@ -21,6 +21,10 @@ SECTIONS = ("trainer", "dataset", "run", "scaling", "cluster", "sweep")
 """Sections of the config, in which the keys of a search mean something else than those of a run."""
 
 
+NAMING = ("type", "name", "kind", "value")
+"""Keys of a mapping that other tools have where a key has one value."""
+
+
 @dataclass(frozen=True)
 class Keys:
     """What can have been meant in one config."""
@@ -62,9 +66,15 @@ class Keys:
         keys = (key.split(".") for key in self.known)
         return dict.fromkeys(".".join(parts[:count]) for parts in keys for count in range(1, len(parts) + 1))
 
+    @cached_property
+    def _sections(self) -> frozenset[str]:
+        """The keys that have others below them."""
+        return frozenset(key.rpartition(".")[0] for key in self._prefixes)
+
     def _candidates(self, wrong: str, value: str | None) -> Iterator[Meaning]:
         section, _, name = wrong.rpartition(".")
         if name == "_target_":
+            yield from [Meaning(f"trainer.{wrong}")] if f"trainer.{section}" in dict(self.targets) else []
             return
         is_known = False
         for one in self._as_written(wrong, value):
@@ -109,7 +119,11 @@ class Keys:
         near = [one for one in confs if _is_inside(one[0], section)] if section else [*confs[:1], *root]
         yield from self._of_targets(wrong, value)
         yield from in_full(wrong, value, confs)
+        if name in NAMING:
+            ends = (key for key in self.known if key in (section, f"trainer.{section}"))
+            yield from (Meaning(key) for key in ends if key not in self._sections)
         yield from self._in_full_section(wrong)
+        yield from self._below_meant(wrong, value)
         if section != "trainer":
             yield from self._of_classes(name, section)
         meant = list(_of_other_tools(wrong, value, near or confs[:1]))
@@ -186,6 +200,13 @@ class Keys:
         for section in [*same, *([near] if near is not None else [])]:
             full = expand_key(f"{section}.{rest}")
             yield from (Meaning(key) for key in known if _plain(key) == _plain(full))
+
+    def _below_meant(self, wrong: str, value: str | None) -> Iterator[Meaning]:
+        """Yield ``wrong`` below the mapping that its beginning means: ``sweep.params.lr`` for ``sweep.space.lr``."""
+        for where, conf in self.confs if set("[(,") & set(value or "") else ():
+            head, _, rest = wrong.removeprefix(f"{where}.").partition(".")
+            found = [words.meaning(head, None, where) for words in words_of(conf)] if rest else []
+            yield from (Meaning(f"{one.key}.{rest}") for one in found if one is not None and one.key == "sweep.params")
 
     def _built_with(self, name: str) -> list[str]:
         """Return the keys of the arguments called ``name`` of what is built."""

@@ -15,15 +15,15 @@ from typing import Any, get_args, get_origin
 from rtrain.config.compose.aliases import expand_key, split_word
 from rtrain.config.compose.request import Request
 from rtrain.config.diagnostics.diagnostic import command_with
-from rtrain.config.diagnostics.meant.class_names import class_called, homes_of
+from rtrain.config.diagnostics.meant.class_names import class_called, class_in, homes_of
 from rtrain.config.diagnostics.meant.rewritten import OFF, number_in, rewritten, shares_in, with_unit
-from rtrain.config.diagnostics.meant.suggest import in_full
+from rtrain.config.diagnostics.meant.suggest import Keys, in_full
 from rtrain.config.diagnostics.meant.wrong_keys import Check
 from rtrain.config.diagnostics.omegaconf_messages import of_environment
 from rtrain.config.diagnostics.screen import CliWord, FileLocation
 from rtrain.config.did_you_mean import plain
 from rtrain.config.files.data_files import words_for
-from rtrain.config.value_types.fields import hints_of
+from rtrain.config.value_types.fields import hints_of, kinds_of
 from rtrain.config.value_types.units import unit_of
 
 _CLASS = re.compile(r"[^\W\d]\w*([.:][^\W\d]\w*)+")
@@ -38,20 +38,20 @@ class Values:
 
     Args:
         request: What was asked for.
-        confs: The dataclasses of keys, each by the key at which it stands.
+        keys: What can be meant in the config.
         check: Composes and checks the config under other overrides.
     """
 
-    def __init__(self, request: Request, confs: Sequence[tuple[str, type]], check: Check) -> None:
-        self._request, self._confs, self._check = request, confs, check
+    def __init__(self, request: Request, keys: Keys, check: Check) -> None:
+        self._request, self._confs, self._check = request, keys.confs, check
+        self._targets = dict(keys.targets)
 
-    def corrected(self, key: str, place: CliWord, *usual: str | None) -> str | None:
+    def corrected(self, key: str, place: CliWord) -> str | None:
         """Return the user's command with the value that was probably meant for ``key``; None if there is none.
 
         Args:
             key: With dots, from the root.
             place: The word that sets it.
-            usual: Values to fall back on: a bound, what the key is without the user's word.
         """
         typed = place.command[place.index]
         sign, own_key, value = split_word(typed)
@@ -59,8 +59,7 @@ class Values:
         if value is None or not is_whole or typed != self._request.overrides[self._position(place)]:
             return None  # one of several values of a word, or a secret
         words = [f"{sign}{word}" for word in self._words(key, own_key, value)]
-        known = [f"{sign}{own_key}={one}" for one in usual if one is not None and one != value]
-        return self.checked(place, *words[:MOST_TRIED], *known)
+        return self.checked(place, *words[:MOST_TRIED])
 
     def checked(self, place: CliWord, *words: str | Sequence[str]) -> str | None:
         """Return the user's command with the first of ``words`` that passes the checks; None if none does.
@@ -74,9 +73,13 @@ class Values:
             new = [one] if isinstance(one, str) else list(one)
             overrides = list(self._request.overrides)
             overrides[position : position + 1] = new
-            if self._check(overrides) is None:
+            if self.passes(overrides):
                 return command_with(place, *new)
         return None
+
+    def passes(self, overrides: Sequence[str]) -> bool:
+        """Return whether the config passes the checks under other overrides."""
+        return self._check(overrides) is None
 
     def for_option(self, group: str, option: str, place: CliWord) -> str | None:
         """Return the command for what is not an option of a config group: a class, a data file, or one value of it."""
@@ -119,18 +122,21 @@ class Values:
 
     def _class_for(self, key: str, value: str) -> str | None:
         """Return the class that ``value`` names for a part of the trainer; None if an option of that name is there."""
+        if value.endswith(".py"):
+            return class_in(value)
         if _CLASS.fullmatch(value):
             return value
         options = self._request.app.loader.get_group_options(key.replace(".", "/"))
         if plain(value) in map(plain, options):
             return None
-        return class_called(value, homes_of(dict(self._confs).get("trainer"), key), misspelt=not options)
+        homes, like = homes_of(dict(self._confs).get("trainer"), key), self._targets.get(key, "")
+        return class_called(value, homes, misspelt=not options, like=like)
 
     def list_at(self, key: str) -> str | None:
         """Return the line that shows the form of the list at ``key``; None for another type."""
         section, _, name = key.rpartition(".")
         owner = dict(self._confs).get(section)
-        inside = [get_args(one) for one in _hint_and_members(owner, name) if get_origin(one) is list]
+        inside = [get_args(one) for one in kinds_of(owner, name) if get_origin(one) is list]
         if not inside:
             return None
         if not any(get_origin(one) is dict for one in inside[0]):
@@ -162,8 +168,8 @@ class Values:
         if other is not None and name and share is not None:
             yield f"{section}.{other}={share}" if section else f"{other}={share}"
         meant = rewritten(value) if unit_of(key) is None else with_unit(value)
-        kinds = _hint_and_members(owner, key.rpartition(".")[2])
-        listed = any(get_origin(one) is list for one in kinds)
+        kinds = kinds_of(owner, key.rpartition(".")[2])
+        listed = Any in kinds or any(get_origin(one) is list for one in kinds)
         unfit = [] if _may_be_none(owner, key) else ["none", *(["false"] if str in kinds else [])]
         meant = (one for one in meant if one not in unfit)
         yield from (f"{shown}={one}" for one in meant if listed or one[0] not in "[{" or one in ("[]", "{}"))
@@ -196,12 +202,6 @@ def _may_be_none(conf: type | None, key: str) -> bool:
     return "'none'" in types.get(key.rpartition(".")[2], "").replace('"', "'")
 
 
-def _hint_and_members(conf: type | None, name: str) -> tuple[Any, ...]:
-    """Return the type of a key of a dataclass, and the types that it is made of, where it is a union."""
-    hint = hints_of(conf).get(name) if conf is not None else None
-    return hint, *get_args(hint)
-
-
 def _names(conf: type) -> list[str]:
     return [one.name for one in fields(conf) if one.init] if is_dataclass(conf) else []
 
@@ -212,9 +212,3 @@ def named_in(message: str, words: Mapping[str, Any]) -> str | None:
     whole = [key for key, name in names.items() if re.search(rf"\b{re.escape(name)}\b", message)]
     parts = [key for key, name in names.items() if any(len(part) > 3 and part in message for part in name.split("_"))]
     return next(reversed(whole or parts), None)
-
-
-def bound_in(message: str) -> str | None:
-    """Return the number that a message about a range names as the least or the most; None if it names none."""
-    found = re.match(r"must be at (?:least|most) (-?[\d.]+),", message)
-    return found[1] if found is not None else None

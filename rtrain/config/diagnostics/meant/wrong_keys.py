@@ -8,16 +8,17 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from hydra.errors import HydraException
-from omegaconf import DictConfig, ListConfig, ValueNode
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf import DictConfig, ListConfig
 
 from rtrain.config.compose.aliases import CHOOSABLE, GROUPS, KEYS, expand_key, split_word
-from rtrain.config.compose.nodes import Container, children, joined
+from rtrain.config.compose.nodes import joined
 from rtrain.config.compose.request import Request
-from rtrain.config.compose.store import DEFAULT_PLUGINS, free_keys
+from rtrain.config.compose.store import free_keys
 from rtrain.config.diagnostics.diagnostic import Diagnostic, command_with
 from rtrain.config.diagnostics.meant.class_names import class_called, homes_of
+from rtrain.config.diagnostics.meant.composition import Composition, leaves
+from rtrain.config.diagnostics.meant.examples import example_of, node_at, usual_at
+from rtrain.config.diagnostics.meant.refusals import blames, reason
 from rtrain.config.diagnostics.meant.rewritten import rewritten
 from rtrain.config.diagnostics.meant.spelled import in_own_words, no_key, short_of, spellings, varies
 from rtrain.config.diagnostics.meant.suggest import (
@@ -33,11 +34,9 @@ from rtrain.config.diagnostics.meant.suggest import (
 from rtrain.config.diagnostics.meant.words import Meaning, translated, words_of_target
 from rtrain.config.diagnostics.screen import CliWord, FileLocation
 from rtrain.config.did_you_mean import alike, there_are
-from rtrain.config.files.yaml_file import read_yaml
 from rtrain.config.schema import Schemas
 from rtrain.config.targets.parameters import arguments_of, library_of, may_take, takes, targets_of
-from rtrain.config.validate import InvalidError
-from rtrain.errors import ConfigError, IdleKeyError, first_line
+from rtrain.errors import IdleKeyError
 
 Check = Callable[[Sequence[str]], Exception | None]
 """Returns what is wrong with the config under other overrides, or None."""
@@ -45,6 +44,8 @@ Check = Callable[[Sequence[str]], Exception | None]
 AXIS = "seed=1,2"
 """A word that varies something in any config."""
 SCHEDULER = "sweep.scheduler"
+MOST_INSIDE = 4
+"""Most keys of an unknown section that a message places."""
 FREE_OF_HYDRA = ("hydra.job.env_set", "hydra.callbacks")
 """Settings of Hydra's whose names are the user's."""
 
@@ -60,6 +61,17 @@ class WrongKeys:
 
     def __init__(self, request: Request, schemas: Schemas, check: Check) -> None:
         self.request, self._schemas, self._check = request, schemas, check
+        self._composition = Composition(request)
+
+    @property
+    def chosen(self) -> Mapping[str, str | None]:
+        """The plugin of each group."""
+        return self._composition.chosen
+
+    @property
+    def composed(self) -> Mapping[str, Any] | None:
+        """The nodes of the config without the user's values; None if it can't be composed."""
+        return self._composition.nodes
 
     def explain(self, key: str, place: FileLocation | CliWord | None, owner: Any = None) -> Diagnostic:
         """Return what there is to say about the unknown ``key``.
@@ -80,6 +92,7 @@ class WrongKeys:
         if own is not None:
             return Diagnostic(message, place, None, command_with(place, own))
         first: Meaning | None = None
+        why: str | None = None
         for meaning in self._meanings(key, value, owner):
             if meaning.sentence is not None:
                 return Diagnostic(message, place, note=meaning.sentence)
@@ -90,12 +103,16 @@ class WrongKeys:
             words = (self.checked_word(place, sign, short, one) for one in values)
             if (word := next(filter(None, words), None)) is not None:
                 shown, axis = split_word(word)[1], self._axis(place, word)
+                if (other := _also_sets(place, word)) is not None:
+                    return Diagnostic(message, place, shown, note=f"{other} sets it too: leave one of them out")
                 note = f"a sweep needs values to vary, for which {AXIS} stands" if axis else None
                 attempt = command_with(place, *axis, word)
                 return Diagnostic(message, place, shown, attempt, note or self._or_added(key, place, shown))
-            if first is None and (why := self._without_effect(place, f"{sign}{short}={value}")):
-                return Diagnostic(message, place, short, note=why)
-            first = first or meaning
+            if first is None:
+                first, refused = meaning, self._checked(place, f"{sign}{short}={values[0]}")
+                why = self._said_of(expand_key(meaning.key), value, refused)
+                if isinstance(refused, IdleKeyError):  # another key would be another wish
+                    return Diagnostic(message, place, short, note=why)
         others = self._of_other_plugins(first.key) if first is not None else None
         if others is not None:
             return Diagnostic(message, place, note=others)
@@ -104,19 +121,19 @@ class WrongKeys:
             if group in CHOOSABLE:
                 return Diagnostic(message, place, group, note=there_are(self._schemas.group(group)))
             meant = in_own_words(own_key, key, first.key)
-            return Diagnostic(message, place, meant, note=self._or_added(key, place, meant))
+            return Diagnostic(message, place, meant, note=self._or_added(key, place, meant) or why)
         return self._not_understood(key, place, message)
 
-    def _without_effect(self, place: CliWord, word: str) -> str | None:
-        """Return why the key that is meant has no effect here, if it has none: another one would be another wish."""
-        error = self._checked(place, word)
-        return first_line(error) if isinstance(error, IdleKeyError) else None
+    def _said_of(self, key: str, value: str | None, error: Exception | None) -> str | None:
+        """Return what there is to say about a value that the key that is meant can't have; None for nothing."""
+        meanings = in_full(key, value, self.keys.confs) if value else ()
+        return next((one.sentence for one in meanings if one.sentence is not None), None) or reason(error, key)
 
     def _axis(self, place: CliWord, word: str) -> list[str]:
         """Return a word that varies something, where ``word`` sets a key of a sweep that varies nothing."""
-        is_of_sweep = re.match(r"sweep[./]|\+?sweep=", word) is not None
-        varied = self._default("sweep.params") or any(map(varies, place.command))
-        return [AXIS] if is_of_sweep and "--multirun" in place.command and not varied else []
+        is_of_sweep = re.match(r"sweep[./](?!params\.)|\+?sweep=", word) is not None
+        varied = node_at(self.composed, "sweep.params") or any(map(varies, place.command))
+        return [AXIS] if is_of_sweep and not varied else []
 
     def translated(self, key: str, value: str | None) -> str | None:
         """Return rtrain's word for what other tools call a value of ``key``; None if it is unknown."""
@@ -141,9 +158,13 @@ class WrongKeys:
     def _in_a_file(self, key: str, place: FileLocation | CliWord | None, owner: Any) -> Diagnostic:
         if note := self._other_plugin(key):
             return Diagnostic(no_key(key, None), place, note=note)
-        meaning = next(self._meanings(key, place.value if isinstance(place, FileLocation) else None, owner), None)
+        value = place.value if isinstance(place, FileLocation) else None
+        meaning = next(self._meanings(key, value, owner), None)
+        inside = self._of_inside(key, meaning.key if meaning is not None else "")
+        if isinstance(place, FileLocation) and inside is not None:
+            meant = short_of(key, meaning.key) if meaning is not None and meaning.key else None
+            return Diagnostic(no_key(key, meant), place, meant, note=inside)
         if meaning is None:
-            value = place.value if isinstance(place, FileLocation) else None
             note = self._of_other_plugins(key) or elsewhere(key, value, self._schemas)
             return Diagnostic(no_key(key, None), place, note=note or self._list_of_keys(key, names_of(owner)))
         if meaning.sentence is not None:
@@ -151,45 +172,66 @@ class WrongKeys:
         meant = short_of(key, meaning.key)
         return Diagnostic(no_key(key, meaning.key), place, f"{meant}: {meaning.value}" if meaning.value else meant)
 
+    def _of_inside(self, key: str, section: str) -> str | None:
+        """Return the line that says where the keys belong that a file has in an unknown section.
+
+        None if it has none, or they are those of the ``section`` that is meant.
+        """
+        node: Any = self._composition.files[0]
+        for part in key.split("."):
+            node = node.get(part) if isinstance(node, dict) else None
+        names = list(node)[:MOST_INSIDE] if isinstance(node, dict) else []
+        found = [(name, next(self._meanings(f"{key}.{name}", str(node[name]), None), Meaning())) for name in names]
+        said = [f"{name} is {one.key}{f': {one.value}' if one.value else ''}" for name, one in found if one.key]
+        belongs = all(one.key in ("", f"{section}.{name}", name) for name, one in found)
+        return None if belongs else f"its keys belong elsewhere: {', '.join(said)}"
+
     def _meanings(self, key: str, value: str | None, owner: Any) -> Iterator[Meaning]:
         parent = key.rpartition(".")[0]
         own = [joined(parent, name) for name in names_of(owner)]
         keys = self.keys
         if key.startswith("hydra."):
             yield from in_full(key, value, keys.confs)
-            keys = replace(keys, known=self._keys_of_hydra, confs=())
+            keys = replace(keys, known=self._composition.keys_of_hydra, confs=())
         if own:
             keys = replace(keys, known=[*keys.known, *own], confs=[(parent, owner), *keys.confs])
         yield from keys.meanings(key, value)
 
     def checked_word(self, place: CliWord, sign: str, key: str, value: str | None) -> str | None:
         """Return the word that sets ``key`` and passes the checks; None if none does."""
+        key = key.removesuffix("._target_") if value is not None else key
         full = expand_key(key)
-        default = self._default(full)
+        default = node_at(self.composed, full)
         if isinstance(default, ListConfig) and "--multirun" in place.command and value and not set(value) & set("[({"):
             value = ",".join(f"[{one}]" for one in value.split(","))
         homes = homes_of(self._schemas.trainer.get(self.chosen["trainer"] or ""), full)
         has_options = homes and self.request.app.loader.get_group_options(full.replace(".", "/"))
-        named = class_called(value, homes) if value is not None and homes and not has_options else None
-        for word in spellings(sign, key, named or value, default, is_built=full in self._free or named is not None):
-            if not _blames(self._checked(place, word), expand_key(split_word(word)[1])):
+        like = dict(self.keys.targets).get(full, "")
+        named = class_called(value, homes, like=like) if value is not None and homes and not has_options else None
+        is_built, new = full in self._free or named is not None, named or value
+        keeps = is_built and new is not None and self._takes_arguments_of(default, new)
+        for word in spellings(sign, key, new, default, is_built=is_built, keeps=keeps):
+            if not blames(self._checked(place, word), expand_key(split_word(word)[1])):
                 return word
         return None
 
-    def _default(self, key: str) -> Any:
-        """Return what a key is set to without the user's values; None if it is not set."""
-        node: Any = self._composed
-        for part in key.split("."):
-            is_there = isinstance(node, Mapping | DictConfig) and part in node
-            node = (node._get_node(part) if isinstance(node, DictConfig) else node[part]) if is_there else None
-        return node
+    def _takes_arguments_of(self, node: Any, target: str) -> bool:
+        """Return whether a class takes what is given to the one that a node builds; that of another trainer is gone."""
+        given = node if isinstance(node, DictConfig) and "_target_" in node else {}
+        foreign = getattr(self._schemas.trainer.get(self.chosen["trainer"] or ""), "foreign", ())
+        is_foreign = str(given.get("_target_", "")).startswith(tuple(f"{one}." for one in foreign))
+        return is_foreign or all(may_take(target, str(one)) for one in given if str(one)[:1] != "_")
 
     def usual(self, key: str) -> str | None:
-        """Return a value that a key may have, as a word has it: its own without the user's, true for a switch."""
-        node = self._default(key)
-        value = node._value() if isinstance(node, ValueNode) else None
-        is_plain = isinstance(value, int | float | str) and not re.search(r"[^\w.-]", str(value))
-        return ("true" if isinstance(value, bool) else str(value)) if is_plain else None
+        """Return a value that a key may have, as a word has it; None if none is known."""
+        return usual_at(self.composed, key)
+
+    def example(self, key: str, place: FileLocation | CliWord | None) -> str | None:
+        """Return the line that shows a value that ``key``, set at ``place``, may have; None if none is known."""
+        section, _, name = key.rpartition(".")
+        found = self.usual(key) or example_of(dict(self.keys.confs).get(section), name)
+        own_key = split_word(place.command[place.index])[1] if isinstance(place, CliWord) else key
+        return f"for example: {own_key}={found}" if found is not None else None
 
     def _or_added(self, key: str, place: CliWord, meant: str) -> str | None:
         """Return the line that shows how to add ``key`` all the same; None where it is just a misspelling."""
@@ -210,12 +252,13 @@ class WrongKeys:
         added = f"+{place.command[place.index].lstrip('+~')}"
         parent, _, name = key.rpartition(".")
         may_be = self.is_free(parent) and may_take(dict(self.keys.targets).get(parent), name)
-        return added if may_be and not _blames(self._checked(place, added), key) else None
+        return added if may_be and not blames(self._checked(place, added), key) else None
 
-    def _checked(self, place: CliWord, *words: str) -> Exception | None:
+    def _checked(self, place: CliWord, *words: str, without: str = "") -> Exception | None:
         """Return why the command is refused with ``words`` in place of the wrong one; None if it is not."""
         before = len(self.request.command) - len(self.request.overrides)
-        return self._check([*place.command[before : place.index], *words, *place.command[place.index + 1 :]])
+        overrides = [*place.command[before : place.index], *words, *place.command[place.index + 1 :]]
+        return self._check([one for one in overrides if one != without])
 
     def _other_plugin(self, key: str) -> str | None:
         """Return the line that says that the user has chosen a plugin for which the config is not written."""
@@ -237,13 +280,15 @@ class WrongKeys:
         found = Diagnostic(f"{section}: {message}", place)
         group = section.replace(".", "/")
         _, key, value = split_word(place.command[place.index])
-        for plugin, conf in self._schemas.group(group).items():
-            keys = replace(self.keys, known=[f"{section}.{name}" for name in names_of(conf)])
+        named = next((one for one in place.command if one.startswith(f"{section}=")), "")  # in place of the option
+        plugins = self._schemas.group(group)
+        for plugin in [one for one in plugins if named in ("", f"{section}={one}")]:
+            keys = replace(self.keys, known=[f"{section}.{name}" for name in names_of(plugins[plugin])])
             fitting = [key] if key in keys.known else [one.key for one in keys.meanings(key, value)]
             for meant in [one for one in fitting if one in keys.known][:1]:
                 words = [f"{group}={plugin}", f"{meant}={value}"]
-                if self._checked(place, *words) is None:
-                    return replace(found, attempt=command_with(place, *words))
+                if self._checked(place, *words, without=named) is None:
+                    return replace(found, attempt=command_with(place, *words, without=named))
         return found
 
     def _list_of_keys(self, key: str, own: Sequence[str] = ()) -> str:
@@ -263,7 +308,7 @@ class WrongKeys:
 
     def _below(self, parent: str) -> list[str]:
         """Return the names of the keys right below one, or of the sections."""
-        known = self._keys_of_hydra if parent.partition(".")[0] == "hydra" else self.keys.known
+        known = self._composition.keys_of_hydra if parent.partition(".")[0] == "hydra" else self.keys.known
         names = {key.rpartition(".")[2] for key in known if key.rpartition(".")[0] == parent}
         return sorted(names - ({"hydra", *KEYS, *GROUPS} if not parent else set()))
 
@@ -283,11 +328,11 @@ class WrongKeys:
     def keys(self) -> Keys:
         """What could have been meant: keys of the schemas, and of the config without the user's values."""
         found = list(all_keys(self._schemas, self.chosen["trainer"], self.chosen["dataset"]))
-        if self._composed is not None:
-            found.extend(_leaves(self._composed))
+        if self.composed is not None:
+            found.extend(leaves(self.composed))
         there = set(found)
         known = [key for key in found if expand_key(key) in there]
-        trainer = self._composed.get("trainer") if self._composed is not None else None
+        trainer = self.composed.get("trainer") if self.composed is not None else None
         conf = self._schemas.trainer.get(self.chosen["trainer"] or "")
         confs = all_confs(self._schemas, self.chosen)
         scheduler = self._scheduler
@@ -309,57 +354,9 @@ class WrongKeys:
         typed = [split_word(word.text)[2] or "" for word in self.request.words if word.key == "sweep/scheduler"]
         if typed:
             return self._schemas.scheduler.get(typed[-1])
-        sweep = self._composed.get("sweep") if self._composed is not None else None
+        sweep = self.composed.get("sweep") if self.composed is not None else None
         node = sweep.get("scheduler") if isinstance(sweep, DictConfig) else None
         return self._schemas.scheduler.get(node.get("type", "")) if isinstance(node, DictConfig) else None
-
-    @cached_property
-    def chosen(self) -> dict[str, str | None]:
-        """The plugin of each group."""
-        found: dict[str, str | None] = {}
-        for group in CHOOSABLE:
-            node = self._composed.get(group) if self._composed is not None else None
-            usual = DEFAULT_PLUGINS.get(group)
-            found[group] = node.get("type", usual) if isinstance(node, DictConfig) else self._declared(group)
-        return found
-
-    def _declared(self, group: str) -> str | None:
-        """Return the plugin that the files name, where they can't be composed."""
-        sections, options = self._files
-        node = sections.get(group)
-        named = [path.partition("/")[2] for path in options if path.startswith(f"{group}/") and path.count("/") == 1]
-        own = str(node["type"]) if isinstance(node, dict) and "type" in node else None
-        return own or next(iter(named), DEFAULT_PLUGINS.get(group))
-
-    @cached_property
-    def _files(self) -> tuple[Mapping[str, Any], list[str]]:
-        """What the primary config says, and the paths of the options that it chooses; nothing if it can't be read."""
-        try:
-            sections = read_yaml(self.request.primary.path)[0]
-            return sections, [one.config_path or "" for one in self.request.app.defaults([])]
-        except (HydraException, OmegaConfBaseException, ValueError, ConfigError):
-            return {}, []
-
-    @cached_property
-    def _composed(self) -> Mapping[str, Any] | None:
-        """The nodes of the config without the user's values; None if it can't be composed."""
-        return (
-            None if self._cfg is None else {str(key): self._cfg._get_node(key) for key in self._cfg if key != "hydra"}
-        )
-
-    @cached_property
-    def _keys_of_hydra(self) -> list[str]:
-        return [] if self._cfg is None else list(_leaves(self._cfg.hydra, "hydra"))
-
-    @cached_property
-    def _cfg(self) -> DictConfig | None:
-        choices = [word.text for word in self.request.words if self.request.is_choice(word)]
-        for words in (choices, []) if choices else ([],):
-            try:
-                return self.request.app.compose(words)
-            except (HydraException, OmegaConfBaseException, ValueError, ConfigError):
-                continue
-        return None
 
 
 def _holds(value: str, name: str) -> bool:
@@ -367,17 +364,8 @@ def _holds(value: str, name: str) -> bool:
     return re.search(rf"\b{re.escape(name)}\s*:", value) is not None
 
 
-def _blames(error: Exception | None, key: str) -> bool:
-    """Return whether a failed check has to do with ``key``; that other keys are wrong too doesn't count."""
-    if isinstance(error, InvalidError):
-        return any(f"{key}.".startswith(f"{one.key}.") or f"{one.key}.".startswith(f"{key}.") for one in error.problems)
-    return error is not None and key.rpartition(".")[2] in str(error)
-
-
-def _leaves(nodes: Any, path: str = "") -> Iterator[str]:
-    pairs = nodes.items() if isinstance(nodes, dict) else ((name, child) for name, _, child in children(nodes))
-    for name, child in pairs:
-        full = joined(path, str(name))
-        yield full
-        if isinstance(child, Container):
-            yield from _leaves(child, full)
+def _also_sets(place: CliWord, word: str) -> str | None:
+    """Return another word of the command that sets the same key; None if none does."""
+    key = expand_key(split_word(word)[1])
+    others = (one for index, one in enumerate(place.command) if index != place.index and "=" in one)
+    return next((one for one in others if expand_key(split_word(one)[1]) == key), None)
