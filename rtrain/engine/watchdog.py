@@ -13,8 +13,9 @@ from typing import Protocol
 
 from rtrain.engine.failures import HANG
 from rtrain.runs.manifest import utc_now
-from rtrain.runs.records import FailureRecord, RunRecord
+from rtrain.runs.records import FailureRecord
 from rtrain.trainers.liveness import Life
+from rtrain.trainers.worker import Channel
 
 GRACE_SECONDS = 3.0
 """Time for the other workers to tell where they are, before the end of this one ends them too."""
@@ -38,11 +39,8 @@ class _Silence:
         return 0.0 if sign_at is None else now - sign_at - self._stopped
 
 
-class HangChannel(Protocol):
+class HangChannel(Channel, Protocol):
     """What a watchdog tells the other workers, and hears of them."""
-
-    def send(self, record: RunRecord) -> None:
-        """Hand over a record."""
 
     def report_hang(self) -> None:
         """Tell the other workers of this attempt that this one hangs."""

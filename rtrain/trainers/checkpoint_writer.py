@@ -38,15 +38,7 @@ class CheckpointWriter:
     unsaved: list[Event] = field(default_factory=list)
     """What was reported since the last checkpoint."""
 
-    def save(
-        self,
-        snapshot: Callable[[], Writer],
-        *,
-        step: int,
-        epoch: int,
-        metrics: Mapping[str, float],
-        score: Mapping[str, Any] | None = None,
-    ) -> None:
+    def save(self, snapshot: Callable[[], Writer], *, step: int, epoch: int, **facts: Any) -> None:
         """Write a checkpoint; see ``Worker.save_checkpoint``."""
         if self.rank > 0 and self.group is None:
             return
@@ -56,17 +48,15 @@ class CheckpointWriter:
             return
         rest = [partial(self._write_rest, events=self._take_unsaved())] if self.rank == 0 else []
         write = in_turn(snapshot(), *rest)
-        facts = {"step": step, "epoch": epoch, "metrics": dict(metrics), "score": score}
+        facts = {"step": step, "epoch": epoch, **facts, "metrics": dict(facts["metrics"])}
         self.thread.start(lambda: self._write(target, write, facts), beside=self.beside)
 
-    def note_score(
-        self, *, step: int, epoch: int, metrics: Mapping[str, float], score: Mapping[str, Any] | None
-    ) -> None:
+    def note_score(self, *, step: int, epoch: int, **facts: Any) -> None:
         """Note how good a checkpoint is that was written before its step was evaluated; on rank 0."""
         if self.rank == 0:
             self.thread.wait()
             target = checkpoint_dir(self.run_dir, step=step, epoch=epoch)
-            self.tell(note_in_checkpoint(target, {"metrics": dict(metrics), "score": score}))
+            self.tell(note_in_checkpoint(target, {**facts, "metrics": dict(facts["metrics"])}))
 
     def tell(self, entry: Mapping[str, Any]) -> None:
         """Tell the driver of a checkpoint that is complete and in its place."""

@@ -24,7 +24,7 @@ from rtrain.trainers.jax.ranks import ProcessGroup
 from rtrain.trainers.jax.sanity_check import try_rows
 from rtrain.trainers.loops.auto import channels_last_shape
 from rtrain.trainers.loops.epochs.learner import Learner
-from rtrain.trainers.loops.tasks import derived_metrics
+from rtrain.trainers.loops.tasks import TINY, derived_metrics
 from rtrain.trainers.sanity_check import tried, tried_model
 from rtrain.trainers.sanity_worker import sanity_worker
 from rtrain.trainers.worker import Worker
@@ -34,8 +34,6 @@ IDLE = (
     "trainer.model: dropout is off in training ({}). If it should be on, give the module an argument called train: "
     "rtrain sets it; if not, let its rate be 0"
 )
-TINY = 1e-30
-"""Stands for a sum of weights where all are 0."""
 
 
 class JaxLearner(Learner):

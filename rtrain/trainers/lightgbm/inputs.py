@@ -7,8 +7,8 @@ from typing import Any
 import lightgbm
 import numpy as np
 
-from rtrain.datasets.base import Columns, DatasetInfo, ResidentSplit, Split
-from rtrain.trainers.loops.boosting.rounds import flat, group_sizes, joined, usable_names
+from rtrain.datasets.base import Columns, DatasetInfo, ResidentSplit, Split, joined
+from rtrain.trainers.loops.boosting.rounds import flat, group_sizes, usable_names
 
 SAMPLE_ROWS = 200_000
 """LightGBM's default of ``bin_construct_sample_cnt``."""
@@ -87,7 +87,7 @@ def shared_bins(split: Split, info: DatasetInfo, params: dict[str, Any]) -> ligh
 def _sampled(split: Split, num_rows: int, seed: int) -> Columns:
     """Return ``x`` and ``y`` of some rows of a split, in its order; all, without a copy, if there are no more."""
     if split.num_rows <= num_rows:
-        every = joined(split, 0, 1)
+        every = joined(list(split.own_rows(0, 1)))
         return {name: every[name] for name in ("x", "y")}
     chosen = np.zeros(split.num_rows, bool)
     chosen[np.random.default_rng(seed).choice(split.num_rows, num_rows, replace=False)] = True

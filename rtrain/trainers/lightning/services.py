@@ -246,7 +246,7 @@ class Services(pl.callbacks.Checkpoint):
         self.control.check_weights(non_finite(weights_of(trainer.lightning_module)), WAY_OUT)
         state, left_out = without_objects(trainer._checkpoint_connector.dump_checkpoint(weights_only=False))
         check_readable(state)
-        if left_out and not self.control.has_saved:
+        if left_out and self.control.saved_step < 0:
             self._worker.notice(f"hyperparameters that are objects are not in checkpoints: {', '.join(left_out)}")
         self.control.save(lambda: self._snapshot(state))
 

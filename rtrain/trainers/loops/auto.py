@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,15 +11,13 @@ import numpy as np
 from rtrain.config.did_you_mean import to_try
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError
-from rtrain.trainers.base import Job
+from rtrain.trainers.base import SCHEDULE_LENGTHS, Job
 from rtrain.trainers.loops.directions import Directions, check_modes, not_reported
 from rtrain.trainers.loops.epochs.conf import EpochsConf
 from rtrain.trainers.loops.monitor import goal_names
 from rtrain.trainers.loops.tasks import metric_names, usual_monitor
 
 AUTO = "auto"
-SCHEDULE_LENGTHS = ("decay_steps", "transition_steps")
-"""Arguments of schedules that mean the number of steps in the whole run."""
 
 
 def fill_from_dataset(
@@ -52,10 +50,6 @@ def fill_from_dataset(
 
     def fill(value: Any, place: str) -> Any:
         key = place.rpartition(".")[2]
-        if isinstance(value, Mapping):
-            return {name: fill(inner, f"{place}.{name}") for name, inner in value.items()}
-        if isinstance(value, (list, tuple)):
-            return [fill(inner, f"{place}[{index}]") for index, inner in enumerate(value)]
         if value != AUTO or key not in known:
             return value
         if known[key] is None:
@@ -67,8 +61,38 @@ def fill_from_dataset(
             )
         return known[key]
 
-    filled: dict[str, Any] = fill(node, where)
+    filled: dict[str, Any] = _filled(node, where, fill)
     return filled
+
+
+def fill_lengths(node: Mapping[str, Any], steps: int | None, where: str) -> dict[str, Any]:
+    """Return ``node`` with each ``auto`` that means the length of the run replaced by it, at any depth.
+
+    Raises:
+        ConfigError: The length is not known before.
+    """
+
+    def fill(value: Any, place: str) -> Any:
+        if value != AUTO or place.rpartition(".")[2] not in SCHEDULE_LENGTHS:
+            return value
+        if steps is None:
+            raise ConfigError(
+                f"{place}: auto needs a run whose steps are known before.",
+                "Set trainer.max_epochs or trainer.max_steps, or a number here.",
+            )
+        return steps
+
+    filled: dict[str, Any] = _filled(node, where, fill)
+    return filled
+
+
+def _filled(value: Any, place: str, fill: Callable[[Any, str], Any]) -> Any:
+    """Return a part of the config with what ``fill`` makes of each value and its key."""
+    if isinstance(value, Mapping):
+        return {name: _filled(inner, f"{place}.{name}", fill) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_filled(inner, f"{place}[{index}]", fill) for index, inner in enumerate(value)]
+    return fill(value, place)
 
 
 def standardization(info: DatasetInfo) -> tuple[np.ndarray, np.ndarray] | None:
@@ -294,31 +318,3 @@ def check_names(conf: Any, info: DatasetInfo, same: Mapping[str, str] | None = N
                 f"trainer.metrics.{name}: every evaluation has a metric {name} already.",
                 f"Give it another name: trainer.metrics.own_{name}",
             )
-
-
-def fill_lengths(node: Mapping[str, Any], steps: int | None, where: str) -> dict[str, Any]:
-    """Return ``node`` with each ``auto`` that means the length of the run replaced by it, at any depth.
-
-    Raises:
-        ConfigError: The length is not known before.
-    """
-    filled: dict[str, Any] = {}
-    for key, value in node.items():
-        if isinstance(value, Mapping):
-            filled[key] = fill_lengths(value, steps, f"{where}.{key}")
-        elif isinstance(value, list):
-            parts = enumerate(value)
-            filled[key] = [
-                fill_lengths(one, steps, f"{where}.{key}.{place}") if isinstance(one, Mapping) else one
-                for place, one in parts
-            ]
-        elif key in SCHEDULE_LENGTHS and value == AUTO:
-            if steps is None:
-                raise ConfigError(
-                    f"{where}.{key}: auto needs a run whose steps are known before.",
-                    "Set trainer.max_epochs or trainer.max_steps, or a number here.",
-                )
-            filled[key] = steps
-        else:
-            filled[key] = value
-    return filled

@@ -37,9 +37,8 @@ class TrainerControl:
         self.signal = StopSignal(worker, ranks, conf.max_seconds, progress.seconds)
         self._early = conf.early_stopping
         self._lengths = [(key, getattr(conf, key)) for key in LENGTHS if getattr(conf, key, None) is not None]
-        self._saved_step, self._scored_step = -1, progress.evaluated_step
-        if worker.resume_dir() is not None:
-            self._saved_step = progress.step
+        self.saved_step = -1 if worker.resume_dir() is None else progress.step
+        self._scored_step = progress.evaluated_step
         self.news: Mapping[str, float] = {}
         """What the newest evaluation can be judged by; it scores a checkpoint of its step."""
         self.non_finite: set[str] = set()
@@ -106,12 +105,7 @@ class TrainerControl:
     @property
     def is_saved(self) -> bool:
         """Whether this step has a checkpoint."""
-        return self._saved_step == self.progress.step
-
-    @property
-    def has_saved(self) -> bool:
-        """Whether the run has any checkpoint."""
-        return self._saved_step >= 0
+        return self.saved_step == self.progress.step
 
     def must_save(self) -> bool:
         """Return whether this step has no checkpoint; one from before the step was evaluated gets its score."""
@@ -126,7 +120,7 @@ class TrainerControl:
         """Write a checkpoint of this step; ``facts`` about it, its score say, stand before those that are known."""
         self.progress.seconds = self.signal.seconds
         self._worker.save_checkpoint(snapshot, **{**self._facts(), **facts})
-        self._saved_step = self.progress.step
+        self.saved_step = self.progress.step
         self.signal.saved()
 
     def _facts(self) -> dict[str, Any]:

@@ -18,8 +18,8 @@ def chosen_on_test(job: Job, conf: EpochsConf) -> list[str]:
     info, best = dataset_of(job), job.conf.run.checkpoint.best
     if conf.evaluate_split != AUTO or evaluated_split(AUTO, info) != "test" or monitored(best, conf) is not None:
         return []
-    per_epoch = conf.steps_per_epoch(info, job.conf.scaling.min_workers)
-    return [notice(job)] if _num_judged(conf, per_epoch) > 1 else []
+    num_judged = conf.num_evaluations(conf.steps_per_epoch(info, job.conf.scaling.min_workers))
+    return [notice(job)] if num_judged is None or num_judged > 1 else []
 
 
 def notice(job: Job) -> str:
@@ -27,11 +27,3 @@ def notice(job: Job) -> str:
     splits = getattr(job.conf.dataset, "split", None)
     hint = "; to choose it on another one: dataset.split.val=0.1" if hasattr(splits, "val") else ""
     return f"the best checkpoint is chosen on the split 'test', whose metrics are optimistic then{hint}"
-
-
-def _num_judged(conf: EpochsConf, steps_per_epoch: int) -> int:
-    """Return how many evaluations choose between checkpoints, 2 or more being as good as any number."""
-    total = conf.num_steps(steps_per_epoch)
-    by_epochs = None if conf.eval_every_epochs is None else conf.eval_every_epochs * steps_per_epoch
-    every = [one for one in (by_epochs, conf.eval_every_steps) if one is not None]
-    return len({step for one in every for step in (one, 2 * one) if total is None or step <= total})

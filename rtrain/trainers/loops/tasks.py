@@ -8,6 +8,8 @@ PLACES = ("token-classification", "language-modeling")
 """Tasks that predict a class at each place of a sequence."""
 CLASSES = ("classification", *PLACES)
 """Tasks that predict classes."""
+TINY = 1e-30
+"""Stands for a sum or mean of weights where all are 0."""
 
 
 def usual_monitor(task: str) -> str:

@@ -18,7 +18,7 @@ from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.base import Job
 from rtrain.trainers.loops.auto import evaluated_split
 from rtrain.trainers.loops.epochs.learner import Learner
-from rtrain.trainers.loops.tasks import CLASSES, derived_metrics, metric_names
+from rtrain.trainers.loops.tasks import CLASSES, TINY, derived_metrics, metric_names
 from rtrain.trainers.sanity_worker import sanity_worker
 from rtrain.trainers.tensorflow.build import (
     build_callbacks,
@@ -48,8 +48,6 @@ from rtrain.trainers.tensorflow.steps import (
 from rtrain.trainers.worker import Worker
 
 TRAINING = "training.safetensors"
-TINY = 1e-30
-"""Stands for a sum of weights where all are 0."""
 RANK_SEEDS = 1_000_003
 """Distance between the seeds of two ranks: their rows get dropout of their own."""
 

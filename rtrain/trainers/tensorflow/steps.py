@@ -11,13 +11,10 @@ import numpy as np
 import tensorflow as tf
 
 from rtrain.datasets.base import Columns, DatasetInfo
-from rtrain.trainers.loops.tasks import CLASSES, PLACES
+from rtrain.trainers.loops.tasks import CLASSES, PLACES, TINY
 from rtrain.trainers.tensorflow.inputs import Inputs
 from rtrain.trainers.tensorflow.outputs import row_metrics
 from rtrain.trainers.tensorflow.ranks import ProcessGroup
-
-TINY = 1e-30
-"""Stands for a mean of weights where all are 0."""
 
 
 def target_spec(info: DatasetInfo) -> Any:

@@ -14,6 +14,7 @@ from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from rtrain.config.targets.instantiate import build, locate
 from rtrain.datasets.base import Dataset, DatasetInfo, ResidentSplit
 from rtrain.errors import ConfigError
+from rtrain.trainers.base import SCHEDULE_LENGTHS
 from rtrain.trainers.loops.auto import AUTO, default_monitor, fill_from_dataset
 from rtrain.trainers.loops.monitor import Monitor
 from rtrain.trainers.loops.tasks import PLACES
@@ -25,9 +26,6 @@ from rtrain.trainers.torch.losses.own import own_loss
 from rtrain.trainers.torch.sanity_check import try_model
 from rtrain.trainers.torch.strategies.base import Strategy
 from rtrain.trainers.worker import Worker
-
-SCHEDULE_LENGTHS = ("T_max", "total_steps", "total_iters", "num_training_steps")
-"""Arguments of schedules that mean the number of their steps in the whole run."""
 
 
 def build_model(node: Mapping[str, Any], info: DatasetInfo, allow: tuple[str, ...]) -> nn.Module:

@@ -12,10 +12,9 @@ from torch import Tensor, nn
 
 from rtrain.config.did_you_mean import to_try
 from rtrain.errors import TrainingError
-from rtrain.trainers.loops.tasks import derived_metrics, metric_names
+from rtrain.trainers.loops.tasks import TINY, derived_metrics, metric_names
 from rtrain.trainers.torch.inputs.loader import Step
 from rtrain.trainers.torch.losses.of_tasks import (
-    TINY,
     counts,
     fit_output,
     is_mean_of_rows,

@@ -15,13 +15,13 @@ from rtrain.config.schema import FailureConf
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import TrainingError
 from rtrain.trainers.loops.not_finite import NotFiniteError
+from rtrain.trainers.loops.tasks import TINY
 from rtrain.trainers.torch.checkpoint.state import TrainState
 from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.evaluation import autocast
 from rtrain.trainers.torch.inputs.batch_sizes import single_row
 from rtrain.trainers.torch.inputs.loader import Step
 from rtrain.trainers.torch.losses.of_tasks import (
-    TINY,
     check_output,
     counts,
     fit_output,

@@ -19,7 +19,7 @@ from rtrain.datasets.base import Batch, Dataset
 from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.loops.epochs.learner import Learner
 from rtrain.trainers.loops.epochs.loader import slices
-from rtrain.trainers.loops.tasks import derived_metrics
+from rtrain.trainers.loops.tasks import TINY, derived_metrics
 from rtrain.trainers.torch.checkpoint.optimizer_state import checked_state
 from rtrain.trainers.torch.checkpoint.staging import Copies, save_tensors
 from rtrain.trainers.torch.finite import are_finite, non_finite, weights_of
@@ -31,8 +31,6 @@ from rtrain.trainers.transformers.tokens import IGNORED
 from rtrain.trainers.worker import Worker
 
 WEIGHTS, ADAPTED, TRAINING = "model.safetensors", "adapted.safetensors", "training.pt"
-TINY = 1e-30
-"""Stands for a sum of weights where all are 0."""
 
 
 class TransformersLearner(Learner):

@@ -16,7 +16,7 @@ import numpy as np
 
 from rtrain.config.did_you_mean import to_try
 from rtrain.config.targets.instantiate import locate_function
-from rtrain.datasets.base import Columns, DatasetInfo, Split
+from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.runs.checkpoints import Writer
 from rtrain.trainers.async_writer import in_turn
@@ -127,14 +127,6 @@ def functions(conf: BoostingConf, allow: Sequence[str]) -> tuple[Any, list[Any]]
 def flat(x: np.ndarray) -> np.ndarray:
     """Return rows of any shape as (rows, features), a view where that is possible."""
     return x if x.ndim == 2 else x.reshape(len(x), -1)
-
-
-def joined(split: Split, rank: int, world_size: int) -> Columns:
-    """Return this worker's rows of a split in one piece; views of memory that is there if it is one already."""
-    chunks = list(split.own_rows(rank, world_size))
-    if len(chunks) == 1:
-        return chunks[0]
-    return {name: np.concatenate([chunk[name] for chunk in chunks]) for name in chunks[0]}
 
 
 def group_sizes(group: np.ndarray) -> np.ndarray:

@@ -178,8 +178,13 @@ class _Reports(TrainFnUtils):
         if not beside:
             return
         if self.worker.world_size == 1:
-            self.worker.checkpoints.thread.start(in_turn_of(upload, checkpoint, self._pending), beside=True)
-            self._pending = None
+            complete, self._pending = self._pending, None
+
+            def copy_and_complete() -> None:
+                upload.copy(checkpoint)
+                complete()
+
+            self.worker.checkpoints.thread.start(copy_and_complete, beside=True)
         else:
             self.worker.checkpoints.thread.start(partial(upload.copy, checkpoint), beside=True)
 
@@ -273,16 +278,6 @@ class LocalReports(_Reports, LocalTrainFnUtils):
     def get_dataset_shard(self, dataset_info: Any) -> LocalShard:
         """Return a split."""
         return LocalShard(find_split(self.worker.dataset, dataset_info.dataset_name)[1])
-
-
-def in_turn_of(upload: Upload, checkpoint: Checkpoint | None, complete: Callable[[], None]) -> Callable[[], None]:
-    """Return what copies a checkpoint and completes it."""
-
-    def copy_and_complete() -> None:
-        upload.copy(checkpoint)
-        complete()
-
-    return copy_and_complete
 
 
 def _nothing() -> None:

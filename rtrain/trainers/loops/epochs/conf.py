@@ -164,3 +164,12 @@ class EpochsConf(LimitsConf):
     def rows_per_step(self, world_size: int) -> int:
         """Return the rows of all workers per optimizer step."""
         return super().rows_per_step(world_size) * self.accumulate_steps
+
+    def num_evaluations(self, steps_per_epoch: int) -> int | None:
+        """Return how often a run is evaluated at most while it trains; None when only the clock ends it."""
+        steps = self.num_steps(steps_per_epoch)
+        by_epochs = None if self.eval_every_epochs is None else self.eval_every_epochs * steps_per_epoch
+        every = [one for one in (by_epochs, self.eval_every_steps) if one is not None]
+        if steps is None:
+            return None if every else 0
+        return sum(steps // one for one in every) - (steps // math.lcm(*every) if len(every) > 1 else 0)

@@ -43,13 +43,9 @@ def most_steps(way: Way) -> int | None:
 def _most_evaluations(way: Way) -> int | None:
     """Return the most evaluations that early stopping judges; None where that is not known."""
     conf: EpochsConf = way.trainer
-    steps = most_steps(way)
-    if steps is None:
+    if way.info is None:
         return None
-    per_epoch = conf.steps_per_epoch(way.info, way.conf.scaling.min_workers)
-    by_epochs = None if conf.eval_every_epochs is None else conf.eval_every_epochs * per_epoch
-    every = [one for one in (by_epochs, conf.eval_every_steps) if one is not None]
-    return sum(steps // one for one in every) - (steps // math.lcm(*every) if len(every) > 1 else 0)
+    return conf.num_evaluations(conf.steps_per_epoch(way.info, way.conf.scaling.min_workers))
 
 
 def can_stop(early: EarlyStoppingConf | None, num_evaluations: int | None) -> bool:

@@ -13,9 +13,6 @@ from rtrain.errors import TrainingError
 from rtrain.trainers.loops.tasks import CLASSES
 from rtrain.trainers.sanity_check import WrongOutputsError
 
-TINY = 1e-30
-"""Stands for a sum of weights where all are 0."""
-
 
 def usual_loss(task: str) -> nn.Module:
     """Return cross entropy for classes, else squared error."""
