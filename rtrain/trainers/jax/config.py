@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from rtrain.config.needs import Need, Rules
-from rtrain.trainers.loops.epochs.conf import EpochsConf
+from rtrain.trainers.loops.epochs.conf import MEASURED, EpochsConf
 from rtrain.trainers.loops.epochs.too_late import schedules_of
 
 DECLARED = Need(
@@ -40,6 +40,7 @@ class Conf(EpochsConf):
         DECLARED.of_all(but=("train_function", "train_function_config")),
         FUNCTION.of("train_function_config"),
         *EpochsConf.needs,
+        *MEASURED,
         schedules_of("optimizer"),
     )
     follows: ClassVar[Rules] = (

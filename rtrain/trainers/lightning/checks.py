@@ -143,6 +143,23 @@ def _check_sizes(conf: Conf, job: Job) -> None:
         raise ConfigError(
             f"trainer.global_batch_size={conf.global_batch_size} is less than one row for each of {workers} workers."
         )
+    _check_interval(conf, -(-info.num_rows["train"] // conf.rows_per_step(workers)))
     split = evaluated_split(conf.evaluate_split, info)
     if split is not None and info.num_rows[split] < workers:
         raise ConfigError(f"the split '{split}' has fewer rows than there are workers ({workers}).")
+
+
+def _check_interval(conf: Conf, num_batches: int) -> None:
+    """Refuse evaluations after more batches than an epoch has; Lightning counts them anew in each epoch."""
+    given = conf.trainer_args
+    every, limit = given.get("val_check_interval"), given.get("limit_train_batches")
+    if limit is not None:
+        num_batches = min(num_batches, limit) if isinstance(limit, int) else int(num_batches * limit)
+    if isinstance(every, int) and every > num_batches and given.get("check_val_every_n_epoch", 1) is not None:
+        raise ConfigError(
+            f"trainer.trainer_args.val_check_interval={every} is more than the {num_batches} batches of an epoch.",
+            to_try(
+                f"++trainer.trainer_args.val_check_interval={num_batches}",
+                "or count the batches of all epochs: ++trainer.trainer_args.check_val_every_n_epoch=null",
+            ),
+        )

@@ -7,24 +7,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
-from sklearn.metrics import get_scorer_names
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.validation import has_fit_parameter
 
-from rtrain.config.diagnostics.meant.words import translated
-from rtrain.config.did_you_mean import closest, did_you_mean, nearest_or_all, to_try
+from rtrain.config.did_you_mean import to_try
 from rtrain.config.targets.instantiate import check_node
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import ConfigError, TargetError
 from rtrain.trainers.base import Job
 from rtrain.trainers.loops.auto import check_monitors, check_no_missing, check_task, dataset_of
 from rtrain.trainers.sklearn.build import build_estimator, takes_categories, weight_argument
-from rtrain.trainers.sklearn.config import Conf, CrossValidationConf
+from rtrain.trainers.sklearn.config import Conf
 from rtrain.trainers.sklearn.loop import epochs_conf
-
-SCORING = "trainer.cross_validation.scoring"
+from rtrain.trainers.sklearn.scoring import check_scoring
 
 
 def check_conf(job: Job) -> None:
@@ -43,7 +40,7 @@ def check_conf(job: Job) -> None:
     _check_arguments(estimator, conf)
     _check_kind(estimator, conf, info)
     _check_epochs(estimator, conf, info)
-    _check_scoring(conf)
+    check_scoring(estimator, job)
     _check_missing(estimator, info)
 
 
@@ -114,16 +111,6 @@ def _check_epochs(estimator: Any, conf: Conf, info: DatasetInfo) -> None:
         )
     if "weight" in info.columns and not has_fit_parameter(estimator.__class__, "sample_weight"):
         raise ConfigError(f"trainer.max_epochs: {name} takes no weights.", to_try("max_epochs=null"))
-
-
-def _check_scoring(conf: Conf) -> None:
-    known = get_scorer_names()
-    for name in [] if conf.cross_validation is None else conf.cross_validation.scoring:
-        if name not in known:
-            meant = translated(SCORING, name, [("trainer.cross_validation", CrossValidationConf)])
-            meant = meant or closest(name, known)
-            hint = did_you_mean(f"{SCORING}=[{meant}]") if meant else nearest_or_all(name, known)
-            raise ConfigError(f"{SCORING}: scikit-learn has no scorer '{name}'.", hint)
 
 
 def _check_missing(estimator: Any, info: DatasetInfo) -> None:

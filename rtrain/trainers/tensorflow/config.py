@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from rtrain.config.needs import WORKERS, Rules
-from rtrain.trainers.loops.epochs.conf import EpochsConf
+from rtrain.trainers.loops.epochs.conf import MEASURED, EpochsConf
 from rtrain.trainers.loops.epochs.too_late import schedules_of
 
 
@@ -26,7 +26,7 @@ class Conf(EpochsConf):
         "metrics": ("keras.metrics",),
     }
     """Modules that have what each part may be built of."""
-    needs: ClassVar[Rules] = (*EpochsConf.needs, schedules_of("optimizer"), WORKERS.of("num_threads"))
+    needs: ClassVar[Rules] = (*EpochsConf.needs, *MEASURED, schedules_of("optimizer"), WORKERS.of("num_threads"))
 
     model: dict[str, Any] = field(default_factory=dict)
     """The model, by ``_target_``: a class of ``keras.Model``, or a function that returns one. Images come as (height,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from rtrain.config.needs import Need, Rules
+from rtrain.config.needs import Need, Rules, Way
 from rtrain.trainers.loops.epochs.conf import CAN_SKIP
+from rtrain.trainers.loops.epochs.too_late import ENDED_BY_RUN, ENDED_BY_TRAINER
 
 HAS_EPOCHS = Need(
     met=lambda way: False,
@@ -35,18 +37,50 @@ CAN_STOP = Need(
     instead="Ask for fewer of them, or grow more trees",
     keys=("trainer.num_boost_round", "trainer.early_stopping_rounds"),
 )
+NORMALIZED = Need(
+    # Of streamed rows, the mean takes a pass over the files, which false leaves out.
+    met=lambda way: way.info is None or way.info.memory == "stream",
+    otherwise="boosted trees take the numbers as they are",
+    instead="Leave it out",
+    keys=("trainer.type", "dataset"),
+    of_rows=True,
+)
+STOPS_EARLY = Need(
+    met=lambda way: way.trainer.early_stopping_rounds is not None,
+    otherwise="nothing stops the run early",
+    instead="Say after how many rounds: trainer.early_stopping_rounds=10",
+    keys=("trainer.early_stopping_rounds",),
+)
+MEASURES = Need(
+    met=lambda way: way.trainer.eval_splits != [],
+    otherwise="trainer.eval_splits=[] evaluates nothing",
+    instead="Name a split: trainer.eval_splits=[val]",
+    keys=("trainer.eval_splits",),
+)
+
+
+def _normalize(way: Way) -> Iterator[str]:
+    if hasattr(way.conf.dataset, "normalize"):
+        yield "dataset.normalize"
 
 
 @dataclass(kw_only=True)
 class BoostingConf:
     """How many trees to grow, and what to measure meanwhile."""
 
-    needs: ClassVar[Rules] = (CAN_STOP.of("early_stopping_rounds"),)
+    needs: ClassVar[Rules] = (
+        CAN_STOP.of("early_stopping_rounds"),
+        STOPS_EARLY.of("early_stopping_min_delta"),
+        MEASURES.of("metric_functions"),
+        ENDED_BY_RUN.of("max_seconds"),
+    )
     follows: ClassVar[Rules] = (
         HAS_EPOCHS.of("run.checkpoint.every_epochs"),
         HAS_STEPS.of("run.log_every_steps"),
         CAN_SKIP.of("run.failure.max_skipped_steps"),
         SAVED_BY_ROUND.of("run.checkpoint.every_steps"),
+        ENDED_BY_TRAINER.of("run.stop.max_seconds"),
+        NORMALIZED.of_found(_normalize),
     )
 
     params: dict[str, Any] = field(default_factory=dict)
