@@ -56,6 +56,9 @@ _BY_TENSORFLOW = re.compile(r"in user code:\n\n(?:    File .*\n(?: {8}.*\n)*)+\n
 _BY_KERAS = re.compile(  # a KeyError shows its text as a literal, escaped
     r"['\"]?Exception encountered when calling .*?(?:\n|\\n){2}(?:\x1b|\\x1b)\[1m(.*?)(?:\x1b|\\x1b)\[0m", re.DOTALL
 )
+_BY_TORCH = re.compile(  # an error of a process that loads data, which another one raises again
+    r"Caught \w+ (in .+?)\.\nOriginal (Traceback .*\n *File [^\n]*\n(?: +[^\n]*\n)*)[\w.]+(?:: (.*))?", re.DOTALL
+)
 
 
 def shortened(text: str, most: int = MOST_CHARACTERS) -> str:
@@ -67,12 +70,19 @@ def shortened(text: str, most: int = MOST_CHARACTERS) -> str:
 
 
 def said_by(error: BaseException) -> str:
-    """Return what an error says, without what TensorFlow and Keras put around the message of an error in a model."""
+    """Return what an error says, without what a framework puts around the message of an error in user code."""
     text = str(error)
     for wrapper in (_BY_TENSORFLOW, _BY_KERAS):
         found = wrapper.match(text)
         text = text if found is None else found[1]
-    return text
+    found = _BY_TORCH.match(text)
+    return text if found is None else f"{(found[3] or '').strip()} ({found[1]})".strip()
+
+
+def quoted_traceback(error: BaseException) -> str:
+    """Return the traceback of another process that an error quotes; an empty text if it quotes none."""
+    found = _BY_TORCH.match(str(error))
+    return "" if found is None else found[2]
 
 
 def first_line(error: BaseException) -> str:
