@@ -69,9 +69,17 @@ def shortened(text: str, most: int = MOST_CHARACTERS) -> str:
     return f"{text[: most // 2]} [... {left_out:,} characters left out ...] {text[len(text) - most // 2 :]}"
 
 
+def text_of(error: BaseException) -> str:
+    """Return the text of an error; of one that can't say it, why."""
+    try:
+        return str(error)
+    except Exception as other:
+        return f"its text can't be read: its __str__ raised {type(other).__name__}"
+
+
 def said_by(error: BaseException) -> str:
     """Return what an error says, without what a framework puts around the message of an error in user code."""
-    text = str(error)
+    text = text_of(error)
     for wrapper in (_BY_TENSORFLOW, _BY_KERAS):
         found = wrapper.match(text)
         text = text if found is None else found[1]
@@ -81,7 +89,7 @@ def said_by(error: BaseException) -> str:
 
 def quoted_traceback(error: BaseException) -> str:
     """Return the traceback of another process that an error quotes; an empty text if it quotes none."""
-    found = _BY_TORCH.match(str(error))
+    found = _BY_TORCH.match(text_of(error))
     return "" if found is None else found[2]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from rtrain.config.did_you_mean import to_try
+from rtrain.errors import text_of
 
 _SHAPES = re.compile(r"mat1 and mat2 shapes cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)")
 _CHANNELS = re.compile(r"expected input\[[^\]]*\] to have (\d+) channels, but got (\d+) channels")
@@ -62,7 +63,7 @@ def what_to_try(error_type: str, message: str) -> str | None:
 
 def is_of_code(error: BaseException) -> bool:
     """Tell whether an error that the user's code raised is its own mistake, and not that of a machine or a service."""
-    return type(error) in _OF_CODE and not _OF_MACHINES.search(str(error))
+    return type(error) in _OF_CODE and not _OF_MACHINES.search(text_of(error))
 
 
 def is_out_of_memory(error_type: str, message: str) -> bool:

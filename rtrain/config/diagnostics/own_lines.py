@@ -19,7 +19,7 @@ from rtrain.config.files.locations import shown
 from rtrain.config.secrets.masked_lines import masked_lines
 from rtrain.config.secrets.redact import Redactor
 from rtrain.config.secrets.urls import without_secrets
-from rtrain.errors import first_line, quoted_traceback
+from rtrain.errors import first_line, quoted_traceback, text_of
 
 MOST_LINES = 3
 """Own frames that are shown: the innermost ones."""
@@ -115,6 +115,9 @@ def _told(error: BaseException) -> list[BaseException]:
     told, has_own = [error], False
     while len(told) < MOST_ERRORS:
         last = told[-1]
+        if isinstance(last, BaseExceptionGroup):
+            told.extend(last.exceptions[: MOST_ERRORS - len(told)])
+            break
         has_own = has_own or any(_package(frame) == _OWN for frame in _walk(last.__traceback__))
         following = last.__cause__
         if following is None and not last.__suppress_context__ and not has_own:
@@ -127,9 +130,9 @@ def _told(error: BaseException) -> list[BaseException]:
 
 def _causes(errors: Sequence[BaseException], scrub: Redactor) -> list[str]:
     """Return one line for each error but the first, unless what was said before quotes it."""
-    said, out = str(errors[0]), []
+    said, out = text_of(errors[0]), []
     for one in errors[1:]:
-        text = f"{type(one).__name__}: {first_line(one)}" if str(one).strip() else type(one).__name__
+        text = f"{type(one).__name__}: {first_line(one)}" if text_of(one).strip() else type(one).__name__
         if text not in said and first_line(one) != said.strip():
             out.append(_safe(text, scrub))
         said = f"{said}\n{text}"
