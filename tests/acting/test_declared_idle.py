@@ -7,6 +7,7 @@ from rtrain.errors import ConfigError
 from rtrain.schemas import schemas
 
 FUNCTION = "trainer.train_function=optax:adam"
+STREAM = ("dataset=csv", "dataset.path=a.csv", "dataset.label=y", "dataset.memory=stream")
 CASES = [
     ("keras", ("trainer.num_threads=2",), "num_workers=0"),
     ("mlp", ("run.resume_data=changed",), "a new run is begun"),
@@ -38,6 +39,13 @@ CASES = [
         (name, ("trainer.evaluate_split=none", f"++trainer.metrics.f1._target_={target}"), "evaluates nothing")
         for name, target in {"mlp": "torchmetrics.F1Score", "keras": "keras.metrics.F1Score", "jax": "optax.l2"}.items()
     ),
+    ("mlp", ("trainer/scheduler=plateau", "trainer.scheduler_interval=step"), "moves on at each evaluation"),
+    ("mlp", ("num_workers=1", "scaling.placement_strategy=PACK"), "a single worker has one place"),
+    ("mlp", ("num_workers=1", "trainer.train_loop=a:b", "run.failure.hang_seconds=9"), "is not watched"),
+    ("sklearn", ("num_workers=1", "run.failure.hang_seconds=9"), "fitted at once"),
+    ("mlp", ("num_workers=1", "cluster.address=auto", "cluster.object_store_bytes=80000000"), "is running already"),
+    ("mlp", (*STREAM, "trainer.shuffle=false", "dataset.num_shuffle_rows=10000"), "trainer.shuffle=false takes"),
+    ("xgboost", (*STREAM, "dataset.num_shuffle_rows=10000"), "in the order of the data"),
     ("xgboost", ("trainer.early_stopping_min_delta=0",), "nothing stops the run early"),
     ("lightgbm", ("trainer.eval_splits=[]", "trainer.metric_functions=[a:b]"), "evaluates nothing"),
     ("transformers", ("++trainer.arguments.ddp_bucket_cap_mb=25",), "several workers"),
@@ -81,6 +89,8 @@ def test_what_does_nothing_is_refused_by_name(config, words, because):
         ("mlp", ("dataset.seed=1", "dataset.split={val: 0, test: 0}", "dataset.limit=99")),
         ("sklearn", ("dataset=sklearn", "dataset.name=make_moons", "dataset.seed=1", "dataset.split={test: 0}")),
         ("mlp", ("trainer.max_seconds=10", "run.stop.max_seconds=10")),
+        ("mlp", ("num_workers=2", "scaling.placement_strategy=PACK", "cluster.object_store_bytes=80000000")),
+        ("mlp", (*STREAM, "dataset.num_shuffle_rows=10000")),
         ("mlp", ("trainer.strategy=accelerate", "+trainer.strategy_options.accelerate.dynamo_backend=inductor")),
         ("xgboost", ("trainer.num_boost_round=9", "trainer.early_stopping_rounds=7")),
         ("sklearn", ("trainer.max_epochs=9", "trainer.early_stopping.patience=7")),

@@ -79,6 +79,10 @@ def test_what_does_something_with_these_rows_is_taken(config, words):
     assert notes_with_rows(config, words) == ()
 
 
+def test_what_was_said_before_the_rows_are_read_is_not_said_again():
+    assert notes_with_rows("mlp", ("trainer.train_loop=a:b",)) == ()
+
+
 def test_in_a_file_it_is_a_note(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     keys = "  scheduler: {num_warmup_steps: 50}\n  early_stopping: {patience: 9}\n"

@@ -98,7 +98,11 @@ def check_with_rows(awaiting: Mapping[str, CliWord | None], way: Way) -> tuple[s
     """
     idle = idle_keys(way) if awaiting else {}
     covering = {key: _covering(key, idle) for key in awaiting}
-    found = [Idle(key, idle[above], awaiting[key]) for key, above in covering.items() if above is not None]
+    found = [
+        Idle(key, idle[above], awaiting[key])
+        for key, above in covering.items()
+        if above is not None and idle[above].of_rows  # of the others, it was said before
+    ]
     typed = [one for one in found if one.is_typed]
     if typed:
         _refuse(typed)

@@ -19,6 +19,7 @@ DECLARED = Need(
     instead="The loop gets what trainer.train_loop_config holds: write it there",
     keys=("trainer.train_loop",),
 )
+WATCHED = replace(DECLARED, otherwise="a train loop of your own is not watched", instead="Leave it out")
 LOOP = Need(
     met=lambda way: way.trainer.train_loop is not None,
     otherwise="there is no train loop of your own",
@@ -36,6 +37,12 @@ SCHEDULE = Need(
     met=lambda way: way.trainer.scheduler is not None,
     otherwise="the learning rate has no schedule",
     instead="Choose one: scheduler=cosine",
+    keys=("trainer.scheduler",),
+)
+BY_INTERVAL = Need(
+    met=lambda way: not str((way.trainer.scheduler or {}).get("_target_")).endswith("ReduceLROnPlateau"),
+    otherwise="a schedule that watches a metric moves on at each evaluation",
+    instead="Say how often to evaluate: trainer.eval_every_epochs, trainer.eval_every_steps",
     keys=("trainer.scheduler",),
 )
 BLOCKS = Need(
@@ -155,6 +162,7 @@ class Conf(EpochsConf):
         *EpochsConf.needs,
         *MEASURED,
         SCHEDULE.of("scheduler_interval"),
+        BY_INTERVAL.of("scheduler_interval"),
         schedules_of("scheduler"),
         BLOCKS.of("strategy_options.blocks"),
         CHANNELS.of("channels_last"),
@@ -167,6 +175,7 @@ class Conf(EpochsConf):
         DECLARED.of("run.log_every_steps", "run.failure.nan_loss", "run.failure.max_skipped_steps"),
         DECLARED.of("run.checkpoint.every_epochs", "run.checkpoint.every_steps", "run.checkpoint.every_seconds"),
         DECLARED.of("run.checkpoint.upload", "run.checkpoint.on_exit"),
+        WATCHED.of("run.failure.hang_seconds"),
         DEVICE.of("scaling.use_gpu"),
         *EpochsConf.follows,
     )

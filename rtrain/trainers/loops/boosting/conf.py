@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from rtrain.config.needs import Need, Rules, Way
+from rtrain.config.needs import Need, Rules
 from rtrain.trainers.loops.epochs.conf import CAN_SKIP
 from rtrain.trainers.loops.epochs.too_late import ENDED_BY_RUN, ENDED_BY_TRAINER
 
@@ -59,9 +58,13 @@ MEASURES = Need(
 )
 
 
-def _normalize(way: Way) -> Iterator[str]:
-    if hasattr(way.conf.dataset, "normalize"):
-        yield "dataset.normalize"
+SHUFFLES = Need(
+    met=lambda way: False,
+    otherwise="boosted trees take the rows in the order of the data",
+    instead="Leave it out",
+    keys=("trainer.type",),
+    portable=True,
+)
 
 
 @dataclass(kw_only=True)
@@ -80,7 +83,8 @@ class BoostingConf:
         CAN_SKIP.of("run.failure.max_skipped_steps"),
         SAVED_BY_ROUND.of("run.checkpoint.every_steps"),
         ENDED_BY_TRAINER.of("run.stop.max_seconds"),
-        NORMALIZED.of_found(_normalize),
+        NORMALIZED.of_dataset("normalize"),
+        SHUFFLES.of_dataset("num_shuffle_rows"),
     )
 
     params: dict[str, Any] = field(default_factory=dict)

@@ -39,6 +39,12 @@ EVALUATES = Need(
     instead="Name a split: trainer.evaluate_split=val",
     keys=("trainer.evaluate_split",),
 )
+SHUFFLES = Need(
+    met=lambda way: way.trainer.shuffle,
+    otherwise="trainer.shuffle=false takes the rows in the order of the data",
+    instead="Shuffle them: trainer.shuffle=true",
+    keys=("trainer.shuffle",),
+)
 MEASURED = (EVALUATES.of("metrics"), EVALUATED.of("metrics"))
 """The rules of metrics, of trainers that take more of them."""
 
@@ -157,6 +163,7 @@ class EpochsConf(LimitsConf):
         *LimitsConf.follows,
         SAVED_BY_STEP_OF_ROWS.of("run.checkpoint.every_steps"),
         LOGGED_BY_STEP.of("run.log_every_steps"),
+        SHUFFLES.of_dataset("num_shuffle_rows"),
     )
 
     shuffle: bool = True
