@@ -41,8 +41,6 @@ CASES = [
     ),
     ("mlp", ("trainer/scheduler=plateau", "trainer.scheduler_interval=step"), "moves on at each evaluation"),
     ("mlp", ("num_workers=1", "scaling.placement_strategy=PACK"), "a single worker has one place"),
-    ("mlp", ("num_workers=1", "trainer.train_loop=a:b", "run.failure.hang_seconds=9"), "is not watched"),
-    ("sklearn", ("num_workers=1", "run.failure.hang_seconds=9"), "fitted at once"),
     ("mlp", ("num_workers=1", "cluster.address=auto", "cluster.object_store_bytes=80000000"), "is running already"),
     ("mlp", (*STREAM, "trainer.shuffle=false", "dataset.num_shuffle_rows=10000"), "trainer.shuffle=false takes"),
     ("xgboost", (*STREAM, "dataset.num_shuffle_rows=10000"), "in the order of the data"),

@@ -62,7 +62,7 @@ class Conf:
     follows: ClassVar[Rules] = (
         IN_EPOCHS.of("run.log_every_steps", "run.checkpoint.every_epochs", "run.checkpoint.every_steps"),
         IN_EPOCHS.of("run.checkpoint.every_seconds", "run.checkpoint.keep", "run.checkpoint.on_exit", "run.stop"),
-        IN_EPOCHS.of("run.checkpoint.best.keep", "run.failure.hang_seconds"),
+        IN_EPOCHS.of("run.checkpoint.best.keep"),
         SAVED_BY_EPOCH.of("run.checkpoint.every_epochs"),
         ENDED_BY_TRAINER.of("run.stop.max_seconds"),
         CAN_SKIP.of("run.failure.max_skipped_steps"),

@@ -19,7 +19,6 @@ DECLARED = Need(
     instead="The loop gets what trainer.train_loop_config holds: write it there",
     keys=("trainer.train_loop",),
 )
-WATCHED = replace(DECLARED, otherwise="a train loop of your own is not watched", instead="Leave it out")
 LOOP = Need(
     met=lambda way: way.trainer.train_loop is not None,
     otherwise="there is no train loop of your own",
@@ -175,7 +174,6 @@ class Conf(EpochsConf):
         DECLARED.of("run.log_every_steps", "run.failure.nan_loss", "run.failure.max_skipped_steps"),
         DECLARED.of("run.checkpoint.every_epochs", "run.checkpoint.every_steps", "run.checkpoint.every_seconds"),
         DECLARED.of("run.checkpoint.upload", "run.checkpoint.on_exit"),
-        WATCHED.of("run.failure.hang_seconds"),
         DEVICE.of("scaling.use_gpu"),
         *EpochsConf.follows,
     )
