@@ -6,7 +6,7 @@ import faulthandler
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
@@ -55,7 +55,8 @@ def crash_log(run_dir: Path, rank: int) -> Iterator[None]:
         finally:
             faulthandler.disable()
             if was_enabled and sys.__stderr__ is not None:
-                faulthandler.enable(sys.__stderr__)
+                with suppress(OSError, ValueError):  # a stream that no file stands behind
+                    faulthandler.enable(sys.__stderr__)
             if path.exists() and not path.stat().st_size:
                 path.unlink()
 

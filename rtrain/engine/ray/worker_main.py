@@ -40,15 +40,11 @@ def train_on_worker(config: dict[str, Any], *, stays: bool = False) -> None:
     rank = context.get_world_rank()
     channel = WorkerChannel(config["channel"], rank)
     job: Job = config["job"]
-    life, run_dir = Life(), Path(config["run_dir"])
+    life = Life()
     try:
-        with (
-            private_files(job.conf.run.private),
-            crash_log(run_dir, rank),
-            copied_output(rank, channel.send, job.scrub, life),
-        ):
+        with private_files(job.conf.run.private), copied_output(rank, channel.send, job.scrub, life):
             worker = _make_worker(config, context, channel, stays=stays, life=life)
-            with _watched(worker, channel):
+            with crash_log(worker.run_dir, rank), _watched(worker, channel):
                 run_worker(load_trainer(job.trainer_name), worker, node_rank=context.get_node_rank())
     finally:
         channel.close()
