@@ -56,6 +56,9 @@ _BY_TENSORFLOW = re.compile(r"in user code:\n\n(?:    File .*\n(?: {8}.*\n)*)+\n
 _BY_KERAS = re.compile(  # a KeyError shows its text as a literal, escaped
     r"['\"]?Exception encountered when calling .*?(?:\n|\\n){2}(?:\x1b|\\x1b)\[1m(.*?)(?:\x1b|\\x1b)\[0m", re.DOTALL
 )
+_BY_TORCH = re.compile(  # an error of a process that loads data, which another one raises again
+    r"Caught \w+ (in .+?)\.\nOriginal (Traceback .*\n *File [^\n]*\n(?: +[^\n]*\n)*)[\w.]+(?:: (.*))?", re.DOTALL
+)
 
 
 def shortened(text: str, most: int = MOST_CHARACTERS) -> str:
@@ -66,13 +69,28 @@ def shortened(text: str, most: int = MOST_CHARACTERS) -> str:
     return f"{text[: most // 2]} [... {left_out:,} characters left out ...] {text[len(text) - most // 2 :]}"
 
 
+def text_of(error: BaseException) -> str:
+    """Return the text of an error; of one that can't say it, why."""
+    try:
+        return str(error)
+    except Exception as other:
+        return f"its text can't be read: its __str__ raised {type(other).__name__}"
+
+
 def said_by(error: BaseException) -> str:
-    """Return what an error says, without what TensorFlow and Keras put around the message of an error in a model."""
-    text = str(error)
+    """Return what an error says, without what a framework puts around the message of an error in user code."""
+    text = text_of(error)
     for wrapper in (_BY_TENSORFLOW, _BY_KERAS):
         found = wrapper.match(text)
         text = text if found is None else found[1]
-    return text
+    found = _BY_TORCH.match(text)
+    return text if found is None else f"{(found[3] or '').strip()} ({found[1]})".strip()
+
+
+def quoted_traceback(error: BaseException) -> str:
+    """Return the traceback of another process that an error quotes; an empty text if it quotes none."""
+    found = _BY_TORCH.match(text_of(error))
+    return "" if found is None else found[2]
 
 
 def first_line(error: BaseException) -> str:

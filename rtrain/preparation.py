@@ -18,7 +18,7 @@ from rtrain.config.needs import Way
 from rtrain.config.secrets.names import is_secret
 from rtrain.datasets import registry as datasets
 from rtrain.datasets.base import Dataset, ResidentSplit
-from rtrain.datasets.without_effect import as_recorded
+from rtrain.datasets.without_effect import as_recorded, with_typed
 from rtrain.engine.log_capture import masked_streams
 from rtrain.engine.ray.worker_group import Group
 from rtrain.errors import ConfigError, RtrainError
@@ -147,7 +147,7 @@ def load_dataset(composed: Composed, observer: Stages, starting: StartingCluster
     source = datasets.load_source(name, composed.allow)
     if source.may_use_ray and starting is not None:
         starting.wait()
-    with masked_streams(composed.scrub), as_recorded(composed.of_run):
+    with masked_streams(composed.scrub), as_recorded(composed.of_run), with_typed(composed.typed):
         return source.load(composed.conf.dataset)
 
 

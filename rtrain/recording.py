@@ -12,9 +12,12 @@ from typing import Any
 
 from rtrain.cluster.ray_cluster import Cluster
 from rtrain.cluster.scaling import fewest_and_most, worker_resources
+from rtrain.config.diagnostics.own_lines import render_lines
 from rtrain.config.did_you_mean import nearest_or_all
+from rtrain.config.files.locations import shown
 from rtrain.config.schema import RunConf, ScalingConf
 from rtrain.driver_log import LoggingObserver, driver_log, log_error
+from rtrain.engine.crash import read_crash
 from rtrain.errors import MOST_OF_TRACEBACK, RtrainError, TrainingError, first_line, shortened
 from rtrain.interrupts import StopRequest, is_by_signal
 from rtrain.preparation import Prepared
@@ -118,7 +121,8 @@ def _take_up(manifest: Manifest, resumption: Resumption, prepared: Prepared, obs
     info = None if prepared.job.dataset is None else prepared.job.dataset.info
     notice = resumption.check_data(info, may_differ=prepared.composed.conf.run.resume_data == "changed")
     before, changes = resumption.manifest, describe_changes(resumption.changed)
-    for text in [notice, "going on with " + ", ".join(changes) if changes else None]:
+    ended = how_it_was_cut_off(resumption.run_dir, before)
+    for text in [ended, notice, "going on with " + ", ".join(changes) if changes else None]:
         if text is not None:
             observer.notice(text)
     entry = {
@@ -136,6 +140,19 @@ def _take_up(manifest: Manifest, resumption: Resumption, prepared: Prepared, obs
     for folder, wrong in without_record(resumption.run_dir, before.checkpoints):
         text = f"the checkpoint {folder.name} is damaged ({RECORD_NAME}: {wrong})"
         observer.notice(f"{text}. It is now {set_aside(folder).name}")
+
+
+def how_it_was_cut_off(run_dir: Path, manifest: Manifest) -> str | None:
+    """Return how the process ended that wrote a run and could not say it, with the line that crashed if one did."""
+    if manifest.status != "running":
+        return None
+    ranks = range(manifest.attempts[-1]["num_workers"] or 1) if manifest.attempts else range(0)
+    crash = next((found for rank in ranks if (found := read_crash(run_dir, rank)) is not None), None)
+    if crash is None:
+        why = "it was killed (the system does so when memory runs out), or its machine went down"
+        return f"the process that trained this run ended without an error message after step {manifest.step}: {why}"
+    lines = [f"the process that trained this run crashed{crash.place}: {crash.what}", *render_lines(crash.frames)]
+    return "\n".join([*lines, f"The stack of every thread is in {shown(crash.path)}"])
 
 
 def _first_manifest(prepared: Prepared, run_dir: Path) -> Manifest:

@@ -111,7 +111,8 @@ def _next_command(run_dir: Path, manifest: Manifest) -> str:
 
 def _log_of(run_dir: Path, manifest: Manifest) -> Path | None:
     """Return the log that says most of why a run failed: of the worker that failed, else the driver's."""
-    rank = (manifest.error or {}).get("rank")
-    names = ([] if rank is None else [f"worker-{rank}.log"]) + ["driver.log"]
+    last = manifest.attempts[-1].get("ended_because", {}) if manifest.attempts else {}
+    rank = (manifest.error or last).get("rank", last.get("rank"))
+    names = ([] if rank is None else [f"worker-{rank}.crash.txt", f"worker-{rank}.log"]) + ["driver.log"]
     paths = (run_dir / "logs" / name for name in names)
     return next((path for path in paths if path.is_file() and path.stat().st_size > 0), None)

@@ -34,6 +34,12 @@ def step(how):
         raise ValueError("\\x1b]0;owned\\x07")
     if how == "exit":
         raise SystemExit(3)
+    if how == "loader":
+        list(torch.utils.data.DataLoader(Rows(), num_workers=1))
+
+class Rows(list):
+    def __len__(self): return 4
+    def __getitem__(self, row): return {}["img_7"]
 
 class Net(torch.nn.Module):
     def __init__(self, late):
@@ -123,6 +129,12 @@ error: SystemExit: 3
   --> own.py:23 in step
   >   23 | raise SystemExit(3)
 """,
+    "loader": """
+error: KeyError: 'img_7' (in DataLoader worker process 0)
+  --> own.py:29 in __getitem__
+  >   29 | def __getitem__(self, row): return {}["img_7"]
+  --> own.py:25 in step
+""",
 }
 OTHERS = {
     "model": (
@@ -130,8 +142,8 @@ OTHERS = {
         [],
         """
 error: RuntimeError: late
-  --> own.py:33 in forward
-  >   33 | raise RuntimeError("late")
+  --> own.py:39 in forward
+  >   39 | raise RuntimeError("late")
   more frames: 13 (11 of rtrain, 2 of torch)
 The whole traceback is in RUN/logs/worker-0.log
 """,
@@ -141,8 +153,8 @@ The whole traceback is in RUN/logs/worker-0.log
         ["trainer.objective_function=own.objective"],
         """
 error: ValueError: operands could not be broadcast together with shapes (1258,10) (3,)
-  --> own.py:44:12 in objective
-  >   44 | return predictions + 1 + [1, 2, 3]
+  --> own.py:50:12 in objective
+  >   50 | return predictions + 1 + [1, 2, 3]
          |        ^^^^^^^^^^^^^^^^^^^^^^^^^^^
   more frames: 7 (5 of rtrain, 2 of xgboost)
 """,
@@ -152,8 +164,8 @@ error: ValueError: operands could not be broadcast together with shapes (1258,10
         [],
         """
 error: AttributeError: 'Estimator' object has no attribute 'no_such_name'
-  --> own.py:48:16 in fit
-  >   48 | return self.no_such_name
+  --> own.py:54:16 in fit
+  >   54 | return self.no_such_name
          |        ^^^^^^^^^^^^^^^^^
 """,
     ),
@@ -162,16 +174,16 @@ FIRST_STEP = {
     "model": (
         "trainer.model.late=false",
         "trainer.model: own.Net fails with rows of numbers",
-        "own.py:34:16 in forward",
+        "own.py:40:16 in forward",
     ),
-    "loss": ("+trainer.loss._target_=own.Loss", "trainer.loss", "own.py:38:16 in forward"),
+    "loss": ("+trainer.loss._target_=own.Loss", "trainer.loss", "own.py:44:16 in forward"),
 }
 DATA = """
 error: dataset.function: own:rows failed: ValueError: operands could not be broadcast together with shapes (3,) (4,)
     rtrain fit failing.yaml num_workers=0 dataset=python dataset.function=own:rows
                                                          ^^^^^^^^^^^^^^^^^^^^^^^^^
-  --> own.py:41:12 in rows
-  >   41 | return numpy.zeros(3) + numpy.zeros(4)
+  --> own.py:47:12 in rows
+  >   47 | return numpy.zeros(3) + numpy.zeros(4)
          |        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 """
 
@@ -283,8 +295,8 @@ def test_a_notebook_shows_the_first_lines_of_a_long_message():
 CHAIN = """
 error: RuntimeError: the rows can't be read
 caused by KeyError: 'b'
-  --> own.py:51:10 in chained
-  >   51 | try: {}["b"]
+  --> own.py:57:10 in chained
+  >   57 | try: {}["b"]
          |      ^^^^^^^
 """
 

@@ -18,10 +18,12 @@ from rtrain.runs.run import Run
 
 RTRAIN = Path(sys.executable).with_name("rtrain")
 STEPS_PER_EPOCH = 20
+TO_THE_END = ["trainer.max_steps=null", "trainer.max_epochs=2"]
 
 
 def fit(folder, *overrides, config="mlp"):
-    return rtrain.fit(config, ["num_workers=0", f"run.root_dir={folder}", "trainer.max_epochs=2", *overrides])
+    length = [] if any("max_steps=" in word for word in overrides) else ["trainer.max_epochs=2"]
+    return rtrain.fit(config, ["num_workers=0", f"run.root_dir={folder}", *length, *overrides])
 
 
 def weights(run):
@@ -56,7 +58,7 @@ def begun(half, tmp_path):
 
 
 def test_a_run_that_goes_on_ends_bit_by_bit_as_one_without_an_interruption(begun, whole):
-    run = rtrain.resume(begun.path, ["trainer.max_steps=null"])
+    run = rtrain.resume(begun.path, TO_THE_END)
     assert run.path == begun.path
     assert_same(weights(run), weights(whole))
     for name in ("val/accuracy", "val/loss", "train/epoch_loss"):
@@ -84,9 +86,9 @@ def test_a_run_whose_schedule_is_as_long_as_the_run_is_not_extended(tmp_path, co
 
 
 def test_its_record_goes_on_too(begun):
-    run = rtrain.resume(begun.path, ["trainer.max_steps=null"])
+    run = rtrain.resume(begun.path, TO_THE_END)
     (entry,) = run.manifest.resumes
-    assert entry["changed"] == ["trainer.max_steps: 30 -> None"]
+    assert entry["changed"] == ["trainer.max_epochs: 20 -> 2", "trainer.max_steps: 30 -> None"]
     assert (entry["status_before"], run.status) == ("succeeded", "succeeded")
     assert (run.manifest.run_id, run.manifest.started_at) == (begun.manifest.run_id, begun.manifest.started_at)
     assert [attempt["from_step"] for attempt in run.manifest.attempts] == [0, 30]
@@ -116,7 +118,7 @@ def test_a_damaged_newest_checkpoint_is_told_and_the_one_before_serves(begun, wh
     content = (newest / "model.safetensors").read_bytes()
     (newest / "model.safetensors").write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     assert command(["runs", "verify", str(begun.path)]) == 1
-    assert command(["resume", str(begun.path), "trainer.max_steps=null"]) == 0
+    assert command(["resume", str(begun.path), *TO_THE_END]) == 0
     told = capsys.readouterr()
     assert f"the checkpoint {newest.name} is damaged (model.safetensors: damaged)" in told.err
     run = Run.load(begun.path)
@@ -148,7 +150,7 @@ def test_what_another_process_did_with_the_run_since_it_was_found_stays_in_its_r
         return locked(path)
 
     monkeypatch.setattr("rtrain.recording.locked", locked_late)
-    manifest = rtrain.resume(begun.path, ["trainer.max_steps=null"]).manifest
+    manifest = rtrain.resume(begun.path, TO_THE_END).manifest
     assert [one["command"] for one in manifest.resumes][:-1] == [["of", "another"]]
     assert manifest.metrics["seen"] == 5.0
 

@@ -52,6 +52,8 @@ class Composed:
     """What whoever asked for it should know."""
     awaiting: Mapping[str, CliWord | None] = field(default_factory=dict)
     """Keys that are set and of which only the rows tell whether they have an effect; with their words, if typed."""
+    typed: frozenset[str] = frozenset()
+    """Keys that the command line sets to something."""
     of_run: bool = False
     """Whether the config is one that a run recorded."""
     trust: bool = False

@@ -70,6 +70,10 @@ class Need:
         """Return that the section as a whole needs it."""
         return Rule(self, ("",))
 
+    def of_dataset(self, name: str) -> Rule:
+        """Return that a key of the dataset needs it, if the dataset has such a key."""
+        return self.of_found(lambda way: [f"dataset.{name}"] if hasattr(way.conf.dataset, name) else [])
+
     def of_found(self, find: Callable[[Way], Iterable[str]]) -> Rule:
         """Return that the full keys need it that ``find`` finds in a config: those in mappings, which users name."""
         return Rule(self, (), find=find)

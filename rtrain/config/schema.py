@@ -7,12 +7,12 @@ and cross-field rules afterwards. Fields therefore use only types that both unde
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
-from rtrain.config.needs import PROCESSES, SMOKE, WORKERS, Need, Rules
+from rtrain.config.needs import PROCESSES, SEVERAL_WORKERS, SMOKE, WORKERS, Need, Rules
 from rtrain.config.value_types.num_workers import NUM_WORKERS_SCHEMA, Elastic, read_num_workers
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
@@ -23,6 +23,14 @@ RANGE = Need(
     otherwise="the number of workers is fixed",
     instead="Give a range of workers: num_workers=[1,8]",
     keys=("scaling.num_workers",),
+    portable=True,
+)
+PLACED = replace(SEVERAL_WORKERS, otherwise="a single worker has one place", portable=True)
+OWN_CLUSTER = Need(
+    met=lambda way: way.conf.cluster.address is None,
+    otherwise="the cluster at cluster.address is running already",
+    instead="Leave it out, or start a cluster of its own: cluster.address=null",
+    keys=("cluster.address",),
     portable=True,
 )
 SKIPS = Need(
@@ -88,6 +96,7 @@ class ScalingConf:
     scalar: ClassVar[str] = "num_workers"
     needs: ClassVar[Rules] = (
         WORKERS.of("cpus_per_worker", "resources_per_worker", "placement_strategy", "start_timeout_seconds"),
+        PLACED.of("placement_strategy"),
         RANGE.of("resize_seconds"),
     )
 
@@ -292,7 +301,7 @@ class ClusterConf:
     """The Ray cluster to train on."""
 
     scalar: ClassVar[str] = "address"
-    needs: ClassVar[Rules] = (WORKERS.of_all(),)
+    needs: ClassVar[Rules] = (WORKERS.of_all(), OWN_CLUSTER.of("object_store_bytes"))
 
     address: str | None = None
     """Address of a running cluster (``host:6379``, ``auto``); null: ``RAY_ADDRESS``, else one of rtrain's own."""

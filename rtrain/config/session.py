@@ -297,6 +297,7 @@ class Session:
             env=env,
             notices=idle.notes,
             awaiting=idle.awaiting,
+            typed=idle.typed,
         )
 
     def _gate(

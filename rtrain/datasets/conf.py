@@ -111,9 +111,20 @@ Normalize = Annotated[
 ]
 
 
+SEEDED = Need(
+    met=lambda way: way.conf.dataset.draws_rows,
+    otherwise="no rows are drawn: all are used, and no share of them is kept back",
+    instead="The order of training and the first weights follow run.seed",
+    keys=tuple(f"dataset.{key}" for key in ("type", "name", "split", "sample", "limit")),
+    portable=True,
+)
+
+
 @dataclass(kw_only=True)
 class SharesConf:
     """Which rows are used, and how they are split."""
+
+    needs: ClassVar[Rules] = (SEEDED.of("seed"),)
 
     counterparts: ClassVar[Mapping[str, str]] = {"sample": "limit", "limit": "sample"}
 
@@ -129,6 +140,12 @@ class SharesConf:
 
     limit: Annotated[int, Field(ge=1)] | None = None
     """Most rows to use, chosen as those of ``sample`` are; the smaller of both counts."""
+
+    @property
+    def draws_rows(self) -> bool:
+        """Whether ``seed`` decides which rows there are, in some split."""
+        shares = self.split.val or self.split.test or (self.split.test is None and not self.split.val)
+        return self.sample < 1 or self.limit is not None or bool(shares)
 
 
 @dataclass(kw_only=True)
@@ -272,6 +289,8 @@ class TableConf(ColumnsConf, MemoryConf):
     Streaming takes one pass over the label column before training, to count rows and find the classes, and a second
     one over the features for ``normalize: true`` and ``on_missing: mean``.
     """
+
+    needs: ClassVar[Rules] = (*SharesConf.needs, *MemoryConf.needs)
 
     path: TablePath
     """File, folder or glob, or {train: ..., test: ...}. In a folder, what is named train, val or test is that split."""

@@ -11,6 +11,7 @@ from typing import Any
 from rtrain.errors import DatasetError
 
 _recorded: ContextVar[bool] = ContextVar("recorded", default=False)
+_typed: ContextVar[frozenset[str]] = ContextVar("typed", default=frozenset())
 
 
 @contextmanager
@@ -23,12 +24,26 @@ def as_recorded(is_recorded: bool = True) -> Iterator[None]:
         _recorded.reset(before)
 
 
+@contextmanager
+def with_typed(keys: Collection[str]) -> Iterator[None]:
+    """Count keys as set in the block, whatever their values: the user has typed them, ``dataset.seed`` say."""
+    before = _typed.set(frozenset(keys))
+    try:
+        yield
+    finally:
+        _typed.reset(before)
+
+
 def changed(conf: Any, keys: Iterable[str]) -> list[str]:
-    """Return those of ``keys`` that don't have their default values; none where they were recorded."""
+    """Return those of ``keys`` that are typed or don't have their default values; none where they were recorded."""
     if _recorded.get():
         return []
     usual = {one.name: one.default_factory() if callable(one.default_factory) else one.default for one in fields(conf)}
-    return [key for key in keys if getattr(conf, key) != usual[key]]
+    return [key for key in keys if getattr(conf, key) != usual[key] or _is_typed(f"dataset.{key}")]
+
+
+def _is_typed(key: str) -> bool:
+    return any(f"{one}.".startswith(f"{key}.") for one in _typed.get())
 
 
 def refuse_idle(conf: Any, keys: Iterable[str], because: str, instead: str | None = None) -> None:

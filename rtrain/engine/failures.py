@@ -7,11 +7,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from rtrain.config.diagnostics.own_lines import render_lines
 from rtrain.config.files.locations import shown
 from rtrain.config.schema import FailureConf
+from rtrain.engine.crash import HINT, Crash
 from rtrain.engine.same_error import lasting
 from rtrain.runs.records import FailureKind, FailureRecord, WorkerFailure
 from rtrain.trainers.known_errors import LESS_MEMORY, is_out_of_memory, what_to_try
@@ -27,6 +29,7 @@ _COLLATERAL = re.compile(
 )
 _KILLED_BY_RAY = re.compile(r"NODE_OUT_OF_MEMORY|running low on memory", re.IGNORECASE)
 LIKELY_TO_COME_AGAIN = (FailureKind.EXCEPTION, FailureKind.OUT_OF_MEMORY, FailureKind.HANG)
+NO_CRASHES: Mapping[int, Crash] = MappingProxyType({})
 _ROOT_FIRST = (FailureKind.PREEMPTED, FailureKind.NODE_LOST, FailureKind.WORKER_DIED, FailureKind.HANG)
 """Of workers that could not say what ended them, the first of these names the cause."""
 
@@ -48,6 +51,9 @@ class FailureReason:
     """It is a mistake of the user's code; one that comes before any step comes again."""
     frames: Mapping[str, Any] | None = None
     """Where it comes from, as ``own_lines`` tells it."""
+
+    log: Path | None = None
+    """The file that says more, if it is not the worker's log."""
 
     def is_like(self, other: FailureReason | None) -> bool:
         """Tell whether the same came again, on whatever worker and machine, at whatever time."""
@@ -85,7 +91,8 @@ class Retries:
             ending: What ended this one.
             progress: It got further than all before it.
         """
-        same = ending.kind in LIKELY_TO_COME_AGAIN and not progress and ending.is_like(self._last)
+        is_likely = ending.kind in LIKELY_TO_COME_AGAIN or ending.type is not None
+        same = is_likely and not progress and ending.is_like(self._last)
         self._last, self._got_further = ending, self._got_further or progress
         self._in_vain = 0 if progress else self._in_vain + 1
         self.refusal = self._refuse(ending, same)
@@ -122,6 +129,8 @@ def told(ending: FailureReason, run_dir: Path, *more: str) -> str | None:
     log = run_dir / "logs" / f"worker-{ending.rank}.log"
     has_log = ending.rank is not None and log.is_file() and log.stat().st_size > 0
     where = f"The whole traceback is in {shown(log)}" if has_log and ending.type is not None else ""
+    if ending.log is not None:
+        where = f"The stack of every thread is in {shown(ending.log)}"
     return "\n".join(filter(None, [*lines, ending.hint, *more, where])) or None
 
 
@@ -130,25 +139,46 @@ def is_collateral(error_type: str, message: str) -> bool:
     return bool(_COLLATERAL.search(f"{error_type}: {message}"))
 
 
-def ending_of(raised: Sequence[FailureRecord], workers: Sequence[WorkerFailure], oom_kills: int = 0) -> FailureReason:
+def ending_of(
+    raised: Sequence[FailureRecord],
+    workers: Sequence[WorkerFailure],
+    oom_kills: int = 0,
+    crashes: Mapping[int, Crash] = NO_CRASHES,
+) -> FailureReason:
     """Find the true cause among what several workers show.
 
     Args:
         raised: What workers recorded of themselves.
         workers: What the cluster reports about each that failed.
         oom_kills: Processes that the system has killed for want of memory on the driver's machine.
+        crashes: What workers wrote when they crashed, by rank.
     """
     hung = [one for one in raised if one.type == HANG]
     if hung:
         return _ending_by_hang(hung)
     told = {one.rank for one in raised}
     gone = [one for one in workers if one.kind != FailureKind.EXCEPTION and one.rank not in told]
+    for rank in sorted(crashes.keys() & {one.rank for one in gone}):
+        return ending_by_crash(crashes[rank], rank)
     if gone:
         return _ending_without_words(gone, oom_kills)
     heard = [FailureRecord(rank=one.rank, type=one.type, message=one.message, time=0.0) for one in workers]
     if raised or heard:
         return _ending_by_exception(raised or heard)
     return FailureReason(kind=FailureKind.WORKER_DIED, message="the workers ended without a word")
+
+
+def ending_by_crash(crash: Crash, rank: int) -> FailureReason:
+    """Return how a process ended that crashed."""
+    return FailureReason(
+        kind=FailureKind.WORKER_DIED,
+        message=f"the process of worker {rank} crashed{crash.place}: {crash.what}",
+        rank=rank,
+        type=crash.what,
+        hint=HINT,
+        frames=crash.frames,
+        log=crash.path,
+    )
 
 
 def _ending_by_hang(hung: Sequence[FailureRecord]) -> FailureReason:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from rtrain.engine.crash import crash_log
 from rtrain.engine.failures import FailureReason, frames_to_tell, told
 from rtrain.engine.log_capture import copied_output
 from rtrain.engine.run_worker import choose_checkpoint, run_worker
@@ -14,6 +15,7 @@ from rtrain.runs.recorder import Recorder
 from rtrain.runs.records import FailureKind, RunRecord
 from rtrain.trainers.base import Job, TrainerPlugin
 from rtrain.trainers.known_errors import what_to_try
+from rtrain.trainers.liveness import Life
 from rtrain.trainers.loops.seeding import kept_random_numbers
 
 
@@ -54,20 +56,21 @@ def train_in_process(
         TrainingError: The loop raised; its own exception is the cause.
         KeyboardInterrupt: A second signal ends the run.
     """
-    channel = DirectChannel(recorder, stop)
+    channel, life, run_dir = DirectChannel(recorder, stop), Life(), recorder.run_dir
     worker = job.worker(
         rank=0,
         world_size=1,
         local_rank=0,
         num_threads=num_threads or num_cores(),
-        run_dir=recorder.run_dir,
+        run_dir=run_dir,
         channel=channel,
+        life=life,
         use_gpu=job.conf.scaling.use_gpu,
-        resume_from=choose_checkpoint(recorder.run_dir, channel),
+        resume_from=choose_checkpoint(run_dir, channel),
         in_process=True,
     )
     try:
-        with copied_output(0, channel.send, job.scrub), kept_random_numbers():
+        with crash_log(run_dir, 0), copied_output(0, channel.send, job.scrub, life), kept_random_numbers():
             run_worker(plugin, worker)
     except BaseException as error:
         if isinstance(error, RtrainError):

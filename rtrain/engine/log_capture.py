@@ -7,6 +7,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from io import BufferedIOBase, TextIOBase
 from typing import TYPE_CHECKING, TextIO
 
@@ -19,6 +20,7 @@ from rtrain.errors import MOST_OF_TRACEBACK, RtrainError, said_by, shortened
 from rtrain.runs.fork_locks import fork_safe_lock
 from rtrain.runs.records import FailureRecord, LogRecord, RunRecord
 from rtrain.trainers.known_errors import is_of_code
+from rtrain.trainers.liveness import Life
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer as Buffer
@@ -126,11 +128,21 @@ def _streams(also: Callable[[str], None], scrub: Redactor) -> Iterator[None]:
 
 
 @contextmanager
-def copied_output(rank: int, send: Callable[[RunRecord], None], scrub: Redactor = SCRUBS_NOTHING) -> Iterator[None]:
+def copied_output(
+    rank: int,
+    send: Callable[[RunRecord], None],
+    scrub: Redactor = SCRUBS_NOTHING,
+    life: Life | None = None,
+) -> Iterator[None]:
     """Copy stdout and stderr of this process into ``LogRecord``s while the block runs.
 
     An exception that leaves the block is recorded with its traceback as a ``FailureRecord`` first, and raised again.
-    The secrets that ``scrub`` knows are taken out of all of it.
+
+    Args:
+        rank: Of this worker.
+        send: Takes the records.
+        scrub: Takes secrets out of all of it.
+        life: Knows how far the worker is.
     """
 
     def log(text: str) -> None:
@@ -143,7 +155,7 @@ def copied_output(rank: int, send: Callable[[RunRecord], None], scrub: Redactor 
         except BaseException as error:  # user code may raise CancelledError, SystemExit or a class that it defines
             text = scrub("".join(traceback.format_exception(error)))
             log(text)
-            send(_failure(rank, error, text, scrub))
+            send(replace(_failure(rank, error, text, scrub), step=None if life is None else life.step))
             raise
 
 

@@ -77,6 +77,8 @@ class FailureRecord:
     """A mistake of the user's code."""
     frames: Mapping[str, Any] | None = None
     """Where it comes from, as ``own_lines`` tells it."""
+    step: int | None = None
+    """Optimizer steps (boosting rounds) done; 0 before the first one of this attempt."""
     place: str | None = None
     """The line in which a worker hangs."""
     seconds: float | None = None

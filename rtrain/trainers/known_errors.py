@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from rtrain.config.did_you_mean import to_try
+from rtrain.errors import text_of
 
 _SHAPES = re.compile(r"mat1 and mat2 shapes cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)")
 _CHANNELS = re.compile(r"expected input\[[^\]]*\] to have (\d+) channels, but got (\d+) channels")
@@ -13,6 +14,7 @@ _LABEL = re.compile(r"Target (-?\d+) is out of bounds|device-side assert trigger
 _TWICE = re.compile(r"Trying to backward through the graph a second time")
 _NO_GRAD = re.compile(r"does not require grad and does not have a grad_fn")
 _DTYPES = re.compile(r"(?:must have|to have) the same dtype|expected scalar type (\w+) but found (\w+)")
+_LOADER = re.compile(r"DataLoader worker \(pid.*(?:killed by signal|exited unexpectedly)")
 _MODULE = re.compile(r"No module named '([\w.]+)'")
 
 _HINTS = (
@@ -23,6 +25,10 @@ _HINTS = (
     (_TWICE, "A tensor of the step before is used again: detach() it, or compute it again."),
     (_NO_GRAD, "Nothing that is trained leads to the loss: look for detach(), no_grad() or .item() on the way."),
     (_DTYPES, "Convert one of the two: tensor.to(other.dtype)."),
+    (
+        _LOADER,
+        "A process of the DataLoader crashed or was killed. To see the line, set its num_workers to 0.",
+    ),
     (_MODULE, to_try("pip install {0}", "or check the spelling of the import")),
 )
 _OF_CODE = (
@@ -57,7 +63,7 @@ def what_to_try(error_type: str, message: str) -> str | None:
 
 def is_of_code(error: BaseException) -> bool:
     """Tell whether an error that the user's code raised is its own mistake, and not that of a machine or a service."""
-    return type(error) in _OF_CODE and not _OF_MACHINES.search(str(error))
+    return type(error) in _OF_CODE and not _OF_MACHINES.search(text_of(error))
 
 
 def is_out_of_memory(error_type: str, message: str) -> bool:

@@ -85,13 +85,13 @@ LIMITS = [
     acts("trainer.batch_size=4", on=last_step),
 ]
 
-NEVER_BETTER = "trainer.early_stopping={monitor: val/loss, min_delta: 100}"
+NEVER_BETTER = "trainer.early_stopping={monitor: val/loss, min_delta: 100, patience: 2}"
 EARLY_STOPPING = [
     acts(
         "trainer.early_stopping.patience=1",
         on=last_step,
-        given=(NEVER_BETTER,),
-        axis="trainer.early_stopping.patience=5,1",
+        given=("trainer.max_epochs=4", NEVER_BETTER),
+        axis="trainer.early_stopping.patience=2,1",
     ),
     acts(
         "trainer.early_stopping.min_delta=100",

@@ -7,6 +7,7 @@ from rtrain.errors import ConfigError
 from rtrain.schemas import schemas
 
 FUNCTION = "trainer.train_function=optax:adam"
+STREAM = ("dataset=csv", "dataset.path=a.csv", "dataset.label=y", "dataset.memory=stream")
 CASES = [
     ("keras", ("trainer.num_threads=2",), "num_workers=0"),
     ("mlp", ("run.resume_data=changed",), "a new run is begun"),
@@ -21,10 +22,36 @@ CASES = [
         ("trainer.strategy=fsdp", "trainer.strategy_options={param_dtype: bf16, reduce_dtype: bf16}"),
         "nothing to share",
     ),
+    ("mlp", ("trainer.strategy_options.tp_size=2",), "it is for trainer.strategy=fsdp_tp"),
+    ("mlp", ("trainer.strategy_options.tp_plan={a: rowwise}",), "it is for trainer.strategy=tp or fsdp_tp"),
+    ("mlp", ("trainer.strategy_options.zero_stage=2",), "it is for trainer.strategy=deepspeed"),
+    ("mlp", ("trainer.strategy_options.accelerate={a: 1}",), "trainer.strategy=accelerate"),
+    *(
+        ("mlp", (f"trainer.strategy_options.{word}",), "it is for trainer.strategy=fsdp or")
+        for word in ("reshard_after_forward=true", "param_dtype=fp32", "reduce_dtype=bf16")
+    ),
+    ("mlp", ("trainer.strategy_options.consolidate=false",), "it is for trainer.strategy=fsdp or tp or fsdp_tp"),
+    ("mlp", ("trainer.strategy_options.deepspeed={a: 1}",), "it is for trainer.strategy=deepspeed"),
+    ("mlp", ("dataset.seed=0", "dataset.split={val: 0, test: 0}"), "no rows are drawn"),
+    ("mlp", ("trainer.max_seconds=9", "run.stop.max_seconds=10"), "trainer.max_seconds ends the run before"),
+    ("xgboost", ("trainer.max_seconds=9", "run.stop.max_seconds=8"), "run.stop.max_seconds ends the run before"),
+    *(
+        (name, ("trainer.evaluate_split=none", f"++trainer.metrics.f1._target_={target}"), "evaluates nothing")
+        for name, target in {"mlp": "torchmetrics.F1Score", "keras": "keras.metrics.F1Score", "jax": "optax.l2"}.items()
+    ),
+    ("mlp", ("trainer/scheduler=plateau", "trainer.scheduler_interval=step"), "moves on at each evaluation"),
+    ("mlp", ("num_workers=1", "scaling.placement_strategy=PACK"), "a single worker has one place"),
+    ("mlp", ("num_workers=1", "cluster.address=auto", "cluster.object_store_bytes=80000000"), "is running already"),
+    ("mlp", (*STREAM, "trainer.shuffle=false", "dataset.num_shuffle_rows=10000"), "trainer.shuffle=false takes"),
+    ("xgboost", (*STREAM, "dataset.num_shuffle_rows=10000"), "in the order of the data"),
+    ("xgboost", ("trainer.early_stopping_min_delta=0",), "nothing stops the run early"),
+    ("lightgbm", ("trainer.eval_splits=[]", "trainer.metric_functions=[a:b]"), "evaluates nothing"),
     ("transformers", ("++trainer.arguments.ddp_bucket_cap_mb=25",), "several workers"),
     ("transformers", ("trainer.mask_share=0.5",), "masks no tokens"),
     ("lightning", ("+trainer.trainer_args.sync_batchnorm=true",), "several workers"),
     ("lightning", ("trainer.early_stopping.patience=9",), "before so many evaluations"),
+    ("lightning", ("trainer.early_stopping.monitor=a", "trainer.max_epochs=5"), "before so many evaluations"),
+    ("sklearn", ("trainer.early_stopping.monitor=a", "trainer.max_epochs=5"), "before so many evaluations"),
     ("xgboost", ("trainer.num_boost_round=9", "trainer.early_stopping={patience: 8}"), "before so many rounds"),
     ("sklearn", ("trainer.max_epochs=9", "trainer.early_stopping.patience=8"), "before so many evaluations"),
     ("mlp", ("trainer.strategy_options.blocks=[layers.*]",), "nothing is done block by block"),
@@ -55,7 +82,13 @@ def test_what_does_nothing_is_refused_by_name(config, words, because):
         ("mlp", ("num_workers=0", "run.resume=auto", "run.resume_data=changed")),
         ("mlp", ("trainer.strategy=fsdp", "trainer.strategy_options.blocks=[layers.*]", "num_workers=2")),
         ("mlp", ("trainer.strategy=fsdp", "trainer.strategy_options.param_dtype=bf16")),
-        ("mlp", ("trainer.strategy=deepspeed",)),
+        ("mlp", ("trainer.strategy=deepspeed", "trainer.strategy_options.zero_stage=2")),
+        ("mlp", ("dataset.seed=0",)),
+        ("mlp", ("dataset.seed=1", "dataset.split={val: 0, test: 0}", "dataset.limit=99")),
+        ("sklearn", ("dataset=sklearn", "dataset.name=make_moons", "dataset.seed=1", "dataset.split={test: 0}")),
+        ("mlp", ("trainer.max_seconds=10", "run.stop.max_seconds=10")),
+        ("mlp", ("num_workers=2", "scaling.placement_strategy=PACK", "cluster.object_store_bytes=80000000")),
+        ("mlp", (*STREAM, "dataset.num_shuffle_rows=10000")),
         ("mlp", ("trainer.strategy=accelerate", "+trainer.strategy_options.accelerate.dynamo_backend=inductor")),
         ("xgboost", ("trainer.num_boost_round=9", "trainer.early_stopping={patience: 7}")),
         ("sklearn", ("trainer.max_epochs=9", "trainer.early_stopping.patience=7")),

@@ -29,6 +29,11 @@ REFUSED = [
     ("mlp", (*MLP, *WARMUP), STEPS),
     ("mlp", (*MLP, "scheduler=step", "trainer.scheduler.step_size=40"), STEPS),
     ("mlp", (*MLP, "scheduler=step", "trainer.scheduler_interval=epoch", "trainer.scheduler.step_size=2"), STEPS),
+    ("mlp", (*MLP, "trainer.early_stopping.monitor=val/loss"), EVALUATIONS),
+    ("mlp", (*MLP, "trainer.max_steps=39"), "trainer.max_steps ends the run before"),
+    ("xgboost", ("dataset.normalize=true",), "take the numbers as they are"),
+    ("lightgbm", ("dataset.normalize=false",), "take the numbers as they are"),
+    ("mlp", (*MLP, "+trainer.metrics.f1._target_=torchmetrics.F1Score", "dataset.split={val: 0, test: 0}"), "no rows"),
     ("mlp", (*MLP, "trainer.max_steps=41"), "trainer.max_epochs ends the run before"),
     ("mlp", (*MLP, "trainer.eval_batch_size=2", "dataset.split={val: 0, test: 0}"), "no rows to evaluate on"),
     ("mlp", ("dataset=csv", "dataset.path=rows.csv", "dataset.label=y", "dataset.num_shuffle_rows=5"), "fit in memory"),
@@ -72,6 +77,10 @@ def test_what_does_nothing_with_these_rows_is_refused_where_it_is_typed(config, 
 @pytest.mark.parametrize(("config", "words"), TAKEN, ids=lambda one: str(one).strip("()"))
 def test_what_does_something_with_these_rows_is_taken(config, words):
     assert notes_with_rows(config, words) == ()
+
+
+def test_what_was_said_before_the_rows_are_read_is_not_said_again():
+    assert notes_with_rows("mlp", ("trainer.train_loop=a:b",)) == ()
 
 
 def test_in_a_file_it_is_a_note(tmp_path, monkeypatch):

@@ -23,11 +23,23 @@ VALUES = {
     "bagging_freq": 2,
     "monotone_constraints_method": "advanced",
     "tweedie_variance_power": 1.3,
+    "eval_at": [3],
+    "label_gain": [0, 2, 4],
+    "num_grad_quant_bins": 8,
+    "stochastic_rounding": False,
+    "multi_error_top_k": 2,
 }
 """A value that is not the usual one, where 0.3 would be none."""
 WHOLE = ("drop_seed", "extra_seed", "feature_fraction_seed", "max_cat_threshold", "max_cat_to_onehot", "max_drop")
 WHOLE = (*WHOLE, "min_data_per_group", "lambdarank_truncation_level")
-SWITCHES = ("xgboost_dart_mode", "uniform_drop", "is_unbalance", "lambdarank_norm")
+SWITCHES = (
+    "bagging_by_query",
+    "quant_train_renew_leaf",
+    "xgboost_dart_mode",
+    "uniform_drop",
+    "is_unbalance",
+    "lambdarank_norm",
+)
 NAMES = [name for names, *_ in PARTNERS for name in names]
 
 
@@ -75,6 +87,9 @@ def test_it_is_refused_by_name(name):
         ("linear_tree=true", "linear_lambda=0.3"),
         ("feature_fraction=0.5", "feature_fraction_seed=4"),
         ("objective=multiclassova", "sigmoid=2"),
+        ("use_quantized_grad=true", "num_grad_quant_bins=8"),
+        ("cegb_penalty_split=0.1", "cegb_tradeoff=0.5"),
+        ("multi_error_top_k=2",),
     ],
 )
 def test_beside_its_partner_it_is_taken(words):

@@ -25,6 +25,7 @@ CONTRACT = "tests/trainers/torch/test_torch_contract.py::TestTorch"
 
 class TestTorch(KeysAct):
     trainer = "torch"
+    decided = KeysAct.decided | {"trainer.strategy"}  # tests/trainers/torch/test_torch_strategies.py has its ways
     config = """
 defaults: [trainer: torch, model: mlp, optimizer: sgd, dataset: sklearn, scaling: in_process]
 trainer: {model: {hidden: [8], dropout: 0.1}, max_epochs: 3, batch_size: 16}
@@ -78,25 +79,10 @@ dataset: {limit: 60, split: {val: 0.1, test: 0.1}}
             on_workers=None,
         ),
         refused("trainer.compile=true", "trainer.strategy=deepspeed", because="trainer.compile"),
-        refused("trainer.strategy=deepspeed", "trainer.precision=fp16", because="trainer.strategy=deepspeed"),
         refused(
             "trainer.strategy_options.blocks=[nothing]",
             "trainer.strategy_options.activation_checkpointing=1",
             because="strategy_options.blocks",
         ),
         refused("trainer.strategy_options.activation_checkpointing=1", because="activation_checkpointing|blocks"),
-        *(
-            refused(f"trainer.strategy_options.{word}", because=word.partition("=")[0])
-            for word in (
-                "reshard_after_forward=false",
-                "param_dtype=bf16",
-                "reduce_dtype=bf16",
-                "tp_size=4",
-                "tp_plan={a: rowwise}",
-                "zero_stage=3",
-                "deepspeed={a: 1}",
-                "accelerate={a: 1}",
-                "consolidate=true",
-            )
-        ),
     )

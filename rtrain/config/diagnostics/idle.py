@@ -45,6 +45,8 @@ class Checked:
     """One for each reason why some of a file have none."""
     awaiting: Mapping[str, CliWord | None]
     """Keys that are set and of which only the rows tell whether they have one; with their words, if they are typed."""
+    typed: frozenset[str]
+    """Keys that the command line sets to something; those of mappings one by one."""
 
 
 def check_idle(request: Request, way: Way, words: Collection[str], *, of_run: bool) -> Checked:
@@ -80,7 +82,8 @@ def check_idle(request: Request, way: Way, words: Collection[str], *, of_run: bo
         awaiting |= {
             one.key: one.place for one in _of_command(places, of_rows, typed) if isinstance(one.place, CliWord)
         }
-    return Checked(tuple(_notes(one for one in found if not one.need.documented)), awaiting)
+    notes = tuple(_notes(one for one in found if not one.need.documented))
+    return Checked(notes, awaiting, frozenset() if request.of_file else frozenset(typed))
 
 
 def check_with_rows(awaiting: Mapping[str, CliWord | None], way: Way) -> tuple[str, ...]:
@@ -95,7 +98,11 @@ def check_with_rows(awaiting: Mapping[str, CliWord | None], way: Way) -> tuple[s
     """
     idle = idle_keys(way) if awaiting else {}
     covering = {key: _covering(key, idle) for key in awaiting}
-    found = [Idle(key, idle[above], awaiting[key]) for key, above in covering.items() if above is not None]
+    found = [
+        Idle(key, idle[above], awaiting[key])
+        for key, above in covering.items()
+        if above is not None and idle[above].of_rows  # of the others, it was said before
+    ]
     typed = [one for one in found if one.is_typed]
     if typed:
         _refuse(typed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import sysconfig
 from collections import Counter
@@ -18,7 +19,7 @@ from rtrain.config.files.locations import shown
 from rtrain.config.secrets.masked_lines import masked_lines
 from rtrain.config.secrets.redact import Redactor
 from rtrain.config.secrets.urls import without_secrets
-from rtrain.errors import first_line
+from rtrain.errors import first_line, quoted_traceback, text_of
 
 MOST_LINES = 3
 """Own frames that are shown: the innermost ones."""
@@ -30,6 +31,9 @@ _OWN, _RTRAIN, _PYTHON = "", "rtrain", "Python"
 _RTRAIN_FOLDER = Path(__file__).parents[2]
 _PYTHON_FOLDERS = tuple(Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib"))
 NO_SECRETS = Redactor()
+_WRITTEN = re.compile(r'^ *File "(.+)", line (\d+),? in (.+)$', re.MULTILINE)
+Place = tuple[str, int, str]
+"""File, line and function."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,9 @@ def own_lines(error: BaseException, scrub: Redactor = NO_SECRETS) -> dict[str, A
     counts = Counter(_package(frame) for frame in frames if frame not in told)
     num_own = counts.pop(_OWN, 0)
     lines = [asdict(_line(frame, scrub)) for frame in told]
+    quoted = lines_of(places_in(quoted_traceback(error))[::-1], scrub)
+    if quoted["own"]:  # of another process
+        lines, own = [*quoted["lines"], *lines][:MOST_LINES], own or chosen
     facts = {"lines": lines, "own": bool(own), "more": num_own, "folded": dict(counts.most_common())}
     return {**facts, "causes": _causes(errors, scrub)}
 
@@ -108,6 +115,9 @@ def _told(error: BaseException) -> list[BaseException]:
     told, has_own = [error], False
     while len(told) < MOST_ERRORS:
         last = told[-1]
+        if isinstance(last, BaseExceptionGroup):
+            told.extend(last.exceptions[: MOST_ERRORS - len(told)])
+            break
         has_own = has_own or any(_package(frame) == _OWN for frame in _walk(last.__traceback__))
         following = last.__cause__
         if following is None and not last.__suppress_context__ and not has_own:
@@ -120,9 +130,9 @@ def _told(error: BaseException) -> list[BaseException]:
 
 def _causes(errors: Sequence[BaseException], scrub: Redactor) -> list[str]:
     """Return one line for each error but the first, unless what was said before quotes it."""
-    said, out = str(errors[0]), []
+    said, out = text_of(errors[0]), []
     for one in errors[1:]:
-        text = f"{type(one).__name__}: {first_line(one)}" if str(one).strip() else type(one).__name__
+        text = f"{type(one).__name__}: {first_line(one)}" if text_of(one).strip() else type(one).__name__
         if text not in said and first_line(one) != said.strip():
             out.append(_safe(text, scrub))
         said = f"{said}\n{text}"
@@ -137,8 +147,11 @@ def _walk(frame: TracebackType | None) -> Iterator[TracebackType]:
 
 
 def _package(frame: TracebackType) -> str:
-    """Return the package that a frame's code is of; an empty text for code of the user's."""
-    name = frame.tb_frame.f_code.co_filename
+    return package_of(frame.tb_frame.f_code.co_filename)
+
+
+def package_of(name: str) -> str:
+    """Return the package that the code of a file is of; an empty text for code of the user's."""
     path = Path(name)
     for number, part in enumerate(path.parts[:-1]):
         if part in INSTALLED:
@@ -149,6 +162,32 @@ def _package(frame: TracebackType) -> str:
         return "tensorflow"
     is_python = name.startswith("<") or any(path.is_relative_to(folder) for folder in _PYTHON_FOLDERS)
     return _PYTHON if is_python else _OWN
+
+
+def places_in(text: str) -> list[Place]:
+    """Return the frames of a stack that is written out, in its order."""
+    return [(file, int(line), function) for file, line, function in _WRITTEN.findall(text)]
+
+
+def lines_of(places: Sequence[Place], scrub: Redactor = NO_SECRETS) -> dict[str, Any]:
+    """Return what ``own_lines`` does, of a stack that is written out.
+
+    Args:
+        places: Its frames, innermost first.
+        scrub: Takes the secrets of the config out of the lines.
+    """
+    own = [one for one in places if package_of(one[0]) == _OWN]
+    told = (own or places[:1])[:MOST_LINES]
+    counts = Counter(package_of(one[0]) for one in places if one not in told)
+    num_own = counts.pop(_OWN, 0)
+    lines = [asdict(_written_line(*one, scrub)) for one in told]
+    return {"lines": lines, "own": bool(own), "more": num_own, "folded": dict(counts.most_common()), "causes": []}
+
+
+def _written_line(file: str, line: int, function: str, scrub: Redactor) -> Line:
+    """Return a place in a file, with its source and without carets."""
+    source = _safe(_source(file, line), scrub).strip()
+    return Line(file=scrub(file), line=line, function=scrub(function), source=source)
 
 
 def _line(frame: TracebackType, scrub: Redactor) -> Line:

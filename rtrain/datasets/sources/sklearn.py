@@ -30,6 +30,11 @@ class SklearnConf(ArraysConf):
     target: str | None = None
     """Column to predict of a data set with several targets, such as linnerud."""
 
+    @property
+    def draws_rows(self) -> bool:
+        """Whether ``seed`` decides which rows there are, as it does where they are made up."""
+        return self.name.startswith("make_") or super().draws_rows
+
 
 class Sklearn(Source):
     """scikit-learn's small data sets and its generators, by name; nothing to download."""

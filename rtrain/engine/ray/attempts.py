@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from rtrain.cluster.ray_cluster import is_alive
 from rtrain.config.schema import RtrainConf
+from rtrain.engine.crash import Crash, read_crash
 from rtrain.engine.failures import FailureReason, Retries, ending_of, told
 from rtrain.engine.ray.channel import DriverChannel
 from rtrain.errors import NoRoomError, TrainingError, first_line
@@ -19,6 +20,7 @@ from rtrain.runs.records import (
     AttemptRecord,
     CheckpointRecord,
     FailureKind,
+    FailureRecord,
     ProgressRecord,
     RunRecord,
 )
@@ -62,7 +64,12 @@ class Attempts:
                     return
                 case AttemptRecord():
                     self._begin()
-                case Event(step=step) | ProgressRecord(step=step) | CheckpointRecord(entry={"step": step}):
+                case (
+                    Event(step=step)
+                    | ProgressRecord(step=step)
+                    | CheckpointRecord(entry={"step": step})
+                    | FailureRecord(step=int(step))
+                ):
                     self._progress |= step > self._furthest
                     self._furthest = max(self._furthest, step)
         self._recorder.accept(record)
@@ -179,10 +186,14 @@ class Attempts:
             return FailureReason(kind=failed.kind, message=message, hint=failed.message[-1000:])
         if failed.kind == FailureKind.PREEMPTED:
             return FailureReason(kind=failed.kind, message="a machine of the run is taken away")
-        ending = ending_of(self._recorder.failures, failed.workers, failed.oom_kills)
+        ending = ending_of(self._recorder.failures, failed.workers, failed.oom_kills, self._crashes(failed))
         if ending.kind == FailureKind.WORKER_DIED and ending.rank is not None and ending.rank < len(failed.nodes):
             self._suspect = ending, failed.nodes[ending.rank]
         return ending
+
+    def _crashes(self, failed: AttemptFailedRecord) -> dict[int, Crash]:
+        found = {one.rank: read_crash(self._recorder.run_dir, one.rank) for one in failed.workers}
+        return {rank: crash for rank, crash in found.items() if crash is not None}
 
     def _no_workers(self) -> FailureReason:
         scaling, seconds = self._conf.scaling, self._longest_wait()

@@ -11,6 +11,7 @@ from typing import Any
 
 from rtrain.config.targets.allow_list import project_forgotten, use_project_root
 from rtrain.datasets.base import Dataset
+from rtrain.engine.crash import crash_log
 from rtrain.engine.log_capture import copied_output
 from rtrain.engine.ray.channel import WorkerChannel
 from rtrain.engine.run_worker import choose_checkpoint, run_worker
@@ -19,6 +20,7 @@ from rtrain.errors import CheckpointError
 from rtrain.runs.checkpoints import checkpoints_dir
 from rtrain.runs.files import private_files
 from rtrain.trainers.base import Job
+from rtrain.trainers.liveness import Life
 from rtrain.trainers.loops.seeding import kept_random_numbers
 from rtrain.trainers.registry import load_trainer
 from rtrain.trainers.worker import Worker
@@ -38,10 +40,11 @@ def train_on_worker(config: dict[str, Any], *, stays: bool = False) -> None:
     rank = context.get_world_rank()
     channel = WorkerChannel(config["channel"], rank)
     job: Job = config["job"]
+    life = Life()
     try:
-        with private_files(job.conf.run.private), copied_output(rank, channel.send, job.scrub):
-            worker = _make_worker(config, context, channel, stays=stays)
-            with _watched(worker, channel):
+        with private_files(job.conf.run.private), copied_output(rank, channel.send, job.scrub, life):
+            worker = _make_worker(config, context, channel, stays=stays, life=life)
+            with crash_log(worker.run_dir, rank), _watched(worker, channel):
                 run_worker(load_trainer(job.trainer_name, worker.conf), worker, node_rank=context.get_node_rank())
     finally:
         channel.close()
@@ -92,7 +95,7 @@ def _watched(worker: Worker, channel: WorkerChannel) -> Iterator[None]:
         watchdog.close()
 
 
-def _make_worker(config: dict[str, Any], context: Any, channel: WorkerChannel, *, stays: bool) -> Worker:
+def _make_worker(config: dict[str, Any], context: Any, channel: WorkerChannel, **more: Any) -> Worker:
     job: Job = config["job"]
     use_project_root(Path(job.project_root))
     run_dir, rank = Path(config["run_dir"]), context.get_world_rank()
@@ -107,7 +110,7 @@ def _make_worker(config: dict[str, Any], context: Any, channel: WorkerChannel, *
         channel=channel,
         use_gpu=job.conf.scaling.use_gpu,
         resume_from=_agreed_checkpoint(run_dir, rank, channel),
-        stays=stays,
+        **more,
     )
 
 

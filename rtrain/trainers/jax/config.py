@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from rtrain.config.needs import Need, Rules
 from rtrain.trainers.loops.custom.conf import TrainLoopConf, loop_needs
-from rtrain.trainers.loops.epochs.conf import EpochsConf
+from rtrain.trainers.loops.epochs.conf import MEASURED, EpochsConf
 from rtrain.trainers.loops.epochs.too_late import schedules_of
 
 DECLARED = Need(
@@ -42,6 +42,7 @@ class Conf(TrainLoopConf, EpochsConf):
         FUNCTION.of("train_function_config"),
         *loop_needs(),
         *EpochsConf.needs,
+        *MEASURED,
         schedules_of("optimizer"),
     )
     follows: ClassVar[Rules] = (

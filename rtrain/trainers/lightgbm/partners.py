@@ -31,6 +31,10 @@ def _bags(given: Given) -> bool:
     return _number(given, "bagging_freq", 0) > 0 and _strategy(given) == "bagging"
 
 
+def _is_of_classes(given: Given) -> bool:
+    return str(given["objective"]).startswith("multiclass")
+
+
 def _draws(given: Given, *names: str) -> bool:
     return any(_number(given, name, 1) < 1 for name in names)
 
@@ -43,6 +47,8 @@ SHARES = ("bagging_fraction", "pos_bagging_fraction", "neg_bagging_fraction")
 FEATURES = ("feature_fraction", "feature_fraction_bynode")
 DROPPING = ("drop_rate", "max_drop", "skip_drop", "xgboost_dart_mode", "uniform_drop", "drop_seed")
 CATEGORIES = ("cat_l2", "cat_smooth", "max_cat_threshold", "max_cat_to_onehot", "min_data_per_group")
+PENALTIES = ("cegb_penalty_split", "cegb_penalty_feature_lazy", "cegb_penalty_feature_coupled")
+RANKINGS = ("lambdarank", "rank_xendcg")
 PARTNERS: tuple[tuple[Sequence[str], str, str, Callable[[Given, Any], bool]], ...] = (
     (
         (*SHARES, "bagging_seed"),
@@ -92,10 +98,36 @@ PARTNERS: tuple[tuple[Sequence[str], str, str, Callable[[Given, Any], bool]], ..
         "Give them, or leave it out",
         lambda given, _: bool(given.get("monotone_constraints")),
     ),
+    (
+        ("num_grad_quant_bins", "quant_train_renew_leaf", "stochastic_rounding"),
+        "it is for trainer.params.use_quantized_grad=true",
+        "+trainer.params.use_quantized_grad=true uses it",
+        lambda given, _: _is_on(given, "use_quantized_grad"),
+    ),
+    (
+        ("cegb_tradeoff",),
+        "no penalty is multiplied by it",
+        "Give one: +trainer.params.cegb_penalty_split=0.1",
+        lambda given, _: any(given.get(name) for name in PENALTIES),
+    ),
+    (
+        ("multi_error_top_k",),
+        "it is for trainer.params.metric=multi_error",
+        "+trainer.params.metric=multi_error uses it",
+        # Without a metric, several classes have this one.
+        lambda given, _: "multi_error" in str(given.get("metric", "multi_error")) and _is_of_classes(given),
+    ),
+    (
+        ("eval_at", "label_gain"),
+        "it is for a ranking",
+        "Leave it out",
+        lambda given, _: given["objective"] in RANKINGS or "ndcg" in str(given.get("metric")),
+    ),
     (CATEGORIES, "no feature is a category", "Leave it out", lambda _, info: bool(info.categories)),
     *(
         (names, f"it is for the objectives {', '.join(objectives)}", "Leave it out", _learns(*objectives))
         for names, objectives in (
+            (("alpha",), ("huber", "quantile")),
             (("fair_c",), ("fair",)),
             (("poisson_max_delta_step",), ("poisson",)),
             (("tweedie_variance_power",), ("tweedie",)),
@@ -103,6 +135,7 @@ PARTNERS: tuple[tuple[Sequence[str], str, str, Callable[[Given, Any], bool]], ..
             (("sigmoid",), ("binary", "multiclassova", "lambdarank")),
             (("lambdarank_truncation_level", "lambdarank_norm"), ("lambdarank",)),
             (("objective_seed",), ("rank_xendcg",)),
+            (("bagging_by_query", "lambdarank_position_bias_regularization"), RANKINGS),
         )
     ),
 )

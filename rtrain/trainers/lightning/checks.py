@@ -150,11 +150,16 @@ def _check_sizes(conf: Conf, job: Job) -> None:
 
 
 def _check_interval(conf: Conf, num_batches: int) -> None:
-    """Refuse to evaluate after more batches than an epoch has, as Lightning does when training starts."""
-    interval = conf.trainer_args.get("val_check_interval")
-    in_epochs = conf.trainer_args.get("check_val_every_n_epoch", 1) is not None
-    if isinstance(interval, int) and in_epochs and interval > num_batches:
+    """Refuse evaluations after more batches than an epoch has; Lightning counts them anew in each epoch."""
+    given = conf.trainer_args
+    every, limit = given.get("val_check_interval"), given.get("limit_train_batches")
+    if limit is not None:
+        num_batches = min(num_batches, limit) if isinstance(limit, int) else int(num_batches * limit)
+    if isinstance(every, int) and every > num_batches and given.get("check_val_every_n_epoch", 1) is not None:
         raise ConfigError(
-            f"trainer.trainer_args.val_check_interval={interval} is more than the {num_batches} batches of an epoch.",
-            "Count batches across epochs: +trainer.trainer_args.check_val_every_n_epoch=null",
+            f"trainer.trainer_args.val_check_interval={every} is more than the {num_batches} batches of an epoch.",
+            to_try(
+                f"++trainer.trainer_args.val_check_interval={num_batches}",
+                "or count the batches of all epochs: ++trainer.trainer_args.check_val_every_n_epoch=null",
+            ),
         )

@@ -55,7 +55,7 @@ class Conf(TrainLoopConf, LimitsConf):
         *loop_needs("num_threads"),
         *LimitsConf.needs,
         SEVERAL_WORKERS.of("find_unused_parameters", "trainer_args.sync_batchnorm"),
-        JUDGED_BY_EPOCH.of("early_stopping.patience"),
+        JUDGED_BY_EPOCH.of("early_stopping"),
         ALL_EPOCHS.of("trainer_args.check_val_every_n_epoch"),
         CLIPPED.of("trainer_args.gradient_clip_algorithm"),
     )

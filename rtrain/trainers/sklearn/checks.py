@@ -6,27 +6,22 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
-from sklearn.dummy import DummyClassifier, DummyRegressor
-from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.validation import has_fit_parameter
 
-from rtrain.config.diagnostics.meant.words import translated
-from rtrain.config.did_you_mean import closest, did_you_mean, nearest_or_all, to_try
+from rtrain.config.did_you_mean import to_try
 from rtrain.config.targets.instantiate import check_node
 from rtrain.datasets.base import DatasetInfo
-from rtrain.errors import ConfigError, TargetError, first_line
+from rtrain.errors import ConfigError, TargetError
 from rtrain.trainers.base import Job
 from rtrain.trainers.loops.auto import check_monitors, check_no_missing, check_task, dataset_of
 from rtrain.trainers.sklearn.build import build_estimator, takes_categories, weight_argument
-from rtrain.trainers.sklearn.config import Conf, CrossValidationConf
+from rtrain.trainers.sklearn.config import Conf
 from rtrain.trainers.sklearn.loop import epochs_conf
-
-SCORING = "trainer.cross_validation.scoring"
+from rtrain.trainers.sklearn.scoring import check_scoring
 
 
 def check_conf(job: Job) -> None:
@@ -45,7 +40,7 @@ def check_conf(job: Job) -> None:
     _check_arguments(estimator, conf)
     _check_kind(estimator, conf, info)
     _check_epochs(estimator, conf, info)
-    _check_scoring(conf, info)
+    check_scoring(estimator, job)
     _check_missing(estimator, info)
 
 
@@ -116,30 +111,6 @@ def _check_epochs(estimator: Any, conf: Conf, info: DatasetInfo) -> None:
         )
     if "weight" in info.columns and not has_fit_parameter(estimator.__class__, "sample_weight"):
         raise ConfigError(f"trainer.max_epochs: {name} takes no weights.", to_try("max_epochs=null"))
-
-
-def _check_scoring(conf: Conf, info: DatasetInfo) -> None:
-    known = get_scorer_names()
-    for name in [] if conf.cross_validation is None else conf.cross_validation.scoring:
-        if name not in known:
-            meant = translated(SCORING, name, [("trainer.cross_validation", CrossValidationConf)])
-            meant = meant or closest(name, known)
-            hint = did_you_mean(f"{SCORING}=[{meant}]") if meant else nearest_or_all(name, known)
-            raise ConfigError(f"{SCORING}: scikit-learn has no scorer '{name}'.", hint)
-        try:
-            _score_a_guess(name, info)
-        except ValueError as error:
-            averaged = next((one for one in (f"{name}_macro", f"{name}_ovr") if one in known), None)
-            way_out = None if averaged is None else did_you_mean(f"{SCORING}=[{averaged}]")
-            raise ConfigError(f"{SCORING}: '{name}' can't score {info.name}: {first_line(error)}", way_out) from error
-
-
-def _score_a_guess(name: str, info: DatasetInfo) -> None:
-    """Score an estimator that always says the same, on two rows of each class, or two numbers."""
-    is_classifier = info.task == "classification"
-    y = np.tile(np.arange(info.num_classes or 2), 2) if is_classifier else np.linspace(0.5, 1.5, 4)
-    x = np.zeros((len(y), 1))
-    get_scorer(name)((DummyClassifier() if is_classifier else DummyRegressor()).fit(x, y), x, y)
 
 
 def _check_missing(estimator: Any, info: DatasetInfo) -> None:

@@ -11,7 +11,7 @@ from pydantic import Field
 from rtrain.config.needs import WORKERS, Need, Rules
 from rtrain.config.schema import one_of
 from rtrain.trainers.loops.epochs.conf import CAN_SKIP, EarlyStoppingConf
-from rtrain.trainers.loops.epochs.too_late import JUDGED, SAVED_BY_EPOCH, can_stop
+from rtrain.trainers.loops.epochs.too_late import ENDED_BY_RUN, ENDED_BY_TRAINER, JUDGED, SAVED_BY_EPOCH, can_stop
 
 IN_EPOCHS = Need(
     met=lambda way: way.trainer.max_epochs is not None,
@@ -57,7 +57,8 @@ class Conf:
     """Modules that have what each part may be built of."""
     needs: ClassVar[Rules] = (
         IN_EPOCHS.of("batch_size", "max_seconds", "early_stopping"),
-        JUDGED_BY_EPOCH.of("early_stopping.patience"),
+        JUDGED_BY_EPOCH.of("early_stopping"),
+        ENDED_BY_RUN.of("max_seconds"),
         WORKERS.of("parallel"),
     )
     follows: ClassVar[Rules] = (
@@ -65,6 +66,7 @@ class Conf:
         IN_EPOCHS.of("run.checkpoint.every_seconds", "run.checkpoint.keep", "run.checkpoint.on_exit", "run.stop"),
         IN_EPOCHS.of("run.checkpoint.best.keep"),
         SAVED_BY_EPOCH.of("run.checkpoint.every_epochs"),
+        ENDED_BY_TRAINER.of("run.stop.max_seconds"),
         CAN_SKIP.of("run.failure.max_skipped_steps"),
     )
 

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from rtrain.config.needs import WORKERS, Rules
 from rtrain.trainers.loops.custom.conf import TrainLoopConf, loop_needs
-from rtrain.trainers.loops.epochs.conf import EpochsConf
+from rtrain.trainers.loops.epochs.conf import MEASURED, EpochsConf
 from rtrain.trainers.loops.epochs.too_late import schedules_of
 
 
@@ -27,7 +27,13 @@ class Conf(TrainLoopConf, EpochsConf):
         "metrics": ("keras.metrics",),
     }
     """Modules that have what each part may be built of."""
-    needs: ClassVar[Rules] = (*loop_needs(), *EpochsConf.needs, schedules_of("optimizer"), WORKERS.of("num_threads"))
+    needs: ClassVar[Rules] = (
+        *loop_needs(),
+        *EpochsConf.needs,
+        *MEASURED,
+        schedules_of("optimizer"),
+        WORKERS.of("num_threads"),
+    )
     follows: ClassVar[Rules] = (*TrainLoopConf.follows, *EpochsConf.follows)
 
     model: dict[str, Any] = field(default_factory=dict)

@@ -8,16 +8,22 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from rtrain.config.needs import SEVERAL_WORKERS, Need, Rules
+from rtrain.config.needs import SEVERAL_WORKERS, Need, Rule, Rules
 from rtrain.config.schema import one_of
 from rtrain.trainers.loops.custom.conf import TrainLoopConf, loop_needs
-from rtrain.trainers.loops.epochs.conf import EpochsConf
+from rtrain.trainers.loops.epochs.conf import MEASURED, EpochsConf
 from rtrain.trainers.loops.epochs.too_late import schedules_of
 
 SCHEDULE = Need(
     met=lambda way: way.trainer.scheduler is not None,
     otherwise="the learning rate has no schedule",
     instead="Choose one: scheduler=cosine",
+    keys=("trainer.scheduler",),
+)
+BY_INTERVAL = Need(
+    met=lambda way: not str((way.trainer.scheduler or {}).get("_target_")).endswith("ReduceLROnPlateau"),
+    otherwise="a schedule that watches a metric moves on at each evaluation",
+    instead="Say how often to evaluate: trainer.eval_every_epochs, trainer.eval_every_steps",
     keys=("trainer.scheduler",),
 )
 BLOCKS = Need(
@@ -44,6 +50,16 @@ SHARING = replace(
 SHARDING = replace(SHARING, met=lambda way: SEVERAL_WORKERS.met(way) or way.trainer.strategy not in ("fsdp", "fsdp_tp"))
 SPLITTING = replace(SHARING, met=lambda way: SEVERAL_WORKERS.met(way) or way.trainer.strategy not in ("tp", "fsdp_tp"))
 STRATEGIES = ("ddp", "fsdp", "tp", "fsdp_tp", "deepspeed", "accelerate")
+FOLLOWED_BY = {
+    **dict.fromkeys(("reshard_after_forward", "param_dtype", "reduce_dtype"), ("fsdp", "fsdp_tp")),
+    "tp_size": ("fsdp_tp",),
+    "tp_plan": ("tp", "fsdp_tp"),
+    "consolidate": ("fsdp", "tp", "fsdp_tp"),
+    "zero_stage": ("deepspeed",),
+    "deepspeed": ("deepspeed",),
+    "accelerate": ("accelerate",),
+}
+"""The strategies that follow those of ``strategy_options`` that not all of them follow."""
 
 
 def _acts_alone(conf: Conf) -> bool:
@@ -53,9 +69,22 @@ def _acts_alone(conf: Conf) -> bool:
     return computes or conf.strategy == "deepspeed" or (conf.strategy == "accelerate" and bool(options.accelerate))
 
 
+def _rule_of_option(name: str) -> Rule:
+    """Return the rule of an option that only some strategies follow."""
+    strategies = FOLLOWED_BY[name]
+    return Need(
+        met=lambda way: way.trainer.strategy in strategies,
+        otherwise=f"it is for trainer.strategy={' or '.join(strategies)}",
+        instead=f"Leave it out, or share the training in that way: trainer.strategy={strategies[0]}",
+        keys=("trainer.strategy",),
+    ).of(name)
+
+
 @dataclass(kw_only=True)
 class StrategyConf:
     """What the strategies can be told; each follows some of it and refuses the rest."""
+
+    needs: ClassVar[Rules] = tuple(_rule_of_option(name) for name in FOLLOWED_BY)
 
     blocks: list[str] = field(default_factory=list)
     """Modules, by patterns of their names, that are sharded and recomputed one by one; empty: the outermost members of
@@ -111,7 +140,9 @@ class Conf(TrainLoopConf, EpochsConf):
     needs: ClassVar[Rules] = (
         *loop_needs("num_threads"),
         *EpochsConf.needs,
+        *MEASURED,
         SCHEDULE.of("scheduler_interval"),
+        BY_INTERVAL.of("scheduler_interval"),
         schedules_of("scheduler"),
         BLOCKS.of("strategy_options.blocks"),
         CHANNELS.of("channels_last"),

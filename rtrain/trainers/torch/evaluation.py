@@ -106,7 +106,7 @@ class Evaluation:
         for name, metric in self._metrics.items():
             if self._ranks.size > 1:
                 give_types(metric)
-            value = torch.as_tensor(metric.compute())
+            value = _as_number(metric.compute(), name)
             metric.reset()
             if value.numel() != 1:
                 raise TrainingError(
@@ -115,6 +115,14 @@ class Evaluation:
                 )
             found[name] = float(value)
         return found
+
+
+def _as_number(value: Any, name: str) -> Tensor:
+    try:
+        return torch.as_tensor(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        kind = type(value).__name__
+        raise TrainingError(f"trainer.metrics.{name} gives a {kind}, not a number.") from error
 
 
 def give_types(metric: Any) -> None:

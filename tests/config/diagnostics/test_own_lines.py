@@ -7,6 +7,7 @@ import pytest
 
 from rtrain.config.diagnostics.own_lines import own_lines, render_lines
 from rtrain.config.secrets.redact import Redactor
+from rtrain.errors import said_by
 
 CODE = """
 import json
@@ -233,3 +234,19 @@ def test_without_own_lines_the_last_one_of_others_is_shown():
     facts = own_lines(error)
     assert not facts["own"]
     assert "in raw_decode" in render_lines(facts)[0]
+
+
+def test_the_members_of_a_group_are_told_as_its_causes():
+    found = own_lines(ExceptionGroup("several", [KeyError("a"), ValueError("b")]))
+    assert found["causes"] == ["KeyError: 'a'", "ValueError: b"]
+
+
+class Unreadable(Exception):
+    def __str__(self):
+        raise RuntimeError("no text")
+
+
+def test_an_error_that_can_not_say_its_text_is_told_anyway():
+    error = Unreadable()
+    assert said_by(error) == "its text can't be read: its __str__ raised RuntimeError"
+    assert own_lines(error)["causes"] == []

@@ -205,18 +205,19 @@ def test_two_workers_share_a_stream_that_one_takes_over_and_two_take_up_again(tm
     parquet.write_table(pa.table({**columns, "y": (x[:, 0] > 0).astype(int)}), tmp_path / "rows.parquet", 300)
     words = ["dataset=parquet", f"dataset.path={tmp_path}/rows.parquet", "dataset.label=y", "dataset.memory=stream"]
     words += [f"run.root_dir={tmp_path}/runs", "trainer.batch_size=null", "trainer.global_batch_size=64"]
-    words += ["trainer.num_threads=1", "trainer.max_epochs=2"]
+    words += ["trainer.num_threads=1"]
+    whole_length = ["trainer.max_steps=null", "trainer.max_epochs=2"]
     # Each epoch fails unless it has seen as many rows as there are.
     half = rtrain.fit("mlp", [*words, "num_workers=2", "trainer.max_steps=35"])
     there = half.manifest.dataset["num_rows"]["train"]
     shares = [worker["num_rows"]["train"] for worker in half.manifest.workers.values()]
     assert sum(shares) == there
     assert abs(shares[0] - shares[1]) <= 1
-    ended = rtrain.resume(half.path, ["num_workers=1", "trainer.max_steps=null"])
+    ended = rtrain.resume(half.path, ["num_workers=1", *whole_length])
     assert next(reversed(list(ended.events()))).step == 2 * -(-there // 64)
     half = rtrain.fit("mlp", [*words, "num_workers=2", "trainer.max_steps=35"])
-    again = rtrain.resume(half.path, ["trainer.max_steps=null"])
-    whole = rtrain.fit("mlp", [*words, "num_workers=2"])
+    again = rtrain.resume(half.path, whole_length)
+    whole = rtrain.fit("mlp", [*words, "num_workers=2", "trainer.max_epochs=2"])
     found, expected = (load_file(run.checkpoints[-1] / "model.safetensors") for run in (again, whole))
     assert {name: value.tobytes() for name, value in found.items()} == {
         name: value.tobytes() for name, value in expected.items()

@@ -100,6 +100,22 @@ def test_one_that_died_again_before_it_got_further_waits(parts):
     assert channel.answers == [("one", True), ("two", True)]
 
 
+def test_a_step_that_only_the_failure_knows_of_is_progress(parts):
+    attempts, _, _, channel = parts()
+    begin(attempts)
+    failure = FailureRecord(rank=1, type="KeyError", message="'a'", time=1.0, bug=True, step=3)
+    attempts.accept(failure)
+    fail(attempts, "one")
+    attempts.answer(channel)
+    assert channel.answers == [("one", True)]
+    begin(attempts)
+    attempts.accept(failure)
+    fail(attempts, "two")
+    attempts.answer(channel)
+    assert channel.answers == [("one", True), ("two", False)]
+    assert "the same error came again" in str(attempts.error(RuntimeError()))
+
+
 def test_the_same_exception_at_the_same_step_ends_the_run_with_its_own_words(parts):
     attempts, recorder, _, channel = parts()
     for question in ("one", "two"):

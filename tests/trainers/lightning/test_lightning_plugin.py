@@ -47,6 +47,7 @@ def check(conf, data):
         ),
         ({"trainer_args": {"logger": "csv"}}, r"trainer_args\.logger: must be a mapping with a _target_, not 'csv'"),
         ({"trainer_args": {"callbacks": ["Timer"]}}, r"trainer_args\.callbacks\.0: must be a mapping with a _target_"),
+        ({"trainer_args": {"val_check_interval": 1000}}, r"val_check_interval=1000 is more than the \d+ batches"),
         ({"evaluate_split": "test"}, r"small has no split test"),
     ],
     ids=str,

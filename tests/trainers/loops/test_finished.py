@@ -26,7 +26,13 @@ def resumed(run_dir, *words):
     [
         ("mlp", EPOCHS, None, "trainer.max_epochs=3 (3 are done)", "trainer.max_epochs=6"),
         ("mlp", EPOCHS, "max_epochs=2", "trainer.max_epochs=2 (3 are done)", "trainer.max_epochs=5"),
-        ("mlp", [*EPOCHS, "trainer.max_steps=2"], None, "trainer.max_steps=2 (2 are done)", "trainer.max_steps=4"),
+        (
+            "mlp",
+            [*EPOCHS, "max_epochs=null", "trainer.max_steps=2"],
+            None,
+            "trainer.max_steps=2 (2 are done)",
+            "trainer.max_steps=4",
+        ),
         ("mlp", [*EPOCHS, "trainer.max_seconds=1e-9"], None, "time limit", "trainer.max_seconds="),
         ("mlp", [*EPOCHS, "run.stop.max_seconds=1e-9"], None, "time limit", "run.stop.max_seconds="),
         ("mlp", [*EPOCHS, STOPS], None, "early stopping", "trainer.early_stopping.patience=2"),

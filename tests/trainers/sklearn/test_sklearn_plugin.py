@@ -27,6 +27,7 @@ def check(conf, dataset=None, **scaling):
 
 def test_a_good_config_passes():
     check(make_conf("ensemble.RandomForestClassifier", cross_validation=CrossValidationConf()))
+    check(make_conf(LOGISTIC, cross_validation=CrossValidationConf(scoring=["f1_macro", "roc_auc_ovr"])))
     check(make_conf("linear_model.SGDClassifier", max_epochs=3, early_stopping=EarlyStoppingConf()))
 
 
@@ -60,6 +61,18 @@ def test_a_good_config_passes():
             {},
             {},
             r"\ndid you mean: trainer\.cross_validation\.scoring=\[matthews_corrcoef\]",
+        ),
+        *(
+            (
+                make_conf(name, cross_validation=CrossValidationConf(scoring=["accuracy", scorer])),
+                {},
+                {},
+                f"{scorer} can't",
+            )
+            for name, scorer in (
+                (LOGISTIC, "f1"),
+                ("svm.LinearSVC", "roc_auc_ovr"),
+            )
         ),
         (make_conf("metrics.accuracy_score", y_true=1, y_pred=1), {}, {}, "accuracy_score"),
     ],

@@ -263,6 +263,13 @@ def test_a_metric_of_several_numbers_is_refused(tmp_path):
         fit(tmp_path, make_conf(metrics={"f1": node}))
 
 
+def test_a_metric_that_gives_no_number_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr("torchmetrics.MeanSquaredError.compute", lambda metric: {"mean": 1.0})
+    dataset = small_dataset(task="regression", shape=(5,))
+    with pytest.raises(TrainingError, match=r"trainer\.metrics\.mse gives a dict, not a number"):
+        fit(tmp_path, make_conf(metrics={"mse": {"_target_": "torchmetrics.MeanSquaredError"}}), dataset=dataset)
+
+
 def test_a_loss_that_explodes_names_its_step(tmp_path):
     dataset = small_dataset(task="regression", shape=(5,))
     with pytest.raises(

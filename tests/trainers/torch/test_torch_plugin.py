@@ -82,8 +82,6 @@ def test_a_mistake_is_named(keys, message):
         ({"strategy": "fsdp_tp", "channels_last": True}, "trainer.channels_last"),
         ({"strategy": "fsdp", "precision": "fp16"}, "trainer.precision=bf16"),
         ({"strategy": "fsdp", "precision": "bf16", "options": {"param_dtype": "bf16"}}, "both choose"),
-        ({"strategy": "fsdp", "options": {"tp_plan": {"head": "colwise"}}}, "tp_plan means nothing"),
-        ({"options": {"consolidate": True}}, "consolidate means nothing to trainer.strategy=ddp"),
         ({"strategy": "fsdp", "options": {"blocks": ["layer.*"]}}, "no module is called layer.*"),
         ({"options": {"activation_checkpointing": 1}, "model": MLP}, "MLP has no ModuleList"),
         ({"strategy": "tp", "model": MLP}, "MLP has no method tensor_parallel_plan"),

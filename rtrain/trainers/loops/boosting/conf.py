@@ -10,7 +10,7 @@ from pydantic import Field
 from rtrain.config.needs import Need, Rules
 from rtrain.trainers.loops.custom.conf import TrainLoopConf, loop_needs
 from rtrain.trainers.loops.epochs.conf import CAN_SKIP, EarlyStoppingConf
-from rtrain.trainers.loops.epochs.too_late import can_stop
+from rtrain.trainers.loops.epochs.too_late import ENDED_BY_RUN, ENDED_BY_TRAINER, can_stop
 
 HAS_EPOCHS = Need(
     met=lambda way: False,
@@ -36,19 +36,57 @@ CAN_STOP = Need(
     instead="Ask for fewer of them, or grow more trees",
     keys=("trainer.num_boost_round", "trainer.early_stopping", "trainer.early_stopping_rounds"),
 )
+NORMALIZED = Need(
+    # Of streamed rows, the mean takes a pass over the files, which false leaves out.
+    met=lambda way: way.info is None or way.info.memory == "stream",
+    otherwise="boosted trees take the numbers as they are",
+    instead="Leave it out",
+    keys=("trainer.type", "dataset"),
+    of_rows=True,
+)
+STOPS_EARLY = Need(
+    met=lambda way: way.trainer.early_stopping_rounds is not None,
+    otherwise="nothing stops the run early",
+    instead="Say after how many rounds: trainer.early_stopping_rounds=10",
+    keys=("trainer.early_stopping_rounds",),
+)
+MEASURES = Need(
+    met=lambda way: way.trainer.eval_splits != [],
+    otherwise="trainer.eval_splits=[] evaluates nothing",
+    instead="Name a split: trainer.eval_splits=[val]",
+    keys=("trainer.eval_splits",),
+)
+
+
+SHUFFLES = Need(
+    met=lambda way: False,
+    otherwise="boosted trees take the rows in the order of the data",
+    instead="Leave it out",
+    keys=("trainer.type",),
+    portable=True,
+)
 
 
 @dataclass(kw_only=True)
 class BoostingConf(TrainLoopConf):
     """How many trees to grow, and what to measure meanwhile."""
 
-    needs: ClassVar[Rules] = (*loop_needs(), CAN_STOP.of("early_stopping.patience", "early_stopping_rounds"))
+    needs: ClassVar[Rules] = (
+        *loop_needs(),
+        CAN_STOP.of("early_stopping.patience", "early_stopping_rounds"),
+        STOPS_EARLY.of("early_stopping_min_delta"),
+        MEASURES.of("metric_functions"),
+        ENDED_BY_RUN.of("max_seconds"),
+    )
     follows: ClassVar[Rules] = (
         *TrainLoopConf.follows,
         HAS_EPOCHS.of("run.checkpoint.every_epochs"),
         HAS_STEPS.of("run.log_every_steps"),
         CAN_SKIP.of("run.failure.max_skipped_steps"),
         SAVED_BY_ROUND.of("run.checkpoint.every_steps"),
+        ENDED_BY_TRAINER.of("run.stop.max_seconds"),
+        NORMALIZED.of_dataset("normalize"),
+        SHUFFLES.of_dataset("num_shuffle_rows"),
     )
 
     params: dict[str, Any] = field(default_factory=dict)

@@ -15,6 +15,8 @@ from rtrain.trainers.loops.epochs.too_late import (
     BY_STEP,
     BY_STEP_OF_ROWS,
     EARLIER,
+    ENDED_BY_RUN,
+    ENDED_BY_TRAINER,
     EVALUATED,
     IN_TIME,
     JUDGED,
@@ -22,6 +24,7 @@ from rtrain.trainers.loops.epochs.too_late import (
     SAVED_BY_EPOCH,
     SAVED_BY_STEP,
     SAVED_BY_STEP_OF_ROWS,
+    SOONER,
 )
 
 CAN_SKIP = Need(
@@ -36,6 +39,14 @@ EVALUATES = Need(
     instead="Name a split: trainer.evaluate_split=val",
     keys=("trainer.evaluate_split",),
 )
+SHUFFLES = Need(
+    met=lambda way: way.trainer.shuffle,
+    otherwise="trainer.shuffle=false takes the rows in the order of the data",
+    instead="Shuffle them: trainer.shuffle=true",
+    keys=("trainer.shuffle",),
+)
+MEASURED = (EVALUATES.of("metrics"), EVALUATED.of("metrics"))
+"""The rules of metrics, of trainers that take more of them."""
 
 
 @dataclass(kw_only=True)
@@ -61,11 +72,16 @@ class LimitsConf:
     """How long to train, in which steps, and what is measured."""
 
     exclusive: ClassVar[tuple[tuple[str, ...], ...]] = (("batch_size", "global_batch_size"),)
-    needs: ClassVar[Rules] = (EVALUATES.of("eval_batch_size"), EVALUATED.of("eval_batch_size"))
+    needs: ClassVar[Rules] = (
+        EVALUATES.of("eval_batch_size"),
+        EVALUATED.of("eval_batch_size"),
+        ENDED_BY_RUN.of("max_seconds"),
+    )
     follows: ClassVar[Rules] = (
         SAVED_BY_EPOCH.of("run.checkpoint.every_epochs"),
         SAVED_BY_STEP.of("run.checkpoint.every_steps"),
         IN_TIME.of("run.checkpoint.every_seconds"),
+        ENDED_BY_TRAINER.of("run.stop.max_seconds"),
     )
 
     max_epochs: Annotated[int, Field(ge=1)] | None = None
@@ -139,13 +155,15 @@ class EpochsConf(LimitsConf):
         BY_EPOCH.of("eval_every_epochs"),
         BY_STEP.of("eval_every_steps"),
         BY_STEP_OF_ROWS.of("eval_every_steps"),
-        JUDGED.of("early_stopping.patience"),
+        JUDGED.of("early_stopping"),
         EARLIER.of("max_steps"),
+        SOONER.of("max_epochs"),
     )
     follows: ClassVar[Rules] = (
         *LimitsConf.follows,
         SAVED_BY_STEP_OF_ROWS.of("run.checkpoint.every_steps"),
         LOGGED_BY_STEP.of("run.log_every_steps"),
+        SHUFFLES.of_dataset("num_shuffle_rows"),
     )
 
     accumulate_steps: Annotated[int, Field(ge=1)] = 1

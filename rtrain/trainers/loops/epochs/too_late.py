@@ -34,6 +34,14 @@ def _ends_by_epochs(way: Way) -> bool:
     return conf.max_steps > conf.max_epochs * conf.steps_per_epoch(way.info, way.conf.scaling.min_workers)
 
 
+def _ends_by_steps(way: Way) -> bool:
+    """Tell whether ``max_steps`` of the run are over before its epochs, however many workers share the rows."""
+    conf: LimitsConf = way.trainer
+    if conf.max_steps is None or conf.max_epochs is None or getattr(conf, "train_loop", None) is not None:
+        return False
+    return conf.max_steps < conf.max_epochs * conf.steps_per_epoch(way.info, int(way.conf.scaling.num_workers))
+
+
 def most_steps(way: Way) -> int | None:
     """Return the most optimizer steps that a run takes; None before its rows are read, or if only the clock ends it."""
     conf: LimitsConf = way.trainer
@@ -109,6 +117,26 @@ EARLIER = Need(
     keys=("trainer.max_steps", *OF_STEPS),
     of_rows=True,
     documented=True,
+)
+SOONER = Need(
+    met=lambda way: way.info is None or not _ends_by_steps(way),
+    otherwise="trainer.max_steps ends the run before",
+    instead="Take more steps, or as many as the epochs have: trainer.max_steps=null",
+    keys=("trainer.max_epochs", *OF_STEPS),
+    of_rows=True,
+    documented=True,
+)
+ENDED_BY_RUN = Need(
+    met=lambda way: not _comes_too_late(way.trainer.max_seconds, way.conf.run.stop.max_seconds),
+    otherwise="run.stop.max_seconds ends the run before",
+    instead="Give one of the two",
+    keys=("trainer.max_seconds", "run.stop.max_seconds"),
+    documented=True,
+)
+ENDED_BY_TRAINER = replace(
+    ENDED_BY_RUN,
+    met=lambda way: not _comes_too_late(way.conf.run.stop.max_seconds, way.trainer.max_seconds),
+    otherwise="trainer.max_seconds ends the run before",
 )
 EVALUATED = Need(
     met=lambda way: way.info is None or any(way.info.num_rows.get(one) for one in ("val", "test")),

@@ -26,7 +26,6 @@ WHOLE_MODELS = ("NO", "MULTI_CPU", "MULTI_GPU")
 class Accelerate(Strategy):
     """Data parallelism by ``Accelerator.prepare``; batches, evaluations and checkpoints are rtrain's."""
 
-    options = frozenset({"accelerate", "activation_checkpointing", "blocks"})
     refused: ClassVar[dict[str, Any]] = {"compile": False, "sync_batchnorm": False, "find_unused_parameters": False}
     requires = ("accelerate",)
     install = "pip install 'rtrain[accelerate]'"

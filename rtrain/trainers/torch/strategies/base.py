@@ -31,8 +31,6 @@ class Strategy(ABC):
         world: All ranks.
     """
 
-    options: ClassVar[frozenset[str]]
-    """Keys of ``strategy_options`` that it follows."""
     refused: ClassVar[Mapping[str, Any]] = {}
     """Keys of the trainer that it can't follow, with the one value that each must have."""
     requires: ClassVar[tuple[str, ...]] = ()

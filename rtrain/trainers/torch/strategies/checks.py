@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 from rtrain.config.did_you_mean import to_try
 from rtrain.config.value_types.num_workers import Elastic
 from rtrain.datasets.base import DatasetInfo
@@ -11,7 +9,7 @@ from rtrain.errors import ConfigError, NotInstalledError
 from rtrain.plugins import missing_modules
 from rtrain.trainers.base import Job
 from rtrain.trainers.torch.build import build_outline
-from rtrain.trainers.torch.config import Conf, StrategyConf
+from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.strategies import strategy_class
 from rtrain.trainers.torch.strategies.base import Strategy
 
@@ -29,7 +27,6 @@ def check_strategy(conf: Conf, info: DatasetInfo, job: Job) -> None:
     if missing_modules(strategy.requires):
         needed = ", ".join(strategy.requires)
         raise NotInstalledError(f"trainer.strategy={conf.strategy} needs {needed}.", to_try(strategy.install))
-    _check_options(strategy, conf)
     _check_refused(strategy, conf)
     _check_sizes(conf, info, num_workers)
     if conf.strategy == "deepspeed" and job.conf.run.failure.nan_loss == "skip":
@@ -40,18 +37,6 @@ def check_strategy(conf: Conf, info: DatasetInfo, job: Job) -> None:
     model = build_outline(conf, info, job.allow)
     if model is not None:
         strategy.check_model(model, conf, max(1, num_workers))
-
-
-def _check_options(strategy: type[Strategy], conf: Conf) -> None:
-    usual = StrategyConf()
-    for field in fields(StrategyConf):
-        changed = getattr(conf.strategy_options, field.name) != getattr(usual, field.name)
-        if changed and field.name not in strategy.options:
-            known = ", ".join(sorted(strategy.options))
-            raise ConfigError(
-                f"trainer.strategy_options.{field.name} means nothing to trainer.strategy={conf.strategy}.",
-                f"It follows: {known}.",
-            )
 
 
 def _check_refused(strategy: type[Strategy], conf: Conf) -> None:
@@ -75,16 +60,14 @@ def _check_refused(strategy: type[Strategy], conf: Conf) -> None:
 
 
 def _check_sizes(conf: Conf, info: DatasetInfo, num_workers: int) -> None:
-    options = conf.strategy_options
     if isinstance(num_workers, Elastic) and conf.strategy in FIXED_WORKERS:
         raise ConfigError(
             f"trainer.strategy={conf.strategy} goes on with the same number of workers only, not with a range of them.",
             to_try("trainer.strategy=fsdp", "or give one number of workers"),
         )
-    if conf.strategy == "fsdp_tp" and num_workers > 1 and num_workers % options.tp_size != 0:
-        raise ConfigError(
-            f"trainer.strategy_options.tp_size={options.tp_size} does not divide num_workers={num_workers}."
-        )
+    tp_size = conf.strategy_options.tp_size
+    if conf.strategy == "fsdp_tp" and num_workers > 1 and num_workers % tp_size != 0:
+        raise ConfigError(f"trainer.strategy_options.tp_size={tp_size} does not divide num_workers={num_workers}.")
     if conf.num_with_own_rows(num_workers) < num_workers and info.memory == "stream":
         raise ConfigError(
             f"trainer.strategy={conf.strategy} needs workers that see the same rows, which a stream doesn't give them.",

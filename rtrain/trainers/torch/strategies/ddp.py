@@ -17,8 +17,6 @@ from rtrain.trainers.torch.strategies.blocks import recompute_activations
 class DDP(Strategy):
     """``DistributedDataParallel``; a single rank trains the bare model."""
 
-    options = frozenset({"activation_checkpointing", "blocks"})
-
     def place(self, model: nn.Module) -> nn.Module:
         """Put the whole model on this rank's device."""
         recompute_activations(model, self.conf.strategy_options)

@@ -48,7 +48,6 @@ class DeepSpeed(Strategy):
     Rajbhandari et al., "ZeRO: memory optimizations toward training trillion parameter models" (2019).
     """
 
-    options = frozenset({"activation_checkpointing", "blocks", "deepspeed", "zero_stage"})
     refused: ClassVar[dict[str, Any]] = {
         "channels_last": False,
         "clip_value": None,

@@ -19,10 +19,6 @@ from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.torch.strategies.blocks import blocks_of, innermost_first, recompute_activations
 from rtrain.trainers.torch.strategies.sharded import Sharded
 
-OPTIONS = frozenset(
-    {"activation_checkpointing", "blocks", "consolidate", "param_dtype", "reduce_dtype", "reshard_after_forward"}
-)
-
 
 class FSDP(Sharded):
     """Fully sharded data parallelism: torch's ``fully_shard`` on each block and on the model.
@@ -30,8 +26,6 @@ class FSDP(Sharded):
     Rajbhandari et al., "ZeRO: memory optimizations toward training trillion parameter models" (2019), stage 3; Zhao et
     al., "PyTorch FSDP: experiences on scaling fully sharded data parallel" (2023).
     """
-
-    options = OPTIONS
 
     def __init__(self, conf: Conf, world: TorchRanks) -> None:
         super().__init__(conf, world)

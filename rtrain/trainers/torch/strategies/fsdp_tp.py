@@ -20,8 +20,6 @@ from rtrain.trainers.torch.strategies.sharded import Sharded
 class FSDPTP(Sharded):
     """A mesh of two dimensions: tensor parallelism between ``tp_size`` ranks side by side, FSDP between such groups."""
 
-    options = fsdp.OPTIONS | tp.OPTIONS | {"tp_size"}
-
     def __init__(self, conf: Conf, world: TorchRanks) -> None:
         super().__init__(conf, world)
         num_groups = conf.num_with_own_rows(world.size)

@@ -18,7 +18,6 @@ from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.torch.strategies.blocks import recompute_activations
 from rtrain.trainers.torch.strategies.sharded import Sharded
 
-OPTIONS = frozenset({"activation_checkpointing", "blocks", "consolidate", "tp_plan"})
 PLAN = "trainer.strategy_options.tp_plan"
 STYLES = ("colwise", "rowwise", "colwise_gather")
 
@@ -28,8 +27,6 @@ class TP(Sharded):
 
     Shoeybi et al., "Megatron-LM: training multi-billion parameter language models using model parallelism" (2019).
     """
-
-    options = OPTIONS
 
     def __init__(self, conf: Conf, world: TorchRanks) -> None:
         super().__init__(conf, world)
