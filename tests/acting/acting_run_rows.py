@@ -86,29 +86,36 @@ LIMITS = [
 ]
 
 NEVER_BETTER = "trainer.early_stopping={monitor: val/loss, min_delta: 100, patience: 2}"
-EARLY_STOPPING = [
-    acts(
-        "trainer.early_stopping.patience=1",
-        on=last_step,
-        given=("trainer.max_epochs=4", NEVER_BETTER),
-        axis="trainer.early_stopping.patience=2,1",
-    ),
-    acts(
-        "trainer.early_stopping.min_delta=100",
-        on=last_step,
-        axis="trainer.early_stopping.min_delta=0,100",
-        given=("trainer.early_stopping={monitor: val/loss, patience: 1}",),
-    ),
-    acts(
-        "trainer.early_stopping.mode=max",
-        on=last_step,
-        axis="trainer.early_stopping.mode=min,max",
-        given=("trainer.early_stopping={monitor: val/loss, patience: 1}",),
-    ),
-    acts(
-        "trainer.early_stopping.monitor=val/accuracy",
-        on=best_monitor,
-        given=("trainer.early_stopping={monitor: val/loss, patience: 1}",),
-    ),
-]
+
+
+def early_stopping(*longer):
+    """Return the rows of early stopping; the words ``longer`` leave it time to."""
+    return [
+        acts(
+            "trainer.early_stopping.patience=1",
+            on=last_step,
+            given=(*longer, NEVER_BETTER),
+            axis="trainer.early_stopping.patience=2,1",
+        ),
+        acts(
+            "trainer.early_stopping.min_delta=100",
+            on=last_step,
+            axis="trainer.early_stopping.min_delta=0,100",
+            given=("trainer.early_stopping={monitor: val/loss, patience: 1}",),
+        ),
+        acts(
+            "trainer.early_stopping.mode=max",
+            on=last_step,
+            axis="trainer.early_stopping.mode=min,max",
+            given=("trainer.early_stopping={monitor: val/loss, patience: 1}",),
+        ),
+        acts(
+            "trainer.early_stopping.monitor=val/accuracy",
+            on=best_monitor,
+            given=("trainer.early_stopping={monitor: val/loss, patience: 1}",),
+        ),
+    ]
+
+
+EARLY_STOPPING = early_stopping("trainer.max_epochs=4")
 """Of three epochs in which the loss falls."""

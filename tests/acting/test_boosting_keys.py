@@ -2,7 +2,7 @@
 
 from acting_looks import best_monitor, evaluated_split, last_step, names, threads, weights
 from acting_rows import acts, shown, together
-from acting_run_rows import EARLY_STOPPING, LOSS, NOT_TRAINED, OWN_LOOP, PLACE, SAVING, STOPS
+from acting_run_rows import LOSS, NOT_TRAINED, OWN_LOOP, PLACE, SAVING, STOPS, early_stopping
 from acting_tables import KeysAct
 
 NOT_FINITE = "tests/trainers/loops/boosting/test_boosting_not_finite.py"
@@ -27,7 +27,7 @@ ROWS = (
     acts("trainer.num_boost_round=5", on=last_step),
     acts("trainer.max_seconds=0.0001", on=last_step),
     acts("trainer.params.learning_rate=0.5", on=weights, axis="trainer.params.learning_rate=0.1,0.5"),
-    *EARLY_STOPPING,
+    *early_stopping(),
     acts("trainer.early_stopping_rounds=1", on=last_step, given=("trainer.params.learning_rate=2",)),
     acts("trainer.early_stopping_min_delta=100", on=last_step, given=("trainer.early_stopping_rounds=1",)),
     acts("trainer.objective_function=acting_trees_probes:to_the_mean", on=weights, given=REGRESSION),

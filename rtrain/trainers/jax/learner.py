@@ -69,15 +69,19 @@ class JaxLearner(Learner):
             worker.notice(IDLE.format(", ".join(idle)))
         self._key, self._step = jax.random.key(worker.run.seed), 0
         self._has_statistics, skips = bool(jax.tree.leaves(state)), worker.run.failure.nan_loss == "skip"
-        add, finish = gradient_step(net, inputs, loss, info, world.rows), optimizer_step(optimizer, skips=skips)
+        part, finish = gradient_step(net, inputs, loss, info, world.rows), optimizer_step(optimizer, skips=skips)
         everywhere = world.everywhere
 
         def whole(at: Any, *given: Any, num_rows: int | None) -> Any:
-            return finish(at, *add(at[0], zeros(at[0]), at[1], *given, num_rows=num_rows))
+            return finish(at, *part(at[0], at[1], *given, num_rows=num_rows))
+
+        def add(sums: Any, *given: Any, num_rows: int | None) -> Any:
+            new, state = part(*given, num_rows=num_rows)
+            return jax.tree.map(jnp.add, sums, new), state
 
         self._whole = jax.jit(whole, donate_argnums=0, static_argnames="num_rows", out_shardings=everywhere)
         self._zeros = jax.jit(zeros, out_shardings=everywhere)
-        self._add = jax.jit(add, donate_argnums=1, static_argnames="num_rows", out_shardings=everywhere)
+        self._add = jax.jit(add, donate_argnums=0, static_argnames="num_rows", out_shardings=everywhere)
         self._finish = jax.jit(finish, donate_argnums=0, out_shardings=everywhere)
         self._evaluate = jax.jit(
             evaluate_step(net, inputs, {"loss": loss, **self._metrics}, info), out_shardings=everywhere
@@ -94,7 +98,7 @@ class JaxLearner(Learner):
         sums = self._zeros(weights)
         for number, part in enumerate(self._parts(batch)):
             (rows, num_rows), key = self._rows(part), jax.random.fold_in(self._key, number)
-            sums, state = self._add(weights, sums, state, rows, key, np.int32(step), count, num_rows=num_rows)
+            sums, state = self._add(sums, weights, state, rows, key, np.int32(step), count, num_rows=num_rows)
         self._at, loss = self._finish(self._at, sums, state)
         return loss, batch.num_global
 
@@ -185,12 +189,12 @@ def zeros(weights: Any) -> Any:
 
 
 def gradient_step(net: Net, inputs: Inputs, loss: RowLoss, info: DatasetInfo, place: Any) -> Callable[..., Any]:
-    """Return the function of one backward pass: it adds to the sums of losses, weights and gradients, by their rows.
+    """Return the function of one backward pass: its sums of losses, weights and gradients, by ``count``; and the state.
 
-    It moves the state on. ``count`` is the number of rows of the step, whatever they weigh.
+    ``count`` is the number of rows of the step, whatever they weigh.
     """
 
-    def add(weights: Any, sums: Any, state: Any, rows: Any, key: Any, step: Any, count: Any, num_rows: Any) -> Any:
+    def part(weights: Any, state: Any, rows: Any, key: Any, step: Any, count: Any, num_rows: Any) -> Any:
         x, y, weight = real_rows(rows, num_rows, place)
 
         def share(some: Any) -> tuple[Any, Any]:
@@ -198,9 +202,9 @@ def gradient_step(net: Net, inputs: Inputs, loss: RowLoss, info: DatasetInfo, pl
             return (loss(fit_output(output, y, info), y) * weight).sum() / count, new
 
         (value, state), gradient = jax.value_and_grad(share, has_aux=True)(weights)
-        return jax.tree.map(jnp.add, sums, (value, weight.sum() / count, gradient)), state
+        return (value, weight.sum() / count, gradient), state
 
-    return add
+    return part
 
 
 def optimizer_step(optimizer: optax.GradientTransformation, *, skips: bool) -> Callable[..., Any]:
