@@ -157,7 +157,7 @@ def test_a_shard_that_does_not_exist_names_those_that_do(fit):
 
 
 def test_the_hint_for_other_trainers_says_what_a_loop_joins():
-    from rtrain.config.diagnostics.meant.suggest import plugins_with
+    from rtrain.config.diagnostics.meant.schema_keys import plugins_with
     from rtrain.schemas import schemas
 
     assert "joins torch alone" in plugins_with("trainer.train_loop", schemas())
