@@ -219,7 +219,10 @@ class WrongKeys:
         given = node if isinstance(node, DictConfig) and "_target_" in node else {}
         foreign = getattr(self._schemas.trainer.get(self.chosen["trainer"] or ""), "foreign", ())
         if str(given.get("_target_", "")).startswith(tuple(f"{one}." for one in foreign)):
-            given = node_at(self._composition.own_nodes, key) or {}
+            own = node_at(self._composition.own_nodes, key)
+            if not isinstance(own, DictConfig):  # nothing is given
+                return False
+            given = own
         return all(may_take(target, str(one)) for one in given if str(one)[:1] != "_")
 
     def usual(self, key: str) -> str | None:
