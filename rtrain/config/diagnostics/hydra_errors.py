@@ -22,7 +22,8 @@ from rtrain.config.diagnostics.meant.examples import lacks_example
 from rtrain.config.diagnostics.meant.other_options import own_form
 from rtrain.config.diagnostics.meant.refusals import omegaconf_error
 from rtrain.config.diagnostics.meant.rewritten import with_point
-from rtrain.config.diagnostics.meant.suggest import closest_group, closest_key, in_full, key_of_class
+from rtrain.config.diagnostics.meant.schema_keys import key_of_class
+from rtrain.config.diagnostics.meant.suggest import closest_group, closest_key, in_full
 from rtrain.config.diagnostics.meant.values import Values
 from rtrain.config.diagnostics.meant.wrong_keys import Check, WrongKeys
 from rtrain.config.diagnostics.omegaconf_messages import MIXED, NO_MAPPING, plain_words

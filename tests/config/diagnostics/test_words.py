@@ -66,6 +66,8 @@ def test_no_sentence_hides_a_key_of_a_plugin(group):
 
 
 def _spelled(name):
+    if name.startswith("*"):  # a topic
+        return name
     key, sign, value = name.partition("=")
     return plain(key) + "*" * key.endswith("*") + sign + value.casefold()
 

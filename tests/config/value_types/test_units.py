@@ -12,7 +12,7 @@ from tests_config import check, refused
 
 from rtrain.config.compose.aliases import CHOOSABLE
 from rtrain.config.compose.store import PLUGIN_GROUPS, typed_conf
-from rtrain.config.diagnostics.meant.suggest import all_confs
+from rtrain.config.diagnostics.meant.schema_keys import all_confs
 from rtrain.config.diagnostics.omegaconf_messages import plain_words
 from rtrain.config.reference.json_schema import schema_of
 from rtrain.config.schema import ClusterConf, RtrainConf

@@ -63,6 +63,15 @@ class Composition:
         )
 
     @cached_property
+    def own_nodes(self) -> Mapping[str, Any]:
+        """The nodes of the files alone, without the options that the user chose; none if they can't be composed."""
+        try:
+            cfg = self._request.app.compose([])
+        except (HydraException, OmegaConfBaseException, ValueError, ConfigError):
+            return {}
+        return {str(key): cfg._get_node(key) for key in cfg if key != "hydra"}
+
+    @cached_property
     def keys_of_hydra(self) -> list[str]:
         """The full keys of Hydra's own settings."""
         return [] if self._cfg is None else list(leaves(self._cfg.hydra, "hydra"))

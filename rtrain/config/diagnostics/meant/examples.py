@@ -48,6 +48,6 @@ def first_of(default: Any, value: str) -> str | None:
 
     None where the default is no list of different fractions: one of sizes may have any length.
     """
-    numbers = list(default) if isinstance(default, ListConfig) else []
+    numbers = list(default) if isinstance(default, ListConfig) and not default._is_none() else []
     differ = len(set(numbers)) > 1 and all(isinstance(one, float) for one in numbers)
     return f"[{','.join([value, *map(str, numbers[1:])])}]" if differ and number_in(value) is not None else None

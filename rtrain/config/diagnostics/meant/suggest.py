@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import Field, dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
-from typing import Any, get_args
 
-from rtrain.config.compose.aliases import CHOOSABLE, GROUPS, KEYS, expand_key
+from rtrain.config.compose.aliases import GROUPS, KEYS, expand_key
 from rtrain.config.diagnostics.meant.other_classes import sentence_of
+from rtrain.config.diagnostics.meant.schema_keys import is_inside, names_of, plugins_with, sections
 from rtrain.config.diagnostics.meant.words import Meaning, translated, words_of, words_of_target
 from rtrain.config.did_you_mean import alike, closest, one_edit, plain
 from rtrain.config.schema import RtrainConf, Schemas
-from rtrain.config.value_types.fields import hints_of
 
 SHORT = 5
 """Letters that a name needs to be taken for a misspelt one of another section."""
 SECTIONS = ("trainer", "dataset", "run", "scaling", "cluster", "sweep")
 """Sections of the config, in which the keys of a search mean something else than those of a run."""
-
-
+NOISE = ("use", "enable", "do", "with", "create", "apply", "is", "run", "mode", "enabled", "flag", "option", "setting")
+"""Parts at the ends of a name that say no more than that it is set."""
+VAGUE = ("mode", "type", "path", "unit", "subset", "interval", "folder", "value")
+"""Names of keys that mean something else in each section."""
 NAMING = ("type", "name", "kind", "value")
 """Keys of a mapping that other tools have where a key has one value."""
 
@@ -81,13 +82,27 @@ class Keys:
             is_known = is_known or one.key != wrong
             yield one
         beside = self._corrected(wrong)
-        may_be_misspelt = not is_known and len(name) >= SHORT - 1 and _plain(wrong) not in self._of_others
+        is_vague = bool(section) and section not in self._prefixes and name in VAGUE
+        is_open = not is_known and not is_vague
+        may_be_misspelt = is_open and len(name) >= SHORT - 1 and _plain(wrong) not in self._of_others
+        bare = _without_noise(name)
+        if not is_known and bare != name:
+            yield from self._as_written(f"{section}.{bare}".strip("."), value)
         similar = self._similar(section, name, value) if may_be_misspelt else None
         guesses = [self._beside(beside, value)] if beside is not None else []
         if similar is not None:
             is_nearer = beside is not None and one_edit(name, similar) and not one_edit(wrong, beside)
             guesses.insert(0 if is_nearer else len(guesses), self._respelled(section, similar, value))
         yield from chain(*guesses, self._of_family(wrong, value))
+
+    def topic(self, wrong: str) -> str | None:
+        """Return the sentence about what ``wrong`` has to do with, which names no one key; None if that is unknown.
+
+        What a section says comes before what the name in it does: ``checkpoint.folder``.
+        """
+        words = [words for _, conf in self._confs_for(wrong.partition(".")[0], None) for words in words_of(conf)]
+        parts = [part for part in wrong.split(".") if part not in SECTIONS]
+        return next((said for part in parts for one in words if (said := one.topic(part)) is not None), None)
 
     def _of_family(self, wrong: str, value: str | None) -> Iterator[Meaning]:
         """Yield what is said about all names that begin like ``wrong``, or about its parent: ``deepspeed.x``."""
@@ -116,7 +131,7 @@ class Keys:
         of_trainer = head in ("", "trainer")
         confs = self._confs_for(head, value)
         root = [one for one in confs if not one[0]]
-        near = [one for one in confs if _is_inside(one[0], section)] if section else [*confs[:1], *root]
+        near = [one for one in confs if is_inside(one[0], section)] if section else [*confs[:1], *root]
         yield from self._of_targets(wrong, value)
         yield from in_full(wrong, value, confs)
         if name in NAMING:
@@ -132,15 +147,21 @@ class Keys:
             yield from (one for one in self._of_dataset(wrong, value) if not section and one.sentence is None)
         yield from meant
         beside = self._corrected(wrong)
-        slipped = beside is not None and len(name) >= SHORT and one_edit(name, beside.rpartition(".")[2])
+        called, of_others = list(self._called(wrong)), list(_of_other_tools(wrong, value, confs))
+        may_slip = (
+            beside is not None and len(name) >= SHORT and not called + of_others
+        )  # use_cpu is no misspelt use_gpu
+        slipped = may_slip and one_edit(name, (beside or "").rpartition(".")[2])
         if beside is not None and (slipped or plain(beside) == plain(wrong)):
             yield Meaning(beside)  # before a framework is imported for its names
-        yield from self._called(wrong)
+        yield from called
         yield from _same_name(name, self.library() if of_trainer else {})
-        yield from _of_other_tools(wrong, value, confs)
+        yield from of_others
         yield from _same_name(name, self.arguments() if of_trainer else {})
         if section in ("", "trainer"):
             yield from self._of_classes(name, "trainer")
+        if section and section not in self._prefixes and name in KEYS and expand_key(name) in self.known:
+            yield from [Meaning(expand_key(name))] if name != "name" else []  # that of a part, most of the time
 
     def _similar(self, section: str, name: str, value: str | None) -> str | None:
         """Return the name of a key, or of another tool, of which ``name`` is a misspelling; None if it is of none."""
@@ -149,14 +170,15 @@ class Keys:
         if section.partition(".")[0] in ("", "trainer"):
             words += [one for _, target in self.targets for one in words_of_target(target)]
         foreign = [one for some in words for one in some.names_in(section)]
-        return alike(name, [one for one in (*ends, *foreign) if len(one) >= SHORT])
+        known = [one for one in (*ends, *foreign) if len(one) >= SHORT]
+        return alike(name, [one for one in known if len(name) > SHORT or one[0] == name[0]])  # plots are no slots
 
     def _keys_for(self, section: str) -> list[str]:
         """Return the keys that may be meant in a section; below ``sweep``, and in what is built, only its own."""
         head = section.partition(".")[0]
         built = (*self.library().values(), *self.arguments().values()) if head in ("", "trainer") else ()
         is_own = head == "sweep" or section in dict(self.targets)
-        return [key for key in (*self.known, *built) if not is_own or _is_inside(key, section)]
+        return [key for key in (*self.known, *built) if not is_own or is_inside(key, section)]
 
     def _confs_for(self, head: str, value: str | None) -> list[tuple[str, type]]:
         """Return the dataclasses whose words may be meant in a section: below ``sweep``, all if a value is varied."""
@@ -175,7 +197,7 @@ class Keys:
         """Yield what other tools mean by ``wrong``, as an argument of what is built; not if it is a section's own."""
         section, parts = wrong.rpartition(".")[0], wrong.split(".")
         sections = {where for where, _ in (*self.confs, *self.targets)} - {"", "trainer"}
-        own = [where for where in sections if _is_inside(section, where)]
+        own = [where for where in sections if is_inside(section, where)]
         for where, target in self.targets:
             if own and where not in own:
                 continue
@@ -186,7 +208,7 @@ class Keys:
     def _of_dataset(self, wrong: str, value: str | None) -> Iterator[Meaning]:
         """Yield the key of the chosen dataset that is called ``wrong``, and those that other tools call so."""
         yield from (Meaning(key) for key in self.known if key == f"dataset.{wrong}")
-        yield from _of_other_tools(wrong, value, [one for one in self.confs if _is_inside(one[0], "dataset")])
+        yield from _of_other_tools(wrong, value, [one for one in self.confs if is_inside(one[0], "dataset")])
 
     def _in_full_section(self, wrong: str) -> Iterator[Meaning]:
         """Yield the known key that ``wrong`` is where its section is written in full: ``params.eta``, ``data.seed``."""
@@ -231,16 +253,18 @@ class Keys:
         section, _, name = wrong.rpartition(".")
         if section in self._prefixes and name == "name":  # of what is chosen there; that of a run is another's
             return
+        if section and section not in self._prefixes and name in VAGUE:
+            return
         same = [key for key in self.known if plain(key.rpartition(".")[2]) == plain(name)]
-        if not _is_inside(section, "sweep"):  # the keys of a search mean something else elsewhere
-            same = [key for key in same if not _is_inside(key, "sweep")]
-        yield from map(Meaning, sorted(same, key=lambda key: (not _is_inside(key, section), key.count("."))))
+        if not is_inside(section, "sweep"):  # the keys of a search mean something else elsewhere
+            same = [key for key in same if not is_inside(key, "sweep")]
+        yield from map(Meaning, sorted(same, key=lambda key: (not is_inside(key, section), key.count("."))))
 
 
 def in_full(wrong: str, value: str | None, confs: Sequence[tuple[str, type]]) -> Iterator[Meaning]:
     """Yield what all of ``wrong`` means: a name that is known with its section, or for this very value."""
     for where, conf in confs:
-        for name in (wrong, *([wrong.removeprefix(f"{where}.")] if _is_inside(wrong, where) else [])):
+        for name in (wrong, *([wrong.removeprefix(f"{where}.")] if is_inside(wrong, where) else [])):
             for words in words_of(conf):
                 found = words.meaning(name, value, where) if words.has(name, value) else None
                 if found is not None:
@@ -272,56 +296,6 @@ def closest_group(wrong: str, groups: Iterable[str]) -> str | None:
     return closest(wrong, groups if "/" in wrong else [*GROUPS, *groups])
 
 
-def all_keys(schemas: Schemas, trainer: str | None = None, dataset: str | None = None) -> Iterator[str]:
-    """Yield the full keys of the config, with the plugins' own where the plugin is known, and the short names."""
-    yield from _keys(RtrainConf, "")
-    for group, plugin in (("trainer", trainer), ("dataset", dataset)):
-        yield f"{group}.type"
-        conf = schemas.group(group).get(plugin or "")
-        if conf is not None:
-            yield from _keys(conf, group)
-    yield from (*KEYS, *GROUPS, "sweep.type", "defaults", "hydra")
-
-
-def all_confs(schemas: Schemas, chosen: Mapping[str, str | None]) -> list[tuple[str, type]]:
-    """Return the dataclasses of keys of a config, each by the key at which it stands.
-
-    Args:
-        schemas: Of all plugins.
-        chosen: The plugin of each group.
-    """
-    plugins = [(group, schemas.group(group).get(name or "")) for group, name in chosen.items()]
-    roots = [*((group, conf) for group, conf in plugins if conf is not None), ("", RtrainConf)]
-    roots.sort(key=lambda one: one[0] == "sweep")  # words of a search mean something else elsewhere
-    return [one for where, conf in roots for one in ((where, conf), *_sections(conf, where))]
-
-
-def key_of_class(name: str, schemas: Schemas) -> str | None:
-    """Return the key whose value is the dataclass called ``name``, if there is just one."""
-    confs = [("", RtrainConf), *((group, one) for group in CHOOSABLE for one in schemas.group(group).values())]
-    found = {key for where, conf in confs for key, inner in _sections(conf, where) if inner.__name__ == name}
-    found |= {where for where, conf in confs if conf.__name__ == name}
-    return found.pop() if len(found) == 1 else None
-
-
-def plugins_with(key: str, schemas: Schemas) -> str | None:
-    """Return the line that names the plugins that do know ``trainer.<key>`` or ``dataset.<key>``, if there are any."""
-    group, name = group_and_name(key)
-    confs = schemas.group(group) if group else {}
-    knowing = [plugin for plugin, conf in confs.items() if name in names_of(conf)]
-    notes = [one.metadata["elsewhere"] for plugin in knowing for one in fields(confs[plugin]) if _is_noted(one, name)]
-    own = f"{group.replace('/', '.')}.{name}"
-    return "; ".join([f"{own} is a key of {group}={', '.join(knowing)}", *notes]) if knowing else None
-
-
-def group_and_name(key: str) -> tuple[str, str]:
-    """Return the group whose plugins may have a full key, empty for none, and the name of the key right below it."""
-    for group in ("sweep/scheduler", *CHOOSABLE):
-        if _is_inside(key, group.replace("/", ".")) and key.count(".") > group.count("/"):
-            return group, key.split(".")[group.count("/") + 1]
-    return "", ""
-
-
 def elsewhere(key: str, value: str | None, schemas: Schemas) -> str | None:
     """Return the line that names the plugins that have what another tool calls ``key``; None if none has."""
     section = key.partition(".")[0]
@@ -335,7 +309,7 @@ def elsewhere(key: str, value: str | None, schemas: Schemas) -> str | None:
     for group in groups:
         found: dict[Meaning, list[str]] = {}
         for plugin, conf in schemas.group(group).items():
-            confs = [(group, conf), *_sections(conf, group)]
+            confs = [(group, conf), *sections(conf, group)]
             meanings = (one for one in _of_other_tools(key, value, confs) if one.sentence is None)
             for meaning in list(meanings)[:1]:
                 found.setdefault(meaning, []).append(plugin)
@@ -345,39 +319,18 @@ def elsewhere(key: str, value: str | None, schemas: Schemas) -> str | None:
     return None
 
 
-def _is_noted(one: Field[Any], name: str) -> bool:
-    """Tell whether a plugin says what users of other plugins should know of its key."""
-    return one.name == name and "elsewhere" in one.metadata
-
-
-def names_of(conf: Any) -> list[str]:
-    """Return the names of the fields of a dataclass; none for anything else."""
-    return [one.name for one in fields(conf)] if is_dataclass(conf) else []
-
-
-def _keys(conf: Any, where: str) -> Iterator[str]:
-    for name in names_of(conf):
-        yield f"{where}.{name}" if where else name
-    for key, inner in _sections(conf, where, deep=False):
-        yield from _keys(inner, key)
-
-
-def _sections(conf: Any, where: str, *, deep: bool = True) -> Iterator[tuple[str, Any]]:
-    """Yield (key, dataclass) of the dataclasses inside ``conf``."""
-    for name, hint in hints_of(conf).items():
-        full = f"{where}.{name}" if where else name
-        for inner in (one for one in (hint, *get_args(hint)) if isinstance(one, type) and is_dataclass(one)):
-            yield full, inner
-            if deep:
-                yield from _sections(inner, full)
+def _without_noise(name: str) -> str:
+    """Return a name without the parts at its ends that say nothing: ``use_deterministic_mode``."""
+    parts = name.split("_")
+    while len(parts) > 1 and parts[0] in NOISE:
+        parts = parts[1:]
+    while len(parts) > 1 and parts[-1] in NOISE:
+        parts = parts[:-1]
+    return "_".join(parts)
 
 
 def _plain(key: str) -> list[str]:
     return [plain(part) for part in key.split(".")]
-
-
-def _is_inside(key: str, section: str) -> bool:
-    return bool(section) and f"{key}.".startswith(f"{section}.")
 
 
 def _is_below(prefix: str, parent: str, index: int) -> bool:

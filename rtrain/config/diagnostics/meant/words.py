@@ -42,7 +42,7 @@ class Words:
             is a switch that is this value of the key. A name may say for which value it holds: ``save_freq=epoch``.
         values: By key, what other tools call its values: names by the value.
         says: ``names``, and the sentence that they get, ``say``, where there is no one key; ``fp8_*`` is all names that
-            begin so.
+            begin so. ``*wandb*`` is a topic, of all names that have the word in them and mean nothing else.
     """
 
     def __init__(
@@ -58,7 +58,8 @@ class Words:
         }
         said = [(name, one["say"]) for one in says or [] for name in one["names"].split()]
         self.sentences = {_named(name): say for name, say in said if not name.endswith("*")}
-        self._beginnings = {plain(name): say for name, say in said if name.endswith("*")}
+        self._topics = {_whole_parts(name.strip("*")): say for name, say in said if name.startswith("*")}
+        self._beginnings = {plain(name): say for name, say in said if name.endswith("*") and name[0] != "*"}
         lists = [*(keys or {}).values(), *(one["names"] for one in says or [])]
         written = [name for names in lists for name in names.split()]
         self._sectioned = {_with_dots(name) for name in written if "." in name}
@@ -89,6 +90,11 @@ class Words:
         """Return the sentence for all names that begin like ``name``; None if there is none."""
         said = next((say for start, say in self._beginnings.items() if plain(name).startswith(start)), None)
         return None if said is None else Meaning(sentence=said)
+
+    def topic(self, name: str) -> str | None:
+        """Return the sentence for all names about the same as ``name``; None if there is none."""
+        written, bare = f"_{name.casefold()}_", plain(name)
+        return next((say for word, say in self._topics.items() if word in (written if "_" in word else bare)), None)
 
     def has(self, name: str, value: str | None) -> bool:
         """Tell whether ``name`` is here with the section that it has, or for this very value."""
@@ -121,6 +127,11 @@ def _named(name: str) -> str:
     """Return a name of a list of words as it is looked up; it may say for which value it holds."""
     key, sign, value = name.partition("=")
     return _of_value(key, value) if sign else plain(name)
+
+
+def _whole_parts(word: str) -> str:
+    """Return the word of a topic, with a sign where a part of a name has to begin or end: ``val_``."""
+    return f"{'_' if word.endswith('_') else ''}{word}{'_' if word.startswith('_') else ''}"
 
 
 def _with_dots(name: str) -> str:

@@ -20,17 +20,9 @@ from rtrain.config.diagnostics.meant.composition import Composition, leaves
 from rtrain.config.diagnostics.meant.examples import example_of, node_at, usual_at
 from rtrain.config.diagnostics.meant.refusals import blames, reason
 from rtrain.config.diagnostics.meant.rewritten import rewritten
+from rtrain.config.diagnostics.meant.schema_keys import all_confs, all_keys, group_and_name, names_of, plugins_with
 from rtrain.config.diagnostics.meant.spelled import in_own_words, no_key, short_of, spellings, varies
-from rtrain.config.diagnostics.meant.suggest import (
-    Keys,
-    all_confs,
-    all_keys,
-    elsewhere,
-    group_and_name,
-    in_full,
-    names_of,
-    plugins_with,
-)
+from rtrain.config.diagnostics.meant.suggest import Keys, elsewhere, in_full
 from rtrain.config.diagnostics.meant.words import Meaning, translated, words_of_target
 from rtrain.config.diagnostics.screen import CliWord, FileLocation
 from rtrain.config.did_you_mean import alike, there_are
@@ -143,8 +135,15 @@ class WrongKeys:
         added = self._added(key, place)
         if added is not None:
             return Diagnostic(message, place, None, command_with(place, added))
-        note = self._of_other_plugins(key) or elsewhere(key, split_word(place.command[place.index])[2], self._schemas)
-        return Diagnostic(message, place, note=note or self._list_of_keys(key))
+        value = split_word(place.command[place.index])[2]
+        return Diagnostic(message, place, note=self._about(key, value) or self._list_of_keys(key))
+
+    def _about(self, key: str, value: str | None) -> str | None:
+        """Return what there is to say about a key that means nothing here: other plugins' keys, or its topic."""
+        section = key.rpartition(".")[0]
+        of_section = self.keys.topic(section) if section and not self.knows(section) else None
+        of_others = self._of_other_plugins(key) or of_section or elsewhere(key, value, self._schemas)
+        return of_others or self.keys.topic(key)
 
     def _in_a_mapping(self, key: str, place: CliWord, owner: Any) -> Diagnostic:
         """Explain a key inside a value: ``run.checkpoint={kep: 3}``, ``sweep.params={optimizer.lrr: [0.1, 0.2]}``."""
@@ -165,8 +164,8 @@ class WrongKeys:
             meant = short_of(key, meaning.key) if meaning is not None and meaning.key else None
             return Diagnostic(no_key(key, meant), place, meant, note=inside)
         if meaning is None:
-            note = self._of_other_plugins(key) or elsewhere(key, value, self._schemas)
-            return Diagnostic(no_key(key, None), place, note=note or self._list_of_keys(key, names_of(owner)))
+            note = self._about(key, value) or self._list_of_keys(key, names_of(owner))
+            return Diagnostic(no_key(key, None), place, note=note)
         if meaning.sentence is not None:
             return Diagnostic(no_key(key, None), place, note=meaning.sentence)
         meant = short_of(key, meaning.key)
@@ -209,18 +208,22 @@ class WrongKeys:
         like = dict(self.keys.targets).get(full, "")
         named = class_called(value, homes, like=like) if value is not None and homes and not has_options else None
         is_built, new = full in self._free or named is not None, named or value
-        keeps = is_built and new is not None and self._takes_arguments_of(default, new)
+        keeps = is_built and new is not None and self._takes_arguments_of(full, default, new)
         for word in spellings(sign, key, new, default, is_built=is_built, keeps=keeps):
             if not blames(self._checked(place, word), expand_key(split_word(word)[1])):
                 return word
         return None
 
-    def _takes_arguments_of(self, node: Any, target: str) -> bool:
+    def _takes_arguments_of(self, key: str, node: Any, target: str) -> bool:
         """Return whether a class takes what is given to the one that a node builds; that of another trainer is gone."""
         given = node if isinstance(node, DictConfig) and "_target_" in node else {}
         foreign = getattr(self._schemas.trainer.get(self.chosen["trainer"] or ""), "foreign", ())
-        is_foreign = str(given.get("_target_", "")).startswith(tuple(f"{one}." for one in foreign))
-        return is_foreign or all(may_take(target, str(one)) for one in given if str(one)[:1] != "_")
+        if str(given.get("_target_", "")).startswith(tuple(f"{one}." for one in foreign)):
+            own = node_at(self._composition.own_nodes, key)
+            if not isinstance(own, DictConfig):  # nothing is given
+                return False
+            given = own
+        return all(may_take(target, str(one)) for one in given if str(one)[:1] != "_")
 
     def usual(self, key: str) -> str | None:
         """Return a value that a key may have, as a word has it; None if none is known."""
@@ -235,8 +238,9 @@ class WrongKeys:
 
     def _or_added(self, key: str, place: CliWord, meant: str) -> str | None:
         """Return the line that shows how to add ``key`` all the same; None where it is just a misspelling."""
-        name = meant.rpartition(".")[2]
-        added = None if alike(key.rpartition(".")[2], [name]) == name else self._added(key, place)
+        (parent, _, typed), name = key.rpartition("."), meant.rpartition(".")[2]
+        is_argument = parent in dict(self.keys.targets) and alike(typed, [name]) != name
+        added = self._added(key, place) if is_argument else None
         return f"or add it with {added}" if added is not None else None
 
     def _own_argument(self, key: str, place: CliWord) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rtrain.config.diagnostics.meant.suggest import all_keys
+from rtrain.config.diagnostics.meant.schema_keys import all_keys
 from rtrain.config.diagnostics.meant.words import words_of
 from rtrain.errors import ConfigError
 from rtrain.schemas import schemas
