@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import Field, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any, get_args
 
 from rtrain.config.compose.aliases import CHOOSABLE, GROUPS, KEYS
@@ -48,9 +48,7 @@ def plugins_with(key: str, schemas: Schemas) -> str | None:
     group, name = group_and_name(key)
     confs = schemas.group(group) if group else {}
     knowing = [plugin for plugin, conf in confs.items() if name in names_of(conf)]
-    notes = [one.metadata["elsewhere"] for plugin in knowing for one in fields(confs[plugin]) if _is_noted(one, name)]
-    own = f"{group.replace('/', '.')}.{name}"
-    return "; ".join([f"{own} is a key of {group}={', '.join(knowing)}", *notes]) if knowing else None
+    return f"{group.replace('/', '.')}.{name} is a key of {group}={', '.join(knowing)}" if knowing else None
 
 
 def group_and_name(key: str) -> tuple[str, str]:
@@ -59,11 +57,6 @@ def group_and_name(key: str) -> tuple[str, str]:
         if is_inside(key, group.replace("/", ".")) and key.count(".") > group.count("/"):
             return group, key.split(".")[group.count("/") + 1]
     return "", ""
-
-
-def _is_noted(one: Field[Any], name: str) -> bool:
-    """Tell whether a plugin says what users of other plugins should know of its key."""
-    return one.name == name and "elsewhere" in one.metadata
 
 
 def names_of(conf: Any) -> list[str]:
