@@ -29,7 +29,7 @@ FUNCTION = Need(
 class Conf(TrainLoopConf, EpochsConf):
     """Trains a Flax module with Optax on one world of JAX processes, or calls a function of your own in it."""
 
-    foreign: ClassVar[tuple[str, ...]] = ("torch", "rtrain.trainers.torch")
+    foreign: ClassVar[tuple[str, ...]] = ("torch", "rtrain.models.torch", "rtrain.trainers.torch")
     """Modules whose classes this trainer can't use: options of config groups that build them are refused."""
     homes: ClassVar[Mapping[str, Sequence[str]]] = {
         "model": ("rtrain.models.jax",),

@@ -42,7 +42,7 @@ class CrossValidationConf:
 class Conf:
     """Fits any scikit-learn estimator on one worker with all its cores."""
 
-    foreign: ClassVar[tuple[str, ...]] = ("torch", "rtrain.trainers.torch")
+    foreign: ClassVar[tuple[str, ...]] = ("torch", "rtrain.models.torch", "rtrain.trainers.torch")
     """Modules whose classes this trainer can't use: options of config groups that build them are refused."""
     homes: ClassVar[Mapping[str, Sequence[str]]] = {
         "estimator": tuple(

@@ -18,7 +18,7 @@ from rtrain.trainers.loops.epochs.too_late import schedules_of
 class Conf(TrainLoopConf, EpochsConf):
     """Trains a Keras 3 model on TensorFlow, with any number of workers."""
 
-    foreign: ClassVar[tuple[str, ...]] = ("torch", "rtrain.trainers.torch")
+    foreign: ClassVar[tuple[str, ...]] = ("torch", "rtrain.models.torch", "rtrain.trainers.torch")
     """Modules whose classes this trainer can't use: options of config groups that build them are refused."""
     homes: ClassVar[Mapping[str, Sequence[str]]] = {
         "model": ("rtrain.models.keras",),

@@ -98,7 +98,7 @@ class TokenizerConf:
 class Conf(TrainLoopConf, EpochsConf):
     """Trains models of Hugging Face transformers on texts or images, from scratch or fine-tuned."""
 
-    foreign: ClassVar[tuple[str, ...]] = ("torch", "rtrain.trainers.torch")
+    foreign: ClassVar[tuple[str, ...]] = ("torch", "rtrain.models.torch", "rtrain.trainers.torch")
     """Modules whose classes this trainer can't use: options of config groups that build them are refused."""
     needs: ClassVar[Rules] = (
         *loop_needs("num_threads"),

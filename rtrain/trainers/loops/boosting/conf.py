@@ -47,7 +47,7 @@ NORMALIZED = Need(
 STOPS_EARLY = Need(
     met=lambda way: way.trainer.early_stopping_rounds is not None,
     otherwise="nothing stops the run early",
-    instead="Say after how many rounds: trainer.early_stopping_rounds=10",
+    instead="It is early_stopping.min_delta now: trainer.early_stopping={patience: 10, min_delta: 0.01}",
     keys=("trainer.early_stopping_rounds",),
 )
 MEASURES = Need(
@@ -122,8 +122,6 @@ class BoostingConf(TrainLoopConf):
     """Threads of each worker; null: as many as it has cores."""
 
     def __post_init__(self) -> None:
-        if self.early_stopping_min_delta and self.early_stopping_rounds is None:
-            raise ValueError("early_stopping_min_delta is now early_stopping.min_delta, beside early_stopping.patience")
         if self.early_stopping is None and self.early_stopping_rounds is not None:
             self.early_stopping = EarlyStoppingConf(
                 patience=self.early_stopping_rounds, min_delta=self.early_stopping_min_delta
