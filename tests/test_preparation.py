@@ -11,8 +11,8 @@ from rtrain.preparation import check_room, check_shares
 from rtrain.runs.facts import num_cores
 from rtrain.testing.small_data import in_memory
 from rtrain.testing.workers import make_job
+from rtrain.trainers.registry import load_trainer
 from rtrain.trainers.torch.config import Conf
-from rtrain.trainers.torch.plugin import Plugin
 
 
 def test_more_workers_than_rows_to_train_on_are_refused():
@@ -32,10 +32,11 @@ def test_a_loop_leaves_a_core_to_read_the_data_only_if_it_has_data(shared):
         trainer=Conf(train_loop="a:b"), run=RunConf(name="test"), scaling=ScalingConf(num_workers=2), dataset=None
     )
     cluster = Cluster(own=True, nodes=({"CPU": 2.0},), shared=shared)
-    check_room(make_job(conf, None), Plugin(), cluster, ["rtrain"])
+    plugin = load_trainer("torch", conf.trainer)
+    check_room(make_job(conf, None), plugin, cluster, ["rtrain"])
     rows = {"x": np.zeros((3, 2), "float32"), "y": np.zeros(3, "int64")}
     with pytest.raises(NotEnoughResourcesError, match="1 CPU left to read the data"):
-        check_room(make_job(conf, in_memory({"train": rows}, "classification", num_classes=2)), Plugin(), cluster, [])
+        check_room(make_job(conf, in_memory({"train": rows}, "classification", num_classes=2)), plugin, cluster, [])
 
 
 @pytest.mark.parametrize("config", ["xgboost", "lightgbm", "mlp", "sklearn"])
