@@ -19,6 +19,7 @@ OPTIMIZERS = {
     "jax": {"_target_": "optax.sgd", "learning_rate": 0.01},
     "tensorflow": {"_target_": "keras.optimizers.SGD", "learning_rate": 0.01},
 }
+HOMES = {"torch": "rtrain.models.torch", "jax": "rtrain.models.jax", "tensorflow": "rtrain.models.keras"}
 NUMBERS = {"table", "image", "series"}
 MODELS = [
     ("torch", "MLP", {"in_features": "auto", "num_classes": "auto"}, NUMBERS),
@@ -62,7 +63,7 @@ def test_it_trains_or_one_error_names_the_model_and_the_shape(tmp_path, trainer,
         if kind == "tokens" and task == "regression":
             continue
         data = few_rows(make(task))
-        error = train(trainer, {"_target_": f"rtrain.trainers.{trainer}.models.{name}", **keys}, data, tmp_path / kind)
+        error = train(trainer, {"_target_": f"{HOMES[trainer]}.{name}", **keys}, data, tmp_path / kind)
         if error is None:
             trained.add(kind)
             continue
@@ -88,7 +89,7 @@ def test_it_trains_or_one_error_names_the_model_and_the_shape(tmp_path, trainer,
 def test_a_loss_that_does_not_fit_is_told_with_its_shapes_and_not_broadcast(tmp_path, trainer, loss, task):
     data, shape = few_rows(small_dataset(task, shape=(5,))), {"input_shape": "auto"} if trainer == "tensorflow" else {}
     name = {"jax": "MLP", "tensorflow": "mlp"}[trainer]
-    model = {"_target_": f"rtrain.trainers.{trainer}.models.{name}", "num_classes": "auto", **shape}
+    model = {"_target_": f"{HOMES[trainer]}.{name}", "num_classes": "auto", **shape}
     # As many rows as classes: what broadcasts would do so in silence.
     error = train(trainer, model, data, tmp_path, loss=loss, global_batch_size=3)
     assert error is not None

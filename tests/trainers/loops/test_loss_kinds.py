@@ -86,9 +86,9 @@ def test_each_trainer_refuses_it_and_what_it_proposes_works(config, loss, tmp_pa
     monkeypatch.chdir(tmp_path)
     words = ["dataset=sklearn", "dataset.name=diabetes", "num_workers=0", "dataset.limit=60"]
     if config != "mlp":  # its model is one of images
-        model = {"jax": "jax.models.MLP", "keras": "tensorflow.models.mlp"}[config]
+        model = {"jax": "jax.MLP", "keras": "keras.mlp"}[config]
         words += [
-            f"trainer.model._target_=rtrain.trainers.{model}",
+            f"trainer.model._target_=rtrain.models.{model}",
             "~trainer.model.channels",
             "~trainer.model.dropout",
         ]

@@ -105,12 +105,13 @@ CALLS = {
 
 
 @pytest.mark.usefixtures("cluster")
-def test_what_it_gives_is_what_ray_gives(dataset):
+@pytest.mark.parametrize("names", [("pandas", "schema"), pytest.param(tuple(CALLS), marks=pytest.mark.slow)], ids=len)
+def test_what_it_gives_is_what_ray_gives(dataset, names):
     from rtrain.datasets.ray_data import dataset_of
 
     split = dataset.splits["train"]
-    for name, call in CALLS.items():
-        assert call(LocalShard(split)) == call(dataset_of(split).iterator()), name
+    for name in names:
+        assert CALLS[name](LocalShard(split)) == CALLS[name](dataset_of(split).iterator()), name
 
 
 def test_every_public_name_of_rays_shards_is_there(dataset, monkeypatch):
