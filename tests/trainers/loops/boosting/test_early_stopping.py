@@ -6,7 +6,9 @@ import pytest
 from boosting_runs import make_dataset
 
 from rtrain.config.schema import BestConf, CheckpointConf, RtrainConf, RunConf
+from rtrain.config.session import Session
 from rtrain.errors import ConfigError
+from rtrain.schemas import schemas
 from rtrain.testing.workers import make_job
 from rtrain.trainers.lightgbm.config import Conf as LightGBMConf
 from rtrain.trainers.loops.boosting.progress import RoundProgress
@@ -49,9 +51,11 @@ def test_the_new_name_counts_where_both_are_given():
     assert conf.early_stopping == EarlyStoppingConf(patience=7)
 
 
-def test_a_size_of_improvements_without_early_stopping_is_refused():
-    with pytest.raises(ValueError, match="early_stopping_min_delta is now early_stopping"):
-        XGBoostConf(early_stopping_min_delta=0.1)
+@pytest.mark.parametrize("trainer", CONFS)
+def test_a_size_of_improvements_without_early_stopping_is_refused(trainer):
+    words = ["num_workers=0", "trainer.early_stopping_min_delta=0.1"]
+    with pytest.raises(ConfigError, match=r"early_stopping\.min_delta now"), Session(trainer, words, schemas()) as one:
+        one.check()
 
 
 @pytest.mark.parametrize("trainer", CONFS)
