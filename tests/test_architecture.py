@@ -100,27 +100,30 @@ def module_of(path):
     return ".".join(["rtrain", *path.relative_to(ROOT).with_suffix("").parts]).removesuffix(".__init__")
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_layer_imports_only_layers_below_it(path):
-    here = layer_of(module_of(path))
-    if here is None:
-        return
-    for name, line in imports_of(path):
-        if not name.startswith("rtrain."):
-            continue
-        there = layer_of(name) if name.split(".")[1][0] != "_" else None
-        if there is None or there[1] == here[1]:
-            continue
-        assert may_import(here, there), f"{path.relative_to(ROOT)}:{line} imports {name}, which is not below it"
+@pytest.fixture(scope="module")
+def all_imports():
+    """What each file imports: (path, name, line)."""
+    return [(path, name, line) for path in FILES for name, line in imports_of(path)]
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_library_is_imported_only_by_its_owner(path):
-    where = path.relative_to(ROOT).as_posix()
-    for name, line in imports_of(path):
-        owners = OWNERS.get(name.split(".")[0])
-        if owners:
-            assert where.startswith(owners), f"{where}:{line} imports {name}; only {', '.join(owners)} may"
+def test_a_layer_imports_only_layers_below_it(all_imports):
+    wrong = []
+    for path, name, line in all_imports:
+        here = layer_of(module_of(path))
+        is_own = name.startswith("rtrain.") and name.split(".")[1][0] != "_"
+        there = layer_of(name) if is_own and here is not None else None
+        if there is not None and there[1] != here[1] and not may_import(here, there):
+            wrong.append(f"{path.relative_to(ROOT)}:{line} imports {name}, which is not below it")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_a_library_is_imported_only_by_its_owner(all_imports):
+    wrong = []
+    for path, name, line in all_imports:
+        where, owners = path.relative_to(ROOT).as_posix(), OWNERS.get(name.split(".")[0])
+        if owners and not where.startswith(owners):
+            wrong.append(f"{where}:{line} imports {name}; only {', '.join(owners)} may")
+    assert not wrong, "\n".join(wrong)
 
 
 def test_no_files_import_each_other_in_a_circle():

@@ -88,6 +88,12 @@ def test_actors_answer_as_one_process_does(trained, folder, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("cluster")
+def test_actors_measure_the_rows_that_training_kept_back(trained):
+    assert rtrain.evaluate(trained, ["num_workers=2"]) == rtrain.evaluate(trained)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("cluster")
 def test_actors_fail_as_one_process_does(trained, folder, tmp_path):
     _a_value_that_cannot_be_used_is_told_as_in_one_process(trained, tmp_path)
     _a_model_that_fails_is_told_with_the_rows(folder, tmp_path)
@@ -103,7 +109,6 @@ def _two_workers_predict_what_one_process_predicts(trained, folder, tmp_path):
 
 
 def _two_workers_measure_what_one_process_measures(trained, folder):
-    assert rtrain.evaluate(trained, ["num_workers=2"]) == rtrain.evaluate(trained)
     path = f"dataset.path={folder}/new-0.parquet"
     assert rtrain.evaluate(trained, [path, "num_workers=2"]) == rtrain.evaluate(trained, [path])
 

@@ -23,14 +23,18 @@ class World(LoopWorld):
 
     @contextmanager
     def entered(self, worker: Worker) -> Iterator[None]:
-        """Set torch's threads; afterwards torch draws random numbers as it did before."""
+        """Set torch's threads; afterwards torch draws random numbers as it did before, and has no process group."""
         import ray.train.torch  # noqa: F401 - Ray's own strategies for Lightning count on it
         import torch
 
         from rtrain.trainers.torch.process_settings import torch_settings
 
         with torch.random.fork_rng(devices=[]), torch_settings(worker, deterministic=None):
-            yield
+            try:
+                yield
+            finally:
+                if worker.in_process and torch.distributed.is_initialized():
+                    torch.distributed.destroy_process_group()
 
     def seed(self, number: int) -> None:
         """Seed torch."""

@@ -231,7 +231,12 @@ def hydras_keys(node, path="hydra"):
             yield f"{path}.{name}"
 
 
-@pytest.mark.parametrize("key", list(hydras_keys(OmegaConf.structured(HydraConf))))
+KEYS = list(hydras_keys(OmegaConf.structured(HydraConf)))
+
+
+@pytest.mark.parametrize(
+    "key", [*KEYS[::3], *(pytest.param(one, marks=pytest.mark.slow) for one in KEYS if one not in KEYS[::3])]
+)
 def test_no_setting_of_hydras_ends_in_a_traceback(key, project):
     for value in (None, "x", ["NOPE"]):
         node = value

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import torch
 
 import rtrain
 from rtrain.errors import ConfigError
@@ -187,9 +188,13 @@ def check(trainer: str, run: Run, left: list[dict], size: int) -> None:
     assert run.manifest.metrics
 
 
-@pytest.mark.parametrize("trainer", FRAMEWORKS)
+@pytest.mark.parametrize(
+    "trainer",  # Lightning's callback has Ray start a cluster
+    [pytest.param(one, marks=pytest.mark.slow if one == "lightning" else ()) for one in FRAMEWORKS],
+)
 def test_a_loop_of_rays_trains_in_this_process(train, trainer):
     check(trainer, *train(trainer, 0), 1)
+    assert not torch.distributed.is_initialized()
 
 
 @pytest.mark.parametrize(
