@@ -48,6 +48,7 @@ def test_it_is_listed_and_its_keys_are_explained(environment, tmp_path):
     assert "trainer.sharpness: number > 0 = 1.0" in explained
 
 
+@pytest.mark.slow
 def test_it_trains_on_a_worker_of_ray(environment, tmp_path):
     done = rtrain_says(environment, tmp_path, "fit", str(EXAMPLE / "digits.yaml"), "num_workers=1", "name=c")
     assert done.returncode == 0, done.stderr

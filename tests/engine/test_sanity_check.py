@@ -137,10 +137,11 @@ def test_what_this_machine_lacks_is_left_to_the_workers(how, project, monkeypatc
     ("config", "trainer"),
     [
         ("resnet", "torch"),
-        ("lightning", "lightning"),
         ("jax", "jax"),
-        ("keras", "tensorflow"),
-        ("transformers", "transformers"),
+        *(
+            pytest.param(*one, marks=pytest.mark.slow)
+            for one in (("lightning", "lightning"), ("keras", "tensorflow"), ("transformers", "transformers"))
+        ),
     ],
 )
 def test_a_run_with_a_trial_has_the_same_weights_as_one_without(config, trainer, project, monkeypatch):

@@ -55,7 +55,7 @@ def train(trainer, model, data, folder, **keys):
     return None
 
 
-@pytest.mark.parametrize("task", ["classification", "regression"])
+@pytest.mark.parametrize("task", ["classification", pytest.param("regression", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("trainer", "name", "keys", "fitting"), MODELS)
 def test_it_trains_or_one_error_names_the_model_and_the_shape(tmp_path, trainer, name, keys, fitting, task):
     trained = set()

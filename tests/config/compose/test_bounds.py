@@ -94,7 +94,10 @@ LONG = {
 }
 
 
-@pytest.mark.parametrize("kind", LONG)
+QUICK = ("parts", "keys", "decoded often")
+
+
+@pytest.mark.parametrize("kind", [pytest.param(one, marks=() if one in QUICK else pytest.mark.slow) for one in LONG])
 def test_a_text_that_takes_long_to_parse_is_refused(kind, project):
     write("configs/evil.yaml", yaml.safe_dump({"defaults": ["digits"], "vars": LONG[kind]}))
     began = time.process_time()

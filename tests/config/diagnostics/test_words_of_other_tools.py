@@ -326,7 +326,7 @@ def told(config: Config, wrong: WrongKeys, row: Row) -> Told:
     return Told(meant, tried, str(finding.as_error()), is_blank)
 
 
-@pytest.mark.parametrize("each", [8, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("each", [16, pytest.param(1, marks=pytest.mark.slow)])
 def test_names_lead_to_what_is_meant(each, configs):
     """19 of 20 lead to the right key or sentence, no wrong suggestion passes, and none is left without a word."""
     rows, wrong, misled, blank = load_rows()[::each], [], [], []

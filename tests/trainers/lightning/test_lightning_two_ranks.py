@@ -131,7 +131,11 @@ def of(records, kind):
     return [record for record in records if isinstance(record, kind)]
 
 
-@pytest.mark.parametrize("only_first", [False, True], ids=["different values", "values of one rank"])
+@pytest.mark.parametrize(
+    "only_first",
+    [False, pytest.param(True, marks=pytest.mark.slow)],
+    ids=["different values", "values of one rank"],
+)
 def test_early_stopping_and_the_rate_go_by_the_values_of_rank_0(tmp_path, ranks, only_first):
     early = EarlyStoppingConf(monitor="val/loss", patience=2, mode="min")
     first, second = ranks.run(fit_rank, tmp_path, conf_of(early_stopping=early, only_first=only_first))

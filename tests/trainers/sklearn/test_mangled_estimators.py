@@ -136,6 +136,7 @@ def test_what_scikit_learn_makes_is_read(fitted):
     np.testing.assert_array_equal(from_data(dumps(fitted)).predict(rows), fitted.predict(rows))
 
 
+@pytest.mark.slow
 def test_changed_files_of_all_listed_estimators_are_refused_or_used_without_a_crash():
     assert used_without_a_crash(PROGRAM, seed=0, number=2) > len(makes())
 
