@@ -20,8 +20,9 @@ CONFIGS = {"torch": "mlp", "tensorflow": "keras"}
 """The built-in config of each trainer, where its name is another one."""
 LOOP = ("trainer.train_loop=loops:train",)
 TRAINERS = [(name, CONFIGS.get(name, name), ()) for name in sorted(schemas().trainer)] + [("loop", "mlp", LOOP)]
+USUAL = ("num_workers=0", False)
 WAYS = [
-    pytest.param(way, marks=[] if way[0][1] == "mlp" or way[1:] == ("num_workers=0", False) else [pytest.mark.slow])
+    pytest.param(way, marks=[] if way[0][0] == "torch" or way[1:] == USUAL else [pytest.mark.slow])
     for way in product(TRAINERS, ("num_workers=0", "num_workers=2"), (False, True))
 ]
 
