@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from rtrain.trainers.loops.custom.world import LoopWorld
 from rtrain.trainers.worker import Worker
@@ -14,12 +13,6 @@ class World(LoopWorld):
     """``jax.distributed``, initialized."""
 
     framework = "jax"
-
-    def backend_config(self) -> Any:
-        """Give the workers each other's addresses; Ray's own backend leaves CPU workers alone, each with a copy."""
-        from rtrain.trainers.loops.rendezvous import RendezvousConfig
-
-        return RendezvousConfig()
 
     @contextmanager
     def entered(self, worker: Worker) -> Iterator[None]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from rtrain.trainers.loops.custom.world import LoopWorld
 from rtrain.trainers.worker import Worker
@@ -14,12 +13,6 @@ class World(LoopWorld):
     """``torch.distributed``, joined by Ray."""
 
     framework = "torch"
-
-    def backend_config(self) -> Any:
-        """Join the processes: gloo on CPUs, nccl on GPUs."""
-        from ray.train.torch import TorchConfig
-
-        return TorchConfig()
 
     @contextmanager
     def entered(self, worker: Worker) -> Iterator[None]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rtrain.trainers.loops.custom.world import LoopWorld
 
 
@@ -11,9 +9,3 @@ class World(LoopWorld):
     """A tracker through which the workers find each other, and XGBoost's communicator around the loop."""
 
     framework = "xgboost"
-
-    def backend_config(self) -> Any:
-        """Start the tracker."""
-        from ray.train.xgboost import XGBoostConfig
-
-        return XGBoostConfig()

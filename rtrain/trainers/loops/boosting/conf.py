@@ -56,8 +56,6 @@ MEASURES = Need(
     instead="Name a split: trainer.eval_splits=[val]",
     keys=("trainer.eval_splits",),
 )
-
-
 SHUFFLES = Need(
     met=lambda way: False,
     otherwise="boosted trees take the rows in the order of the data",

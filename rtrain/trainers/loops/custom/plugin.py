@@ -38,7 +38,7 @@ class TrainLoopPlugin(TrainerPlugin):
 
     def backend_config(self, conf: Any) -> Any:
         """Join the workers as Ray's trainer of the framework does."""
-        return self._framework.world().backend_config()
+        return self._framework.world().backend_config() or self._framework.backend_config(conf)
 
     def worker_env(self, conf: Any) -> dict[str, str]:
         """Return what the framework's world needs to be set before it is imported."""

@@ -28,8 +28,8 @@ class LoopWorld:
         return {}
 
     def backend_config(self) -> Any:
-        """Return the ``ray.train`` backend config of Ray's trainer for the framework."""
-        raise NotImplementedError
+        """Return the ``ray.train`` backend config of Ray's trainer; None: declared training has the same."""
+        return None
 
     @contextmanager
     def entered(self, worker: Worker) -> Iterator[None]:
