@@ -140,3 +140,12 @@ def test_a_sentence_adds_with_a_plus_what_an_option_lacks():
 
 def read(file):
     return yaml.load(file.read_text(encoding="utf-8"), yaml.BaseLoader)
+
+
+@pytest.mark.parametrize(("conf", "sections"), [one for one in DECLARED if one.values[0] in schemas().trainer.values()])
+def test_a_sentence_of_a_trainer_names_its_own_keys_or_the_trainer_that_has_them(conf, sections):
+    confs = schemas().trainer
+    for say in [one["say"] for one in sections.get("says", [])]:
+        meant = [conf, *(confs[name] for name in re.findall(r"\btrainer=(\w+)", say) if name in confs)]
+        known = {one.name for each in meant for one in fields(each)} | {"type"}
+        assert set(re.findall(r"\btrainer\.([a-z]\w*)", say)) <= known, say
