@@ -75,12 +75,12 @@ def startup(times: int) -> None:
 
 
 def whole(times: int, max_workers: int = 2) -> None:
-    """Whole processes, from nothing to a trained model."""
+    """Whole processes, from nothing to a trained model: a declared one, and the script's own function as a loop."""
     for workers, goal in ((0, 0.2), (1, 0.5), (2, 0.5))[: max_workers + 1]:
         peer = [sys.executable, str(PEERS / "ray_train_script.py"), str(max(workers, 1))]
-        compare(
-            f"digits MLP, num_workers={workers} / script", [RTRAIN, *MLP, f"num_workers={workers}"], peer, goal, times
-        )
+        for name, fit in (("digits MLP", MLP), ("its loop", ["fit", str(PEERS / "loop.yaml")])):
+            ours = [RTRAIN, *fit, f"num_workers={workers}"]
+            compare(f"{name}, num_workers={workers} / script", ours, peer, goal, times)
 
 
 def epochs(times: int, num_epochs: int = 20) -> None:

@@ -6,6 +6,8 @@ import os
 import re
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from rtrain.errors import ConfigError
 
@@ -40,14 +42,21 @@ def prepare_import() -> None:
 
 
 def import_quietly() -> None:
-    """Import TensorFlow; of what is written to the standard error meanwhile, the greeting is left out."""
+    """Import TensorFlow without its greeting."""
+    with no_greeting():
+        import tensorflow
+
+        tensorflow.config.list_physical_devices()
+
+
+@contextmanager
+def no_greeting() -> Iterator[None]:
+    """Leave TensorFlow's greeting out of what the block writes to the standard error; the rest comes at its end."""
     with tempfile.TemporaryFile("w+") as kept:
         before = os.dup(2)
         os.dup2(kept.fileno(), 2)
         try:
-            import tensorflow
-
-            tensorflow.config.list_physical_devices()
+            yield
         finally:
             os.dup2(before, 2)
             os.close(before)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -43,10 +45,18 @@ class World(LoopWorld):
         return TensorflowConfig()
 
     @contextmanager
+    def importing(self) -> Iterator[None]:
+        """Keep TensorFlow's greeting out of the terminal if the module of the loop imports it."""
+        with super().importing(), environment.no_greeting():
+            yield
+
+    @contextmanager
     def entered(self, worker: Worker) -> Iterator[None]:
         """Set the variables again: Ray asks for Keras 2 whether it is installed or not. Import TensorFlow."""
         os.environ.update(self.variables())
         environment.import_quietly()
+        if worker.in_process and _can_still_join():
+            os.environ["TF_CONFIG"] = json.dumps(_alone())
         yield
 
     def seed(self, number: int) -> None:
@@ -58,3 +68,19 @@ class World(LoopWorld):
 
 def _has_keras_2() -> bool:
     return find_spec("tf_keras") is not None
+
+
+def _can_still_join() -> bool:
+    """Tell whether TensorFlow takes the addresses of workers: before its first operation, or after others."""
+    from tensorflow.python.eager import context
+
+    here = context.context()
+    return here._context_handle is None or here._collective_ops_server_def is not None
+
+
+def _alone() -> dict[str, Any]:
+    """Return the ``TF_CONFIG`` of one worker, as Ray writes it."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        address = "{}:{}".format(*listening.getsockname())
+    return {"cluster": {"worker": [address]}, "task": {"type": "worker", "index": 0}}

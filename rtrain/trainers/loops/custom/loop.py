@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, chdir, contextmanager, suppress
 from typing import Any
@@ -16,7 +15,7 @@ from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
 from rtrain.trainers.loops.custom.reports import LocalReports, RayReports, StopTraining
 from rtrain.trainers.loops.custom.separate_models import one_model
-from rtrain.trainers.loops.custom.world import LoopWorld
+from rtrain.trainers.loops.custom.world import LoopWorld, kept_variables
 from rtrain.trainers.loops.seeding import seed_step
 from rtrain.trainers.worker import Worker
 
@@ -51,15 +50,13 @@ def _left_as_it_was() -> Iterator[None]:
     Ray starts one by itself where a loop in this process asks for what only a cluster has: its callback for Lightning
     wants a job's number.
     """
-    before, had_cluster = dict(os.environ), ray.is_initialized()
-    try:
-        yield
-    finally:
-        if not had_cluster:
-            ray.shutdown()
-        for name in os.environ.keys() - before.keys():
-            del os.environ[name]
-        os.environ.update(before)
+    had_cluster = ray.is_initialized()
+    with kept_variables():
+        try:
+            yield
+        finally:
+            if not had_cluster:
+                ray.shutdown()
 
 
 @contextmanager

@@ -26,8 +26,10 @@ class TrainLoopPlugin(TrainerPlugin):
         """Check that the loop is there and can be called."""
         from rtrain.trainers.loops.custom.loop import check_custom
 
-        self._framework.world().check(job)
-        check_custom(job)
+        world = self._framework.world()
+        world.check(job)
+        with world.importing():
+            check_custom(job)
 
     def train_loop(self, conf: Any) -> TrainLoop:
         """Return what runs the user's loop."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar
@@ -27,6 +28,13 @@ class LoopWorld:
         """Return the environment variables that have to be set before the framework is imported."""
         return {}
 
+    @contextmanager
+    def importing(self) -> Iterator[None]:
+        """Let the block import the module of a loop in the driver, which looks whether the function is there."""
+        with kept_variables():
+            os.environ.update(self.variables())
+            yield
+
     def backend_config(self) -> Any:
         """Return the ``ray.train`` backend config of Ray's trainer; None: declared training has the same."""
         return None
@@ -46,3 +54,15 @@ class LoopWorld:
         Args:
             number: 64 bits.
         """
+
+
+@contextmanager
+def kept_variables() -> Iterator[None]:
+    """Take back what the block has done to the variables of the environment."""
+    before = dict(os.environ)
+    try:
+        yield
+    finally:
+        for name in os.environ.keys() - before.keys():
+            del os.environ[name]
+        os.environ.update(before)

@@ -1,0 +1,57 @@
+"""Train by a trainer of Ray Train itself, and write what rank 0 has reported.
+
+python reference.py TRAINER MODULE:FUNCTION CONFIG REPORTS
+"""
+
+import importlib
+import json
+import sys
+from functools import partial
+from pathlib import Path
+
+import ray.train
+from ray.train.lightgbm import LightGBMTrainer
+from ray.train.tensorflow import TensorflowTrainer
+from ray.train.torch import TorchTrainer
+from ray.train.v2.jax import JaxTrainer
+from ray.train.xgboost import XGBoostTrainer
+
+from rtrain.trainers.loops.seeding import seed_step
+from rtrain.trainers.registry import load_trainer
+
+TRAINERS = {
+    "torch": TorchTrainer,
+    "lightning": TorchTrainer,
+    "transformers": TorchTrainer,
+    "tensorflow": TensorflowTrainer,
+    "jax": JaxTrainer,
+    "xgboost": XGBoostTrainer,
+    "lightgbm": LightGBMTrainer,
+}
+
+
+def loop(trainer, path, reports, config):
+    """Call the function, seeded as rtrain does; write the metrics of each report into a line of ``reports``."""
+    report = ray.train.report
+
+    def written(metrics, *args, **kwargs):
+        if ray.train.get_context().get_world_rank() == 0:
+            with Path(reports).open("a") as file:
+                file.write(json.dumps({name: float(value) for name, value in metrics.items()}) + "\n")
+        report(metrics, *args, **kwargs)
+
+    ray.train.report = written
+    module, name = path.split(":")
+    function = getattr(importlib.import_module(module), name)
+    load_trainer(trainer).world().seed(seed_step(7, ray.train.get_context().get_world_rank(), 0))
+    function(config) if config else function()
+
+
+if __name__ == "__main__":
+    trainer, path, config, reports = sys.argv[1:]
+    ray.init(num_cpus=2, include_dashboard=False)
+    TRAINERS[trainer](
+        partial(loop, trainer, path, reports),
+        train_loop_config=json.loads(config),
+        scaling_config=ray.train.ScalingConfig(num_workers=1),
+    ).fit()
