@@ -18,11 +18,13 @@ from pathlib import Path
 from typing import Any, cast
 
 from ray.train import Checkpoint, CheckpointUploadMode, ReportedCheckpoint, ReportedCheckpointStatus
+from ray.train.v2._internal.execution.storage import StorageContext
 from ray.train.v2._internal.execution.train_fn_utils import DistributedTrainFnUtils, LocalTrainFnUtils, TrainFnUtils
+from ray.train.v2.api.context import LocalTrainContext
 
 from rtrain.config.secrets.redact import Redactor
 from rtrain.errors import TrainingError, shortened
-from rtrain.runs.checkpoints import all_checkpoints, latest_checkpoint, read_record
+from rtrain.runs.checkpoints import all_checkpoints, checkpoints_dir, latest_checkpoint, read_record
 from rtrain.runs.plain_files import is_plain_name
 from rtrain.trainers.loops.collectives import SingleProcess
 from rtrain.trainers.loops.control import TrainerControl
@@ -114,8 +116,11 @@ class _Reports(TrainFnUtils):
             SystemExit: The loop that has started this thread is over; ends the thread.
         """
         self._refuse_others()
+        _check_wishes(checkpoint_upload_mode, checkpoint_upload_fn, validation)
+        in_place = checkpoint_upload_mode is CheckpointUploadMode.NO_UPLOAD
+        if in_place:  # it has its name
+            checkpoint_dir_name = Path(getattr(checkpoint, "path", "")).name or None
         _check_name(checkpoint_dir_name, self.worker.scrub)
-        _check_wishes(checkpoint_upload_mode, validation)
         beside = checkpoint_upload_mode is CheckpointUploadMode.ASYNC
         deletes = beside if delete_local_checkpoint_after_upload is None else delete_local_checkpoint_after_upload
         self.worker.checkpoints.thread.wait()
@@ -128,7 +133,8 @@ class _Reports(TrainFnUtils):
             token=token,
             rank=self.worker.rank,
             fill=checkpoint_upload_fn,
-            delete=deletes,
+            delete=deletes and not in_place,
+            in_place=in_place,
         )
         self._keep(upload, metrics, checkpoint, beside=beside)
         self._leave(self._agreed_reason(beside=beside))
@@ -236,7 +242,8 @@ class _Reports(TrainFnUtils):
         return None if newest is None else Checkpoint(str(newest))
 
     def get_all_reported_checkpoints(self, *_: Any, **__: Any) -> list[ReportedCheckpoint]:
-        """Return the checkpoints that the run has kept, oldest first."""
+        """Return the checkpoints that the run has kept, oldest first; wait for what this worker copies."""
+        self.worker.checkpoints.thread.wait()
         return [_reported(folder) for folder in all_checkpoints(self.worker.run_dir)]
 
 
@@ -275,9 +282,25 @@ class LocalReports(_Reports, LocalTrainFnUtils):
         LocalTrainFnUtils.__init__(self, experiment_name=worker.run_dir.name)
         super().__init__(worker)
 
+    def get_context(self) -> LocalContext:
+        """Return what Ray's own context says, and where checkpoints are."""
+        return LocalContext(self.worker.run_dir)
+
     def get_dataset_shard(self, dataset_info: Any) -> LocalShard:
         """Return a split."""
         return LocalShard(find_split(self.worker.dataset, dataset_info.dataset_name)[1])
+
+
+class LocalContext(LocalTrainContext):
+    """The context of the only worker, which knows where the run's checkpoints are as those of Ray's workers do."""
+
+    def __init__(self, run_dir: Path) -> None:
+        super().__init__(experiment_name=checkpoints_dir(run_dir).name)
+        self._run_dir = run_dir
+
+    def get_storage(self) -> StorageContext:
+        """Return the storage of the run's checkpoints."""
+        return StorageContext(self._run_dir.absolute(), checkpoints_dir(self._run_dir).name, read_only=True)
 
 
 def _nothing() -> None:
@@ -310,7 +333,7 @@ def _check_name(name: Any, scrub: Redactor) -> None:
         raise TrainingError(f"checkpoint_dir_name={clean!r} holds a secret of the config.", "Name it by the step.")
 
 
-def _check_wishes(mode: CheckpointUploadMode, validation: Any) -> None:
+def _check_wishes(mode: CheckpointUploadMode, fill: Any, validation: Any) -> None:
     """Refuse what reports of a loop can't do.
 
     Raises:
@@ -319,14 +342,12 @@ def _check_wishes(mode: CheckpointUploadMode, validation: Any) -> None:
     if not isinstance(mode, CheckpointUploadMode):
         raise TrainingError(
             f"ray.train.report(checkpoint_upload_mode={mode!r}): this is not a ray.train.CheckpointUploadMode.",
-            "Report with ray.train.CheckpointUploadMode.SYNC or ASYNC.",
+            "Report with ray.train.CheckpointUploadMode.SYNC, ASYNC or NO_UPLOAD.",
         )
-    if mode is CheckpointUploadMode.NO_UPLOAD:
+    if mode is CheckpointUploadMode.NO_UPLOAD and fill is not None:
         raise TrainingError(
-            "ray.train.report(checkpoint_upload_mode=NO_UPLOAD): rtrain keeps a copy of each checkpoint in the run "
-            "directory.",
-            "Leave checkpoint_upload_mode out, or report with ASYNC; files that are somewhere else may be copied by a "
-            "checkpoint_upload_fn.",
+            "ray.train.report(checkpoint_upload_mode=NO_UPLOAD): checkpoint_upload_fn has no effect.",
+            "Leave one of the two out.",
         )
     if validation:
         raise TrainingError(
