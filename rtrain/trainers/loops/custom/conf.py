@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, WithJsonSchema
+from pydantic import AfterValidator, Field, WithJsonSchema
 
 from rtrain.config.needs import SEVERAL_WORKERS, WORKERS, Need, Rules
 
@@ -43,7 +43,7 @@ def loop_needs(*honoured: str) -> Rules:
         honoured: Names of keys that count for a loop too, beside limits.
     """
     limits = ("max_seconds", "max_steps")
-    own = ("train_loop_config", "arguments", "datasets_to_split")
+    own = ("train_loop_config", "arguments", "validation_config", "datasets_to_split")
     return (
         DECLARED.of_all(but=("train_loop", *own, *limits, *honoured)),
         LOOP.of(*(name for name in own if name not in honoured)),
@@ -62,6 +62,20 @@ _NAMES = {"anyOf": [{"const": "all", "type": "string"}, {"type": "array", "items
 
 
 @dataclass(kw_only=True)
+class ValidationConf:
+    """What validates the checkpoints that ``train_loop`` reports with ``validation``."""
+
+    function: str
+    """``module:function`` of yours, which takes the checkpoint, a ``ray.train.Checkpoint``, and returns metrics."""
+
+    arguments: dict[str, Any] = field(default_factory=dict)
+    """Its other arguments by name; those of a ``ValidationTaskConfig`` come on top."""
+
+    timeout_seconds: Annotated[float, Field(gt=0)] | None = None
+    """How long it may take; null for no limit."""
+
+
+@dataclass(kw_only=True)
 class TrainLoopConf:
     """A train loop of the user's own, in place of what the other keys declare."""
 
@@ -75,7 +89,7 @@ class TrainLoopConf:
 
     train_loop: str | None = None
     """A function of your own, ``module:function``, as Ray Train's trainer of this name takes it
-    (``train_loop_per_worker``); in place of all keys of the trainer but the next three, and ``max_seconds`` and
+    (``train_loop_per_worker``); in place of all keys of the trainer but the next four, and ``max_seconds`` and
     ``max_steps``, which end it at a report."""
 
     train_loop_config: dict[str, Any] = field(default_factory=dict, metadata={"checked": False})
@@ -83,6 +97,9 @@ class TrainLoopConf:
 
     arguments: dict[str, Any] = field(default_factory=dict)
     """Arguments of ``train_loop`` by name, besides its config or in place of it: ``{lr: 0.1}``."""
+
+    validation_config: ValidationConf | None = None
+    """What validates checkpoints, as Ray's ``ValidationConfig`` names it; null: nothing does."""
 
     datasets_to_split: Annotated[Any, AfterValidator(_check_names), WithJsonSchema(_NAMES)] = "all"
     """Data sets whose rows the workers share: all, or a list of names, as Ray's ``DataConfig`` has it. Of the others,

@@ -92,6 +92,10 @@ def check_custom(job: Job) -> None:
     function = locate_function(conf.train_loop, "trainer.train_loop", job.allow)
     check_arguments(function, conf.arguments, conf.train_loop)
     config_parameter(function, conf.arguments)
+    if conf.validation_config is not None:
+        key = "trainer.validation_config"
+        validate = locate_function(conf.validation_config.function, f"{key}.function", job.allow)
+        check_arguments(validate, conf.validation_config.arguments, conf.validation_config.function, f"{key}.arguments")
     if job.dataset is not None and conf.datasets_to_split != "all":
         for name in conf.datasets_to_split:
             check_split_name(job.dataset, name)
@@ -103,8 +107,8 @@ def check_custom(job: Job) -> None:
         )
 
 
-def check_arguments(function: Any, arguments: Mapping[str, Any], path: str) -> None:
-    """Find out whether a train loop has these arguments, and whether they may be of these types.
+def check_arguments(function: Any, arguments: Mapping[str, Any], path: str, where: str = "trainer.arguments") -> None:
+    """Find out whether a function has these arguments, and whether they may be of these types.
 
     Raises:
         TargetError: It hasn't, or they can't; names the argument.
@@ -113,10 +117,10 @@ def check_arguments(function: Any, arguments: Mapping[str, Any], path: str) -> N
     if parameters is None:
         return
     by_name = {name: one for name, one in parameters.items() if one.kind is not one.POSITIONAL_ONLY}
-    check_names_known(by_name, list(arguments), "trainer.arguments", path)
+    check_names_known(by_name, list(arguments), where, path)
     for name, value in arguments.items():
         if name in by_name:
-            check_type(value, by_name[name], f"trainer.arguments.{name}", by_default=False)
+            check_type(value, by_name[name], f"{where}.{name}", by_default=False)
 
 
 def check_rows_suffice(job: Job) -> None:

@@ -20,7 +20,7 @@ class TrainLoopPlugin(TrainerPlugin):
     """
 
     resumable = frozenset(
-        {"train_loop_config", "arguments", "datasets_to_split", "max_seconds", "max_steps"}
+        {"train_loop_config", "arguments", "validation_config", "datasets_to_split", "max_seconds", "max_steps"}
     )  # the loop decides what to make of it
 
     def __init__(self, framework: TrainerPlugin) -> None:
