@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -18,6 +19,7 @@ from rtrain.config.needs import Way
 from rtrain.config.secrets.names import is_secret
 from rtrain.datasets import registry as datasets
 from rtrain.datasets.base import Dataset, ResidentSplit
+from rtrain.datasets.several import load_part, load_several
 from rtrain.datasets.without_effect import as_recorded, with_typed
 from rtrain.engine.log_capture import masked_streams
 from rtrain.engine.ray.worker_group import Group
@@ -140,6 +142,8 @@ def load_dataset(composed: Composed, observer: Stages, starting: StartingCluster
     Raises:
         ConfigError: It can't be read.
     """
+    if composed.conf.datasets:
+        return _load_several(composed, observer, starting)
     if composed.conf.dataset is None:
         return None
     name = composed.resolved["dataset"]["type"]
@@ -149,6 +153,18 @@ def load_dataset(composed: Composed, observer: Stages, starting: StartingCluster
         starting.wait()
     with masked_streams(composed.scrub), as_recorded(composed.of_run), with_typed(composed.typed):
         return source.load(composed.conf.dataset)
+
+
+def _load_several(composed: Composed, observer: Stages, starting: StartingCluster | None) -> Dataset:
+    """Return the data sets of ``datasets`` as one, of which each is a split."""
+    types = {name: one["type"] for name, one in composed.resolved["datasets"].items()}
+    observer.stage(f"reading {', '.join(types)}")
+    sources = {name: datasets.load_source(one, composed.allow) for name, one in types.items()}
+    if starting is not None and any(one.may_use_ray for one in sources.values()):
+        starting.wait()
+    confs = composed.conf.datasets
+    with masked_streams(composed.scrub):
+        return load_several({name: partial(load_part, one, confs[name]) for name, one in sources.items()})
 
 
 def check_job(
@@ -234,7 +250,7 @@ def check_shares(dataset: Dataset | None, num_workers: int) -> None:
     Raises:
         ConfigError: Names both numbers.
     """
-    num_rows = num_workers if dataset is None else dataset.info.num_rows["train"]
+    num_rows = num_workers if dataset is None else dataset.info.num_rows.get("train", num_workers)
     if num_rows < num_workers:
         raise ConfigError(
             f"{num_workers} workers can't share {num_rows} rows of the split 'train'.",

@@ -67,7 +67,8 @@ class Resumption:
             ConfigError: The model, or the position in the epoch, belongs to other rows.
         """
         before, now = self.manifest.dataset or {}, {} if info is None else asdict(info)
-        for name in (name for name in SAME_DATA if name in before):  # older manifests know less
+        same = () if before.get("parts") and now.get("parts") else SAME_DATA  # only the loop knows what depends on them
+        for name in (name for name in same if name in before):  # older manifests know less
             was, is_now = _plain(before[name]), _plain(now.get(name))
             if not _alike(was, is_now):
                 hint = f"Start a new run from its weights: run.init_from={self.run_dir}"
@@ -176,6 +177,8 @@ def may_change_anyway(key: str, resumable: frozenset[str]) -> bool:
         return False
     if section == "dataset":
         return rest.partition(".")[0] in READ_FROM
+    if section == "datasets":
+        return rest.partition(".")[2].partition(".")[0] in READ_FROM
     return section in FREE or (section == "trainer" and rest.partition(".")[0] in resumable)
 
 

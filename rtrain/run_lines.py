@@ -6,6 +6,7 @@ import shlex
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from rtrain.config.files.locations import shown
 from rtrain.runs.events import Event
@@ -67,8 +68,15 @@ def start_line(run_dir: Path, manifest: Manifest) -> str:
     where = "in this process" if workers == 0 else f"on {count} worker{'s' if workers > 1 else ''}"
     trainer = (manifest.config.get("trainer") or {}).get("type")
     data = manifest.dataset
-    what = f" on {data['name']} ({data['num_rows'].get('train', 0):,} rows)" if data else ""
+    what = f" on {_data_text(data)}" if data else ""
     return f"training {manifest.run_name} with {trainer}{what} {where} -> {shown(run_dir)}"
+
+
+def _data_text(data: Mapping[str, Any]) -> str:
+    """Return what is trained on, with its rows; of several data sets the rows of each."""
+    if data.get("parts"):
+        return ", ".join(f"{name} ({count:,} rows)" for name, count in data["num_rows"].items())
+    return f"{data['name']} ({data['num_rows'].get('train', 0):,} rows)"
 
 
 def end_lines(run_dir: Path, manifest: Manifest) -> list[str]:

@@ -12,5 +12,9 @@ from rtrain.trainers import registry as trainers
 def schemas() -> Schemas:
     """Return the conf dataclass of every trainer plugin, dataset source, search and scheduler, by name."""
     return Schemas(
-        trainer=trainers.confs(), dataset=datasets.confs(), sweep=SEARCHES.confs(), scheduler=SCHEDULERS.confs()
+        trainer=trainers.confs(),
+        dataset=datasets.confs(),
+        sweep=SEARCHES.confs(),
+        scheduler=SCHEDULERS.confs(),
+        part=datasets.whole_confs(),
     )

@@ -74,6 +74,12 @@ TESTS = {
         "tests/trainers/torch/test_torch_plugin.py::test_torch_is_told_that_weights_may_stay_unused"
     ),
     "trainer.torch.sync_batchnorm": "tests/trainers/torch/test_torch_plugin.py::test_a_mistake_is_named",
+    **{
+        f"trainer.{name}.datasets_to_split": (
+            "tests/trainers/loops/custom/test_several_datasets.py::test_ray_splits_those_that_the_key_names"
+        )
+        for name in ("jax", "lightgbm", "lightning", "tensorflow", "torch", "transformers", "xgboost")
+    },
     "sweep.name": f"{SWEEP}::test_a_sweep_may_have_a_name",
     "sweep.params": f"{SWEEP}::test_pairs_and_exclusions",
     "sweep.zip": f"{SWEEP}::test_pairs_and_exclusions",

@@ -96,7 +96,7 @@ def resumption(**changes):
 
 
 def test_every_fact_of_a_dataset_has_its_place():
-    told = {"name", "fingerprint", "memory_reason", "missing", "merged_targets", "num_skipped"}
+    told = {"name", "fingerprint", "memory_reason", "missing", "merged_targets", "num_skipped", "own_columns", "parts"}
     assert {one.name for one in dataclasses.fields(DatasetInfo)} == OTHERS.keys() | told
 
 

@@ -46,6 +46,18 @@ RESUMES = Need(
     keys=("run.resume",),
     portable=True,
 )
+LOOP = Need(
+    met=lambda way: getattr(way.trainer, "train_loop", None) is not None,
+    otherwise="there is no train loop of your own",
+    instead="Name it: trainer.train_loop=module:function. Declared trainers are trained on one data set: dataset",
+    keys=("trainer.train_loop",),
+)
+ALONE = Need(
+    met=lambda way: way.conf.dataset is None,
+    otherwise="it stands in place of dataset, which is given too",
+    instead="Keep one of the two; without dataset: dataset=null",
+    keys=("dataset",),
+)
 STORAGE = Need(
     met=lambda way: way.conf.run.storage is not None,
     otherwise="the run is copied nowhere",
@@ -334,11 +346,18 @@ class SmokeConf:
 class RtrainConf:
     """The whole config. ``trainer`` and ``dataset`` are checked against the plugin that their ``type`` names."""
 
+    needs: ClassVar[Rules] = (LOOP.of("datasets"), ALONE.of("datasets"))
+
     trainer: Any = "???"
     """What trains: ``type`` names the plugin, the other keys are the plugin's."""
 
     dataset: Any = None
     """What is trained on: ``type`` names the source, the other keys are the source's."""
+
+    datasets: dict[str, Any] = field(default_factory=dict)
+    """In place of ``dataset``, what ``trainer.train_loop`` is trained on: data sets by the names that
+    ``ray.train.get_dataset_shard`` takes, ``{train: {type: csv, path: a.csv}}`` say. Each is read whole, with its own
+    columns."""
 
     scaling: ScalingConf = field(default_factory=ScalingConf)
     run: RunConf = field(default_factory=RunConf)
@@ -365,6 +384,8 @@ class Schemas:
     dataset: Mapping[str, type]
     sweep: Mapping[str, type] = field(default_factory=dict)
     scheduler: Mapping[str, type] = field(default_factory=dict)
+    part: Mapping[str, type] = field(default_factory=dict)
+    """Of the data sets in ``datasets``."""
 
     def group(self, name: str) -> Mapping[str, type]:
         """Return the plugins' dataclasses of a config group, by plugin name."""
@@ -373,5 +394,6 @@ class Schemas:
             "dataset": self.dataset,
             "sweep": self.sweep,
             "sweep/scheduler": self.scheduler,
+            "datasets": self.part,
         }
         return groups[name]

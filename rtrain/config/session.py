@@ -306,7 +306,8 @@ class Session:
         typed = self.request.set_keys
         if self.trust or self._is_own_run(root):  # what was typed when it was begun
             typed |= {f"cluster.runtime_env.{name}" for name in data["cluster"]["runtime_env"]}
-            typed |= {leaf for section in ("cluster", "run", "dataset") for leaf in leaves(section, data[section])}
+            sections = ("cluster", "run", "dataset", "datasets")
+            typed |= {leaf for section in sections for leaf in leaves(section, data[section])}
         place = Path(cfg.hydra.runtime.output_dir)
         return Gate(allow=allow, root=root, folder=place.parent if of_sweep else place, typed=frozenset(typed))
 

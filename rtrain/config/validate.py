@@ -52,13 +52,18 @@ def validate(data: Mapping[str, Any], schemas: Schemas) -> RtrainConf:
     parts = {group: _plugin_conf(group, data.get(group), schemas, problems) for group in PLUGIN_GROUPS}
     rest = {key: value for key, value in data.items() if key not in PLUGIN_GROUPS}
     conf = _checked(RtrainConf, {**rest, **dict.fromkeys(PLUGIN_GROUPS)}, "", problems)
+    several = data.get("datasets")
+    sets = {
+        name: _plugin_conf("datasets", one, schemas, problems, f"datasets.{name}")
+        for name, one in (several.items() if isinstance(several, Mapping) else ())
+    }
     sweep = parts["sweep"]
     if sweep is not None and sweep.scheduler is not None:
         sweep.scheduler = _plugin_conf("sweep/scheduler", sweep.scheduler, schemas, problems)
     if problems:
         raise InvalidError(problems)
     assert isinstance(conf, RtrainConf)
-    conf.trainer, conf.dataset, conf.sweep = parts["trainer"], parts["dataset"], sweep
+    conf.trainer, conf.dataset, conf.datasets, conf.sweep = parts["trainer"], parts["dataset"], sets, sweep
     return conf
 
 
@@ -75,9 +80,9 @@ def key_names(conf: type) -> tuple[str, ...]:
     return tuple(one.name for one in fields(conf) if one.init)
 
 
-def _plugin_conf(group: str, node: Any, schemas: Schemas, problems: list[Problem]) -> Any:
-    known, where = tuple(schemas.group(group)), group.replace("/", ".")
-    if node is None and group != "trainer":
+def _plugin_conf(group: str, node: Any, schemas: Schemas, problems: list[Problem], where: str | None = None) -> Any:
+    known, where = tuple(schemas.group(group)), where or group.replace("/", ".")
+    if node is None and group not in ("trainer", "datasets"):
         return None
     if not isinstance(node, Mapping):
         shown = "is not chosen" if node is None else f"must be a mapping with a type, not {as_written(node)}"
@@ -94,7 +99,7 @@ def _plugin_conf(group: str, node: Any, schemas: Schemas, problems: list[Problem
         problems.append(Problem(key=where, message=message, lacks_type=True))
         return None
     if name not in known:
-        message = f"there is no {group} '{name}'; there are: {', '.join(known)}"
+        message = f"there is no {'dataset' if group == 'datasets' else group} '{name}'; there are: {', '.join(known)}"
         problems.append(Problem(key=f"{where}.type", message=message, known=known, word=str(name)))
         return None
     return _checked(

@@ -34,7 +34,8 @@ class DatasetInfo:
 
     name: str
     task: str
-    """One of ``TASKS``. Classes count from 0; the targets of a ranking are grades of relevance, float32."""
+    """One of ``TASKS``; empty where only a loop reads the rows. Classes count from 0; the targets of a ranking are
+    grades of relevance, float32."""
     input_shape: tuple[int, ...]
     """Shape of one row of ``x``: (channels, height, width) for images, (features,) for tables, (length,) for tokens,
     () for texts."""
@@ -68,6 +69,10 @@ class DatasetInfo:
     mean: tuple[float, ...] = ()
     std: tuple[float, ...] = ()
     """Per channel (images) or feature; applied to each batch as ``(x - mean) / std`` after uint8 was divided by 255."""
+    own_columns: Mapping[str, str] = field(default_factory=dict)
+    """Names and types of the columns that rows have in place of ``x`` and ``y``: of data that only a loop reads."""
+    parts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Of several data sets, each of which is a split: source, columns, fingerprint and memory of each."""
 
     def __post_init__(self) -> None:
         names = set[str]()
@@ -205,7 +210,7 @@ class ResidentSplit(Split):
         import numpy as np
 
         self.columns = {name: np.ascontiguousarray(values) for name, values in columns.items()}
-        self.num_rows = len(columns["y"])
+        self.num_rows = len(next(iter(columns.values())))
 
     def indices(self, one: EpochPlan) -> Iterator[tuple[np.ndarray, int]]:
         """Yield for each step the rows of this worker and the number of rows of all workers."""
@@ -294,6 +299,10 @@ class Source(ABC):
     Conf: ClassVar[type]
     """Dataclass of the source's own keys; importing it imports no reader library."""
 
+    WholeConf: ClassVar[type | None] = None
+    """Dataclass of the keys where all rows are read with the columns that the data has: for ``load_whole``. None: the
+    rows have ``x`` and ``y``, and ``Conf`` serves."""
+
     requires: ClassVar[tuple[str, ...]] = ()
     """Modules that must be importable for the source to work."""
 
@@ -319,6 +328,17 @@ class Source(ABC):
         Raises:
             DatasetError: Something is missing, unreadable or unusable; names the file, row or column.
         """
+
+    def load_whole(self, conf: Any) -> Dataset:
+        """Read, or open for streaming, all rows with the data's own columns, as the split ``train``.
+
+        Args:
+            conf: A ``WholeConf``.
+
+        Raises:
+            DatasetError: Something is missing, unreadable or unusable; names the file, row or column.
+        """
+        raise NotImplementedError
 
     def open_rows(self, conf: Any, encoding: Mapping[str, Any]) -> RowReader | None:
         """Open all rows that ``conf`` names to predict them; labels may be missing, splits are not made.

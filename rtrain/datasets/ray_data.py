@@ -10,9 +10,11 @@ import ray.data
 from rtrain.datasets.arrays.memmap import MappedSplit
 from rtrain.datasets.base import Dataset, ResidentSplit, Split
 from rtrain.datasets.streamed import StreamSplit
+from rtrain.datasets.whole.splits import FileTable, HeldTable
 
 if TYPE_CHECKING:
     import numpy as np
+    import pyarrow as pa
 
 
 def ray_datasets(dataset: Dataset, seed: int) -> dict[str, ray.data.Dataset]:
@@ -25,6 +27,10 @@ def ray_datasets(dataset: Dataset, seed: int) -> dict[str, ray.data.Dataset]:
 
 def dataset_of(split: Split, seed: int | None = None) -> ray.data.Dataset:
     """Return the rows of a split, in the order of the data; if they are streamed and there is a seed, in its order."""
+    if isinstance(split, HeldTable):
+        return ray.data.from_arrow(split.table)
+    if isinstance(split, FileTable):
+        return file_ray_dataset(split)
     return ray_dataset(split, seed) if isinstance(split, StreamSplit) else resident_ray_dataset(split)
 
 
@@ -35,6 +41,17 @@ def resident_ray_dataset(split: Split) -> ray.data.Dataset:
     assert isinstance(split, ResidentSplit)
     columns = ray.put(dict(split.columns))
     return ray.data.range(split.num_rows).map_batches(_take_rows, fn_kwargs={"columns": columns})
+
+
+def file_ray_dataset(split: FileTable) -> ray.data.Dataset:
+    """Return the rows of a table in files as a ray.data.Dataset of its columns, in their order."""
+    numbers = ray.data.range(len(split.pieces), override_num_blocks=len(split.pieces))
+    return numbers.map_batches(_read_tables, batch_size=1, fn_kwargs={"split": split})
+
+
+def _read_tables(batch: Mapping[str, np.ndarray], split: FileTable) -> Iterator[pa.Table]:
+    for number in batch["id"].tolist():
+        yield from split.reading.batches(split.pieces[number], split.columns)
 
 
 def _mapped_rows(batch: Mapping[str, np.ndarray], split: MappedSplit) -> dict[str, np.ndarray]:

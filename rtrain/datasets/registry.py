@@ -26,6 +26,11 @@ def confs() -> Confs:
     return Confs(modules(), lambda name: _source_class(name).Conf)
 
 
+def whole_confs() -> Confs:
+    """Return by name the dataclass of keys that each source has in ``datasets``; imports no reader library."""
+    return Confs(modules(), lambda name: _source_class(name).WholeConf or _source_class(name).Conf)
+
+
 def load_source(name: str, allow: Sequence[str] = ()) -> Source:
     """Return the source called ``name``; it may import what ``allow`` names, besides known frameworks.
 

@@ -97,4 +97,5 @@ def num_bytes(dataset: Dataset | None) -> int:
 
 
 def _key(composed: Composed) -> str:
-    return json.dumps(composed.resolved["dataset"], sort_keys=True, default=str)
+    named = [composed.resolved[key] for key in ("dataset", "datasets")]
+    return json.dumps(named, sort_keys=True, default=str)

@@ -177,7 +177,7 @@ class Planner:
         plugin = trainer_of(first.resolved["trainer"])
         able = plugin.exploitable(first.resolved["trainer"])
         for key in sorted(keys):
-            anyway = may_change_anyway(key, plugin.resumable) and not key.startswith("dataset.")
+            anyway = may_change_anyway(key, plugin.resumable) and not key.startswith(("dataset.", "datasets."))
             if not anyway and not any(_is_below(key, f"trainer.{one}") for one in able):
                 raise ConfigError(
                     f"{key}: a scheduler that moves checkpoints between trials can't change it in a run that goes on.",
@@ -292,7 +292,7 @@ class Checks:
 
 def _built_of(composed: Composed) -> str:
     """Return all that decides what is built for a trial, and how it is run: seeds, names and places don't."""
-    parts = [composed.resolved[section] for section in ("trainer", "dataset", "scaling")]
+    parts = [composed.resolved[section] for section in ("trainer", "dataset", "datasets", "scaling")]
     return json.dumps([*parts, composed.conf.run.init_from], sort_keys=True, default=str)
 
 

@@ -247,6 +247,10 @@ class TrainerPlugin:
         """Tell whether the loop reads its data with ``ray.train.get_dataset_shard`` instead of ``worker.dataset``."""
         return False
 
+    def datasets_to_split(self, conf: Any, dataset: Dataset) -> Sequence[str]:
+        """Return the splits whose rows the workers share, where Ray Data hands them out; of others each has all."""
+        return list(dataset.splits)
+
 
 def _auto_length(value: Any, where: str) -> str | None:
     """Return the first key at any depth that ``auto`` makes as long as the run."""

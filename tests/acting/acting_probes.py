@@ -51,7 +51,7 @@ class RowsPerBatch(Classifier):
         self.log("val/rows", float(len(batch[0])), batch_size=1)
 
 
-def loop(config):
+def loop(config, shift=0):
     """Report what was drawn and what the config says, three times with a checkpoint."""
     import tempfile
 
@@ -63,7 +63,7 @@ def loop(config):
             metrics = {
                 "train/drawn": random.random(),
                 "train/down": -number,
-                "train/told": config.get("value", 0),
+                "train/told": config.get("value", 0) + shift,
                 "train/threads": torch.get_num_threads(),
             }
             ray.train.report({**metrics, "step": number}, checkpoint=Checkpoint.from_directory(folder))

@@ -23,6 +23,22 @@ allow: [acting_probes]
             "tests/engine/ray/test_ray_failures.py::test_a_loop_resumes_with_another_number_of_workers_whatever_was_pruned",
             "scaling.num_workers",
         ),
+        *shown(
+            "tests/trainers/loops/custom/test_validation.py::test_what_it_finds_belongs_to_the_checkpoint_and_is_an_event",
+            "trainer.validation_config.function",
+        ),
+        *shown(
+            "tests/trainers/loops/custom/test_validation.py::test_arguments_are_those_of_the_config_with_those_of_the_report_on_top",
+            "trainer.validation_config.arguments",
+        ),
+        *shown(
+            "tests/trainers/loops/custom/test_validation.py::test_one_that_fails_is_no_end_of_the_loop",
+            "trainer.validation_config.timeout_seconds",
+        ),
+        *shown(
+            "tests/trainers/loops/custom/test_several_datasets.py::test_ray_splits_those_that_the_key_names",
+            "trainer.datasets_to_split",
+        ),
         *together(
             *PLACE,
             acts("run.seed=1", on=drawn),
@@ -30,6 +46,7 @@ allow: [acting_probes]
         ),
         acts("trainer.train_loop=acting_probes:other_loop", on=names),
         acts("+trainer.train_loop_config.value=5", on=measured, axis="+trainer.train_loop_config.value=4,5"),
+        acts("+trainer.arguments.shift=5", on=measured, axis="+trainer.arguments.shift=4,5"),
         acts("trainer.max_steps=1", on=last_step),
         acts("trainer.max_seconds=0.0001", on=last_step),
         acts("run.stop.max_seconds=0.0001", on=last_step),

@@ -28,7 +28,7 @@ from rtrain.errors import ConfigError
 
 MAX_REPAIRS = 20
 NOT_IN_DEFAULTS = r"Could not override '([\w/]+)'\. No match in the defaults list"
-LIMITED = ("hydra", "cluster", "run", "dataset")
+LIMITED = ("hydra", "cluster", "run", "dataset", "datasets")
 """Sections of which a file may not set everything."""
 R = TypeVar("R")
 

@@ -278,8 +278,9 @@ def _referred_or_text(node: Container, key: Any) -> Any:
 
 
 def _type_first(data: dict[str, Any]) -> dict[str, Any]:
-    for group in ("trainer", "dataset"):
-        node = data.get(group)
-        if isinstance(node, dict) and "type" in node:
-            data[group] = {"type": node["type"], **node}
+    several = data.get("datasets")
+    for part in (data, several if isinstance(several, dict) else {}):
+        for key, node in part.items():
+            if isinstance(node, dict) and "type" in node and (part is several or key in ("trainer", "dataset")):
+                part[key] = {"type": node["type"], **node}
     return data

@@ -15,7 +15,7 @@ from rtrain.errors import ConfigError
 
 CHOOSING = ("trainer", "dataset", *GROUPS)
 """Keys at which the name of an option may be meant."""
-SECTIONS = (*CHOOSING, "scaling", "run", "cluster", "sweep", "vars")
+SECTIONS = (*CHOOSING, "datasets", "scaling", "run", "cluster", "sweep", "vars")
 """Keys that hold mappings."""
 
 

@@ -64,7 +64,7 @@ def open_keys(schemas: Schemas) -> set[str]:
     the choices of config groups, where a wrong key is better told at once, and fields with ``checked`` False in their
     metadata, where nobody would tell.
     """
-    own = {key for key, hint, _ in _own_fields() if _is_free(hint)}
+    own = {"datasets", *(key for key, hint, _ in _own_fields() if _is_free(hint))}
     return own | {
         key
         for key, hint, metadata in _plugin_fields(schemas)

@@ -78,8 +78,8 @@ class Gate:
         Raises:
             TargetError: A ``_target_`` is not allowed, or the workers' environment, or a server that is asked.
         """
-        for section in ("trainer", "dataset"):
-            check_names(data[section], section, self.allow, [self.root])
+        for section in ("trainer", "dataset", "datasets"):
+            check_names(data.get(section), section, self.allow, [self.root])
         self._check_servers(data)
         env = data["cluster"]["runtime_env"]
         self.check_variables(env.get("env_vars"), "cluster.runtime_env.env_vars")
@@ -91,7 +91,7 @@ class Gate:
         address = data["cluster"].get("address")
         if address is not None and not is_own_cluster(str(address)):
             self._refuse_unless_permitted("cluster.address", "is a cluster that code and Ray's token would be sent to")
-        for section in ("run", "dataset"):
+        for section in ("run", "dataset", "datasets"):
             for key, text in _texts(data.get(section), section):
                 if is_foreign_store(text):
                     self._refuse_unless_permitted(key, "names a server that credentials of yours would be sent to")

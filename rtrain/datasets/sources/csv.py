@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, Field
 from rtrain.datasets.base import Dataset, RowReader, Source
 from rtrain.datasets.conf import TableConf
 from rtrain.datasets.tables.formats.csv import CsvFormat
+from rtrain.datasets.whole.conf import WholeFilesConf
 
 log = logging.getLogger(__name__)
 
@@ -22,19 +23,30 @@ def _sign(value: Any) -> Any:
 
 
 @dataclass(kw_only=True)
-class CsvConf(TableConf):
-    """CSV files; the first line names the columns. ``.gz``, ``.bz2`` and ``.zst`` are unpacked while reading."""
+class DelimiterConf:
+    """What separates values."""
 
     delimiter: Annotated[str, BeforeValidator(_sign), Field(min_length=1, max_length=1)] = ","
     """Character between two values; ``tab`` is one too."""
 
+
+@dataclass(kw_only=True)
+class CsvConf(DelimiterConf, TableConf):
+    """CSV files; the first line names the columns. ``.gz``, ``.bz2`` and ``.zst`` are unpacked while reading."""
+
     has_types: ClassVar[bool] = False
+
+
+@dataclass(kw_only=True)
+class WholeCsvConf(DelimiterConf, WholeFilesConf):
+    """CSV files with all their columns; the first line names them."""
 
 
 class Csv(Source):
     """CSV files with a header line: one, a folder or a glob; in memory or streamed."""
 
     Conf = CsvConf
+    WholeConf = WholeCsvConf
 
     def load(self, conf: CsvConf) -> Dataset:
         """Read, or open for streaming, the files at ``path``."""
@@ -46,6 +58,12 @@ class Csv(Source):
                 "a column without a name is a feature; if pandas wrote its index, keep it out: 'dataset.ids=[\"\"]'"
             )
         return dataset
+
+    def load_whole(self, conf: WholeCsvConf) -> Dataset:
+        """Read, or open for streaming, all rows and columns of the files at ``path``."""
+        from rtrain.datasets.whole.load import load_files
+
+        return load_files("csv", CsvFormat(conf.delimiter, tuple(conf.dtypes or ())), conf)
 
     def open_rows(self, conf: CsvConf, encoding: Mapping[str, Any]) -> RowReader | None:
         """Open all rows at ``path``; of the columns only the features of training are needed."""

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from rtrain.datasets.base import Dataset, RowReader, Source
 from rtrain.datasets.conf import ColumnsConf
+from rtrain.datasets.whole.conf import WholeConf
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -20,8 +21,8 @@ RETRIES = {"max_retries": "4", "retry_timeout": "20s"}
 
 
 @dataclass(kw_only=True)
-class DeltaConf(ColumnsConf):
-    """A Delta Lake table, as it is or as it was; held in memory."""
+class DeltaTableConf:
+    """Which Delta Lake table."""
 
     path: Annotated[str, Field(min_length=1)]
     """Folder of the table, or its URL: s3://, gs://, abfs://, ..."""
@@ -33,10 +34,21 @@ class DeltaConf(ColumnsConf):
     """Options of the object store as deltalake names them; keys in the environment are found without."""
 
 
+@dataclass(kw_only=True)
+class DeltaConf(DeltaTableConf, ColumnsConf):
+    """A Delta Lake table, as it is or as it was; held in memory."""
+
+
+@dataclass(kw_only=True)
+class WholeDeltaConf(DeltaTableConf, WholeConf):
+    """A Delta Lake table with all its columns, as it is or as it was; held in memory."""
+
+
 class Delta(Source):
     """A Delta Lake table, at any version, from a folder or an object store; in memory."""
 
     Conf = DeltaConf
+    WholeConf = WholeDeltaConf
     requires = ("deltalake",)
     extra = "delta"
 
@@ -47,6 +59,13 @@ class Delta(Source):
         table, where = _read(conf, conf.features)
         return load_arrow("delta", {"train": table}, conf, where)
 
+    def load_whole(self, conf: WholeDeltaConf) -> Dataset:
+        """Read all rows and columns."""
+        from rtrain.datasets.whole.load import load_table
+
+        table, where = _read(conf, None)
+        return load_table("delta", table, conf, where)
+
     def open_rows(self, conf: DeltaConf, encoding: Mapping[str, Any]) -> RowReader | None:
         """Read all columns; only the features of training are needed."""
         from rtrain.datasets.tables.predict_rows import open_arrow_rows
@@ -55,7 +74,7 @@ class Delta(Source):
         return open_arrow_rows({"train": table}, conf, encoding, where)
 
 
-def _read(conf: DeltaConf, features: Sequence[str] | None) -> tuple[pa.Table, str]:
+def _read(conf: DeltaTableConf, features: Sequence[str] | None) -> tuple[pa.Table, str]:
     """Return the columns that training on ``features`` needs, all without them, and what to call the table."""
     import pyarrow as pa
     from deltalake import DeltaTable
@@ -69,11 +88,12 @@ def _read(conf: DeltaConf, features: Sequence[str] | None) -> tuple[pa.Table, st
     where = shown(conf.path) if is_url(conf.path) else conf.path
     try:
         table = DeltaTable(path, version=conf.version, storage_options=_options(conf))
-        columns = None if features is None else list(dict.fromkeys([*used_columns(conf, features), *conf.ids]))
-        if columns is not None:
+        columns = None
+        if isinstance(conf, DeltaConf) and features is not None:
+            columns = list(dict.fromkeys([*used_columns(conf, features), *conf.ids]))
             schema = pa.schema(table.schema().to_arrow())
             check_columns([conf.label], schema, where, "label")
-            check_columns(features or [], schema, where, "features")
+            check_columns(features, schema, where, "features")
             check_columns(conf.ids, schema, where, "ids")
         return table.to_pyarrow_table(columns=columns), f"{where} (version {table.version()})"
     except TableNotFoundError as error:
@@ -85,7 +105,7 @@ def _read(conf: DeltaConf, features: Sequence[str] | None) -> tuple[pa.Table, st
         raise DatasetError(f"{where}: {error}", hint) from error
 
 
-def _options(conf: DeltaConf) -> dict[str, str]:
+def _options(conf: DeltaTableConf) -> dict[str, str]:
     """Return the options of the object store: whoever names a plain http address in the environment allows it."""
     from rtrain.storage.stores import s3_endpoint
 

@@ -14,6 +14,7 @@ from rtrain.config.did_you_mean import there_are
 from rtrain.config.schema import one_of
 from rtrain.datasets.base import Dataset, RowReader, Source
 from rtrain.datasets.conf import ColumnsConf, PixelsConf
+from rtrain.datasets.whole.conf import WholeConf
 from rtrain.errors import DatasetError, first_line
 
 if TYPE_CHECKING:
@@ -36,8 +37,8 @@ FITTING = {
 
 
 @dataclass(kw_only=True)
-class HuggingfaceConf(ColumnsConf, PixelsConf):
-    """Tables, images or texts, held in memory; splits train, validation (or val, valid, dev) and test."""
+class HubConf:
+    """Which data set."""
 
     path: Annotated[str, Field(min_length=1)]
     """Folder that ``save_to_disk`` wrote, or the id of a data set on the hub, which needs the network or its cache."""
@@ -47,6 +48,11 @@ class HuggingfaceConf(ColumnsConf, PixelsConf):
 
     revision: str | None = None
     """Commit, tag or branch on the hub; null: the newest."""
+
+
+@dataclass(kw_only=True)
+class HuggingfaceConf(HubConf, ColumnsConf, PixelsConf):
+    """Tables, images or texts, held in memory; splits train, validation (or val, valid, dev) and test."""
 
     input: str | None = None
     """Column of images, texts or lists of words. null: the only column of images, else the numbers of the table."""
@@ -58,10 +64,19 @@ class HuggingfaceConf(ColumnsConf, PixelsConf):
     """auto: by the label, and whether the input is lists of words. A ``ranking`` needs ``group``."""
 
 
+@dataclass(kw_only=True)
+class WholeHuggingfaceConf(HubConf, WholeConf):
+    """A split of a data set with all its columns, held in memory; images as the bytes of their files."""
+
+    split: str | None = None
+    """Which one, where there are several."""
+
+
 class Huggingface(Source):
     """Hugging Face data sets, from a saved folder or the hub: tables, images and texts; in memory."""
 
     Conf = HuggingfaceConf
+    WholeConf = WholeHuggingfaceConf
     requires = ("datasets",)
     extra = "huggingface"
     has_hub = True
@@ -89,6 +104,19 @@ class Huggingface(Source):
         load = {"image": _images, "text": _texts, "table": _table}[kind]
         return _named(load(parts, conf), train.features.get(conf.label))
 
+    def load_whole(self, conf: WholeHuggingfaceConf) -> Dataset:
+        """Read all rows and columns of a split."""
+        from rtrain.datasets.whole.load import load_table
+
+        found = _opened(conf)
+        parts = dict(found) if isinstance(found, Mapping) else {}
+        if parts and conf.split is None and len(parts) > 1:
+            raise DatasetError(f"{conf.path} has several splits.", f"Choose one: dataset.split={next(iter(parts))}")
+        if conf.split is not None and conf.split not in parts:
+            raise DatasetError(f"{conf.path}: there is no split '{conf.split}'.", there_are(parts or ["none"]))
+        part = parts[conf.split or next(iter(parts))] if parts else found
+        return load_table("huggingface", _arrow(part, part.column_names), conf, conf.path)
+
     def open_rows(self, conf: HuggingfaceConf, encoding: Mapping[str, Any]) -> RowReader | None:
         """Open all splits of the data set, whatever they are called; labels may be missing."""
         found = _opened(conf)
@@ -109,7 +137,7 @@ class Huggingface(Source):
         return open_arrow_rows(tables, conf, encoding, conf.path)
 
 
-def _opened(conf: HuggingfaceConf) -> Any:
+def _opened(conf: HubConf) -> Any:
     """Return the data set, or its splits by name.
 
     Raises:

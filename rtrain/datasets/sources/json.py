@@ -9,6 +9,7 @@ from typing import Any
 from rtrain.datasets.base import Dataset, RowReader, Source
 from rtrain.datasets.conf import TableConf
 from rtrain.datasets.tables.formats.json import JsonFormat
+from rtrain.datasets.whole.conf import WholeFilesConf
 
 
 @dataclass(kw_only=True)
@@ -23,12 +24,19 @@ class Json(Source):
     """JSON files: an object per line or a list of objects; in memory or streamed."""
 
     Conf = JsonConf
+    WholeConf = WholeFilesConf
 
     def load(self, conf: JsonConf) -> Dataset:
         """Read, or open for streaming, the files at ``path``."""
         from rtrain.datasets.tables.load import load_table
 
         return load_table("json", JsonFormat(), conf)
+
+    def load_whole(self, conf: WholeFilesConf) -> Dataset:
+        """Read, or open for streaming, all rows and columns of the files at ``path``."""
+        from rtrain.datasets.whole.load import load_files
+
+        return load_files("json", JsonFormat(), conf)
 
     def open_rows(self, conf: JsonConf, encoding: Mapping[str, Any]) -> RowReader | None:
         """Open all rows at ``path``; of the columns only the features of training are needed."""

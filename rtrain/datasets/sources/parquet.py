@@ -12,6 +12,7 @@ from rtrain.config.schema import one_of
 from rtrain.datasets.base import Dataset, RowReader, Source
 from rtrain.datasets.conf import TableConf
 from rtrain.datasets.tables.formats.parquet import ParquetFormat
+from rtrain.datasets.whole.conf import WholeFilesConf
 from rtrain.errors import DatasetError
 
 log = logging.getLogger(__name__)
@@ -30,6 +31,7 @@ class Parquet(Source):
     """Parquet files: one, a folder or a glob; in memory or streamed by row group."""
 
     Conf = ParquetConf
+    WholeConf = WholeFilesConf
 
     def load(self, conf: ParquetConf) -> Dataset:
         """Read, or open for streaming, the files at ``path``."""
@@ -40,6 +42,12 @@ class Parquet(Source):
         files, num_skipped = _readable(conf)
         dataset = load_table("parquet", ParquetFormat(), conf, files)
         return replace(dataset, info=replace(dataset.info, num_skipped=num_skipped))
+
+    def load_whole(self, conf: WholeFilesConf) -> Dataset:
+        """Read, or open for streaming, all rows and columns of the files at ``path``."""
+        from rtrain.datasets.whole.load import load_files
+
+        return load_files("parquet", ParquetFormat(), conf)
 
     def open_rows(self, conf: ParquetConf, encoding: Mapping[str, Any]) -> RowReader | None:
         """Open all rows at ``path``; of the columns only the features of training are needed."""

@@ -12,6 +12,7 @@ from rtrain.config.schema import one_of
 from rtrain.datasets.arrays.load import TASKS, Arrays, Names, feature_names, load_arrays
 from rtrain.datasets.base import Dataset, RowReader, Source
 from rtrain.datasets.conf import ColumnsConf
+from rtrain.datasets.whole.conf import WholeConf
 from rtrain.datasets.without_effect import check_task
 from rtrain.errors import DatasetError, RtrainError
 
@@ -28,18 +29,23 @@ KINDS = "a pandas or polars frame, an Arrow table, a Ray Dataset, a torch datase
 
 
 @dataclass(kw_only=True)
-class PythonConf(ColumnsConf):
-    """What a function returns: a frame, a table, a Ray Dataset, a torch dataset of pairs, or arrays x and y.
-
-    It may also return a mapping from train, val and test to any of these. It is called once, on the driver, and all
-    rows are held in memory.
-    """
+class FunctionConf:
+    """Which function."""
 
     function: Annotated[str, Field(min_length=1)]
     """``module:function`` of the project that holds the config, or of a module in ``allow``."""
 
     arguments: dict[str, Any] = field(default_factory=dict)
     """Arguments of the function, by name."""
+
+
+@dataclass(kw_only=True)
+class PythonConf(FunctionConf, ColumnsConf):
+    """What a function returns: a frame, a table, a Ray Dataset, a torch dataset of pairs, or arrays x and y.
+
+    It may also return a mapping from train, val and test to any of these. It is called once, on the driver, and all
+    rows are held in memory.
+    """
 
     label: str = "y"
     """Column to predict, of tables; of arrays, the name of the targets."""
@@ -51,10 +57,19 @@ class PythonConf(ColumnsConf):
     """auto: by the label; arrays with a ``group`` are ranked. The last two are for texts; a language has no label."""
 
 
+@dataclass(kw_only=True)
+class WholePythonConf(FunctionConf, WholeConf):
+    """What a function returns, with all its columns: a frame, a table, a Ray Dataset, or arrays by column.
+
+    It is called once, on the driver, and all rows are held in memory.
+    """
+
+
 class Python(Source):
     """Rows from a function of yours: frames, tables, arrays, a Ray or torch dataset; in memory."""
 
     Conf = PythonConf
+    WholeConf = WholePythonConf
     runs_code = True
     may_use_ray = True
 
@@ -72,6 +87,24 @@ class Python(Source):
         from rtrain.datasets.tables.arrow import load_arrow
 
         return load_arrow("python", tables, conf, conf.function)
+
+    def load_whole(self, conf: WholePythonConf) -> Dataset:
+        """Call the function and take all columns of what it returns."""
+        import numpy as np
+
+        from rtrain.datasets.whole.load import load_columns, load_table
+
+        found = _call(conf, self.allow)
+        if isinstance(found, Mapping):
+            columns = {str(name): np.asarray(values) for name, values in found.items()}
+            return load_columns("python", columns, conf, conf.function)
+        table = _table(found)
+        if table is not None:
+            return load_table("python", table, conf, conf.function)
+        pairs = _of_pairs(found, conf) if _is_listed(found) else None
+        if pairs is None:
+            raise _unknown(found, conf)
+        return load_columns("python", {"x": pairs.x, "y": np.asarray(pairs.y)}, conf, conf.function)
 
     def open_rows(self, conf: PythonConf, encoding: Mapping[str, Any]) -> RowReader | None:
         """Call the function and take all rows that it returns; labels may be missing."""
@@ -104,7 +137,7 @@ def _by_split(conf: PythonConf, allow: Sequence[str]) -> tuple[dict[str, pa.Tabl
     return tables, arrays
 
 
-def _call(conf: PythonConf, allow: Any) -> Any:
+def _call(conf: FunctionConf, allow: Any) -> Any:
     """Return what the function returns, or say where in the user's code it failed."""
     from rtrain.config.targets.argument_types import parameters_of
     from rtrain.config.targets.arguments import check_names_known
@@ -160,10 +193,28 @@ def _of_arrays(parts: Mapping[str, Arrays], conf: PythonConf) -> Dataset:
 
 def _taken(found: Any, conf: PythonConf) -> Arrays | pa.Table:
     """Return the rows of a split as arrays or as a table."""
-    import pyarrow as pa
-
     if isinstance(found, Mapping):
         return _of_mapping(found, conf)
+    table = _table(found)
+    if table is not None:
+        return table
+    if _is_listed(found):
+        return _of_pairs(found, conf)
+    raise _unknown(found, conf)
+
+
+def _is_listed(found: Any) -> bool:
+    return hasattr(found, "__getitem__") and hasattr(found, "__len__")
+
+
+def _unknown(found: Any, conf: FunctionConf) -> DatasetError:
+    return DatasetError(f"{conf.function} returns a {type(found).__name__}.", f"Return {KINDS}; or one for each split.")
+
+
+def _table(found: Any) -> pa.Table | None:
+    """Return a frame or a Ray Dataset as a table; None for anything else."""
+    import pyarrow as pa
+
     if isinstance(found, pa.Table):
         return found
     if isinstance(found, pa.RecordBatchReader):
@@ -175,9 +226,7 @@ def _taken(found: Any, conf: PythonConf) -> Arrays | pa.Table:
         return getattr(found, "collect", lambda: found)().to_arrow()
     if hasattr(found, "iter_batches"):
         return pa.concat_tables(found.iter_batches(batch_size=None, batch_format="pyarrow"))
-    if hasattr(found, "__getitem__") and hasattr(found, "__len__"):
-        return _of_pairs(found, conf)
-    raise DatasetError(f"{conf.function} returns a {type(found).__name__}.", f"Return {KINDS}; or one for each split.")
+    return None
 
 
 def _of_mapping(found: Mapping[Any, Any], conf: PythonConf) -> Arrays | pa.Table:
@@ -196,7 +245,7 @@ def _of_mapping(found: Mapping[Any, Any], conf: PythonConf) -> Arrays | pa.Table
         raise DatasetError(f"{conf.function}: its arrays make no table: {error}", f"Return {KINDS}.") from error
 
 
-def _of_pairs(found: Any, conf: PythonConf) -> Arrays:
+def _of_pairs(found: Any, conf: FunctionConf) -> Arrays:
     """Return the rows of a map-style dataset, such as torch's, whose items are pairs of input and target."""
     import numpy as np
 

@@ -11,6 +11,7 @@ from pydantic import Field
 from rtrain.config.did_you_mean import to_try
 from rtrain.datasets.base import Dataset, RowReader, Source
 from rtrain.datasets.conf import ColumnsConf, TablePath
+from rtrain.datasets.whole.conf import WholeConf
 from rtrain.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -33,10 +34,25 @@ class SqlConf(ColumnsConf):
     """Values for the ``:names`` in the query."""
 
 
+@dataclass(kw_only=True)
+class WholeSqlConf(WholeConf):
+    """The rows that a query returns, or all of a table, with all their columns."""
+
+    url: Annotated[str, Field(min_length=1)]
+    """SQLAlchemy's URL, e.g. ``sqlite:///data.db``."""
+
+    query: Annotated[str, Field(min_length=1)]
+    """A SELECT or the name of a table."""
+
+    arguments: dict[str, Any] = field(default_factory=dict)
+    """Values for the ``:names`` in the query."""
+
+
 class Sql(Source):
     """Rows of a database: a query or a table, by any SQLAlchemy URL; in memory."""
 
     Conf = SqlConf
+    WholeConf = WholeSqlConf
     runs_code = True
     requires = ("sqlalchemy",)
     extra = "sql"
@@ -48,6 +64,13 @@ class Sql(Source):
         parts, where = _by_split(conf)
         return load_arrow("sql", parts, conf, where)
 
+    def load_whole(self, conf: WholeSqlConf) -> Dataset:
+        """Run the query and take all of its columns."""
+        from rtrain.datasets.whole.load import load_table
+
+        parts, where = _by_split(conf)
+        return load_table("sql", parts["train"], conf, where)
+
     def open_rows(self, conf: SqlConf, encoding: Mapping[str, Any]) -> RowReader | None:
         """Run the queries; of the columns only the features of training are needed."""
         from rtrain.datasets.tables.predict_rows import open_arrow_rows
@@ -56,7 +79,7 @@ class Sql(Source):
         return open_arrow_rows(parts, conf, encoding, where)
 
 
-def _by_split(conf: SqlConf) -> tuple[dict[str, pa.Table], str]:
+def _by_split(conf: SqlConf | WholeSqlConf) -> tuple[dict[str, pa.Table], str]:
     """Return the rows of each split, and the URL without its password."""
     queries = conf.query if isinstance(conf.query, Mapping) else {"train": conf.query}
     engine = _engine(conf.url)

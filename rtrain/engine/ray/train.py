@@ -166,9 +166,15 @@ def _patient(backend_config: Any, hang_seconds: float | None) -> Any:
 def _ray_data_arguments(plugin: TrainerPlugin, job: Job) -> dict[str, Any]:
     if job.dataset is None or not plugin.takes_ray_datasets(job.conf.trainer):
         return {}
+    from ray.train import DataConfig
+
     from rtrain.datasets.ray_data import ray_datasets
 
-    return {"datasets": ray_datasets(job.dataset, job.conf.run.seed)}
+    shared = list(plugin.datasets_to_split(job.conf.trainer, job.dataset))
+    return {
+        "datasets": ray_datasets(job.dataset, job.conf.run.seed),
+        "dataset_config": DataConfig(datasets_to_split=shared),
+    }
 
 
 def _follow(group: Group, channel: DriverChannel, attempts: Attempts, stop: StopRequest) -> BaseException | None:

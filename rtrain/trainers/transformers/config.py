@@ -101,7 +101,7 @@ class Conf(TrainLoopConf, EpochsConf):
     foreign: ClassVar[tuple[str, ...]] = ("torch", "rtrain.models.torch", "rtrain.trainers.torch")
     """Modules whose classes this trainer can't use: options of config groups that build them are refused."""
     needs: ClassVar[Rules] = (
-        *loop_needs("num_threads"),
+        *loop_needs("num_threads", "arguments"),
         *EpochsConf.needs,
         schedules_of("arguments"),
         TEXTS.of("max_length", "packing", "tokenizer"),
@@ -132,7 +132,8 @@ class Conf(TrainLoopConf, EpochsConf):
 
     arguments: dict[str, Any] = field(default_factory=dict)
     """``TrainingArguments`` about optimizer, schedule, precision and loss, e.g. ``{learning_rate: 5e-5}``. Those about
-    steps, evaluations and checkpoints are keys of rtrain's own, and refused here."""
+    steps, evaluations and checkpoints are keys of rtrain's own, and refused here. With ``train_loop``: its arguments by
+    name."""
 
     lora: dict[str, Any] | None = None
     """Train low-rank adapters only: arguments of peft's ``LoraConfig``, e.g. ``{r: 8}``. null: train all weights."""

@@ -111,6 +111,8 @@ WORDS = {
     "sweep.mode": "sweep.mode=max",
     "sweep.zip": "sweep.zip.seed=[1]",
     "cluster.object_store_bytes": "cluster.object_store_bytes=80000000",
+    "datasets": "++datasets.some={type: digits}",
+    "trainer.datasets_to_split": "trainer.datasets_to_split=[some]",
     "trainer.strategy_options.zero_stage": "trainer.strategy_options.zero_stage=3",
 }
 """Words for keys that not everything of their type may be."""

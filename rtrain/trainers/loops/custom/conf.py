@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from rtrain.config.needs import WORKERS, Need, Rules
+from pydantic import AfterValidator, Field, WithJsonSchema
+
+from rtrain.config.needs import SEVERAL_WORKERS, WORKERS, Need, Rules
 
 DECLARED = Need(
     met=lambda way: way.trainer.train_loop is None,
@@ -18,6 +20,12 @@ LOOP = Need(
     otherwise="there is no train loop of your own",
     instead="Name it: trainer.train_loop=module:function",
     keys=("trainer.train_loop",),
+)
+DATA = Need(
+    met=lambda way: way.conf.dataset is not None or bool(way.conf.datasets),
+    otherwise="there is no data to split",
+    instead="Name some: datasets, or dataset",
+    keys=("dataset", "datasets"),
 )
 DEVICE = Need(
     met=lambda way: way.trainer.train_loop is None or WORKERS.met(way),
@@ -35,7 +43,36 @@ def loop_needs(*honoured: str) -> Rules:
         honoured: Names of keys that count for a loop too, beside limits.
     """
     limits = ("max_seconds", "max_steps")
-    return DECLARED.of_all(but=("train_loop", "train_loop_config", *limits, *honoured)), LOOP.of("train_loop_config")
+    own = ("train_loop_config", "arguments", "validation_config", "datasets_to_split")
+    return (
+        DECLARED.of_all(but=("train_loop", *own, *limits, *honoured)),
+        LOOP.of(*(name for name in own if name not in honoured)),
+        DATA.of("datasets_to_split"),
+        SEVERAL_WORKERS.of("datasets_to_split"),
+    )
+
+
+def _check_names(value: Any) -> Any:
+    if value == "all" or (isinstance(value, list) and all(isinstance(one, str) and one for one in value)):
+        return value
+    raise ValueError("must be all, or a list of names")
+
+
+_NAMES = {"anyOf": [{"const": "all", "type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+
+
+@dataclass(kw_only=True)
+class ValidationConf:
+    """What validates the checkpoints that ``train_loop`` reports with ``validation``."""
+
+    function: str
+    """``module:function`` of yours, which takes the checkpoint, a ``ray.train.Checkpoint``, and returns metrics."""
+
+    arguments: dict[str, Any] = field(default_factory=dict)
+    """Its other arguments by name; those of a ``ValidationTaskConfig`` come on top."""
+
+    timeout_seconds: Annotated[float, Field(gt=0)] | None = None
+    """How long it may take; null for no limit."""
 
 
 @dataclass(kw_only=True)
@@ -52,8 +89,18 @@ class TrainLoopConf:
 
     train_loop: str | None = None
     """A function of your own, ``module:function``, as Ray Train's trainer of this name takes it
-    (``train_loop_per_worker``); in place of all keys of the trainer but ``train_loop_config``, ``max_seconds`` and
+    (``train_loop_per_worker``); in place of all keys of the trainer but the next four, and ``max_seconds`` and
     ``max_steps``, which end it at a report."""
 
     train_loop_config: dict[str, Any] = field(default_factory=dict, metadata={"checked": False})
     """What ``train_loop`` gets as its config."""
+
+    arguments: dict[str, Any] = field(default_factory=dict)
+    """Arguments of ``train_loop`` by name, besides its config or in place of it: ``{lr: 0.1}``."""
+
+    validation_config: ValidationConf | None = None
+    """What validates checkpoints, as Ray's ``ValidationConfig`` names it; null: nothing does."""
+
+    datasets_to_split: Annotated[Any, AfterValidator(_check_names), WithJsonSchema(_NAMES)] = "all"
+    """Data sets whose rows the workers share: all, or a list of names, as Ray's ``DataConfig`` has it. Of the others,
+    ``[]`` for all of them, each worker has every row."""

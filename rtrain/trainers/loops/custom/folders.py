@@ -58,6 +58,8 @@ class Upload:
     """``checkpoint_upload_fn``: copies a checkpoint into the folder of this name."""
     delete: bool = False
     """Delete what was copied."""
+    in_place: bool = False
+    """``NO_UPLOAD``: the loop has written it where checkpoints are, and nothing is copied."""
 
     @property
     def target(self) -> Path:
@@ -84,7 +86,7 @@ class Upload:
                 "Report a ray.train.Checkpoint: ray.train.Checkpoint.from_directory(folder).",
             )
         try:
-            self._copy(checkpoint)
+            (self._take if self.in_place else self._copy)(checkpoint)
         except BaseException:
             shutil.rmtree(self.staging, ignore_errors=True)
             raise
@@ -97,6 +99,25 @@ class Upload:
             return
         with writing(self.target, None), checkpoint.as_directory() as source:
             copy_files(Path(source), self.staging, self.target, f".{self.token}.{self.rank}.part")
+
+    def _take(self, checkpoint: Checkpoint) -> None:
+        """Give the folder its temporary name; another rank may have done so, as all of them write the same one."""
+        source, there = Path(checkpoint.path), checkpoints_dir(self.run_dir)
+        if source.resolve().parent != there.resolve():
+            raise TrainingError(
+                f"ray.train.report(checkpoint_upload_mode=NO_UPLOAD): {source} is not in {there}.",
+                "Write it into ray.train.get_context().get_storage().build_checkpoint_path_from_name(NAME), or leave "
+                "checkpoint_upload_mode out: then it is copied.",
+            )
+        if (source / RECORD_NAME).exists():
+            message = f"ray.train.report(checkpoint_upload_mode=NO_UPLOAD): {source.name} is a checkpoint already."
+            raise TrainingError(message, "Write each one into a new folder.")
+        with writing(self.target, None):
+            try:
+                source.rename(self.staging)
+            except FileNotFoundError:
+                if not self.staging.exists():
+                    raise
 
     def complete(self, facts: Mapping[str, Any], events: Iterable[Event]) -> dict[str, Any] | None:
         """Give the folder its name when all ranks have copied, and return its record; None if none had a checkpoint.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from rtrain.datasets.base import Dataset
 from rtrain.errors import CheckpointError
 from rtrain.trainers.base import Job, TrainerPlugin, TrainLoop
 from rtrain.trainers.trained import LoadedCheckpoint, Predictor
@@ -17,7 +19,9 @@ class TrainLoopPlugin(TrainerPlugin):
         framework: Its ``world`` sets up what the loop finds.
     """
 
-    resumable = frozenset({"train_loop_config", "max_seconds", "max_steps"})  # the loop decides what to make of it
+    resumable = frozenset(
+        {"train_loop_config", "arguments", "validation_config", "datasets_to_split", "max_seconds", "max_steps"}
+    )  # the loop decides what to make of it
 
     def __init__(self, framework: TrainerPlugin) -> None:
         self._framework = framework
@@ -36,7 +40,13 @@ class TrainLoopPlugin(TrainerPlugin):
         from rtrain.trainers.loops.custom.loop import train_custom
 
         world = self._framework.world()
-        return partial(train_custom, path=conf.train_loop, config=conf.train_loop_config, world=world)
+        return partial(
+            train_custom,
+            path=conf.train_loop,
+            config=conf.train_loop_config,
+            arguments=conf.arguments,
+            world=world,
+        )
 
     def backend_config(self, conf: Any) -> Any:
         """Join the workers as Ray's trainer of the framework does."""
@@ -49,6 +59,14 @@ class TrainLoopPlugin(TrainerPlugin):
     def takes_ray_datasets(self, conf: Any) -> bool:
         """Give the loop its data the way Ray's docs do."""
         return True
+
+    def datasets_to_split(self, conf: Any, dataset: Dataset) -> Sequence[str]:
+        """Return the splits whose rows the workers share."""
+        from rtrain.trainers.loops.custom.shards import find_split
+
+        if conf.datasets_to_split == "all":
+            return list(dataset.splits)
+        return [find_split(dataset, name)[0] for name in conf.datasets_to_split]
 
     def load_predictor(self, trained: LoadedCheckpoint, device: str) -> Predictor:
         """Refuse: only the loop knows what its checkpoints hold.

@@ -22,15 +22,17 @@ from ray.train.v2._internal.execution.train_fn_utils import DistributedTrainFnUt
 
 from rtrain.config.secrets.redact import Redactor
 from rtrain.errors import TrainingError, shortened
-from rtrain.runs.checkpoints import all_checkpoints, latest_checkpoint, read_record
+from rtrain.runs.checkpoints import all_checkpoints, latest_checkpoint, note_in_checkpoint, read_record
 from rtrain.runs.plain_files import is_plain_name
 from rtrain.trainers.loops.collectives import SingleProcess
 from rtrain.trainers.loops.control import TrainerControl
+from rtrain.trainers.loops.custom.context import LocalContext
 from rtrain.trainers.loops.custom.folders import Upload, clear_leftovers, free_name
 from rtrain.trainers.loops.custom.leftovers import is_leftover, mark_leftovers, threads_now
 from rtrain.trainers.loops.custom.metrics import split_metrics, whole_number
 from rtrain.trainers.loops.custom.shards import LocalShard, find_split
 from rtrain.trainers.loops.custom.turns import Board, Turns, shard_in_turn
+from rtrain.trainers.loops.custom.validation import Validate, validation_of
 from rtrain.trainers.loops.monitor import Monitor
 from rtrain.trainers.loops.progress import Progress
 from rtrain.trainers.loops.stopping import SIGNALS
@@ -54,6 +56,8 @@ class _Log:
         # What the loop calls an epoch limits nothing.
         self.progress = Progress(step=int(record.get("step", -1)), seconds=float(record.get("seconds", 0.0)))
         self.number = int(record.get("report", max(self.progress.step, 0)))
+        self._late: dict[str, float] = {}
+        """Metrics of validations since the last report, which limits look at too."""
         self._monitor = Monitor.of(worker.run.checkpoint.best, None, worker.directions)
         self._control = TrainerControl(worker, worker.conf, SingleProcess(), self.progress)  # rank 0 decides for all
 
@@ -63,11 +67,21 @@ class _Log:
         step = self._next_step(whole_number(numbers.get("step")))
         epoch = whole_number(numbers.get("epoch"))
         epoch = self.number if epoch is None else epoch
-        self.progress.step, self.progress.metrics = step, numbers
+        self.progress.step, self.progress.metrics = step, {**self._late, **numbers}
+        self._late = {}
         self.worker.report(numbers, step=step, epoch=epoch, values=values)
         facts = {"step": step, "epoch": epoch, "metrics": numbers, "score": self._monitor.score(numbers)}
         seconds = self._control.signal.seconds
         return {**facts, "report": self.number, "seconds": seconds, **({"values": values} if values else {})}
+
+    def add(self, record: Mapping[str, Any], metrics: Mapping[str, Any]) -> dict[str, Any]:
+        """Send metrics of a checkpoint that came later, and return the fields of its record that they change."""
+        numbers, values = split_metrics(metrics, self.worker.scrub)
+        self.worker.report(numbers, step=record["step"], epoch=record["epoch"], values=values)
+        self._late |= numbers
+        every = {**record["metrics"], **numbers}
+        found = {**record.get("values", {}), **values}
+        return {"metrics": every, "score": self._monitor.score(every), **({"values": found} if found else {})}
 
     def _next_step(self, reported: int | None) -> int:
         """Return the step of a report: its own ``step`` where that goes up, else one more than before."""
@@ -114,8 +128,12 @@ class _Reports(TrainFnUtils):
             SystemExit: The loop that has started this thread is over; ends the thread.
         """
         self._refuse_others()
+        _check_wishes(checkpoint_upload_mode, checkpoint_upload_fn)
+        validate = validation_of(self.worker, validation)
+        in_place = checkpoint_upload_mode is CheckpointUploadMode.NO_UPLOAD
+        if in_place:  # it has its name
+            checkpoint_dir_name = Path(getattr(checkpoint, "path", "")).name or None
         _check_name(checkpoint_dir_name, self.worker.scrub)
-        _check_wishes(checkpoint_upload_mode, validation)
         beside = checkpoint_upload_mode is CheckpointUploadMode.ASYNC
         deletes = beside if delete_local_checkpoint_after_upload is None else delete_local_checkpoint_after_upload
         self.worker.checkpoints.thread.wait()
@@ -128,9 +146,10 @@ class _Reports(TrainFnUtils):
             token=token,
             rank=self.worker.rank,
             fill=checkpoint_upload_fn,
-            delete=deletes,
+            delete=deletes and not in_place,
+            in_place=in_place,
         )
-        self._keep(upload, metrics, checkpoint, beside=beside)
+        self._keep(upload, metrics, checkpoint, validate, beside=beside)
         self._leave(self._agreed_reason(beside=beside))
 
     def close(self) -> bool:
@@ -170,14 +189,22 @@ class _Reports(TrainFnUtils):
         agreed = self.broadcast_from_rank_zero([name, secrets.token_hex(3)])
         return agreed[0], agreed[1]
 
-    def _keep(self, upload: Upload, metrics: Mapping[str, Any], checkpoint: Checkpoint | None, *, beside: bool) -> None:
+    def _keep(
+        self,
+        upload: Upload,
+        metrics: Mapping[str, Any],
+        checkpoint: Checkpoint | None,
+        validate: Validate | None,
+        *,
+        beside: bool,
+    ) -> None:
         """Copy the checkpoint, immediately or in a thread (``beside``), and record the metrics."""
         if not beside:
             upload.copy(checkpoint)
-        self._pending = self._recorded(upload, metrics) if self.worker.rank == 0 else _nothing
+        self._pending = self._recorded(upload, metrics, validate) if self.worker.rank == 0 else _nothing
         if not beside:
             return
-        if self.worker.world_size == 1:
+        if self.worker.world_size == 1 and validate is None:  # what validates runs where the loop does
             complete, self._pending = self._pending, None
 
             def copy_and_complete() -> None:
@@ -188,7 +215,7 @@ class _Reports(TrainFnUtils):
         else:
             self.worker.checkpoints.thread.start(partial(upload.copy, checkpoint), beside=True)
 
-    def _recorded(self, upload: Upload, metrics: Mapping[str, Any]) -> Callable[[], None]:
+    def _recorded(self, upload: Upload, metrics: Mapping[str, Any], validate: Validate | None) -> Callable[[], None]:
         """Record a report of rank 0, and return what completes its checkpoint."""
         facts = self._log.record(metrics)
         # In process, the driver has written the events already.
@@ -199,8 +226,18 @@ class _Reports(TrainFnUtils):
             if record is not None:
                 del self.worker.checkpoints.unsaved[: len(events)]
                 self.worker.checkpoints.tell(record)
+                if validate is not None:
+                    self._validate(upload.target, record, validate)
 
         return complete
+
+    def _validate(self, folder: Path, record: Mapping[str, Any], validate: Validate) -> None:
+        """Validate a complete checkpoint, and note what was found in its record and as an event."""
+        pending = ReportedCheckpointStatus.PENDING_VALIDATION
+        note_in_checkpoint(folder, {"validation": pending.value})
+        found = validate(Checkpoint(str(folder)))
+        facts = self._log.add(record, found.metrics) if found.metrics else {}
+        self.worker.checkpoints.tell(note_in_checkpoint(folder, {**facts, "validation": found.status.value}))
 
     def _agreed_reason(self, *, beside: bool) -> str:
         """Return why all ranks leave here, or an empty string; complete what all of them have copied."""
@@ -236,7 +273,8 @@ class _Reports(TrainFnUtils):
         return None if newest is None else Checkpoint(str(newest))
 
     def get_all_reported_checkpoints(self, *_: Any, **__: Any) -> list[ReportedCheckpoint]:
-        """Return the checkpoints that the run has kept, oldest first."""
+        """Return the checkpoints that the run has kept, oldest first; wait for what this worker copies."""
+        self.worker.checkpoints.thread.wait()
         return [_reported(folder) for folder in all_checkpoints(self.worker.run_dir)]
 
 
@@ -275,6 +313,10 @@ class LocalReports(_Reports, LocalTrainFnUtils):
         LocalTrainFnUtils.__init__(self, experiment_name=worker.run_dir.name)
         super().__init__(worker)
 
+    def get_context(self) -> LocalContext:
+        """Return what Ray's own context says, and where checkpoints are."""
+        return LocalContext(self.worker.run_dir)
+
     def get_dataset_shard(self, dataset_info: Any) -> LocalShard:
         """Return a split."""
         return LocalShard(find_split(self.worker.dataset, dataset_info.dataset_name)[1])
@@ -287,7 +329,8 @@ def _nothing() -> None:
 def _reported(folder: Path) -> ReportedCheckpoint:
     record = read_record(folder)
     metrics = {**record["metrics"], **record.get("values", {})}
-    return ReportedCheckpoint(Checkpoint(str(folder)), metrics, ReportedCheckpointStatus.COMMITTED)
+    status = ReportedCheckpointStatus(record.get("validation", ReportedCheckpointStatus.COMMITTED.value))
+    return ReportedCheckpoint(Checkpoint(str(folder)), metrics, status)
 
 
 def _check_name(name: Any, scrub: Redactor) -> None:
@@ -310,7 +353,7 @@ def _check_name(name: Any, scrub: Redactor) -> None:
         raise TrainingError(f"checkpoint_dir_name={clean!r} holds a secret of the config.", "Name it by the step.")
 
 
-def _check_wishes(mode: CheckpointUploadMode, validation: Any) -> None:
+def _check_wishes(mode: CheckpointUploadMode, fill: Any) -> None:
     """Refuse what reports of a loop can't do.
 
     Raises:
@@ -319,17 +362,10 @@ def _check_wishes(mode: CheckpointUploadMode, validation: Any) -> None:
     if not isinstance(mode, CheckpointUploadMode):
         raise TrainingError(
             f"ray.train.report(checkpoint_upload_mode={mode!r}): this is not a ray.train.CheckpointUploadMode.",
-            "Report with ray.train.CheckpointUploadMode.SYNC or ASYNC.",
+            "Report with ray.train.CheckpointUploadMode.SYNC, ASYNC or NO_UPLOAD.",
         )
-    if mode is CheckpointUploadMode.NO_UPLOAD:
+    if mode is CheckpointUploadMode.NO_UPLOAD and fill is not None:
         raise TrainingError(
-            "ray.train.report(checkpoint_upload_mode=NO_UPLOAD): rtrain keeps a copy of each checkpoint in the run "
-            "directory.",
-            "Leave checkpoint_upload_mode out, or report with ASYNC; files that are somewhere else may be copied by a "
-            "checkpoint_upload_fn.",
-        )
-    if validation:
-        raise TrainingError(
-            "ray.train.report(validation=...): rtrain does not run asynchronous validation.",
-            "Evaluate in the loop, and report the metrics.",
+            "ray.train.report(checkpoint_upload_mode=NO_UPLOAD): checkpoint_upload_fn has no effect.",
+            "Leave one of the two out.",
         )

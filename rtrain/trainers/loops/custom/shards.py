@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rtrain.config.did_you_mean import nearest_or_all
 from rtrain.datasets.base import Columns, Dataset, Split, joined, take
-from rtrain.errors import TrainingError
+from rtrain.datasets.whole.splits import TableSplit
+from rtrain.errors import ConfigError, TrainingError
 
 if TYPE_CHECKING:
     import torch
@@ -26,7 +28,7 @@ OF_VAL = ("validation", "valid", "eval")
 
 
 def find_split(dataset: Dataset | None, name: str) -> tuple[str, Split]:
-    """Return the split that a loop asks for, and its own name.
+    """Return the split, or the data set of several, that a loop asks for, and its own name.
 
     Raises:
         TrainingError: There is none; names those that exist.
@@ -34,16 +36,38 @@ def find_split(dataset: Dataset | None, name: str) -> tuple[str, Split]:
     if dataset is None:
         raise TrainingError(
             f"trainer.train_loop asks for the dataset shard '{name}', and the config has no dataset.",
-            "Choose one (dataset=csv), or read the data in the loop.",
+            "Choose one (dataset=csv), or several by their names (datasets), or read the data in the loop.",
         )
-    meant = "val" if name in OF_VAL and name not in dataset.splits else name
+    meant = _meant(dataset, name)
     if meant not in dataset.splits:
+        if dataset.info.parts:
+            raise TrainingError(
+                f"trainer.train_loop asks for the dataset shard '{name}', which is none of datasets.",
+                nearest_or_all(name, dataset.splits),
+            )
         raise TrainingError(
             f"trainer.train_loop asks for the dataset shard '{name}'; the dataset has {', '.join(dataset.splits)}.",
             "The names are those of the splits: ray.train.get_dataset_shard('train'). Which splits there are: "
             "dataset.split",
         )
     return meant, dataset.splits[meant]
+
+
+def check_split_name(dataset: Dataset, name: str) -> None:
+    """Refuse a name in ``trainer.datasets_to_split`` that no loop could ask for.
+
+    Raises:
+        ConfigError: Names those that there are.
+    """
+    if _meant(dataset, name) not in dataset.splits:
+        raise ConfigError(
+            f"trainer.datasets_to_split: there is no data set '{name}'.", nearest_or_all(name, dataset.splits)
+        )
+
+
+def _meant(dataset: Dataset, name: str) -> str:
+    """Return the name of the split that is meant: Ray's examples have others for ``val``."""
+    return "val" if name in OF_VAL and name not in dataset.splits else name
 
 
 class LocalShard:
@@ -65,6 +89,9 @@ class LocalShard:
 
     def iter_rows(self) -> Iterator[dict[str, Any]]:
         """Yield the rows, each of them a dict."""
+        if isinstance(self._split, TableSplit):
+            yield from self._split.rows()
+            return
         for columns in self._split.own_rows(0, 1):
             for index in range(_num_rows(columns)):
                 yield {name: values[index] for name, values in columns.items()}

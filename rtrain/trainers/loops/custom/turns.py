@@ -110,10 +110,15 @@ class Turns:
         return TrainingError(
             f"worker {self._worker.rank} reads the dataset shard '{name}', {_workers(ranks)} did not: each worker has "
             "a part of every shard, and none gets rows before all of them read.",
-            "Read it on all workers (in an `if` of one rank it waits forever), and put what they find together; or "
-            "load what one worker alone needs in the loop itself. Ray's DataConfig(datasets_to_split=...) is not "
-            "supported.",
+            "Read it on all workers (in an `if` of one rank it waits forever), and put what they find together; or let "
+            f"each worker have all of it: 'trainer.datasets_to_split=[{','.join(self._others_than(name))}]'",
         )
+
+    def _others_than(self, name: str) -> list[str]:
+        """Return the splits that workers share, but for one."""
+        assert self._worker.dataset is not None
+        wanted = getattr(self._worker.conf, "datasets_to_split", "all")
+        return [one for one in self._worker.dataset.splits if one != name and (wanted == "all" or one in wanted)]
 
 
 class _ShardInTurn(StreamSplitDataIterator):

@@ -19,7 +19,7 @@ from rtrain.trainers.loops.custom import folders
 from rtrain.trainers.loops.custom.reports import LocalReports, StopTraining, _Reports
 from rtrain.trainers.torch.config import Conf
 
-ASYNC = CheckpointUploadMode.ASYNC
+ASYNC, NO_UPLOAD = CheckpointUploadMode.ASYNC, CheckpointUploadMode.NO_UPLOAD
 
 
 def make_reports(folder, *, channel=None, conf=None, **run):
@@ -123,8 +123,9 @@ def test_a_name_that_no_folder_should_have_is_refused(tmp_path, name):
 @pytest.mark.parametrize(
     ("asked", "named"),
     [
-        ({"validation": True}, "validation"),
-        ({"checkpoint_upload_mode": CheckpointUploadMode.NO_UPLOAD}, "NO_UPLOAD"),
+        ({"validation": True}, "no function validates"),
+        ({"checkpoint_upload_mode": NO_UPLOAD}, "NO_UPLOAD.*is not in"),
+        ({"checkpoint_upload_mode": NO_UPLOAD, "checkpoint_upload_fn": print}, "checkpoint_upload_fn has no effect"),
         ({"checkpoint_upload_mode": "async"}, "'async'"),
         ({"checkpoint": "/tmp"}, r"checkpoint='/tmp'"),
     ],
@@ -134,6 +135,49 @@ def test_what_is_not_done_is_refused_by_name(tmp_path, asked, named):
     with pytest.raises(TrainingError, match=named):
         make_reports(tmp_path, channel=channel).report({}, **{"checkpoint": made(tmp_path / "own"), **asked})
     assert channel.records == []
+
+
+def test_what_the_loop_has_written_among_the_checkpoints_becomes_one_without_a_copy(tmp_path):
+    one = make_reports(tmp_path)
+    place = one.get_context().get_storage().build_checkpoint_path_from_name("own")
+    written = made(Path(place), **{"a/b": "x"})
+    before = (Path(place) / "a" / "b").stat().st_ino
+    one.report({"loss": 1}, written, checkpoint_upload_mode=NO_UPLOAD, delete_local_checkpoint_after_upload=True)
+    assert one.get_checkpoint().path == place
+    assert set(read_record(latest_checkpoint(tmp_path))["files"]) == {"a/b"}
+    assert (Path(place) / "a" / "b").stat().st_ino == before
+    assert names(tmp_path) == ["own"]
+    with pytest.raises(TrainingError, match="own is a checkpoint already"):
+        one.report({}, one.get_checkpoint(), checkpoint_upload_mode=NO_UPLOAD)
+    with pytest.raises(CheckpointError):
+        one.report({}, Checkpoint(str(checkpoints_dir(tmp_path) / "absent")), checkpoint_upload_mode=NO_UPLOAD)
+    one.report({"loss": 0}, checkpoint_upload_mode=NO_UPLOAD)
+    assert names(tmp_path) == ["own"]
+
+
+@pytest.mark.parametrize("givers", [(0,), (0, 1, 2)])
+def test_what_all_ranks_have_written_into_one_folder_becomes_one_checkpoint(tmp_path, givers):
+    def loop(one, rank):
+        for number in range(2):
+            own = made(checkpoints_dir(tmp_path / "run") / f"own-{number}", **{f"part-{rank}": str(number)})
+            one.report({}, own if rank in givers else None, checkpoint_upload_mode=NO_UPLOAD)
+
+    records = on_ranks(tmp_path / "run", 3, loop)[0].checkpoints
+    assert [record["name"] for record in records] == ["own-0", "own-1"]
+    assert set(records[1]["files"]) - {"events.jsonl"} == {"part-0", "part-1", "part-2"}
+    assert names(tmp_path / "run") == ["own-0", "own-1"]
+
+
+def test_a_checkpoint_that_is_still_copied_is_waited_for(tmp_path):
+    one = make_reports(tmp_path)
+    one.report({}, made(tmp_path / "own"), checkpoint_upload_mode=ASYNC)
+    assert len(one.get_all_reported_checkpoints()) == 1
+
+
+def test_the_context_knows_where_checkpoints_are(tmp_path):
+    storage = make_reports(tmp_path).get_context().get_storage()
+    assert Path(storage.experiment_fs_path) == checkpoints_dir(tmp_path)
+    assert names(tmp_path) == []
 
 
 @pytest.mark.parametrize("name", [RECORD_NAME, "events.jsonl"])

@@ -46,8 +46,14 @@ def make_turns(board, *, hang_seconds=None, rank=0, world_size=2, dataset=True):
     run = RunConf(name="test")
     run.failure.hang_seconds = hang_seconds
     sent = []
+    splits = {"train": None, "val": None}
     worker = SimpleNamespace(
-        rank=rank, world_size=world_size, dataset=dataset or None, run=run, channel=SimpleNamespace(send=sent.append)
+        rank=rank,
+        world_size=world_size,
+        dataset=SimpleNamespace(splits=splits) if dataset else None,
+        conf=SimpleNamespace(datasets_to_split="all"),
+        run=run,
+        channel=SimpleNamespace(send=sent.append),
     )
     return Turns(worker, board), sent
 
@@ -61,8 +67,9 @@ def test_a_pass_begins_when_the_others_have_begun_it(clock):
 @pytest.mark.parametrize("other", [state(meetings=1), state(meetings=turns.OVER), state(train=1)])
 def test_two_workers_that_wait_for_each_other_are_named(clock, other):
     one, _ = make_turns(Board(other))
-    with pytest.raises(TrainingError, match="'val', worker 1 did not"):
+    with pytest.raises(TrainingError, match="'val', worker 1 did not") as caught:
         one.begin("val")
+    assert "'trainer.datasets_to_split=[train]'" in caught.value.hint
     assert clock[0] >= turns.GRACE_SECONDS
 
 

@@ -1,5 +1,7 @@
 """Functions in any form that Python has can be loops, and none of them sees the command's own arguments."""
 
+import re
+
 import pytest
 
 import rtrain
@@ -62,7 +64,19 @@ def by_name(*, config):
 
 
 def of_two(config, other):
-    scaled(config)
+    scaled(config, other)
+
+
+def without_config(value: int, *, scale=1):
+    scaled({"value": value}, scale)
+
+
+def config_last(scale, config):
+    scaled(config, scale)
+
+
+def of_any(config, **more):
+    scaled(config, more["scale"])
 """
 SCALES = {
     "scaled": 1,
@@ -84,10 +98,9 @@ def fit(tmp_path, monkeypatch):
     (tmp_path / "loop_functions.py").write_text(FUNCTIONS)
     monkeypatch.setattr("sys.argv", ["rtrain", "fit", "loop.yaml", "num_workers=0"])
 
-    def fit(name):
-        (tmp_path / "loop.yaml").write_text(
-            f"trainer: {{type: torch, train_loop: 'loop_functions:{name}', train_loop_config: {{value: 1}}}}\n"
-        )
+    def fit(name, arguments="{}"):
+        keys = f"train_loop: 'loop_functions:{name}', train_loop_config: {{value: 1}}, arguments: {arguments}"
+        (tmp_path / "loop.yaml").write_text(f"trainer: {{type: torch, {keys}}}\n")
         return rtrain.fit(str(tmp_path / "loop.yaml"), ["num_workers=0", f"run.root_dir={tmp_path / 'runs'}"])
 
     return fit
@@ -102,3 +115,36 @@ def test_it_is_called_with_the_config_if_it_needs_one(fit, name):
 def test_what_it_would_not_get_is_told_before_it_is_called(fit, name, problem):
     with pytest.raises(ConfigError, match=problem):
         fit(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "value"),
+    [
+        ("scaled", "{scale: 11}", 11),
+        ("of_two", "{other: 12}", 12),
+        ("config_last", "{scale: 18}", 18),
+        ("partial", "{scale: 13}", 13),
+        ("without_config", "{value: 2, scale: 7}", 14),
+        ("by_name", "{config: {value: 15}}", 15),
+        ("loop.method", "{}", 5),
+        ("of_any", "{scale: 16}", 16),
+    ],
+)
+def test_other_arguments_are_given_by_name(fit, name, arguments, value):
+    assert fit(name, arguments).manifest.metrics["value"] == value
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "problem"),
+    [
+        ("scaled", "{scael: 2}", "did you mean: scale"),
+        ("scaled", "{scale: two, other: 1}", "has no argument 'other'"),
+        ("without_config", "{value: two}", r"trainer\.arguments\.value: must be a whole number"),
+        ("of_two", "{}", "trainer.arguments={other: ...}"),
+    ],
+)
+def test_arguments_are_checked_against_the_signature_before_anything_starts(fit, tmp_path, name, arguments, problem):
+    with pytest.raises(ConfigError) as caught:
+        fit(name, arguments)
+    assert re.search(problem, f"{caught.value.message} {caught.value.hint}")
+    assert not (tmp_path / "runs").exists()

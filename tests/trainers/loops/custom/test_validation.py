@@ -1,0 +1,149 @@
+"""A function of the user's validates the checkpoints that a loop reports with ``validation``."""
+
+import pytest
+from ray.train import CheckpointUploadMode, ReportedCheckpointStatus, ValidationTaskConfig
+
+import rtrain
+from rtrain.errors import ConfigError, TrainingError
+from rtrain.runs.checkpoints import all_checkpoints, read_record
+
+LOOPS = """
+import random
+import tempfile
+import time
+from pathlib import Path
+
+import ray.train
+from ray.train import Checkpoint, CheckpointUploadMode, ValidationTaskConfig
+
+
+def loop(config):
+    for number in range(3):
+        folder = tempfile.mkdtemp()
+        Path(folder, "number").write_text(str(number))
+        ray.train.report(
+            {"loss": -number},
+            checkpoint=Checkpoint.from_directory(folder),
+            checkpoint_upload_mode=CheckpointUploadMode[config.get("mode", "SYNC")],
+            delete_local_checkpoint_after_upload=True,
+            validation=ValidationTaskConfig(**config["task"]) if "task" in config else True,
+        )
+    reported = ray.train.get_all_reported_checkpoints()
+    names = " ".join(one.status.name for one in reported)
+    ray.train.report({"drawn": random.random(), "statuses": names})
+
+
+def validate(checkpoint, scale=1, fails=False, seconds=0):
+    number = int(Path(checkpoint.path, "number").read_text())
+    random.random()
+    time.sleep(seconds)
+    if fails:
+        raise ValueError("a file is missing")
+    return {"val": {"score": abs(number - 1) * scale}, "note": f"of {number}"}
+
+
+def returns_nothing(checkpoint):
+    pass
+"""
+
+
+@pytest.fixture
+def fit(tmp_path):
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "validated_loops.py").write_text(LOOPS)
+
+    def fit(*words, function="validate"):
+        (tmp_path / "loop.yaml").write_text(
+            "trainer:\n  type: torch\n  train_loop: validated_loops:loop\n"
+            f"  validation_config: {{function: 'validated_loops:{function}'}}\n"
+            "run: {checkpoint: {keep: 3}}\n"
+        )
+        return rtrain.fit(str(tmp_path / "loop.yaml"), ["num_workers=0", f"run.root_dir={tmp_path}/runs", *words])
+
+    return fit
+
+
+def scores(run):
+    return [read_record(folder)["metrics"].get("val/score") for folder in all_checkpoints(run.path)]
+
+
+def statuses(run):
+    return {ReportedCheckpointStatus(read_record(folder)["validation"]).name for folder in all_checkpoints(run.path)}
+
+
+@pytest.mark.parametrize("mode", CheckpointUploadMode.__members__.keys() - {"NO_UPLOAD"})
+def test_what_it_finds_belongs_to_the_checkpoint_and_is_an_event(fit, mode):
+    best = ("run.checkpoint.best.monitor=val/score", "run.checkpoint.best.mode=min")
+    run = fit(f"+trainer.train_loop_config.mode={mode}", *best)
+    assert scores(run) == [1, 0, 1]
+    assert statuses(run) == {"VALIDATED"}
+    assert [event.metrics["val/score"] for event in run.events() if "val/score" in event.metrics] == [1, 0, 1]
+    assert run.manifest.best["value"] == 0
+    assert run.manifest.best_checkpoint == "checkpoints/report-000002"
+    assert [one["metrics"]["val/score"] for one in run.manifest.checkpoints] == [1, 0, 1]
+
+
+def test_the_loop_sees_what_became_of_its_checkpoints_and_draws_its_own_numbers(fit):
+    validated = fit()
+    assert list(validated.events())[-1].values["statuses"] == "VALIDATED VALIDATED VALIDATED"
+    failed = fit("trainer.validation_config.arguments.fails=true")
+    assert failed.metrics["drawn"] == validated.metrics["drawn"]
+
+
+def test_arguments_are_those_of_the_config_with_those_of_the_report_on_top(fit):
+    assert scores(fit("trainer.validation_config.arguments.scale=2")) == [2, 0, 2]
+    task = "+trainer.train_loop_config.task={fn_kwargs: {scale: 3}}"
+    assert scores(fit("trainer.validation_config.arguments.scale=2", task)) == [3, 0, 3]
+
+
+@pytest.mark.parametrize(
+    ("words", "function", "status"),
+    [
+        (("trainer.validation_config.arguments.fails=true",), "validate", "VALIDATION_FAILED"),
+        ((), "returns_nothing", "VALIDATION_FAILED"),
+        (
+            ("trainer.validation_config.timeout_seconds=0.01", "trainer.validation_config.arguments.seconds=1"),
+            "validate",
+            "VALIDATION_TIMEOUT",
+        ),
+        (
+            ("+trainer.train_loop_config.task={fn_kwargs: {seconds: 1}, timeout_s: 0.01}",),
+            "validate",
+            "VALIDATION_TIMEOUT",
+        ),
+    ],
+)
+def test_one_that_fails_is_no_end_of_the_loop(fit, words, function, status):
+    run = fit(*words, function=function)
+    assert run.status == "succeeded"
+    assert statuses(run) == {status}
+    assert scores(run) == [None] * 3
+
+
+def test_a_goal_may_be_one_of_its_metrics(fit):
+    run = fit("run.stop.bounds={val/score: {min: 0.5}}")
+    assert "val/score left its bounds with 0" in run.manifest.exit_reason
+    assert len(all_checkpoints(run.path)) == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("trainer.validation_config.function=validated_loops:validat",), "validat"),
+        (("trainer.validation_config.arguments.scael=2",), "scael"),
+    ],
+)
+def test_mistakes_are_named_before_anything_starts(fit, tmp_path, words, problem):
+    with pytest.raises(ConfigError, match=problem):
+        fit(*words)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_report_that_asks_for_it_without_a_function_is_refused(fit):
+    with pytest.raises(TrainingError, match="no function validates") as caught:
+        fit("trainer.validation_config=null")
+    assert "trainer.validation_config.function" in caught.value.hint
+
+
+def test_a_task_has_rays_defaults():
+    assert ValidationTaskConfig().timeout_s is None
