@@ -28,11 +28,12 @@ from rtrain.datasets.registry import confs, load_source
 from rtrain.datasets.tables.predict_rows import load_as_trained
 from rtrain.errors import CheckpointError, ConfigError
 from rtrain.prediction.foreign import check_foreign
+from rtrain.prediction.raw_columns import UNKNOWN, check_source, open_raw_rows, without_label
 from rtrain.prediction.scoring import MAX_BATCH_ROWS, Model
 from rtrain.runs.files import to_json
 from rtrain.runs.verify import check_whole
 from rtrain.schemas import schemas
-from rtrain.trainers.registry import trainer_of
+from rtrain.trainers.registry import has_own_loop, trainer_of
 from rtrain.trainers.trained import (
     CheckpointMetadata,
     LoadedCheckpoint,
@@ -44,6 +45,8 @@ from rtrain.trainers.trained import (
 
 PARTS = ("dataset", "scaling", "cluster")
 """Sections of the config that a prediction follows."""
+OF_MODEL = ("trainer.predictor", "trainer.datamodule")
+"""Keys of the trainer that it follows too: what predicts, and what has the rows."""
 DATA_KEYS = ("path", "url", "query", "function", "name", "arguments", "version", "subset", "revision")
 OTHER_DATA = tuple(f"dataset.{key}" for key in DATA_KEYS)
 """Keys that say which data is read."""
@@ -80,7 +83,8 @@ class Opened:
     """Reads the data of training again; None where that is not local files, or another account chose them."""
     _words: Mapping[str, str]
     """The user's words by the key that each of them sets."""
-    _source: Source
+    _source: Source | None
+    """None: the model brings its rows."""
     _encoding: Any
 
     @property
@@ -88,13 +92,24 @@ class Opened:
         """The dataset of training."""
         return self.model.trained.info
 
+    @property
+    def source(self) -> Source:
+        """What reads the rows, if they are not the model's own."""
+        assert self._source is not None, "whoever asks has looked at brings_rows"
+        return self._source
+
+    @property
+    def brings_rows(self) -> bool:
+        """Whether the config of the model has the rows, and not a dataset."""
+        return self._source is None
+
     def fingerprint(self) -> str:
         """Return the fingerprint of the data that the conf names.
 
         Raises:
             DatasetError: It is missing, or can't be read as training reads its data.
         """
-        return load_as_trained(self._source, self.conf.dataset, self._encoding).info.fingerprint
+        return load_as_trained(self.source, self.conf.dataset, self._encoding).info.fingerprint
 
     def rows(self, split: str | None) -> RowReader:
         """Return a reader of all rows that the conf names, or of one split.
@@ -104,6 +119,8 @@ class Opened:
             ConfigError: There is no such split, its rows are others than the model takes, or the user's words would
                 choose rows for it that training did not keep back.
         """
+        if self.info is UNKNOWN and split is not None:
+            raise ConfigError("the loop read its data itself: rtrain knows no splits of it.", "Leave --split out.")
         reader = None if split is not None else self._reader()
         if reader is not None:
             self._refuse(CHOOSING, "has no effect: all rows are read", "Leave it out, or ask for a split: --split test")
@@ -114,7 +131,7 @@ class Opened:
         if not self.other_data:
             message = "makes other splits than training had: the model may have seen their rows"
             self._refuse(CHOOSING, message, "Leave it out, or name other data.")
-        dataset = load_as_trained(self._source, self.conf.dataset, self._encoding)
+        dataset = load_as_trained(self.source, self.conf.dataset, self._encoding)
         _check_same(dataset.info, self.info)
         found = json.loads(to_json(dataset.encoding))
         # Of an older checkpoint, what it knows has to agree.
@@ -127,7 +144,9 @@ class Opened:
 
     def _reader(self) -> RowReader | None:
         try:
-            return self._source.open_rows(self.conf.dataset, self._encoding)
+            if self.info is UNKNOWN:
+                return open_raw_rows(self.source, self.conf.dataset)
+            return self.source.open_rows(self.conf.dataset, self._encoding)
         except (KeyError, TypeError, ValidationError) as error:
             message = f"about.json in {self.model.trained.folder} does not say how rows were prepared: {error!r}."
             raise CheckpointError(message, "Copy the checkpoint again; it may be of another version.") from error
@@ -155,56 +174,84 @@ def open_checkpoint(
             else's and names code.
         ConfigError: An override is wrong.
     """
-    expanded = expand(overrides)
-    words, keys = [overrides[word.origin] for word in expanded], [word.key.replace("/", ".") for word in expanded]
-    for word, key in zip(words, keys, strict=True):
-        if "=" not in word and words_for(word) is not None:
-            message = f"{word}: rows to predict are named by the key of the dataset."
-            raise ConfigError(message, "  " + to_try(f"dataset.path={word}"))
-        if key.partition(".")[0] not in PARTS:
-            message = f"{word}: a prediction follows dataset.*, scaling.* and cluster.* only."
-            raise ConfigError(message, "The model is what it is.")
+    words = _words_by_key(overrides)
     folder = find_checkpoint(Path(place), checkpoint)
     check_whole(folder)
     about = read_about(folder)
-    if about.info is None or about.dataset is None:
-        raise CheckpointError(f"{folder} was trained without a dataset of rtrain's: only its own loop can predict.")
+    if about.info is None:
+        _check_rows(about, folder, words, overrides)
     own = trust or bool(about.seal)
     root = Path(about.project_root) if own and Path(about.project_root).is_dir() else None
     sections, typed = _sections(about, overrides)
     if own:
         sections["allow"] = list(about.allow)
     else:
-        check_foreign(folder, sections, set(keys) - {"dataset"})
+        check_foreign(folder, sections, set(words) - {"dataset"})
     composed = _composed(sections, root, typed, ("rtrain", verb, str(place)))
     conf = composed.conf
     if not trust:
         refuse_pickles(folder, trainer_of(composed.resolved["trainer"]).pickles)
     allow = composed.allow if own else Untrusted()
     own_files = trust or wrote_files(folder)
-    trained = LoadedCheckpoint(
-        folder=folder.resolve(), conf=conf.trainer, info=about.info, allow=allow, own_files=own_files
-    )
+    info = about.info or UNKNOWN
+    trained = LoadedCheckpoint(folder=folder.resolve(), conf=conf.trainer, info=info, allow=allow, own_files=own_files)
     model = Model(
         trainer_name=composed.resolved["trainer"]["type"],
         trained=trained,
         device="cuda" if conf.scaling.use_gpu else "cpu",
         project_root=str(root or ""),
     )
-    source = load_source(composed.resolved["dataset"]["type"], allow)
+    dataset = composed.resolved["dataset"]
     command = f"rtrain {verb} {place}"
     return Opened(
         model=model,
         conf=conf,
-        dataset=composed.resolved["dataset"],
+        dataset={"type": "trainer.datamodule"} if dataset is None else dataset,
         command=command,
         scrub=composed.scrub,
-        other_data=any(key == "dataset" or key.startswith(OTHER_DATA) for key in keys),
+        other_data=any(key == "dataset" or key.startswith(OTHER_DATA) for key in words),
         trained_data=partial(_trained_data, about, root, allow) if own and _has_local_files(about) else None,
-        _words=dict(zip(keys, words, strict=True)),
-        _source=source,
+        _words=words,
+        _source=None if dataset is None else load_source(dataset["type"], allow),
         _encoding=about.encoding,
     )
+
+
+def _words_by_key(overrides: Sequence[str]) -> dict[str, str]:
+    """Return the user's words by the key that each of them sets.
+
+    Raises:
+        ConfigError: A prediction doesn't follow one.
+    """
+    found = {}
+    for one in expand(overrides):
+        word, key = overrides[one.origin], one.key.replace("/", ".")
+        if "=" not in word and words_for(word) is not None:
+            message = f"{word}: rows to predict are named by the key of the dataset."
+            raise ConfigError(message, "  " + to_try(f"dataset.path={word}"))
+        if key.partition(".")[0] not in PARTS and not key.startswith(OF_MODEL):
+            message = f"{word}: a prediction follows dataset.*, scaling.* and cluster.* only."
+            raise ConfigError(message, "The model is what it is; of a loop, trainer.predictor says what predicts.")
+        found[key] = word
+    return found
+
+
+def _check_rows(about: CheckpointMetadata, folder: Path, words: Mapping[str, str], overrides: Sequence[str]) -> None:
+    """Find out where the rows come from if training had no dataset.
+
+    Raises:
+        ConfigError: The user has to say it, or can't.
+        CheckpointError: Nothing can.
+    """
+    if has_own_loop(about.trainer):
+        check_source(overrides, folder)
+    elif not trainer_of(about.trainer).brings_rows(about.trainer):
+        raise CheckpointError(f"{folder} was trained without a dataset of rtrain's: there are no rows to predict.")
+    else:
+        for key, word in words.items():
+            if not key.startswith("trainer.") and key != "scaling.use_gpu":
+                message = f"{word} has no effect: trainer.datamodule has the rows, and this process reads them."
+                raise ConfigError(message, "Its arguments are keys: trainer.datamodule.batch_size=256")
 
 
 def _has_local_files(about: CheckpointMetadata) -> bool:
@@ -230,12 +277,13 @@ def _trained_data(about: CheckpointMetadata, root: Path | None, allow: Any) -> D
 def _sections(about: CheckpointMetadata, overrides: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
     """Return the config of a prediction, and its overrides; another source gets the columns of training at most."""
     # Unless more are asked for, this process predicts: for most data it is done before Ray would have started.
-    dataset, words = dict(about.dataset or {}), list(overrides)
+    dataset, words = None if about.dataset is None else dict(about.dataset), list(overrides)
     sections: dict[str, Any] = {"trainer": dict(about.trainer), "dataset": dataset, "scaling": {"num_workers": 0}}
     for name, wanted in confs().items():
         if (word := f"dataset={name}") in words:
             words.remove(word)
-            sections |= {"defaults": [{"dataset": name}], "dataset": _columns(dataset, wanted)}
+            columns = without_label(wanted) if dataset is None else _columns(dataset, wanted)
+            sections |= {"defaults": [{"dataset": name}], "dataset": columns}
     return sections, words
 
 

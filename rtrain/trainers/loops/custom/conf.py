@@ -27,6 +27,8 @@ DEVICE = Need(
     portable=True,
 )
 
+OF_LOOPS = ("train_loop", "train_loop_config", "predictor")
+
 
 def loop_needs(*honoured: str) -> Rules:
     """Return the rules of a trainer's keys: those that it declares its training by have no effect beside a loop.
@@ -35,7 +37,7 @@ def loop_needs(*honoured: str) -> Rules:
         honoured: Names of keys that count for a loop too, beside limits.
     """
     limits = ("max_seconds", "max_steps")
-    return DECLARED.of_all(but=("train_loop", "train_loop_config", *limits, *honoured)), LOOP.of("train_loop_config")
+    return DECLARED.of_all(but=(*OF_LOOPS, *limits, *honoured)), LOOP.of(*OF_LOOPS[1:])
 
 
 @dataclass(kw_only=True)
@@ -57,3 +59,8 @@ class TrainLoopConf:
 
     train_loop_config: dict[str, Any] = field(default_factory=dict, metadata={"checked": False})
     """What ``train_loop`` gets as its config."""
+
+    predictor: str | None = None
+    """What makes a predictor of a checkpoint that ``train_loop`` reported, ``module:function``: it gets the folder, and
+    returns a function of a batch of columns. A class is taken too. Null: models that Ray's callbacks for Hugging Face,
+    Keras, XGBoost and LightGBM report are known by their files. ``rtrain predict`` and ``rtrain evaluate`` use it."""

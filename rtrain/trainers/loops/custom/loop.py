@@ -14,6 +14,7 @@ from ray.train.v2._internal.execution.train_fn_utils import set_train_fn_utils
 from rtrain.config.targets.instantiate import locate, locate_function, no_arguments
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
+from rtrain.trainers.loops.custom.predictor import check_predictor
 from rtrain.trainers.loops.custom.reports import LocalReports, RayReports, StopTraining
 from rtrain.trainers.loops.custom.separate_models import one_model
 from rtrain.trainers.loops.custom.world import LoopWorld
@@ -76,17 +77,15 @@ def reached_by_ray_train(utils: LocalReports | RayReports) -> Iterator[None]:
 
 
 def check_custom(job: Job) -> None:
-    """Find out before anything starts whether the train loop of a job is a function that a worker can call.
+    """Find out before anything starts whether a job's train loop and predictor are functions that can be called.
 
     Raises:
-        ConfigError: It can't be imported, takes more than one argument, or is to do what only it can do by itself.
+        ConfigError: One of them can't be imported, or takes other arguments.
     """
-    takes_config(locate_function(job.conf.trainer.train_loop, "trainer.train_loop", job.allow))
-    if job.conf.run.init_from is not None:
-        raise ConfigError(
-            "run.init_from: a custom train loop loads its initial weights itself.",
-            f"Pass the path to the loop: trainer.train_loop_config.init_from={job.conf.run.init_from}",
-        )
+    conf = job.conf.trainer
+    takes_config(locate_function(conf.train_loop, "trainer.train_loop", job.allow))
+    if conf.predictor is not None:
+        check_predictor(conf.predictor, job.allow)
 
 
 def takes_config(function: Any) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rtrain.errors import CheckpointError
 from rtrain.trainers.base import Job, TrainerPlugin, TrainLoop
 from rtrain.trainers.trained import LoadedCheckpoint, Predictor
+
+if TYPE_CHECKING:
+    from rtrain.trainers.loops.custom.reported import Frameworks
 
 
 class TrainLoopPlugin(TrainerPlugin):
@@ -15,12 +17,15 @@ class TrainLoopPlugin(TrainerPlugin):
 
     Args:
         framework: Its ``world`` sets up what the loop finds.
+        frameworks: Returns all plugins by name, that of the framework first: a checkpoint may hold a model of any.
     """
 
-    resumable = frozenset({"train_loop_config", "max_seconds", "max_steps"})  # the loop decides what to make of it
+    resumable = frozenset({"train_loop_config", "max_seconds", "max_steps", "predictor"})  # the loop decides
+    can_init = True
+    takes_any_checkpoint = True
 
-    def __init__(self, framework: TrainerPlugin) -> None:
-        self._framework = framework
+    def __init__(self, framework: TrainerPlugin, frameworks: Frameworks) -> None:
+        self._framework, self._frameworks = framework, frameworks
 
     def check(self, job: Job) -> None:
         """Check that the loop is there and can be called."""
@@ -49,12 +54,11 @@ class TrainLoopPlugin(TrainerPlugin):
         return True
 
     def load_predictor(self, trained: LoadedCheckpoint, device: str) -> Predictor:
-        """Refuse: only the loop knows what its checkpoints hold.
+        """Return what ``trainer.predictor`` makes of a checkpoint, or the model that is known by its file.
 
         Raises:
-            CheckpointError: Always.
+            CheckpointError: Nothing says how to predict.
         """
-        raise CheckpointError(
-            f"{trained.folder} was written by {trained.conf.train_loop}, a loop of your own; only it knows how to "
-            "predict."
-        )
+        from rtrain.trainers.loops.custom.predictor import load_predictor
+
+        return load_predictor(trained, self._frameworks, device)
