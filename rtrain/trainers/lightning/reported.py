@@ -38,6 +38,7 @@ def load_model(model: ReportedModel) -> Callable[[Columns], np.ndarray]:
     @torch.no_grad()
     def predict(columns: Columns) -> np.ndarray:
         x = torch.as_tensor(columns["x"], device=model.device)
+        x = x.to(module.dtype) if x.is_floating_point() else x
         parts = [module(x[at : at + BATCH_ROWS]) for at in range(0, max(1, len(x)), BATCH_ROWS)]
         output = torch.cat(parts).float().cpu()
         if model.info.task not in CLASSES:

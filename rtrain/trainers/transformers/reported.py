@@ -29,11 +29,14 @@ def load_model(model: ReportedModel) -> Callable[[Columns], np.ndarray]:
     accepted = set(inspect.signature(network.forward).parameters)
     wants_values = model.info.task == "regression" or config.problem_type == "regression"
 
+    def ready(values: torch.Tensor) -> torch.Tensor:
+        return values.to(model.device, network.dtype if values.is_floating_point() else None)
+
     @torch.no_grad()
     def predict(columns: Columns) -> np.ndarray:
         inputs = _inputs(columns, accepted, tokenizer)
         parts = [
-            network(**{name: values[at : at + BATCH_ROWS].to(model.device) for name, values in inputs.items()}).logits
+            network(**{name: ready(values[at : at + BATCH_ROWS]) for name, values in inputs.items()}).logits
             for at in range(0, max(1, len(next(iter(inputs.values())))), BATCH_ROWS)
         ]
         logits = torch.cat(parts).float().cpu()

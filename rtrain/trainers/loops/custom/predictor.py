@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ from rtrain.trainers.loops.custom.reported import Frameworks, find_model
 from rtrain.trainers.trained import TRUST, LoadedCheckpoint, Predictions
 from rtrain.trainers.user_code import predicting
 
+log = logging.getLogger(__name__)
 KEY = "trainer.predictor"
 BATCH_ROWS = 1024
 """Rows that a function of the user's gets at most, as from Ray Data's ``map_batches``."""
@@ -101,6 +103,9 @@ def load_predictor(trained: LoadedCheckpoint, frameworks: Frameworks, device: st
     named = None if path is None else locate_function(path, KEY, trained.allow)
     if named is None or hasattr(named, "load_from_checkpoint"):
         model = find_model(trained, frameworks(), device, named)
+        log.warning(
+            "%s predicts from rows as the loop's shards have them; if the loop prepares them: %s", model.name, KEY
+        )
         return LoopPredictor(trained.info, model.name, model.function)
     with predicting(f"{KEY}={path}"):
         made = named(*_arguments(named, trained))

@@ -239,7 +239,8 @@ def test_another_predictor_may_be_named_later_with_columns_and_metrics_of_its_ow
 def test_classes_by_name_are_measured_without_probabilities(trained, project, tmp_path):
     words = [f"dataset.path={project}/rows.csv", "trainer.predictor=own_centers:ByName"]
     expected = rtrain.evaluate(trained.path, words[:1])
-    assert rtrain.evaluate(trained.path, words) == {name: expected[name] for name in ("num_rows", "accuracy", "f1_macro")}
+    measured = ("num_rows", "accuracy", "f1_macro")
+    assert rtrain.evaluate(trained.path, words) == {name: expected[name] for name in measured}
     rtrain.predict(trained.path, tmp_path / "out.csv", words)
     assert (tmp_path / "out.csv").read_text().splitlines()[0] == '"id","prediction"'
 
