@@ -3,57 +3,35 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import ValidationError
 
-from rtrain.config.compose.aliases import expand
-from rtrain.config.composed import Composed
-from rtrain.config.did_you_mean import there_are, to_try
-from rtrain.config.files.data_files import words_for
-from rtrain.config.files.locations import builtin_config_dir
+from rtrain.config.did_you_mean import there_are
 from rtrain.config.schema import RtrainConf
 from rtrain.config.secrets.redact import Redactor
-from rtrain.config.session import Session
-from rtrain.config.targets.allow_list import Untrusted
 from rtrain.datasets.base import Dataset, DatasetInfo, RawChunk, RowReader, Source, Split
 from rtrain.datasets.conf import ColumnsConf, MemoryConf, PixelsConf
-from rtrain.datasets.registry import confs, load_source
+from rtrain.datasets.registry import load_source
 from rtrain.datasets.tables.predict_rows import load_as_trained
 from rtrain.errors import CheckpointError, ConfigError
-from rtrain.prediction.foreign import check_foreign
-from rtrain.prediction.raw_columns import UNKNOWN, check_source, open_raw_rows, without_label
+from rtrain.prediction.opened_model import OWN_COLUMNS, composed_of, open_model, sections_of
+from rtrain.prediction.raw_columns import UNKNOWN, open_raw_rows
 from rtrain.prediction.scoring import MAX_BATCH_ROWS, Model
 from rtrain.runs.files import to_json
-from rtrain.runs.verify import check_whole
-from rtrain.schemas import schemas
-from rtrain.trainers.registry import has_own_loop, trainer_of
 from rtrain.trainers.trained import (
     CheckpointMetadata,
-    LoadedCheckpoint,
-    find_checkpoint,
-    read_about,
-    refuse_pickles,
-    wrote_files,
 )
 
-PARTS = ("dataset", "scaling", "cluster")
-"""Sections of the config that a prediction follows."""
-OF_MODEL = ("trainer.predictor", "trainer.datamodule")
-"""Keys of the trainer that it follows too: what predicts, and what has the rows."""
 DATA_KEYS = ("path", "url", "query", "function", "name", "arguments", "version", "subset", "revision")
 OTHER_DATA = tuple(f"dataset.{key}" for key in DATA_KEYS)
 """Keys that say which data is read."""
 CHOOSING = tuple(f"dataset.{key}" for key in ("seed", "sample", "limit", "split"))
 """Keys that say which of its rows make a split."""
-OWN_COLUMNS = ("label", "ids", "dtypes", "weight", "max_unseen")
-"""Keys of a table that new rows may have another way than those of training."""
 OF_ROWS = tuple(f"dataset.{key}" for key in ("ids", "max_unseen"))
 """Keys that say something of raw rows, and nothing of a split."""
 PREPARING = {f"dataset.{one.name}" for conf in (ColumnsConf, MemoryConf, PixelsConf) for one in fields(conf)} | {
@@ -174,84 +152,21 @@ def open_checkpoint(
             else's and names code.
         ConfigError: An override is wrong.
     """
-    words = _words_by_key(overrides)
-    folder = find_checkpoint(Path(place), checkpoint)
-    check_whole(folder)
-    about = read_about(folder)
-    if about.info is None:
-        _check_rows(about, folder, words, overrides)
-    own = trust or bool(about.seal)
-    root = Path(about.project_root) if own and Path(about.project_root).is_dir() else None
-    sections, typed = _sections(about, overrides)
-    if own:
-        sections["allow"] = list(about.allow)
-    else:
-        check_foreign(folder, sections, set(words) - {"dataset"})
-    composed = _composed(sections, root, typed, ("rtrain", verb, str(place)))
-    conf = composed.conf
-    if not trust:
-        refuse_pickles(folder, trainer_of(composed.resolved["trainer"]).pickles)
-    allow = composed.allow if own else Untrusted()
-    own_files = trust or wrote_files(folder)
-    info = about.info or UNKNOWN
-    trained = LoadedCheckpoint(folder=folder.resolve(), conf=conf.trainer, info=info, allow=allow, own_files=own_files)
-    model = Model(
-        trainer_name=composed.resolved["trainer"]["type"],
-        trained=trained,
-        device="cuda" if conf.scaling.use_gpu else "cpu",
-        project_root=str(root or ""),
-    )
-    dataset = composed.resolved["dataset"]
-    command = f"rtrain {verb} {place}"
+    checked = open_model(place, overrides, checkpoint, verb=verb, trust=trust, needs_rows=True)
+    about, composed, own = checked.about, checked.composed, checked.own
+    dataset, allow = composed.resolved["dataset"], checked.model.trained.allow
     return Opened(
-        model=model,
-        conf=conf,
+        model=checked.model,
+        conf=composed.conf,
         dataset={"type": "trainer.datamodule"} if dataset is None else dataset,
-        command=command,
+        command=f"rtrain {verb} {place}",
         scrub=composed.scrub,
-        other_data=any(key == "dataset" or key.startswith(OTHER_DATA) for key in words),
-        trained_data=partial(_trained_data, about, root, allow) if own and _has_local_files(about) else None,
-        _words=words,
+        other_data=any(key == "dataset" or key.startswith(OTHER_DATA) for key in checked.words),
+        trained_data=partial(_trained_data, about, checked.root, allow) if own and _has_local_files(about) else None,
+        _words=checked.words,
         _source=None if dataset is None else load_source(dataset["type"], allow),
         _encoding=about.encoding,
     )
-
-
-def _words_by_key(overrides: Sequence[str]) -> dict[str, str]:
-    """Return the user's words by the key that each of them sets.
-
-    Raises:
-        ConfigError: A prediction doesn't follow one.
-    """
-    found = {}
-    for one in expand(overrides):
-        word, key = overrides[one.origin], one.key.replace("/", ".")
-        if "=" not in word and words_for(word) is not None:
-            message = f"{word}: rows to predict are named by the key of the dataset."
-            raise ConfigError(message, "  " + to_try(f"dataset.path={word}"))
-        if key.partition(".")[0] not in PARTS and not key.startswith(OF_MODEL):
-            message = f"{word}: a prediction follows dataset.*, scaling.* and cluster.* only."
-            raise ConfigError(message, "The model is what it is; of a loop, trainer.predictor says what predicts.")
-        found[key] = word
-    return found
-
-
-def _check_rows(about: CheckpointMetadata, folder: Path, words: Mapping[str, str], overrides: Sequence[str]) -> None:
-    """Find out where the rows come from if training had no dataset.
-
-    Raises:
-        ConfigError: The user has to say it, or can't.
-        CheckpointError: Nothing can.
-    """
-    if has_own_loop(about.trainer):
-        check_source(overrides, folder)
-    elif not trainer_of(about.trainer).brings_rows(about.trainer):
-        raise CheckpointError(f"{folder} was trained without a dataset of rtrain's: there are no rows to predict.")
-    else:
-        for key, word in words.items():
-            if not key.startswith("trainer.") and key != "scaling.use_gpu":
-                message = f"{word} has no effect: trainer.datamodule has the rows, and this process reads them."
-                raise ConfigError(message, "Its arguments are keys: trainer.datamodule.batch_size=256")
 
 
 def _has_local_files(about: CheckpointMetadata) -> bool:
@@ -266,44 +181,12 @@ def _trained_data(about: CheckpointMetadata, root: Path | None, allow: Any) -> D
     Raises:
         DatasetError: It is missing, or has changed.
     """
-    sections, _ = _sections(about, ())
+    sections, _ = sections_of(about, ())
     sections["allow"] = list(about.allow)
-    composed = _composed(sections, root, (), ("rtrain", "evaluate"))
+    composed = composed_of(sections, root, (), ("rtrain", "evaluate"))
     return load_as_trained(
         load_source(composed.resolved["dataset"]["type"], allow), composed.conf.dataset, about.encoding
     )
-
-
-def _sections(about: CheckpointMetadata, overrides: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
-    """Return the config of a prediction, and its overrides; another source gets the columns of training at most."""
-    # Unless more are asked for, this process predicts: for most data it is done before Ray would have started.
-    dataset, words = None if about.dataset is None else dict(about.dataset), list(overrides)
-    sections: dict[str, Any] = {"trainer": dict(about.trainer), "dataset": dataset, "scaling": {"num_workers": 0}}
-    for name, wanted in confs().items():
-        if (word := f"dataset={name}") in words:
-            words.remove(word)
-            columns = without_label(wanted) if dataset is None else _columns(dataset, wanted)
-            sections |= {"defaults": [{"dataset": name}], "dataset": columns}
-    return sections, words
-
-
-def _composed(sections: Mapping[str, Any], root: Path | None, words: Sequence[str], typed: tuple[str, ...]) -> Composed:
-    chosen = [f"dataset={one['dataset']}" for one in sections.get("defaults", ())]
-    with tempfile.TemporaryDirectory() as scratch:
-        config = Path(scratch) / "checkpoint.yaml"
-        config.write_text(yaml.safe_dump(dict(sections)))
-        # Without a project of its own: a folder that holds no module, and that nobody else can put one into.
-        project = root or builtin_config_dir()
-        with Session(str(config), words, schemas(), None, project, (*typed, *chosen)) as session:
-            session.needs_secrets = False
-            session.trust = True  # check_foreign has looked at it, where another account wrote it
-            return session.check()
-
-
-def _columns(dataset: Mapping[str, Any], wanted: type) -> dict[str, Any]:
-    """Return what training's columns are called, as far as the conf of another source wants to know it."""
-    names = {one.name for one in fields(wanted)}
-    return {key: dataset[key] for key in ("text", *OWN_COLUMNS) if key in names and key in dataset}
 
 
 @dataclass(frozen=True)

@@ -340,3 +340,36 @@ def test_a_loop_without_a_dataset_asks_what_reads_the_rows(without_data, tmp_pat
 def test_declared_models_have_no_other_predictor(project):
     with pytest.raises(ConfigError, match=r"trainer\.predictor has no effect"):
         rtrain.fit("mlp", ["trainer.predictor=own_centers:load", "num_workers=0", f"run.root_dir={project}/no"])
+
+
+def test_a_checkpoint_is_loaded_in_python_with_its_folder(trained, without_data, project):
+    found = rtrain.load_checkpoint(trained.path)
+    x, _ = rows_of(project)
+    assert found.path == trained.best_checkpoint.resolve()
+    assert found.info.class_names == ("blue", "red")
+    np.testing.assert_array_equal(found.predict(x), by_hand(trained, x))
+    np.testing.assert_array_equal(found.predict({"x": x}), by_hand(trained, x))
+    alone = rtrain.load_checkpoint(without_data.path, ["trainer.predictor=own_centers:alone"])
+    given = alone.predict({"a": [1.0, 2.0], "id": ["x", "y"]})
+    assert (list(given["prediction"]), list(given["id2"])) == ([1.0, 2.0], ["x", "y"])
+    with pytest.raises(CheckpointError, match=str(without_data.best_checkpoint)) as caught:
+        rtrain.load_checkpoint(without_data.path)
+    assert "trainer.predictor=my_module:load" in caught.value.hint
+
+
+def test_no_rows_are_refused(trained, tmp_path):
+    (tmp_path / "none.csv").write_text("a,b\n")
+    with pytest.raises(ConfigError):
+        rtrain.predict(trained.path, tmp_path / "out.csv", [f"dataset.path={tmp_path}/none.csv"])
+
+
+@pytest.mark.slow
+def test_actors_of_ray_predict_the_same(trained, without_data, project, tmp_path):
+    words = [f"dataset.path={project}/rows.csv"]
+    alone = [*words, "dataset=csv", "trainer.predictor=own_centers:alone"]
+    for run, given in ((trained, words), (without_data, alone)):
+        for name, more in (("here", []), ("there", ["num_workers=1"])):
+            rtrain.predict(run.path, tmp_path / f"{name}.parquet", [*given, *more], force=True)
+        assert parquet.read_table(tmp_path / "here.parquet").equals(parquet.read_table(tmp_path / "there.parquet"))
+    with pytest.raises(PredictionError, match="own_centers:fails failed: KeyError: 'nothing'"):
+        rtrain.evaluate(trained.path, [*words, "trainer.predictor=own_centers:fails", "num_workers=1"])
