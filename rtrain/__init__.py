@@ -14,6 +14,7 @@ __all__ = [
     "consolidate",
     "evaluate",
     "fit",
+    "load_checkpoint",
     "predict",
     "resume",
     "sweep",
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from rtrain.errors import ConfigError, RtrainError, TrainingError
     from rtrain.evaluation import evaluate
     from rtrain.prediction import predict
+    from rtrain.prediction.loading import load_checkpoint
     from rtrain.runs.run import Run
     from rtrain.sweeps.api import sweep
     from rtrain.trainers.torch.checkpoint.shards import consolidate
@@ -32,6 +34,7 @@ _HOMES = {
     "fit": "rtrain.training",
     "resume": "rtrain.training",
     "predict": "rtrain.prediction",
+    "load_checkpoint": "rtrain.prediction.loading",
     "evaluate": "rtrain.evaluation",
     "sweep": "rtrain.sweeps.api",
     "consolidate": "rtrain.trainers.torch.checkpoint.shards",

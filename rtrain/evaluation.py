@@ -6,17 +6,19 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from rtrain.callers_view import CallersView
 from rtrain.datasets.base import DatasetInfo, RawChunk
-from rtrain.errors import ConfigError
-from rtrain.prediction import PredictionTask, answers, open_checkpoint, scores_of
+from rtrain.errors import ConfigError, PredictionError
+from rtrain.prediction import Opened, PredictionTask, answers, open_checkpoint, scores_of
+from rtrain.prediction.columns import columns_of
+from rtrain.prediction.own_rows import measured
 from rtrain.prediction.seen import num_trained_on, tell_of_trained_on
 from rtrain.trainers.loops.ranking_metrics import Ranking
-from rtrain.trainers.trained import BoundsLosses, Predictor, QuantileModel, RankingModel, TextModel
+from rtrain.trainers.trained import BoundsLosses, ColumnsPredictor, Predictor, QuantileModel, RankingModel, TextModel
 
 TINY = 1e-16
 """What smaller probabilities count as in a loss, unless the predictor says it; as in XGBoost."""
@@ -77,6 +79,8 @@ def measure(
 ) -> Evaluation:
     """Evaluate as ``evaluate`` does, and return also what was measured."""
     opened = open_checkpoint(place, overrides, checkpoint, verb="evaluate", trust=trust)
+    if opened.brings_rows:
+        return _of_own_rows(opened, split)
     chosen = split or (None if opened.other_data else _unseen(opened.info))
     with closing(answers(opened, PredictionTask(opened.model, compared, with_labels=True), chosen)) as parts:
         found = list(parts)
@@ -91,6 +95,20 @@ def measure(
         num_rows=num_rows,
         num_trained_on=trained_on,
         metrics=metrics_of(opened.info, [part for _, part in found]),
+    )
+
+
+def _of_own_rows(opened: Opened, split: str | None) -> Evaluation:
+    """Evaluate on rows that the config of the model brings; the metrics are its own."""
+    chosen, num_rows, metrics = measured(opened, split)
+    checkpoint = str(opened.model.trained.folder)
+    return Evaluation(
+        checkpoint=checkpoint,
+        dataset=opened.dataset,
+        split=chosen,
+        num_rows=num_rows,
+        num_trained_on=None,
+        metrics=metrics,
     )
 
 
@@ -110,6 +128,8 @@ class Rows:
     """Of a model that predicts quantiles."""
     least_probability: float = TINY
     ranking: Ranking = field(default_factory=Ranking)
+    own: Mapping[str, float] = field(default_factory=dict)
+    """Metrics that the predictor measures itself, means over these rows."""
 
 
 @dataclass(frozen=True)
@@ -121,17 +141,34 @@ class Places:
     right: float
 
 
-def compared(predictor: Predictor, info: DatasetInfo, chunk: RawChunk) -> Rows | Places:
+@dataclass(frozen=True)
+class Own:
+    """Metrics that a predictor measures itself, where nothing else can be measured: means over some rows."""
+
+    count: int
+    own: Mapping[str, float]
+
+
+def compared(predictor: Predictor, info: DatasetInfo, chunk: RawChunk) -> Rows | Places | Own:
     """Return what the metrics need to know of some rows.
 
     Raises:
         ConfigError: They have no labels.
     """
+    if chunk.raw is not None and isinstance(predictor, ColumnsPredictor):
+        return _measured_itself(predictor, info, chunk)
     if isinstance(predictor, TextModel):
         return Places(*predictor.measure(chunk.x))
     if chunk.y is None:
         raise ConfigError("the data has no labels in some rows: there is nothing to compare predictions with.")
-    scores = scores_of(predictor, info, chunk)
+    own: Mapping[str, float] = {}
+    if isinstance(predictor, ColumnsPredictor):
+        found = predictor.predict_columns(columns_of(info, chunk)).scores
+        if found is None:
+            return _measured_itself(predictor, info, chunk)
+        scores, own = found, predictor.measure_columns(columns_of(info, chunk, with_labels=True))
+    else:
+        scores = scores_of(predictor, info, chunk)
     weight = np.ones(len(scores)) if chunk.weight is None else chunk.weight.astype(np.float64)
     if scores.ndim == 3:
         return _places(scores, chunk.y, weight)
@@ -139,7 +176,18 @@ def compared(predictor: Predictor, info: DatasetInfo, chunk: RawChunk) -> Rows |
     quantiles = predictor.quantiles if isinstance(predictor, QuantileModel) else ()
     least = predictor.least_probability if isinstance(predictor, BoundsLosses) else TINY
     ranking = predictor.ranking if isinstance(predictor, RankingModel) else Ranking()
-    return Rows(scores, chunk.y, group, weight, quantiles, least, ranking)
+    return Rows(scores, chunk.y, group, weight, quantiles, least, ranking, own)
+
+
+def _measured_itself(predictor: ColumnsPredictor, info: DatasetInfo, chunk: RawChunk) -> Own:
+    found = predictor.measure_columns(columns_of(info, chunk, with_labels=True))
+    if not found:
+        why = "rtrain knows no labels of its rows" if chunk.raw is not None else "it returns no column 'prediction'"
+        raise PredictionError(
+            f"there is nothing to compare what the predictor returns with: {why}.",
+            "Give the object that trainer.predictor returns a method metrics(batch), which returns numbers by name.",
+        )
+    return Own(len(chunk.x), found)
 
 
 def _places(scores: np.ndarray, y: np.ndarray, weight: np.ndarray) -> Places:
@@ -161,9 +209,12 @@ def _places(scores: np.ndarray, y: np.ndarray, weight: np.ndarray) -> Places:
     return Places(float(counts.sum()), float(_log_losses(found, wanted) @ counts), right)
 
 
-def metrics_of(info: DatasetInfo, parts: Sequence[Rows | Places]) -> dict[str, float]:
-    """Return the metrics of the dataset's task over all rows."""
-    if isinstance(parts[0], Places):
+def metrics_of(info: DatasetInfo, parts: Sequence[Rows | Places | Own]) -> dict[str, float]:
+    """Return the metrics of the dataset's task over all rows, and those that the predictor measures itself."""
+    found: dict[str, Any]
+    if isinstance(parts[0], Own):
+        found = {}
+    elif isinstance(parts[0], Places):
         found = _over_places(info.task, [part for part in parts if isinstance(part, Places)])
     else:
         rows = [part for part in parts if isinstance(part, Rows)]
@@ -176,19 +227,34 @@ def metrics_of(info: DatasetInfo, parts: Sequence[Rows | Places]) -> dict[str, f
             found = _quantiles(whole)
         else:
             found = {"ranking": _ranking, "regression": _regression}.get(info.task, _classification)(whole)
-    return {name: float(value) for name, value in found.items()}
+    return {name: float(value) for name, value in {**found, **_own_means(parts)}.items()}
+
+
+def _own_means(parts: Sequence[Rows | Places | Own]) -> dict[str, float]:
+    weighed = [(part.count if isinstance(part, Own) else len(part.y), part.own) for part in parts if _has_own(part)]
+    total = sum(count for count, _ in weighed)
+    return {
+        name: sum(count * own[name] for count, own in weighed) / total for name in (weighed[0][1] if weighed else ())
+    }
+
+
+def _has_own(part: Rows | Places | Own) -> TypeGuard[Rows | Own]:
+    return not isinstance(part, Places)
 
 
 def _classification(rows: Rows) -> dict[str, float]:
     from sklearn.metrics import f1_score, roc_auc_score
 
     scores, y, weight = rows.scores, rows.y, rows.weight
-    best = scores.argmax(axis=1)
+    has_probabilities = scores.ndim == 2
+    best = scores.argmax(axis=1) if has_probabilities else scores
     found = {
-        "loss": np.average(_log_losses(scores, y, rows.least_probability), weights=weight),
         "accuracy": np.average(best == y, weights=weight),
         "f1_macro": f1_score(y, best, average="macro", zero_division=0, sample_weight=weight),
     }
+    if not has_probabilities:
+        return found
+    found = {"loss": np.average(_log_losses(scores, y, rows.least_probability), weights=weight), **found}
     if scores.shape[1] == 2 and len(np.unique(y[weight > 0])) == 2:
         found["auc"] = roc_auc_score(y, scores[:, 1], sample_weight=weight)
     return found

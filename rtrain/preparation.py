@@ -213,7 +213,8 @@ def check_job(
         )
     if composed.conf.run.init_from is not None:
         weights = find_weights(composed.conf.run.init_from, trainer_name, plugin)
-        plugin.check_init(job, read_about(weights))
+        if not plugin.takes_any_checkpoint:
+            plugin.check_init(job, read_about(weights))
         job.conf.run.init_from = str(weights)
     if not tried:
         with masked_streams(composed.scrub), tried_before_start(job):
@@ -235,12 +236,20 @@ def find_weights(place: str, trainer_name: str, plugin: TrainerPlugin) -> Path:
     try:
         folder = find_checkpoint(Path(place), "best").resolve()
         check_whole(folder)
-        wrote = read_about(folder).trainer["type"]
+        if plugin.takes_any_checkpoint:
+            return folder
+        wrote = read_about(folder).trainer
         refuse_pickles(folder, plugin.pickles)
     except RtrainError as error:
         raise ConfigError(f"run.init_from: {error.message}", error.hint) from error
-    if wrote != trainer_name:
-        raise ConfigError(f"run.init_from: {folder} was written by the trainer {wrote}, not {trainer_name}.")
+    if trainers.has_own_loop(wrote):
+        raise ConfigError(
+            f"run.init_from: {folder} was reported by {wrote['train_loop']}, a train loop of your own, and the "
+            f"{trainer_name} trainer doesn't know what its files hold.",
+            "A train loop can begin with it: ray.train.get_checkpoint() is this folder.",
+        )
+    if wrote["type"] != trainer_name:
+        raise ConfigError(f"run.init_from: {folder} was written by the trainer {wrote['type']}, not {trainer_name}.")
     return folder
 
 

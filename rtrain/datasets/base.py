@@ -263,6 +263,8 @@ class RawChunk:
     """Scores that the model starts from, where it was trained with some: (rows,) or (rows, classes) float32."""
     weight: np.ndarray | None = None
     """With the labels, how much each row counts: (rows,) float32."""
+    raw: Mapping[str, Any] | None = field(default=None, kw_only=True)
+    """All columns as they are, where training had no dataset: numpy or Arrow arrays, (rows,)."""
     categories: Mapping[str, tuple[int, int]] = field(default_factory=dict, kw_only=True)
     """By column, how many of its values are categories that training never saw, and how many values there are."""
 

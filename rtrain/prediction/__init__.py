@@ -10,6 +10,7 @@ from typing import TypeVar
 from rtrain.callers_view import CallersView
 from rtrain.prediction.opening import Opened, open_checkpoint
 from rtrain.prediction.output import Output, prediction_table
+from rtrain.prediction.own_rows import predicted_tables
 from rtrain.prediction.scoring import Failure, PredictionTask, answers_here, scores_of
 from rtrain.prediction.unseen import Unseen
 
@@ -62,9 +63,12 @@ def write_predictions(
     """Predict as ``predict`` does; an error keeps its causes, and the frames within rtrain."""
     file = Output.at(str(output), force=force)
     opened = open_checkpoint(place, overrides, checkpoint, trust=trust)
-    question = PredictionTask(opened.model, prediction_table)
+    if opened.brings_rows:
+        found = predicted_tables(opened, split)
+    else:
+        found = answers(opened, PredictionTask(opened.model, prediction_table), split)
     num_rows = 0
-    with file.writing() as write, closing(answers(opened, question, split)) as tables:
+    with file.writing() as write, closing(found) as tables:
         for count, table in tables:
             write(table)
             num_rows += count

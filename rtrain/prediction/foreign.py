@@ -37,7 +37,7 @@ def check_foreign(folder: Path, sections: Mapping[str, Any], replaced: Collectio
         if not isinstance(value, str) or not is_allowed(value.replace(":", "."), (), ()):
             raise _refused(folder, f"{key} is {value}, which is code of another project")
     # A source that the user has chosen has a default where the checkpoint's own has its words.
-    if "type" in sections["dataset"] and "defaults" not in sections:
+    if "type" in (sections["dataset"] or {}) and "defaults" not in sections:
         _check_source(folder, sections["dataset"], replaced)
     for key, text in _texts(sections, ""):
         if any(key == one or key.startswith(f"{one}.") for one in replaced):

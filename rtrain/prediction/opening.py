@@ -3,54 +3,35 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import ValidationError
 
-from rtrain.config.compose.aliases import expand
-from rtrain.config.composed import Composed
-from rtrain.config.did_you_mean import there_are, to_try
-from rtrain.config.files.data_files import words_for
-from rtrain.config.files.locations import builtin_config_dir
+from rtrain.config.did_you_mean import there_are
 from rtrain.config.schema import RtrainConf
 from rtrain.config.secrets.redact import Redactor
-from rtrain.config.session import Session
-from rtrain.config.targets.allow_list import Untrusted
 from rtrain.datasets.base import Dataset, DatasetInfo, RawChunk, RowReader, Source, Split
 from rtrain.datasets.conf import ColumnsConf, MemoryConf, PixelsConf
-from rtrain.datasets.registry import confs, load_source
+from rtrain.datasets.registry import load_source
 from rtrain.datasets.tables.predict_rows import load_as_trained
 from rtrain.errors import CheckpointError, ConfigError
-from rtrain.prediction.foreign import check_foreign
+from rtrain.prediction.opened_model import OWN_COLUMNS, composed_of, open_model, sections_of
+from rtrain.prediction.raw_columns import UNKNOWN, open_raw_rows
 from rtrain.prediction.scoring import MAX_BATCH_ROWS, Model
 from rtrain.runs.files import to_json
-from rtrain.runs.verify import check_whole
-from rtrain.schemas import schemas
-from rtrain.trainers.registry import trainer_of
 from rtrain.trainers.trained import (
     CheckpointMetadata,
-    LoadedCheckpoint,
-    find_checkpoint,
-    read_about,
-    refuse_pickles,
-    wrote_files,
 )
 
-PARTS = ("dataset", "scaling", "cluster")
-"""Sections of the config that a prediction follows."""
 DATA_KEYS = ("path", "url", "query", "function", "name", "arguments", "version", "subset", "revision")
 OTHER_DATA = tuple(f"dataset.{key}" for key in DATA_KEYS)
 """Keys that say which data is read."""
 CHOOSING = tuple(f"dataset.{key}" for key in ("seed", "sample", "limit", "split"))
 """Keys that say which of its rows make a split."""
-OWN_COLUMNS = ("label", "ids", "dtypes", "weight", "max_unseen")
-"""Keys of a table that new rows may have another way than those of training."""
 OF_ROWS = tuple(f"dataset.{key}" for key in ("ids", "max_unseen"))
 """Keys that say something of raw rows, and nothing of a split."""
 PREPARING = {f"dataset.{one.name}" for conf in (ColumnsConf, MemoryConf, PixelsConf) for one in fields(conf)} | {
@@ -80,7 +61,8 @@ class Opened:
     """Reads the data of training again; None where that is not local files, or another account chose them."""
     _words: Mapping[str, str]
     """The user's words by the key that each of them sets."""
-    _source: Source
+    _source: Source | None
+    """None: the model brings its rows."""
     _encoding: Any
 
     @property
@@ -88,13 +70,24 @@ class Opened:
         """The dataset of training."""
         return self.model.trained.info
 
+    @property
+    def source(self) -> Source:
+        """What reads the rows, if they are not the model's own."""
+        assert self._source is not None, "whoever asks has looked at brings_rows"
+        return self._source
+
+    @property
+    def brings_rows(self) -> bool:
+        """Whether the config of the model has the rows, and not a dataset."""
+        return self._source is None
+
     def fingerprint(self) -> str:
         """Return the fingerprint of the data that the conf names.
 
         Raises:
             DatasetError: It is missing, or can't be read as training reads its data.
         """
-        return load_as_trained(self._source, self.conf.dataset, self._encoding).info.fingerprint
+        return load_as_trained(self.source, self.conf.dataset, self._encoding).info.fingerprint
 
     def rows(self, split: str | None) -> RowReader:
         """Return a reader of all rows that the conf names, or of one split.
@@ -104,6 +97,8 @@ class Opened:
             ConfigError: There is no such split, its rows are others than the model takes, or the user's words would
                 choose rows for it that training did not keep back.
         """
+        if self.info is UNKNOWN and split is not None:
+            raise ConfigError("the loop read its data itself: rtrain knows no splits of it.", "Leave --split out.")
         reader = None if split is not None else self._reader()
         if reader is not None:
             self._refuse(CHOOSING, "has no effect: all rows are read", "Leave it out, or ask for a split: --split test")
@@ -114,7 +109,7 @@ class Opened:
         if not self.other_data:
             message = "makes other splits than training had: the model may have seen their rows"
             self._refuse(CHOOSING, message, "Leave it out, or name other data.")
-        dataset = load_as_trained(self._source, self.conf.dataset, self._encoding)
+        dataset = load_as_trained(self.source, self.conf.dataset, self._encoding)
         _check_same(dataset.info, self.info)
         found = json.loads(to_json(dataset.encoding))
         # Of an older checkpoint, what it knows has to agree.
@@ -127,7 +122,9 @@ class Opened:
 
     def _reader(self) -> RowReader | None:
         try:
-            return self._source.open_rows(self.conf.dataset, self._encoding)
+            if self.info is UNKNOWN:
+                return open_raw_rows(self.source, self.conf.dataset)
+            return self.source.open_rows(self.conf.dataset, self._encoding)
         except (KeyError, TypeError, ValidationError) as error:
             message = f"about.json in {self.model.trained.folder} does not say how rows were prepared: {error!r}."
             raise CheckpointError(message, "Copy the checkpoint again; it may be of another version.") from error
@@ -155,54 +152,19 @@ def open_checkpoint(
             else's and names code.
         ConfigError: An override is wrong.
     """
-    expanded = expand(overrides)
-    words, keys = [overrides[word.origin] for word in expanded], [word.key.replace("/", ".") for word in expanded]
-    for word, key in zip(words, keys, strict=True):
-        if "=" not in word and words_for(word) is not None:
-            message = f"{word}: rows to predict are named by the key of the dataset."
-            raise ConfigError(message, "  " + to_try(f"dataset.path={word}"))
-        if key.partition(".")[0] not in PARTS:
-            message = f"{word}: a prediction follows dataset.*, scaling.* and cluster.* only."
-            raise ConfigError(message, "The model is what it is.")
-    folder = find_checkpoint(Path(place), checkpoint)
-    check_whole(folder)
-    about = read_about(folder)
-    if about.info is None or about.dataset is None:
-        raise CheckpointError(f"{folder} was trained without a dataset of rtrain's: only its own loop can predict.")
-    own = trust or bool(about.seal)
-    root = Path(about.project_root) if own and Path(about.project_root).is_dir() else None
-    sections, typed = _sections(about, overrides)
-    if own:
-        sections["allow"] = list(about.allow)
-    else:
-        check_foreign(folder, sections, set(keys) - {"dataset"})
-    composed = _composed(sections, root, typed, ("rtrain", verb, str(place)))
-    conf = composed.conf
-    if not trust:
-        refuse_pickles(folder, trainer_of(composed.resolved["trainer"]).pickles)
-    allow = composed.allow if own else Untrusted()
-    own_files = trust or wrote_files(folder)
-    trained = LoadedCheckpoint(
-        folder=folder.resolve(), conf=conf.trainer, info=about.info, allow=allow, own_files=own_files
-    )
-    model = Model(
-        trainer_name=composed.resolved["trainer"]["type"],
-        trained=trained,
-        device="cuda" if conf.scaling.use_gpu else "cpu",
-        project_root=str(root or ""),
-    )
-    source = load_source(composed.resolved["dataset"]["type"], allow)
-    command = f"rtrain {verb} {place}"
+    checked = open_model(place, overrides, checkpoint, verb=verb, trust=trust, needs_rows=True)
+    about, composed, own = checked.about, checked.composed, checked.own
+    dataset, allow = composed.resolved["dataset"], checked.model.trained.allow
     return Opened(
-        model=model,
-        conf=conf,
-        dataset=composed.resolved["dataset"],
-        command=command,
+        model=checked.model,
+        conf=composed.conf,
+        dataset={"type": "trainer.datamodule"} if dataset is None else dataset,
+        command=f"rtrain {verb} {place}",
         scrub=composed.scrub,
-        other_data=any(key == "dataset" or key.startswith(OTHER_DATA) for key in keys),
-        trained_data=partial(_trained_data, about, root, allow) if own and _has_local_files(about) else None,
-        _words=dict(zip(keys, words, strict=True)),
-        _source=source,
+        other_data=any(key == "dataset" or key.startswith(OTHER_DATA) for key in checked.words),
+        trained_data=partial(_trained_data, about, checked.root, allow) if own and _has_local_files(about) else None,
+        _words=checked.words,
+        _source=None if dataset is None else load_source(dataset["type"], allow),
         _encoding=about.encoding,
     )
 
@@ -219,43 +181,12 @@ def _trained_data(about: CheckpointMetadata, root: Path | None, allow: Any) -> D
     Raises:
         DatasetError: It is missing, or has changed.
     """
-    sections, _ = _sections(about, ())
+    sections, _ = sections_of(about, ())
     sections["allow"] = list(about.allow)
-    composed = _composed(sections, root, (), ("rtrain", "evaluate"))
+    composed = composed_of(sections, root, (), ("rtrain", "evaluate"))
     return load_as_trained(
         load_source(composed.resolved["dataset"]["type"], allow), composed.conf.dataset, about.encoding
     )
-
-
-def _sections(about: CheckpointMetadata, overrides: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
-    """Return the config of a prediction, and its overrides; another source gets the columns of training at most."""
-    # Unless more are asked for, this process predicts: for most data it is done before Ray would have started.
-    dataset, words = dict(about.dataset or {}), list(overrides)
-    sections: dict[str, Any] = {"trainer": dict(about.trainer), "dataset": dataset, "scaling": {"num_workers": 0}}
-    for name, wanted in confs().items():
-        if (word := f"dataset={name}") in words:
-            words.remove(word)
-            sections |= {"defaults": [{"dataset": name}], "dataset": _columns(dataset, wanted)}
-    return sections, words
-
-
-def _composed(sections: Mapping[str, Any], root: Path | None, words: Sequence[str], typed: tuple[str, ...]) -> Composed:
-    chosen = [f"dataset={one['dataset']}" for one in sections.get("defaults", ())]
-    with tempfile.TemporaryDirectory() as scratch:
-        config = Path(scratch) / "checkpoint.yaml"
-        config.write_text(yaml.safe_dump(dict(sections)))
-        # Without a project of its own: a folder that holds no module, and that nobody else can put one into.
-        project = root or builtin_config_dir()
-        with Session(str(config), words, schemas(), None, project, (*typed, *chosen)) as session:
-            session.needs_secrets = False
-            session.trust = True  # check_foreign has looked at it, where another account wrote it
-            return session.check()
-
-
-def _columns(dataset: Mapping[str, Any], wanted: type) -> dict[str, Any]:
-    """Return what training's columns are called, as far as the conf of another source wants to know it."""
-    names = {one.name for one in fields(wanted)}
-    return {key: dataset[key] for key in ("text", *OWN_COLUMNS) if key in names and key in dataset}
 
 
 @dataclass(frozen=True)

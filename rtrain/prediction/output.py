@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,10 +17,11 @@ from pyarrow import csv, parquet
 
 from rtrain.datasets.base import DatasetInfo, RawChunk
 from rtrain.errors import ConfigError, PredictionError
+from rtrain.prediction.columns import columns_of
 from rtrain.prediction.scoring import scores_of
 from rtrain.runs.files import finite
 from rtrain.storage.stores import is_url
-from rtrain.trainers.trained import Predictor, QuantileModel, TextModel
+from rtrain.trainers.trained import ColumnsPredictor, Predictions, Predictor, QuantileModel, TextModel
 
 ENDINGS = (".parquet", ".csv", ".jsonl")
 PART = "part-{:05d}.parquet"
@@ -124,11 +125,34 @@ def prediction_table(predictor: Predictor, info: DatasetInfo, chunk: RawChunk) -
     """
     names = predictor.token_names if isinstance(predictor, TextModel) else info.class_names
     kept: dict[str, Any] = {name: _column(values) for name, values in chunk.kept.items()}
+    if isinstance(predictor, ColumnsPredictor):
+        return _with_kept(kept, _of_columns(predictor.predict_columns(columns_of(info, chunk)), names))
     scores = scores_of(predictor, info, chunk)
     if isinstance(predictor, QuantileModel) and scores.ndim == 2:
         found = {f"prediction_q{at:g}": scores[:, place] for place, at in enumerate(predictor.quantiles)}
     else:
         found = _predicted(scores, names)
+    return _with_kept(kept, found)
+
+
+def _of_columns(predicted: Predictions, names: tuple[str, ...]) -> dict[str, Any]:
+    scores = predicted.scores
+    found = {} if scores is None else _predicted(scores, names)
+    if scores is not None and scores.ndim == 1 and scores.dtype == np.int64:
+        found = {"prediction": pa.array(names).take(pa.array(scores)) if names else scores}
+    return found | {name: _nested(values) for name, values in predicted.others.items()}
+
+
+def plain_table(columns: Mapping[str, np.ndarray]) -> pa.Table:
+    """Return columns as they are; of several numbers per row, lists."""
+    return pa.table({name: _nested(values) for name, values in columns.items()})
+
+
+def _nested(values: np.ndarray) -> Any:
+    return pa.array(values.tolist()) if values.ndim > 1 else values
+
+
+def _with_kept(kept: dict[str, Any], found: dict[str, Any]) -> pa.Table:
     both = sorted(set(kept) & set(found))
     if both:
         others = ",".join(name for name in kept if name not in both)

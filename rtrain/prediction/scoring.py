@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import traceback
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -15,10 +16,11 @@ from rtrain.config.diagnostics.own_lines import own_lines, render_lines
 from rtrain.config.targets.allow_list import use_project_root
 from rtrain.datasets.base import DatasetInfo, RawChunk, RowReader
 from rtrain.errors import CheckpointError, DatasetError, PredictionError, RtrainError
+from rtrain.trainers.base import TrainerPlugin
 from rtrain.trainers.checkpoint_errors import reading
 from rtrain.trainers.loops.tasks import CLASSES, PLACES
 from rtrain.trainers.registry import load_trainer
-from rtrain.trainers.trained import LoadedCheckpoint, Predictor, QuantileModel, StartsFromScores
+from rtrain.trainers.trained import LoadedCheckpoint, OwnRows, Predictor, QuantileModel, StartsFromScores
 
 BATCH_BYTES = 32 << 20
 """Inputs, and predictions, that are held at once, about."""
@@ -46,10 +48,24 @@ class Model:
         Raises:
             CheckpointError: The checkpoint is not here, or doesn't hold what it should.
         """
+        with self._reading() as plugin:
+            return plugin.load_predictor(self.trained, self.device)
+
+    def load_own_rows(self) -> OwnRows:
+        """Return the model together with the rows that its config brings.
+
+        Raises:
+            CheckpointError: The checkpoint doesn't hold what it should.
+        """
+        with self._reading() as plugin:
+            return plugin.load_own_rows(self.trained, self.device)
+
+    @contextmanager
+    def _reading(self) -> Iterator[TrainerPlugin]:
         if self.project_root:
             use_project_root(Path(self.project_root))
         with reading(self.trained.folder):
-            return load_trainer(self.trainer_name, self.trained.conf).load_predictor(self.trained, self.device)
+            yield load_trainer(self.trainer_name, self.trained.conf)
 
 
 @dataclass(frozen=True)
@@ -178,4 +194,6 @@ def read_chunks(reader: RowReader, pieces: Iterable[object], with_labels: bool) 
 def _part(chunk: RawChunk, rows: slice) -> RawChunk:
     parts = (chunk.y, chunk.group, chunk.base_margin, chunk.weight)
     y, *more = (None if values is None else values[rows] for values in parts)
-    return RawChunk(chunk.x[rows], y, {name: values[rows] for name, values in chunk.kept.items()}, *more)
+    kept = {name: values[rows] for name, values in chunk.kept.items()}
+    raw = None if chunk.raw is None else {name: values[rows] for name, values in chunk.raw.items()}
+    return RawChunk(chunk.x[rows], y, kept, *more, raw=raw)

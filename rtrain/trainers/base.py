@@ -13,7 +13,7 @@ from rtrain.config.secrets.redact import Redactor
 from rtrain.datasets.base import Dataset
 from rtrain.trainers.checkpoint_writer import CheckpointWriter
 from rtrain.trainers.loops.directions import Directions
-from rtrain.trainers.trained import CheckpointMetadata, LoadedCheckpoint, Predictor
+from rtrain.trainers.trained import CheckpointMetadata, LoadedCheckpoint, OwnRows, Predictor
 from rtrain.trainers.worker import Worker
 
 if TYPE_CHECKING:
@@ -111,8 +111,15 @@ class TrainerPlugin:
     )
     """Keys of ``Conf`` that may be changed when a run is taken up again; a checkpoint holds the rest."""
 
+    reported: ClassVar[tuple[str, ...]] = ()
+    """Files, as patterns, by which the checkpoint of a train loop is known to hold a model of this framework, the usual
+    one of Ray's callback first: ``load_model`` in the package's ``reported.py`` gets the file."""
+
     can_init: ClassVar[bool] = False
     """Whether training can begin with the weights of another run: ``run.init_from``."""
+
+    takes_any_checkpoint: ClassVar[bool] = False
+    """Whether ``run.init_from`` may be a checkpoint of any trainer: a loop of the user's decides what to do with it."""
 
     can_skip: ClassVar[bool] = False
     """Whether the loop can leave out a step whose loss is no number: ``run.failure.nan_loss: skip``."""
@@ -157,6 +164,14 @@ class TrainerPlugin:
         """
         predictor: Predictor = self.part("predictor").load_predictor(trained, device)
         return predictor
+
+    def brings_rows(self, conf: Mapping[str, Any]) -> bool:
+        """Tell whether a config without ``dataset`` has rows to evaluate on in its section ``trainer``, ``conf``."""
+        return False
+
+    def load_own_rows(self, trained: LoadedCheckpoint, device: str) -> OwnRows:
+        """Return the model of a checkpoint together with the rows that its config brings, if it ``brings_rows``."""
+        raise NotImplementedError
 
     def try_out(self, job: Job) -> None:
         """Build what training builds and run it on the first rows, before a run directory exists.

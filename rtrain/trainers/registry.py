@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Iterator, Mapping
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +43,7 @@ def load_trainer(name: str, conf: Any = None) -> TrainerPlugin:
         return plugin
     from rtrain.trainers.loops.custom.plugin import TrainLoopPlugin
 
-    return TrainLoopPlugin(plugin)
+    return TrainLoopPlugin(plugin, partial(_plugins, name))
 
 
 def trainer_of(section: Mapping[str, Any]) -> TrainerPlugin:
@@ -66,6 +66,11 @@ def describe() -> list[PluginInfo]:
 def _plugin(name: str) -> TrainerPlugin:
     plugin: TrainerPlugin = import_plugin(name, f"{packages()[name]}.plugin").Plugin()
     return plugin
+
+
+def _plugins(first: str) -> Iterator[tuple[str, TrainerPlugin]]:
+    """Yield all plugins by name, whether what they need is installed or not; ``first`` is the first one."""
+    return ((name, _plugin(name)) for name in (first, *(one for one in packages() if one != first)))
 
 
 def _extra(name: str) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -105,6 +105,42 @@ class StartsFromScores(Protocol):
         """
 
 
+@dataclass(frozen=True)
+class Predictions:
+    """What a model predicts of some rows."""
+
+    scores: np.ndarray | None
+    """What ``Predictor.predict`` returns; or (rows,) int64, classes without probabilities. None: nothing that metrics
+    can compare with labels."""
+    others: Mapping[str, Any]
+    """More columns for the output, (rows, ...)."""
+
+
+@runtime_checkable
+class ColumnsPredictor(Protocol):
+    """A predictor that takes rows as named columns: that of a train loop of the user's own."""
+
+    def predict_columns(self, columns: Mapping[str, np.ndarray]) -> Predictions:
+        """Return what it predicts.
+
+        Args:
+            columns: (rows, ...) by name, as the shards of the loop have them, without labels.
+        """
+
+    def measure_columns(self, columns: Mapping[str, np.ndarray]) -> Mapping[str, float]:
+        """Return the metrics that it measures itself, means over rows that have labels; none if it measures nothing."""
+
+
+class OwnRows(Protocol):
+    """A model together with rows that its config brings: a Lightning module and its datamodule, say."""
+
+    def evaluate(self, split: str | None) -> tuple[str, int, Mapping[str, float]]:
+        """Return which split was measured, how many rows it has, and the metrics; by default the test split's."""
+
+    def predict(self, split: str | None) -> Iterator[Mapping[str, np.ndarray]]:
+        """Yield predictions as columns of some rows at a time, in the order of the data."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class CheckpointMetadata:
     """What a model was trained by and on. The driver makes it, and each checkpoint holds it as ``about.json``."""
@@ -143,8 +179,8 @@ def read_about(checkpoint: Path) -> CheckpointMetadata:
     """
     if (checkpoint / RECORD_NAME).is_file() and not (checkpoint / FILE_NAME).exists():
         raise CheckpointError(
-            f"{checkpoint} was written by a train loop of its author's own: only such a loop can load it.",
-            "In the loop, ray.train.get_checkpoint() is the newest one of the run. Any other: load its files by path.",
+            f"{checkpoint} was written by a train loop under an older version, which did not note what predicts.",
+            "Load its files by path; or begin a new run of the loop with it: run.init_from.",
         )
     try:
         stored = read_json(checkpoint, FILE_NAME)
@@ -195,7 +231,7 @@ def find_checkpoint(place: Path, which: str) -> Path:
     Raises:
         CheckpointError: There is none.
     """
-    if (place / FILE_NAME).is_file():
+    if (place / FILE_NAME).is_file() or (place / RECORD_NAME).is_file():
         return place
     if not place.is_dir():
         raise CheckpointError(f"{place} does not exist.", run_near(place) or "Name a run directory or a checkpoint.")

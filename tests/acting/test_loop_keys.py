@@ -1,7 +1,7 @@
 """Each key that a train loop of the user's own leaves to rtrain has an effect."""
 
 from acting_looks import best_monitor, best_step, drawn, last_step, measured, names, saved_steps, threads_told
-from acting_rows import acts, refused, shown, together
+from acting_rows import acts, shown, together
 from acting_run_rows import NOT_TRAINED, PLACE
 from acting_tables import KeysAct
 
@@ -53,7 +53,14 @@ allow: [acting_probes]
         acts("run.stop.target={train/down: -1}", on=last_step, given=DOWN),
         acts("run.stop.bounds={train/down: {min: -1}}", on=last_step),
         acts("run.checkpoint.keep=1", on=saved_steps),
-        refused("run.init_from=BASE", because="run.init_from"),
+        *shown(
+            "tests/trainers/loops/custom/test_custom_loop.py::test_a_new_run_begins_with_the_checkpoint_of_another_one",
+            "run.init_from",
+        ),
+        *shown(
+            "tests/trainers/loops/custom/test_loop_predictor.py::test_predictions_are_those_of_the_function",
+            "trainer.predictor",
+        ),
         *together(
             acts("run.checkpoint.best.keep=3", on=saved_steps, given=(*DOWN, "run.checkpoint.keep=1")),
         ),

@@ -11,6 +11,7 @@ class Plugin(BoostingPlugin):
 
     Conf = config.Conf
     requires = ("lightgbm",)
+    reported = ("model.txt",)
     functions_say_modes = True
     each_round = (
         *("learning_rate", "eta", "shrinkage_rate", "num_leaves", "max_depth", "min_data_in_leaf", "min_child_samples"),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rtrain.trainers.base import Job, TrainerPlugin
 from rtrain.trainers.lightning import config
 from rtrain.trainers.loops.custom.world import LoopWorld
+from rtrain.trainers.trained import LoadedCheckpoint, OwnRows
 
 
 class Plugin(TrainerPlugin):
@@ -15,6 +16,7 @@ class Plugin(TrainerPlugin):
 
     Conf = config.Conf
     requires = ("lightning",)
+    reported = ("checkpoint.ckpt", "*.ckpt")
     can_init = True
     can_skip = True
 
@@ -31,6 +33,15 @@ class Plugin(TrainerPlugin):
             from rtrain.trainers.lightning.sanity_step import try_first_step
 
             try_first_step(job)
+
+    def brings_rows(self, conf: Mapping[str, Any]) -> bool:
+        """Tell whether a datamodule has the rows."""
+        return conf.get("datamodule") is not None
+
+    def load_own_rows(self, trained: LoadedCheckpoint, device: str) -> OwnRows:
+        """Return module and datamodule."""
+        found: OwnRows = self.part("own_rows").OwnRows(trained, device)
+        return found
 
     def backend_config(self, conf: config.Conf) -> Any:
         """Let Ray set up ``torch.distributed``: gloo on CPUs, nccl on GPUs."""

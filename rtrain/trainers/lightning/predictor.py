@@ -40,7 +40,8 @@ class Predictor:
         Raises:
             ValueError: The rows have another shape than those of training.
         """
-        check_shape(x, self.info)
+        if self.info.input_shape:  # rows of a datamodule may be anything
+            check_shape(x, self.info)
         return np.concatenate([self._some(x[at : at + batch_size]) for at in range(0, max(len(x), 1), batch_size)])
 
     def _some(self, x: np.ndarray) -> np.ndarray:
@@ -51,15 +52,26 @@ class Predictor:
 
 
 def load_predictor(trained: LoadedCheckpoint, device: str = "cpu") -> Predictor:
-    """Build the module with the weights of a checkpoint.
+    """Return what predicts with the module of a checkpoint.
 
     Raises:
         CheckpointError: The weights are not there, or don't fit the module.
     """
-    node = fill_from_dataset(trained.conf.module, trained.info, "trainer.module")
+    return Predictor(load_module(trained), trained.info, torch.device(device))
+
+
+def load_module(trained: LoadedCheckpoint) -> Any:
+    """Build the module with the weights of a checkpoint; with a datamodule, nothing is filled in.
+
+    Raises:
+        CheckpointError: The weights are not there, or don't fit the module.
+    """
+    node = trained.conf.module
+    if trained.conf.datamodule is None:
+        node = fill_from_dataset(node, trained.info, "trainer.module")
     module = build(node, "trainer.module", trained.allow)
     try:
         module.load_state_dict(load_file(trained.folder / WEIGHTS, device="cpu"))
     except (OSError, RuntimeError) as error:
         raise CheckpointError(f"{trained.folder} does not hold the weights of {node['_target_']}: {error}") from error
-    return Predictor(module, trained.info, torch.device(device))
+    return module

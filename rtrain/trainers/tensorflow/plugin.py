@@ -17,6 +17,7 @@ class Plugin(EpochsPlugin):
 
     Conf = config.Conf
     requires = ("tensorflow", "keras")
+    reported = ("model.keras", "*.keras")
     can_rejoin = False
 
     def part(self, name: str) -> Any:

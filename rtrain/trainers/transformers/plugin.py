@@ -19,6 +19,7 @@ class Plugin(EpochsPlugin):
 
     Conf = config.Conf
     requires = ("transformers", "peft", "accelerate")
+    reported = ("checkpoint/config.json", "config.json")
 
     def try_out(self, job: Job) -> None:
         """Take a first step."""

@@ -13,6 +13,7 @@ class Plugin(BoostingPlugin):
 
     Conf = config.Conf
     requires = ("xgboost",)
+    reported = ("model.ubj", "model.json", "*.ubj")
     each_round = (
         *("eta", "learning_rate", "max_depth", "max_leaves", "min_child_weight", "gamma", "min_split_loss"),
         *("subsample", "colsample_bytree", "colsample_bylevel", "colsample_bynode", "max_delta_step"),

@@ -35,6 +35,9 @@ DEVICE = Need(
     portable=True,
 )
 
+OF_LOOPS = ("train_loop_config", "arguments", "validation_config", "datasets_to_split", "predictor")
+"""The keys that have a meaning for a loop alone; it decides what to make of them when it resumes."""
+
 
 def loop_needs(*honoured: str) -> Rules:
     """Return the rules of a trainer's keys: those that it declares its training by have no effect beside a loop.
@@ -43,10 +46,9 @@ def loop_needs(*honoured: str) -> Rules:
         honoured: Names of keys that count for a loop too, beside limits.
     """
     limits = ("max_seconds", "max_steps")
-    own = ("train_loop_config", "arguments", "validation_config", "datasets_to_split")
     return (
-        DECLARED.of_all(but=("train_loop", *own, *limits, *honoured)),
-        LOOP.of(*(name for name in own if name not in honoured)),
+        DECLARED.of_all(but=("train_loop", *OF_LOOPS, *limits, *honoured)),
+        LOOP.of(*(name for name in OF_LOOPS if name not in honoured)),
         DATA.of("datasets_to_split"),
         SEVERAL_WORKERS.of("datasets_to_split"),
     )
@@ -104,3 +106,7 @@ class TrainLoopConf:
     datasets_to_split: Annotated[Any, AfterValidator(_check_names), WithJsonSchema(_NAMES)] = "all"
     """Data sets whose rows the workers share: all, or a list of names, as Ray's ``DataConfig`` has it. Of the others,
     ``[]`` for all of them, each worker has every row."""
+    predictor: str | None = None
+    """What makes a predictor of a checkpoint that ``train_loop`` reported, ``module:function``: it gets the folder, and
+    returns a function of a batch of columns. A class is taken too. Null: models that Ray's callbacks for Hugging Face,
+    Keras, XGBoost and LightGBM report are known by their files. ``rtrain predict`` and ``rtrain evaluate`` use it."""

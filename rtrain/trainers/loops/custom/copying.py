@@ -13,6 +13,7 @@ from pathlib import Path
 from rtrain.errors import CheckpointError, TrainingError, first_line
 from rtrain.runs.checkpoints import RECORD_NAME, read_record, unwritable
 from rtrain.runs.events import events_file
+from rtrain.trainers.trained import FILE_NAME
 
 OWN_FOLDER = "Write the checkpoint into a new folder, e.g. tempfile.mkdtemp(), and report that."
 
@@ -141,7 +142,7 @@ def _own_files(source: Path) -> set[Path]:
     Raises:
         TrainingError: There are files of the same names that rtrain has not written.
     """
-    own = {source / RECORD_NAME, events_file(source)}
+    own = {source / RECORD_NAME, source / FILE_NAME, events_file(source)}
     if not any(path.exists() for path in own):
         return set()
     try:

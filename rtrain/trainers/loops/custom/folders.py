@@ -15,6 +15,7 @@ from ray.train import Checkpoint
 from rtrain.errors import TrainingError
 from rtrain.runs.checkpoints import RECORD_NAME, checkpoints_dir, complete_checkpoint, writing
 from rtrain.runs.events import Event, events_file, write_events
+from rtrain.trainers.checkpoint_writer import CheckpointWriter
 from rtrain.trainers.loops.custom.copying import copy_files
 
 _OWN_NAME = re.compile(r"report-\d{6,}")
@@ -119,12 +120,15 @@ class Upload:
                 if not self.staging.exists():
                     raise
 
-    def complete(self, facts: Mapping[str, Any], events: Iterable[Event]) -> dict[str, Any] | None:
+    def complete(
+        self, facts: Mapping[str, Any], events: Iterable[Event], writer: CheckpointWriter
+    ) -> dict[str, Any] | None:
         """Give the folder its name when all ranks have copied, and return its record; None if none had a checkpoint.
 
         Args:
             facts: The fields of the record other than the files.
             events: What was reported since the checkpoint before; they are kept in the folder.
+            writer: Knows what each checkpoint of the run says of itself, and signs its files.
 
         Raises:
             CheckpointError: The folder can't be written.
@@ -135,9 +139,10 @@ class Upload:
             events = list(events)
             if events:
                 write_events(events_file(self.staging), events)
+            writer.about.write(self.staging)
             if self.target.exists() and not (self.target / RECORD_NAME).exists():
                 shutil.rmtree(self.target)
-            return complete_checkpoint(self.staging, self.target, facts)
+            return complete_checkpoint(self.staging, self.target, facts, writer.signing_key)
 
     def _check_filled(self, filled: Any) -> None:
         where = getattr(filled, "path", None)

@@ -17,6 +17,7 @@ from rtrain.config.targets.arguments import check_names_known, check_type
 from rtrain.config.targets.instantiate import locate, locate_function, no_arguments
 from rtrain.errors import ConfigError
 from rtrain.trainers.base import Job
+from rtrain.trainers.loops.custom.predictor import check_predictor
 from rtrain.trainers.loops.custom.reports import LocalReports, RayReports, StopTraining
 from rtrain.trainers.loops.custom.separate_models import one_model
 from rtrain.trainers.loops.custom.shards import check_split_name
@@ -80,10 +81,10 @@ def reached_by_ray_train(utils: LocalReports | RayReports) -> Iterator[None]:
 
 
 def check_custom(job: Job) -> None:
-    """Find out before anything starts whether the train loop of a job is a function that a worker can call.
+    """Find out before anything starts whether a job's train loop and predictor are functions that can be called.
 
     Raises:
-        ConfigError: It can't be imported, takes more than one argument, or is to do what only it can do by itself.
+        ConfigError: One of them can't be imported, or takes other arguments.
     """
     conf = job.conf.trainer
     function = locate_function(conf.train_loop, "trainer.train_loop", job.allow)
@@ -96,12 +97,9 @@ def check_custom(job: Job) -> None:
     if job.dataset is not None and conf.datasets_to_split != "all":
         for name in conf.datasets_to_split:
             check_split_name(job.dataset, name)
+    if conf.predictor is not None:
+        check_predictor(conf.predictor, job.allow)
     check_rows_suffice(job)
-    if job.conf.run.init_from is not None:
-        raise ConfigError(
-            "run.init_from: a custom train loop loads its initial weights itself.",
-            f"Pass the path to the loop: trainer.train_loop_config.init_from={job.conf.run.init_from}",
-        )
 
 
 def check_arguments(function: Any, arguments: Mapping[str, Any], path: str, where: str = "trainer.arguments") -> None:

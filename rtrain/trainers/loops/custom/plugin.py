@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rtrain.datasets.base import Dataset
-from rtrain.errors import CheckpointError
 from rtrain.trainers.base import Job, TrainerPlugin, TrainLoop
+from rtrain.trainers.loops.custom.conf import OF_LOOPS
 from rtrain.trainers.trained import LoadedCheckpoint, Predictor
+
+if TYPE_CHECKING:
+    from rtrain.trainers.loops.custom.reported import Frameworks
 
 
 class TrainLoopPlugin(TrainerPlugin):
@@ -17,14 +20,15 @@ class TrainLoopPlugin(TrainerPlugin):
 
     Args:
         framework: Its ``world`` sets up what the loop finds.
+        frameworks: Returns all plugins by name, that of the framework first: a checkpoint may hold a model of any.
     """
 
-    resumable = frozenset(
-        {"train_loop_config", "arguments", "validation_config", "datasets_to_split", "max_seconds", "max_steps"}
-    )  # the loop decides what to make of it
+    resumable = frozenset({*OF_LOOPS, "max_seconds", "max_steps"})
+    can_init = True
+    takes_any_checkpoint = True
 
-    def __init__(self, framework: TrainerPlugin) -> None:
-        self._framework = framework
+    def __init__(self, framework: TrainerPlugin, frameworks: Frameworks) -> None:
+        self._framework, self._frameworks = framework, frameworks
 
     def check(self, job: Job) -> None:
         """Check that the loop is there and can be called."""
@@ -69,12 +73,11 @@ class TrainLoopPlugin(TrainerPlugin):
         return [find_split(dataset, name)[0] for name in conf.datasets_to_split]
 
     def load_predictor(self, trained: LoadedCheckpoint, device: str) -> Predictor:
-        """Refuse: only the loop knows what its checkpoints hold.
+        """Return what ``trainer.predictor`` makes of a checkpoint, or the model that is known by its file.
 
         Raises:
-            CheckpointError: Always.
+            CheckpointError: Nothing says how to predict.
         """
-        raise CheckpointError(
-            f"{trained.folder} was written by {trained.conf.train_loop}, a loop of your own; only it knows how to "
-            "predict."
-        )
+        from rtrain.trainers.loops.custom.predictor import load_predictor
+
+        return load_predictor(trained, self._frameworks, device)

@@ -222,7 +222,7 @@ class _Reports(TrainFnUtils):
         events = [] if self.worker.in_process else list(self.worker.checkpoints.unsaved)
 
         def complete() -> None:
-            record = upload.complete(facts, events)
+            record = upload.complete(facts, events, self.worker.checkpoints)
             if record is not None:
                 del self.worker.checkpoints.unsaved[: len(events)]
                 self.worker.checkpoints.tell(record)
@@ -268,8 +268,8 @@ class _Reports(TrainFnUtils):
             self._complete()
 
     def get_checkpoint(self) -> Checkpoint | None:
-        """Return the newest checkpoint of this run: Ray itself knows none."""
-        newest = latest_checkpoint(self.worker.run_dir)
+        """Return the newest checkpoint of this run, or the one that it begins with: Ray itself knows none."""
+        newest = latest_checkpoint(self.worker.run_dir) or self.worker.init_dir()
         return None if newest is None else Checkpoint(str(newest))
 
     def get_all_reported_checkpoints(self, *_: Any, **__: Any) -> list[ReportedCheckpoint]:

@@ -11,7 +11,7 @@ import torch
 import rtrain
 from rtrain.errors import CheckpointError, ConfigError, TrainingError
 from rtrain.runs.run import Run
-from rtrain.trainers.trained import read_about
+from rtrain.trainers.trained import read_about, wrote_files
 
 LOOPS = """
 import os
@@ -139,16 +139,48 @@ def test_a_loop_without_a_monitor_has_no_best(fit):
     assert run.best_checkpoint.name == "report-000005"
 
 
-def test_weights_to_begin_with_are_refused_before_anything_starts(fit, tmp_path):
+def test_a_new_run_begins_with_the_checkpoint_of_another_one(fit):
+    first = fit()
+    for place in (first.path, first.checkpoints[0]):
+        run = fit(f"run.init_from={place}", "trainer.train_loop_config.num_reports=7")
+        numbers = [event.metrics["number"] for event in run.events()]
+        assert numbers == ([5, 6] if place == first.path else [4, 5, 6])
+        assert next(run.events()).step == 1
+        assert run.manifest.parent_run.startswith(str(place))
+
+
+def test_a_run_that_resumes_goes_on_from_its_own_checkpoint(fit, tmp_path):
+    first = fit("trainer.train_loop_config.num_reports=2")
+    with pytest.raises(TrainingError, match="no luck"):
+        fit(f"run.init_from={first.path}", "trainer.train_loop_config.fails_after=3")
+    run = rtrain.resume(newest(tmp_path).path, ["trainer.train_loop_config.fails_after=0", KEY])
+    assert [event.metrics["number"] for event in run.events()] == [2, 3, 4]
+
+
+def test_no_place_to_begin_with_is_refused_before_anything_starts(fit, tmp_path):
+    with pytest.raises(ConfigError, match=r"run\.init_from: .*nowhere does not exist"):
+        fit(f"run.init_from={tmp_path}/nowhere")
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_declared_model_does_not_begin_with_a_checkpoint_of_a_loop(fit, tmp_path):
     run = fit()
-    with pytest.raises(ConfigError, match=r"run\.init_from"):
-        fit(f"run.init_from={run.path}")
-    assert len(list((tmp_path / "runs" / "loop").iterdir())) == 1
+    with pytest.raises(ConfigError, match=r"reported by seeded_loops:draws.*doesn't know what its files hold"):
+        rtrain.fit("mlp", [f"run.init_from={run.path}", "num_workers=0", f"run.root_dir={tmp_path}/others"])
 
 
-def test_a_checkpoint_of_a_loop_says_that_only_the_loop_can_load_it(fit):
-    with pytest.raises(CheckpointError, match="train loop"):
-        read_about(fit().best_checkpoint)
+def test_a_checkpoint_of_a_loop_says_what_wrote_it(fit):
+    about = read_about(fit().best_checkpoint)
+    assert about.trainer["train_loop"] == "seeded_loops:draws"
+    assert about.trainer["train_loop_config"]["api_key"] == "***"
+    assert wrote_files(fit().best_checkpoint)
+
+
+def test_a_checkpoint_of_an_older_version_is_told(fit):
+    folder = fit().best_checkpoint
+    (folder / "about.json").unlink()
+    with pytest.raises(CheckpointError, match="older version"):
+        rtrain.evaluate(folder)
 
 
 def test_a_shard_that_does_not_exist_names_those_that_do(fit):

@@ -18,6 +18,7 @@ from rtrain.testing.workers import RecordingChannel, make_worker
 from rtrain.trainers.loops.custom import folders
 from rtrain.trainers.loops.custom.reports import LocalReports, StopTraining, _Reports
 from rtrain.trainers.torch.config import Conf
+from rtrain.trainers.trained import FILE_NAME
 
 ASYNC, NO_UPLOAD = CheckpointUploadMode.ASYNC, CheckpointUploadMode.NO_UPLOAD
 
@@ -47,7 +48,7 @@ def test_a_report_is_an_event_and_a_checkpoint_that_lists_its_files(tmp_path):
     (event,), (record,) = channel.events, channel.checkpoints
     assert (event.step, event.metrics, event.values) == (1, {"loss": 0.5, "val/acc": 1}, {"note": "good"})
     assert record["name"] == "report-000001"
-    assert set(record["files"]) == {"a/b"}
+    assert set(record["files"]) - {FILE_NAME} == {"a/b"}
     assert (latest_checkpoint(tmp_path) / "a" / "b").read_text() == "x"
     assert one.get_checkpoint().path == str(latest_checkpoint(tmp_path))
     (reported,) = one.get_all_reported_checkpoints()
@@ -79,7 +80,7 @@ def test_a_copy_that_is_killed_costs_nothing(tmp_path, monkeypatch, seed):
     again = make_reports(tmp_path)
     assert names(tmp_path) == done
     again.report({}, source)
-    assert set(read_record(latest_checkpoint(tmp_path))["files"]) == {"a", "b", "c"}
+    assert set(read_record(latest_checkpoint(tmp_path))["files"]) - {FILE_NAME} == {"a", "b", "c"}
     assert again.number == len(done) + 1
 
 
@@ -95,13 +96,13 @@ def test_half_a_copy_that_an_older_version_left_is_removed_first(tmp_path):
     one = make_reports(tmp_path)
     assert names(tmp_path) == ["of-the-user"]
     one.report({}, made(tmp_path / "own"))
-    assert set(read_record(latest_checkpoint(tmp_path))["files"]) == {"state"}
+    assert set(read_record(latest_checkpoint(tmp_path))["files"]) - {FILE_NAME} == {"state"}
 
 
 def test_leftovers_under_the_name_of_a_report_are_not_merged_into_it(tmp_path):
     made(checkpoints_dir(tmp_path) / "mine", old="x")
     make_reports(tmp_path).report({}, made(tmp_path / "own"), checkpoint_dir_name="mine")
-    assert set(read_record(checkpoints_dir(tmp_path) / "mine")["files"]) == {"state"}
+    assert set(read_record(checkpoints_dir(tmp_path) / "mine")["files"]) - {FILE_NAME} == {"state"}
 
 
 def test_a_constant_name_works(tmp_path):
@@ -144,7 +145,7 @@ def test_what_the_loop_has_written_among_the_checkpoints_becomes_one_without_a_c
     before = (Path(place) / "a" / "b").stat().st_ino
     one.report({"loss": 1}, written, checkpoint_upload_mode=NO_UPLOAD, delete_local_checkpoint_after_upload=True)
     assert one.get_checkpoint().path == place
-    assert set(read_record(latest_checkpoint(tmp_path))["files"]) == {"a/b"}
+    assert set(read_record(latest_checkpoint(tmp_path))["files"]) == {"a/b", FILE_NAME}
     assert (Path(place) / "a" / "b").stat().st_ino == before
     assert names(tmp_path) == ["own"]
     with pytest.raises(TrainingError, match="own is a checkpoint already"):
@@ -164,7 +165,7 @@ def test_what_all_ranks_have_written_into_one_folder_becomes_one_checkpoint(tmp_
 
     records = on_ranks(tmp_path / "run", 3, loop)[0].checkpoints
     assert [record["name"] for record in records] == ["own-0", "own-1"]
-    assert set(records[1]["files"]) - {"events.jsonl"} == {"part-0", "part-1", "part-2"}
+    assert set(records[1]["files"]) - {"events.jsonl", FILE_NAME} == {"part-0", "part-1", "part-2"}
     assert names(tmp_path / "run") == ["own-0", "own-1"]
 
 
@@ -180,7 +181,7 @@ def test_the_context_knows_where_checkpoints_are(tmp_path):
     assert names(tmp_path) == []
 
 
-@pytest.mark.parametrize("name", [RECORD_NAME, "events.jsonl"])
+@pytest.mark.parametrize("name", [RECORD_NAME, FILE_NAME, "events.jsonl"])
 def test_a_file_of_the_users_is_never_overwritten(tmp_path, name):
     with pytest.raises(TrainingError, match=name):
         make_reports(tmp_path).report({}, made(tmp_path / "own", **{name: "of the user"}))
@@ -190,7 +191,7 @@ def test_a_checkpoint_of_the_run_can_be_reported_again(tmp_path):
     one = make_reports(tmp_path)
     one.report({}, made(tmp_path / "own"))
     one.report({}, one.get_checkpoint())
-    assert set(read_record(latest_checkpoint(tmp_path))["files"]) == {"state"}
+    assert set(read_record(latest_checkpoint(tmp_path))["files"]) - {FILE_NAME} == {"state"}
 
 
 def test_the_last_asynchronous_report_is_listed(tmp_path):
@@ -218,7 +219,7 @@ def test_a_function_of_the_users_copies(tmp_path):
         return Checkpoint(shutil.copytree(checkpoint.path, checkpoints_dir(run_dir) / name))
 
     one.report({}, made(tmp_path / "own"), checkpoint_upload_fn=upload)
-    assert set(read_record(latest_checkpoint(run_dir))["files"]) == {"state"}
+    assert set(read_record(latest_checkpoint(run_dir))["files"]) - {FILE_NAME} == {"state"}
     with pytest.raises(TrainingError, match="checkpoint_upload_fn"):
         one.report({}, made(tmp_path / "own"), checkpoint_upload_fn=lambda checkpoint, _: checkpoint)
 
@@ -350,7 +351,7 @@ def test_files_of_all_ranks_make_one_checkpoint(tmp_path, mode, givers):
     assert [record.metrics for record in channels[0].events] == [{"rank": 0}] * 3
     assert len(records) == (3 if givers else 0)
     for record in records:
-        assert set(record["files"]) - {"events.jsonl"} == {f"part-{rank}" for rank in givers} | {"same"}
+        assert set(record["files"]) - {FILE_NAME, "events.jsonl"} == {f"part-{rank}" for rank in givers} | {"same"}
         folder = checkpoints_dir(tmp_path / "run") / record["name"]
         assert all(sha256_of(folder / name) == file["sha256"] for name, file in record["files"].items())
     assert not [name for name in names(tmp_path / "run") if name.startswith(".")]

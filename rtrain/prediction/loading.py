@@ -1,0 +1,57 @@
+"""A checkpoint in Python: its folder, and its model as a function of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rtrain.callers_view import CallersView
+from rtrain.datasets.base import DatasetInfo
+from rtrain.prediction.opened_model import open_model
+from rtrain.trainers.trained import Predictor
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint whose model is loaded."""
+
+    path: Path
+    """Its folder."""
+    info: DatasetInfo
+    """The dataset of training: its classes and features."""
+    predictor: Predictor
+
+    def predict(self, x: Any) -> Any:
+        """Return a prediction for each row.
+
+        Args:
+            x: (rows, ...) prepared as the dataset of training gives them. Of a train loop of your own also a dict of
+                arrays by column, as its ``trainer.predictor`` takes them.
+
+        Returns:
+            (rows, classes) probabilities, or (rows,) values. Of a loop, what its predictor returns, as arrays.
+        """
+        return self.predictor.predict(x)
+
+
+def load_checkpoint(
+    place: str | Path, overrides: Sequence[str] = (), *, checkpoint: str = "best", trust: bool = False
+) -> Checkpoint:
+    """Return a checkpoint with its model, to predict in Python.
+
+    Args:
+        place: A run directory, or the folder of a checkpoint.
+        overrides: ``["trainer.predictor=my_module:load"]`` for the checkpoint of a loop, where the run names none;
+            ``["use_gpu=true"]``.
+        checkpoint: Of a run: ``best``, ``latest`` or the name of one.
+        trust: Run the code that the checkpoint names, even if another account wrote it.
+
+    Raises:
+        CheckpointError: There is no such checkpoint, or nothing says how to predict with it: then the message names its
+            folder and the key.
+    """
+    with CallersView(place):
+        model = open_model(place, overrides, checkpoint, verb="predict", trust=trust).model
+        return Checkpoint(model.trained.folder, model.trained.info, model.load())

@@ -1,0 +1,174 @@
+"""From a checkpoint's own files and the user's changes to a model, which is checked before anything is loaded."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rtrain.config.compose.aliases import expand
+from rtrain.config.composed import Composed
+from rtrain.config.did_you_mean import to_try
+from rtrain.config.files.data_files import words_for
+from rtrain.config.files.locations import builtin_config_dir
+from rtrain.config.session import Session
+from rtrain.config.targets.allow_list import Untrusted
+from rtrain.datasets.registry import confs
+from rtrain.errors import CheckpointError, ConfigError
+from rtrain.prediction.foreign import check_foreign
+from rtrain.prediction.raw_columns import UNKNOWN, check_source, without_label
+from rtrain.prediction.scoring import Model
+from rtrain.runs.verify import check_whole
+from rtrain.schemas import schemas
+from rtrain.trainers.registry import has_own_loop, trainer_of
+from rtrain.trainers.trained import (
+    CheckpointMetadata,
+    LoadedCheckpoint,
+    find_checkpoint,
+    read_about,
+    refuse_pickles,
+    wrote_files,
+)
+
+PARTS = ("dataset", "scaling", "cluster")
+"""Sections of the config that a prediction follows."""
+OF_MODEL = ("trainer.predictor", "trainer.datamodule")
+"""Keys of the trainer that it follows too: what predicts, and what has the rows."""
+OWN_COLUMNS = ("label", "ids", "dtypes", "weight", "max_unseen")
+"""Keys of a table that new rows may have another way than those of training."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenedModel:
+    """A checkpoint that was found and checked."""
+
+    model: Model
+    about: CheckpointMetadata
+    composed: Composed
+    """Its config, with the user's changes."""
+    words: Mapping[str, str]
+    """The user's words by the key that each of them sets."""
+    root: Path | None
+    """Folder of the user's own modules, if its code may run and is still there."""
+    own: bool
+    """This account named its code, or the user trusts who did."""
+
+
+def open_model(
+    place: str | Path, overrides: Sequence[str], checkpoint: str, *, verb: str, trust: bool, needs_rows: bool = False
+) -> OpenedModel:
+    """Find a checkpoint and compose its config with the user's changes; see ``open_checkpoint``.
+
+    Args:
+        place: A run directory, or the folder of a checkpoint.
+        overrides: Changes of what a prediction follows.
+        checkpoint: Of a run: ``best``, ``latest`` or the name of one.
+        verb: The user's command, for messages.
+        trust: Run the code that the checkpoint names, even if another account wrote it.
+        needs_rows: It has to be known where rows come from.
+    """
+    words = _words_by_key(overrides)
+    folder = find_checkpoint(Path(place), checkpoint)
+    check_whole(folder)
+    about = read_about(folder)
+    if about.info is None and needs_rows:
+        _check_rows(about, folder, words, overrides)
+    own = trust or bool(about.seal)
+    root = Path(about.project_root) if own and Path(about.project_root).is_dir() else None
+    sections, typed = sections_of(about, overrides)
+    if own:
+        sections["allow"] = list(about.allow)
+    else:
+        check_foreign(folder, sections, set(words) - {"dataset"})
+    composed = composed_of(sections, root, typed, ("rtrain", verb, str(place)))
+    if not trust:
+        refuse_pickles(folder, trainer_of(composed.resolved["trainer"]).pickles)
+    trained = LoadedCheckpoint(
+        folder=folder.resolve(),
+        conf=composed.conf.trainer,
+        info=about.info or UNKNOWN,
+        allow=composed.allow if own else Untrusted(),
+        own_files=trust or wrote_files(folder),
+    )
+    model = Model(
+        trainer_name=composed.resolved["trainer"]["type"],
+        trained=trained,
+        device="cuda" if composed.conf.scaling.use_gpu else "cpu",
+        project_root=str(root or ""),
+    )
+    return OpenedModel(model=model, about=about, composed=composed, words=words, root=root, own=own)
+
+
+def _words_by_key(overrides: Sequence[str]) -> dict[str, str]:
+    """Return the user's words by the key that each of them sets.
+
+    Raises:
+        ConfigError: A prediction doesn't follow one.
+    """
+    found = {}
+    for one in expand(overrides):
+        word, key = overrides[one.origin], one.key.replace("/", ".")
+        if "=" not in word and words_for(word) is not None:
+            message = f"{word}: rows to predict are named by the key of the dataset."
+            raise ConfigError(message, "  " + to_try(f"dataset.path={word}"))
+        if key.partition(".")[0] not in PARTS and not key.startswith(OF_MODEL):
+            message = f"{word}: a prediction follows dataset.*, scaling.* and cluster.* only."
+            raise ConfigError(message, "The model is what it is; of a loop, trainer.predictor says what predicts.")
+        found[key] = word
+    return found
+
+
+def _check_rows(about: CheckpointMetadata, folder: Path, words: Mapping[str, str], overrides: Sequence[str]) -> None:
+    """Find out where the rows come from if training had no dataset.
+
+    Raises:
+        ConfigError: The user has to say it, or can't.
+        CheckpointError: Nothing can.
+    """
+    if has_own_loop(about.trainer):
+        check_source(overrides, folder)
+    elif not trainer_of(about.trainer).brings_rows(about.trainer):
+        raise CheckpointError(f"{folder} was trained without a dataset of rtrain's: there are no rows to predict.")
+    else:
+        for key, word in words.items():
+            if not key.startswith("trainer.") and key != "scaling.use_gpu":
+                message = f"{word} has no effect: trainer.datamodule has the rows, and this process reads them."
+                raise ConfigError(message, "Its arguments are keys: trainer.datamodule.batch_size=256")
+
+
+def sections_of(about: CheckpointMetadata, overrides: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+    """Return the config of a prediction, and its overrides; another source gets the columns of training at most."""
+    # Unless more are asked for, this process predicts: for most data it is done before Ray would have started.
+    dataset, words = None if about.dataset is None else dict(about.dataset), list(overrides)
+    sections: dict[str, Any] = {"trainer": dict(about.trainer), "dataset": dataset, "scaling": {"num_workers": 0}}
+    for name, wanted in confs().items():
+        if (word := f"dataset={name}") in words:
+            words.remove(word)
+            columns = without_label(wanted) if dataset is None else _columns(dataset, wanted)
+            sections |= {"defaults": [{"dataset": name}], "dataset": columns}
+    return sections, words
+
+
+def composed_of(
+    sections: Mapping[str, Any], root: Path | None, words: Sequence[str], typed: tuple[str, ...]
+) -> Composed:
+    chosen = [f"dataset={one['dataset']}" for one in sections.get("defaults", ())]
+    with tempfile.TemporaryDirectory() as scratch:
+        config = Path(scratch) / "checkpoint.yaml"
+        config.write_text(yaml.safe_dump(dict(sections)))
+        # Without a project of its own: a folder that holds no module, and that nobody else can put one into.
+        project = root or builtin_config_dir()
+        with Session(str(config), words, schemas(), None, project, (*typed, *chosen)) as session:
+            session.needs_secrets = False
+            session.trust = True  # check_foreign has looked at it, where another account wrote it
+            return session.check()
+
+
+def _columns(dataset: Mapping[str, Any], wanted: type) -> dict[str, Any]:
+    """Return what training's columns are called, as far as the conf of another source wants to know it."""
+    names = {one.name for one in fields(wanted)}
+    return {key: dataset[key] for key in ("text", *OWN_COLUMNS) if key in names and key in dataset}

@@ -1,0 +1,85 @@
+"""Rows for the predictor of a loop that read its data itself: the columns of a table as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from rtrain.datasets.base import DatasetInfo, RawChunk, RowReader, Source
+from rtrain.datasets.registry import confs
+from rtrain.errors import ConfigError
+
+UNKNOWN = DatasetInfo(
+    name="the data",
+    task="",
+    input_shape=(),
+    num_classes=None,
+    num_rows={},
+    fingerprint="",
+    memory="stream",
+    memory_reason="",
+)
+"""Stands for the dataset of training: rtrain knows none."""
+AS_THEY_ARE: Mapping[str, Any] = {
+    "classes": None,
+    "features": [],
+    "on_missing": "keep",
+    "fill": [],
+    "dtype": "float32",
+    "categories": {},
+    "texts": [],
+    "roles": {"weight": None, "group": None, "base_margin": []},
+}
+"""``Dataset.encoding`` of a table without features, of which a reader keeps every column."""
+
+
+def check_source(words: Sequence[str], place: object) -> None:
+    """Refuse a prediction that doesn't say what reads the rows: no training has.
+
+    Raises:
+        ConfigError: Says how.
+    """
+    if not any(f"dataset={name}" in words for name in confs()):
+        raise ConfigError(
+            f"{place} was trained by a loop that read its data itself.",
+            "Name what reads the rows: dataset=csv dataset.path=new.csv",
+        )
+
+
+def without_label(conf: type) -> dict[str, Any]:
+    """Return keys for a source that wants to know a label: there is none to predict."""
+    return {"label": ""} if "label" in {one.name for one in fields(conf)} else {}
+
+
+@dataclass(frozen=True)
+class RawRows:
+    """Reads tables piece by piece; ``ids`` are kept for the output, or every column."""
+
+    inner: RowReader
+    ids: tuple[str, ...]
+
+    @property
+    def pieces(self) -> Sequence[Any]:
+        """The pieces of the table."""
+        return self.inner.pieces
+
+    def read(self, piece: Any, with_labels: bool = False) -> Iterator[RawChunk]:
+        """Yield the rows of a piece; a label, if there is one, is a column like the others."""
+        for chunk in self.inner.read(piece):
+            kept = {name: chunk.kept[name] for name in self.ids or chunk.kept}
+            yield replace(chunk, kept=kept, raw=chunk.kept)
+
+
+def open_raw_rows(source: Source, conf: Any) -> RawRows | None:
+    """Return a reader of all columns that ``conf`` names; None if its source has no rows without splits.
+
+    Raises:
+        DatasetError: The data is missing, or has no such columns.
+    """
+    ids = tuple(getattr(conf, "ids", ()))
+    inner = source.open_rows(conf, AS_THEY_ARE)  # which finds ids that are no columns
+    if inner is None or not ids:
+        return None if inner is None else RawRows(inner, ())
+    every = source.open_rows(replace(conf, ids=[]), AS_THEY_ARE)
+    return None if every is None else RawRows(every, ids)

@@ -1,0 +1,102 @@
+"""Evaluate and predict with a module on the rows of its datamodule: Lightning's ``test`` and ``predict``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import lightning.pytorch as pl
+import numpy as np
+from lightning.pytorch.utilities.data import extract_batch_size
+from lightning.pytorch.utilities.exceptions import MisconfigurationException
+
+from rtrain.config.targets.instantiate import build
+from rtrain.errors import ConfigError, first_line
+from rtrain.trainers.lightning.predictor import load_module
+from rtrain.trainers.lightning.quiet import quiet
+from rtrain.trainers.loops.custom.outputs import as_columns
+from rtrain.trainers.trained import LoadedCheckpoint
+from rtrain.trainers.user_code import predicting
+
+HONOURED = ("precision", "limit_val_batches", "limit_test_batches", "limit_predict_batches")
+"""Arguments of training's Trainer that count here too."""
+
+
+class OwnRows:
+    """A module with its datamodule, which have steps and loaders for each way of running them."""
+
+    def __init__(self, trained: LoadedCheckpoint, device: str) -> None:
+        self._module = load_module(trained)
+        self._data = build(trained.conf.datamodule, "trainer.datamodule", trained.allow)
+        self._device, self._given = device, trained.conf.trainer_args
+
+    def evaluate(self, split: str | None) -> tuple[str, int, Mapping[str, float]]:
+        """Run ``test_step``, or ``validation_step`` for the split ``val``; return split, rows and what was logged.
+
+        Raises:
+            ConfigError: There is no such step or loader.
+        """
+        if split not in (None, "test", "val"):
+            raise ConfigError(f"a datamodule is evaluated on test or val, not on {split}.", "Leave --split out.")
+        rows, name = _Rows(), "validation_step" if split == "val" else "test_step"
+        trainer = self._trainer(rows)
+        run = trainer.validate if split == "val" else trainer.test
+        with _running(name):
+            found = run(self._module, datamodule=self._data, verbose=False)
+        return split or "test", rows.num_rows, {key: value for one in found for key, value in one.items()}
+
+    def predict(self, split: str | None) -> Iterator[Mapping[str, np.ndarray]]:
+        """Yield what ``predict_step`` returns for the batches of ``predict_dataloader``, as columns.
+
+        Raises:
+            ConfigError: There is no such loader.
+            PredictionError: The step returns no column for its rows.
+        """
+        if split is not None:
+            raise ConfigError(f"--split {split}: predict_dataloader of the datamodule says which rows are predicted.")
+        rows = _Rows()
+        with _running("predict_step"):
+            self._trainer(rows).predict(self._module, datamodule=self._data, return_predictions=False)
+        yield from rows.predicted
+
+    def _trainer(self, rows: _Rows) -> pl.Trainer:
+        given = {name: self._given[name] for name in HONOURED if name in self._given}
+        with quiet():
+            return pl.Trainer(
+                accelerator="gpu" if self._device == "cuda" else "cpu",
+                devices=1,
+                logger=False,
+                enable_checkpointing=False,
+                enable_progress_bar=False,
+                enable_model_summary=False,
+                callbacks=[rows],
+                **given,
+            )
+
+
+class _Rows(pl.Callback):
+    """Counts the rows of batches, and keeps what is predicted of them."""
+
+    def __init__(self) -> None:
+        self.num_rows = 0
+        self.predicted: list[Mapping[str, np.ndarray]] = []
+
+    def on_test_batch_end(self, trainer: Any, module: Any, outputs: Any, batch: Any, *_: Any) -> None:
+        """Count the rows."""
+        self.num_rows += extract_batch_size(batch)
+
+    on_validation_batch_end = on_test_batch_end
+
+    def on_predict_batch_end(self, trainer: Any, module: Any, outputs: Any, batch: Any, *_: Any) -> None:
+        """Keep the predictions."""
+        self.predicted.append(as_columns(outputs, extract_batch_size(batch), "predict_step"))
+
+
+@contextmanager
+def _running(step: str) -> Iterator[None]:
+    with quiet(), predicting(step):
+        try:
+            yield
+        except MisconfigurationException as error:
+            raise ConfigError(f"Lightning can't run {step}: {first_line(error)}") from error

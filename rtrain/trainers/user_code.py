@@ -1,0 +1,32 @@
+"""Code of the user's that predicts: what it raises is shown with its name and its own line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rtrain.config.targets.instantiate import no_arguments, raised_at
+from rtrain.errors import PredictionError, RtrainError, first_line
+
+
+@contextmanager
+def predicting(name: str) -> Iterator[None]:
+    """Turn what the block raises into an error of a prediction; the command's arguments are hidden from it.
+
+    Args:
+        name: What is called, for messages.
+
+    Raises:
+        PredictionError: It fails, or wants to end the process.
+    """
+    try:
+        with no_arguments():
+            yield
+    except RtrainError:
+        raise
+    except SystemExit as error:
+        raise PredictionError(f"{name} ended the process: exit({error.code})", raised_at(error)) from error
+    except Exception as error:
+        raise PredictionError(
+            f"{name} failed: {type(error).__name__}: {first_line(error)}", raised_at(error)
+        ) from error
