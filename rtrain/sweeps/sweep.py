@@ -18,7 +18,7 @@ from rtrain.interrupts import StopRequest, stop_on_signals
 from rtrain.runs.events import Event
 from rtrain.runs.facts import num_cores
 from rtrain.runs.files import private_files
-from rtrain.runs.records import NoticeRecord, TrialOverRecord, TrialRecord
+from rtrain.runs.records import NoticeRecord, TrialOutputRecord, TrialOverRecord, TrialRecord
 from rtrain.schedulers.base import Pause, Stop
 from rtrain.schedulers.registry import SCHEDULERS
 from rtrain.searches.registry import SEARCHES
@@ -306,6 +306,10 @@ class Sweep:
         match record:
             case NoticeRecord():
                 self._observer.notice(f"{trial.name}: {record.text}")
+            case TrialOutputRecord():
+                lines = record.text.split("\n")
+                self._observer.printed("\n".join(f"{trial.name}: {line}" for line in lines))
+                return
             case TrialOverRecord():
                 trial.reason, self._ended[number] = record.reason or "", record.status
                 trial.lacks_copy = record.lacks_copy
