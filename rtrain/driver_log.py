@@ -84,6 +84,10 @@ class LoggingObserver:
             _SHOWN.info("%s", event_line(event, self._limits))
         self._observer.event(event)
 
+    def printed(self, text: str) -> None:
+        """Pass it on alone: it is in the log of its worker."""
+        self._observer.printed(text)
+
     def ended(self, run_dir: Path, manifest: Manifest) -> None:
         """Log how the run ended."""
         for line in end_lines(run_dir, manifest):

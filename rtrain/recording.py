@@ -26,6 +26,7 @@ from rtrain.runs.checkpoints import RECORD_NAME, Retention
 from rtrain.runs.facts import describe_git, describe_host, installed_versions, num_cores
 from rtrain.runs.lock import locked
 from rtrain.runs.manifest import Manifest, read_manifest, utc_now
+from rtrain.runs.output_lines import OutputLines
 from rtrain.runs.plain_files import check_run_dir
 from rtrain.runs.recorder import Observer, Recorder
 from rtrain.runs.signature import with_signature
@@ -58,7 +59,7 @@ def recorded(
         cadence = prepared.composed.conf.run.checkpoint
         retention = Retention(cadence.keep, cadence.best.keep)
         observer = LoggingObserver(observer)
-        recorder = Recorder(run_dir, manifest, observer, retention, config, lock)
+        recorder = Recorder(run_dir, manifest, observer, retention, config, lock, _output_lines(prepared))
         mirror = _start_mirror(prepared, recorder)
         patience = prepared.composed.conf.run.storage_timeout_seconds
         with driver_log(run_dir, prepared.composed.scrub):
@@ -90,6 +91,24 @@ def recorded(
                 if mirror is not None:
                     _end_mirror(mirror, patience, prepared.stop, recorder)
                 observer.ended(run_dir, manifest)
+
+
+def is_shown_directly(prepared: Prepared) -> bool:
+    """Tell whether what the train loop prints goes to this process's own streams."""
+    alone = prepared.cluster is None and prepared.composed.sweep is None
+    return alone and prepared.composed.conf.run.show_output != "none"
+
+
+def _output_lines(prepared: Prepared) -> OutputLines | None:
+    """Return what makes lines of what is printed, where it has to be brought here to be shown.
+
+    Trials train at the same time: their output is shown if all of it is wanted.
+    """
+    wanted = prepared.composed.conf.run.show_output
+    shown = ("rank0", "all") if prepared.composed.sweep is None else ("all",)
+    if wanted not in shown or is_shown_directly(prepared):
+        return None
+    return OutputLines(all_ranks=wanted == "all" and prepared.cluster is not None)
 
 
 def _start_mirror(prepared: Prepared, recorder: Recorder) -> Mirror | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,7 +15,7 @@ from rtrain.config.session import Session
 from rtrain.errors import ConfigError, TrainingError
 from rtrain.from_store import local_run
 from rtrain.preparation import Prepared, prepared
-from rtrain.recording import recorded
+from rtrain.recording import is_shown_directly, recorded
 from rtrain.resuming import Resumption, find_resumption
 from rtrain.runs.files import named_errors
 from rtrain.runs.manifest import read_manifest
@@ -134,7 +135,8 @@ def _run_workers(ready: Prepared, recorder: Recorder) -> None:
 
     try:
         if ready.cluster is None:
-            train_in_process(ready.plugin, ready.job, recorder, ready.stop, ready.num_threads)
+            shows = is_shown_directly(ready)
+            train_in_process(ready.plugin, ready.job, recorder, ready.stop, ready.num_threads, shows_output=shows)
         else:
             train_on_ray(ready.plugin, ready.job, recorder, ready.stop, ready.cluster, ready.group)
     except OSError as error:  # where the run directory can't be written, the error says so
@@ -142,10 +144,14 @@ def _run_workers(ready: Prepared, recorder: Recorder) -> None:
 
 
 class SilentObserver:
-    """Watches a run without a word."""
+    """Watches a run without a word of its own."""
 
     def __getattr__(self, name: str) -> Any:
         return lambda *_: None
+
+    def printed(self, text: str) -> None:
+        """Print what user code has printed, as if it had run here."""
+        sys.stdout.write(f"{text}\n")
 
 
 class WarningObserver(SilentObserver):

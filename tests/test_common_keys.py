@@ -41,6 +41,10 @@ TESTS = {
     "run.resume": "tests/test_resuming.py::test_must_needs_a_run_of_this_config",
     "run.resume_data": "tests/test_resumed_data.py::test_content_that_is_meant_to_be_another_is_taken_and_noted",
     "run.storage_timeout_seconds": "tests/storage/test_runs.py::test_a_copy_that_is_not_complete_is_told_loudly",
+    "run.show_output": (
+        "tests/trainers/loops/custom/test_shown_output.py"
+        "::test_output_in_this_process_is_shown_once_or_not_at_all_and_is_in_the_log[none-0]"
+    ),
     "run.failure.nan_loss": f"{NOT_FINITE}::test_a_step_is_left_out_for_its_loss_or_its_gradients",
     "run.failure.max_skipped_steps": f"{NOT_FINITE}::test_a_run_that_leaves_out_step_after_step_fails",
     "run.failure.max_failures": f"{FAILURES}::test_failures_and_machines_taken_away_have_limits_of_their_own",

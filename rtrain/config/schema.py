@@ -292,6 +292,10 @@ class RunConf:
     log_every_steps: Annotated[int, Field(ge=1)] = 10
     """Optimizer steps between two lines of training metrics in ``events.jsonl``."""
 
+    show_output: Annotated[str, *one_of("rank0", "all", "none")] = "rank0"
+    """Whose output is shown while training: ``rank0``: what worker 0 prints; ``all``: of all workers, each line with
+    its rank, and of the trials of a sweep; ``none``. All of it is in ``logs/worker-<rank>.log`` in any case."""
+
     resume: str = "never"
     """``never``: a new run; ``auto``: go on with the newest unfinished run of this config, if there is one; ``must``:
     fail if there is none; else the run directory to go on with."""

@@ -41,6 +41,10 @@ class PlainLines:
         """Print a warning line."""
         print(printable(f"note: {text}", "\n\t"), file=self._err, flush=True)
 
+    def printed(self, text: str) -> None:
+        """Print what workers have printed."""
+        self._print(text)
+
     def _print(self, text: str) -> None:
         print(printable(text, "\n\t"), file=self._out, flush=True)
 

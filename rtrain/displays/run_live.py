@@ -82,6 +82,10 @@ class LiveScreen(ABC):
         """Print a line above the live part."""
         self._console.print(Text.assemble(("note", "yellow"), ": ", plain(text)))
 
+    def printed(self, text: str) -> None:
+        """Print what workers have printed above the live part."""
+        self._say(text)
+
     def _say(self, text: str) -> None:
         """Print lines above the live part."""
         self._console.print(plain(text), soft_wrap=True)

@@ -23,6 +23,7 @@ from rtrain.runs.signature import is_signed_by_this_account
 from rtrain.sweeps.importance import importance
 from rtrain.sweeps.record.sweep_record import SweepRecord
 from rtrain.sweeps.record.trial import OVER, Trial
+from rtrain.sweeps.unjudged import judging
 
 MISSING = "-"
 DAMAGED = "damaged"
@@ -156,9 +157,21 @@ def _is_unjudged(record: SweepRecord) -> bool:
 
 
 def _no_best(record: SweepRecord) -> str:
-    if not record.goals:
-        return "unknown: nothing says which trial is the best; next time, sweep.metric=..."
-    return f"unknown: no trial has reported {' and '.join(goal.metric for goal in record.goals)}"
+    wanted = [goal.metric for goal in record.goals]
+    why = (
+        f"no trial has reported {' and '.join(wanted)}"
+        if wanted
+        else "nothing says which trial is the best (sweep.metric)"
+    )
+    over = next(one for one in record.trials if one.status in ("succeeded", "stopped"))
+    there = _metrics_of(record.folder / over.name)
+    return f"unknown: {why}" + (f"; {judging(record.folder, there, wanted)}" if there else "")
+
+
+def _metrics_of(run_dir: Path) -> list[str]:
+    """Return the names of what a run has reported; none if it has no manifest, or a damaged one."""
+    is_whole = (run_dir / MANIFEST).exists() and not _is_damaged(run_dir)
+    return list(read_manifest(run_dir).metrics) if is_whole else []
 
 
 def values_text(trial: Trial, record: SweepRecord) -> str:

@@ -210,6 +210,17 @@ def _ending_by_exception(raised: Sequence[FailureRecord]) -> FailureReason:
     )
 
 
+def is_killed_for_memory(message: str) -> bool:
+    """Tell whether Ray says that it has killed a process because its machine ran out of memory."""
+    return bool(_KILLED_BY_RAY.search(message))
+
+
+def ending_for_memory(who: str, rank: int | None = None) -> FailureReason:
+    """Return how an attempt ended one of whose workers was killed for want of memory."""
+    message = f"{who} was killed because the machine ran out of memory"
+    return FailureReason(kind=FailureKind.OUT_OF_MEMORY, message=message, rank=rank, hint=LESS_MEMORY)
+
+
 def _ending_without_words(gone: Sequence[WorkerFailure], oom_kills: int) -> FailureReason:
     """Tell how workers ended that could not say it themselves."""
     first = min(gone, key=lambda one: (_ROOT_FIRST.index(one.kind), one.rank))
@@ -223,9 +234,8 @@ def _ending_without_words(gone: Sequence[WorkerFailure], oom_kills: int) -> Fail
     }
     if first.kind in said:
         return FailureReason(kind=first.kind, message=said[first.kind], rank=rank)
-    if oom_kills or _KILLED_BY_RAY.search(first.message):
-        message = f"{who} was killed because the machine ran out of memory"
-        return FailureReason(kind=FailureKind.OUT_OF_MEMORY, message=message, rank=rank, hint=LESS_MEMORY)
+    if oom_kills or is_killed_for_memory(first.message):
+        return ending_for_memory(who, rank)
     return FailureReason(
         kind=FailureKind.WORKER_DIED,
         message=f"the process of {who} died without a word",

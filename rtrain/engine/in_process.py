@@ -41,7 +41,13 @@ class DirectChannel:
 
 
 def train_in_process(
-    plugin: TrainerPlugin, job: Job, recorder: Recorder, stop: StopRequest, num_threads: int | None = None
+    plugin: TrainerPlugin,
+    job: Job,
+    recorder: Recorder,
+    stop: StopRequest,
+    num_threads: int | None = None,
+    *,
+    shows_output: bool = True,
 ) -> None:
     """Run the plugin's train loop here as the only worker.
 
@@ -51,6 +57,7 @@ def train_in_process(
         recorder: Keeps the run directory.
         stop: Says when training is to end.
         num_threads: Cores that this process may use; None: all.
+        shows_output: What is printed goes where the caller prints, and not to the log alone.
 
     Raises:
         TrainingError: The loop raised; its own exception is the cause.
@@ -70,7 +77,8 @@ def train_in_process(
         in_process=True,
     )
     try:
-        with crash_log(run_dir, 0), copied_output(0, channel.send, job.scrub, life), kept_random_numbers():
+        output = copied_output(0, channel.send, job.scrub, life, shows=shows_output)
+        with crash_log(run_dir, 0), output, kept_random_numbers():
             run_worker(plugin, worker)
     except BaseException as error:
         if isinstance(error, RtrainError):

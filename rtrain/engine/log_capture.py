@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from io import BufferedIOBase, TextIOBase
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from rtrain.config.diagnostics.own_lines import own_lines
@@ -26,6 +30,10 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer as Buffer
 
 SCRUBS_NOTHING = Redactor()
+LIBRARIES = frozenset({"site-packages", "dist-packages"})
+"""Folders that installed libraries are in."""
+_NOW = threading.local()
+"""What this thread does: ``library_logs``."""
 END = b"\0rtrain ends\0"
 """Of a stream; no text holds it."""
 
@@ -34,10 +42,17 @@ class _Tee(TextIOBase):
     """Writes to a stream and hands the same text to a function, both without secrets.
 
     The end of a text that may be the beginning of a secret waits for what follows it: in the stream until a flush.
+
+    Args:
+        stream: The stream.
+        also: The function.
+        scrub: Takes secrets out.
+        shows: The stream gets it; else it is only what the stream looks like.
     """
 
-    def __init__(self, stream: TextIO, also: Callable[[str], None], scrub: Redactor) -> None:
+    def __init__(self, stream: TextIO, also: Callable[[str], None], scrub: Redactor, *, shows: bool = True) -> None:
         self._stream, self._also = stream, also
+        self._write: Callable[[str], object] = stream.write if shows else lambda _: None
         forms = [form.encode(errors="surrogatepass") for form in scrub.forms]
         self._maskings = [Masking(forms, END, MASK.encode()) for _ in range(2)] if forms else []
         self._lock = fork_safe_lock()
@@ -47,18 +62,18 @@ class _Tee(TextIOBase):
         with self._lock:  # threads of user code print, too
             for_also, for_stream = [one.feed(data)[0] for one in self._maskings] or [data, data]
             self._hand_on(self._also, for_also)
-            self._hand_on(self._stream.write, for_stream)
+            self._hand_on(self._write, for_stream)
         return len(text)
 
     def end(self) -> None:
         """Hand on what waits."""
-        for masking, to in zip(self._maskings, (self._also, self._stream.write), strict=False):
+        for masking, to in zip(self._maskings, (self._also, self._write), strict=False):
             self._hand_on(to, masking.rest())
 
     def flush(self) -> None:
         with self._lock:
             for masking in self._maskings[1:]:
-                self._hand_on(self._stream.write, masking.rest())
+                self._hand_on(self._write, masking.rest())
         self._stream.flush()
 
     @staticmethod
@@ -115,9 +130,9 @@ def masked_streams(scrub: Redactor) -> Iterator[None]:
 
 
 @contextmanager
-def _streams(also: Callable[[str], None], scrub: Redactor) -> Iterator[None]:
+def _streams(also: Callable[[str], None], scrub: Redactor, *, shows: bool = True) -> Iterator[None]:
     before = sys.stdout, sys.stderr
-    tees = [_Tee(stream, also, scrub) for stream in before]
+    tees = [_Tee(stream, also, scrub, shows=shows) for stream in before]
     sys.stdout, sys.stderr = tees
     try:
         yield
@@ -133,6 +148,8 @@ def copied_output(
     send: Callable[[RunRecord], None],
     scrub: Redactor = SCRUBS_NOTHING,
     life: Life | None = None,
+    *,
+    shows: bool = True,
 ) -> Iterator[None]:
     """Copy stdout and stderr of this process into ``LogRecord``s while the block runs.
 
@@ -143,20 +160,45 @@ def copied_output(
         send: Takes the records.
         scrub: Takes secrets out of all of it.
         life: Knows how far the worker is.
+        shows: The output goes on to where it would have gone without.
     """
 
     def log(text: str) -> None:
-        send(LogRecord(rank=rank, text=text))
+        send(LogRecord(rank=rank, text=text, printed=not getattr(_NOW, "library_logs", False)))
 
-    with _streams(log, scrub), scrub.cleaning():
+    with _streams(log, scrub, shows=shows), scrub.cleaning():
         try:
             with masked_output(scrub):
                 yield
         except BaseException as error:  # user code may raise CancelledError, SystemExit or a class that it defines
             text = scrub("".join(traceback.format_exception(error)))
-            log(text)
+            send(LogRecord(rank=rank, text=text, printed=False))
             send(replace(_failure(rank, error, text, scrub), step=None if life is None else life.step))
             raise
+
+
+@contextmanager
+def library_news_unshown() -> Iterator[None]:
+    """Have messages of installed libraries below WARNING count as not printed while the block runs.
+
+    Python leaves them out by itself; Ray Train's handler on its workers writes them to stderr.
+    """
+    handlers = [one for one in logging.getLogger().handlers if isinstance(one, logging.StreamHandler)]
+    for handler in handlers:
+        handler.emit = partial(_emit, handler.emit)  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        for handler in handlers:
+            del handler.emit
+
+
+def _emit(emit: Callable[[logging.LogRecord], None], record: logging.LogRecord) -> None:
+    _NOW.library_logs = record.levelno < logging.WARNING and not LIBRARIES.isdisjoint(Path(record.pathname).parts)
+    try:
+        emit(record)
+    finally:
+        _NOW.library_logs = False
 
 
 def _failure(rank: int, error: BaseException, text: str, scrub: Redactor) -> FailureRecord:

@@ -30,6 +30,7 @@ from rtrain.runs.lock import Lock
 from rtrain.runs.logs import WorkerLogs
 from rtrain.runs.manifest import CONFIG_NAME, Manifest, utc_now
 from rtrain.runs.manifest import FILE_NAME as MANIFEST_NAME
+from rtrain.runs.output_lines import OutputLines
 from rtrain.runs.records import (
     AttemptRecord,
     CheckpointRecord,
@@ -64,6 +65,9 @@ class Observer(Protocol):
     def event(self, event: Event) -> None:
         """Hear a report of metrics."""
 
+    def printed(self, text: str) -> None:
+        """Hear lines that workers have printed, where they are to be shown."""
+
     def ended(self, run_dir: Path, manifest: Manifest) -> None:
         """Hear that the run is over, however it ended."""
 
@@ -79,6 +83,7 @@ class Recorder:
         retention: Retention = NEWEST_AND_BEST,
         config: str = "",
         run_lock: Lock | None = None,
+        output: OutputLines | None = None,
     ) -> None:
         self.run_dir, self.manifest, self.observer = run_dir, manifest, observer
         self.failures: list[FailureRecord] = []
@@ -87,7 +92,7 @@ class Recorder:
         self._lock = fork_safe_lock()
         self._written = 0.0
         self._is_closed = False
-        self._config, self._run_lock = config, run_lock
+        self._config, self._run_lock, self._output = config, run_lock, output
         self._news: list[Callable[[], None]] = []
         """What the observer gets once it is written: an error of a display is not the run directory's."""
         self._logs = WorkerLogs(run_dir / "logs")
@@ -118,6 +123,8 @@ class Recorder:
         with self._writing():
             self._write()
             self._is_closed = True
+            for line in () if self._output is None else self._output.rest():
+                self._news.append(partial(self.observer.printed, line))
             self._events.close()
             self._logs.close()
             if self.manifest.status == "succeeded":
@@ -146,6 +153,8 @@ class Recorder:
                 self._news.append(partial(self.observer.progress, record))
             case LogRecord():
                 self._logs.append(record.rank, record.text)
+                if self._output is not None and (lines := self._output.feed(record)):
+                    self._news.append(partial(self.observer.printed, lines))
             case CheckpointRecord():
                 self._take_checkpoint(dict(record.entry))
             case AttemptRecord():

@@ -127,6 +127,8 @@ class LogRecord:
 
     rank: int
     text: str
+    printed: bool = True
+    """By user code; not the traceback of what ended it, which the error of the run tells."""
 
 
 RunRecord = (
@@ -187,6 +189,13 @@ class TrialOverRecord:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class TrialOutputRecord:
+    """Lines that the workers of a trial have printed."""
+
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class TrialDoneRecord:
     """The process of a trial is free for the next one."""
 
@@ -194,7 +203,9 @@ class TrialDoneRecord:
     """``type`` and ``message`` of what went wrong beside the run."""
 
 
-TrialRecord = Event | ProgressRecord | NoticeRecord | TrialBeganRecord | TrialOverRecord | TrialDoneRecord
+TrialRecord = (
+    Event | ProgressRecord | NoticeRecord | TrialBeganRecord | TrialOutputRecord | TrialOverRecord | TrialDoneRecord
+)
 Record = RunRecord | AttemptFailedRecord | TrialRecord
 
 _CLASSES: dict[str, type[Record]] = {kind.__name__: kind for kind in Record.__args__}

@@ -69,6 +69,8 @@ class Scheduler(base.Scheduler):
 
     def hear(self, trial: int, length: int, value: float) -> Pause | None:
         """Pause a trial that reaches the end of an interval, unless that is the end of its training."""
+        if length < self._last.get(trial, (0, 0.0))[0]:
+            return None  # its checkpoint is from before the pause, and it reports the way there once more
         pause = self.next_pause(trial)
         self._last[trial] = length, value
         is_over = self.longest is not None and length >= self.longest

@@ -23,6 +23,9 @@ from rtrain.runs.signature import signing_key
 from rtrain.runs.verify import newest_whole
 from rtrain.trainers.trained import read_about, wrote_files
 
+OF_WRITING = ("name", "time", "size_bytes", "files", "seal")
+"""What the record of a checkpoint says of its files; the rest is about the training."""
+
 
 def end_run(run_dir: Path, status: str, reason: str, error: Mapping[str, Any] | None = None) -> None:
     """Write into the manifest of a run that no process trains how it ended.
@@ -59,17 +62,19 @@ def take_checkpoint(run_dir: Path, source: Path, entry: Mapping[str, Any]) -> No
         raise CheckpointError(f"{source} has no whole checkpoint.")
     record = read_record(checkpoint)
     with locked(run_dir):
-        older = [one for one in all_checkpoints(run_dir) if read_record(one)["step"] >= record["step"]]
+        there = all_checkpoints(run_dir)
+        # A loop chooses names, and steps: of two checkpoints with the same name, one may be further.
+        gone = [one for one in there if one.name == checkpoint.name or read_record(one)["step"] >= record["step"]]
 
         def copy(folder: Path) -> None:
             for name in record["files"]:
                 if name != events_file(checkpoint).name:
                     (folder / name).parent.mkdir(parents=True, exist_ok=True)
                     shutil.copyfile(checkpoint / name, folder / name)
-            for one in older:
+            for one in gone:
                 remove_checkpoint(one)
 
-        facts = {name: record.get(name) for name in ("step", "epoch", "metrics", "score")}
+        facts = {name: value for name, value in record.items() if name not in OF_WRITING}
         key = signing_key(read_about(checkpoint).seal) if wrote_files(checkpoint) else ""
         write_checkpoint(checkpoints_dir(run_dir) / checkpoint.name, copy, facts, key)
         manifest = read_manifest(run_dir)

@@ -15,7 +15,7 @@ from rtrain.schedulers.registry import SCHEDULERS
 from rtrain.searches.base import Objective, Search
 from rtrain.searches.registry import SEARCHES
 from rtrain.trainers.loops.directions import monitored, not_reported
-from rtrain.trainers.registry import trainer_of
+from rtrain.trainers.registry import has_own_loop, trainer_of
 
 Reported = Callable[[], "Sequence[str] | None"]
 """Returns the metrics that trials report, the usual one first; None: only they themselves know."""
@@ -144,7 +144,9 @@ def decides_nothing(scheduler: Scheduler) -> str | None:
 
 def _length(trainer: Any, unit: str) -> int | None:
     """Return how long a whole trial is, if its config says it."""
-    names = ("max_steps", "num_boost_round") if unit == "steps" else ("max_epochs", "num_boost_round")
+    names: tuple[str, ...] = ("max_steps", "num_boost_round") if unit == "steps" else ("max_epochs", "num_boost_round")
+    if has_own_loop(trainer):  # it counts epochs and rounds itself
+        names = tuple(name for name in names if name == "max_steps")
     found = [getattr(trainer, name, None) for name in names]
     return next((length for length in found if length is not None), None)
 

@@ -23,5 +23,8 @@ class SweepObserver(Protocol):
     def trial_changed(self, trial: Trial) -> None:
         """Hear that a trial starts, reports, or is over."""
 
+    def printed(self, text: str) -> None:
+        """Hear lines that the workers of trials have printed, where they are to be shown."""
+
     def sweep_ended(self, record: SweepRecord) -> None:
         """Hear that the sweep is over."""

@@ -27,7 +27,7 @@ from rtrain.sweeps.record.sweep_record import SweepRecord
 from rtrain.sweeps.record.trial import Trial, as_typed
 from rtrain.sweeps.resources import ResourceTracker, shape_of
 from rtrain.trainers.base import Job, TrainerPlugin
-from rtrain.trainers.registry import trainer_of
+from rtrain.trainers.registry import has_own_loop, trainer_of
 from rtrain.training import SilentObserver
 
 MAX_TRIES = 1000
@@ -131,7 +131,8 @@ class Planner:
             name, mark = self._trials.name(number, point), plan.composed.config_hash
             trial = Trial(number=number, point=point, overrides=words, name=name, config_hash=mark)
             trainer = plan.composed.resolved["trainer"]
-            trial.max_epochs = trainer.get("max_epochs", trainer.get("num_boost_round"))
+            if not has_own_loop(trainer):
+                trial.max_epochs = trainer.get("max_epochs", trainer.get("num_boost_round"))
             self._record.trials.append(trial)
         elif trial.config_hash != plan.composed.config_hash:
             if trial.config_hash != plan.composed.hash_without(self._newer_keys(trial, plan.composed)):

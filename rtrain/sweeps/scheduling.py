@@ -188,6 +188,7 @@ class Judge:
         except CheckpointError as error:
             self._notice(f"{trial.name} goes on by itself, and not from {source.name}: {error.message}")
             trial.lineage.pop()
+            self.add(trial)  # the scheduler takes it to have the other one's values by now
             return
         entry |= {"checkpoint": copied["name"], "step": copied["step"]}
         values = [copied["metrics"].get(goal.metric) for goal in self._record.goals]

@@ -18,8 +18,7 @@ from rtrain.interrupts import StopRequest, stop_on_signals
 from rtrain.runs.events import Event
 from rtrain.runs.facts import num_cores
 from rtrain.runs.files import private_files
-from rtrain.runs.manifest import read_manifest
-from rtrain.runs.records import NoticeRecord, TrialOverRecord, TrialRecord
+from rtrain.runs.records import NoticeRecord, TrialOutputRecord, TrialOverRecord, TrialRecord
 from rtrain.schedulers.base import Pause, Stop
 from rtrain.schedulers.registry import SCHEDULERS
 from rtrain.searches.registry import SEARCHES
@@ -39,6 +38,7 @@ from rtrain.sweeps.record.remote import copied, find_sweep
 from rtrain.sweeps.record.sweep_record import SweepRecord
 from rtrain.sweeps.record.trial import OVER, Trial
 from rtrain.sweeps.scheduling import Judge
+from rtrain.sweeps.unjudged import MetricNotes
 
 NO_RESOURCES = NoRoomError.__name__
 OVERTAKING = 8
@@ -105,7 +105,7 @@ class Sweep:
         """What becomes of trials is decided while the sweep goes on."""
         facts = {"command": trials.command, "search": name, "axes": [asdict(axis) for axis in trials.axes]}
         self.record = opened_record(trials, self._search, facts, observer.notice)
-        self.record.goals = goals or self.record.goals
+        self.record.judge_by(goals)
         self._planner = Planner(trials, self._search, self.record)
         self._judge = Judge(scheduler, trials, self.record, observer.notice)
         if scheduler is not None and scheduler.exploits:
@@ -120,7 +120,7 @@ class Sweep:
         """When each of the trials that are trained now began."""
         self._ended: dict[int, str] = {}
         """By trial, the status that its manifest has at the end."""
-        self._has_told_metrics = False
+        self._metric_notes = MetricNotes(trials.probe.conf, self.record, observer.notice)
         self._has_told_wait = False
         """Since something trained last."""
         self._ending: str | None = None
@@ -180,6 +180,8 @@ class Sweep:
         self._pool = self._make_pool(stop)
         most = self._search.num_trials if self._search.adaptive else 0  # else those that there are are all
         self._observer.sweep_started(self.record, max(most, len(self.record.trials)))
+        if self._queue:
+            self._metric_notes.begin()
         status = "interrupted"  # unless it comes to its end
         try:
             while True:
@@ -304,11 +306,16 @@ class Sweep:
         match record:
             case NoticeRecord():
                 self._observer.notice(f"{trial.name}: {record.text}")
+            case TrialOutputRecord():
+                lines = record.text.split("\n")
+                self._observer.printed("\n".join(f"{trial.name}: {line}" for line in lines))
+                return
             case TrialOverRecord():
                 trial.reason, self._ended[number] = record.reason or "", record.status
                 trial.lacks_copy = record.lacks_copy
                 self.record.take_best(trial, record.best)
             case Event():
+                self._metric_notes.hear(trial, record.metrics)
                 self._take_decision(number, self._judge.hear(trial, record.step, record.epoch, record.metrics))
                 self._look_at_limits()  # a trial in this process leaves no other moment
         self.record.write(now=False)
@@ -342,21 +349,11 @@ class Sweep:
             self._data.done(plan.composed)
         if trial.status in OVER:
             self._learn(trial)
-        if trial.status == "succeeded" and trial.values is None and not self._has_told_metrics:
-            self._tell_metrics(trial)
+        if trial.status == "succeeded" and trial.values is None:
+            self._metric_notes.over(trial)
         self._judge.over(trial)
         self.record.write(now=self._is_steered)  # else the trial's own manifest says it too
         self._observer.trial_changed(trial)
-
-    def _tell_metrics(self, trial: Trial) -> None:
-        """Say, once, that nothing tells how good a trial is."""
-        self._has_told_metrics = True
-        wanted = " and ".join(goal.metric for goal in self.record.goals)
-        there = ", ".join(read_manifest(self.record.folder / trial.name).metrics) or "no metrics"
-        if wanted:
-            self._observer.notice(f"{trial.name} has never reported {wanted} (sweep.metric); there are: {there}")
-        else:
-            self._observer.notice(f"nothing says which trial is the best: give sweep.metric; there are: {there}")
 
     def _may_start_again(self, trial: Trial, why: str) -> bool:
         """Put a trial whose process has died, or that had no room, in front, unless that was too often."""

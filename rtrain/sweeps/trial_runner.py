@@ -24,7 +24,7 @@ from rtrain.runs.files import private_files
 from rtrain.runs.lock import is_locked
 from rtrain.runs.manifest import FILE_NAME as MANIFEST
 from rtrain.runs.recorder import Observer
-from rtrain.runs.records import NoticeRecord, ProgressRecord, TrialOverRecord, TrialRecord
+from rtrain.runs.records import NoticeRecord, ProgressRecord, TrialOutputRecord, TrialOverRecord, TrialRecord
 from rtrain.training import train_prepared
 
 PATIENCE_SECONDS = 30.0
@@ -154,6 +154,10 @@ class Telling:
     def event(self, event: Event) -> None:
         """Tell it on."""
         self._tell(event)
+
+    def printed(self, text: str) -> None:
+        """Tell it on."""
+        self._tell(TrialOutputRecord(text=text))
 
     def ended(self, run_dir: Path, manifest: Any) -> None:
         """Tell what came of it."""

@@ -67,6 +67,11 @@ def test_times_are_written_as_on_a_clock(seconds, text):
     assert clock(seconds) == text
 
 
+def test_what_workers_print_is_shown_without_what_a_terminal_obeys(display):
+    display.printed("[bold]one[/bold]\ntw\x1b]0;title\x07o")
+    assert [line.rstrip() for line in shown(display).splitlines()[:2]] == ["[bold]one[/bold]", r"tw\x1b]0;title\x07o"]
+
+
 def test_a_fork_prints_while_a_thread_draws(display, monkeypatch):
     drawing, drawn, render = threading.Event(), threading.Event(), display._render
 

@@ -23,6 +23,7 @@ from rtrain.runs.records import (
     RunRecord,
     TrialBeganRecord,
     TrialDoneRecord,
+    TrialOutputRecord,
     TrialOverRecord,
     WorkerFailure,
     WorkerRecord,
@@ -48,6 +49,7 @@ EXAMPLES = [
     LogRecord(rank=0, text="\x1b[1m\udc80"),
     AttemptFailedRecord(kind=FailureKind.EXCEPTION, message="m", workers=[FAILED], nodes=["n"], oom_kills=1),
     TrialBeganRecord(),
+    TrialOutputRecord(text="one\ntwo"),
     TrialOverRecord(status="succeeded", reason=None, lacks_copy=False, best={"value": 1}),
     TrialDoneRecord(error={"type": "E", "message": "m"}),
 ]

@@ -185,6 +185,18 @@ def test_pbt_does_not_copy_what_is_not_better():
     assert not [one for _, one in population.log if isinstance(one, Exploit)]
 
 
+@pytest.mark.parametrize("name", ["pbt", "pb2"])
+def test_a_trial_that_reports_once_more_what_came_before_a_pause_is_not_paused_there_again(name):
+    scheduler = make(name, interval=5)
+    scheduler.add(0, ("0.1",))
+    scheduler.complete()
+    assert [scheduler.hear(0, length, 1.0) for length in range(1, 6)] == [None] * 4 + [Pause()]
+    scheduler.paused(0)
+    assert decisions(scheduler) == [(0, GoOn())]
+    assert scheduler.next_pause(0) == 10
+    assert [scheduler.hear(0, length, 1.0) for length in range(1, 11)] == [None] * 9 + [Pause()]
+
+
 def test_pbt_replaces_trials_whose_metric_is_no_number():
     population = Population(make("pbt", interval=2), 4, lambda trial, length: math.nan if trial == 0 else 1.0, 4)
     population.run()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
-from tiny_sweeps import CONFIG, LOOPS, TINY, swept, write_loops
+from tiny_sweeps import CONFIG, LOOPS, POPULATION, TINY, swept, write_loops
 
 import rtrain.trainers.torch.learner as torch_learner
 from rtrain.cli.app import run as rtrain
@@ -14,6 +14,7 @@ from rtrain.runs.checkpoints import read_record
 from rtrain.runs.run import Run
 from rtrain.runs.verify import verify_run
 from rtrain.sweeps import scheduling
+from rtrain.sweeps.checkpoint_transfer import take_checkpoint
 from rtrain.sweeps.record.sweep_record import read_sweep
 from rtrain.trainers.torch.checkpoint.state import TRAINING, WEIGHTS
 
@@ -54,6 +55,61 @@ def test_loops_are_paused_and_taken_up_whatever_was_pruned(num_workers):
     winner = Run.load(folder / data["trials"][0]["name"])
     assert [event.metrics["value"] for event in winner.events()] == [4 * number for number in range(1, 10)]
     assert [path.name for path in winner.checkpoints] == ["report-000009"]
+
+
+def rates_of(run):
+    return json.loads((run.checkpoints[-1] / "rates.json").read_text())
+
+
+@pytest.mark.parametrize("num_workers", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_loop_goes_on_from_the_checkpoint_of_a_better_one_with_a_config_of_its_own(num_workers):
+    write_loops(Path())
+    data, folder = sweep(*POPULATION, f"num_workers={num_workers}")
+    (poor, good) = data["trials"]
+    assert [one["status"] for one in (poor, good)] == ["succeeded", "succeeded"]
+    assert poor["lineage"]
+    assert not good["lineage"]
+    run = Run.load(folder / poor["name"])
+    made_by = rates_of(run)
+    assert made_by[:3] == [8, 8, 8], "the first steps are those of the other trial"
+    assert len(made_by) == 8
+    now = run.manifest.config["trainer"]["train_loop_config"]["rate"]
+    assert poor["overrides"] == [f"trainer.train_loop_config.rate={now}"]
+    assert made_by[-1] == list(run.events())[-1].metrics["rate"] == now
+    assert poor["values"][0] == sum(made_by) > 8
+    assert verify_run(run.path) == []
+
+
+@pytest.mark.parametrize("every", [2, 100])
+def test_loops_with_fewer_checkpoints_than_pauses_come_to_their_end(every, capsys):
+    write_loops(Path())
+    data, folder = sweep(*POPULATION, "num_workers=0", f"trainer.train_loop_config.every={every}")
+    assert [one["status"] for one in data["trials"]] == ["succeeded", "succeeded"]
+    assert [len(one["lineage"]) > 0 for one in data["trials"]] == [every == 2, False]
+    assert ("has no whole checkpoint" in capsys.readouterr().err) == (every == 100)
+    assert Run.load(folder / data["trials"][0]["name"]).manifest.step == 8
+
+
+def test_a_checkpoint_takes_the_place_of_one_with_the_same_name_and_fewer_steps():
+    write_loops(Path())
+    # The loop calls all of them by one name, which is free again once the one before was removed.
+    for name, length in (("near", 1), ("far", 3)):
+        words = ["num_workers=0", "run.checkpoint.keep=1", f"trainer.train_loop_config.length={length}"]
+        assert rtrain(["fit", "growing.yaml", *words, f"hydra.run.dir={name}"]) == 0
+    take_checkpoint(Path("near"), Path("far"), {"time": "2026-01-01", "changes": {}})
+    assert [path.name for path in Run.load("near").checkpoints] == ["state"]
+    taken, given = (read_record(Path(name) / "checkpoints" / "state") for name in ("near", "far"))
+    assert {**taken, "time": given["time"]} == given, "what the loop has reported, too"
+    assert given["step"] == 3
+
+
+def test_the_length_of_a_loop_is_not_that_of_declared_training(capsys):
+    write_loops(Path())
+    config = Path("growing.yaml")
+    config.write_text(config.read_text().replace("torch", "xgboost"))  # num_boost_round has a default
+    words = [word for word in POPULATION if "scheduler" not in word]
+    assert rtrain([*words, "num_workers=0", "sweep/scheduler=hyperband"]) == 2
+    assert "sweep.scheduler.max_length" in capsys.readouterr().err
 
 
 def test_paused_trials_wait_for_a_sweep_that_goes_on(monkeypatch):

@@ -7,7 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 import yaml
-from tiny_sweeps import CONFIG, TINY, swept
+from sweep_results import only_sweep
+from tiny_sweeps import CONFIG, TINY, swept, write_loops
 
 from rtrain.cli.app import run as rtrain
 from rtrain.config.session import Session
@@ -380,6 +381,35 @@ def test_a_metric_that_nobody_reports_is_told(capsys):
     told = capsys.readouterr().err
     assert "has never reported val/loss (sweep.metric); there are: test/merror, test/mlogloss" in told
     assert told.count("val/loss") == 1
+
+
+def test_a_sweep_of_loops_without_a_metric_says_so_before_it_starts_and_offers_those_reported_first(capsys):
+    write_loops(Path())
+    words = ["fit", "loops.yaml", "--multirun", "num_workers=0", "trainer.train_loop_config.rate=4,1"]
+    assert rtrain(words) == 0
+    out, told = capsys.readouterr()
+    assert [line.partition(":")[0] for line in told.splitlines()].count("note") == 2
+    assert told.index("sweep.metric=NAME") < told.index("reports epoch, value;")
+    assert "reports epoch, value" in told.partition("succeeded")[0]
+    folder = only_sweep(Path("runs"))
+    command = f"rtrain resume {folder} sweep.metric=value sweep.mode=max"
+    assert f"  try: {command}" in told.splitlines()
+    assert f"try: {command}" in next(line for line in out.splitlines() if line.startswith("best "))
+    assert rtrain(command.split()[1:]) == 0
+    assert [one["values"] for one in read_sweep(folder)["trials"]] == [[36.0], [9.0]]
+    # What a trial had of the metric before is no value of the metric of now.
+    assert rtrain(["resume", str(folder), "sweep.metric=epoch", "sweep.mode=max"]) == 0
+    assert [one["values"] for one in read_sweep(folder)["trials"]] == [[9.0], [9.0]]
+    assert "NAME" not in capsys.readouterr().err
+
+
+def test_a_metric_that_the_loop_never_reports_is_told_after_the_first_trial(capsys):
+    write_loops(Path())
+    words = ["fit", "loops.yaml", "--multirun", "num_workers=0", "trainer.train_loop_config.rate=4,1"]
+    assert rtrain([*words, "sweep.metric=valu", "sweep.mode=max"]) == 0
+    told = capsys.readouterr().err
+    assert told.count("has never reported valu (sweep.metric); there are: epoch, value") == 1
+    assert f"try: rtrain resume {only_sweep(Path('runs'))} sweep.metric=value sweep.mode=max" in told
 
 
 @pytest.mark.parametrize("gone", [0, 1], ids=["one", "the best one"])

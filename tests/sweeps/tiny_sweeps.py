@@ -37,16 +37,47 @@ def count(config):
             metrics = {"epoch": number, "value": number * config["rate"]}
             ray.train.report(metrics, checkpoint=ray.train.Checkpoint.from_directory(folder))
 """
+GROWING = """
+import json
+import pathlib
+import tempfile
+
+import ray.train
+
+
+def grow(config):
+    made_by, checkpoint = [], ray.train.get_checkpoint()
+    if checkpoint is not None:
+        with checkpoint.as_directory() as folder:
+            made_by = json.loads((pathlib.Path(folder) / "rates.json").read_text())
+    while len(made_by) < config["length"]:
+        made_by.append(config["rate"])
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "rates.json").write_text(json.dumps(made_by))
+            given = ray.train.Checkpoint.from_directory(folder) if len(made_by) % config["every"] == 0 else None
+            metrics = {"value": sum(made_by), "rate": config["rate"]}
+            ray.train.report(metrics, checkpoint=given, checkpoint_dir_name="state")
+"""
+"""A loop whose checkpoint holds the rate of each of its steps."""
 LOOPS = (
     *("fit", "loops.yaml", "--multirun", "trainer.train_loop_config.rate=4,1,2,3", "sweep.metric=value"),
     *("sweep.mode=max", "sweep/scheduler=hyperband", "sweep.scheduler.max_length=9"),
 )
 """A sweep of loops, of which the first is the best, and each other one is stopped after its first report."""
+POPULATION = (
+    *("fit", "growing.yaml", "--multirun", "trainer.train_loop_config.rate=1,8", "sweep.metric=value"),
+    *("sweep.mode=max", "sweep/scheduler=pbt", "sweep.scheduler.interval=3"),
+)
+"""A population of loops, of which the second is the better one."""
 
 
 def write_loops(folder: Path) -> None:
-    """Write the project of ``LOOPS``."""
+    """Write the project of ``LOOPS`` and ``POPULATION``."""
     (folder / "pyproject.toml").write_text("")
+    (folder / "growing_loop.py").write_text(GROWING)
+    (folder / "growing.yaml").write_text(
+        "trainer: {type: torch, train_loop: 'growing_loop:grow', train_loop_config: {rate: 1, length: 8, every: 1}}\n"
+    )
     (folder / "counting_loop.py").write_text(LOOP)
     (folder / "loops.yaml").write_text(
         "trainer: {type: torch, train_loop: 'counting_loop:count', train_loop_config: {rate: 1}}\n"

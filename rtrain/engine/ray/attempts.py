@@ -9,7 +9,14 @@ from dataclasses import replace
 from rtrain.cluster.ray_cluster import is_alive
 from rtrain.config.schema import RtrainConf
 from rtrain.engine.crash import Crash, read_crash
-from rtrain.engine.failures import FailureReason, Retries, ending_of, told
+from rtrain.engine.failures import (
+    FailureReason,
+    Retries,
+    ending_for_memory,
+    ending_of,
+    is_killed_for_memory,
+    told,
+)
 from rtrain.engine.ray.channel import DriverChannel
 from rtrain.errors import NoRoomError, TrainingError, first_line
 from rtrain.interrupts import StopRequest
@@ -181,6 +188,8 @@ class Attempts:
     def _ending_of(self, failed: AttemptFailedRecord) -> FailureReason:
         if failed.kind == FailureKind.NO_WORKERS:
             return self._no_workers()
+        if failed.kind == FailureKind.WORKER_DIED and is_killed_for_memory(failed.message):
+            return ending_for_memory("a worker that started")
         if failed.kind == FailureKind.WORKER_DIED:
             message = "a worker failed while it started"
             return FailureReason(kind=failed.kind, message=message, hint=failed.message[-1000:])

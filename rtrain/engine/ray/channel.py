@@ -147,8 +147,8 @@ class WorkerChannel:
 
 def _with_joined_logs(records: Iterable[Record]) -> Iterator[Record]:
     """Join what was printed in a row: a million lines are few records."""
-    for are_logs, group in groupby(records, key=lambda one: isinstance(one, LogRecord)):
-        if are_logs:
+    for printed, group in groupby(records, key=lambda one: one.printed if isinstance(one, LogRecord) else None):
+        if printed is not None:
             logs = [one for one in group if isinstance(one, LogRecord)]
             yield replace(logs[0], text="".join(one.text for one in logs))
         else:

@@ -15,10 +15,11 @@ from dataclasses import replace
 from typing import Any
 
 import ray
+from ray.exceptions import OutOfMemoryError
 from ray.train.v2._internal.callbacks.datasets import DatasetsCallback
 from ray.train.v2._internal.callbacks.placement_group_callback import PlacementGroupCleanerCallback
 from ray.train.v2._internal.constants import get_env_vars_to_propagate
-from ray.train.v2._internal.exceptions import WorkerGroupStartupTimeoutError
+from ray.train.v2._internal.exceptions import WorkerGroupStartupFailedError, WorkerGroupStartupTimeoutError
 from ray.train.v2._internal.execution.controller import TrainController
 from ray.train.v2._internal.execution.controller.controller import TrainControllerLoopIterationResult
 from ray.train.v2._internal.execution.controller.state import (
@@ -125,7 +126,10 @@ class _Controller(TrainController):
                 self._set_state(ShuttingDownState(next_state=ErroredState(state.training_failed_error)))
                 return await super()._step()
             self._granted = state
-        result = await super()._step()
+        try:
+            result = await super()._step()
+        except OutOfMemoryError as killed:  # a worker that starts
+            raise WorkerGroupStartupFailedError(str(killed)) from killed
         if result.next_state is not state or not isinstance(state, WAITING):
             self._idle_since = None
         elif not await self._may_wait():
@@ -212,6 +216,13 @@ def _worker_group(owner: str, start_timeout_seconds: float) -> type[WorkerGroup]
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             super().__init__(*args, **kwargs)
             self._worker_group_start_timeout_s = start_timeout_seconds
+
+        def shutdown(self) -> None:
+            try:
+                super().shutdown()
+            except OutOfMemoryError:  # of a worker that is gone; Ray's callbacks expect any other death of one
+                self._worker_group_state.shutdown()
+                self._clear_state()
 
         def _create_placement_group(self, _: Any, context: Any) -> DefaultPlacementGroupHandle:
             group = placement_group(

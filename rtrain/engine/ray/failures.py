@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ray.exceptions import RayActorError
+from ray.exceptions import OutOfMemoryError, RayActorError
 from ray.train.v2._internal.exceptions import (
     InsufficientClusterResourcesError,
     WorkerGroupStartupTimeoutError,
@@ -49,6 +49,8 @@ def _worker(rank: int, failure: BaseException) -> WorkerFailure:
     inner = failure.health_check_failure if isinstance(failure, WorkerHealthCheckFailedError) else failure
     message = shortened(str(inner).strip())
     kind = FailureKind.HANG if isinstance(inner, WorkerHealthCheckTimeoutError) else FailureKind.EXCEPTION
+    if isinstance(inner, OutOfMemoryError):  # Ray has killed it; what it says of itself is an error of another class
+        kind = FailureKind.WORKER_DIED
     if isinstance(inner, RayActorError):
         node_lost = "node has died" in message or "node was terminated" in message
         kind = FailureKind.NODE_LOST if node_lost else FailureKind.WORKER_DIED

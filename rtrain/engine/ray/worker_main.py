@@ -12,7 +12,7 @@ from typing import Any
 from rtrain.config.targets.allow_list import project_forgotten, use_project_root
 from rtrain.datasets.base import Dataset
 from rtrain.engine.crash import crash_log
-from rtrain.engine.log_capture import copied_output
+from rtrain.engine.log_capture import copied_output, library_news_unshown
 from rtrain.engine.ray.channel import WorkerChannel
 from rtrain.engine.run_worker import choose_checkpoint, run_worker
 from rtrain.engine.watchdog import Watchdog
@@ -42,7 +42,8 @@ def train_on_worker(config: dict[str, Any], *, stays: bool = False) -> None:
     job: Job = config["job"]
     life = Life()
     try:
-        with private_files(job.conf.run.private), copied_output(rank, channel.send, job.scrub, life):
+        output = copied_output(rank, channel.send, job.scrub, life)
+        with private_files(job.conf.run.private), output, library_news_unshown():
             worker = _make_worker(config, context, channel, stays=stays, life=life)
             with crash_log(worker.run_dir, rank), _watched(worker, channel):
                 run_worker(load_trainer(job.trainer_name, worker.conf), worker, node_rank=context.get_node_rank())

@@ -81,6 +81,14 @@ class SweepRecord:
         sign = -1 if self.goals[0].mode == "max" else 1
         return min(known, key=lambda one: (sign * one.values[0], one.number) if one.values else (0.0, 0))
 
+    def judge_by(self, goals: Sequence[Objective]) -> None:
+        """Take what the sweep looks for now, if its config says it; what trials had of another metric goes."""
+        if not goals or list(goals) == self.goals:
+            return
+        self.goals = list(goals)
+        for trial in self.trials:
+            trial.values = None
+
     def take_best(self, trial: Trial, best: Mapping[str, Any]) -> None:
         """Note the best value of a trial; the first one gives the sweep its goal, if it has none."""
         if not best:

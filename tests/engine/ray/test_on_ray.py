@@ -60,7 +60,7 @@ def project(tmp_path):
     return tmp_path
 
 
-def test_a_loop_of_ones_own_averages_gradients_over_workers_and_gets_each_row_once(project):
+def test_a_loop_of_ones_own_averages_gradients_over_workers_and_gets_each_row_once(project, capsys):
     (project / "loop.yaml").write_text(
         "defaults: [{dataset: digits}]\n"
         "trainer: {type: torch, train_loop: 'my_loops:each_axis', train_loop_config: {lr: 0.1}}\n"
@@ -71,6 +71,7 @@ def test_a_loop_of_ones_own_averages_gradients_over_workers_and_gets_each_row_on
     assert run.metrics["second"] == pytest.approx(-3, abs=1e-3)
     assert run.metrics["rows"] == run.manifest.dataset["num_rows"]["train"]
     assert "learned by rank 1" in (run.path / "logs" / "worker-1.log").read_text()
+    assert capsys.readouterr().out == "learned by rank 0\n"
     assert sorted(run.manifest.workers) == ["0", "1"]
 
 

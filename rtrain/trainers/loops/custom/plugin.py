@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +59,10 @@ class TrainLoopPlugin(TrainerPlugin):
     def worker_env(self, conf: Any) -> dict[str, str]:
         """Return what the framework's world needs to be set before it is imported."""
         return self._framework.world().variables()
+
+    def exploitable(self, conf: Mapping[str, Any]) -> frozenset[str]:
+        """Let the loop's config change: it is called anew, with the other trial's checkpoint."""
+        return frozenset({"train_loop_config"})
 
     def takes_ray_datasets(self, conf: Any) -> bool:
         """Give the loop its data the way Ray's docs do."""

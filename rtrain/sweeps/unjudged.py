@@ -1,0 +1,78 @@
+"""What is said of a sweep where nothing tells how good its trials are: which key does, and what it may name."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from rtrain.config.did_you_mean import to_try
+from rtrain.config.files.locations import shown
+from rtrain.config.schema import RtrainConf
+from rtrain.runs.manifest import read_manifest
+from rtrain.sweeps.record.sweep_record import SweepRecord
+from rtrain.sweeps.record.trial import Trial
+from rtrain.trainers.loops.directions import known_direction, monitored, nearest_metric
+from rtrain.trainers.registry import has_own_loop
+
+COUNTERS = frozenset({"epoch", "step", "global_step", "iteration", "training_iteration", "lr", "learning_rate"})
+"""What loops report besides what they reach."""
+
+
+class MetricNotes:
+    """Tells, once, which metrics there are, where a sweep has none to judge by or one that is never reported.
+
+    Args:
+        conf: What the trials have in common.
+        record: Of the sweep.
+        notice: Takes a line for the user.
+    """
+
+    def __init__(self, conf: RtrainConf, record: SweepRecord, notice: Callable[[str], None]) -> None:
+        self._record, self._notice = record, notice
+        best = monitored(conf.run.checkpoint.best, conf.trainer)
+        # Declared training chooses a metric by itself.
+        self._lacks_metric = not record.goals and has_own_loop(conf.trainer) and best is None
+        self._has_listed = False
+
+    def begin(self) -> None:
+        """Say before the first trial that none will be called the best."""
+        if self._lacks_metric:
+            self._notice(
+                "no trial will be called the best: only the loop knows what it reports. Name the metric that decides: "
+                "sweep.metric=NAME sweep.mode=min (or max)"
+            )
+
+    def hear(self, trial: Trial, names: Iterable[str]) -> None:
+        """Offer the metrics of the first report where the sweep has none."""
+        if self._lacks_metric and (there := list(names)):
+            self._list(f"{trial.name} reports {', '.join(there)}; one of them can decide, also when all is over", there)
+
+    def over(self, trial: Trial) -> None:
+        """Name the metrics of a trial that came to its end without what the sweep judges by."""
+        wanted = [goal.metric for goal in self._record.goals]
+        there = list(read_manifest(self._record.folder / trial.name).metrics)
+        what = "nothing says which trial is the best: give sweep.metric"
+        if wanted:
+            what = f"{trial.name} has never reported {' and '.join(wanted)} (sweep.metric)"
+        self._list(f"{what}; there are: {', '.join(there) or 'no metrics'}", there, wanted)
+
+    def _list(self, what: str, there: Sequence[str], wanted: Sequence[str] = ()) -> None:
+        if not self._has_listed:
+            self._has_listed = True
+            self._notice(what + (f"\n  {judging(self._record.folder, there, wanted)}" if there else ""))
+
+
+def judging(folder: Path, names: Sequence[str], wanted: Sequence[str] = ()) -> str:
+    """Return the line that names the command which judges trials that are there by a metric that they have reported.
+
+    Args:
+        folder: Of the sweep.
+        names: Of the metrics.
+        wanted: What the sweep was to judge by.
+    """
+    near = filter(None, (nearest_metric(one, names) for one in wanted))
+    likely = [one for one in names if known_direction(one)] or [one for one in names if one not in COUNTERS] or names
+    metric = next(near, None) or next((one for one in likely if "train" not in one), likely[0])
+    command = f"rtrain resume {shlex.quote(shown(folder))} sweep.metric={metric}"
+    return to_try(command if known_direction(metric) else f"{command} sweep.mode=max")
