@@ -7,6 +7,7 @@ import os
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, chdir, contextmanager, suppress
 from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 import ray.train
@@ -89,6 +90,7 @@ def check_custom(job: Job) -> None:
         ConfigError: It can't be imported, takes more than one argument, or is to do what only it can do by itself.
     """
     conf = job.conf.trainer
+    _refuse_notebook(conf.train_loop)
     function = locate_function(conf.train_loop, "trainer.train_loop", job.allow)
     check_arguments(function, conf.arguments, conf.train_loop)
     config_parameter(function, conf.arguments)
@@ -104,6 +106,23 @@ def check_custom(job: Job) -> None:
         raise ConfigError(
             "run.init_from: a custom train loop loads its initial weights itself.",
             f"Pass the path to the loop: trainer.train_loop_config.init_from={job.conf.run.init_from}",
+        )
+
+
+def _refuse_notebook(path: str) -> None:
+    """Refuse a notebook: which of its cells define the loop, and which ones train, only its author knows.
+
+    Raises:
+        ConfigError: Says how it becomes a module.
+    """
+    file, _, name = path.partition(":")
+    if file.endswith(".ipynb"):
+        raise ConfigError(
+            f"trainer.train_loop: {file} is a notebook, and workers import a module.",
+            to_try(
+                f"jupyter nbconvert --to script {file}",
+                f"then, without the cells that only try things out: trainer.train_loop={Path(file).stem}:{name}",
+            ),
         )
 
 
