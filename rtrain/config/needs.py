@@ -116,6 +116,12 @@ SEVERAL_WORKERS = replace(
     otherwise="it is for several workers",
     instead="Leave it out, or train on several: num_workers=2",
 )
+LOOP = Need(
+    met=lambda way: getattr(way.trainer, "train_loop", None) is not None,
+    otherwise="there is no train loop of your own",
+    instead="Name it: trainer.train_loop=module:function",
+    keys=("trainer.train_loop",),
+)
 SWEEP = Need(
     met=lambda way: way.multirun,
     otherwise="without --multirun one run is trained",

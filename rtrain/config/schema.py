@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
-from rtrain.config.needs import PROCESSES, SEVERAL_WORKERS, SMOKE, WORKERS, Need, Rules
+from rtrain.config.needs import LOOP, PROCESSES, SEVERAL_WORKERS, SMOKE, WORKERS, Need, Rules
 from rtrain.config.value_types.num_workers import NUM_WORKERS_SCHEMA, Elastic, read_num_workers
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
@@ -45,12 +45,6 @@ RESUMES = Need(
     instead="Resume a run: run.resume=auto, or rtrain resume RUN",
     keys=("run.resume",),
     portable=True,
-)
-LOOP = Need(
-    met=lambda way: getattr(way.trainer, "train_loop", None) is not None,
-    otherwise="there is no train loop of your own",
-    instead="Name it: trainer.train_loop=module:function. Declared trainers are trained on one data set: dataset",
-    keys=("trainer.train_loop",),
 )
 ALONE = Need(
     met=lambda way: way.conf.dataset is None,

@@ -97,5 +97,5 @@ def num_bytes(dataset: Dataset | None) -> int:
 
 
 def _key(composed: Composed) -> str:
-    named = [composed.resolved[key] for key in ("dataset", "datasets")]
+    named = [composed.resolved.get(key) for key in ("dataset", "datasets")]
     return json.dumps(named, sort_keys=True, default=str)

@@ -181,7 +181,18 @@ def test_a_sweep_over_targets(project):
 def test_cfg_has_the_shape_of_hydras_own(project):
     with Session("digits", ["seed=3"], SCHEMAS) as session:
         job = yaml.safe_load(session.show_cfg("job"))
-        assert list(job) == ["trainer", "dataset", "scaling", "run", "cluster", "allow", "vars", "sweep", "smoke"]
+        assert list(job) == [
+            "trainer",
+            "dataset",
+            "datasets",
+            "scaling",
+            "run",
+            "cluster",
+            "allow",
+            "vars",
+            "sweep",
+            "smoke",
+        ]
         assert job["run"]["name"] == "${hydra:job.name}"
         assert list(yaml.safe_load(session.show_cfg("hydra"))) == ["hydra"]
         assert set(yaml.safe_load(session.show_cfg("all"))) == {*job, "hydra"}

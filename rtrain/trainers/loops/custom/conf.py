@@ -7,18 +7,12 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 
-from rtrain.config.needs import SEVERAL_WORKERS, WORKERS, Need, Rules
+from rtrain.config.needs import LOOP, SEVERAL_WORKERS, WORKERS, Need, Rules
 
 DECLARED = Need(
     met=lambda way: way.trainer.train_loop is None,
     otherwise="trainer.train_loop does the training",
     instead="The loop gets what trainer.train_loop_config holds: write it there",
-    keys=("trainer.train_loop",),
-)
-LOOP = Need(
-    met=lambda way: way.trainer.train_loop is not None,
-    otherwise="there is no train loop of your own",
-    instead="Name it: trainer.train_loop=module:function",
     keys=("trainer.train_loop",),
 )
 DATA = Need(

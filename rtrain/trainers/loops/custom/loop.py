@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, chdir, contextmanager, suppress
 from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 import ray.train
@@ -87,6 +88,7 @@ def check_custom(job: Job) -> None:
         ConfigError: One of them can't be imported, or takes other arguments.
     """
     conf = job.conf.trainer
+    _refuse_notebook(conf.train_loop)
     function = locate_function(conf.train_loop, "trainer.train_loop", job.allow)
     check_arguments(function, conf.arguments, conf.train_loop)
     config_parameter(function, conf.arguments)
@@ -100,6 +102,23 @@ def check_custom(job: Job) -> None:
     if conf.predictor is not None:
         check_predictor(conf.predictor, job.allow)
     check_rows_suffice(job)
+
+
+def _refuse_notebook(path: str) -> None:
+    """Refuse a notebook: which of its cells define the loop, and which ones train, only its author knows.
+
+    Raises:
+        ConfigError: Says how it becomes a module.
+    """
+    file, _, name = path.partition(":")
+    if file.endswith(".ipynb"):
+        raise ConfigError(
+            f"trainer.train_loop: {file} is a notebook, and workers import a module.",
+            to_try(
+                f"jupyter nbconvert --to script {file}",
+                f"then, without the cells that only try things out: trainer.train_loop={Path(file).stem}:{name}",
+            ),
+        )
 
 
 def check_arguments(function: Any, arguments: Mapping[str, Any], path: str, where: str = "trainer.arguments") -> None:

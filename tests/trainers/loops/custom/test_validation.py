@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 import ray.train
+import ray.train.collective
 from ray.train import Checkpoint, CheckpointUploadMode, ValidationTaskConfig
 
 
@@ -40,6 +41,23 @@ def validate(checkpoint, scale=1, fails=False, seconds=0):
     if fails:
         raise ValueError("a file is missing")
     return {"val": {"score": abs(number - 1) * scale}, "note": f"of {number}"}
+
+
+def together(config):
+    context = ray.train.get_context()
+    rank = context.get_world_rank()
+    for number in range(2):
+        name = ray.train.collective.broadcast_from_rank_zero(f"own-{number}" if rank == 0 else None)
+        folder = Path(context.get_storage().build_checkpoint_path_from_name(name))
+        folder.mkdir(exist_ok=True)
+        (folder / f"part-{rank}").write_text("x")
+        (folder / "number").write_text(str(number))
+        ray.train.report(
+            {"loss": -number},
+            checkpoint=Checkpoint.from_directory(folder),
+            checkpoint_upload_mode=CheckpointUploadMode.NO_UPLOAD,
+            validation=True,
+        )
 
 
 def returns_nothing(checkpoint):
@@ -147,3 +165,12 @@ def test_a_report_that_asks_for_it_without_a_function_is_refused(fit):
 
 def test_a_task_has_rays_defaults():
     assert ValidationTaskConfig().timeout_s is None
+
+
+@pytest.mark.slow
+def test_workers_write_one_checkpoint_in_place_and_the_first_of_them_validates_it(fit):
+    run = fit("num_workers=2", "trainer.train_loop=validated_loops:together")
+    assert [folder.name for folder in all_checkpoints(run.path)] == ["own-0", "own-1"]
+    files = read_record(all_checkpoints(run.path)[1])["files"]
+    assert set(files) == {"events.jsonl", "number", "part-0", "part-1"}
+    assert (scores(run), statuses(run)) == ([1, 0], {"VALIDATED"})
