@@ -88,6 +88,25 @@ def of_second(folder):
     return lambda batch: inner(batch)[:, 1:]
 
 
+def half(folder):
+    import torch
+
+    inner = load(folder)
+    return lambda batch: torch.tensor(inner(batch), requires_grad=True).float()
+
+
+def frame(folder):
+    import pandas
+
+    inner = load(folder)
+    return lambda batch: pandas.DataFrame({"prediction": inner(batch)[:, 1], "more": 1})
+
+
+def classes(folder):
+    inner = load(folder)
+    return lambda batch: inner(batch).argmax(1).tolist()
+
+
 def alone(folder):
     found = centers(folder)
     return lambda batch: {"prediction": batch["a"] * found[1], "id2": batch["id"]}
@@ -243,6 +262,13 @@ def test_classes_by_name_are_measured_without_probabilities(trained, project, tm
     assert rtrain.evaluate(trained.path, words) == {name: expected[name] for name in measured}
     rtrain.predict(trained.path, tmp_path / "out.csv", words)
     assert (tmp_path / "out.csv").read_text().splitlines()[0] == '"id","prediction"'
+
+
+@pytest.mark.parametrize("name", ["half", "frame", "classes"])
+def test_tensors_tables_and_lists_are_taken(trained, project, name):
+    words = [f"dataset.path={project}/rows.csv", f"trainer.predictor=own_centers:{name}"]
+    expected = rtrain.evaluate(trained.path, words[:1])["accuracy"]
+    assert rtrain.evaluate(trained.path, words)["accuracy"] == pytest.approx(expected, abs=0.01)
 
 
 def test_probabilities_of_the_second_class_are_enough(trained, project):
