@@ -381,6 +381,16 @@ def test_a_checkpoint_is_loaded_in_python_with_its_folder(trained, without_data,
     with pytest.raises(CheckpointError, match=str(without_data.best_checkpoint)) as caught:
         rtrain.load_checkpoint(without_data.path)
     assert "trainer.predictor=my_module:load" in caught.value.hint
+    with pytest.raises(ConfigError, match=r"dataset\.path=new\.csv has no effect"):
+        rtrain.load_checkpoint(trained.path, ["dataset.path=new.csv"])
+
+
+def test_a_declared_model_is_loaded_in_python_too(project, tmp_path):
+    words = ["dataset=digits", "num_workers=0", "trainer.num_boost_round=2", f"run.root_dir={tmp_path}"]
+    run = rtrain.fit("lightgbm", words)
+    found = rtrain.load_checkpoint(run.path)
+    x = np.zeros((3, *found.info.input_shape), found.info.dtype)
+    assert found.predict(x).shape == (3, 10)
 
 
 def test_no_rows_are_refused(trained, tmp_path):

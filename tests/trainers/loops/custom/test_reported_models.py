@@ -165,8 +165,9 @@ def project(tmp_path_factory):
 @pytest.fixture
 def fit(project):
     def train(trainer, loop, data, config=None):
+        given = json.dumps(config or {})
         (project / "one.yaml").write_text(
-            f"trainer: {{type: {trainer}, train_loop: 'reporting_loops:{loop}', train_loop_config: {json.dumps(config or {})}}}\n"
+            f"trainer: {{type: {trainer}, train_loop: 'reporting_loops:{loop}', train_loop_config: {given}}}\n"
             f"dataset: {data if '{' in data else f'{{type: sklearn, name: {data}}}'}\n"
             f"run: {{root_dir: {project}/runs}}\nscaling: {{num_workers: 0}}\n"
         )
