@@ -375,6 +375,10 @@ def test_a_checkpoint_is_loaded_in_python_with_its_folder(trained, without_data,
     assert found.info.class_names == ("blue", "red")
     np.testing.assert_array_equal(found.predict(x), by_hand(trained, x))
     np.testing.assert_array_equal(found.predict({"x": x}), by_hand(trained, x))
+    changes = rtrain.load_checkpoint(trained.path, ["trainer.predictor=own_centers:Model"])
+    given = {"a": x[:, 0].copy(), "b": x[:, 1].copy(), "x": x.copy()}
+    assert not changes.predict(given)["both"].any()
+    np.testing.assert_array_equal(given["x"], x)
     alone = rtrain.load_checkpoint(without_data.path, ["trainer.predictor=own_centers:alone"])
     given = alone.predict({"a": [1.0, 2.0], "id": ["x", "y"]})
     assert (list(given["prediction"]), list(given["id2"])) == ([1.0, 2.0], ["x", "y"])
