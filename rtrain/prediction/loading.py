@@ -9,8 +9,12 @@ from typing import Any
 
 from rtrain.callers_view import CallersView
 from rtrain.datasets.base import DatasetInfo
+from rtrain.errors import ConfigError
 from rtrain.prediction.opened_model import open_model
 from rtrain.trainers.trained import Predictor
+
+FOLLOWED = ("trainer.predictor", "scaling.use_gpu")
+"""Keys that a checkpoint is loaded by."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,12 @@ def load_checkpoint(
     Raises:
         CheckpointError: There is no such checkpoint, or nothing says how to predict with it: then the message names its
             folder and the key.
+        ConfigError: An override is wrong, or has no effect.
     """
     with CallersView(place):
-        model = open_model(place, overrides, checkpoint, verb="predict", trust=trust).model
+        opened = open_model(place, overrides, checkpoint, verb="predict", trust=trust)
+        for key, word in opened.words.items():
+            if key not in FOLLOWED:
+                raise ConfigError(f"{word} has no effect: rows are what predict(x) is given.", "Leave it out.")
+        model = opened.model
         return Checkpoint(model.trained.folder, model.trained.info, model.load())

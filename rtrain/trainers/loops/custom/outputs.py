@@ -84,7 +84,8 @@ def predictions_of(columns: Mapping[str, np.ndarray], info: DatasetInfo, name: s
 
 def _as_array(values: Any, what: str) -> np.ndarray:
     if hasattr(values, "detach"):  # a tensor of torch, which may be on a GPU
-        values = values.detach().cpu().numpy()
+        values = values.detach().cpu()
+        values = values.float().numpy() if "bfloat16" in str(values.dtype) else values.numpy()
     try:
         array = np.asarray(values)
     except ValueError as error:

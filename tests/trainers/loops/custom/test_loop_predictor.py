@@ -88,6 +88,25 @@ def of_second(folder):
     return lambda batch: inner(batch)[:, 1:]
 
 
+def half(folder):
+    import torch
+
+    inner = load(folder)
+    return lambda batch: torch.tensor(inner(batch), requires_grad=True).float()
+
+
+def frame(folder):
+    import pandas
+
+    inner = load(folder)
+    return lambda batch: pandas.DataFrame({"prediction": inner(batch)[:, 1], "more": 1})
+
+
+def classes(folder):
+    inner = load(folder)
+    return lambda batch: inner(batch).argmax(1).tolist()
+
+
 def alone(folder):
     found = centers(folder)
     return lambda batch: {"prediction": batch["a"] * found[1], "id2": batch["id"]}
@@ -245,6 +264,13 @@ def test_classes_by_name_are_measured_without_probabilities(trained, project, tm
     assert (tmp_path / "out.csv").read_text().splitlines()[0] == '"id","prediction"'
 
 
+@pytest.mark.parametrize("name", ["half", "frame", "classes"])
+def test_tensors_tables_and_lists_are_taken(trained, project, name):
+    words = [f"dataset.path={project}/rows.csv", f"trainer.predictor=own_centers:{name}"]
+    expected = rtrain.evaluate(trained.path, words[:1])["accuracy"]
+    assert rtrain.evaluate(trained.path, words)["accuracy"] == pytest.approx(expected, abs=0.01)
+
+
 def test_probabilities_of_the_second_class_are_enough(trained, project):
     words = [f"dataset.path={project}/rows.csv", "trainer.predictor=own_centers:of_second"]
     assert rtrain.evaluate(trained.path, words) == pytest.approx(rtrain.evaluate(trained.path, words[:1]))
@@ -349,12 +375,26 @@ def test_a_checkpoint_is_loaded_in_python_with_its_folder(trained, without_data,
     assert found.info.class_names == ("blue", "red")
     np.testing.assert_array_equal(found.predict(x), by_hand(trained, x))
     np.testing.assert_array_equal(found.predict({"x": x}), by_hand(trained, x))
+    changes = rtrain.load_checkpoint(trained.path, ["trainer.predictor=own_centers:Model"])
+    given = {"a": x[:, 0].copy(), "b": x[:, 1].copy(), "x": x.copy()}
+    assert not changes.predict(given)["both"].any()
+    np.testing.assert_array_equal(given["x"], x)
     alone = rtrain.load_checkpoint(without_data.path, ["trainer.predictor=own_centers:alone"])
     given = alone.predict({"a": [1.0, 2.0], "id": ["x", "y"]})
     assert (list(given["prediction"]), list(given["id2"])) == ([1.0, 2.0], ["x", "y"])
     with pytest.raises(CheckpointError, match=str(without_data.best_checkpoint)) as caught:
         rtrain.load_checkpoint(without_data.path)
     assert "trainer.predictor=my_module:load" in caught.value.hint
+    with pytest.raises(ConfigError, match=r"dataset\.path=new\.csv has no effect"):
+        rtrain.load_checkpoint(trained.path, ["dataset.path=new.csv"])
+
+
+def test_a_declared_model_is_loaded_in_python_too(project, tmp_path):
+    words = ["dataset=digits", "num_workers=0", "trainer.num_boost_round=2", f"run.root_dir={tmp_path}"]
+    run = rtrain.fit("lightgbm", words)
+    found = rtrain.load_checkpoint(run.path)
+    x = np.zeros((3, *found.info.input_shape), found.info.dtype)
+    assert found.predict(x).shape == (3, 10)
 
 
 def test_no_rows_are_refused(trained, tmp_path):

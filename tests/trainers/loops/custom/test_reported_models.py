@@ -11,8 +11,11 @@ from pyarrow import parquet
 
 import rtrain
 from rtrain.errors import CheckpointError, PredictionError
+from rtrain.trainers.registry import load_trainer, packages
 
 LOOPS = """
+import tempfile
+
 import numpy as np
 import ray.train
 import torch
@@ -101,9 +104,13 @@ def lightning(config):
     loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, y), batch_size=64)
     trainer = pl.Trainer(
         max_epochs=1, accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False,
-        enable_model_summary=False, callbacks=[RayTrainReportCallback()],
+        enable_model_summary=False, callbacks=[RayTrainReportCallback()] if config["by_callback"] else [],
     )
     trainer.fit(Net(x.shape[1], 2), loader)
+    if not config["by_callback"]:
+        with tempfile.TemporaryDirectory() as folder:
+            trainer.save_checkpoint(f"{folder}/checkpoint.ckpt", weights_only=False)
+            ray.train.report({}, ray.train.Checkpoint(folder))
 
 
 def transformers(config):
@@ -132,6 +139,21 @@ def transformers(config):
 """
 
 
+def test_names_of_files_are_those_of_rays_callbacks():
+    from ray.train import lightgbm, lightning, xgboost
+    from ray.train.huggingface import transformers
+
+    usual = {name: load_trainer(name).reported[0] for name in packages() if load_trainer(name).reported}
+    assert usual == {
+        "xgboost": xgboost.RayTrainReportCallback.CHECKPOINT_NAME,
+        "lightgbm": lightgbm.RayTrainReportCallback.CHECKPOINT_NAME,
+        "lightning": lightning.RayTrainReportCallback.CHECKPOINT_NAME,
+        "transformers": f"{transformers.RayTrainReportCallback.CHECKPOINT_NAME}/config.json",
+        "tensorflow": "model.keras",
+    }
+    assert all(callable(load_trainer(name).part("reported").load_model) for name in usual)
+
+
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
     folder = tmp_path_factory.mktemp("reported")
@@ -143,8 +165,9 @@ def project(tmp_path_factory):
 @pytest.fixture
 def fit(project):
     def train(trainer, loop, data, config=None):
+        given = json.dumps(config or {})
         (project / "one.yaml").write_text(
-            f"trainer: {{type: {trainer}, train_loop: 'reporting_loops:{loop}', train_loop_config: {config or {}}}}\n"
+            f"trainer: {{type: {trainer}, train_loop: 'reporting_loops:{loop}', train_loop_config: {given}}}\n"
             f"dataset: {data if '{' in data else f'{{type: sklearn, name: {data}}}'}\n"
             f"run: {{root_dir: {project}/runs}}\nscaling: {{num_workers: 0}}\n"
         )
@@ -223,8 +246,12 @@ def test_keras_of_either_version_gives_probabilities_of_its_logits(fit, tmp_path
     np.testing.assert_allclose(predicted(run, tmp_path)[:, 1], expected, rtol=1e-6)
 
 
-def test_lightning_needs_the_class_of_its_module(fit, tmp_path):
-    run = fit("lightning", "lightning", "breast_cancer")
+@pytest.mark.parametrize(
+    "by_callback",  # for which Ray starts a cluster
+    [False, pytest.param(True, marks=pytest.mark.slow)],
+)
+def test_lightning_needs_the_class_of_its_module(fit, tmp_path, by_callback):
+    run = fit("lightning", "lightning", "breast_cancer", {"by_callback": by_callback})
     with pytest.raises(CheckpointError, match="not its class") as caught:
         rtrain.evaluate(run.path)
     assert "trainer.predictor=my_module:Net" in caught.value.hint
