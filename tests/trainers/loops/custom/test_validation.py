@@ -89,7 +89,7 @@ def statuses(run):
     return {ReportedCheckpointStatus(read_record(folder)["validation"]).name for folder in all_checkpoints(run.path)}
 
 
-@pytest.mark.parametrize("mode", CheckpointUploadMode.__members__.keys() - {"NO_UPLOAD"})
+@pytest.mark.parametrize("mode", sorted(CheckpointUploadMode.__members__.keys() - {"NO_UPLOAD"}))
 def test_what_it_finds_belongs_to_the_checkpoint_and_is_an_event(fit, mode):
     best = ("run.checkpoint.best.monitor=val/score", "run.checkpoint.best.mode=min")
     run = fit(f"+trainer.train_loop_config.mode={mode}", *best)
