@@ -135,6 +135,23 @@ def test_a_sweep_of_loops_killed_at_a_random_change_of_a_file(tmp_path, config, 
     assert [len(list(Run.load(folder / one["name"]).events())) for one in trials] == [NUM_REPORTS] * 3
 
 
+@pytest.mark.slow
+def test_a_population_of_loops_killed_at_a_random_change_of_a_file(tmp_path, config, whole, seed):
+    words = [config, "--multirun", "trainer.train_loop_config.begin=1,2,3,4", "sweep.metric=value", "sweep.mode=max"]
+    words += ["sweep/scheduler=pbt", "sweep.scheduler.interval=4"]
+    rng = random.Random(f"population of loops {seed}")
+    at = AtChange(rng.randint(20, 4 * whole[1]), killed)
+    assert Child(tmp_path / "killed", at=at, what=words).wait() in (0, -signal.SIGKILL)
+    for name in ("killed", "whole"):
+        assert Child(tmp_path / name, what=words).wait() == 0, Path(f"{tmp_path}/{name}.log").read_text()[-3000:]
+    cut, uncut = (read_sweep(only_sweep(tmp_path / name))["trials"] for name in ("killed", "whole"))
+    assert any(one["lineage"] for one in uncut)
+    assert [one["values"] for one in cut] == [one["values"] for one in uncut]
+    for one, other in zip(cut, uncut, strict=True):
+        lineages = [[{**entry, "time": ""} for entry in trial["lineage"]] for trial in (one, other)]
+        assert lineages[0] == lineages[1]
+
+
 class OnRay:
     """``rtrain fit`` of the loop on Ray workers, in a process of its own."""
 
