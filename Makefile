@@ -11,10 +11,10 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 demo: .venv/demo
 	$(BIN)/rtrain fit configs/resnet.yaml
 
-# Each process takes a file at a time: what the tests of a file share is made once. On two cores a third one fills the time in
-# which others wait for Ray and for processes of their own.
+# Each process takes a file at a time: what the tests of a file share is made once. On two cores a third and a fourth one fill the
+# time in which others wait for Ray and for processes of their own.
 test: .venv/test lint
-	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder
 
 test-all: .venv/test lint
 	$(BIN)/python -m pytest -m "slow or not slow"
