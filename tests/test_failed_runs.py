@@ -87,7 +87,7 @@ error: KeyError: 'b'
          |                  ^^^^^^^^^^
   --> own.py:7 in loop
   >    7 | step(config["how"])
-  more frames: 4 of rtrain
+  more frames: 5 of rtrain
 """,
     "assert": """
 error: AssertionError: a is wrong
@@ -101,7 +101,7 @@ error: ModuleNotFoundError: No module named 'not_there_at_all'
   >   15 | import not_there_at_all
   --> own.py:7 in loop
   >    7 | step(config["how"])
-  more frames: 4 of rtrain
+  more frames: 5 of rtrain
 try: pip install not_there_at_all
 or check the spelling of the import
 The whole traceback is in RUN/logs/worker-0.log
@@ -112,7 +112,7 @@ error: RuntimeError: mat1 and mat2 shapes cannot be multiplied (3x4 and 5x6)
   >   17 | torch.zeros(3, 4) @ torch.zeros(5, 6)
   --> own.py:7 in loop
   >    7 | step(config["how"])
-  more frames: 4 of rtrain
+  more frames: 5 of rtrain
 Rows of 4 numbers reach a layer made for 5: change the layer's in_features, or reshape before it.
 """,
     "lines": """

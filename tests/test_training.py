@@ -69,7 +69,7 @@ def test_rays_own_example_runs_without_an_edit(tmp_path):
     assert run.status == "succeeded"
     assert len(list(run.events())) == 3
     assert (run.best_checkpoint / "model.pt").exists()
-    assert set(read_record(run.best_checkpoint)["files"]) == {"model.pt"}
+    assert set(read_record(run.best_checkpoint)["files"]) == {"model.pt", "about.json"}
 
 
 def test_a_loop_with_a_config_gets_it(project):

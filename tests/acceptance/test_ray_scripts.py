@@ -38,6 +38,8 @@ class Script:
     config: dict = field(default_factory=lambda: {"lr": 0.1})
     edits: str = "none"
     reports: bool = True
+    datasets: dict = field(default_factory=dict)
+    split: list | str = "all"
 
     @property
     def name(self) -> str:
@@ -50,8 +52,10 @@ class Script:
 
 
 SHOWN = {"tf_examples:mnist": "tf/tensorflow_mnist_example", "tf_examples:quick_start": "tf/tensorflow_quick_start"}
-PYTORCH = "ray.train.examples.pytorch"
+PYTORCH, TF = "ray.train.examples.pytorch", "ray.train.examples.tf"
 VISION = "a stand-in for torchvision"
+ROWS = "`datasets` in place of rows from S3"
+IMAGES = "`datasets` and a stand-in in place of TensorFlow Datasets"
 MNIST = "`load_data` of MNIST gives scikit-learn's digits"
 SCRIPTS = [
     Script("torch", f"{PYTORCH}.torch_quick_start:train_func_distributed", {}, VISION, reports=False),
@@ -61,6 +65,31 @@ SCRIPTS = [
         f"{PYTORCH}.torch_fashion_mnist_example:train_func_per_worker",
         {"lr": 0.01, "epochs": 2, "batch_size_per_worker": 32},
         VISION,
+    ),
+    Script(
+        "torch",
+        f"{PYTORCH}.torch_regression_example:train_func",
+        {"lr": 0.001, "epochs": 3, "batch_size": 4},
+        ROWS,
+        datasets={
+            "train": {"type": "python", "function": "example_data:regression"},
+            "validation": {"type": "python", "function": "example_data:regression", "arguments": {"start": 300}},
+        },
+        split=["train"],
+    ),
+    Script(
+        "tensorflow",
+        f"{TF}.tensorflow_regression_example:train_func",
+        {"lr": 0.001, "epochs": 3, "batch_size": 32},
+        ROWS,
+        datasets={"train": {"type": "python", "function": "example_data:regression"}},
+    ),
+    Script(
+        "tensorflow",
+        f"{TF}.tensorflow_autoencoder_example:train_func",
+        {"lr": 0.001, "epochs": 3, "batch_size": 64},
+        IMAGES,
+        datasets={"train": {"type": "python", "function": "example_data:images"}},
     ),
     Script(
         "tensorflow",
@@ -93,7 +122,12 @@ def project(tmp_path):
 
 def command(script: Script, project: Path, *words: str) -> list[str]:
     trainer = {"type": script.trainer, "train_loop": script.loop, "train_loop_config": script.config}
-    (project / "script.yaml").write_text(json.dumps({"trainer": trainer}))
+    if script.split != "all":
+        trainer["datasets_to_split"] = script.split
+    data = {"datasets": script.datasets} if script.datasets else {}
+    (project / "script.yaml").write_text(json.dumps({"trainer": trainer, **data}))
+    if script.edits != VISION:  # libraries that find it ask for more of torchvision
+        shutil.rmtree(project / "torchvision", ignore_errors=True)
     return [str(RTRAIN), "fit", "script.yaml", "run.seed=7", f"run.root_dir={project}/runs", *words]
 
 
@@ -115,6 +149,7 @@ def newest(project: Path) -> Run:
 def losses_by_ray(script: Script, project: Path) -> list[float]:
     """Train by Ray's trainer on one worker; return the loss of each report."""
     words = [script.trainer, script.loop, json.dumps(script.config), str(project / "reports")]
+    words += [json.dumps(script.datasets), json.dumps(script.split)]
     environment = {**os.environ, "PYTHONPATH": str(project), "RAY_TRAIN_V2_ENABLED": "1"}
     done = subprocess.run(
         [sys.executable, "reference.py", *words],

@@ -35,6 +35,11 @@ NOT_TRAINED = [
         "tests/test_resumed_data.py::test_content_that_is_meant_to_be_another_is_taken_and_noted", "run.resume_data"
     ),
     *shown(
+        "tests/trainers/loops/custom/test_shown_output.py"
+        "::test_output_in_this_process_is_shown_once_or_not_at_all_and_is_in_the_log",
+        "run.show_output",
+    ),
+    *shown(
         "tests/storage/test_runs.py::test_a_copy_that_is_not_complete_is_told_loudly", "run.storage_timeout_seconds"
     ),
 ]

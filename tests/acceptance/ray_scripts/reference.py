@@ -1,6 +1,6 @@
 """Train by a trainer of Ray Train itself, and write what rank 0 has reported.
 
-python reference.py TRAINER MODULE:FUNCTION CONFIG REPORTS
+python reference.py TRAINER MODULE:FUNCTION CONFIG REPORTS DATASETS SPLIT
 """
 
 import importlib
@@ -9,6 +9,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
+import ray.data
 import ray.train
 from ray.train.lightgbm import LightGBMTrainer
 from ray.train.tensorflow import TensorflowTrainer
@@ -47,11 +48,19 @@ def loop(trainer, path, reports, config):
     function(config) if config else function()
 
 
+def rows(function, arguments):
+    """Return the rows of a function as a Ray Dataset."""
+    module, name = function.split(":")
+    return ray.data.from_arrow(getattr(importlib.import_module(module), name)(**arguments))
+
+
 if __name__ == "__main__":
-    trainer, path, config, reports = sys.argv[1:]
-    ray.init(num_cpus=2, include_dashboard=False)
+    trainer, path, config, reports, datasets, split = sys.argv[1:]
+    ray.init(num_cpus=3, include_dashboard=False)
     TRAINERS[trainer](
         partial(loop, trainer, path, reports),
         train_loop_config=json.loads(config),
         scaling_config=ray.train.ScalingConfig(num_workers=1),
+        datasets={name: rows(one["function"], one.get("arguments", {})) for name, one in json.loads(datasets).items()},
+        dataset_config=ray.train.DataConfig(datasets_to_split=json.loads(split)),
     ).fit()
