@@ -3,7 +3,7 @@
     pytest -m slow tests/acceptance/test_ray_scripts.py
 
 They are trained in this process, on one worker and on two; the losses of one worker are those of Ray's own trainer. The
-table of docs/train-loops.md is made here: ``RTRAIN_UPDATE_DOCS=1``.
+table of docs/train-loops.md, if there is one, is made here: ``RTRAIN_UPDATE_DOCS=1``.
 """
 
 import json
