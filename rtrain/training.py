@@ -144,7 +144,7 @@ def _run_workers(ready: Prepared, recorder: Recorder) -> None:
 
 
 class SilentObserver:
-    """Watches a run without a word of its own."""
+    """Watches a run and shows nothing but the output of user code."""
 
     def __getattr__(self, name: str) -> Any:
         return lambda *_: None

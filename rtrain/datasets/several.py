@@ -69,6 +69,6 @@ def _with_key(text: str, name: str) -> str:
 
 
 def _facts(info: DatasetInfo) -> dict[str, Any]:
-    """Return what a manifest says of one data set."""
+    """Return a data set's entry in the manifest."""
     columns = dict(info.own_columns) or {"x": f"{info.dtype} {list(info.input_shape)}", "y": ""}
     return {"source": info.name, "columns": columns, "fingerprint": info.fingerprint, "memory": info.memory}

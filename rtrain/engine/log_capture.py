@@ -160,7 +160,7 @@ def copied_output(
         send: Takes the records.
         scrub: Takes secrets out of all of it.
         life: Knows how far the worker is.
-        shows: The output goes on to where it would have gone without.
+        shows: Also write the output to the original streams.
     """
 
     def log(text: str) -> None:

@@ -1,4 +1,4 @@
-"""Rows as named columns: what the predictor of a train loop of the user's own gets."""
+"""Rows as named columns: the input of a custom loop's predictor."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class OpenedModel:
     words: Mapping[str, str]
     """The user's words by the key that each of them sets."""
     root: Path | None
-    """Folder of the user's own modules, if its code may run and is still there."""
+    """Folder of the user's modules, if its code may run and the folder exists."""
     own: bool
     """This account named its code, or the user trusts who did."""
 
@@ -160,7 +160,7 @@ def composed_of(
     with tempfile.TemporaryDirectory() as scratch:
         config = Path(scratch) / "checkpoint.yaml"
         config.write_text(yaml.safe_dump(dict(sections)))
-        # Without a project of its own: a folder that holds no module, and that nobody else can put one into.
+        # No project: an empty folder that only this account can write to.
         project = root or builtin_config_dir()
         with Session(str(config), words, schemas(), None, project, (*typed, *chosen)) as session:
             session.needs_secrets = False

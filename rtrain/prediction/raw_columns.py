@@ -78,7 +78,7 @@ def open_raw_rows(source: Source, conf: Any) -> RawRows | None:
         DatasetError: The data is missing, or has no such columns.
     """
     ids = tuple(getattr(conf, "ids", ()))
-    inner = source.open_rows(conf, AS_THEY_ARE)  # which finds ids that are no columns
+    inner = source.open_rows(conf, AS_THEY_ARE)  # which finds ids without a column
     if inner is None or not ids:
         return None if inner is None else RawRows(inner, ())
     every = source.open_rows(replace(conf, ids=[]), AS_THEY_ARE)

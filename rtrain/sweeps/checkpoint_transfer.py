@@ -24,7 +24,7 @@ from rtrain.runs.verify import newest_whole
 from rtrain.trainers.trained import read_about, wrote_files
 
 OF_WRITING = ("name", "time", "size_bytes", "files", "seal")
-"""What the record of a checkpoint says of its files; the rest is about the training."""
+"""Fields of a checkpoint's record that describe its files; the others describe the training."""
 
 
 def end_run(run_dir: Path, status: str, reason: str, error: Mapping[str, Any] | None = None) -> None:

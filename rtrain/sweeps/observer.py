@@ -24,7 +24,7 @@ class SweepObserver(Protocol):
         """Hear that a trial starts, reports, or is over."""
 
     def printed(self, text: str) -> None:
-        """Hear lines that the workers of trials have printed, where they are to be shown."""
+        """Take lines to show that the workers of trials have printed."""
 
     def sweep_ended(self, record: SweepRecord) -> None:
         """Hear that the sweep is over."""

@@ -16,7 +16,7 @@ from rtrain.trainers.loops.directions import known_direction, monitored, nearest
 from rtrain.trainers.registry import has_own_loop
 
 COUNTERS = frozenset({"epoch", "step", "global_step", "iteration", "training_iteration", "lr", "learning_rate"})
-"""What loops report besides what they reach."""
+"""Counters that loops report, which measure no quality."""
 
 
 class MetricNotes:
@@ -64,12 +64,12 @@ class MetricNotes:
 
 
 def judging(folder: Path, names: Sequence[str], wanted: Sequence[str] = ()) -> str:
-    """Return the line that names the command which judges trials that are there by a metric that they have reported.
+    """Return a hint with the command that ranks the existing trials by a metric they have reported.
 
     Args:
         folder: Of the sweep.
         names: Of the metrics.
-        wanted: What the sweep was to judge by.
+        wanted: The metric that the sweep was given.
     """
     near = filter(None, (nearest_metric(one, names) for one in wanted))
     likely = [one for one in names if known_direction(one)] or [one for one in names if one not in COUNTERS] or names

@@ -118,7 +118,7 @@ class Predictions:
 
 @runtime_checkable
 class ColumnsPredictor(Protocol):
-    """A predictor that takes rows as named columns: that of a train loop of the user's own."""
+    """A predictor that takes rows as named columns: that of a custom train loop."""
 
     def predict_columns(self, columns: Mapping[str, np.ndarray]) -> Predictions:
         """Return what it predicts.

@@ -1,4 +1,4 @@
-"""Code of the user's that predicts: what it raises is shown with its name and its own line."""
+"""The user's predictors: an error in one is shown with its name and line."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def check_row_columns(schema: pa.Schema, spec: TableSpec, ids: Sequence[str], wh
 
 @dataclass(frozen=True)
 class TableRows:
-    """Reads tables piece by piece; ``ids`` are kept for the output, or every column that is no feature.
+    """Reads tables piece by piece; ``ids`` are kept for the output, or every column except the features.
 
     A piece is a file, the rows of the file before it, and the key of the format.
     """

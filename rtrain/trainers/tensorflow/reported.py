@@ -20,7 +20,7 @@ from rtrain.trainers.tensorflow.world import LEGACY
 def load_model(model: ReportedModel) -> Callable[[Columns], Any]:
     """Return what predicts with a model: probabilities of classes, also where its last layer gives logits."""
     with _keras_of(model.file) as keras:
-        model.import_loop()  # registers classes of the user's own
+        model.import_loop()  # registers the user's classes
         found = keras.models.load_model(str(model.file), compile=False, safe_mode=False)
     names = list(getattr(found, "input_names", None) or ())
     activation = getattr(getattr(found.layers[-1], "activation", None), "__name__", "")

@@ -132,7 +132,7 @@ class Conf(TrainLoopConf, EpochsConf):
 
     arguments: dict[str, Any] = field(default_factory=dict)
     """``TrainingArguments`` about optimizer, schedule, precision and loss, e.g. ``{learning_rate: 5e-5}``. Those about
-    steps, evaluations and checkpoints are keys of rtrain's own, and refused here. With ``train_loop``: its arguments by
+    steps, evaluations and checkpoints are other keys of rtrain, and refused here. With ``train_loop``: its arguments by
     name."""
 
     lora: dict[str, Any] | None = None

@@ -92,7 +92,7 @@ class TrainLoopConf:
     """What ``train_loop`` gets as its config."""
 
     arguments: dict[str, Any] = field(default_factory=dict)
-    """Arguments of ``train_loop`` by name, besides its config or in place of it: ``{lr: 0.1}``."""
+    """Arguments of ``train_loop`` by name, in addition to its config or in place of it: ``{lr: 0.1}``."""
 
     validation_config: ValidationConf | None = None
     """What validates checkpoints, as Ray's ``ValidationConfig`` names it; null: nothing does."""

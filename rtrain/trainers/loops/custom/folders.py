@@ -128,7 +128,7 @@ class Upload:
         Args:
             facts: The fields of the record other than the files.
             events: What was reported since the checkpoint before; they are kept in the folder.
-            writer: Knows what each checkpoint of the run says of itself, and signs its files.
+            writer: Writes ``about.json`` of the run's checkpoints, and signs their files.
 
         Raises:
             CheckpointError: The folder can't be written.

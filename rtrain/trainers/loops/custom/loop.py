@@ -175,7 +175,7 @@ def config_parameter(function: Any, arguments: Collection[str] = ()) -> inspect.
         arguments: Names of what it gets by name.
 
     Raises:
-        ConfigError: It needs more than one argument besides those.
+        ConfigError: It needs more than one other argument.
     """
     several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     parameters = inspect.signature(function).parameters.values()

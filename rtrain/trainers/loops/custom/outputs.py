@@ -50,7 +50,7 @@ def as_metrics(returned: Any, name: str) -> dict[str, float]:
     """Return the metrics that a function returned.
 
     Raises:
-        PredictionError: They are no numbers by name.
+        PredictionError: They are not a mapping of names to numbers.
     """
     try:
         return {str(key): float(value) for key, value in dict(returned).items()}
@@ -89,7 +89,7 @@ def _as_array(values: Any, what: str) -> np.ndarray:
     try:
         array = np.asarray(values)
     except ValueError as error:
-        raise PredictionError(f"{what} is no array: {error}", "Return rows of one shape.") from error
+        raise PredictionError(f"{what} can't become an array: {error}", "Return rows of one shape.") from error
     if array.ndim == 0:
         kind = "nothing" if values is None else f"a {type(values).__name__}"
         raise PredictionError(f"{what} is {kind}.", "Return an array with an entry for each row of the batch.")

@@ -61,7 +61,7 @@ class TrainLoopPlugin(TrainerPlugin):
         return self._framework.world().variables()
 
     def exploitable(self, conf: Mapping[str, Any]) -> frozenset[str]:
-        """Let the loop's config change: it is called anew, with the other trial's checkpoint."""
+        """Let the loop's config change: the loop is called again with the other trial's checkpoint."""
         return frozenset({"train_loop_config"})
 
     def takes_ray_datasets(self, conf: Any) -> bool:

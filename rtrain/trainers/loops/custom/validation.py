@@ -25,7 +25,7 @@ class Validated:
 
 
 Validate = Callable[[Checkpoint], Validated]
-"""Validates a checkpoint; what fails is no error, but told by the status."""
+"""Validates a checkpoint; a failure becomes its status instead of an error."""
 
 
 def validation_of(worker: Worker, asked: Any) -> Validate | None:
@@ -79,7 +79,7 @@ def _validated(worker: Worker, validate: Callable[[], Any], seconds: float | Non
 def _outcome(validate: Callable[[], Any]) -> Mapping[str, Any] | Exception:
     try:
         metrics = validate()
-    except Exception as error:  # as Ray does, the loop goes on without its metrics
+    except Exception as error:  # as in Ray, the loop continues without its metrics
         return error
     if isinstance(metrics, Mapping):
         return metrics

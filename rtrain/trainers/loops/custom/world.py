@@ -30,7 +30,7 @@ class LoopWorld:
 
     @contextmanager
     def importing(self) -> Iterator[None]:
-        """Let the block import the module of a loop in the driver, which looks whether the function is there."""
+        """Let the block import a loop's module in the driver, to check that the function exists."""
         with kept_variables():
             os.environ.update(self.variables())
             yield

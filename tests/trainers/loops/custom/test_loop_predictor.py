@@ -290,7 +290,7 @@ def test_probabilities_of_the_second_class_are_enough(trained, project):
         ("unknown_class", "the class 'green'; csv has blue, red"),
         ("too_many_classes", "shape (3,) per row; csv has 2 classes"),
         ("high_class", "none of the 2 classes"),
-        ("ragged", "is no array"),
+        ("ragged", "can't become an array"),
     ],
 )
 def test_a_wrong_predictor_is_named_with_the_users_line_and_nothing_is_written(
