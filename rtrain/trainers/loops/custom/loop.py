@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
+import sys
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, chdir, contextmanager, suppress
 from copy import deepcopy
@@ -64,8 +66,20 @@ def _left_as_it_was() -> Iterator[None]:
         try:
             yield
         finally:
-            if not had_cluster:
+            if ray.is_initialized() and not had_cluster:
+                _end_reading()
                 ray.shutdown()
+
+
+def _end_reading() -> None:
+    """Have Ray Data end what was read in part; after Ray's end it would start Ray again, or end the process."""
+    if "ray.data" not in sys.modules:
+        return
+    from ray.data._internal.execution.streaming_executor import StreamingExecutor
+
+    for one in gc.get_objects():
+        if type(one) is StreamingExecutor:
+            one.shutdown(force=True)
 
 
 @contextmanager

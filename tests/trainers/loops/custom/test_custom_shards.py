@@ -1,5 +1,7 @@
 """Shards without a cluster give what Ray's give."""
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -138,3 +140,41 @@ def test_a_name_that_does_not_exist_names_those_that_do(dataset):
         find_split(dataset, "validation")
     with pytest.raises(TrainingError, match="no dataset"):
         find_split(None, "train")
+
+
+PARTLY_READ = """
+import ray.train
+
+kept = []
+
+
+def loop():
+    batches = ray.train.get_dataset_shard("train").iter_batches(batch_size=10, batch_format="pandas")
+    kept.append(iter(batches))
+    ray.train.report({"rows": len(next(kept[0]))})
+"""
+THEN = """
+import gc
+import sys
+
+import ray
+
+import rtrain
+
+run = rtrain.fit("loop.yaml", ["num_workers=0"])
+sys.modules["partly"].kept.clear()
+gc.collect()
+print(run.metrics["rows"], ray.is_initialized())
+"""
+
+
+def test_data_that_is_read_in_part_ends_with_the_loop(tmp_path):
+    """Else Ray Data starts Ray again when the iterator goes, or Ray ends the process."""
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "partly.py").write_text(PARTLY_READ)
+    (tmp_path / "loop.yaml").write_text(
+        "defaults: [{dataset: digits}]\ntrainer: {type: torch, train_loop: 'partly:loop'}\n"
+    )
+    done = subprocess.run([sys.executable, "-c", THEN], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "10.0 False"
