@@ -279,8 +279,9 @@ def _referred_or_text(node: Container, key: Any) -> Any:
 
 def _type_first(data: dict[str, Any]) -> dict[str, Any]:
     several = data.get("datasets")
-    for part in (data, several if isinstance(several, dict) else {}):
-        for key, node in part.items():
-            if isinstance(node, dict) and "type" in node and (part is several or key in ("trainer", "dataset")):
-                part[key] = {"type": node["type"], **node}
+    of_several = [(several, name) for name in several] if isinstance(several, dict) else []
+    for nodes, key in [(data, "trainer"), (data, "dataset"), *of_several]:
+        node = nodes.get(key)
+        if isinstance(node, dict) and "type" in node:
+            nodes[key] = {"type": node["type"], **node}
     return data

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -29,7 +29,7 @@ def json_schema(schemas: Schemas, group: str | None = None) -> dict[str, Any]:
     Raises:
         ConfigError: There is no such part.
     """
-    hints = {one.name: hints_of(RtrainConf)[one.name] for one in fields(RtrainConf)}
+    hints = hints_of(RtrainConf)
     if group is not None and group not in hints:
         raise ConfigError(f"the config has no part '{group}'; there are: {', '.join(hints)}")
     if group in PLUGIN_GROUPS:

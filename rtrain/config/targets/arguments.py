@@ -45,6 +45,15 @@ def check_type(value: Any, parameter: inspect.Parameter, where: str, *, by_defau
     raise TargetError(where, f"must be {wanted}, not {as_written(value)}", hint, fits)
 
 
+def check_types(
+    parameters: Mapping[str, inspect.Parameter], given: Mapping[str, Any], where: str, *, by_default: bool
+) -> None:
+    """Refuse values that their parameters rule out; ``where`` is the key above them."""
+    for name, value in given.items():
+        if name in parameters:
+            check_type(value, parameters[name], f"{where}.{name}", by_default=by_default)
+
+
 def check_names_known(parameters: Mapping[str, inspect.Parameter], names: Sequence[str], where: str, path: str) -> None:
     """Refuse names that the signature of the target at ``path`` does not have; ``where`` is the key above them."""
     if any(one.kind is one.VAR_KEYWORD for one in parameters.values()):

@@ -23,7 +23,7 @@ from rtrain.config.targets.arguments import (
     check_names_known,
     check_refused,
     check_swallowed,
-    check_type,
+    check_types,
 )
 from rtrain.config.targets.harmless import is_harmless, unwanted_argument
 from rtrain.errors import ConfigError, TargetError
@@ -134,9 +134,7 @@ def check_node(
         if not node.get("_partial_", False):
             check_complete(parameters, {*names, *provided}, count, where, node["_target_"])
         checks_itself = hasattr(target, "_parameter_constraints")  # scikit-learn's, whose defaults don't tell types
-        for name in names:
-            if name in parameters:
-                check_type(node[name], parameters[name], f"{where}.{name}", by_default=not checks_itself)
+        check_types(parameters, {name: node[name] for name in names}, where, by_default=not checks_itself)
     if node.get("_recursive_", True):
         for key in names:
             _check_inside(node[key], f"{where}.{key}", allow)

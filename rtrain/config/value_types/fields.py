@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, get_args, get_type_hints
@@ -11,7 +12,8 @@ from typing import Any, get_args, get_type_hints
 @lru_cache(maxsize=1000)
 def hints_of(conf: type) -> Mapping[str, Any]:
     """Return the type of each field of a dataclass, which Python works out each time it is asked."""
-    return MappingProxyType(get_type_hints(conf))
+    hints = get_type_hints(conf)
+    return MappingProxyType({one.name: hints[one.name] for one in fields(conf)})
 
 
 def kinds_of(conf: type | None, name: str) -> tuple[Any, ...]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from rtrain.trainers.loops.boosting.margins import probabilities_of_margins
 from rtrain.trainers.loops.custom.reported import Columns, ReportedModel
+from rtrain.trainers.loops.custom.world import kept_variables
 from rtrain.trainers.tensorflow.world import LEGACY
 
 
@@ -43,13 +44,10 @@ def _keras_of(file: Path) -> Iterator[Any]:
     """Give the package that wrote a file, which is ``tf.keras`` in the block: its versions don't read each other's."""
     with zipfile.ZipFile(file) as archive:
         is_second = str(json.loads(archive.read("metadata.json"))["keras_version"]).startswith("2.")
-    before = os.environ.get(LEGACY, "0")
-    os.environ[LEGACY] = "1" if is_second else "0"
-    try:
+    with kept_variables():
+        os.environ[LEGACY] = "1" if is_second else "0"
         if is_second:
             import tf_keras as found
         else:
             import keras as found
         yield found
-    finally:
-        os.environ[LEGACY] = before

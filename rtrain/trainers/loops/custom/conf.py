@@ -85,7 +85,7 @@ class TrainLoopConf:
 
     train_loop: str | None = None
     """A function of your own, ``module:function``, as Ray Train's trainer of this name takes it
-    (``train_loop_per_worker``); in place of all keys of the trainer but the next four, and ``max_seconds`` and
+    (``train_loop_per_worker``); in place of all keys of the trainer but the next five, and ``max_seconds`` and
     ``max_steps``, which end it at a report."""
 
     train_loop_config: dict[str, Any] = field(default_factory=dict, metadata={"checked": False})
@@ -100,6 +100,7 @@ class TrainLoopConf:
     datasets_to_split: Annotated[Any, AfterValidator(_check_names), WithJsonSchema(_NAMES)] = "all"
     """Data sets whose rows the workers share: all, or a list of names, as Ray's ``DataConfig`` has it. Of the others,
     ``[]`` for all of them, each worker has every row."""
+
     predictor: str | None = None
     """What makes a predictor of a checkpoint that ``train_loop`` reported, ``module:function``: it gets the folder, and
     returns a function of a batch of columns. A class is taken too. Null: models that Ray's callbacks for Hugging Face,

@@ -82,6 +82,11 @@ def predictions_of(columns: Mapping[str, np.ndarray], info: DatasetInfo, name: s
     return Predictions(_numbers(found, name), others)
 
 
+def kind_of(value: Any) -> str:
+    """Return what a value is, for messages."""
+    return "nothing" if value is None else f"a {type(value).__name__}"
+
+
 def _as_array(values: Any, what: str) -> np.ndarray:
     if hasattr(values, "detach"):  # a tensor of torch, which may be on a GPU
         values = values.detach().cpu()
@@ -91,8 +96,9 @@ def _as_array(values: Any, what: str) -> np.ndarray:
     except ValueError as error:
         raise PredictionError(f"{what} can't become an array: {error}", "Return rows of one shape.") from error
     if array.ndim == 0:
-        kind = "nothing" if values is None else f"a {type(values).__name__}"
-        raise PredictionError(f"{what} is {kind}.", "Return an array with an entry for each row of the batch.")
+        raise PredictionError(
+            f"{what} is {kind_of(values)}.", "Return an array with an entry for each row of the batch."
+        )
     return array
 
 

@@ -32,7 +32,7 @@ class TrainLoopPlugin(TrainerPlugin):
 
     def check(self, job: Job) -> None:
         """Check that the loop is there and can be called."""
-        from rtrain.trainers.loops.custom.loop import check_custom
+        from rtrain.trainers.loops.custom.checks import check_custom
 
         world = self._framework.world()
         world.check(job)
@@ -70,11 +70,9 @@ class TrainLoopPlugin(TrainerPlugin):
 
     def datasets_to_split(self, conf: Any, dataset: Dataset) -> Sequence[str]:
         """Return the splits whose rows the workers share."""
-        from rtrain.trainers.loops.custom.shards import find_split
+        from rtrain.trainers.loops.custom.shards import shared_splits
 
-        if conf.datasets_to_split == "all":
-            return list(dataset.splits)
-        return [find_split(dataset, name)[0] for name in conf.datasets_to_split]
+        return shared_splits(dataset, conf.datasets_to_split)
 
     def load_predictor(self, trained: LoadedCheckpoint, device: str) -> Predictor:
         """Return what ``trainer.predictor`` makes of a checkpoint, or the model that is known by its file.

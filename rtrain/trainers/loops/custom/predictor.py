@@ -13,7 +13,7 @@ import numpy as np
 from rtrain.config.targets.instantiate import locate_function
 from rtrain.datasets.base import DatasetInfo
 from rtrain.errors import CheckpointError, ConfigError, PredictionError
-from rtrain.trainers.loops.custom.outputs import as_columns, as_metrics, predictions_of
+from rtrain.trainers.loops.custom.outputs import as_columns, as_metrics, kind_of, predictions_of
 from rtrain.trainers.loops.custom.reported import Frameworks, find_model
 from rtrain.trainers.trained import TRUST, LoadedCheckpoint, Predictions
 from rtrain.trainers.user_code import predicting
@@ -112,7 +112,7 @@ def load_predictor(trained: LoadedCheckpoint, frameworks: Frameworks, device: st
         function = made if callable(made) else getattr(made, "predict", None)
         if not callable(function):
             raise PredictionError(
-                f"{KEY}={path} returned {_kind(made)}, which is no function of a batch.",
+                f"{KEY}={path} returned {kind_of(made)}, which is no function of a batch.",
                 "Return a function that takes a dict of arrays by column, or an object with __call__ or predict.",
             )
     metrics = getattr(made, "metrics", None)
@@ -165,10 +165,6 @@ def _takes(signature: inspect.Signature, count: int) -> bool:
 def _arguments(function: Any, trained: LoadedCheckpoint) -> tuple[Any, ...]:
     given = (trained.folder, dict(trained.conf.train_loop_config))
     return given[: num_arguments(function, trained.conf.predictor)]
-
-
-def _kind(value: Any) -> str:
-    return "nothing" if value is None else f"a {type(value).__name__}"
 
 
 def _num_rows(columns: Mapping[str, Any]) -> int:

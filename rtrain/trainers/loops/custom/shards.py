@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -63,6 +63,11 @@ def check_split_name(dataset: Dataset, name: str) -> None:
         raise ConfigError(
             f"trainer.datasets_to_split: there is no data set '{name}'.", nearest_or_all(name, dataset.splits)
         )
+
+
+def shared_splits(dataset: Dataset, wanted: Sequence[str] | str) -> list[str]:
+    """Return the splits whose rows workers share, as ``trainer.datasets_to_split`` names them."""
+    return list(dataset.splits) if wanted == "all" else [_meant(dataset, name) for name in wanted]
 
 
 def _meant(dataset: Dataset, name: str) -> str:

@@ -17,6 +17,7 @@ from ray.data._internal.iterator.stream_split_iterator import StreamSplitDataIte
 
 from rtrain.errors import TrainingError
 from rtrain.runs.records import NoticeRecord
+from rtrain.trainers.loops.custom.shards import shared_splits
 from rtrain.trainers.worker import Worker
 
 GRACE_SECONDS = 10.0
@@ -118,7 +119,7 @@ class Turns:
         """Return the splits that workers share, but for one."""
         assert self._worker.dataset is not None
         wanted = getattr(self._worker.conf, "datasets_to_split", "all")
-        return [one for one in self._worker.dataset.splits if one != name and (wanted == "all" or one in wanted)]
+        return [one for one in shared_splits(self._worker.dataset, wanted) if one != name]
 
 
 class _ShardInTurn(StreamSplitDataIterator):
