@@ -12,7 +12,7 @@ from ray.train.v2._internal.execution.train_fn_utils import LocalTrainFnUtils, s
 from rtrain.datasets.base import ResidentSplit
 from rtrain.errors import TrainingError
 from rtrain.testing.small_data import small_dataset
-from rtrain.trainers.loops.custom.shards import OF_VAL, LocalShard, find_split
+from rtrain.trainers.loops.custom.shards import OF_VAL, LocalShard, find_split, shared_splits
 
 
 @pytest.fixture(scope="module")
@@ -131,6 +131,7 @@ def test_every_public_name_of_rays_shards_is_there(dataset, monkeypatch):
 def test_the_names_of_rays_examples_lead_to_the_split_val(dataset, name):
     splits = {**dataset.splits, "val": dataset.splits["test"]}
     assert find_split(replace(dataset, splits=splits), name) == ("val", splits["val"])
+    assert shared_splits(replace(dataset, splits=splits), ["train", name]) == ["train", "val"]
     splits[name] = dataset.splits["train"]
     assert find_split(replace(dataset, splits=splits), name) == (name, splits["train"])
 
