@@ -16,6 +16,7 @@ from typing import Any
 from rtrain.cluster.ray_session import RaySession, session_root
 from rtrain.config.schema import ClusterConf
 from rtrain.errors import ConfigError, NotEnoughResourcesError, first_line
+from rtrain.variables import variables_set
 
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -100,7 +101,7 @@ class StartingCluster:
                 return
             self._session = RaySession(session_root())
             # Ray's processes inherit them; in a runtime environment, Ray would write them into its logs.
-            with _alone_on_this_machine(), self._session.owning(), _environment(_variables(self._conf)):
+            with _alone_on_this_machine(), self._session.owning(), variables_set(_variables(self._conf)):
                 ray.init(
                     address="local",
                     num_cpus=self._num_cpus,
@@ -165,25 +166,10 @@ def _alone_on_this_machine() -> Iterator[None]:
         _keep_token_private()
     before, ray_constants.ENABLE_RAY_CLUSTER = ray_constants.ENABLE_RAY_CLUSTER, False
     try:
-        with _environment({LOOPBACK: "0"}):
+        with variables_set({LOOPBACK: "0"}):
             yield
     finally:
         ray_constants.ENABLE_RAY_CLUSTER = before
-
-
-@contextmanager
-def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Have the processes that start in the block inherit variables."""
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
 
 
 def _keep_token_private() -> None:

@@ -44,6 +44,7 @@ from rtrain.engine.ray.channel import ControllerChannel
 from rtrain.engine.ray.failures import is_root, oom_kills, read_failures
 from rtrain.engine.ray.worker_actor import RayTrainWorker
 from rtrain.runs.records import AttemptFailedRecord
+from rtrain.variables import variables_set
 
 OWN_CLUSTER = {
     "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.1",  # each report of a custom loop waits for one such interval
@@ -110,12 +111,8 @@ class _Controller(TrainController):
         self._oom_kills = oom_kills()
         self.worker_group_cls = _worker_group(channel, self._try_seconds)
         added = {name: value for name, value in settings.items() if name not in os.environ}
-        os.environ.update(added)
-        try:
+        with variables_set(added):
             super().__init__(**parts)
-        finally:
-            for name in added:
-                del os.environ[name]
 
     async def _step(self) -> Any:
         state = self.get_state()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,8 +13,8 @@ import numpy as np
 
 from rtrain.trainers.loops.boosting.margins import probabilities_of_margins
 from rtrain.trainers.loops.custom.reported import Columns, ReportedModel
-from rtrain.trainers.loops.custom.world import kept_variables
 from rtrain.trainers.tensorflow.world import LEGACY
+from rtrain.variables import variables_set
 
 
 def load_model(model: ReportedModel) -> Callable[[Columns], Any]:
@@ -44,8 +43,7 @@ def _keras_of(file: Path) -> Iterator[Any]:
     """Give the package that wrote a file, which is ``tf.keras`` in the block: its versions don't read each other's."""
     with zipfile.ZipFile(file) as archive:
         is_second = str(json.loads(archive.read("metadata.json"))["keras_version"]).startswith("2.")
-    with kept_variables():
-        os.environ[LEGACY] = "1" if is_second else "0"
+    with variables_set({LEGACY: "1" if is_second else "0"}):
         if is_second:
             import tf_keras as found
         else:

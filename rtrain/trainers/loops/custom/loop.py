@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, chdir, contextmanager, suppress
@@ -16,7 +17,7 @@ from rtrain.config.targets.instantiate import locate, no_arguments
 from rtrain.trainers.loops.custom.checks import config_parameter
 from rtrain.trainers.loops.custom.reports import LocalReports, RayReports, StopTraining
 from rtrain.trainers.loops.custom.separate_models import one_model
-from rtrain.trainers.loops.custom.world import LoopWorld, kept_variables
+from rtrain.trainers.loops.custom.world import LoopWorld
 from rtrain.trainers.loops.seeding import seed_step
 from rtrain.trainers.worker import Worker
 
@@ -53,14 +54,16 @@ def _left_as_it_was() -> Iterator[None]:
     Ray starts one by itself where a loop in this process asks for what only a cluster has: its callback for Lightning
     wants a job's number.
     """
-    had_cluster = ray.is_initialized()
-    with kept_variables():
-        try:
-            yield
-        finally:
-            if ray.is_initialized() and not had_cluster:
-                _end_reading()
-                ray.shutdown()
+    had_cluster, before = ray.is_initialized(), dict(os.environ)
+    try:
+        yield
+    finally:
+        if ray.is_initialized() and not had_cluster:
+            _end_reading()
+            ray.shutdown()
+        for name in os.environ.keys() - before.keys():
+            del os.environ[name]
+        os.environ.update(before)
 
 
 def _end_reading() -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from rtrain.trainers.base import Job
 from rtrain.trainers.worker import Worker
+from rtrain.variables import variables_set
 
 
 class LoopWorld:
@@ -31,8 +31,7 @@ class LoopWorld:
     @contextmanager
     def importing(self) -> Iterator[None]:
         """Let the block import a loop's module in the driver, to check that the function exists."""
-        with kept_variables():
-            os.environ.update(self.variables())
+        with variables_set(self.variables()):
             yield
 
     def backend_config(self) -> Any:
@@ -54,15 +53,3 @@ class LoopWorld:
         Args:
             number: 64 bits.
         """
-
-
-@contextmanager
-def kept_variables() -> Iterator[None]:
-    """Take back what the block has done to the variables of the environment."""
-    before = dict(os.environ)
-    try:
-        yield
-    finally:
-        for name in os.environ.keys() - before.keys():
-            del os.environ[name]
-        os.environ.update(before)

@@ -25,6 +25,7 @@ from rtrain.trainers.torch.config import Conf
 from rtrain.trainers.torch.ranks import TorchRanks
 from rtrain.trainers.torch.strategies.base import Strategy
 from rtrain.trainers.torch.strategies.blocks import recompute_activations
+from rtrain.variables import variables_set
 
 TAG = "deepspeed"
 """Folder of DeepSpeed's own files, inside a checkpoint."""
@@ -223,13 +224,8 @@ def _rates(state: TrainState) -> list[float]:
 @contextmanager
 def _environment(**values: str) -> Iterator[None]:
     """Answer what DeepSpeed asks the environment; what it holds already stays."""
-    missing = {name: value for name, value in values.items() if name not in os.environ}
-    os.environ.update(missing)
-    try:
+    with variables_set({name: value for name, value in values.items() if name not in os.environ}):
         yield
-    finally:
-        for name in missing:
-            os.environ.pop(name, None)
 
 
 @contextmanager

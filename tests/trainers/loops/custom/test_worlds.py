@@ -1,6 +1,7 @@
 """Loops as Ray's trainers of each framework take them, unchanged: alone in this process, and joined on two workers."""
 
 import json
+import os
 
 import pytest
 import torch
@@ -206,6 +207,16 @@ def test_its_workers_train_one_model(train, trainer):
     if trainer in SAME:
         alone = train(trainer, 0)[1][0]
         assert left[0]["model"] == pytest.approx(alone["model"], abs=2e-3)
+
+
+@pytest.mark.parametrize("trainer", FRAMEWORKS)
+def test_importing_a_loop_leaves_alone_what_a_cluster_sets_that_starts_beside_it(monkeypatch, trainer):
+    monkeypatch.setenv("RTRAIN_TEST_FOR_RAY", "0")
+    with load_trainer(trainer).world().importing():
+        monkeypatch.delenv("RTRAIN_TEST_FOR_RAY")
+        monkeypatch.setenv("RTRAIN_TEST_OF_RAY", "1")
+    assert "RTRAIN_TEST_FOR_RAY" not in os.environ
+    assert os.environ["RTRAIN_TEST_OF_RAY"] == "1"
 
 
 @pytest.mark.slow
